@@ -1,0 +1,97 @@
+"""Names of things: a table, and one piece of a table's metadata.
+
+A table is ``plugin.workspace.name``; the name may be a relative path (``a/b``), since a directory can be queried by
+its path. A piece of metadata is (type, key, identifier): the key is the top-level segment, the identifier the full
+name below it.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from metastore.errors import InvalidRequestError
+from metastore.model.vocabulary import DEFAULT_SEGMENT, GENERAL_INFO, IDENTIFIER_SEPARATOR, MetadataType
+
+_PART = re.compile(r"`((?:[^`]|``)*)`|([^.`]+)")
+
+
+@dataclass(frozen=True, order=True)
+class TableInfo:
+    """Identity of one table in the metastore; a leading slash of the name is dropped, as Drill does."""
+
+    storage_plugin: str
+    workspace: str
+    name: str
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "name", self.name.lstrip("/"))
+        for label, value in (("storage plugin", self.storage_plugin), ("workspace", self.workspace), ("table", self.name)):
+            if not value:
+                raise InvalidRequestError(f"the {label} of a table name is empty")
+
+    @classmethod
+    def parse(cls, text: str) -> TableInfo:
+        """Read ``plugin.workspace.name``; parts with dots or slashes may stand in backquotes.
+
+        Everything after the second dot belongs to the name. Raises InvalidRequestError for fewer than three parts.
+        """
+        parts: list[str] = []
+        position = 0
+        while len(parts) < 2:
+            match = _PART.match(text, position)
+            if match is None or match.end() >= len(text) or text[match.end()] != ".":
+                raise InvalidRequestError(f"a table is named plugin.workspace.table, not {text!r}")
+            parts.append(_unquoted(match))
+            position = match.end() + 1
+        quoted = _PART.fullmatch(text, position)
+        name = _unquoted(quoted) if quoted and quoted.group(1) is not None else text[position:]
+        return cls(parts[0], parts[1], name)
+
+    def __str__(self) -> str:
+        return f"{self.storage_plugin}.{self.workspace}.{self.name}"
+
+
+def _unquoted(match: re.Match[str]) -> str:
+    quoted, plain = match.groups()
+    return plain if quoted is None else quoted.replace("``", "`")
+
+
+@dataclass(frozen=True, order=True)
+class MetadataInfo:
+    """Which piece of a table's metadata: its type, its key (top-level segment), its identifier."""
+
+    type: MetadataType
+    key: str
+    identifier: str
+
+    @classmethod
+    def general(cls) -> MetadataInfo:
+        """The table itself."""
+        return cls(MetadataType.TABLE, GENERAL_INFO, GENERAL_INFO)
+
+
+def segment_identifier(directories: Sequence[str]) -> str:
+    """Identifier of the segment that ``directories`` (below the table) lead to."""
+    return IDENTIFIER_SEPARATOR.join(directories) if directories else DEFAULT_SEGMENT
+
+
+def metadata_key(directories: Sequence[str]) -> str:
+    """Metadata key of everything below ``directories``: the first of them, or DEFAULT_SEGMENT for none."""
+    return directories[0] if directories else DEFAULT_SEGMENT
+
+
+def file_identifier(directories: Sequence[str], file_name: str) -> str:
+    """Identifier of a file: its directories and its name; a file in no directory is named by its name alone."""
+    return IDENTIFIER_SEPARATOR.join((*directories, file_name))
+
+
+def row_group_identifier(directories: Sequence[str], file_name: str, index: int) -> str:
+    """Identifier of a row group: that of its file, and its index."""
+    return IDENTIFIER_SEPARATOR.join((*directories, file_name, str(index)))
+
+
+def partition_identifier(directories: Sequence[str], value: str) -> str:
+    """Identifier of a partition: that of its segment, and its value."""
+    return IDENTIFIER_SEPARATOR.join((*directories, value))

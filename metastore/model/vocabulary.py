@@ -1,0 +1,48 @@
+"""The words that stand on disk: kinds of metadata, reserved keys, names of statistics.
+
+Everything here is part of the format shared with Apache Drill's metastore; a changed value is a changed format.
+"""
+
+from __future__ import annotations
+
+from enum import Enum
+from typing import Final
+
+
+class MetadataType(str, Enum):
+    """The kind of one metadata unit; ``ALL`` is a request only and never stands on a unit."""
+
+    ALL = "ALL"
+    TABLE = "TABLE"
+    SEGMENT = "SEGMENT"
+    FILE = "FILE"
+    ROW_GROUP = "ROW_GROUP"
+    PARTITION = "PARTITION"
+
+    def __str__(self) -> str:
+        return self.value
+
+
+GENERAL_INFO: Final = "GENERAL_INFO"
+"""Metadata key and identifier of the one TABLE unit of a table."""
+
+DEFAULT_SEGMENT: Final = "DEFAULT_SEGMENT"
+"""Metadata key of the files that lie in no directory of the table."""
+
+IDENTIFIER_SEPARATOR: Final = "/"
+
+
+class Statistic:
+    """Names of statistics kinds, as they stand in the JSON forms."""
+
+    MIN_VALUE: Final = "minValue"
+    MAX_VALUE: Final = "maxValue"
+    NULLS_COUNT: Final = "nullsCount"
+    NON_NULLS_COUNT: Final = "nonNullValuesCount"
+    ROW_COUNT: Final = "rowCount"
+    START: Final = "start"
+    LENGTH: Final = "length"
+    HAS_DESCRIPTIVE: Final = "hasDescriptiveStatistics"
+    ANALYZE_LEVEL: Final = "analyzeMetadataLevel"
+    MODIFICATION_TIME_NANOS: Final = "modificationTimeNanos"
+    """Ours: modification time of a file in epoch nanoseconds; with ``length`` the file's fingerprint."""
