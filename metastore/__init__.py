@@ -1,0 +1,1 @@
+"""Apache Drill's Iceberg metastore for Python and Spark."""
