@@ -1,0 +1,269 @@
+"""Where the heavy middle of a job runs: an engine maps a task over chunks and hands Arrow batches back.
+
+Everything distributed in this package has one shape: the caller cuts its work into chunks of plain data, the engine
+runs one importable function on every chunk, somewhere, and streams the Arrow batches back in any order; the caller
+finishes the job. :class:`LocalEngine` runs chunks in this process and in helper processes; a cluster engine
+implements the same protocol. A job therefore never knows where its tasks ran.
+
+Promises of every engine: each chunk's batches arrive exactly once, or the run fails; the first failing task ends the
+run with its own error when that is one of :mod:`metastore.errors` (a FormatError still names its file), else with an
+EngineError; a run that is abandoned, closed or interrupted stops its tasks.
+"""
+
+from __future__ import annotations
+
+import os
+import pickle
+import subprocess
+import sys
+import threading
+import time
+import weakref
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from queue import SimpleQueue
+from types import TracebackType
+from typing import Any, BinaryIO, Final, Protocol, TypeVar, Union, cast
+
+import pyarrow as pa
+
+from metastore.errors import EngineError, InvalidRequestError, MetastoreError
+
+Chunk = TypeVar("Chunk")
+_Outcome = Union[list[pa.RecordBatch], MetastoreError]
+
+_HELPERS_PAY_AFTER: Final = 0.3
+"""Seconds of work in this process before helpers are started: about what starting them costs (an interpreter and
+pyarrow), so that small work never pays for them and large work loses little by having begun alone."""
+
+_BOOTSTRAP: Final = (
+    "import pickle, sys; sys.path[:] = pickle.load(sys.stdin.buffer); import metastore.engine; metastore.engine.serve()"
+)
+
+
+class Engine(Protocol):
+    """What a job needs from the place where its tasks run."""
+
+    @property
+    def name(self) -> str:
+        """How the engine is called in settings and messages."""
+
+    @property
+    def parallelism(self) -> int:
+        """How many chunks can be worked on at once; cut work into a few times as many."""
+
+    def run(
+        self, chunks: Sequence[Chunk], task: Callable[[Chunk], Iterable[pa.RecordBatch]], schema: pa.Schema
+    ) -> Iterator[pa.RecordBatch]:
+        """Run ``task`` on every chunk and yield all batches, in any order, each of exactly ``schema``.
+
+        ``task`` must be importable on the other side (a module's function, or a ``functools.partial`` of one) and
+        pickle together with its chunk. No chunk, no batch. A task may run more than once if the engine retries, but
+        only one attempt's batches are yielded.
+        """
+
+    def close(self) -> None:
+        """Let go of processes and sessions that the engine started; it starts them again when needed."""
+
+
+class LocalEngine:
+    """Runs tasks on this machine: in this process at once, and in helper processes when the work is long enough.
+
+    The calling thread always works itself; up to ``processes - 1`` helpers take chunks from the same list. Helpers are
+    started by the first run that lasts long enough to pay for them, stay warm, and are used at once from then on.
+    ``processes`` = 0 means one per usable core; 1 means no helpers. Batches that helpers have finished and the caller
+    has not yet taken wait in memory. May be used from several threads; close it, or use it as a context manager.
+    """
+
+    name: Final = "local"
+
+    def __init__(self, processes: int = 0) -> None:
+        if processes < 0:
+            raise InvalidRequestError(f"an engine cannot have {processes} processes; 0 means one per core")
+        self.parallelism: Final = processes or _usable_cores()
+        self._idle: list[_Helper] = []
+        self._finalizer = weakref.finalize(self, _stop_all, self._idle)
+
+    def run(
+        self, chunks: Sequence[Chunk], task: Callable[[Chunk], Iterable[pa.RecordBatch]], schema: pa.Schema
+    ) -> Iterator[pa.RecordBatch]:
+        """As :meth:`Engine.run`; nothing runs before the first batch is asked for."""
+        todo = deque(chunks)
+        finished: SimpleQueue[_Outcome] = SimpleQueue()
+        lent: list[_Helper] = []
+        outstanding = len(todo)
+        began = time.monotonic()
+        try:
+            while outstanding:
+                if todo and not lent and self._helpers_pay(time.monotonic() - began):
+                    lent = self._lend(min(self.parallelism - 1, len(todo)), todo, task, finished)
+                chunk = _take(todo)
+                if chunk is not None:
+                    for batch in _guarded(task, chunk):
+                        yield _checked(batch, schema)
+                    outstanding -= 1
+                while outstanding and not (finished.empty() and todo):
+                    outcome = finished.get()
+                    if isinstance(outcome, MetastoreError):
+                        raise outcome
+                    for batch in outcome:
+                        yield _checked(batch, schema)
+                    outstanding -= 1
+            self._idle.extend(lent)
+            lent = []
+        finally:
+            # Only a run that did not end well still has helpers: they may be in the middle of a chunk nobody wants.
+            todo.clear()
+            _stop_all(lent)
+
+    def close(self) -> None:
+        """Stop the helpers; a later run starts new ones if it needs them."""
+        _stop_all(self._idle)
+
+    def __enter__(self) -> LocalEngine:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def _helpers_pay(self, elapsed: float) -> bool:
+        return self.parallelism > 1 and (bool(self._idle) or elapsed > _HELPERS_PAY_AFTER)
+
+    def _lend(
+        self,
+        count: int,
+        todo: deque[Chunk],
+        task: Callable[[Chunk], Iterable[pa.RecordBatch]],
+        finished: SimpleQueue[_Outcome],
+    ) -> list[_Helper]:
+        helpers = [self._alive_and_idle() or _Helper() for _ in range(count)]
+        for helper in helpers:
+            threading.Thread(
+                target=helper.work, args=(todo, task, finished), name="metastore-engine", daemon=True
+            ).start()
+        return helpers
+
+    def _alive_and_idle(self) -> _Helper | None:
+        while (helper := _take(self._idle)) is not None:
+            if helper.alive():
+                return helper
+            helper.stop()
+        return None
+
+
+class _Helper:
+    """One helper process, spoken to in pickles over its standard streams.
+
+    A plain child interpreter and not ``multiprocessing``: forking a process that has threads (pyarrow's) can deadlock,
+    and spawning would import the caller's main script once more. The helper leaves when its input ends, so it cannot
+    outlive this process, and it has its own session, so that Ctrl-C reaches only the caller, who then stops it.
+    """
+
+    def __init__(self) -> None:
+        self._process = subprocess.Popen(
+            [sys.executable, "-c", _BOOTSTRAP], stdin=subprocess.PIPE, stdout=subprocess.PIPE, start_new_session=True
+        )
+        self._input = cast(BinaryIO, self._process.stdin)
+        self._output = cast(BinaryIO, self._process.stdout)
+        self._send(sys.path)
+
+    def work(
+        self,
+        todo: deque[Chunk],
+        task: Callable[[Chunk], Iterable[pa.RecordBatch]],
+        finished: SimpleQueue[_Outcome],
+    ) -> None:
+        """Take chunks until none is left, putting each one's batches, or the error that ends the run."""
+        while (chunk := _take(todo)) is not None:
+            try:
+                self._send((task, chunk))
+                outcome = pickle.load(self._output)
+            except (EOFError, OSError, pickle.UnpicklingError) as error:
+                status = self._process.poll()
+                outcome = EngineError(f"a helper process ended while it worked (exit status {status}); out of memory?")
+                outcome.__cause__ = error
+            except Exception as error:  # whatever pickling a foreign task or chunk raises
+                outcome = EngineError(f"{_name(task)} cannot be sent to a helper process: {error}")
+                outcome.__cause__ = error
+            finished.put(outcome)
+            if isinstance(outcome, MetastoreError):
+                return
+
+    def alive(self) -> bool:
+        """Whether the process still runs."""
+        return self._process.poll() is None
+
+    def stop(self) -> None:
+        """End the process at once, whatever it is doing."""
+        self._process.kill()
+        self._process.wait()
+        self._output.close()
+        try:
+            self._input.close()
+        except BrokenPipeError:
+            pass  # a request it never read was still buffered
+
+    def _send(self, message: object) -> None:
+        pickle.dump(message, self._input, pickle.HIGHEST_PROTOCOL)
+        self._input.flush()
+
+
+def serve() -> None:
+    """The helper's side: answer (task, chunk) with its batches or its error until the input ends."""
+    requests = sys.stdin.buffer
+    with os.fdopen(os.dup(1), "wb") as replies:
+        os.dup2(2, 1)  # a task that prints must not speak into the protocol
+        pa.set_cpu_count(1)
+        while True:
+            try:
+                task, chunk = pickle.load(requests)
+                answer: object = list(_guarded(task, chunk))
+            except EOFError:
+                return
+            except MetastoreError as error:
+                answer = error
+            except Exception as error:  # the task's module cannot be imported here
+                answer = EngineError(f"a task cannot be loaded in a helper process: {type(error).__name__}: {error}")
+            pickle.dump(answer, replies, pickle.HIGHEST_PROTOCOL)
+            replies.flush()
+
+
+def _guarded(task: Callable[[Chunk], Iterable[pa.RecordBatch]], chunk: Chunk) -> Iterator[pa.RecordBatch]:
+    try:
+        yield from task(chunk)
+    except MetastoreError:
+        raise
+    except Exception as error:
+        raise EngineError(f"{_name(task)} failed: {type(error).__name__}: {error}") from error
+
+
+def _checked(batch: pa.RecordBatch, schema: pa.Schema) -> pa.RecordBatch:
+    if not batch.schema.equals(schema):
+        raise EngineError(f"a task promised batches of\n{schema}\nand returned\n{batch.schema}")
+    return batch
+
+
+def _take(items: Any) -> Any:
+    """The last item, taken away in one atomic step, or None when nothing is left."""
+    try:
+        return items.pop()
+    except IndexError:
+        return None
+
+
+def _name(task: object) -> str:
+    inner = getattr(task, "func", task)
+    return str(getattr(inner, "__qualname__", inner))
+
+
+def _stop_all(helpers: list[_Helper]) -> None:
+    while (helper := _take(helpers)) is not None:
+        helper.stop()
+
+
+def _usable_cores() -> int:
+    if hasattr(os, "sched_getaffinity"):
+        return len(os.sched_getaffinity(0))
+    return os.cpu_count() or 1
