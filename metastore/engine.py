@@ -12,6 +12,7 @@ EngineError; a run that is abandoned, closed or interrupted stops its tasks.
 
 from __future__ import annotations
 
+import contextlib
 import os
 import pickle
 import subprocess
@@ -23,14 +24,14 @@ from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from queue import SimpleQueue
 from types import TracebackType
-from typing import Any, BinaryIO, Final, Protocol, TypeVar, Union, cast
+from typing import Any, BinaryIO, Final, Protocol, TypeVar, cast
 
 import pyarrow as pa
 
 from metastore.errors import EngineError, InvalidRequestError, MetastoreError
 
 Chunk = TypeVar("Chunk")
-_Outcome = Union[list[pa.RecordBatch], MetastoreError]
+_Outcome = list[pa.RecordBatch] | MetastoreError
 
 _HELPERS_PAY_AFTER: Final = 0.3
 """Seconds of work in this process before helpers are started: about what starting them costs (an interpreter and
@@ -120,7 +121,7 @@ class LocalEngine:
         """Stop the helpers; a later run starts new ones if it needs them."""
         _stop_all(self._idle)
 
-    def __enter__(self) -> LocalEngine:
+    def __enter__(self) -> LocalEngine:  # noqa: PYI034 - typing.Self needs Python 3.11
         return self
 
     def __exit__(
@@ -146,7 +147,8 @@ class LocalEngine:
         return helpers
 
     def _alive_and_idle(self) -> _Helper | None:
-        while (helper := _take(self._idle)) is not None:
+        while self._idle:
+            helper = self._idle.pop()
             if helper.alive():
                 return helper
             helper.stop()
@@ -162,11 +164,11 @@ class _Helper:
     """
 
     def __init__(self) -> None:
-        self._process = subprocess.Popen(
+        self._process = subprocess.Popen(  # noqa: S603 - this very interpreter, a constant program
             [sys.executable, "-c", _BOOTSTRAP], stdin=subprocess.PIPE, stdout=subprocess.PIPE, start_new_session=True
         )
-        self._input = cast(BinaryIO, self._process.stdin)
-        self._output = cast(BinaryIO, self._process.stdout)
+        self._input = cast("BinaryIO", self._process.stdin)
+        self._output = cast("BinaryIO", self._process.stdout)
         self._send(sys.path)
 
     def work(
@@ -179,12 +181,12 @@ class _Helper:
         while (chunk := _take(todo)) is not None:
             try:
                 self._send((task, chunk))
-                outcome = pickle.load(self._output)
+                outcome = pickle.load(self._output)  # noqa: S301 - our own process wrote it
             except (EOFError, OSError, pickle.UnpicklingError) as error:
                 status = self._process.poll()
                 outcome = EngineError(f"a helper process ended while it worked (exit status {status}); out of memory?")
                 outcome.__cause__ = error
-            except Exception as error:  # whatever pickling a foreign task or chunk raises
+            except Exception as error:  # noqa: BLE001 - pickling a foreign task or chunk may raise anything
                 outcome = EngineError(f"{_name(task)} cannot be sent to a helper process: {error}")
                 outcome.__cause__ = error
             finished.put(outcome)
@@ -200,10 +202,8 @@ class _Helper:
         self._process.kill()
         self._process.wait()
         self._output.close()
-        try:
+        with contextlib.suppress(BrokenPipeError):  # a request it never read may still be buffered
             self._input.close()
-        except BrokenPipeError:
-            pass  # a request it never read was still buffered
 
     def _send(self, message: object) -> None:
         pickle.dump(message, self._input, pickle.HIGHEST_PROTOCOL)
@@ -218,13 +218,13 @@ def serve() -> None:
         pa.set_cpu_count(1)
         while True:
             try:
-                task, chunk = pickle.load(requests)
+                task, chunk = pickle.load(requests)  # noqa: S301 - our own parent wrote it
                 answer: object = list(_guarded(task, chunk))
             except EOFError:
                 return
             except MetastoreError as error:
                 answer = error
-            except Exception as error:  # the task's module cannot be imported here
+            except Exception as error:  # noqa: BLE001 - importing the task's module may raise anything
                 answer = EngineError(f"a task cannot be loaded in a helper process: {type(error).__name__}: {error}")
             pickle.dump(answer, replies, pickle.HIGHEST_PROTOCOL)
             replies.flush()
