@@ -1,0 +1,51 @@
+# Each target sets up all that it needs: a virtual environment with the package, installed anew when pyproject.toml
+# changes. Needed beforehand are make and Python 3.10 or later; without a Java 17 or later the extra `java` brings one.
+
+PYTHON ?= python3
+VENV ?= .venv
+# More arguments for the command of a target: make test ARGS="tests/model -x"
+ARGS ?=
+
+python := $(VENV)/bin/python
+
+.PHONY: help demo test lint format bench clean
+.DEFAULT_GOAL := help
+
+help: ## Show the targets
+	@awk -F ':.*## ' '/^[a-z]+:.*## /{printf "  make %-8s %s\n", $$1, $$2}' Makefile
+
+demo: $(VENV)/.with-demo,java ## Analyze, prune and query real data with Spark, from nothing
+	@"$(python)" -m metastore.demo $(ARGS)
+
+test: $(VENV)/.with-test ## Run all tests
+	@"$(python)" -m pytest $(ARGS)
+
+lint: $(VENV)/.with-lint ## Check style, format and types
+	@"$(python)" -m ruff check .
+	@"$(python)" -m ruff format --check .
+	@"$(python)" -m mypy
+
+format: $(VENV)/.with-lint ## Format the code and mend what can be mended
+	@"$(python)" -m ruff check --fix .
+	@"$(python)" -m ruff format .
+
+bench: $(VENV)/.with-test ## Run the benchmarks, each beside its peers
+	@"$(python)" -m benchmarks $(ARGS)
+
+clean: ## Remove the environment and everything that was generated
+	rm -rf "$(VENV)" build dist .mypy_cache .pytest_cache .ruff_cache .hypothesis spark-warehouse metastore_db derby.log
+	find . -name __pycache__ -type d -prune -exec rm -rf {} +
+
+# The stem names the extras to install.
+$(VENV)/.with-%: pyproject.toml | $(VENV)/bin/python
+	@echo "Installing metastore[$*] into $(VENV) ..."
+	@"$(python)" -m pip install --quiet --disable-pip-version-check --editable ".[$*]"
+	@touch "$@"
+
+$(VENV)/bin/python:
+	@command -v "$(PYTHON)" >/dev/null || { \
+		echo "No $(PYTHON) on the PATH; install Python 3.10 or later, or name one: make PYTHON=/path/to/python3" >&2; exit 1; }
+	@"$(PYTHON)" -c 'import sys; sys.exit(sys.version_info < (3, 10))' || { \
+		echo "$$("$(PYTHON)" --version 2>&1) is too old: 3.10 or later is needed; name one: make PYTHON=/path/to/python3" >&2; exit 1; }
+	@"$(PYTHON)" -m venv "$(VENV)" || { rm -rf "$(VENV)"; \
+		echo "Cannot create $(VENV); on Debian and Ubuntu the package python3-venv is needed" >&2; exit 1; }
