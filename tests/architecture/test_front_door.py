@@ -1,0 +1,89 @@
+"""``import metastore`` gives the public names, quickly, and nothing heavy with them."""
+
+from __future__ import annotations
+
+import inspect
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+import metastore
+
+PUBLIC = [
+    "ConfigError",
+    "ConflictError",
+    "EngineError",
+    "FormatError",
+    "InvalidRequestError",
+    "MetadataInfo",
+    "MetadataType",
+    "MetastoreError",
+    "NotFoundError",
+    "OutcomeUnknownError",
+    "ProcedureError",
+    "StorageError",
+    "TableInfo",
+    "TableMetadataUnit",
+]
+"""Only ever added to, and only on purpose: every name is a promise to keep."""
+
+HEAVY = {
+    "duckdb",
+    "fastapi",
+    "http.server",
+    "matplotlib",
+    "pandas",
+    "polars",
+    "prometheus_client",
+    "pyspark",
+    "uvicorn",
+}
+
+
+def loaded_by(statement: str, folder: Path) -> set[str]:
+    """Modules that a fresh interpreter, started elsewhere, holds after ``statement``."""
+    program = f"import sys; sys.path.insert(0, {str(Path(metastore.__file__).parents[1])!r}); {statement}; "
+    ran = subprocess.run(
+        [sys.executable, "-c", program + "import json; print(json.dumps(sorted(sys.modules)))"],
+        capture_output=True,
+        check=True,
+        cwd=folder,
+        text=True,
+    )
+    return set(json.loads(ran.stdout))
+
+
+def test_the_public_names_are_pinned_and_sorted() -> None:
+    """A name is added or removed here and there, or not at all."""
+    assert metastore.__all__ == PUBLIC
+    assert sorted(PUBLIC) == PUBLIC
+
+
+def test_nothing_else_stands_at_the_front_door() -> None:
+    """What ``dir`` shows is the public names; the package's own modules aside."""
+    own = {path.stem for path in Path(metastore.__file__).parent.iterdir()}
+    assert {name for name in vars(metastore) if not name.startswith("_")} - own <= set(PUBLIC)
+
+
+@pytest.mark.parametrize("name", PUBLIC)
+def test_a_public_name_is_documented(name: str) -> None:
+    """In its own words: a docstring inherited, or made up by dataclass, does not count."""
+    public = getattr(metastore, name)
+    own = vars(public).get("__doc__") if inspect.isclass(public) else public.__doc__
+    assert own
+    assert not own.startswith(f"{name}(")
+
+
+def test_the_front_door_loads_nothing_heavy(tmp_path: Path) -> None:
+    """A program that only wants a name waits for no Spark, data frame library or web server."""
+    loaded = loaded_by("import metastore", tmp_path)
+    assert "metastore.errors" in loaded
+    assert loaded & HEAVY == set()
+
+
+def test_a_heavy_module_would_be_seen(tmp_path: Path) -> None:
+    """The test above can fail: the same look finds pandas once it is imported."""
+    assert "pandas" in loaded_by("import metastore, pandas", tmp_path)

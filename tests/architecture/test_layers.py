@@ -1,0 +1,175 @@
+"""Who may import whom. The table below is the architecture; docs/design/001-layers-and-seams.md gives its reasons.
+
+The syntax trees are walked, so an import inside a function, under TYPE_CHECKING or by ``import_module("…")`` counts
+like any other: that is where cycles hide.
+"""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+PACKAGE = Path(__file__).parents[2] / "metastore"
+
+LAYERS = (
+    {"errors"},
+    {"config", "model", "java"},
+    {"mapping"},
+    {"storage"},
+    {"operations", "expiration"},
+    {"components"},
+    {"metastore"},
+    {"engine", "sources", "pruning"},
+    {"analyze"},
+    {"hive"},
+    {"procedures"},
+    {"sql", "session"},
+    {"spark"},
+    {"cli", "daemon"},
+    {"demo"},
+)
+"""Modules and packages of ``metastore``, lowest first: each may import from lower layers only, never from its own."""
+
+DOORS = {
+    "pyspark": {"spark"},
+    "py4j": {"spark"},
+    "pyhocon": {"config"},
+    "typer": {"cli"},
+    "pyiceberg": set().union(*LAYERS[2:]),
+    "pyarrow": set().union(*LAYERS[2:]),
+}
+"""Foreign libraries with few doors, and the pieces that are one. What is not named here may be imported anywhere."""
+
+
+@dataclass(frozen=True)
+class Import:
+    """One import in the tree: the piece it stands in, where, and the dotted name it asks for."""
+
+    piece: str
+    place: str
+    name: str
+
+
+def imports_of(package: Path) -> Iterator[Import]:
+    """Every import in every module below ``package``, which is the package ``metastore``."""
+    for path in sorted(package.rglob("*.py")):
+        inside = path.relative_to(package)
+        parents = ("metastore", *inside.parts[:-1])
+        for node in ast.walk(ast.parse(path.read_text())):
+            for name in _names(node, parents, package):
+                yield Import(inside.with_suffix("").parts[0], f"{inside}:{getattr(node, 'lineno', 0)}", name)
+
+
+def _names(node: ast.AST, parents: tuple[str, ...], package: Path) -> Iterator[str]:
+    match node:
+        case ast.Import(names=names):
+            yield from (alias.name for alias in names)
+        case ast.ImportFrom(module=module, names=names, level=level):
+            start = parents[: len(parents) - level + 1] if level else ()
+            source = ".".join((*start, *([module] if module else ())))
+            if source == "metastore":  # `from metastore import x` means the module x, or a name of the front door
+                yield from (f"metastore.{a.name}" if _is_piece(package, a.name) else source for a in names)
+            else:
+                yield source
+        case ast.Call(func=ast.Name(id=name) | ast.Attribute(attr=name), args=[ast.Constant(value=str(target)), *_]):
+            if name in {"import_module", "__import__"}:
+                yield target
+
+
+def _is_piece(package: Path, name: str) -> bool:
+    return (package / name).is_dir() or (package / f"{name}.py").is_file()
+
+
+def violations(package: Path) -> list[str]:
+    """What breaks the table, one sentence each."""
+    levels = {piece: level for level, pieces in enumerate(LAYERS) for piece in pieces}
+    found = []
+    for asked in imports_of(package):
+        top, _, rest = asked.name.partition(".")
+        piece = asked.piece
+        if piece != "__init__" and piece not in levels:
+            found.append(f"{asked.place}: {piece} stands in no layer")
+        elif top in DOORS and piece not in DOORS[top]:
+            found.append(f"{asked.place}: {piece} imports {top}, whose door is {', '.join(sorted(DOORS[top]))}")
+        elif top == "metastore" and piece != "__init__":
+            target = rest.partition(".")[0]
+            if not target:
+                found.append(f"{asked.place}: {piece} imports the front door, which stands above everything")
+            elif target not in levels:
+                found.append(f"{asked.place}: {target} stands in no layer")
+            elif target != piece and levels[target] >= levels[piece]:
+                found.append(f"{asked.place}: {piece} imports {target}, which is not below it")
+    return found
+
+
+def test_nothing_imports_upwards() -> None:
+    """Every import in the package goes down the table."""
+    assert violations(PACKAGE) == []
+
+
+def test_every_piece_of_the_package_stands_in_the_table() -> None:
+    """Also one that imports nothing yet, so that the table stays the whole picture."""
+    pieces = {p.stem for p in PACKAGE.glob("*.py")} | {p.parent.name for p in PACKAGE.glob("*/*.py")}
+    assert pieces - {"__init__"} <= set().union(*LAYERS)
+
+
+def test_no_piece_stands_in_two_layers() -> None:
+    """A second mention would quietly win over the first."""
+    assert sum(map(len, LAYERS)) == len(set().union(*LAYERS))
+
+
+BREACHES = {
+    "at the top": ("model/a.py", "from metastore.storage.commit import x", "model imports storage"),
+    "as a module": ("model/a.py", "import metastore.storage", "model imports storage"),
+    "as an attribute": ("model/a.py", "from metastore import storage", "model imports storage"),
+    "in a function": ("mapping/a.py", "def f():\n    from metastore.operations import x", "mapping imports operations"),
+    "for types only": (
+        "mapping/a.py",
+        "from typing import TYPE_CHECKING\nif TYPE_CHECKING:\n    import metastore.components.tables",
+        "mapping imports components",
+    ),
+    "by a relative path": ("model/deep/a.py", "from ...storage import x", "model imports storage"),
+    "relative, as an attribute": ("errors.py", "from . import storage", "errors imports storage"),
+    "by its name": ("model/a.py", "import importlib\nimportlib.import_module('metastore.cli')", "model imports cli"),
+    "from its own layer": ("config/a.py", "from metastore.model import x", "config imports model"),
+    "of the front door": ("cli/a.py", "from metastore import Metastore", "cli imports the front door"),
+    "whole, of the front door": ("cli/a.py", "import metastore", "cli imports the front door"),
+    "of Spark": ("procedures/a.py", "def f():\n    import pyspark.sql", "procedures imports pyspark"),
+    "of Spark, from the top": ("cli/a.py", "from pyspark.sql import SparkSession", "cli imports pyspark"),
+    "of Spark, by the front door": ("__init__.py", "import pyspark", "__init__ imports pyspark"),
+    "of Arrow by the vocabulary": ("model/a.py", "import pyarrow as pa", "model imports pyarrow"),
+    "from a piece without a layer": ("helpers/a.py", "import os", "helpers stands in no layer"),
+    "of a piece without a layer": ("cli/a.py", "from metastore.helpers import x", "helpers stands in no layer"),
+}
+
+
+@pytest.mark.parametrize(("path", "source", "said"), BREACHES.values(), ids=BREACHES.keys())
+def test_the_walk_finds_an_import(tmp_path: Path, path: str, source: str, said: str) -> None:
+    """One breach of each kind, in a tree that is otherwise right, is found and named."""
+    _tree(tmp_path, {"storage/commit.py": "import pyarrow", path: source})
+    [sentence] = violations(tmp_path)
+    assert sentence.startswith(f"{path}:")
+    assert said in sentence
+
+
+def test_the_walk_lets_the_right_ones_pass(tmp_path: Path) -> None:
+    """Down the table, within a piece, in words only, and from the front door to anything."""
+    right = {
+        "__init__.py": "from metastore.cli import main\nfrom metastore import spark",
+        "model/a.py": "from metastore import errors\nfrom metastore.model.b import x\nfrom .b import y",
+        "model/b.py": '"""import pyspark"""\nfrom metastore.errors import MetastoreError\nimport os.path',
+        "spark/session.py": "def f():\n    import pyspark\nfrom metastore.java import find_java",
+        "errors.py": "",
+    }
+    _tree(tmp_path, right)
+    assert violations(tmp_path) == []
+
+
+def _tree(root: Path, files: dict[str, str]) -> None:
+    for path, source in files.items():
+        (root / path).parent.mkdir(parents=True, exist_ok=True)
+        (root / path).write_text(source)
