@@ -1,0 +1,171 @@
+"""Location -> its data files, through ``pyarrow.fs``: one call that lists everything, whatever the store.
+
+What counts as data is what Spark would read: names that begin with ``_`` or ``.`` are skipped, except that a partition
+directory may be called ``_x=1``; so are files still being copied and files of no bytes, which hold no rows. Every
+other file below the table is data, whatever its suffix.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from functools import lru_cache
+from itertools import chain
+from typing import NamedTuple
+from urllib.parse import urlencode
+
+import pyarrow as pa
+from pyarrow import fs
+
+from metastore.errors import InvalidRequestError, NotFoundError, StorageError
+
+_VIEW_SUFFIX = ".view.drill"
+_LISTING_THREADS = 8
+"""Directories listed at once when only some are wanted; enough to hide an object store's latency."""
+
+
+class Fingerprint(NamedTuple):
+    """What tells one state of a file from another: its size in bytes and its modification time in epoch ns."""
+
+    size: int
+    mtime_ns: int
+
+
+class SourceFile(NamedTuple):
+    """One data file. ``path`` has the form of the table's location: a plain absolute path, or a URI off the local disk.
+
+    ``directories`` lead from the table to the file; ``name`` is the file's own.
+    """
+
+    directories: tuple[str, ...]
+    name: str
+    path: str
+    size: int
+    mtime_ns: int
+
+    @property
+    def fingerprint(self) -> Fingerprint:
+        """Size and modification time."""
+        return Fingerprint(self.size, self.mtime_ns)
+
+
+@dataclass(frozen=True)
+class Listing:
+    """The data files of a table, sorted by directories and name, and when each directory was last modified.
+
+    ``directory_times`` is in epoch nanoseconds, None where the store knows no directories; the empty tuple stands for
+    the table itself. Directories without data files are in it too.
+    """
+
+    location: str
+    files: Sequence[SourceFile]
+    directory_times: Mapping[tuple[str, ...], int | None]
+
+
+def list_files(
+    location: str,
+    only_directories: Callable[[str], bool] | None = None,
+    *,
+    options: Mapping[str, str] | None = None,
+) -> Listing:
+    """List the data files below ``location``, or the one file that ``location`` is.
+
+    With ``only_directories`` just those first-level directories are descended into whose name it accepts; files that
+    lie in no directory are always listed. Symbolic links are followed. NotFoundError if nothing is there,
+    InvalidRequestError if it is a view, StorageError if the store fails.
+    """
+    try:
+        return _listed(location, only_directories, options or {})
+    except (OSError, pa.ArrowException) as error:
+        raise StorageError(f"cannot list {location}: {error}") from error
+
+
+def open_location(location: str, options: Mapping[str, str] | None = None) -> tuple[fs.FileSystem, str]:
+    """The file system of a location and the path on it. InvalidRequestError for a scheme pyarrow does not know."""
+    if location.startswith("/"):
+        return fs.LocalFileSystem(), location
+    return _remote(location, tuple(sorted((options or {}).items())))
+
+
+@lru_cache(maxsize=64)
+def _remote(location: str, options: tuple[tuple[str, str], ...]) -> tuple[fs.FileSystem, str]:
+    uri = f"{location}?{urlencode(options)}" if options else location
+    try:
+        return fs.FileSystem.from_uri(uri)
+    except (pa.ArrowInvalid, pa.ArrowNotImplementedError) as error:
+        raise InvalidRequestError(f"{location} is no location pyarrow can open: {error}") from error
+
+
+def _listed(location: str, only_directories: Callable[[str], bool] | None, options: Mapping[str, str]) -> Listing:
+    store, root = open_location(location, options)
+    top = store.get_file_info(root)
+    if top.type == fs.FileType.NotFound:
+        if store.get_file_info(root + _VIEW_SUFFIX).is_file:
+            raise _is_view(location)
+        raise NotFoundError(f"there is no file or directory {location}")
+    if top.is_file:
+        if location.endswith(_VIEW_SUFFIX):
+            raise _is_view(location)
+        file = SourceFile((), top.base_name, location, top.size, top.mtime_ns or 0)
+        return Listing(location, [file] if top.size else [], {})
+    entries: Iterable[fs.FileInfo]
+    if only_directories is None:
+        entries = store.get_file_info(fs.FileSelector(root, recursive=True))
+    else:
+        entries = _descend(store, root, only_directories)
+    files, times = _sorted_out(location, root.rstrip("/"), entries)
+    return Listing(location, files, {(): top.mtime_ns, **times})
+
+
+def _descend(store: fs.FileSystem, root: str, wanted: Callable[[str], bool]) -> Iterable[fs.FileInfo]:
+    first = store.get_file_info(fs.FileSelector(root))
+    directories = [entry for entry in first if entry.type == fs.FileType.Directory]
+    chosen = [entry for entry in directories if _is_data_name(entry.base_name) and wanted(entry.base_name)]
+    files = [entry for entry in first if entry.type != fs.FileType.Directory]
+    with ThreadPoolExecutor(_LISTING_THREADS) as threads:
+        below = threads.map(lambda entry: store.get_file_info(fs.FileSelector(entry.path, recursive=True)), chosen)
+        return list(chain(files, chosen, chain.from_iterable(below)))
+
+
+def _sorted_out(
+    location: str, root: str, entries: Iterable[fs.FileInfo]
+) -> tuple[list[SourceFile], dict[tuple[str, ...], int | None]]:
+    known: dict[str, tuple[str, ...] | None] = {"": ()}
+    files: list[SourceFile] = []
+    times: dict[tuple[str, ...], int | None] = {}
+    for entry in entries:
+        relative = entry.path[len(root) :]
+        parent, _, name = relative.rpartition("/")
+        if not _is_data_name(name):
+            continue
+        if parent not in known:
+            known[parent] = _directories(parent)
+        directories = known[parent]
+        if directories is None:
+            continue
+        if entry.type == fs.FileType.Directory:
+            below = (*directories, name)
+            times[below] = entry.mtime_ns
+        elif entry.type == fs.FileType.File and entry.size:
+            if name.endswith(_VIEW_SUFFIX):
+                raise _is_view(location + relative)
+            files.append(SourceFile(directories, name, location + relative, entry.size, entry.mtime_ns or 0))
+    files.sort()
+    return files, times
+
+
+def _directories(parent: str) -> tuple[str, ...] | None:
+    """The directory names of a path relative to the table, or None when one of them is hidden."""
+    names = tuple(parent.split("/")[1:])
+    return names if all(map(_is_data_name, names)) else None
+
+
+def _is_data_name(name: str) -> bool:
+    if name[:1] == "_":
+        return "=" in name
+    return name[:1] != "." and not name.endswith("._COPYING_")
+
+
+def _is_view(path: str) -> InvalidRequestError:
+    return InvalidRequestError(f"{path} is a view: it has no files of its own; analyze the tables it reads")

@@ -1,0 +1,134 @@
+"""Table name or path -> the place of its data, by the storage plugins of the configuration. Pure: nothing is opened.
+
+A named table ``plugin.workspace.name`` lies at the workspace's location plus its name. A table given by its path gets
+the name that leads there: the workspace with the longest matching location lends plugin and workspace; a path in no
+workspace belongs to workspace ``default`` of plugin ``dfs`` (or, off the local disk, of a plugin called like the
+scheme), which, as in Drill, stands at the root, so that the name is the path without its leading slash.
+
+Names are checked as text, so that ``..`` cannot leave the workspace. Symbolic links are followed: who may place a link
+in a workspace already decides what data lies there.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from pathlib import PurePath
+
+from metastore.config.settings import StoragePluginSettings, WorkspaceSettings
+from metastore.errors import InvalidRequestError, NotFoundError
+from metastore.model.identity import TableInfo
+
+PARQUET = "PARQUET"
+"""The table type of Parquet files, as it stands in the metastore."""
+
+_SCHEME = re.compile(r"([A-Za-z][A-Za-z0-9+.-]*)://")
+_CONTROL = re.compile(r"[\x00-\x1f\x7f]")
+
+
+@dataclass(frozen=True)
+class SourceTable:
+    """A table and where its data lies.
+
+    ``location`` is a plain absolute path on the local disk, as Drill stores it, and a URI anywhere else; it ends in no
+    slash. ``options`` are what ``pyarrow.fs`` needs beyond the URI (region, endpoint_override …).
+    """
+
+    table: TableInfo
+    location: str
+    format: str = PARQUET
+    options: Mapping[str, str] = field(default_factory=dict, repr=False)
+
+
+def resolve(storage: Mapping[str, StoragePluginSettings], table: TableInfo | str | PurePath) -> SourceTable:
+    """The source table of a name or of an explicit path.
+
+    A text is a path when it has a scheme (``s3://``, ``file:///``) or begins with a slash or a dot (then relative to
+    the working directory). NotFoundError for an unknown plugin or workspace, InvalidRequestError for a disabled plugin,
+    a name that leads out of its workspace, or a format other than Parquet. Whether anything lies there is not asked.
+    """
+    if isinstance(table, PurePath) or (isinstance(table, str) and (_SCHEME.match(table) or table[:1] in ("/", "."))):
+        return _by_path(storage, _normal(os.fspath(table)))
+    named = table if isinstance(table, TableInfo) else TableInfo.parse(str(table))
+    plugin = storage.get(named.storage_plugin)
+    if plugin is None:
+        raise NotFoundError(f"{named}: unknown storage plugin {named.storage_plugin!r}; {_known(storage)}")
+    workspace = plugin.workspaces.get(named.workspace)
+    if workspace is None:
+        raise NotFoundError(
+            f"{named}: plugin {plugin.name} has no workspace {named.workspace!r}; {_known(plugin.workspaces)}"
+        )
+    _require_inside(named)
+    return _source(plugin, workspace, TableInfo(plugin.name, workspace.name, _without_empty_parts(named.name)))
+
+
+def _by_path(storage: Mapping[str, StoragePluginSettings], location: str) -> SourceTable:
+    matches = [
+        (len(root), plugin, workspace, location[len(root) :].lstrip("/"))
+        for plugin, workspace in _workspaces(storage)
+        if location.startswith((root := _location(plugin, workspace)).rstrip("/") + "/")
+    ]
+    if matches:
+        _, plugin, workspace, name = max(matches, key=lambda match: match[0])
+        return _source(plugin, workspace, TableInfo(plugin.name, workspace.name, name))
+    scheme = _SCHEME.match(location)
+    if scheme is None:
+        return SourceTable(TableInfo("dfs", "default", location), location)
+    return SourceTable(TableInfo(scheme.group(1), "default", location[scheme.end() :]), location)
+
+
+def _source(plugin: StoragePluginSettings, workspace: WorkspaceSettings, table: TableInfo) -> SourceTable:
+    if not plugin.enabled:
+        raise InvalidRequestError(f"{table}: storage plugin {plugin.name} is disabled in the configuration")
+    format_ = (workspace.default_format or PARQUET).upper()
+    if format_ != PARQUET:
+        raise InvalidRequestError(
+            f"{table}: workspace {workspace.name} holds {format_} files; only Parquet can be analyzed"
+        )
+    location = f"{_location(plugin, workspace).rstrip('/')}/{table.name}"
+    return SourceTable(table, location, PARQUET, plugin.properties)
+
+
+def _location(plugin: StoragePluginSettings, workspace: WorkspaceSettings) -> str:
+    """The workspace's location below the plugin's connection, normal in form; it may be a URI of its own."""
+    if _SCHEME.match(workspace.location):
+        return _normal(workspace.location)
+    return _normal(f"{plugin.connection.rstrip('/')}/{workspace.location.lstrip('/')}")
+
+
+def _normal(location: str) -> str:
+    """One spelling for each place: absolute, no trailing slash, and no scheme on the local disk."""
+    if location.startswith("file:"):
+        location = "/" + location[len("file:") :].lstrip("/")
+    scheme = _SCHEME.match(location)
+    if scheme is None:
+        return os.path.abspath(location)
+    return scheme.group() + _without_empty_parts(location[scheme.end() :])
+
+
+def _require_inside(table: TableInfo) -> None:
+    if _CONTROL.search(table.name):
+        raise InvalidRequestError(f"table name {table.name!r} has a control character")
+    if wrong := {".", ".."}.intersection(table.name.split("/")):
+        raise InvalidRequestError(
+            f"table name {table.name!r} may not contain {wrong.pop()!r}; name the directory itself"
+        )
+
+
+def _without_empty_parts(path: str) -> str:
+    return "/".join(part for part in path.split("/") if part)
+
+
+def _workspaces(
+    storage: Mapping[str, StoragePluginSettings],
+) -> Iterator[tuple[StoragePluginSettings, WorkspaceSettings]]:
+    for plugin in storage.values():
+        if plugin.enabled:
+            for workspace in plugin.workspaces.values():
+                yield plugin, workspace
+
+
+def _known(names: Mapping[str, object]) -> str:
+    return f"known: {', '.join(sorted(names))}" if names else "the configuration declares none"
