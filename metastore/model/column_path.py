@@ -1,0 +1,43 @@
+"""Names of columns as paths: a struct's leaf is reached by several segments, a name with dots is one segment.
+
+The quoted form is the key of ``columnsStatistics`` and stands in ``interestingColumns``: every segment in backquotes,
+a backquote inside doubled. ``parse`` undoes ``quote`` for every path.
+"""
+
+from __future__ import annotations
+
+import re
+
+from metastore.errors import InvalidRequestError
+
+ColumnPath = tuple[str, ...]
+
+_SEGMENT = re.compile(r"`((?:[^`]|``)*)`|([^.`]+)")
+
+
+def quote(path: ColumnPath) -> str:
+    """The back-quoted form of ``path``: ``("a", "b.c")`` gives :literal:`\\`a\\`.\\`b.c\\``."""
+    return ".".join(["`" + segment.replace("`", "``") + "`" for segment in path])
+
+
+def parse(text: str) -> ColumnPath:
+    """The path that ``text`` names; segments without dots and backquotes may stand bare.
+
+    Raises InvalidRequestError for an empty text, an empty bare segment or an unclosed backquote.
+    """
+    segments: list[str] = []
+    position = 0
+    while True:
+        match = _SEGMENT.match(text, position)
+        if match is None:
+            raise InvalidRequestError(
+                f"{text!r} is no column path: a column name is expected at position {position + 1}"
+            )
+        quoted, bare = match.groups()
+        segments.append(bare if quoted is None else quoted.replace("``", "`"))
+        position = match.end()
+        if position == len(text):
+            return tuple(segments)
+        if text[position] != ".":
+            raise InvalidRequestError(f"{text!r} is no column path: a dot is expected at position {position + 1}")
+        position += 1

@@ -1,0 +1,232 @@
+"""Drill's type names: how they are spelled in schemas and in statistics, and which type holds the values of two.
+
+Schemas use SQL spelling (``DECIMAL(9, 2)``, ``STRUCT<`a` INT>``), statistics the minor type (``VARDECIMAL``). Both form
+a semilattice under :func:`common_type`: the order in which files are met never changes the type of a column.
+
+* integers widen; signed and unsigned meet in the next wider signed type, UINT8 and signed in DECIMAL(20, 0);
+* integers and decimals meet in a decimal; where 38 digits do not suffice, in DOUBLE;
+* FLOAT meets FLOAT only, every other number with FLOAT or DOUBLE gives DOUBLE;
+* structs meet field by field, arrays and maps by their elements; all else meets in VARCHAR.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import TypeVar
+
+from metastore.errors import FormatError
+
+_Item = TypeVar("_Item")
+
+NO_TYPE = "NULL"
+"""The type of a column that no value has been seen of: it gives way to every other."""
+
+_MINOR_OF = {
+    "BOOLEAN": "BIT",
+    "FLOAT": "FLOAT4",
+    "DOUBLE": "FLOAT8",
+    "DECIMAL": "VARDECIMAL",
+    "INTEGER": "INT",
+    "STRUCT": "STRUCT",
+    "ARRAY": "LIST",
+    "MAP": "DICT",
+    "CHARACTER VARYING": "VARCHAR",
+    "BINARY VARYING": "VARBINARY",
+}
+_SQL_OF = {"BIT": "BOOLEAN", "FLOAT4": "FLOAT", "FLOAT8": "DOUBLE", "VARDECIMAL": "DECIMAL"}
+
+_SIGNED = ("TINYINT", "SMALLINT", "INT", "BIGINT")
+_UNSIGNED = ("UINT1", "UINT2", "UINT4", "UINT8")
+_INTEGER_DIGITS = dict(zip((*_SIGNED, *_UNSIGNED), (3, 5, 10, 19, 3, 5, 10, 20), strict=True))
+_MAX_DIGITS = 38
+
+INTEGER_TYPES = frozenset(_INTEGER_DIGITS)
+FLOAT_TYPES = frozenset({"FLOAT4", "FLOAT8"})
+
+
+@dataclass(frozen=True)
+class DrillType:
+    """One type in pieces: ``DECIMAL(9, 2)`` has arguments, a struct has fields, an array and a map have parts."""
+
+    name: str
+    arguments: tuple[int, ...] = ()
+    fields: tuple[StructField, ...] = ()
+    parts: tuple[DrillType, ...] = ()
+
+    def __str__(self) -> str:
+        if self.name == "STRUCT":
+            return f"STRUCT<{', '.join(map(str, self.fields))}>"
+        if self.parts:
+            return f"{self.name}<{', '.join(map(str, self.parts))}>"
+        return f"{self.name}({', '.join(map(str, self.arguments))})" if self.arguments else self.name
+
+
+@dataclass(frozen=True)
+class StructField:
+    """One field of a struct type."""
+
+    name: str
+    type: DrillType
+    required: bool = False
+
+    def __str__(self) -> str:
+        return f"`{self.name.replace('`', '``')}` {self.type}{' NOT NULL' if self.required else ''}"
+
+
+def minor_type(sql_type: str) -> str:
+    """The minor type that statistics name for ``sql_type``; an unknown type is its own minor type."""
+    name = sql_type.split("(", 1)[0].split("<", 1)[0].strip().upper()
+    return _MINOR_OF.get(name, name)
+
+
+@lru_cache(maxsize=1024)
+def parse_type(text: str) -> DrillType:
+    """``text`` in pieces; raises FormatError where it is no type, naming the place."""
+    reader = _TypeReader(text)
+    parsed = reader.type()
+    reader.end()
+    return parsed
+
+
+@lru_cache(maxsize=4096)
+def common_type(left: str, right: str) -> str:
+    """The narrowest SQL type that holds the values of both (see the module's rules)."""
+    if left == right:
+        return left
+    return str(_join(parse_type(left), parse_type(right)))
+
+
+@lru_cache(maxsize=4096)
+def common_minor_type(left: str, right: str) -> str:
+    """The same for minor types, whose decimals have no digits: integers and decimals meet in VARDECIMAL."""
+    if left == right:
+        return left
+    # A decimal without digits is taken as the widest integer one, so that it swallows integers and nothing overflows.
+    sql = [
+        DrillType("DECIMAL", (_MAX_DIGITS, 0)) if m == "VARDECIMAL" else DrillType(_SQL_OF.get(m, m))
+        for m in (left, right)
+    ]
+    return minor_type(str(_join(*sql)))
+
+
+def _join(left: DrillType, right: DrillType) -> DrillType:
+    if left == right or right.name == NO_TYPE:
+        return left
+    if left.name == NO_TYPE:
+        return right
+    if (digits := _digits(left)) and (others := _digits(right)):
+        return _join_exact(left, right, digits, others)
+    if _is_number(left) and _is_number(right):
+        return DrillType("DOUBLE")
+    if left.name == right.name == "STRUCT":
+        return DrillType("STRUCT", fields=tuple(_join_fields(left, right)))
+    if left.name == right.name and left.parts and len(left.parts) == len(right.parts):
+        return DrillType(left.name, parts=tuple(_join(a, b) for a, b in zip(left.parts, right.parts, strict=True)))
+    return DrillType("VARCHAR")
+
+
+def _join_exact(left: DrillType, right: DrillType, digits: tuple[int, int], others: tuple[int, int]) -> DrillType:
+    if left.name in INTEGER_TYPES and right.name in INTEGER_TYPES:
+        for family in (_SIGNED, _UNSIGNED):
+            if left.name in family and right.name in family:
+                return max(left, right, key=lambda t: family.index(t.name))
+        signed, unsigned = (left, right) if left.name in _SIGNED else (right, left)
+        wide_enough = _UNSIGNED.index(unsigned.name) + 1
+        if wide_enough < len(_SIGNED):
+            return DrillType(_SIGNED[max(wide_enough, _SIGNED.index(signed.name))])
+    scale = max(digits[1], others[1])
+    precision = max(digits[0] - digits[1], others[0] - others[1]) + scale
+    return DrillType("DECIMAL", (precision, scale)) if precision <= _MAX_DIGITS else DrillType("DOUBLE")
+
+
+def _digits(type_: DrillType) -> tuple[int, int] | None:
+    """Precision and scale of an exact number, None for other types."""
+    if type_.name == "DECIMAL":
+        precision, scale = (
+            (*type_.arguments, _MAX_DIGITS, 0)[:2] if len(type_.arguments) != 1 else (*type_.arguments, 0)
+        )
+        return precision, scale
+    return (_INTEGER_DIGITS[type_.name], 0) if type_.name in INTEGER_TYPES else None
+
+
+def _is_number(type_: DrillType) -> bool:
+    return type_.name in ("FLOAT", "DOUBLE") or _digits(type_) is not None
+
+
+def _join_fields(left: DrillType, right: DrillType) -> Iterator[StructField]:
+    ours, theirs = ({f.name: f for f in t.fields} for t in (left, right))
+    for name in dict.fromkeys((*ours, *theirs)):
+        a, b = ours.get(name), theirs.get(name)
+        if a and b:
+            yield StructField(name, _join(a.type, b.type), a.required and b.required)
+        elif only := a or b:
+            yield StructField(name, only.type)
+
+
+_TOKEN = re.compile(r"\s*(?:`((?:[^`]|``)*)`|(\w+)|([<>(),]))")
+_LONG_NAMES = {"CHARACTER": "VARCHAR", "BINARY": "VARBINARY", "INTEGER": "INT"}
+
+
+class _TypeReader:
+    """Recursive descent over one type text; a length (``VARCHAR(20)``) is read and forgotten, digits are kept."""
+
+    def __init__(self, text: str) -> None:
+        self._text = text
+        self._position = 0
+
+    def type(self) -> DrillType:
+        name = self._next().upper()
+        self._take("VARYING")
+        name = _LONG_NAMES.get(name, name)
+        if self._take("<"):
+            if name == "STRUCT":
+                return DrillType(name, fields=self._items(self._field, ">"))
+            return DrillType(name, parts=self._items(self.type, ">"))
+        if self._take("("):
+            digits = self._items(self._number, ")")
+            return DrillType(name, digits if name == "DECIMAL" else ())
+        return DrillType(name)
+
+    def end(self) -> None:
+        if self._text[self._position :].strip():
+            raise self._error("the end")
+
+    def _field(self) -> StructField:
+        name, type_ = self._next(), self.type()
+        required = self._take("NOT") and self._take("NULL")
+        return StructField(name, type_, required)
+
+    def _number(self) -> int:
+        word = self._next()
+        if not word.isdecimal():
+            raise self._error("a number")
+        return int(word)
+
+    def _items(self, item: Callable[[], _Item], closing: str) -> tuple[_Item, ...]:
+        items = [item()]
+        while self._take(","):
+            items.append(item())
+        if not self._take(closing):
+            raise self._error(repr(closing))
+        return tuple(items)
+
+    def _next(self) -> str:
+        match = _TOKEN.match(self._text, self._position)
+        if match is None or match.group(3):
+            raise self._error("a name")
+        self._position = match.end()
+        quoted, bare, _ = match.groups()
+        return bare if quoted is None else quoted.replace("``", "`")
+
+    def _take(self, wanted: str) -> bool:
+        match = _TOKEN.match(self._text, self._position)
+        if match is None or wanted != (match.group(3) or (match.group(2) or "").upper()):
+            return False
+        self._position = match.end()
+        return True
+
+    def _error(self, wanted: str) -> FormatError:
+        return FormatError(f"{self._text!r} is no column type: {wanted} is expected at position {self._position + 1}")

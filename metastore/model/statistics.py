@@ -1,0 +1,245 @@
+"""What is known of one column in one container (row group, file, segment, table), and how that rolls up.
+
+ANALYZE makes :class:`ColumnStatistics` from footers, :func:`merge` rolls them up from row group to table, the JSON
+form is what stands in ``columnsStatistics``, and pruning reads it back.
+
+Promises: a bound is unknown (None) or it contains the data, never anything else; an exact bound is a value of the
+data; a merged bound is never NaN, and zeros of FLOAT columns are bounded by -0.0 below and 0.0 above.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from datetime import datetime, time
+from decimal import Decimal
+from functools import reduce
+from typing import Any
+
+from metastore.errors import FormatError
+from metastore.model.drill_types import FLOAT_TYPES, INTEGER_TYPES, NO_TYPE, common_minor_type
+from metastore.model.statistics_json import (
+    Value,
+    decode,
+    from_micros,
+    holder_json,
+    micros,
+    read_holders,
+    read_value,
+    value_json,
+)
+from metastore.model.vocabulary import Statistic
+
+__all__ = ["ColumnStatistics", "Value", "holder_json", "merge", "parse_many", "read_holders"]
+
+_MIN_MICROS, _MAX_MICROS = "minMicros", "maxMicros"
+"""Ours: a bound of a TIME or TIMESTAMP column to the microsecond, where Drill's milliseconds lose some."""
+
+_NANS_COUNT = "nanCount"
+_TIME_ZONE = "timeZone"
+"""Ours: "UTC" for a TIMESTAMP column that is adjusted to UTC; left out for local date-times."""
+
+
+@dataclass(frozen=True, slots=True)
+class ColumnStatistics:
+    """Bounds and counts of one column; ``type`` is Drill's minor type, every None is "unknown".
+
+    TIMESTAMP bounds are naive datetimes for local date-times and aware ones (UTC) where the column is adjusted to UTC.
+    ``rows == nulls + non_nulls``; for a struct's leaf a null parent counts as null. ``nans`` counts NaNs among
+    ``non_nulls``; only FLOAT4 and FLOAT8 have any. Bounds ignore nulls and NaNs: a column of nothing else has none.
+    """
+
+    type: str
+    min: Value | None = None
+    max: Value | None = None
+    min_exact: bool = True
+    max_exact: bool = True
+    nulls: int | None = None
+    non_nulls: int | None = None
+    rows: int | None = None
+    nans: int | None = None
+
+    @property
+    def all_null(self) -> bool:
+        """True if it is certain that no row has a value (so also for no rows at all)."""
+        return self.non_nulls == 0 or (self.nulls is not None and self.nulls == self.rows)
+
+    def to_json(self) -> str:
+        """Drill's JSON form; what Drill cannot say stands in additional holders, so nothing is lost.
+
+        Raises InvalidRequestError for a bound that is no :data:`Value`.
+        """
+        holders: list[str] = []
+        zoned = False
+        if (low := self.min) is not None:
+            zoned = _add_bound(holders, low, self.min_exact, Statistic.MIN_VALUE, _MIN_MICROS, 0)
+        if (high := self.max) is not None:
+            zoned |= _add_bound(holders, high, self.max_exact, Statistic.MAX_VALUE, _MAX_MICROS, 999)
+        for name, count in (
+            (Statistic.NULLS_COUNT, self.nulls),
+            (Statistic.NON_NULLS_COUNT, self.non_nulls),
+            (Statistic.ROW_COUNT, self.rows),
+            (_NANS_COUNT, self.nans),
+        ):
+            if count is not None:
+                holders.append(f'{{"statisticsValue":{count},"statisticsKind":{{"exact":true,"name":"{name}"}}}}')
+        if zoned:
+            holders.append(holder_json(_TIME_ZONE, "UTC"))
+        return f'{{"statistics":[{",".join(holders)}],"type":"{self.type}"}}'
+
+    @classmethod
+    def from_json(cls, text: str) -> ColumnStatistics:
+        """Read Drill's JSON form or ours; raises FormatError for anything else."""
+        return _from_document(decode(text))
+
+
+def parse_many(texts: Sequence[str | None]) -> list[ColumnStatistics | None]:
+    """:meth:`ColumnStatistics.from_json` of many texts at once, in their order; None stays None."""
+    documents = decode(f"[{','.join([text or 'null' for text in texts])}]")
+    if len(documents) != len(texts):
+        raise FormatError("one text of many holds several column statistics")
+    return [None if document is None else _from_document(document) for document in documents]
+
+
+def _add_bound(holders: list[str], value: Value, exact: bool, name: str, micros_name: str, up: int) -> bool:
+    """Append the holders of one bound; True if it is an aware timestamp. ``up`` = 999 rounds milliseconds up."""
+    if isinstance(value, (datetime, time)):
+        count = micros(value)
+        whole = count % 1000 == 0
+        holders.append(holder_json(name, (count + up) // 1000, exact and whole))
+        if not whole:
+            holders.append(holder_json(micros_name, count, exact))
+        return value.tzinfo is not None
+    kind = '{"exact":true,"name":"' if exact else '{"name":"'
+    holders.append(f'{{"statisticsValue":{value_json(value)},"statisticsKind":{kind}{name}"}}}}')
+    return False
+
+
+def _from_document(document: Any) -> ColumnStatistics:
+    try:
+        type_ = document["type"]
+        found: dict[str, tuple[Any, bool]] = {}
+        for holder in document["statistics"]:
+            kind = holder["statisticsKind"]
+            if (value := holder.get("statisticsValue")) is not None:
+                found[kind["name"]] = (value, kind.get("exact", False))
+    except (KeyError, TypeError, AttributeError) as error:
+        raise FormatError(f"column statistics lack {error}: {str(document)[:200]}") from error
+    get = found.get
+    zoned = type_ == "TIMESTAMP" and _TIME_ZONE in found
+    low, low_exact = _bound(get(Statistic.MIN_VALUE), get(_MIN_MICROS), type_, zoned, False)
+    high, high_exact = _bound(get(Statistic.MAX_VALUE), get(_MAX_MICROS), type_, zoned, True)
+    nulls, non_nulls, rows, nans = (
+        get(Statistic.NULLS_COUNT, _ABSENT)[0],
+        get(Statistic.NON_NULLS_COUNT, _ABSENT)[0],
+        get(Statistic.ROW_COUNT, _ABSENT)[0],
+        get(_NANS_COUNT, _ABSENT)[0],
+    )
+    return ColumnStatistics(type_, low, high, low_exact, high_exact, nulls, non_nulls, rows, nans)
+
+
+_ABSENT = (None, True)
+
+
+def _bound(
+    stored: tuple[Any, bool] | None, in_micros: tuple[Any, bool] | None, type_: str, zoned: bool, ceil: bool
+) -> tuple[Value | None, bool]:
+    if in_micros is not None:
+        value: Value | None = from_micros(in_micros[0], type_, zoned=zoned)
+        return (value, in_micros[1]) if value is not None else _ABSENT
+    if stored is None:
+        return _ABSENT
+    value = stored[0]
+    # Integers and strings, the most frequent bounds, stand in JSON as they are.
+    if type_ not in _PLAIN or (type(value) is not int and type(value) is not str):
+        value = read_value(value, type_, zoned=zoned, ceil=ceil)
+    return (value, stored[1]) if value is not None else _ABSENT
+
+
+_PLAIN = INTEGER_TYPES | {"VARCHAR"}
+
+
+def merge(parts: Iterable[ColumnStatistics]) -> ColumnStatistics:
+    """Statistics of the union of ``parts``' rows; for no parts, those of no rows, which change nothing when merged.
+
+    Associative and commutative. A count is known if every part knows it; a bound is known if every part with a value
+    in it knows it. Parts of differing types are brought to their common type: integers and decimals that a float does
+    not hold are rounded outwards (so no longer exact), and where types have no common order the bounds are unknown.
+    """
+    known = list(parts)
+    type_ = reduce(common_minor_type, {part.type for part in known}, NO_TYPE)
+    counts = [_counts(part) for part in known]
+    nulls, non_nulls, rows, nans = (_total(column) for column in zip(*counts, strict=True)) if counts else (0, 0, 0, 0)
+    # A part without values other than NaN has no bounds and takes no part in those of the whole.
+    bounded = [part for part, (_, values, _, nan) in zip(known, counts, strict=True) if values is None or values != nan]
+    low, low_exact = _extreme([(p.min, p.min_exact, p.type) for p in bounded], type_, -1)
+    high, high_exact = _extreme([(p.max, p.max_exact, p.type) for p in bounded], type_, 1)
+    return ColumnStatistics(
+        type_, low, high, low_exact, high_exact, nulls, non_nulls, rows, nans if type_ in FLOAT_TYPES else None
+    )
+
+
+def _counts(part: ColumnStatistics) -> tuple[int | None, int | None, int | None, int | None]:
+    """Nulls, non-nulls, rows and NaNs, with what follows from the others filled in."""
+    nulls, non_nulls, rows = part.nulls, part.non_nulls, part.rows
+    if rows is None and nulls is not None and non_nulls is not None:
+        rows = nulls + non_nulls
+    elif rows is not None and nulls is None and non_nulls is not None:
+        nulls = rows - non_nulls
+    elif rows is not None and nulls is not None and non_nulls is None:
+        non_nulls = rows - nulls
+    nans = part.nans if part.type in FLOAT_TYPES and non_nulls != 0 else 0
+    return nulls, non_nulls, rows, nans
+
+
+def _total(counts: Iterable[int | None]) -> int | None:
+    total = 0
+    for count in counts:
+        if count is None:
+            return None
+        total += count
+    return total
+
+
+def _extreme(bounds: list[tuple[Value | None, bool, str]], type_: str, side: int) -> tuple[Value | None, bool]:
+    """The smallest (``side`` -1) or largest (1) bound; (None, True) if one is unknown or two have no order."""
+    best: Any = None
+    best_exact = True
+    for value, exact, own_type in bounds:
+        if value is not None and own_type != type_:
+            value, exact = _converted(value, exact, type_, side)
+        if value is None or value != value:
+            return _ABSENT
+        try:
+            if best is None or (value < best if side < 0 else value > best):
+                best, best_exact = value, exact
+            elif value == best:
+                best_exact = best_exact or exact
+        except TypeError:  # a local date-time beside one in UTC
+            return _ABSENT
+    if isinstance(best, float) and best == 0:
+        best = math.copysign(0.0, side)
+    return best, best_exact
+
+
+def _converted(value: Value, exact: bool, type_: str, side: int) -> tuple[Value | None, bool]:
+    """A bound in the wider ``type_``, never inside the original; (None, True) where that type has another order."""
+    if type_ in INTEGER_TYPES:
+        return value, exact
+    if type_ == "VARDECIMAL" and isinstance(value, int):
+        return Decimal(value), exact
+    if type_ == "FLOAT8" and isinstance(value, (int, float, Decimal)):
+        rounded = _to_float(value)
+        if rounded == value:
+            return rounded, exact
+        inside = rounded > value if side < 0 else rounded < value
+        return math.nextafter(rounded, side * math.inf) if inside else rounded, False
+    return _ABSENT
+
+
+def _to_float(value: int | float | Decimal) -> float:
+    try:
+        return float(value)
+    except OverflowError:
+        return math.copysign(math.inf, value)

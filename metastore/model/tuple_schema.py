@@ -1,0 +1,138 @@
+"""A table's or file's columns in Drill's ``tuple_schema`` JSON, and how the schemas of many files become one.
+
+ANALYZE makes one per file and merges them upwards; pruning asks it for a column's type. Types are Drill's SQL spelling
+(:mod:`metastore.model.drill_types`). What Drill's types cannot say stands in column properties, named here; for a leaf
+inside a struct the property's name is followed by a dot and the quoted path of the leaf below the column.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any, Final
+
+from metastore.errors import FormatError
+from metastore.model.column_path import ColumnPath, quote
+from metastore.model.drill_types import DrillType, common_type, parse_type
+
+TIME_ZONE: Final = "metastore.timezone"
+"""Column property: "UTC" for a TIMESTAMP that is adjusted to UTC, absent for local date-times."""
+
+LOGICAL_TYPE: Final = "metastore.logical"
+"""Column property: the file format's own name of a type that Drill has none for (uuid, json, …)."""
+
+_KIND = "tuple_schema"
+_OWN_KEYS = {"format": "drill.format", "default": "drill.default"}
+"""Two properties that Drill's JSON writes beside ``properties`` instead of into them."""
+
+
+def property_name(name: str, leaf: ColumnPath) -> str:
+    """Key of property ``name`` for the leaf at ``leaf``, among the properties of the column ``leaf[0]``."""
+    return f"{name}.{quote(leaf[1:])}" if len(leaf) > 1 else name
+
+
+@dataclass(frozen=True)
+class SchemaColumn:
+    """One top-level column; ``required`` means that no row lacks a value."""
+
+    name: str
+    type: str
+    required: bool = False
+    properties: Mapping[str, str] = field(default_factory=dict)
+
+    def leaf_property(self, name: str, leaf: ColumnPath) -> str | None:
+        """Property ``name`` of the leaf at ``leaf`` (a full path that starts with this column), if it is set."""
+        return self.properties.get(property_name(name, leaf))
+
+
+@dataclass(frozen=True)
+class TupleSchema:
+    """Columns in the order of the file, each name once (names are case-sensitive)."""
+
+    columns: tuple[SchemaColumn, ...] = ()
+    properties: Mapping[str, str] = field(default_factory=dict)
+
+    def to_json(self) -> str:
+        """Drill's JSON form."""
+        columns = [_column_json(column) for column in self.columns]
+        document: dict[str, Any] = {"type": _KIND, "columns": columns}
+        if self.properties:
+            document["properties"] = dict(self.properties)
+        return json.dumps(document, ensure_ascii=False, separators=(",", ":"))
+
+    @classmethod
+    def from_json(cls, text: str) -> TupleSchema:
+        """Read Drill's JSON form or ours; raises FormatError for anything else."""
+        try:
+            document = json.loads(text)
+            if document.get("type", _KIND) != _KIND:
+                raise FormatError(f"a schema of type {document['type']!r} cannot be read, only {_KIND!r}")
+            columns = tuple(_column(entry) for entry in document.get("columns") or ())
+            return cls(columns, document.get("properties") or {})
+        except (ValueError, KeyError, TypeError, AttributeError) as error:
+            raise FormatError(f"{text[:200]!r} is no schema in JSON: {error!r}") from error
+
+    @cached_property
+    def by_name(self) -> Mapping[str, SchemaColumn]:
+        """The columns by their exact names."""
+        return {column.name: column for column in self.columns}
+
+    def leaves(self) -> Iterator[tuple[ColumnPath, str]]:
+        """Every leaf with its type, in order; structs are entered, arrays and maps are leaves themselves."""
+        for column in self.columns:
+            yield from _leaves((column.name,), parse_type(column.type))
+
+
+def merge(schemas: Iterable[TupleSchema]) -> TupleSchema:
+    """One schema that holds the rows of all: columns in first-seen order, each with the narrowest common type.
+
+    A column is required only if it is so in every schema. Properties stay where all schemas that have the column agree.
+    """
+    distinct = list({id(schema): schema for schema in schemas}.values())
+    columns: dict[str, list[SchemaColumn]] = {}
+    for schema in distinct:
+        for column in schema.columns:
+            columns.setdefault(column.name, []).append(column)
+    return TupleSchema(
+        tuple(_merge_column(found, everywhere=len(found) == len(distinct)) for found in columns.values()),
+        _agreed([schema.properties for schema in distinct]),
+    )
+
+
+def _merge_column(found: list[SchemaColumn], *, everywhere: bool) -> SchemaColumn:
+    type_ = found[0].type
+    for column in found[1:]:
+        type_ = common_type(type_, column.type)
+    required = everywhere and all(column.required for column in found)
+    return SchemaColumn(found[0].name, type_, required, _agreed([column.properties for column in found]))
+
+
+def _agreed(properties: list[Mapping[str, str]]) -> Mapping[str, str]:
+    if not properties or all(entry == properties[0] for entry in properties):
+        return properties[0] if properties else {}
+    return {key: value for key, value in properties[0].items() if all(p.get(key) == value for p in properties)}
+
+
+def _leaves(path: ColumnPath, type_: DrillType) -> Iterator[tuple[ColumnPath, str]]:
+    if not type_.fields:
+        yield path, str(type_)
+    for inner in type_.fields:
+        yield from _leaves((*path, inner.name), inner.type)
+
+
+def _column_json(column: SchemaColumn) -> dict[str, Any]:
+    mode = "REQUIRED" if column.required else "OPTIONAL"
+    entry: dict[str, Any] = {"name": column.name, "type": column.type, "mode": mode}
+    properties = dict(column.properties)
+    entry.update({key: properties.pop(name) for key, name in _OWN_KEYS.items() if name in properties})
+    if properties:
+        entry["properties"] = properties
+    return entry
+
+
+def _column(entry: Mapping[str, Any]) -> SchemaColumn:
+    properties = dict(entry.get("properties") or {})
+    properties.update({name: entry[key] for key, name in _OWN_KEYS.items() if key in entry})
+    return SchemaColumn(entry["name"], entry["type"], entry.get("mode") == "REQUIRED", properties)
