@@ -1,0 +1,1 @@
+"""The metastore on Spark: the only package that imports PySpark."""

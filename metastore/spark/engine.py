@@ -1,0 +1,223 @@
+"""The engine on Spark: chunks become partitions of a tiny range, tasks run inside ``mapInArrow``, batches come back.
+
+Place in the flow: implements :class:`metastore.engine.Engine` by nothing but DataFrames, so it works the same on a
+local master, a cluster and Spark Connect. Promises, beyond those of every engine: a job carries at most
+:data:`JOB_BYTES` of pickled chunks (more work makes more jobs), because a server that receives a closure of hundreds
+of megabytes dies of it; a process or an executor that dies is replaced and its chunks run again, by Spark; only
+answers that reach the driver count.
+
+Executors need pyarrow and the libraries a task imports. This package they need not have: the first job asks them, and
+if they lack it, or have other code under its name, it is sent to them once, as a zip, and the job runs again. So a
+cluster where it is installed pays nothing, and no job is spent on asking.
+"""
+
+from __future__ import annotations
+
+import os
+import pickle
+import uuid
+import zipfile
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from functools import cache
+from typing import Final, NamedTuple
+
+import pyarrow as pa
+from py4j.protocol import Py4JError
+from pyspark import cloudpickle
+from pyspark.errors import PySparkException
+from pyspark.sql import SparkSession
+from pyspark.sql.functions import max as greatest
+from pyspark.sql.functions import spark_partition_id
+
+from metastore.engine import Chunk
+from metastore.errors import EngineError, InvalidRequestError, MetastoreError
+from metastore.spark import worker
+from metastore.spark.session import active_session, adopt, process_folder, quiet_about_pandas, start_session
+
+JOB_BYTES: Final = 8 << 20
+"""The most pickled chunks that one job carries, and so the largest chunk."""
+
+_PARTITIONS_PER_CORE: Final = 2
+"""Evens out chunks of unequal cost; each further task costs some 10 ms, so more of them lose."""
+
+cloudpickle.register_pickle_by_value(worker)
+
+
+class SparkEngine:
+    """Runs tasks on Spark's executors.
+
+    With ``spark`` it uses that session, classic or Connect, and never stops it. Without, it takes the running session
+    of this process, else starts one with ``settings`` (Spark's own keys) when it is first needed, and :meth:`close`
+    stops it again. Use it from one thread at a time.
+    """
+
+    name: Final = "spark"
+
+    def __init__(self, spark: SparkSession | None = None, settings: Mapping[str, str] | None = None) -> None:
+        self._given = spark
+        self._settings = dict(settings or {})
+        self._spark: SparkSession | None = None
+        self._started = False
+        self._shipped = False
+        self._parallelism = 0
+
+    @property
+    def spark(self) -> SparkSession:
+        """The session in use; starts Spark if need be. Raises EngineError if it cannot be started."""
+        if self._spark is None:
+            running = self._given or active_session()
+            self._spark = start_session(self._settings) if running is None else adopt(running)
+            self._started = running is None
+        return self._spark
+
+    @property
+    def parallelism(self) -> int:
+        """How many tasks Spark takes to run at once by default: cores, or ``spark.default.parallelism``."""
+        if not self._parallelism:
+            if _is_classic(self.spark):
+                self._parallelism = self.spark.sparkContext.defaultParallelism
+            else:  # Connect has no such property, but cuts a range accordingly
+                partitions = self.spark.range(1 << 20).select(spark_partition_id().alias("id"))
+                self._parallelism = partitions.agg(greatest("id")).collect()[0][0] + 1
+        return self._parallelism
+
+    def run(
+        self, chunks: Sequence[Chunk], task: Callable[[Chunk], Iterable[pa.RecordBatch]], schema: pa.Schema
+    ) -> Iterator[pa.RecordBatch]:
+        """As :meth:`metastore.engine.Engine.run`; nothing runs before the first batch is asked for.
+
+        The batches of a job arrive together when it ends. A failing task does not end the other tasks of its job.
+        Raises InvalidRequestError for a chunk above :data:`JOB_BYTES`, and EngineError when Spark itself fails.
+        """
+        if not chunks:
+            return
+        pickled_task = cloudpickle.dumps(task)
+        code = _own_code().fingerprint
+        for parts in _jobs(chunks, self.parallelism * _PARTITIONS_PER_CORE):
+            job = worker.mapper(pickled_task, parts, schema, code)
+            answers = self._answers(job, len(parts))
+            if worker.OTHER_CODE in answers and not self._shipped:
+                self._ship()
+                answers = self._answers(job, len(parts))
+            yield from _batches(answers)
+
+    def close(self) -> None:
+        """Stop the session if this engine started it; the next use starts a new one."""
+        if self._spark is not None and self._started:
+            self._spark.stop()
+        self._spark = None
+        self._started = self._shipped = False
+        self._parallelism = 0
+
+    def _answers(
+        self, job: Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]], partitions: int
+    ) -> dict[str, list[pa.Buffer]]:
+        """Run one job; its payloads by kind."""
+        with _stopped_with_the_caller(self.spark), quiet_about_pandas():
+            try:
+                table = self.spark.range(0, partitions, 1, partitions).mapInArrow(job, worker.ANSWER).toArrow()
+            except (PySparkException, Py4JError) as error:
+                raise EngineError(f"Spark could not finish a job of {partitions} tasks: {_reason(error)}") from error
+        answers: dict[str, list[pa.Buffer]] = {}
+        for kind, payload in zip(*table.columns, strict=True):
+            answers.setdefault(kind.as_py(), []).append(payload.as_buffer())
+        return answers
+
+    def _ship(self) -> None:
+        """Give the executors of this session our code, also those that will join later."""
+        self.spark.addArtifacts(_own_code_zipped(), pyfile=True)
+        self._shipped = True
+
+
+def _jobs(chunks: Sequence[Chunk], partitions: int) -> Iterator[list[list[bytes]]]:
+    """Cut pickled chunks into jobs of at most JOB_BYTES, and each job into at most ``partitions`` parts, dealt in turn."""
+    job: list[bytes] = []
+    size = 0
+    for chunk in chunks:
+        pickled = pickle.dumps(chunk, pickle.HIGHEST_PROTOCOL)
+        if len(pickled) > JOB_BYTES:
+            raise InvalidRequestError(
+                f"a chunk of {len(pickled):,} bytes cannot be sent to executors, the limit is {JOB_BYTES:,}; "
+                "cut the work into smaller chunks"
+            )
+        if size + len(pickled) > JOB_BYTES:
+            yield _dealt(job, partitions)
+            job, size = [], 0
+        job.append(pickled)
+        size += len(pickled)
+    yield _dealt(job, partitions)
+
+
+def _dealt(chunks: list[bytes], partitions: int) -> list[list[bytes]]:
+    return [chunks[first::partitions] for first in range(min(partitions, len(chunks)))]
+
+
+def _batches(answers: Mapping[str, Sequence[pa.Buffer]]) -> Iterator[pa.RecordBatch]:
+    for found in answers.get(worker.OTHER_CODE, ()):
+        raise EngineError(
+            f"an executor cannot load the code it was sent: {found.to_pybytes().decode()}. "
+            "Install the missing library on the executors, or the same version of metastore as on the driver"
+        )
+    for pickled in answers.get(worker.ERROR, ()):
+        error, trace = pickle.loads(pickled)  # noqa: S301 - our own executors wrote it
+        assert isinstance(error, MetastoreError)
+        raise error from EngineError(f"on an executor:\n{trace}")
+    for stream in answers.get(worker.BATCHES, ()):
+        with pa.ipc.open_stream(stream) as batches:
+            yield from batches
+
+
+class _Code(NamedTuple):
+    files: tuple[tuple[str, bytes], ...]
+    fingerprint: str
+
+
+@cache
+def _own_code() -> _Code:
+    """This package, read once: what is compared and what is sent stay the same while its files are edited."""
+    code = tuple(worker.package_files())
+    return _Code(code, worker.fingerprint(code))
+
+
+@cache
+def _own_code_zipped() -> str:
+    """The path of a zip of this package. Spark hands out this very file, so it stays until this process ends.
+
+    Files in order and with one date: equal code makes an equal zip, which Spark takes twice without complaint.
+    """
+    code = _own_code()
+    path = os.path.join(process_folder(), f"metastore-{code.fingerprint[:16]}.zip")
+    with zipfile.ZipFile(path, "w") as archive:
+        for name, content in code.files:
+            archive.writestr(zipfile.ZipInfo(name), content, zipfile.ZIP_DEFLATED)
+    return path
+
+
+@contextmanager
+def _stopped_with_the_caller(spark: SparkSession) -> Iterator[None]:
+    """Cancel the jobs begun inside when the caller is interrupted; Connect's client does so by itself."""
+    if not _is_classic(spark):
+        yield
+        return
+    context, tag = spark.sparkContext, f"metastore-{uuid.uuid4()}"
+    context.addJobTag(tag)
+    try:
+        yield
+    except BaseException:
+        context.cancelJobsWithTag(tag)
+        raise
+    finally:
+        context.removeJobTag(tag)
+
+
+def _is_classic(spark: SparkSession) -> bool:
+    """Whether ``spark`` drives a JVM itself; a Connect session only looks like a SparkSession."""
+    return isinstance(spark, SparkSession)
+
+
+def _reason(error: Exception) -> str:
+    open('/tmp/sx/err.txt','a').write(str(type(error))+str(error)[:3000]+'\n=====\n')
+    """The line of a Spark error that says why: the last Java exception message before the stack."""
+    lines = [line.strip() for line in str(error).splitlines() if line.strip()]
+    return lines[0]

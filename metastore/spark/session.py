@@ -1,0 +1,163 @@
+"""The Spark session: adopt the one that is running, or start one that behaves well.
+
+Place in the flow: the engine asks here for its session once. Promises: a running session of the caller, classic or
+Connect, is used as it is, only runtime settings that the metastore needs are added; a session that is started here
+uses the Java that was checked, the Python that runs now, and stays quiet; what the caller has configured always wins
+over what is set here; a session that cannot be had is an EngineError that says what to do.
+"""
+
+from __future__ import annotations
+
+import atexit
+import logging
+import os
+import shutil
+import sys
+import tempfile
+import warnings
+from collections.abc import Iterator, Mapping, MutableMapping
+from contextlib import contextmanager
+from functools import cache
+from pathlib import Path
+from typing import Final
+
+from pyspark.errors import PySparkException, PySparkRuntimeError
+from pyspark.sql import SparkSession
+
+from metastore.errors import EngineError
+from metastore.java import find_java
+
+_RUNTIME: Final = {
+    # While this is off (the default) Spark refuses to read from a Python data source that accepts filters.
+    "spark.sql.python.filterPushdown.enabled": "true",
+}
+"""Settings that are needed and can still be changed while a session runs."""
+
+_STATIC: Final = {
+    "spark.app.name": "metastore",
+    "spark.ui.enabled": "false",
+    "spark.ui.showConsoleProgress": "false",
+    # Tasks talk to Python over Unix sockets: measured 2 times faster than TCP for small tasks. The default directory,
+    # java.io.tmpdir, is too long for a socket's path on YARN; only the owner may connect to a socket in this one.
+    "spark.python.unix.domain.socket.enabled": "true",
+    "spark.python.unix.domain.socket.dir": "/tmp",  # noqa: S108
+}
+
+_LOCAL: Final = {
+    "spark.driver.host": "127.0.0.1",
+    "spark.driver.bindAddress": "127.0.0.1",
+    "spark.driver.extraJavaOptions": f"-Dlog4j2.configurationFile={(Path(__file__).parent / 'log4j2.properties').as_uri()}",
+}
+"""Only for a Spark on this machine: reachable from nowhere else, and nobody else's log configuration."""
+
+_SET_UP_BY_OTHERS: Final = (
+    "MASTER",
+    "PYSPARK_GATEWAY_PORT",
+    "PYSPARK_SUBMIT_ARGS",
+    "SPARK_API_MODE",
+    "SPARK_CONF_DIR",
+    "SPARK_CONNECT_MODE_ENABLED",
+    "SPARK_HOME",
+    "SPARK_REMOTE",
+)
+"""Any of these in the environment means that Spark is configured outside (spark-submit, spark-defaults.conf): then
+the master and its network are not ours to choose."""
+
+
+def spark_session(settings: Mapping[str, str] | None = None) -> SparkSession:
+    """The running session of this process if there is one, else a new one with ``settings`` (Spark's own keys).
+
+    Raises EngineError when Java is missing or Spark does not start.
+    """
+    running = active_session()
+    return start_session(settings or {}) if running is None else adopt(running)
+
+
+def active_session() -> SparkSession | None:
+    """The session this process already has, or None. Starts nothing."""
+    try:
+        return SparkSession.active()
+    except PySparkRuntimeError:
+        return None
+
+
+def adopt(spark: SparkSession) -> SparkSession:
+    """Make a running session, classic or Connect, fit for use; its static configuration and time zone stay."""
+    for key, value in _RUNTIME.items():
+        spark.conf.set(key, value)
+    return spark
+
+
+def start_session(settings: Mapping[str, str]) -> SparkSession:
+    """Start Spark: ``settings`` over :func:`session_settings`. Takes seconds; the JVM lives as long as this process."""
+    builder = SparkSession.builder
+    for key, value in session_settings(settings, os.environ).items():
+        builder = builder.config(key, value)
+    try:
+        _prepare_environment(settings, os.environ)
+        _quieten_error_loggers()
+        with quiet_about_pandas():
+            return builder.getOrCreate()
+    except (PySparkException, ImportError, OSError) as error:
+        raise EngineError(f"Spark does not start: {error}. What Java wrote on standard error says more.") from error
+    except Exception as error:
+        if type(error).__module__.startswith("py4j."):
+            raise EngineError(f"Spark does not start: {_first_line(error)}") from error
+        raise
+
+
+def session_settings(settings: Mapping[str, str], environ: Mapping[str, str]) -> dict[str, str]:
+    """What a new session is built with: ``settings``, and beneath them what suits the place Spark will run.
+
+    Without a master or a remote in ``settings``, and with no sign in ``environ`` that Spark is set up outside, the
+    master is this machine. The time zone is never set.
+    """
+    place = settings.get("spark.remote") or settings.get("spark.master")
+    defaults = dict(_RUNTIME)
+    if place is None and not any(name in environ for name in _SET_UP_BY_OTHERS):
+        place = defaults["spark.master"] = "local[*]"
+    if place is None or not place.startswith("sc:"):  # a server that runs already has static settings of its own
+        defaults |= _STATIC
+    if place is not None and place.startswith("local"):
+        # Sockets are left behind when Spark is not stopped before the process ends; this folder goes with them.
+        defaults |= _LOCAL | {"spark.python.unix.domain.socket.dir": process_folder()}
+    return defaults | dict(settings)
+
+
+@cache
+def process_folder() -> str:
+    """A private folder that goes when this process ends, with a path short enough for sockets inside it.
+
+    A socket's path must stay below 104 bytes; Spark's name for it takes 43 and this folder's own name 19.
+    """
+    parent = tempfile.gettempdir()
+    folder = tempfile.mkdtemp(prefix="metastore-", dir=parent if len(os.fsencode(parent)) <= 40 else "/tmp")  # noqa: S108
+    atexit.register(shutil.rmtree, folder, ignore_errors=True)
+    return folder
+
+
+@contextmanager
+def quiet_about_pandas() -> Iterator[None]:
+    """Hold back PySpark's notice, repeated at every Arrow call, that pandas 3 is new to it; no pandas is used here."""
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", "PySpark does not yet fully support pandas", FutureWarning)
+        yield
+
+
+def _prepare_environment(settings: Mapping[str, str], environ: MutableMapping[str, str]) -> None:
+    # Spark would take the first python3 on the PATH, which need not have pyarrow. The setting of that name has no
+    # effect when it comes from a session builder, the variable has.
+    environ.setdefault("PYSPARK_PYTHON", settings.get("spark.pyspark.python", sys.executable))
+    starts_java = "PYSPARK_GATEWAY_PORT" not in environ and not settings.get("spark.remote", "").startswith("sc:")
+    if starts_java:
+        environ["JAVA_HOME"] = str(find_java(environ).home)  # exactly the Java that was checked
+
+
+def _quieten_error_loggers() -> None:
+    # PySpark logs every failed query as one long line of JSON; the exception itself carries the same.
+    for name in ("SQLQueryContextLogger", "DataFrameQueryContextLogger"):
+        logging.getLogger(name).setLevel(logging.CRITICAL)
+
+
+def _first_line(error: Exception) -> str:
+    return next(iter(str(error).splitlines()), type(error).__name__)

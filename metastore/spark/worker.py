@@ -1,0 +1,135 @@
+"""What runs on executors: the only code that travels by value, since an executor may not have this package at all.
+
+Place in the flow: the engine sends :func:`mapper`'s inner function; it looks whether the executor would run the very
+code of the driver, runs the task on the chunks of its partition, and answers in rows of :data:`ANSWER`. Promises:
+errors of the task are answers, not failures of Spark, so they arrive as themselves and are not retried; a process
+that dies gives no answer, and Spark runs its partition again. Everything of this package is imported inside functions,
+because this module must load where the package is missing.
+"""
+
+from __future__ import annotations
+
+import gc
+import hashlib
+import importlib
+import pickle
+import sys
+import traceback
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from importlib.resources import files
+from typing import Any, Final
+
+import pyarrow as pa
+
+ANSWER: Final = "kind string, payload binary"
+"""The one result type of every job, so that Spark's idea of Arrow types never touches what a task returns."""
+
+BATCHES: Final = "batches"  # an Arrow IPC stream
+ERROR: Final = "error"  # a pickled MetastoreError and the text of its traceback
+OTHER_CODE: Final = "other code"  # the text of what this executor has instead of the driver's code
+
+_PACKAGE: Final = "metastore"
+_PAYLOAD_BYTES: Final = 8 << 20
+
+
+def mapper(
+    task: bytes, parts: Sequence[Sequence[bytes]], schema: pa.Schema, code: str
+) -> Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
+    """The function for ``mapInArrow`` over ``range(len(parts))``: row ``i`` stands for the chunks of ``parts[i]``.
+
+    ``task`` and the chunks are pickles, opened only once ``code``, the driver's :func:`fingerprint`, is seen to hold.
+    """
+
+    names = ["kind", "payload"]
+
+    def answers(ids: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        for batch in ids:
+            for part in batch.column(0).to_pylist():
+                for kind, payload in _answers(task, parts[part], schema, code):
+                    yield pa.record_batch([pa.array([kind]), pa.array([payload])], names)
+
+    return answers
+
+
+def package_files() -> Iterator[tuple[str, bytes]]:
+    """Path and content of every file of the package, in order, be it a directory or inside a zip."""
+
+    def walk(folder: Any, prefix: str) -> Iterator[tuple[str, bytes]]:
+        for entry in sorted(folder.iterdir(), key=lambda entry: str(entry.name)):
+            path = f"{prefix}/{entry.name}"
+            if entry.is_file():
+                yield path, entry.read_bytes()
+            elif entry.name != "__pycache__":
+                yield from walk(entry, path)
+
+    return walk(files(_PACKAGE), _PACKAGE)
+
+
+def fingerprint(package: Iterable[tuple[str, bytes]]) -> str:
+    """What tells a package's files from any others: a checkout, an installed copy and a zip of equal contents agree.
+
+    A version would not do: code under development keeps its version while it changes.
+    """
+    digest = hashlib.sha256()
+    for path, content in package:
+        digest.update(f"{path}\0{len(content)}\0".encode())
+        digest.update(content)
+    return digest.hexdigest()
+
+
+def _answers(
+    task: bytes, chunks: Sequence[bytes], schema: pa.Schema, code: str
+) -> Iterator[tuple[str, bytes]]:
+    found = _other_code(code)
+    if found is not None:
+        yield OTHER_CODE, found.encode()
+        return
+    engine, errors = importlib.import_module("metastore.engine"), importlib.import_module("metastore.errors")
+    pa.set_cpu_count(1)  # the other cores belong to other tasks
+    try:
+        try:
+            job, work = pickle.loads(task), [pickle.loads(chunk) for chunk in chunks]  # noqa: S301 - the driver's own
+        except Exception as error:
+            raise errors.EngineError(
+                f"a task cannot be loaded on an executor: {type(error).__name__}: {error}"
+            ) from error
+        _spare_the_collector()
+        # Here an executor is a local engine of one process: the same checks, the same errors.
+        yield from _streams(engine.LocalEngine(1).run(work, job, schema), schema)
+    except errors.MetastoreError as error:
+        yield ERROR, pickle.dumps((error, traceback.format_exc()))
+
+
+def _streams(batches: Iterator[pa.RecordBatch], schema: pa.Schema) -> Iterator[tuple[str, bytes]]:
+    """Pack batches into IPC streams of some megabytes each: small enough for Spark's rows, and few."""
+    options = pa.ipc.IpcWriteOptions(compression="lz4")
+    batch = next(batches, None)
+    while batch is not None:
+        sink = pa.BufferOutputStream()
+        with pa.ipc.new_stream(sink, schema, options=options) as stream:
+            while batch is not None and sink.tell() < _PAYLOAD_BYTES:
+                stream.write_batch(batch)
+                batch = next(batches, None)
+        yield BATCHES, sink.getvalue().to_pybytes()
+
+
+def _other_code(code: str) -> str | None:
+    """None when this process has the driver's code; else what it has, forgotten again so that sent code can load."""
+    try:
+        package = importlib.import_module(_PACKAGE)
+        # Looked up once per process: reading all files takes about as long as a small task.
+        known = vars(package).setdefault("_fingerprint", None) or fingerprint(package_files())
+        vars(package)["_fingerprint"] = known
+    except ImportError as error:
+        return f"{type(error).__name__}: {error}"
+    if known == code:
+        return None
+    for name in [name for name in sys.modules if name.partition(".")[0] == _PACKAGE]:
+        del sys.modules[name]
+    return f"other code of {_PACKAGE} in {', '.join(package.__path__)}"
+
+
+def _spare_the_collector() -> None:
+    # Spark's worker collects garbage after every task, 20 ms with pandas and pyarrow loaded; what is frozen is skipped.
+    if gc.get_freeze_count() == 0:
+        gc.freeze()
