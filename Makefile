@@ -39,7 +39,7 @@ clean: ## Remove the environment and everything that was generated
 # The stem names the extras to install.
 $(VENV)/.with-%: pyproject.toml | $(VENV)/bin/python
 	@echo "Installing metastore[$*] into $(VENV) ..."
-	@"$(python)" -m pip install --quiet --disable-pip-version-check --editable ".[$*]"
+	@"$(python)" -m pip install --quiet --disable-pip-version-check --use-pep517 --editable ".[$*]"
 	@touch "$@"
 
 $(VENV)/bin/python:
