@@ -1,16 +1,18 @@
 """Configuration: HOCON in tiers, read into frozen settings."""
 
+from metastore.config.loader import Origin
+from metastore.config.section import Setting
 from metastore.config.settings import (
     CommitSettings,
     ComponentSettings,
     EngineSettings,
     ExpirationSettings,
     IcebergSettings,
-    Origin,
-    Setting,
     Settings,
     StoragePluginSettings,
     WorkspaceSettings,
+    load,
+    load_text,
 )
 
 __all__ = [
@@ -24,4 +26,6 @@ __all__ = [
     "Settings",
     "StoragePluginSettings",
     "WorkspaceSettings",
+    "load",
+    "load_text",
 ]

@@ -7,29 +7,26 @@ properties already hold the common ones, and maps that may carry secrets are kep
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import logging
+import os
+import re
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from datetime import timedelta
 from pathlib import Path
-from typing import Literal
+from typing import Any, Literal
 
+from metastore.config.hocon import document_of, parse_document
+from metastore.config.loader import Configuration, Origin, Tier, defaults, find_tiers
+from metastore.config.section import Reading, Section, Setting
 
-@dataclass(frozen=True)
-class Origin:
-    """Where an effective value was set: the tier, and its file and line where there is one."""
+_log = logging.getLogger("metastore")
 
-    tier: str
-    path: Path | None = None
-    line: int | None = None
-
-
-@dataclass(frozen=True)
-class Setting:
-    """One effective key for people to read; the value of a secret key is already redacted."""
-
-    key: str
-    value: object
-    origin: Origin
+_COMPONENTS = ("tables", "views", "materialized_views")
+_SERVED_IMPLEMENTATION = "IcebergMetastore"
+_OTHER_IMPLEMENTATIONS = ("rdbms", "mongo")  # Drill's other metastores keep their settings under these names
+_DEFAULT_FILE_SYSTEM = "fs.defaultFS"
+_LOCAL = "file:///"
 
 
 @dataclass(frozen=True)
@@ -50,7 +47,7 @@ class CommitSettings:
 
 @dataclass(frozen=True)
 class ComponentSettings:
-    """``location`` is a folder below the base location; ``properties`` are Iceberg table properties, common ones merged in."""
+    """``location`` is a folder below the base location; ``properties`` (Iceberg's) already hold the common ones."""
 
     name: str
     location: str
@@ -75,7 +72,7 @@ class IcebergSettings:
     @property
     def base_location(self) -> str:
         """The folder that holds all component tables: a plain absolute path on the local disk, else a URI."""
-        return "/".join((self.base_path.rstrip("/"), self.relative_path.strip("/"))).rstrip("/")
+        return f"{self.base_path.rstrip('/')}/{self.relative_path.strip('/')}".rstrip("/") or "/"
 
 
 @dataclass(frozen=True)
@@ -130,3 +127,149 @@ class Settings:
     def explain(self) -> list[Setting]:
         """Every effective key in alphabetical order with its value, secrets redacted, and its origin."""
         return list(self.effective)
+
+    @classmethod
+    def from_mapping(
+        cls, mapping: Mapping[str, Any], *, environ: Mapping[str, str] = os.environ, cwd: Path | None = None
+    ) -> Settings:
+        """Settings given in code over the shipped defaults: nested mappings, whose keys may be dotted paths."""
+        return _settings([defaults(), Tier("given", document_of(mapping))], environ, cwd)
+
+
+def load(
+    conf: str | Path | None = None, *, environ: Mapping[str, str] = os.environ, cwd: Path | None = None
+) -> Settings:
+    """Read the settings from ``conf``, a directory of tiers or one file; else by the search order of ``loader``.
+
+    Raises ConfigError, which names key, value and file, for what is missing or wrong. Unknown keys are no error: they
+    are logged as warnings, and kept in ``Settings.warnings``.
+    """
+    return _settings(find_tiers(conf, environ, cwd or Path.cwd()), environ, cwd)
+
+
+def load_text(text: str, *, environ: Mapping[str, str] = os.environ, cwd: Path | None = None) -> Settings:
+    """Settings from HOCON text over the shipped defaults; no file but those it includes is looked at."""
+    return _settings([defaults(), Tier("given", parse_document(text))], environ, cwd)
+
+
+def _settings(tiers: list[Tier], environ: Mapping[str, str], cwd: Path | None) -> Settings:
+    configuration = Configuration(tiers, environ)
+    reading = Reading(configuration)
+    directory = cwd or Path.cwd()
+    root = reading.section("drill", "metastore")
+    reading.section("drill", "exec", "zk").optional_text("root")
+    iceberg = _iceberg(root.section("iceberg"), directory)
+    storage = {name: _plugin(name, plugin, directory) for name, plugin in root.section("storage").sections().items()}
+    engine = _engine(root.section("engine"))
+    warnings = (*_implementation_notes(root), *reading.unknown(root, ignored=_OTHER_IMPLEMENTATIONS))
+    for warning in warnings:
+        _log.warning("%s", warning)
+    return Settings(iceberg, storage, engine, reading.effective(), warnings)
+
+
+def _iceberg(section: Section, cwd: Path) -> IcebergSettings:
+    properties = _set(section.section("config").properties("properties"))
+    location, components = section.section("location"), section.section("components")
+    expiration, cache = section.section("expiration"), section.section("cache")
+    common = components.section("common").properties("properties")
+    return IcebergSettings(
+        base_path=_base_path(location, properties.get(_DEFAULT_FILE_SYSTEM, _LOCAL), cwd),
+        relative_path=location.text("relative_path"),
+        config_properties=properties,
+        expiration=ExpirationSettings(
+            period=_positive(expiration.period("period")),
+            retain_last=expiration.whole("retain_last", least=1),
+            min_age=_positive(expiration.duration("min_age")),
+        ),
+        commit=_commit(section.section("commit")),
+        cache_bytes=cache.required("size", cache.size("size")),
+        components={name: _component(name, components.section(name), common) for name in _COMPONENTS},
+    )
+
+
+def _base_path(location: Section, file_system: str, cwd: Path) -> str:
+    path = location.text("base_path")
+    if _is_local(path) or ("://" not in path and _is_local(file_system)):
+        return _local_path(path, cwd)
+    if "://" in path:
+        return path
+    if not path.startswith("/"):
+        raise location.refusal("base_path", f"a path on {_DEFAULT_FILE_SYSTEM} {file_system} starts with a slash")
+    return file_system.rstrip("/") + path
+
+
+def _commit(section: Section) -> CommitSettings:
+    timeout = section.required("timeout", section.duration("timeout"))
+    if timeout < timedelta():
+        raise section.refusal("timeout", "a time not below zero is expected")
+    return CommitSettings(timeout)
+
+
+def _component(name: str, section: Section, common: Mapping[str, str | None]) -> ComponentSettings:
+    location = section.text("location").strip("/")
+    if {"", ".", ".."} & set(location.split("/")):
+        raise section.refusal("location", "a folder below the base location is expected")
+    return ComponentSettings(name, location, _set({**common, **section.properties("properties")}))
+
+
+def _plugin(name: str, section: Section, cwd: Path) -> StoragePluginSettings:
+    connection = section.text("connection")
+    workspaces = section.section("workspaces").sections()
+    return StoragePluginSettings(
+        name=name,
+        connection=connection,
+        enabled=section.flag("enabled", default=True),
+        workspaces={each: _workspace(each, workspace, connection, cwd) for each, workspace in workspaces.items()},
+        properties=_set(section.properties("properties")),
+    )
+
+
+def _workspace(name: str, section: Section, connection: str, cwd: Path) -> WorkspaceSettings:
+    location = section.text("location")
+    if _is_local(location) or ("://" not in location and _is_local(connection)):
+        location = _local_path(location, cwd)
+    return WorkspaceSettings(
+        name=name,
+        location=location,
+        writable=section.flag("writable", default=False),
+        default_format=section.optional_text("default_format"),
+    )
+
+
+def _engine(section: Section) -> EngineSettings:
+    kinds: dict[str, EngineKind] = {"auto": "auto", "local": "local", "spark": "spark"}
+    threshold, processes = section.whole("spark_threshold_files", least=0), section.whole("processes", least=0)
+    return EngineSettings(
+        kind=section.choice("kind", kinds),
+        spark_threshold_files=section.required("spark_threshold_files", threshold),
+        processes=section.required("processes", processes),
+        spark=_set(section.properties("spark")),
+    )
+
+
+def _implementation_notes(section: Section) -> Iterator[str]:
+    implementation = section.section("implementation").text("class")
+    if implementation.rpartition(".")[2] != _SERVED_IMPLEMENTATION:
+        others = " and ".join(_OTHER_IMPLEMENTATIONS)
+        yield (
+            f"drill.metastore.implementation.class names {implementation}; this is the Iceberg metastore,"
+            f" and settings under {others} have no effect"
+        )
+
+
+def _is_local(location: str) -> bool:
+    return location.startswith("file:")
+
+
+def _local_path(location: str, cwd: Path) -> str:
+    path = re.sub(r"^file:(//)?", "", location)
+    return os.path.normpath(os.path.join(cwd, os.path.expanduser(path)))
+
+
+def _positive(duration: timedelta | None) -> timedelta | None:
+    return duration if duration is not None and duration > timedelta() else None
+
+
+def _set(properties: Mapping[str, str | None]) -> dict[str, str]:
+    """The properties that are not null."""
+    return {name: value for name, value in properties.items() if value is not None}

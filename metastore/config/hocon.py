@@ -1,0 +1,225 @@
+"""The one door to pyhocon: HOCON text in, nodes for ``resolution`` out, and the place of every key.
+
+pyhocon is asked for its grammar alone. Promises beyond it:
+
+- No network, ever: pyhocon sees no ``include``. Includes are spliced in here, from local files only, and anything else
+  is refused before a single byte of it is read.
+- ``512m`` stays the text ``512m``. pyhocon would make it 512 minutes, and which class holds them depends on the
+  packages that happen to be installed.
+- ``a."b.c".d = 1`` and ``a += 1`` work; pyhocon takes neither.
+- Every key's file and line can be named, through includes too.
+- pyparsing's global whitespace is put back, also after a syntax error; other parsers in the process depend on it.
+"""
+
+from __future__ import annotations
+
+import re
+import threading
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from pyhocon import ConfigFactory, ConfigTree
+from pyhocon.config_parser import NO_SUBSTITUTION
+from pyhocon.config_tree import ConfigQuotedString, ConfigSubstitution, ConfigValues, NoneValue
+from pyhocon.exceptions import ConfigException
+from pyparsing import ParseBaseException, ParserElement
+
+from metastore.config.resolution import ABSENT, Concatenation, KeyPath, Node, Substitution
+from metastore.errors import ConfigError
+
+_QUOTED = r'"(?:[^"\\\n]|\\.)*"'
+_SEGMENT = r'(?:[\w-]+|"[^"\\\n]*")'
+_TOKEN = re.compile(
+    rf"""
+      (?P<comment> \#[^\n]* | (?<![^\s,{{}}\[\]"])//[^\n]* )
+    | (?P<path> (?<![\w."-]) {_SEGMENT}(?:\.{_SEGMENT})+ (?=[ \t]*(?:[:={{]|\+=)) )
+    | (?P<literal> \$\{{[^}}]+\}} | \"\"\"(?s:.*?)\"\"\"+ | {_QUOTED} | \\. )
+    | (?P<include> (?<![\w$."-]) (?i:include) [ \t]* (?=["(]|(?:required|url|file|classpath|package)\b)
+        (?: (?P<required>required[ \t]*\()? [ \t]* (?:(?P<kind>[a-z]+)[ \t]*\()? [ \t]* (?P<name>{_QUOTED})[ \t)]* )? )
+    | (?P<append> \+=[ \t]* (?P<element> {_QUOTED} | [^\s\[{{}},"\#$][^\n}},\#]* ) )
+    | (?P<period> (?<![^\s=:,\[]) \d+[ ]*[a-z]+ (?![\w.-]|[ \t]*[:={{]) )
+    """,
+    re.VERBOSE,
+)
+_DOT_IN_NAME = "ÿþ"  # stands for a quoted dot while pyhocon looks at a key path; its grammar takes these two letters
+_INCLUDED_HERE = "\0"
+_PARSER_STATE = threading.Lock()
+
+
+@dataclass(frozen=True)
+class Place:
+    """A file and a line in it; text that came from no file has no path."""
+
+    path: Path | None
+    line: int
+
+    def __str__(self) -> str:
+        return f"{self.path or 'the given text'}:{self.line}"
+
+
+@dataclass(frozen=True)
+class Document:
+    """One parsed text; its substitutions are not resolved yet."""
+
+    root: dict[str, Node]
+    lines: Sequence[str] = ()
+    places: Sequence[Place] = ()
+
+    def node(self, key: KeyPath) -> Node:
+        """What the document says about ``key``, or about an object around it; ABSENT where it says nothing."""
+        node: Node = self.root
+        for name in key:
+            if not isinstance(node, dict):
+                return node
+            node = node.get(name, ABSENT)
+        return node
+
+    def place(self, key: KeyPath) -> Place | None:
+        """The line that names ``key``, or None where several lines could be meant."""
+        for start in range(len(key)):
+            tail = r'"?\."?'.join(map(re.escape, key[start:]))
+            pattern = re.compile(rf'(?<![\w-])"?{tail}"?[ \t]*(?:[:={{]|\+=)')
+            found = [place for line, place in zip(self.lines, self.places, strict=True) if pattern.search(line)]
+            if found:
+                return found[0] if len(found) == 1 else None
+        return None
+
+
+def read_document(path: Path) -> Document:
+    """Parse a file with what it includes. Raises ConfigError with file and line."""
+    return parse_document(read_text(path), path)
+
+
+def parse_document(text: str, path: Path | None = None) -> Document:
+    """Parse HOCON; includes are relative to the folder of ``path``. Raises ConfigError with file and line."""
+    lines: list[str] = []
+    places: list[Place] = []
+    for line, place in _prepared(text, path):
+        lines.append(line)
+        places.append(place)
+    try:
+        with _pyparsing_restored():
+            tree = ConfigFactory.parse_string("\n".join(lines), resolve=False, unresolved_value=NO_SUBSTITUTION)
+    except ParseBaseException as error:
+        place = places[min(error.lineno, len(places)) - 1]
+        key = re.split(r"[:=]", error.line)[0].strip()  # and not the value, which may be a secret
+        raise ConfigError(f"{place} is not HOCON, at or before {key!r}") from error
+    except ConfigException as error:
+        raise ConfigError(f"{path or 'the given text'} is not HOCON: {error}") from error
+    if not isinstance(tree, ConfigTree):
+        raise ConfigError(f"{path or 'the given text'} holds a list; a configuration is an object of keys")
+    return Document(_node(tree), lines, places)
+
+
+def document_of(mapping: Mapping[str, Any]) -> Document:
+    """A tier given in code: nested mappings, whose keys may be dotted paths."""
+    return Document(_node(ConfigFactory.from_dict(dict(mapping))))
+
+
+def read_text(path: Path) -> str:
+    """The text of a configuration file. Raises ConfigError when it cannot be read."""
+    try:
+        return path.read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        raise ConfigError(f"the configuration file {path} cannot be read: {error}") from error
+
+
+@contextmanager
+def _pyparsing_restored() -> Iterator[None]:
+    with _PARSER_STATE:
+        before = ParserElement.DEFAULT_WHITE_CHARS
+        try:
+            yield
+        finally:
+            ParserElement.set_default_whitespace_chars(before)
+
+
+def _prepared(text: str, path: Path | None, including: tuple[Path, ...] = ()) -> Iterator[tuple[str, Place]]:
+    """The lines that pyhocon gets to see, those of included files in their place, each with where it comes from."""
+    if _INCLUDED_HERE in text:
+        raise ConfigError(f"{path or 'the given text'} is not HOCON: it holds a NUL character")
+    included: list[Path | None] = []
+
+    def rewrite(token: re.Match[str]) -> str:
+        if token["include"] is not None:
+            included.append(_included(token, path, including))
+            return _INCLUDED_HERE
+        if token["append"] is not None:
+            return f"+= [{_TOKEN.sub(rewrite, token['element'].rstrip())}]"
+        return _rewritten(token)
+
+    files = iter(included)
+    for number, line in enumerate(_TOKEN.sub(rewrite, text).split("\n"), start=1):
+        first, *after_includes = line.split(_INCLUDED_HERE)
+        yield first, Place(path, number)
+        for rest in after_includes:
+            file = next(files)
+            if file is not None:
+                yield from _prepared(_without_braces(read_text(file)), file, (*including, file))
+            yield rest, Place(path, number)
+
+
+def _rewritten(token: re.Match[str]) -> str:
+    if token["comment"] is not None:
+        return ""
+    if token["period"] is not None:
+        return f'"{token["period"]}"'
+    if token["path"] is not None and '"' in token["path"]:
+        segments = re.findall(_SEGMENT, token["path"])
+        return ".".join(part.strip('"').replace(".", _DOT_IN_NAME) if part[0] == '"' else part for part in segments)
+    return token[0]
+
+
+def _included(token: re.Match[str], path: Path | None, including: tuple[Path, ...]) -> Path | None:
+    """The local file an include names, None for one that is absent and not required."""
+    line = token.string.count("\n", 0, token.start()) + 1
+    statement = f"{Place(path, line)}: {token[0].strip()!r}"
+    before = token.string[: token.start()].rstrip(" \t")
+    if before and before[-1] not in "\n\r{},":
+        raise ConfigError(f"{statement} stands inside a value; include is a statement of its own")
+    if token["name"] is None or token["kind"] not in {None, "file"} or "://" in token["name"]:
+        raise ConfigError(f'{statement} is refused: only local files are included, as in include "common.conf"')
+    file = Path(path.parent if path else "", token["name"][1:-1]).absolute()
+    if file in including or file == path:
+        raise ConfigError(f"{statement} goes round in a circle: {file} is being read already")
+    if file.is_file():
+        return file
+    if token["required"]:
+        raise ConfigError(f"{statement} is required, and {file} does not exist")
+    return None
+
+
+def _without_braces(text: str) -> str:
+    """The body of an included file, whose outermost braces are optional."""
+    bare = _TOKEN.sub(lambda token: " " * len(token[0]) if token["comment"] else token[0].replace("{", "x"), text)
+    opened, closed = len(bare) - len(bare.lstrip()), len(bare.rstrip()) - 1
+    if not bare.lstrip().startswith("{"):
+        return text
+    return f"{text[:opened]} {text[opened + 1 : closed]} {text[closed + 1 :]}"
+
+
+def _node(parsed: Any) -> Node:
+    """What pyhocon parsed, in nodes that know nothing of it."""
+    if isinstance(parsed, ConfigTree):
+        return {_name(name): _node(value) for name, value in parsed.items()}
+    if isinstance(parsed, list):
+        return [_node(value) for value in parsed]
+    if isinstance(parsed, ConfigValues):
+        below = ABSENT if parsed.overridden_value is None else _node(parsed.overridden_value)
+        return Concatenation([(_node(token), getattr(token, "ws", "")) for token in parsed.tokens], below)
+    if isinstance(parsed, ConfigSubstitution):
+        appends = isinstance(parsed.instring, bool)  # pyhocon's mark of the substitution that it makes for a +=
+        path = None if appends else tuple(_name(part) for part in ConfigTree.parse_key(parsed.variable))
+        return Substitution(parsed.variable, path, parsed.optional)
+    if isinstance(parsed, ConfigQuotedString):
+        return parsed.value
+    if isinstance(parsed, NoneValue):
+        return None
+    return str(parsed) if isinstance(parsed, str) else parsed
+
+
+def _name(key: str) -> str:
+    return key.strip('"').replace(_DOT_IN_NAME, ".")

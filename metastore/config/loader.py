@@ -1,0 +1,135 @@
+"""Finds the tiers of the configuration, lays them over one another, and knows where each value came from.
+
+Place in the flow: ``hocon`` parses each tier, ``resolution`` merges them, ``settings`` reads typed values. Search
+order: the path given, else ``$METASTORE_CONF_DIR``, else ``conf/`` in the working directory when it is there. What is
+asked for by name must exist; the third is optional. Drill's own files are tiers too, so that a Drill deployment's
+folder serves as it is.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import reduce
+from importlib.resources import files
+from pathlib import Path
+from typing import Any
+
+from metastore.config.hocon import Document, Place, parse_document, read_document
+from metastore.config.resolution import ABSENT, KeyPath, Node, Resolution, overlay
+from metastore.errors import ConfigError
+
+_DIRECTORY_VARIABLE = "METASTORE_CONF_DIR"
+_DIRECTORY = "conf"
+_OVERRIDE = "override"
+_MAIN_FILES = (
+    ("drill module", "drill-module.conf"),
+    ("drill distrib", "drill-distrib.conf"),
+    ("drill override", "drill-override.conf"),
+)
+_METASTORE_FILES = (
+    ("module", "drill-metastore-module.conf"),
+    ("distrib", "drill-metastore-distrib.conf"),
+    (_OVERRIDE, "drill-metastore-override.conf"),
+)
+
+
+@dataclass(frozen=True)
+class Origin:
+    """Where a value was set: the tier, its file (None for shipped defaults and values given in code), and the line."""
+
+    tier: str
+    path: Path | None = None
+    line: int | None = None
+
+    def __str__(self) -> str:
+        if self.path is None:
+            return self.tier
+        return f"{self.tier}: {self.path}" + ("" if self.line is None else f":{self.line}")
+
+
+@dataclass(frozen=True)
+class Tier:
+    """One source of values; a later tier wins over an earlier one."""
+
+    name: str
+    document: Document
+    path: Path | None = None
+
+
+class Configuration:
+    """The merged tiers: values by key path, and their origins."""
+
+    def __init__(self, tiers: Sequence[Tier], environ: Mapping[str, str]) -> None:
+        self._tiers = tiers
+        merged: Node = reduce(overlay, (tier.document.root for tier in tiers), {})
+        self._resolution = Resolution(merged, environ, lambda key: str(self._written(key)))
+
+    @property
+    def sources(self) -> str:
+        """The tiers that were read, for a message about what none of them holds."""
+        return ", ".join(str(Origin(tier.name, tier.path)) for tier in self._tiers)
+
+    def get(self, key: KeyPath) -> Any:
+        """The value of ``key`` with all substitutions resolved; None where it is null or absent."""
+        value = self._resolution.get(key)
+        return None if value is ABSENT else value
+
+    def origin(self, key: KeyPath) -> Origin:
+        """The tier whose value of ``key`` is in effect; the highest one that mentions the key's object otherwise."""
+        for tier in reversed(self._tiers):
+            node = tier.document.node(key)
+            if node is not ABSENT and not self._resolution.says_nothing(node):
+                return _origin(tier, key)
+        return self._written(key)
+
+    def _written(self, key: KeyPath) -> Origin:
+        for tier in reversed(self._tiers):
+            if tier.document.node(key) is not ABSENT:
+                return _origin(tier, key)
+        return self._written(key[:-1])
+
+
+def find_tiers(conf: str | Path | None, environ: Mapping[str, str], cwd: Path) -> list[Tier]:
+    """Read the shipped defaults and the files that ``conf`` or the search order leads to, lowest tier first.
+
+    Raises ConfigError, naming the places tried, when what was asked for is not there.
+    """
+    return [defaults(), *(Tier(name, read_document(path), path) for name, path in _files(conf, environ, cwd))]
+
+
+def defaults() -> Tier:
+    """The shipped reference.conf."""
+    text = files("metastore.config").joinpath("reference.conf").read_text(encoding="utf-8")
+    return Tier("default", parse_document(text))
+
+
+def _files(conf: str | Path | None, environ: Mapping[str, str], cwd: Path) -> Iterator[tuple[str, Path]]:
+    asked, place = conf, "the configuration"
+    if asked is None and environ.get(_DIRECTORY_VARIABLE):
+        asked, place = environ[_DIRECTORY_VARIABLE], f"${_DIRECTORY_VARIABLE}"
+    path = cwd / Path(asked if asked is not None else _DIRECTORY).expanduser()
+    if path.is_file():
+        yield from _present(_MAIN_FILES, path.parent)
+        yield _OVERRIDE, path
+        return
+    found = list(_present((*_MAIN_FILES, *_METASTORE_FILES), path))
+    if asked is not None and not path.is_dir():
+        raise ConfigError(f"{place} {str(asked)!r} does not exist: neither a file nor a directory {path}")
+    if asked is not None and not found:
+        names = ", ".join(str(path / name) for _, name in (*_MAIN_FILES, *_METASTORE_FILES))
+        raise ConfigError(f"{place} {str(asked)!r} holds no configuration; tried {names}")
+    yield from found
+
+
+def _present(names: Sequence[tuple[str, str]], directory: Path) -> Iterator[tuple[str, Path]]:
+    for tier, name in names:
+        if (directory / name).is_file():
+            yield tier, directory / name
+
+
+def _origin(tier: Tier, key: KeyPath) -> Origin:
+    place: Place | None = tier.document.place(key)
+    if place is None or place.path is None:
+        return Origin(tier.name, tier.path, place.line if place and tier.path else None)
+    return Origin(tier.name, place.path, place.line)

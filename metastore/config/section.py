@@ -1,0 +1,225 @@
+"""Typed reading of one object of the configuration; every refusal names the key, the value, and the file.
+
+Place in the flow: ``settings`` opens a section per object and reads it by type. A ``Reading`` notes each key that was
+asked for: that is the list of what is in effect, and whatever else stands in the files is unknown.
+"""
+
+from __future__ import annotations
+
+import difflib
+import re
+from collections.abc import Callable, Collection, Iterator, Mapping
+from dataclasses import dataclass
+from datetime import timedelta
+from typing import Any, TypeVar
+
+from metastore.config.loader import Configuration, Origin
+from metastore.config.resolution import KeyPath
+from metastore.config.units import parse_duration, parse_period, parse_size
+from metastore.errors import ConfigError
+
+_T = TypeVar("_T")
+_SECRET = re.compile(
+    r"passw|secret|token|credential|(access|account|private|api|shared|encryption)[._-]?key|\bsas\b", re.IGNORECASE
+)
+_PASSWORD_IN_URI = re.compile(r"(://[^/@\s:]*:)[^/@\s]+@")
+_REDACTED = "********"
+_BOOLEANS = {"true": True, "yes": True, "on": True, "false": False, "no": False, "off": False}
+
+
+@dataclass(frozen=True)
+class Setting:
+    """One effective key for people to read; the value of a secret key is redacted."""
+
+    key: str
+    value: object
+    origin: Origin
+
+
+class Reading:
+    """One pass over a configuration: what was asked for, and so what is left over."""
+
+    def __init__(self, configuration: Configuration) -> None:
+        self.configuration = configuration
+        self._asked: dict[KeyPath, Any] = {}
+
+    def section(self, *key: str) -> Section:
+        """The object at ``key``; an empty one where it is absent or null."""
+        value = self.configuration.get(key)
+        if value is not None and not isinstance(value, dict):
+            raise self.refusal(key, value, "an object is expected")
+        return Section(self, key, value or {})
+
+    def note(self, key: KeyPath, value: Any) -> None:
+        """Remember that ``key`` is a known one, and its value."""
+        self._asked[key] = value
+
+    def refusal(self, key: KeyPath, value: Any, reason: str) -> ConfigError:
+        """The error for a value that cannot be used."""
+        shown = shown_value(key, value)
+        return ConfigError(f"{dotted(key)} = {shown!r}: {reason} ({self.configuration.origin(key)})")
+
+    def effective(self) -> tuple[Setting, ...]:
+        """All keys that were asked for, in alphabetical order."""
+        return tuple(
+            Setting(dotted(key), shown_value(key, value), self.configuration.origin(key))
+            for key, value in sorted(self._asked.items())
+        )
+
+    def unknown(self, section: Section, ignored: Collection[str] = ()) -> Iterator[str]:
+        """A sentence for every key below ``section`` that nobody asked for, ``ignored`` names left out."""
+        known = [dotted(key) for key in self._asked]
+        for key, _ in _entries(section.key, section.values):
+            if key[len(section.key)] in ignored or any(key[:length] in self._asked for length in range(len(key) + 1)):
+                continue
+            nearest = difflib.get_close_matches(dotted(key), known, n=1, cutoff=0.8)
+            hint = f"; did you mean {nearest[0]}?" if nearest else ""
+            yield f"unknown key {dotted(key)} ({self.configuration.origin(key)}){hint}"
+
+
+@dataclass(frozen=True)
+class Section:
+    """One object of the configuration and its key path."""
+
+    reading: Reading
+    key: KeyPath
+    values: Mapping[str, Any]
+
+    def section(self, name: str) -> Section:
+        """The object called ``name``; an empty one where it is absent or null."""
+        return self.reading.section(*self.key, name)
+
+    def sections(self) -> dict[str, Section]:
+        """The objects that people name themselves; one set to null is gone."""
+        return {name: self.section(name) for name, value in self.values.items() if value is not None}
+
+    def required(self, name: str, value: _T | None) -> _T:
+        """``value`` as it is, or the error for a key that must not be absent or null."""
+        if value is None:
+            key, configuration = (*self.key, name), self.reading.configuration
+            raise ConfigError(
+                f"{dotted(key)} is missing or null ({configuration.origin(key)}); looked in {configuration.sources}"
+            )
+        return value
+
+    def text(self, name: str) -> str:
+        """A string that must be there; numbers and booleans count as what they look like."""
+        return self.required(name, self.optional_text(name))
+
+    def optional_text(self, name: str) -> str | None:
+        """A string, or None where the key is absent or null."""
+        return self._read(name, _text)
+
+    def choice(self, name: str, options: Mapping[str, _T]) -> _T:
+        """The value of one of the ``options``, by its name."""
+        value = self.text(name)
+        if value not in options:
+            raise self.refusal(name, f"one of {', '.join(options)} is expected")
+        return options[value]
+
+    def flag(self, name: str, *, default: bool) -> bool:
+        """A boolean; yes, no, on and off count."""
+        value = self._read(name, _boolean)
+        return default if value is None else value
+
+    def whole(self, name: str, *, least: int) -> int | None:
+        """A whole number, as a number or a string, not below ``least``; None where absent."""
+        value = self._read(name, _whole)
+        if value is not None and value < least:
+            raise self.refusal(name, f"at least {least} is expected")
+        return value
+
+    def size(self, name: str) -> int | None:
+        """Bytes, given as a number or as text with a unit such as ``256 MB``."""
+        return self._read(name, lambda value: parse_size(_text(value)))
+
+    def duration(self, name: str) -> timedelta | None:
+        """A time given as text such as ``10 days``, or as a period."""
+        if isinstance(self.values.get(name), dict):
+            return self.period(name)
+        return self._read(name, lambda value: parse_duration(_text(value)))
+
+    def period(self, name: str) -> timedelta | None:
+        """An object of units that add up, such as ``{ days = 7, hours = 12 }``; None where absent or empty."""
+        units = self.section(name)
+        if not units.values:
+            self.reading.note(units.key, None)
+        amounts = {unit: units.whole(unit, least=-(2**63)) for unit in units.values}
+        given = {unit: amount for unit, amount in amounts.items() if amount is not None}
+        try:
+            return parse_period(given.items()) if given else None
+        except ValueError as error:
+            raise self.refusal(name, str(error)) from error
+
+    def properties(self, name: str) -> dict[str, str | None]:
+        """A map of free keys to strings; ``a.b = 1`` and ``"a.b" = 1`` are the same. None = set to null."""
+        values = self.values.get(name)
+        if values is not None and not isinstance(values, dict):
+            raise self.refusal(name, "an object is expected")
+        return {dotted(key): self._property(name, key, value) for key, value in _entries((), values or {})}
+
+    def _property(self, name: str, key: KeyPath, value: Any) -> str | None:
+        full = (*self.key, name, *key)
+        self.reading.note(full, value)
+        try:
+            return None if value is None else _text(value)
+        except ValueError as error:
+            raise self.reading.refusal(full, value, str(error)) from error
+
+    def _read(self, name: str, convert: Callable[[Any], _T]) -> _T | None:
+        value = self.values.get(name)
+        self.reading.note((*self.key, name), value)
+        try:
+            return None if value is None else convert(value)
+        except ValueError as error:
+            raise self.refusal(name, str(error)) from error
+
+    def refusal(self, name: str, reason: str) -> ConfigError:
+        """The error for the value of ``name``, which cannot be used."""
+        return self.reading.refusal((*self.key, name), self.values.get(name), reason)
+
+
+def dotted(key: KeyPath) -> str:
+    """A key path as people write it."""
+    return ".".join(key)
+
+
+def shown_value(key: KeyPath, value: Any) -> Any:
+    """The value, with asterisks where the key or a URI's user part says that it is a secret."""
+    if isinstance(value, dict):
+        return {name: shown_value((*key, name), child) for name, child in value.items()}
+    if value is None or value == "":
+        return value
+    if _SECRET.search(dotted(key)):
+        return _REDACTED
+    return _PASSWORD_IN_URI.sub(rf"\1{_REDACTED}@", value) if isinstance(value, str) else value
+
+
+def _entries(key: KeyPath, values: Mapping[str, Any]) -> Iterator[tuple[KeyPath, Any]]:
+    for name, value in values.items():
+        if isinstance(value, dict):
+            yield from _entries((*key, name), value)
+        else:
+            yield (*key, name), value
+
+
+def _text(value: Any) -> str:
+    if isinstance(value, dict | list):
+        raise ValueError("a single value is expected")  # noqa: TRY004  the caller adds key and file to a ValueError
+    return str(value).lower() if isinstance(value, bool) else str(value)
+
+
+def _boolean(value: Any) -> bool:
+    found = _BOOLEANS.get(_text(value).lower())
+    if found is None:
+        raise ValueError("true or false is expected")
+    return found
+
+
+def _whole(value: Any) -> int:
+    if isinstance(value, bool):
+        raise ValueError("a whole number is expected")  # noqa: TRY004  as above
+    try:
+        return int(_text(value))
+    except ValueError as error:
+        raise ValueError("a whole number is expected") from error

@@ -1,0 +1,88 @@
+"""Durations and sizes as people write them in HOCON; pure.
+
+Promises: an unknown unit is an error that lists the known ones, and no size is rounded. Functions raise ValueError
+with the reason alone; the caller knows the key and the file.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping
+from datetime import timedelta
+from decimal import Decimal
+
+_QUANTITY = re.compile(r"\s*([+-]?\d+(?:\.\d+)?)\s*([A-Za-z]*)\s*")
+
+_PERIOD_MILLIS = {"millis": 1, "seconds": 1_000, "minutes": 60_000, "hours": 3_600_000, "days": 86_400_000}
+
+_DURATION_NANOS = {
+    spelling: nanos
+    for spellings, nanos in (
+        ("ms milli millis millisecond milliseconds", 10**6),
+        ("s second seconds", 10**9),
+        ("m minute minutes", 60 * 10**9),
+        ("h hour hours", 3_600 * 10**9),
+        ("d day days", 86_400 * 10**9),
+        ("us micro micros microsecond microseconds", 10**3),
+        ("ns nano nanos nanosecond nanoseconds", 1),
+    )
+    for spelling in spellings.split()
+}
+
+# HOCON's rule: kB, MB, … count in thousands; KiB, MiB, … and the single letters of `java -Xmx` count in 1024s.
+_SIZE_BYTES = {
+    spelling: size
+    for spellings, size in (
+        ("B b byte bytes", 1),
+        ("kB kilobyte kilobytes", 1000),
+        ("MB megabyte megabytes", 1000**2),
+        ("GB gigabyte gigabytes", 1000**3),
+        ("TB terabyte terabytes", 1000**4),
+        ("KiB K k Ki kibibyte kibibytes", 1024),
+        ("MiB M m Mi mebibyte mebibytes", 1024**2),
+        ("GiB G g Gi gibibyte gibibytes", 1024**3),
+        ("TiB T t Ti tebibyte tebibytes", 1024**4),
+    )
+    for spelling in spellings.split()
+}
+
+
+def parse_duration(text: str) -> timedelta:
+    """Read ``10 days``, ``1.5h`` or ``250`` (milliseconds, as HOCON has it), to the microsecond."""
+    number, unit = _quantity(text)
+    return _timedelta(number * _scale(unit or "ms", _DURATION_NANOS) / 1000)
+
+
+def parse_size(text: str) -> int:
+    """Read ``256 MB`` (millions), ``256 MiB`` or ``256m`` (1024s), or plain bytes."""
+    number, unit = _quantity(text)
+    size = number * _scale(unit or "B", _SIZE_BYTES)
+    if size < 0 or size != int(size):
+        raise ValueError("a size is a whole number of bytes, not below zero")
+    return int(size)
+
+
+def parse_period(amounts: Iterable[tuple[str, int]]) -> timedelta:
+    """Add up amounts such as ``("days", 7), ("hours", 12)``; the units are Drill's five, spelled out."""
+    return _timedelta(Decimal(sum(amount * _scale(unit, _PERIOD_MILLIS) for unit, amount in amounts)) * 1000)
+
+
+def _quantity(text: str) -> tuple[Decimal, str]:
+    match = _QUANTITY.fullmatch(text)
+    if match is None:
+        raise ValueError("a number and a unit are expected")
+    return Decimal(match[1]), match[2]
+
+
+def _scale(unit: str, scales: Mapping[str, int]) -> int:
+    if unit not in scales:
+        first_spellings = {scale: spelling for spelling, scale in reversed(list(scales.items()))}
+        raise ValueError(f"unknown unit {unit!r}; known are {', '.join(reversed(list(first_spellings.values())))}")
+    return scales[unit]
+
+
+def _timedelta(microseconds: Decimal) -> timedelta:
+    try:
+        return timedelta(microseconds=int(microseconds))
+    except OverflowError as error:
+        raise ValueError("the duration is too long") from error
