@@ -1,0 +1,257 @@
+"""The task that runs on an engine: a chunk of files -> unit rows made from their footers.
+
+For every file its FILE row and its ROW_GROUP rows, as they will be stored; and, so that the driver has little left to
+do, for every directory and schema of the chunk what its files add up to: one SEGMENT row (schema, merged statistics,
+files), and one PARTITION row for each value of each column that is constant in every one of these files.
+:mod:`metastore.analyze.rollup` adds such parts up across chunks.
+
+Promises: nothing but footers is read; a file that is no Parquet file ends the task with a FormatError naming it; a
+bound is never wrong (:mod:`metastore.analyze.parquet_columns`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from itertools import groupby
+from operator import attrgetter
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from metastore.analyze.parquet_columns import Bounds, Plan, combined
+from metastore.analyze.unit_rows import UNIT_SCHEMA, UnitRow, to_batch
+from metastore.errors import FormatError, NotFoundError, StorageError
+from metastore.model.column_path import ColumnPath
+from metastore.model.identity import (
+    TableInfo,
+    file_identifier,
+    metadata_key,
+    partition_identifier,
+    row_group_identifier,
+    segment_identifier,
+)
+from metastore.model.statistics_json import holder_json
+from metastore.model.vocabulary import MetadataType, Statistic
+from metastore.sources.listing import SourceFile, open_location
+
+FRAGMENT_SCHEMA = UNIT_SCHEMA
+"""Fragments are unit rows."""
+
+
+@dataclass(frozen=True)
+class FooterChunk:
+    """Files of one table whose footers one task reads; plain data, in the listing's order.
+
+    ``columns`` None means statistics of every column. ``files`` are the only ones to get FILE rows, and ROW_GROUP rows
+    if ``level`` asks for them.
+    """
+
+    table: TableInfo
+    location: str
+    files: Sequence[SourceFile]
+    level: MetadataType = MetadataType.ROW_GROUP
+    columns: Sequence[ColumnPath] | None = None
+    options: Mapping[str, str] = field(default_factory=dict, repr=False)
+
+
+def read_footers(chunk: FooterChunk) -> Iterator[pa.RecordBatch]:
+    """One batch of fragments (:data:`FRAGMENT_SCHEMA`) for the chunk's files.
+
+    Raises FormatError for a file that is no readable Parquet file, NotFoundError for one that is gone, StorageError
+    when the store fails; each names the file.
+    """
+    reader = _FooterReader(chunk)
+    for directories, files in groupby(chunk.files, attrgetter("directories")):
+        reader.read_directory(directories, list(files))
+    yield to_batch(chunk.table, reader.rows)
+
+
+class _Part:
+    """What the files of one directory and one schema have come to so far."""
+
+    def __init__(self, plan: Plan) -> None:
+        self.files: list[SourceFile] = []
+        self.rows: list[int] = []
+        self.bounds: list[list[Bounds]] = [[] for _ in plan.leaves]
+        self.mtime = 0
+
+
+class _FooterReader:
+    def __init__(self, chunk: FooterChunk) -> None:
+        self.rows: list[UnitRow] = []
+        self._chunk = chunk
+        self._plans: list[Plan] = []
+        self._with_files = _reaches(chunk.level, MetadataType.FILE)
+        self._with_row_groups = _reaches(chunk.level, MetadataType.ROW_GROUP)
+        self._with_partitions = _reaches(chunk.level, MetadataType.PARTITION)
+
+    def read_directory(self, directories: tuple[str, ...], files: Sequence[SourceFile]) -> None:
+        parts: dict[int, _Part] = {}
+        for file in files:
+            metadata = _footer(file, self._chunk.options)
+            try:
+                plan = self._plan(metadata)
+                self._read_file(file, metadata, plan, parts.setdefault(id(plan), _Part(plan)))
+            except (pa.ArrowException, OSError, UnicodeDecodeError, KeyError, ValueError) as error:
+                raise _unreadable(file, error) from error
+        for plan in self._plans:
+            if part := parts.get(id(plan)):
+                self.rows.append(self._segment(directories, plan, part))
+                if self._with_partitions:
+                    self.rows.extend(_partitions(directories, plan, part))
+
+    def _plan(self, metadata: pq.FileMetaData) -> Plan:
+        for plan in self._plans:
+            if plan.fits(metadata):
+                return plan
+        plan = Plan.of(metadata, self._chunk.columns)
+        self._plans.append(plan)
+        return plan
+
+    def _read_file(self, file: SourceFile, metadata: pq.FileMetaData, plan: Plan, part: _Part) -> None:
+        groups = [metadata.row_group(index) for index in range(metadata.num_row_groups)]
+        counts = [group.num_rows for group in groups]
+        measured = []
+        for position, leaf in enumerate(plan.leaves):
+            of_groups = [leaf.measure(group.column(leaf.index)) for group in groups]
+            of_file = of_groups[0] if len(groups) == 1 else combined(of_groups)
+            part.bounds[position].append(of_file)
+            measured.append((leaf, of_groups, of_file))
+        part.files.append(file)
+        part.rows.append(metadata.num_rows)
+        modified = file.mtime_ns // 1_000_000
+        part.mtime = max(part.mtime, modified)
+        if not self._with_files:
+            return
+        key = metadata_key(file.directories)
+        parent = file.path[: -len(file.name) - 1]
+        texts = [leaf.json(of_file, metadata.num_rows) for leaf, _, of_file in measured]
+        self.rows.append(
+            UnitRow(
+                MetadataType.FILE,
+                key,
+                file_identifier(file.directories, file.name),
+                plan.schema_json,
+                plan.keys,
+                texts,
+                (
+                    holder_json(Statistic.ROW_COUNT, metadata.num_rows),
+                    holder_json(Statistic.LENGTH, file.size),
+                    holder_json(Statistic.MODIFICATION_TIME_NANOS, file.mtime_ns),
+                ),
+                modified,
+                parent,
+                file.path,
+            )
+        )
+        if not self._with_row_groups:
+            return
+        for index, group in enumerate(groups):
+            start, length = _extent(group)
+            self.rows.append(
+                UnitRow(
+                    MetadataType.ROW_GROUP,
+                    key,
+                    row_group_identifier(file.directories, file.name, index),
+                    plan.schema_json,
+                    plan.keys,
+                    # The only row group of a file says what the file says.
+                    texts if len(groups) == 1 else [leaf.json(of[index], counts[index]) for leaf, of, _ in measured],
+                    (
+                        holder_json(Statistic.ROW_COUNT, counts[index]),
+                        holder_json(Statistic.START, start),
+                        holder_json(Statistic.LENGTH, length),
+                    ),
+                    modified,
+                    parent,
+                    file.path,
+                    index,
+                )
+            )
+
+    def _segment(self, directories: tuple[str, ...], plan: Plan, part: _Part) -> UnitRow:
+        rows = sum(part.rows)
+        return UnitRow(
+            MetadataType.SEGMENT,
+            metadata_key(directories),
+            segment_identifier(directories),
+            plan.schema_json,
+            plan.keys,
+            [leaf.json(combined(bounds), rows) for leaf, bounds in zip(plan.leaves, part.bounds, strict=True)],
+            (holder_json(Statistic.ROW_COUNT, rows),),
+            part.mtime,
+            locations=[file.path for file in part.files],
+            partitionValues=directories,
+        )
+
+
+def _partitions(directories: tuple[str, ...], plan: Plan, part: _Part) -> Iterator[UnitRow]:
+    for leaf, of_files in zip(plan.leaves, part.bounds, strict=True):
+        if not all(rows == 0 or leaf.is_constant(bounds) for bounds, rows in zip(of_files, part.rows, strict=True)):
+            continue
+        groups: dict[Any, list[int]] = {}
+        for position, (bounds, rows) in enumerate(zip(of_files, part.rows, strict=True)):
+            if rows:
+                groups.setdefault(bounds.low, []).append(position)
+        for value, positions in groups.items():
+            rows = sum(part.rows[position] for position in positions)
+            text = None if value is None else leaf.text(value)
+            yield UnitRow(
+                MetadataType.PARTITION,
+                metadata_key(directories),
+                partition_identifier(directories, "null" if text is None else text),
+                plan.schema_json,
+                (leaf.key,),
+                (leaf.json(combined([of_files[position] for position in positions]), rows),),
+                (holder_json(Statistic.ROW_COUNT, rows),),
+                max(part.files[position].mtime_ns for position in positions) // 1_000_000,
+                column=leaf.key,
+                locations=[part.files[position].path for position in positions],
+                partitionValues=(text,),
+            )
+
+
+def _footer(file: SourceFile, options: Mapping[str, str]) -> pq.FileMetaData:
+    try:
+        if file.path.startswith("/"):
+            return pq.ParquetFile(pa.OSFile(file.path)).metadata
+        store, path = open_location(file.path, options)
+        with store.open_input_file(path) as source:
+            return pq.ParquetFile(source).metadata
+    except (pa.ArrowException, OSError) as error:
+        raise _unreadable(file, error) from error
+
+
+def _unreadable(file: SourceFile, error: Exception) -> FormatError | NotFoundError | StorageError:
+    if isinstance(error, FileNotFoundError):
+        return NotFoundError(f"{file.path} is gone since the table was listed; run ANALYZE again")
+    # pyarrow reports a broken footer as an OSError too, but only the system's own errors carry a number.
+    if isinstance(error, OSError) and error.errno is not None:
+        return StorageError(f"cannot read {file.path}: {error}")
+    return FormatError(f"{file.path} is no readable Parquet file: {error}")
+
+
+def _extent(group: pq.RowGroupMetaData) -> tuple[int, int]:
+    """Where a row group's first page starts in the file, and its length, both in bytes."""
+    if group.num_columns == 0:
+        return 0, 0
+    chunks = [group.column(index) for index in range(group.num_columns)]
+    first = chunks[0]
+    start = first.dictionary_page_offset if first.has_dictionary_page else first.data_page_offset
+    return start, sum(chunk.total_compressed_size for chunk in chunks)
+
+
+def _reaches(level: MetadataType, wanted: MetadataType) -> bool:
+    return LEVELS.index(level) >= LEVELS.index(wanted)
+
+
+LEVELS = (
+    MetadataType.TABLE,
+    MetadataType.SEGMENT,
+    MetadataType.PARTITION,
+    MetadataType.FILE,
+    MetadataType.ROW_GROUP,
+)
+"""Levels of ANALYZE: each stores its own units and those of the levels before it."""

@@ -1,0 +1,74 @@
+"""Unit rows on their way into Arrow: collected as plain tuples, turned into columns once.
+
+One row stands for one metadata unit in the on-disk columns. Objects per unit would cost more than the footers that the
+units come from; a tuple per unit does not.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from itertools import accumulate, chain
+from typing import Any, NamedTuple
+
+import pyarrow as pa
+
+from metastore.mapping.schema import plain_arrow_schema
+from metastore.model.identity import TableInfo
+from metastore.model.table_unit import TableMetadataUnit
+from metastore.model.vocabulary import MetadataType
+
+UNIT_SCHEMA: pa.Schema = plain_arrow_schema(TableMetadataUnit)
+"""The on-disk columns of the tables component, all of them, in their order."""
+
+
+class UnitRow(NamedTuple):
+    """One unit, under its on-disk column names but for the table's; statistics are two aligned sequences."""
+
+    metadataType: MetadataType  # noqa: N815 - the names are the columns'
+    metadataKey: str  # noqa: N815
+    metadataIdentifier: str  # noqa: N815
+    schema: str | None
+    statistics_keys: Sequence[str]
+    statistics_texts: Sequence[str]
+    metadataStatistics: Sequence[str]  # noqa: N815
+    lastModifiedTime: int  # noqa: N815
+    location: str | None = None
+    path: str | None = None
+    rowGroupIndex: int | None = None  # noqa: N815
+    column: str | None = None
+    locations: Sequence[str] | None = None
+    partitionValues: Sequence[str | None] | None = None  # noqa: N815
+    additionalMetadata: str | None = None  # noqa: N815
+    owner: str | None = None
+    tableType: str | None = None  # noqa: N815
+    interestingColumns: Sequence[str] | None = None  # noqa: N815
+    partitionKeys: Mapping[str, str] | None = None  # noqa: N815
+
+
+def to_batch(table: TableInfo, rows: Sequence[UnitRow]) -> pa.RecordBatch:
+    """The rows of one table as a batch of :data:`UNIT_SCHEMA`."""
+    columns = dict(zip(UnitRow._fields, zip(*rows, strict=True), strict=True)) if rows else {}
+    count = len(rows)
+    constants = {"storagePlugin": table.storage_plugin, "workspace": table.workspace, "tableName": table.name}
+    arrays = []
+    for field in UNIT_SCHEMA:
+        if field.name in constants:
+            arrays.append(pa.repeat(pa.scalar(constants[field.name], field.type), count))
+        elif field.name == "columnsStatistics" and rows:
+            arrays.append(_statistics(columns["statistics_keys"], columns["statistics_texts"], field.type))
+        elif (values := columns.get(field.name)) is None or values.count(None) == count:
+            arrays.append(pa.nulls(count, field.type))
+        else:
+            arrays.append(pa.array(_pairs(values) if pa.types.is_map(field.type) else values, field.type))
+    return pa.RecordBatch.from_arrays(arrays, schema=UNIT_SCHEMA)
+
+
+def _statistics(keys: Sequence[Sequence[str]], texts: Sequence[Sequence[str]], type_: pa.MapType) -> pa.MapArray:
+    offsets = pa.array(accumulate(map(len, keys), initial=0), pa.int32())
+    flat_keys = pa.array(chain.from_iterable(keys), pa.string())
+    flat_texts = pa.array(chain.from_iterable(texts), pa.string())
+    return pa.MapArray.from_arrays(offsets, flat_keys, flat_texts, type_)
+
+
+def _pairs(values: Sequence[Any]) -> list[list[tuple[str, Any]] | None]:
+    return [None if value is None else list(value.items()) for value in values]
