@@ -21,7 +21,8 @@ def test_the_package_was_found() -> None:
 @pytest.mark.parametrize("module", MODULES)
 def test_a_module_has_at_most_400_lines(module: str) -> None:
     """What is longer holds two ideas, and wants to be two modules."""
-    assert len((ROOT / module).read_text().splitlines()) <= 400
+    lines = (ROOT / module).read_text().count("\n")
+    assert lines <= 400
 
 
 @pytest.mark.parametrize("module", MODULES)
