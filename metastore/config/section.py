@@ -205,7 +205,7 @@ def _entries(key: KeyPath, values: Mapping[str, Any]) -> Iterator[tuple[KeyPath,
 
 def _text(value: Any) -> str:
     if isinstance(value, dict | list):
-        raise ValueError("a single value is expected")  # noqa: TRY004  the caller adds key and file to a ValueError
+        raise ValueError("a single value is expected")
     return str(value).lower() if isinstance(value, bool) else str(value)
 
 
@@ -218,7 +218,7 @@ def _boolean(value: Any) -> bool:
 
 def _whole(value: Any) -> int:
     if isinstance(value, bool):
-        raise ValueError("a whole number is expected")  # noqa: TRY004  as above
+        raise ValueError("a whole number is expected")
     try:
         return int(_text(value))
     except ValueError as error:

@@ -1,0 +1,74 @@
+"""Durations, sizes and periods are read exactly, and refused with the reason."""
+
+from datetime import timedelta
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from metastore.config.units import parse_duration, parse_period, parse_size
+
+
+@pytest.mark.parametrize(
+    "text,expected",
+    [
+        ("10 days", timedelta(days=10)),
+        ("1.5h", timedelta(minutes=90)),
+        ("2m", timedelta(minutes=2)),
+        (" 60 seconds ", timedelta(seconds=60)),
+        ("250", timedelta(milliseconds=250)),
+        ("-1 d", timedelta(days=-1)),
+        ("3us", timedelta(microseconds=3)),
+        ("5000 nanos", timedelta(microseconds=5)),
+    ],
+)
+def test_duration_text(text: str, expected: timedelta) -> None:
+    """A duration is a number and one of HOCON's units; a bare number counts milliseconds."""
+    assert parse_duration(text) == expected
+
+
+@pytest.mark.parametrize(
+    "text,expected",
+    [
+        ("256 MB", 256_000_000),
+        ("256 MiB", 256 * 1024**2),
+        ("256m", 256 * 1024**2),
+        ("256M", 256 * 1024**2),
+        ("1kB", 1000),
+        ("1.5 KiB", 1536),
+        ("2 gigabytes", 2 * 10**9),
+        ("0", 0),
+        ("77 B", 77),
+    ],
+)
+def test_size_text(text: str, expected: int) -> None:
+    """Units spelled with B count in thousands; those with i, and single letters, in 1024s."""
+    assert parse_size(text) == expected
+
+
+@pytest.mark.parametrize("text", ["", "days", "1 2 days", "1 fortnight", "1e3 s", "999999999999 days"])
+def test_duration_refused(text: str) -> None:
+    """What is no number with a known unit, or more than a timedelta can hold, is refused."""
+    with pytest.raises(ValueError, match="unit|too long"):
+        parse_duration(text)
+
+
+@pytest.mark.parametrize("text", ["", "MB", "-1 MB", "0.5 B", "1 Mb", "1 minute"])
+def test_size_refused(text: str) -> None:
+    """A size is a whole, non-negative number of bytes; units are case-sensitive, as in HOCON."""
+    with pytest.raises(ValueError, match="unit|whole number of bytes"):
+        parse_size(text)
+
+
+@given(st.dictionaries(st.sampled_from(["millis", "seconds", "minutes", "hours", "days"]), st.integers(-(10**6), 10**6)))
+def test_period_adds_up(amounts: dict[str, int]) -> None:
+    """A period is the sum of its amounts, as timedelta itself adds them."""
+    named = {("milliseconds" if unit == "millis" else unit): amount for unit, amount in amounts.items()}
+    assert parse_period(amounts.items()) == timedelta(**named)
+
+
+@pytest.mark.parametrize("unit", ["weeks", "day", "Days", "ms", ""])
+def test_period_unit_refused(unit: str) -> None:
+    """Only Drill's five units make a period, and the reason lists them."""
+    with pytest.raises(ValueError, match="millis, seconds, minutes, hours, days"):
+        parse_period([(unit, 1)])
