@@ -8,7 +8,7 @@ new field may only be added at the end.
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from enum import Enum
 from functools import lru_cache
@@ -82,6 +82,14 @@ class Unit:
 
     location_columns: ClassVar[tuple[str, ...]]
     """Columns whose values, in this order, name the folders of that file below the component's location."""
+
+    bounded_columns: ClassVar[tuple[str, ...]] = ()
+    """Scalar columns whose bounds go into the manifests, so that lists of them open no data file."""
+
+    @classmethod
+    def cluster(cls, key: Sequence[str]) -> int:
+        """Number of the cluster that the partition ``key`` belongs to; manifests hold entries of one cluster only."""
+        return 0
 
     @classmethod
     def from_columns(cls, values: Mapping[str, Any]) -> Any:

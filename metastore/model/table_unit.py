@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from metastore.model.fields import ColumnType, Unit, stored_as
-from metastore.model.vocabulary import MetadataType
+from metastore.model.vocabulary import GENERAL_INFO, MetadataType
 
 _TABLE, _SEGMENT, _FILE = MetadataType.TABLE, MetadataType.SEGMENT, MetadataType.FILE
 _ROW_GROUP, _PARTITION = MetadataType.ROW_GROUP, MetadataType.PARTITION
@@ -23,6 +23,7 @@ class TableMetadataUnit(Unit):
 
     partition_columns: ClassVar[tuple[str, ...]] = ("storagePlugin", "workspace", "tableName", "metadataKey")
     location_columns: ClassVar[tuple[str, ...]] = ("storagePlugin", "workspace", "tableName")
+    bounded_columns: ClassVar[tuple[str, ...]] = ("owner", "tableType", "metadataType", "location", "lastModifiedTime")
 
     storage_plugin: str | None = stored_as("storagePlugin", ColumnType.STRING)
     workspace: str | None = stored_as("workspace", ColumnType.STRING)
@@ -48,3 +49,8 @@ class TableMetadataUnit(Unit):
     path: str | None = stored_as("path", ColumnType.STRING, _SEGMENT, _FILE, _ROW_GROUP)
     row_group_index: int | None = stored_as("rowGroupIndex", ColumnType.INT, _ROW_GROUP)
     host_affinity: Mapping[str, float] | None = stored_as("hostAffinity", ColumnType.FLOAT_MAP, _ROW_GROUP)
+
+    @classmethod
+    def cluster(cls, key: Sequence[str]) -> int:
+        """General information apart from segments: a list of all tables then reads no segment's manifest."""
+        return 0 if key[-1] == GENERAL_INFO else 1

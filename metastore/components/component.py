@@ -1,0 +1,86 @@
+"""What every component has: read, modify, metadata. A component is its unit and how metadata types meet its columns."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Generic, TypeVar
+
+from pyiceberg.expressions import BooleanExpression
+
+from metastore.expiration.handler import ExpirationHandler
+from metastore.expiration.worker import ExpirationWorker
+from metastore.model.fields import Unit
+from metastore.model.vocabulary import MetadataType
+from metastore.operations.modify import Modify
+from metastore.operations.read import Read
+from metastore.operations.versions import ComponentMetadata
+from metastore.storage.commit import Committer
+from metastore.storage.reader import Reader
+from metastore.storage.table import ComponentTable
+
+U = TypeVar("U", bound=Unit)
+TypesFilter = Callable[[frozenset[MetadataType]], BooleanExpression]
+
+
+@dataclass(frozen=True)
+class Definition(Generic[U]):
+    """What makes a component: its name, its unit, and its filters for metadata types.
+
+    ``rows_of`` selects the rows of given types; ``partitions_of`` the partitions that can hold them, by partition
+    columns only.
+    """
+
+    name: str
+    unit_type: type[U]
+    rows_of: TypesFilter
+    partitions_of: TypesFilter
+
+
+@dataclass(frozen=True)
+class Backing:
+    """The parts that carry out a component's operations, put together by the metastore."""
+
+    table: ComponentTable
+    reader: Reader
+    committer: Committer
+    expiration: ExpirationHandler
+    worker: ExpirationWorker
+
+
+class Component(Generic[U]):
+    """One component of an open metastore."""
+
+    def __init__(self, definition: Definition[U], backing: Backing) -> None:
+        self.definition = definition
+        self._backing = backing
+
+    def read(self) -> Read[U]:
+        """A new read request."""
+        return Read(self.definition.unit_type, self._backing.reader, self.definition.rows_of)
+
+    def modify(self) -> Modify[U]:
+        """A new transaction. Nothing is written before it is executed."""
+        backing = self._backing
+        return Modify(
+            self.definition.unit_type, backing.table, backing.committer, self.definition.partitions_of, backing.worker.after_commit
+        )
+
+    @property
+    def metadata(self) -> ComponentMetadata:
+        """Version, history and properties of the component."""
+        return ComponentMetadata(self._backing.table)
+
+    @property
+    def expiration(self) -> ExpirationHandler:
+        """Expires old versions now, when asked; after modifications it is asked by the worker."""
+        return self._backing.expiration
+
+    @property
+    def expiration_worker(self) -> ExpirationWorker:
+        """The thread that expires after modifications, with its counts."""
+        return self._backing.worker
+
+    def initialize(self) -> str:
+        """Create the component's table if there is none, bring schema and properties up to date; its location."""
+        return self._backing.table.writable().metadata.location

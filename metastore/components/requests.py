@@ -1,0 +1,204 @@
+"""Ready requests to the tables component: the questions that planners ask, without writing filters.
+
+Each narrows by partition columns as far as its arguments allow, so that a request opens the files of the named
+segments only. Requests for one thing return None when it is not there, and refuse to choose among several.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+
+from pyiceberg.expressions import AlwaysTrue, BooleanExpression, EqualTo, In
+
+from metastore.errors import FormatError
+from metastore.mapping.filters import Filter, all_of, parse
+from metastore.model.identity import MetadataInfo, TableInfo
+from metastore.model.fields import column_names
+from metastore.model.table_unit import TableMetadataUnit
+from metastore.model.vocabulary import GENERAL_INFO, MetadataType
+from metastore.operations.read import Read
+
+_Units = list[TableMetadataUnit]
+
+
+@dataclass(frozen=True)
+class MetastoreTableInfo:
+    """What is known of a table at a version of the metastore; ``last_modified_time`` in epoch ms, None if it is unknown."""
+
+    table: TableInfo
+    exists: bool
+    last_modified_time: int | None
+    version: int
+
+
+@dataclass(frozen=True)
+class Request:
+    """A request built from parts; parts that are None do not narrow. An empty sequence asks for nothing."""
+
+    table: TableInfo | None = None
+    metadata_types: Sequence[MetadataType] = (MetadataType.ALL,)
+    metadata_keys: Sequence[str] | None = None
+    identifiers: Sequence[str] | None = None
+    locations: Sequence[str] | None = None
+    paths: Sequence[str] | None = None
+    column: str | None = None
+    filter: Filter | None = None
+    columns: Sequence[str] | None = None
+
+    def expression(self) -> BooleanExpression:
+        """The conjunction of all parts but the metadata types."""
+        lists = {
+            "metadataKey": self.metadata_keys,
+            "metadataIdentifier": self.identifiers,
+            "location": self.locations,
+            "path": self.paths,
+        }
+        parts = [In(name, set(values)) for name, values in lists.items() if values is not None]
+        if self.table is not None:
+            parts.append(of_table(self.table))
+        if self.column is not None:
+            parts.append(EqualTo("column", self.column))
+        if self.filter is not None:
+            parts.append(parse(self.filter))
+        return all_of(parts)
+
+
+def of_table(table: TableInfo) -> BooleanExpression:
+    """Rows of one table."""
+    return all_of(
+        [EqualTo("storagePlugin", table.storage_plugin), EqualTo("workspace", table.workspace), EqualTo("tableName", table.name)]
+    )
+
+
+class TablesRequests:
+    """Ready requests; ``read`` opens a read of the component, ``version`` tells its current version."""
+
+    def __init__(self, read: Callable[[], Read[TableMetadataUnit]], version: Callable[[], int]) -> None:
+        self._read = read
+        self._version = version
+
+    def request(self, request: Request) -> _Units:
+        """Units of a custom request."""
+        read = self._read().metadata_types(*request.metadata_types)
+        expression = request.expression()
+        if not isinstance(expression, AlwaysTrue):
+            read = read.filter(expression)
+        if request.columns is not None:
+            read = read.columns(*request.columns)
+        return read.execute()
+
+    def metastore_table_info(self, table: TableInfo) -> MetastoreTableInfo:
+        """Whether the table is known, when its metadata changed last, and the version that says so."""
+        version = self._version()
+        unit = _single(table, self._general(table, ("lastModifiedTime",)))
+        return MetastoreTableInfo(table, unit is not None, unit.last_modified_time if unit else None, version)
+
+    def has_metastore_table_info_changed(self, info: MetastoreTableInfo) -> bool:
+        """Whether the table's metadata differs from what ``info`` says; an unchanged version answers at once."""
+        if info.version == self._version():
+            return False
+        current = self.metastore_table_info(info.table)
+        return (current.exists, current.last_modified_time) != (info.exists, info.last_modified_time)
+
+    def tables_metadata(self, filter_: Filter | None = None) -> _Units:
+        """General information of all tables that the filter matches."""
+        columns = column_names(TableMetadataUnit, (MetadataType.TABLE,))
+        return self.request(Request(metadata_types=(MetadataType.TABLE,), filter=filter_, columns=columns))
+
+    def table_metadata(self, table: TableInfo) -> TableMetadataUnit | None:
+        """General information of one table; None when it is not known."""
+        return _single(table, self._general(table, column_names(TableMetadataUnit, (MetadataType.TABLE,))))
+
+    def segments_metadata_by_metadata_key(self, table: TableInfo, locations: Sequence[str], metadata_key: str) -> _Units:
+        """Segments of one top-level segment at the given locations."""
+        return self._of_type(MetadataType.SEGMENT, Request(table, metadata_keys=(metadata_key,), locations=locations))
+
+    def segments_metadata_by_column(self, table: TableInfo, locations: Sequence[str], column: str) -> _Units:
+        """Segments that the directory column makes, at the given locations."""
+        return self._of_type(MetadataType.SEGMENT, Request(table, locations=locations, column=column))
+
+    def segments_metadata(self, table: TableInfo, infos: Iterable[MetadataInfo]) -> _Units:
+        """Segments named by ``infos``."""
+        return self._of_type(MetadataType.SEGMENT, _of_infos(table, infos))
+
+    def metadata(self, table: TableInfo, infos: Iterable[MetadataInfo]) -> _Units:
+        """Units of any type named by ``infos``."""
+        wanted = list(infos)
+        if not wanted:
+            return []
+        types = tuple(dict.fromkeys(info.type for info in wanted))
+        found = self.request(_of_infos(table, wanted, types))
+        named = {(str(info.type), info.key, info.identifier) for info in wanted}
+        return [unit for unit in found if (unit.metadata_type, unit.metadata_key, unit.metadata_identifier) in named]
+
+    def partitions_metadata(self, table: TableInfo, metadata_keys: Sequence[str], column: str) -> _Units:
+        """Partitions by ``column`` (back-quoted) within the given top-level segments."""
+        return self._of_type(MetadataType.PARTITION, Request(table, metadata_keys=metadata_keys, column=column))
+
+    def files_metadata(self, table: TableInfo, metadata_key: str, paths: Sequence[str]) -> _Units:
+        """Files of one top-level segment, by path."""
+        return self._of_type(MetadataType.FILE, Request(table, metadata_keys=(metadata_key,), paths=paths))
+
+    def files_metadata_by_infos(self, table: TableInfo, infos: Iterable[MetadataInfo]) -> _Units:
+        """Files named by ``infos``."""
+        return self._of_type(MetadataType.FILE, _of_infos(table, infos))
+
+    def file_metadata(self, table: TableInfo, metadata_key: str, path: str) -> TableMetadataUnit | None:
+        """One file; None when it is not known."""
+        return _single(table, self.files_metadata(table, metadata_key, (path,)))
+
+    def row_groups_metadata(self, table: TableInfo, metadata_key: str, path: str) -> _Units:
+        """Row groups of one file."""
+        return self._of_type(MetadataType.ROW_GROUP, Request(table, metadata_keys=(metadata_key,), paths=(path,)))
+
+    def row_groups_metadata_by_paths(self, table: TableInfo, metadata_keys: Sequence[str], paths: Sequence[str]) -> _Units:
+        """Row groups of several files in several top-level segments."""
+        return self._of_type(MetadataType.ROW_GROUP, Request(table, metadata_keys=metadata_keys, paths=paths))
+
+    def row_groups_metadata_by_infos(self, table: TableInfo, infos: Iterable[MetadataInfo]) -> _Units:
+        """Row groups named by ``infos``."""
+        return self._of_type(MetadataType.ROW_GROUP, _of_infos(table, infos))
+
+    def full_segments_metadata_without_partitions(self, table: TableInfo, infos: Iterable[MetadataInfo]) -> _Units:
+        """Everything but partitions in the top-level segments that ``infos`` name: segments, files, row groups."""
+        keys = tuple(dict.fromkeys(info.key for info in infos))
+        types = (MetadataType.SEGMENT, MetadataType.FILE, MetadataType.ROW_GROUP)
+        return self.request(Request(table, types, metadata_keys=keys))
+
+    def files_last_modified_time(self, table: TableInfo, metadata_key: str, paths: Sequence[str]) -> dict[str, int | None]:
+        """Last modified times (epoch ms) of one top-level segment's files, by path."""
+        request = Request(table, (MetadataType.FILE,), (metadata_key,), paths=paths, columns=("path", "lastModifiedTime"))
+        return {unit.path: unit.last_modified_time for unit in self.request(request) if unit.path is not None}
+
+    def segments_last_modified_time(self, table: TableInfo, locations: Sequence[str]) -> dict[str, int | None]:
+        """Last modified times (epoch ms) of segments, by metadata key of the segment at each location."""
+        columns = ("metadataKey", "lastModifiedTime")
+        found = self.request(Request(table, (MetadataType.SEGMENT,), locations=locations, columns=columns))
+        return {unit.metadata_key: unit.last_modified_time for unit in found if unit.metadata_key is not None}
+
+    def interesting_columns_and_partition_keys(self, table: TableInfo) -> TableMetadataUnit | None:
+        """The table's unit with only its interesting columns and partition keys set; None when it is not known."""
+        return _single(table, self._general(table, ("interestingColumns", "partitionKeys")))
+
+    def _general(self, table: TableInfo, columns: Sequence[str]) -> _Units:
+        return self.request(Request(table, (MetadataType.TABLE,), (GENERAL_INFO,), columns=columns))
+
+    def _of_type(self, kind: MetadataType, request: Request) -> _Units:
+        columns = column_names(TableMetadataUnit, (kind,))
+        read = self._read().metadata_types(kind).filter(request.expression()).columns(*columns)
+        return read.execute()
+
+
+def _of_infos(
+    table: TableInfo, infos: Iterable[MetadataInfo], types: Sequence[MetadataType] = (MetadataType.ALL,)
+) -> Request:
+    named = list(infos)
+    keys = tuple(dict.fromkeys(info.key for info in named))
+    return Request(table, types, keys, tuple(dict.fromkeys(info.identifier for info in named)))
+
+
+def _single(table: TableInfo, units: _Units) -> TableMetadataUnit | None:
+    if len(units) > 1:
+        raise FormatError(f"the metastore holds {len(units)} units of {table} where one is expected; run ANALYZE again")
+    return units[0] if units else None

@@ -1,0 +1,39 @@
+"""The tables component: metadata of tables, segments, files, row groups and partitions."""
+
+from __future__ import annotations
+
+from functools import cached_property
+
+from pyiceberg.expressions import AlwaysTrue, And, BooleanExpression, EqualTo, In, NotEqualTo
+
+from metastore.components.component import Component, Definition
+from metastore.components.requests import TablesRequests
+from metastore.model.table_unit import TableMetadataUnit
+from metastore.model.vocabulary import GENERAL_INFO, MetadataType
+
+
+def _partitions_of(types: frozenset[MetadataType]) -> BooleanExpression:
+    """TABLE units live in the partition of general information, all others in those of segments."""
+    if MetadataType.ALL in types or (MetadataType.TABLE in types and len(types) > 1):
+        return AlwaysTrue()
+    if MetadataType.TABLE in types:
+        return EqualTo("metadataKey", GENERAL_INFO)
+    return NotEqualTo("metadataKey", GENERAL_INFO)
+
+
+def _rows_of(types: frozenset[MetadataType]) -> BooleanExpression:
+    if MetadataType.ALL in types:
+        return AlwaysTrue()
+    return And(_partitions_of(types), In("metadataType", {str(kind) for kind in types}))
+
+
+TABLES = Definition("tables", TableMetadataUnit, _rows_of, _partitions_of)
+
+
+class Tables(Component[TableMetadataUnit]):
+    """Metadata of tables; :attr:`requests` has ready questions."""
+
+    @cached_property
+    def requests(self) -> TablesRequests:
+        """Ready requests about tables, segments, files, row groups and partitions."""
+        return TablesRequests(self.read, lambda: self.metadata.version)

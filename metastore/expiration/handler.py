@@ -1,0 +1,189 @@
+"""Expire one component's table: mark, commit, sweep.
+
+Mark what only outdated versions reach; commit their removal, with the requirement that the history is as it was when
+marking; only then sweep: data, manifests, lists, statistics, and last the old version files. A crash after
+the commit loses nothing: the commit names the version file it started from, and while that stands the next run marks
+from it again. Whatever fails to be deleted is counted, logged, and picked up by the next run in the same way.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Final, Literal
+
+from pydantic import Field
+from pyiceberg.exceptions import CommitFailedException
+from pyiceberg.serializers import FromInputFile
+from pyiceberg.table import Table
+from pyiceberg.table.metadata import TableMetadata
+from pyiceberg.table.snapshots import Snapshot
+from pyiceberg.table.update import (
+    AssertTableUUID,
+    RemoveSnapshotsUpdate,
+    SetPropertiesUpdate,
+    TableUpdate,
+    ValidatableTableRequirement,
+)
+
+from metastore.errors import ConflictError
+from metastore.expiration.policy import LAST_RUN, ExpirationPolicy, is_due, outdated
+from metastore.expiration.reachability import Doomed, only_reached_by, statistics_files
+from metastore.storage.files import discard
+from metastore.storage.table import OWN_PROPERTIES, ComponentTable
+
+logger = logging.getLogger(__name__)
+
+UNSWEPT: Final = f"{OWN_PROPERTIES}expiration.unswept"
+"""Table property: version files, one a line, whose expired snapshots may still have files on the store."""
+
+_ATTEMPTS: Final = 10
+
+
+@dataclass(frozen=True)
+class Expired:
+    """What a run did, or with ``dry_run`` would do: versions gone, files deleted by kind, files that would not go."""
+
+    versions: tuple[int, ...] = ()
+    data_files: int = 0
+    manifests: int = 0
+    manifest_lists: int = 0
+    statistics: int = 0
+    version_files: int = 0
+    failed: tuple[tuple[str, str], ...] = field(default=())
+
+
+class AssertHistory(ValidatableTableRequirement):
+    """Snapshots, branches and tags, and what is left to sweep, must be as they were when the run marked its files."""
+
+    type: Literal["assert-history"] = Field(default="assert-history")
+    snapshots: list[int]
+    refs: dict[str, int]
+    unswept: str
+
+    @classmethod
+    def of(cls, metadata: TableMetadata) -> AssertHistory:
+        """The history as ``metadata`` has it."""
+        ids = sorted(snapshot.snapshot_id for snapshot in metadata.snapshots)
+        heads = {name: ref.snapshot_id for name, ref in metadata.refs.items()}
+        return cls(snapshots=ids, refs=heads, unswept=metadata.properties.get(UNSWEPT, ""))
+
+    def validate(self, base_metadata: TableMetadata | None) -> None:
+        """Raises CommitFailedException when the history differs."""
+        if base_metadata is None or AssertHistory.of(base_metadata) != self:
+            raise CommitFailedException("Requirement failed: the history changed since the expired files were marked")
+
+
+class ExpirationHandler:
+    """Expires the table of one component by ``policy``; ``now_ms`` is the clock, in epoch milliseconds."""
+
+    def __init__(self, table: ComponentTable, policy: ExpirationPolicy, now_ms: Callable[[], int]) -> None:
+        self.table = table
+        self._policy = policy
+        self._now_ms = now_ms
+
+    def is_due(self) -> bool:
+        """Whether the configured period has passed; cheap, reads no file that is not in memory after a commit."""
+        table = self.table.load()
+        return table is not None and is_due(self._policy, table.metadata, self._now_ms())
+
+    def expire(self, dry_run: bool = False) -> Expired:
+        """Expire what is outdated now, whether or not the period has passed.
+
+        Raises ConflictError when the table kept changing; then nothing was changed. ``gc.enabled=false`` on the table
+        means that its files belong to others too: nothing is done.
+        """
+        for _ in range(_ATTEMPTS):
+            table = self.table.load()
+            if table is None or table.metadata.properties.get("gc.enabled", "true").lower() == "false":
+                return Expired()
+            now = self._now_ms()
+            versions = outdated(self._policy, table.metadata, now)
+            unswept = self._unswept(table)
+            if not versions and not unswept:
+                return Expired()
+            kept = _without(table.metadata, versions)
+            doomed = self._mark(table, kept, versions, unswept)
+            if dry_run:
+                return _result(versions, doomed)
+            if versions and not self._commit(table, versions, unswept, now):
+                continue
+            return self._sweep(versions, doomed)
+        raise ConflictError(
+            f"{self.table.name} was written to {_ATTEMPTS} times while its versions were being expired; try again later"
+        )
+
+    def _unswept(self, table: Table) -> dict[str, TableMetadata]:
+        """Version files named by earlier runs that still stand: these runs may have died before their sweep ended."""
+        found = {}
+        for location in table.metadata.properties.get(UNSWEPT, "").split("\n"):
+            if location:
+                try:
+                    found[location] = FromInputFile.table_metadata(table.io.new_input(location))
+                except FileNotFoundError:
+                    continue
+        return found
+
+    def _mark(
+        self, table: Table, kept: TableMetadata, versions: list[int], unswept: Mapping[str, TableMetadata]
+    ) -> Doomed:
+        expired: dict[int, Snapshot] = {}
+        statistics: list[str] = []
+        kept_ids = {snapshot.snapshot_id for snapshot in kept.snapshots}
+        for metadata in (table.metadata, *unswept.values()):
+            expired.update((s.snapshot_id, s) for s in metadata.snapshots if s.snapshot_id not in kept_ids)
+            statistics.extend(statistics_files(metadata))
+        return only_reached_by(list(expired.values()), statistics, kept, self.table.manifests(table.io))
+
+    def _commit(self, table: Table, versions: list[int], unswept: Mapping[str, TableMetadata], now_ms: int) -> bool:
+        requirements = (AssertTableUUID(uuid=table.metadata.table_uuid), AssertHistory.of(table.metadata))
+        to_sweep = "\n".join((*unswept, table.metadata_location))
+        updates: tuple[TableUpdate, ...] = (
+            RemoveSnapshotsUpdate(snapshot_ids=versions),
+            SetPropertiesUpdate(updates={LAST_RUN: str(now_ms), UNSWEPT: to_sweep}),
+        )
+        try:
+            # An error other than this one leaves open whether the versions are gone: nothing is swept then, and the
+            # next run finds out from the metadata.
+            self.table.catalog.commit_table(table, requirements, updates)  # type: ignore[arg-type] # an own requirement
+        except CommitFailedException:
+            return False
+        return True
+
+    def _sweep(self, versions: list[int], doomed: Doomed) -> Expired:
+        table = self.table.writable()
+        failed = []
+        counts = []
+        for paths in (doomed.data_files, doomed.manifests, doomed.manifest_lists, doomed.statistics):
+            # What names other files stays as long as one of them does, so that the next run can mark them again.
+            deleted = discard(table.io, () if failed else paths)
+            failed.extend(deleted.failed)
+            counts.append(deleted.removed)
+        version_files = 0
+        if not failed:
+            swept = self.table.remove_old_metadata(table)
+            version_files = swept.removed
+            failed.extend(swept.failed)
+        for path, error in failed:
+            logger.warning("expiration of %s could not delete %s (%s); the next run tries again", self.table.name, path, error)
+        data, manifests, lists, statistics = counts
+        named = tuple((path, str(error)) for path, error in failed)
+        return Expired(tuple(versions), data, manifests, lists, statistics, version_files, named)
+
+
+def _without(metadata: TableMetadata, versions: list[int]) -> TableMetadata:
+    gone = set(versions)
+    return metadata.model_copy(
+        update={
+            "snapshots": [s for s in metadata.snapshots if s.snapshot_id not in gone],
+            "statistics": [s for s in metadata.statistics if s.snapshot_id not in gone],
+            "partition_statistics": [s for s in metadata.partition_statistics if s.snapshot_id not in gone],
+        }
+    )
+
+
+def _result(versions: list[int], doomed: Doomed) -> Expired:
+    return Expired(
+        tuple(versions), len(doomed.data_files), len(doomed.manifests), len(doomed.manifest_lists), len(doomed.statistics)
+    )

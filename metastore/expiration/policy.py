@@ -1,0 +1,64 @@
+"""Which versions are outdated, and when it is time to look: pure functions of metadata, settings and the time.
+
+The head of every branch and tag is always kept. Without ``retain_last`` and ``min_age`` only heads are: the metastore
+answers for now, and history is for those who ask for it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from datetime import timedelta
+from typing import Final
+
+from pyiceberg.table.metadata import TableMetadata
+from pyiceberg.table.refs import SnapshotRefType
+from pyiceberg.table.snapshots import ancestors_of
+
+from metastore.storage.table import OWN_PROPERTIES
+
+LAST_RUN: Final = f"{OWN_PROPERTIES}expiration.last-run-ms"
+"""Table property: when the table was last expired, so that all processes share one period."""
+
+
+@dataclass(frozen=True)
+class ExpirationPolicy:
+    """``period`` None: never. A version goes when it is beyond the last ``retain_last`` and older than ``min_age``."""
+
+    period: timedelta | None
+    retain_last: int | None = None
+    min_age: timedelta | None = None
+
+
+def is_due(policy: ExpirationPolicy, metadata: TableMetadata, now_ms: int) -> bool:
+    """Whether the period has passed since the last run, or since the first kept version when there was none."""
+    if policy.period is None or policy.period <= timedelta(0) or not metadata.snapshots:
+        return False
+    first = min(snapshot.timestamp_ms for snapshot in metadata.snapshots)
+    last_run = int(metadata.properties.get(LAST_RUN, first))
+    return now_ms - last_run >= _milliseconds(policy.period)
+
+
+def outdated(policy: ExpirationPolicy, metadata: TableMetadata, now_ms: int) -> list[int]:
+    """Ids of the versions to expire, oldest first."""
+    kept = set(_kept_by_refs(policy, metadata))
+    youngest = now_ms - _milliseconds(policy.min_age) if policy.min_age else None
+    return [
+        snapshot.snapshot_id
+        for snapshot in sorted(metadata.snapshots, key=lambda snapshot: snapshot.timestamp_ms)
+        if snapshot.snapshot_id not in kept and (youngest is None or snapshot.timestamp_ms < youngest)
+    ]
+
+
+def _kept_by_refs(policy: ExpirationPolicy, metadata: TableMetadata) -> Iterator[int]:
+    for ref in metadata.refs.values():
+        keep = 1
+        if ref.snapshot_ref_type == SnapshotRefType.BRANCH:
+            keep = max(policy.retain_last or 1, ref.min_snapshots_to_keep or 1)
+        ancestors = ancestors_of(metadata.snapshot_by_id(ref.snapshot_id), metadata)
+        for _, snapshot in zip(range(keep), ancestors, strict=False):
+            yield snapshot.snapshot_id
+
+
+def _milliseconds(period: timedelta) -> int:
+    return period // timedelta(milliseconds=1)

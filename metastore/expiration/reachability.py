@@ -1,0 +1,90 @@
+"""Mark: which files only expired snapshots reach. Reads metadata, deletes nothing.
+
+A file goes when no kept snapshot reaches it. Kept manifests are decoded only where they could hold an entry of a
+doomed one, so the cost follows what expires, not the size of the metastore. Files of writers that have not committed
+are in no snapshot, so they are out of reach by construction.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+from pyiceberg.manifest import ManifestFile
+from pyiceberg.table.metadata import TableMetadata
+from pyiceberg.table.snapshots import Snapshot
+
+from metastore.errors import FormatError
+from metastore.storage.manifests import KeyRange, Manifests, range_of
+
+
+@dataclass(frozen=True)
+class Doomed:
+    """Files to delete, by kind, in the order of deletion; a manifest goes only after the files it alone names."""
+
+    data_files: Sequence[str] = ()
+    manifests: Sequence[str] = ()
+    manifest_lists: Sequence[str] = ()
+    statistics: Sequence[str] = ()
+
+    @property
+    def paths(self) -> list[str]:
+        """All of them, in order."""
+        return [*self.data_files, *self.manifests, *self.manifest_lists, *self.statistics]
+
+
+def only_reached_by(expired: Sequence[Snapshot], statistics: Iterable[str], kept: TableMetadata, manifests: Manifests) -> Doomed:
+    """Files that the ``expired`` snapshots (with their ``statistics`` files) reach and no snapshot of ``kept`` does.
+
+    A manifest or list of an expired snapshot that is gone already was swept by an earlier run. Raises FormatError when
+    one of a kept snapshot is gone: then nothing is proven, and nothing may be deleted.
+    """
+    kept_manifests: dict[str, ManifestFile] = {}
+    for snapshot in kept.snapshots:
+        try:
+            kept_manifests.update((manifest.manifest_path, manifest) for manifest in manifests.all_of(snapshot))
+        except FileNotFoundError as error:
+            raise FormatError(f"the manifest list of kept version {snapshot.snapshot_id} is missing: {error}") from error
+    doomed: dict[str, ManifestFile] = {}
+    lists = []
+    for snapshot in expired:
+        try:
+            listed = manifests.all_of(snapshot)
+        except FileNotFoundError:
+            continue
+        lists.append(snapshot.manifest_list)
+        doomed.update((m.manifest_path, m) for m in listed if m.manifest_path not in kept_manifests)
+    candidates = _files(doomed.values(), manifests)
+    ranges = [range_of(manifest) for manifest in doomed.values()]
+    overlapping = [m for m in kept_manifests.values() if any(_overlap(range_of(m), other) for other in ranges)]
+    live = set(_files(overlapping, manifests, kept=True)) if candidates else set()
+    kept_lists = {snapshot.manifest_list for snapshot in kept.snapshots}
+    return Doomed(
+        [path for path in candidates if path not in live],
+        list(doomed),
+        [path for path in lists if path not in kept_lists],
+        [path for path in statistics if path not in set(statistics_files(kept))],
+    )
+
+
+def statistics_files(metadata: TableMetadata) -> list[str]:
+    """Puffin files that the metadata names."""
+    return [file.statistics_path for file in (*metadata.statistics, *metadata.partition_statistics)]
+
+
+def _files(listed: Iterable[ManifestFile], manifests: Manifests, kept: bool = False) -> dict[str, None]:
+    found: dict[str, None] = {}
+    for manifest in listed:
+        try:
+            found.update((entry.data_file.file_path, None) for entry in manifests.decode(manifest).entries)
+        except FileNotFoundError as error:
+            if kept:
+                raise FormatError(f"a manifest of a kept version is missing: {error}") from error
+    return found
+
+
+def _overlap(one: KeyRange | None, other: KeyRange | None) -> bool:
+    if one is None or other is None:
+        return True
+    bounds = zip(one.lower, one.upper, other.lower, other.upper, strict=True)
+    return all(low <= other_high and other_low <= high for low, high, other_low, other_high in bounds)

@@ -1,0 +1,63 @@
+"""The thread that expires: called after each modification, it never fails or delays the write that called it.
+
+One run at a time for a table; the thread is a daemon named after the table, and closing does not wait for it: an
+expiration cut short loses nothing. Failures are counted and logged, and the next run picks up what they left.
+"""
+
+from __future__ import annotations
+
+import logging
+import threading
+
+from metastore.expiration.handler import Expired, ExpirationHandler
+
+logger = logging.getLogger(__name__)
+
+
+class ExpirationWorker:
+    """Runs one table's expirations in a thread of their own."""
+
+    def __init__(self, handler: ExpirationHandler) -> None:
+        self._handler = handler
+        self._lock = threading.Lock()
+        self._thread: threading.Thread | None = None
+        self._closed = False
+        self.runs = 0
+        self.failures = 0
+        self.last: Expired | None = None
+
+    def after_commit(self, version: int) -> None:
+        """Start a run when one is due and none is under way; returns at once and never raises."""
+        try:
+            if not self._closed and self._handler.is_due():
+                self._start()
+        except Exception:
+            self._failed()
+
+    def join(self, timeout_seconds: float | None = None) -> None:
+        """Wait for the run that is under way, if there is one."""
+        thread = self._thread
+        if thread is not None:
+            thread.join(timeout_seconds)
+
+    def close(self) -> None:
+        """Start no further run; one that is under way goes on by itself."""
+        self._closed = True
+
+    def _start(self) -> None:
+        with self._lock:
+            if self._thread is not None and self._thread.is_alive():
+                return
+            self._thread = threading.Thread(target=self._run, name=f"metastore-expire-{self._handler.table.name}", daemon=True)
+            self._thread.start()
+
+    def _run(self) -> None:
+        try:
+            self.last = self._handler.expire()
+            self.runs += 1
+        except Exception:
+            self._failed()
+
+    def _failed(self) -> None:
+        self.failures += 1
+        logger.exception("expiration of %s failed; the next run tries again", self._handler.table.name)

@@ -1,0 +1,82 @@
+"""Filters: PyIceberg expressions (or their SQL-like text) over on-disk columns, checked, projected and compiled.
+
+There is no expression tree of our own. A filter is parsed, bound to the component's schema (an unknown column is the
+caller's error), projected onto partition columns for pruning, and compiled to Arrow for rows.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+import pyarrow.compute as pc
+from pyiceberg.expressions import AlwaysTrue, And, BooleanExpression
+from pyiceberg.expressions.parser import parse as parse_text
+from pyiceberg.expressions.visitors import bind, extract_field_ids, inclusive_projection
+from pyiceberg.io.pyarrow import expression_to_pyarrow
+from pyiceberg.partitioning import PartitionSpec
+from pyiceberg.schema import Schema
+from pyparsing import ParseException
+
+from metastore.errors import InvalidRequestError
+
+Filter = BooleanExpression | str
+
+
+def parse(filter_: Filter) -> BooleanExpression:
+    """An expression from its SQL-like text; expressions pass through. Raises InvalidRequestError on bad syntax."""
+    if isinstance(filter_, BooleanExpression):
+        return filter_
+    try:
+        return parse_text(filter_)
+    except ParseException as error:
+        raise InvalidRequestError(f"cannot read the filter at column {error.column}: {filter_!r}") from error
+    except ValueError as error:
+        raise InvalidRequestError(f"cannot read the filter {filter_!r}: {error}") from error
+
+
+def bound(schema: Schema, expression: BooleanExpression) -> BooleanExpression:
+    """``expression`` bound to ``schema``, names case-sensitive. InvalidRequestError names an unknown column."""
+    try:
+        return bind(schema, expression, case_sensitive=True)
+    except (ValueError, TypeError) as error:
+        known = ", ".join(field.name for field in schema.fields)
+        raise InvalidRequestError(f"the filter {expression} does not fit the columns ({known}): {error}") from error
+
+
+def all_of(expressions: Iterable[BooleanExpression]) -> BooleanExpression:
+    """Conjunction of any number of expressions; AlwaysTrue for none."""
+    result: BooleanExpression = AlwaysTrue()
+    for expression in expressions:
+        result = And(result, expression)
+    return result
+
+
+def columns_read(schema: Schema, expression: BooleanExpression) -> frozenset[str]:
+    """Names of the top-level columns that ``expression`` reads."""
+    names = (schema.find_column_name(field_id) for field_id in extract_field_ids(bound(schema, expression)))
+    return frozenset(name.split(".", 1)[0] for name in names if name)
+
+
+def require_partition_columns(schema: Schema, spec: PartitionSpec, expression: BooleanExpression) -> None:
+    """Refuse an expression over other than partition columns: a partition's file can only go whole."""
+    partition_ids = {field.source_id for field in spec.fields}
+    if others := sorted(extract_field_ids(bound(schema, expression)) - partition_ids):
+        names = ", ".join(schema.find_column_name(field_id) or str(field_id) for field_id in others)
+        allowed = ", ".join(field.name for field in spec.fields)
+        raise InvalidRequestError(f"a delete filter may use partition columns only ({allowed}), not {names}")
+
+
+def partition_schema(schema: Schema, spec: PartitionSpec) -> Schema:
+    """The schema of partition values: one field a partition column, ids from 1000."""
+    return Schema(*spec.partition_type(schema).fields)
+
+
+def projected(schema: Schema, spec: PartitionSpec, expression: BooleanExpression) -> BooleanExpression:
+    """What ``expression`` requires of partition values: true for every partition that can hold a matching row."""
+    bound(schema, expression)
+    return inclusive_projection(schema, spec, case_sensitive=True)(expression)
+
+
+def compiled(schema: Schema, expression: BooleanExpression) -> pc.Expression:
+    """``expression`` as an Arrow filter over columns named as in ``schema``."""
+    return expression_to_pyarrow(bound(schema, expression))

@@ -1,0 +1,116 @@
+"""Units <-> Arrow rows, and rows grouped by partition.
+
+A partition is named by a :data:`PartitionKey`: the values of the unit's partition columns, in their order. All rows
+of one key go into one Parquet file.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import Any, TypeVar
+
+import pyarrow as pa
+
+from metastore.errors import InvalidRequestError
+from metastore.mapping.schema import plain_arrow_schema
+from metastore.model.fields import ColumnType, Unit, columns_of, require_columns
+
+U = TypeVar("U", bound=Unit)
+PartitionKey = tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class PartitionRows:
+    """The rows of one partition, in the component's Arrow schema."""
+
+    key: PartitionKey
+    rows: pa.Table
+
+
+def to_arrow(unit_type: type[Unit], units: Sequence[Unit]) -> pa.Table:
+    """Units as Arrow rows in on-disk columns. Raises InvalidRequestError when a value does not fit its column."""
+    schema = plain_arrow_schema(unit_type)
+    arrays = []
+    for column, field in zip(columns_of(unit_type), schema, strict=True):
+        values: list[Any] = [getattr(unit, column.attribute) for unit in units]
+        if column.type in (ColumnType.STRING_MAP, ColumnType.FLOAT_MAP):
+            values = [None if value is None else list(value.items()) for value in values]
+        try:
+            arrays.append(pa.array(values, field.type))
+        except (pa.ArrowException, TypeError, ValueError, OverflowError) as error:
+            raise InvalidRequestError(f"a value of column {column.name!r} is not a {column.type.value}: {error}") from error
+    return pa.Table.from_arrays(arrays, schema=schema)
+
+
+def from_arrow(unit_type: type[U], table: pa.Table) -> list[U]:
+    """Arrow rows in on-disk columns as units; columns that the table lacks stay None."""
+    present = [c for c in columns_of(unit_type) if c.name in table.schema.names]
+    values = []
+    for column in present:
+        listed = table.column(column.name).to_pylist()
+        if column.type in (ColumnType.STRING_MAP, ColumnType.FLOAT_MAP):
+            listed = [None if pairs is None else dict(pairs) for pairs in listed]
+        values.append(listed)
+    attributes = [c.attribute for c in present]
+    if not present:
+        return [unit_type() for _ in range(table.num_rows)]
+    return [unit_type(**dict(zip(attributes, row, strict=True))) for row in zip(*values, strict=True)]
+
+
+def conform(unit_type: type[Unit], table: pa.Table) -> pa.Table:
+    """An Arrow table brought into the component's schema: columns by name, absent ones null, types cast.
+
+    Raises InvalidRequestError for an unknown column or a value that cannot be cast without loss.
+    """
+    require_columns(unit_type, table.schema.names)
+    schema = plain_arrow_schema(unit_type)
+    if table.schema.equals(schema):
+        return table
+    columns = []
+    for field in schema:
+        if field.name not in table.schema.names:
+            columns.append(pa.nulls(table.num_rows, field.type))
+            continue
+        try:
+            columns.append(table.column(field.name).cast(field.type))
+        except pa.ArrowException as error:
+            raise InvalidRequestError(f"column {field.name!r} is not a {field.type}: {error}") from error
+    return pa.Table.from_arrays(columns, schema=schema)
+
+
+def by_partition(unit_type: type[Unit], table: pa.Table) -> list[PartitionRows]:
+    """Rows grouped by partition key, groups in order of first appearance, rows in their order.
+
+    Raises InvalidRequestError when a partition column of a row is null.
+    """
+    table = conform(unit_type, table)
+    if table.num_rows == 0:
+        return []
+    for name in unit_type.partition_columns:
+        if table.column(name).null_count:
+            raise InvalidRequestError(f"partition column {name!r} must not be null")
+    keys = list(zip(*(table.column(name).to_pylist() for name in unit_type.partition_columns), strict=True))
+    if keys.count(keys[0]) == len(keys):
+        return [PartitionRows(keys[0], table)]
+    positions: dict[PartitionKey, list[int]] = defaultdict(list)
+    for position, key in enumerate(keys):
+        positions[key].append(position)
+    grouped = table.take(pa.array([p for group in positions.values() for p in group], pa.int64()))
+    groups = []
+    start = 0
+    for key, group in positions.items():
+        groups.append(PartitionRows(key, grouped.slice(start, len(group))))
+        start += len(group)
+    return groups
+
+
+def rows_of(unit_type: type[Unit], source: Iterable[Unit] | pa.Table) -> pa.Table:
+    """Rows from either form that ``overwrite`` takes: units, or an Arrow table in on-disk columns."""
+    if isinstance(source, pa.Table):
+        return conform(unit_type, source)
+    units = list(source)
+    if wrong := next((unit for unit in units if not isinstance(unit, unit_type)), None):
+        raise InvalidRequestError(f"expected units of type {unit_type.__name__}, got {type(wrong).__name__}")
+    return to_arrow(unit_type, units)

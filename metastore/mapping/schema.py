@@ -1,0 +1,125 @@
+"""Unit -> Iceberg schema, partition spec and Arrow schema.
+
+The unit's field declaration is the only source. Field ids are stable: top-level columns get 1..n in column order,
+nested ids follow in the same order, as Iceberg's own fresh-id assignment gives them; partition field ids start at 1000.
+A column added at the end of a unit later gets the next free id of the table it is added to (:func:`added_fields`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import lru_cache
+from itertools import count
+
+import pyarrow as pa
+from pyiceberg.partitioning import PARTITION_FIELD_ID_START, PartitionField, PartitionSpec
+from pyiceberg.schema import Schema
+from pyiceberg.transforms import IdentityTransform
+from pyiceberg.types import (
+    FloatType,
+    IcebergType,
+    IntegerType,
+    ListType,
+    LongType,
+    MapType,
+    NestedField,
+    StringType,
+)
+
+from metastore.model.fields import Column, ColumnType, Unit, columns_of
+
+_ARROW: dict[ColumnType, pa.DataType] = {
+    ColumnType.STRING: pa.string(),
+    ColumnType.LONG: pa.int64(),
+    ColumnType.INT: pa.int32(),
+    ColumnType.STRING_LIST: pa.list_(pa.string()),
+    ColumnType.STRING_MAP: pa.map_(pa.string(), pa.string()),
+    ColumnType.FLOAT_MAP: pa.map_(pa.string(), pa.float32()),
+}
+
+
+def _iceberg_type(type_: ColumnType, next_id: Callable[[], int]) -> IcebergType:
+    match type_:
+        case ColumnType.STRING:
+            return StringType()
+        case ColumnType.LONG:
+            return LongType()
+        case ColumnType.INT:
+            return IntegerType()
+        case ColumnType.STRING_LIST:
+            return ListType(next_id(), StringType(), element_required=False)
+        case ColumnType.STRING_MAP:
+            return MapType(next_id(), StringType(), next_id(), StringType(), value_required=False)
+        case ColumnType.FLOAT_MAP:
+            return MapType(next_id(), StringType(), next_id(), FloatType(), value_required=False)
+
+
+@lru_cache(maxsize=None)
+def iceberg_schema(unit_type: type[Unit]) -> Schema:
+    """The Iceberg schema of a new component table."""
+    columns = columns_of(unit_type)
+    nested_ids = count(len(columns) + 1)
+    return Schema(
+        *(
+            NestedField(field_id, c.name, _iceberg_type(c.type, lambda: next(nested_ids)), required=False)
+            for field_id, c in enumerate(columns, start=1)
+        )
+    )
+
+
+@lru_cache(maxsize=None)
+def partition_spec(unit_type: type[Unit]) -> PartitionSpec:
+    """Identity of the unit's partition columns, in their order."""
+    schema = iceberg_schema(unit_type)
+    return PartitionSpec(
+        *(
+            PartitionField(schema.find_field(name).field_id, PARTITION_FIELD_ID_START + position, IdentityTransform(), name)
+            for position, name in enumerate(unit_type.partition_columns)
+        )
+    )
+
+
+def added_fields(schema: Schema, unit_type: type[Unit]) -> tuple[Column, ...]:
+    """Columns that the unit declares and ``schema`` (of an existing table) lacks."""
+    present = set(schema.column_names)
+    return tuple(c for c in columns_of(unit_type) if c.name not in present)
+
+
+def evolved(schema: Schema, last_column_id: int, unit_type: type[Unit]) -> Schema:
+    """``schema`` with the unit's missing columns appended; existing fields keep id, name, type and order."""
+    ids = count(last_column_id + 1)
+    fields = []
+    for c in added_fields(schema, unit_type):
+        field_id = next(ids)
+        fields.append(NestedField(field_id, c.name, _iceberg_type(c.type, lambda: next(ids)), required=False))
+    return Schema(*schema.fields, *fields, schema_id=schema.schema_id + 1)
+
+
+def _arrow_field(name: str, type_: pa.DataType, iceberg: NestedField) -> pa.Field:
+    def with_id(field: pa.Field, field_id: int) -> pa.Field:
+        return field.with_metadata({b"PARQUET:field_id": str(field_id).encode()})
+
+    nested = iceberg.field_type
+    if isinstance(nested, ListType):
+        type_ = pa.list_(with_id(pa.field("element", type_.value_type), nested.element_id))
+    elif isinstance(nested, MapType):
+        type_ = pa.map_(
+            with_id(pa.field("key", type_.key_type, nullable=False), nested.key_id),
+            with_id(pa.field("value", type_.item_type), nested.value_id),
+        )
+    return with_id(pa.field(name, type_), iceberg.field_id)
+
+
+def arrow_schema(unit_type: type[Unit], iceberg: Schema | None = None) -> pa.Schema:
+    """Arrow schema of a component's rows, all columns in on-disk order, with the Iceberg ids Parquet files must carry.
+
+    Ids come from ``iceberg``, the schema of the table at hand, or from a new table's when it is not given.
+    """
+    fields_by_name = iceberg or iceberg_schema(unit_type)
+    return pa.schema([_arrow_field(c.name, _ARROW[c.type], fields_by_name.find_field(c.name)) for c in columns_of(unit_type)])
+
+
+@lru_cache(maxsize=None)
+def plain_arrow_schema(unit_type: type[Unit]) -> pa.Schema:
+    """Arrow schema of rows as callers see them: the same columns and types, without field ids."""
+    return pa.schema([pa.field(c.name, _ARROW[c.type]) for c in columns_of(unit_type)])

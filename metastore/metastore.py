@@ -1,0 +1,142 @@
+"""An open metastore: its components over one catalog, with their caches and expiration; and the registry of kinds.
+
+``Metastore.open(conf)`` is the door for those who want the components alone; ``metastore.connect`` adds sources,
+procedures and an engine.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable
+from functools import cached_property
+from importlib import import_module
+from pathlib import Path
+from types import TracebackType
+from typing import Final, NoReturn
+
+from metastore.components.component import Backing, Definition, U
+from metastore.components.tables import TABLES, Tables
+from metastore.config.settings import ComponentSettings, Settings, load
+from metastore.errors import ConfigError, InvalidRequestError
+from metastore.expiration.handler import ExpirationHandler
+from metastore.expiration.policy import ExpirationPolicy
+from metastore.expiration.worker import ExpirationWorker
+from metastore.storage.cache import FileCache
+from metastore.storage.commit import Clock, Committer
+from metastore.storage.file_system_catalog import FileSystemCatalog
+from metastore.storage.reader import Reader
+from metastore.storage.table import ComponentTable
+
+
+class Metastore:
+    """The components of one metastore; a context manager. Safe to share between threads."""
+
+    def __init__(self, settings: Settings, clock: Clock | None = None) -> None:
+        self.settings = settings
+        self._clock = clock or Clock()
+        self._cache = FileCache(settings.iceberg.cache_bytes)
+        self._workers: list[ExpirationWorker] = []
+        base = settings.iceberg.base_location
+        if "://" in base:
+            raise ConfigError(
+                f"drill.metastore.iceberg.location.base_path leads to {base!r}; "
+                "this version keeps metastores on the local disk only: give a path without a scheme, or file:///path"
+            )
+        self._catalog = FileSystemCatalog("metastore", base, **settings.iceberg.config_properties)
+
+    @classmethod
+    def open(cls, conf: str | Path | Settings | None = None, *, clock: Clock | None = None) -> Metastore:
+        """Open the metastore that ``conf`` describes: a directory or file of HOCON, settings, or None for the search.
+
+        Nothing is written or created. Raises ConfigError.
+        """
+        return cls(conf if isinstance(conf, Settings) else load(conf), clock)
+
+    @cached_property
+    def tables(self) -> Tables:
+        """Metadata of tables."""
+        return Tables(TABLES, self._backing(TABLES))
+
+    @property
+    def views(self) -> NoReturn:
+        """Not there yet. Raises InvalidRequestError."""
+        raise InvalidRequestError("the views component is not available in this version; the tables component is")
+
+    @property
+    def materialized_views(self) -> NoReturn:
+        """Not there yet. Raises InvalidRequestError."""
+        raise InvalidRequestError("the materialized_views component is not available in this version; the tables component is")
+
+    def close(self) -> None:
+        """Start no further background work; an expiration that is under way is not waited for."""
+        for worker in self._workers:
+            worker.close()
+
+    def __enter__(self) -> Metastore:
+        return self
+
+    def __exit__(
+        self, exc_type: type[BaseException] | None, exc: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def __reduce__(self) -> tuple[Callable[[Settings], Metastore], tuple[Settings]]:
+        """Pickles as its settings: in another process it opens anew, with nothing cached."""
+        return Metastore, (self.settings,)
+
+    def _backing(self, definition: Definition[U]) -> Backing:
+        component = self._component_settings(definition.name)
+        iceberg = self.settings.iceberg
+        identifier = tuple(part for part in component.location.split("/") if part)
+        table = ComponentTable(self._catalog, identifier, definition.unit_type, component.properties, self._cache)
+        expiration = iceberg.expiration
+        policy = ExpirationPolicy(expiration.period, expiration.retain_last, expiration.min_age)
+        handler = ExpirationHandler(table, policy, self._clock.now_ms)
+        worker = ExpirationWorker(handler)
+        self._workers.append(worker)
+        return Backing(table, Reader(table, self._cache), Committer(table, iceberg.commit.timeout, self._clock), handler, worker)
+
+    def _component_settings(self, name: str) -> ComponentSettings:
+        try:
+            return self.settings.iceberg.components[name]
+        except KeyError:
+            raise ConfigError(f"drill.metastore.iceberg.components.{name}.location is not configured") from None
+
+
+class MetastoreRegistry:
+    """One open metastore for each implementation class, made on first use and shared; safe across threads.
+
+    ``implementation`` is a dotted class path whose ``open(conf)`` gives a metastore, as Drill names implementations.
+    """
+
+    DEFAULT: Final = "metastore.metastore.Metastore"
+
+    def __init__(self, conf: str | Path | Settings | None = None) -> None:
+        self._conf = conf
+        self._open: dict[str, Metastore] = {}
+        self._lock = threading.Lock()
+
+    def get(self, implementation: str = DEFAULT) -> Metastore:
+        """The metastore of ``implementation``. Raises ConfigError when there is no such class or it is no metastore."""
+        with self._lock:
+            if implementation not in self._open:
+                self._open[implementation] = _implementation(implementation).open(self._conf)
+            return self._open[implementation]
+
+    def close(self) -> None:
+        """Close every metastore that was opened; a later :meth:`get` opens anew."""
+        with self._lock:
+            for metastore in self._open.values():
+                metastore.close()
+            self._open.clear()
+
+
+def _implementation(path: str) -> type[Metastore]:
+    module, _, name = path.rpartition(".")
+    try:
+        found = getattr(import_module(module), name)
+    except (ImportError, AttributeError, ValueError) as error:
+        raise ConfigError(f"there is no metastore implementation {path!r}: {error}") from error
+    if not (isinstance(found, type) and issubclass(found, Metastore)):
+        raise ConfigError(f"{path!r} is not a metastore: it must be a subclass of {MetastoreRegistry.DEFAULT}")
+    return found

@@ -1,0 +1,116 @@
+"""Modify: operations staged in order, then carried out as one transaction with one snapshot, or not at all."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from typing import Generic, TypeVar
+
+import pyarrow as pa
+from pyiceberg.expressions import AlwaysFalse, AlwaysTrue, And, BooleanExpression
+
+from metastore.errors import InvalidRequestError
+from metastore.mapping.filters import Filter, parse, require_partition_columns
+from metastore.mapping.rows import by_partition, rows_of
+from metastore.mapping.schema import iceberg_schema, partition_spec
+from metastore.model.fields import Unit
+from metastore.model.vocabulary import MetadataType
+from metastore.operations.changes import Delete, Operation, Overwrite, outcome_of
+from metastore.storage.clustering import Change
+from metastore.storage.commit import Committer
+from metastore.storage.partition_writer import PartitionWriter
+from metastore.storage.planning import partition_test
+from metastore.storage.table import ComponentTable, TableState
+
+U = TypeVar("U", bound=Unit)
+
+PartitionsOf = Callable[[frozenset[MetadataType]], BooleanExpression]
+"""Which partitions can hold units of given types, as a filter over partition columns."""
+
+_WHOLE_PARTITIONS = frozenset({MetadataType.ALL, MetadataType.TABLE})
+
+
+class Modify(Generic[U]):
+    """A transaction being put together; nothing is written before :meth:`execute` or :meth:`purge`."""
+
+    def __init__(
+        self,
+        unit_type: type[U],
+        table: ComponentTable,
+        committer: Committer,
+        partitions_of: PartitionsOf,
+        after_commit: Callable[[int], None],
+    ) -> None:
+        self._unit_type = unit_type
+        self._table = table
+        self._partitions_of = partitions_of
+        self._committer = committer
+        self._after_commit = after_commit
+        self._operations: list[Operation] = []
+
+    def overwrite(self, units: Iterable[U] | pa.Table) -> Modify[U]:
+        """Replace or add the partitions that ``units`` belong to: afterwards each holds exactly these units.
+
+        Takes units, or an Arrow table in on-disk columns. Units of one partition may stand anywhere in the call.
+        Raises InvalidRequestError for null partition keys, unknown columns and values that do not fit.
+        """
+        partitions = by_partition(self._unit_type, rows_of(self._unit_type, units))
+        if partitions:
+            self._operations.append(Overwrite(partitions))
+        return self
+
+    def delete(self, filter_: Filter, *metadata_types: MetadataType) -> Modify[U]:
+        """Remove whole partitions. The filter may use partition columns only; the types, ALL or TABLE.
+
+        TABLE means the partition of general information; a single kind of unit inside a segment's partition cannot be
+        deleted, since a partition goes whole. Raises InvalidRequestError.
+        """
+        expression = parse(filter_)
+        schema, spec = iceberg_schema(self._unit_type), partition_spec(self._unit_type)
+        require_partition_columns(schema, spec, expression)
+        if others := sorted(str(kind) for kind in metadata_types if kind not in _WHOLE_PARTITIONS):
+            raise InvalidRequestError(
+                f"metadata of type {', '.join(others)} cannot be deleted alone: a partition goes whole. "
+                "Delete ALL of a metadata key, or overwrite the segment without these units"
+            )
+        if MetadataType.TABLE in metadata_types and MetadataType.ALL not in metadata_types:
+            expression = And(expression, self._partitions_of(frozenset(metadata_types)))
+        self._operations.append(Delete(expression))
+        return self
+
+    def execute(self, if_version: int | None = None) -> int:
+        """Carry out all operations, in their order, as one snapshot; the version that is current then.
+
+        With ``if_version`` nothing happens unless that version is current (compare-and-set). No operation, or none
+        that changes anything, makes no snapshot. Raises ConflictError, OutcomeUnknownError, StorageError.
+        """
+        operations, self._operations = self._operations, []
+        return self._run(operations, if_version)
+
+    def purge(self) -> int:
+        """Remove all rows, as one snapshot; table, history and files stay until they expire. Stands alone.
+
+        Raises InvalidRequestError when other operations are staged.
+        """
+        if self._operations:
+            raise InvalidRequestError("purge stands alone: execute the staged operations first")
+        return self._run([Delete(AlwaysTrue())], None)
+
+    def _run(self, operations: list[Operation], if_version: int | None) -> int:
+        if not operations and if_version is None:
+            state = self._table.state()
+            return state.version if state else 0
+        table = self._table.writable()
+        state = self._table.state_of(table)
+        outcome = outcome_of(operations, state.schema, state.spec)
+        files = PartitionWriter(table.io, self._unit_type, state).write(outcome.partitions)
+
+        def plan(fresh: TableState) -> Change:
+            if isinstance(outcome.removed, AlwaysFalse):
+                return Change(outcome.replaced, files)
+            test = partition_test(fresh.schema, fresh.spec, outcome.removed)
+            return Change(outcome.replaced, files, test.may_match, test.matches)
+
+        version = self._committer.commit(plan, list(files.values()), if_version)
+        if version != state.version:
+            self._after_commit(version)
+        return version

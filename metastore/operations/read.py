@@ -1,0 +1,85 @@
+"""Read: which metadata types, which rows, which columns, which version; then units or Arrow."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from datetime import datetime, timezone
+from typing import TYPE_CHECKING, Generic, TypeVar
+
+import pyarrow as pa
+from pyiceberg.expressions import AlwaysTrue, And, BooleanExpression
+
+from metastore.errors import InvalidRequestError
+from metastore.mapping.filters import Filter, bound, parse
+from metastore.mapping.rows import from_arrow
+from metastore.mapping.schema import iceberg_schema
+from metastore.model.fields import Unit, require_columns
+from metastore.model.vocabulary import MetadataType
+from metastore.storage.reader import Reader, SnapshotChoice, as_of, at_version, newest
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+U = TypeVar("U", bound=Unit)
+
+RowsOf = Callable[[frozenset[MetadataType]], BooleanExpression]
+"""Which rows are units of given types, as a filter; conditions on partition columns in it prune."""
+
+
+class Read(Generic[U]):
+    """A request being put together; every method returns it, nothing is read before a terminal one."""
+
+    def __init__(self, unit_type: type[U], reader: Reader, rows_of: RowsOf) -> None:
+        self._unit_type = unit_type
+        self._reader = reader
+        self._rows_of = rows_of
+        self._types: frozenset[MetadataType] = frozenset()
+        self._filter: BooleanExpression = AlwaysTrue()
+        self._columns: tuple[str, ...] | None = None
+        self._choose: SnapshotChoice = newest
+
+    def metadata_types(self, *types: MetadataType) -> Read[U]:
+        """Kinds of units to read; at least one is required, ALL reads every kind."""
+        self._types = frozenset(MetadataType(kind) for kind in types)
+        return self
+
+    def columns(self, *names: str) -> Read[U]:
+        """On-disk columns to read; all when not called. InvalidRequestError names an unknown one."""
+        self._columns = require_columns(self._unit_type, names)
+        return self
+
+    def filter(self, filter_: Filter) -> Read[U]:
+        """Rows to read: a PyIceberg expression or its SQL-like text; called again, both must hold."""
+        expression = parse(filter_)
+        bound(iceberg_schema(self._unit_type), expression)
+        self._filter = And(self._filter, expression)
+        return self
+
+    def at(self, version: int) -> Read[U]:
+        """Read the version with this id instead of the newest; 0 is the empty one before the first."""
+        self._choose = at_version(version)
+        return self
+
+    def as_of(self, time: datetime) -> Read[U]:
+        """Read what was current at ``time``, which needs a time zone."""
+        if time.tzinfo is None:
+            raise InvalidRequestError(f"the time {time.isoformat()} has no zone; say which, for instance {timezone.utc}")
+        self._choose = as_of(time)
+        return self
+
+    def to_arrow(self) -> pa.Table:
+        """The rows as an Arrow table in on-disk columns.
+
+        Raises InvalidRequestError when no metadata type was given, NotFoundError when the version is not kept.
+        """
+        if not self._types:
+            raise InvalidRequestError("name the metadata types to read, at least one: read().metadata_types(MetadataType.ALL)")
+        return self._reader.read(self._choose, And(self._rows_of(self._types), self._filter), self._columns)
+
+    def execute(self) -> list[U]:
+        """The rows as units; columns that were not asked for stay None. Raises as :meth:`to_arrow`."""
+        return from_arrow(self._unit_type, self.to_arrow())
+
+    def to_pandas(self) -> pd.DataFrame:
+        """The rows as a pandas frame. Raises as :meth:`to_arrow`."""
+        return self.to_arrow().to_pandas()

@@ -1,0 +1,68 @@
+"""Facts about a component's table: its versions (snapshots), and its properties."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import datetime, timezone
+from typing import ClassVar
+
+from pyiceberg.table.snapshots import ancestors_of
+
+from metastore.storage.table import ComponentTable
+
+
+@dataclass(frozen=True)
+class Version:
+    """One kept version: its id, the one before it (None for the first), when it came, and what it did."""
+
+    version: int
+    parent: int | None
+    timestamp: datetime
+    operation: str
+    summary: Mapping[str, str]
+
+
+@dataclass(frozen=True)
+class ComponentMetadata:
+    """What is known of a component beside its rows; each property is read afresh."""
+
+    supports_versioning: ClassVar[bool] = True
+    table: ComponentTable
+
+    @property
+    def version(self) -> int:
+        """Id of the current version; 0 while the component is empty and was never written."""
+        state = self.table.state()
+        return state.version if state else 0
+
+    @property
+    def properties(self) -> dict[str, str]:
+        """Properties of the component's Iceberg table; empty before the first write."""
+        state = self.table.state()
+        return dict(state.metadata.properties) if state else {}
+
+    @property
+    def location(self) -> str | None:
+        """Where the component's Iceberg table lies; None before the first write."""
+        state = self.table.state()
+        return state.metadata.location if state else None
+
+    def history(self) -> list[Version]:
+        """Kept versions that led to the current one, newest first."""
+        state = self.table.state()
+        if state is None:
+            return []
+        versions = []
+        for snapshot in ancestors_of(state.snapshot, state.metadata):
+            summary = snapshot.summary
+            versions.append(
+                Version(
+                    snapshot.snapshot_id,
+                    snapshot.parent_snapshot_id,
+                    datetime.fromtimestamp(snapshot.timestamp_ms / 1000, timezone.utc),
+                    summary.operation.value if summary else "unknown",
+                    dict(summary.additional_properties) if summary else {},
+                )
+            )
+        return versions

@@ -1,0 +1,1 @@
+"""The only package that touches catalogs and files: writing, the one commit, planning, reading, listing, deleting."""

@@ -1,0 +1,220 @@
+"""Which manifests a change rewrites, and how the new ones are cut: the reason that a commit stays flat.
+
+Manifests are clustered like the leaves of a B-tree: entries sorted by partition key, at most ``bound`` live entries
+each, entries of one cluster only. A replaced entry touches the manifest that holds it; a new one goes where its key
+belongs; what grows over the bound is cut in even parts, what shrinks is joined with its neighbour. Pure decisions:
+the only thing done here is to ask for the decoded form of a manifest.
+"""
+
+from __future__ import annotations
+
+import bisect
+import math
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from itertools import groupby
+from typing import Final
+
+from pyiceberg.manifest import DataFile, ManifestEntry, ManifestFile
+
+from metastore.mapping.rows import PartitionKey
+from metastore.storage.manifests import DecodedManifest, KeyRange, key_of, live_count, range_of
+
+SMALLEST_BOUND: Final = 320
+LARGEST_BOUND: Final = 1_000
+_SMALL: Final = 4
+"""A manifest with less than a quarter of the bound is small."""
+_FRAGMENTS_AT_ONCE: Final = 16
+
+Cluster = Callable[[PartitionKey], int]
+Decode = Callable[[ManifestFile], DecodedManifest]
+Matches = Callable[[DecodedManifest], Sequence[bool]]
+
+
+def bound_for(live_entries: int) -> int:
+    """Most live entries of one manifest: about the square root of all, so that list and manifest grow alike."""
+    return max(SMALLEST_BOUND, min(LARGEST_BOUND, math.isqrt(live_entries)))
+
+
+@dataclass(frozen=True)
+class Change:
+    """What one commit does to the entries: remove those with ``replaced`` keys or that a filter matches, add ``added``.
+
+    ``may_match`` tells of a manifest whether a filter could match an entry of it; ``matches`` which entries it matches.
+    """
+
+    replaced: frozenset[PartitionKey] = frozenset()
+    added: Mapping[PartitionKey, DataFile] = field(default_factory=dict)
+    may_match: Callable[[ManifestFile], bool] = lambda _: False
+    matches: Matches = lambda decoded: [False] * len(decoded.entries)
+
+
+@dataclass(frozen=True)
+class NewManifest:
+    """Content of one manifest to write: entries that stay, files that come, entries that go."""
+
+    kept: Sequence[ManifestEntry]
+    added: Sequence[DataFile]
+    removed: Sequence[ManifestEntry]
+
+
+@dataclass(frozen=True)
+class Rewrite:
+    """A change carried through: manifests that stay as they are, and those to write in their place."""
+
+    untouched: Sequence[ManifestFile]
+    new: Sequence[NewManifest]
+
+    @property
+    def removed(self) -> list[ManifestEntry]:
+        """All entries that the change removes."""
+        return [entry for manifest in self.new for entry in manifest.removed]
+
+
+@dataclass
+class _Leaf:
+    """One manifest on the way: untouched while ``decoded`` is None."""
+
+    manifest: ManifestFile | None
+    cluster: int
+    range: KeyRange | None
+    decoded: DecodedManifest | None = None
+    kept: list[ManifestEntry] = field(default_factory=list)
+    removed: list[ManifestEntry] = field(default_factory=list)
+    added: list[DataFile] = field(default_factory=list)
+
+    def open(self, decode: Decode) -> None:
+        if self.manifest is not None and self.decoded is None:
+            self.decoded = decode(self.manifest)
+            self.kept = list(self.decoded.entries)
+
+    @property
+    def live(self) -> int:
+        if self.manifest is not None and self.decoded is None:
+            return live_count(self.manifest)
+        return len(self.kept) + len(self.added)
+
+    @property
+    def touched(self) -> bool:
+        return self.manifest is None or self.decoded is not None
+
+
+def rewrite(manifests: Sequence[ManifestFile], change: Change, cluster: Cluster, decode: Decode) -> Rewrite | None:
+    """Carry ``change`` through ``manifests``; None when it changes nothing."""
+    leaves = sorted((_leaf(manifest, cluster) for manifest in manifests), key=_order)
+    homes = _remove(leaves, change, decode)
+    if not change.added and not any(leaf.removed for leaf in leaves):
+        return None
+    _place(leaves, change.added, homes, cluster, decode)
+    bound = bound_for(sum(leaf.live for leaf in leaves))
+    _join_small(leaves, bound, decode)
+    untouched = [leaf.manifest for leaf in leaves if leaf.manifest is not None and not leaf.touched]
+    new: list[NewManifest] = []
+    for (touched, _), run in groupby(leaves, key=lambda leaf: (leaf.touched, leaf.cluster)):
+        if touched:
+            new.extend(_cut(list(run), bound))
+    return Rewrite(untouched, new)
+
+
+def _leaf(manifest: ManifestFile, cluster: Cluster) -> _Leaf:
+    keys = range_of(manifest)
+    return _Leaf(manifest, max(cluster(keys.lower), cluster(keys.upper)) if keys else 0, keys)
+
+
+def _order(leaf: _Leaf) -> tuple[int, PartitionKey]:
+    return leaf.cluster, leaf.range.lower if leaf.range else ()
+
+
+def _remove(leaves: Sequence[_Leaf], change: Change, decode: Decode) -> dict[PartitionKey, _Leaf]:
+    """Take the entries that go out of their leaves; which leaf each replaced key was found in."""
+    sorted_keys = sorted(change.replaced)
+    homes: dict[PartitionKey, _Leaf] = {}
+    for leaf in leaves:
+        assert leaf.manifest is not None
+        filtered = change.may_match(leaf.manifest)
+        if not filtered and not _may_hold(leaf.range, sorted_keys):
+            continue
+        decoded = decode(leaf.manifest)
+        found = change.replaced & decoded.positions.keys()
+        homes.update(dict.fromkeys(found, leaf))
+        gone = {position for key in found for position in decoded.positions[key]}
+        if filtered:
+            gone.update(position for position, hit in enumerate(change.matches(decoded)) if hit)
+        if gone:
+            leaf.decoded = decoded
+            leaf.kept = [entry for position, entry in enumerate(decoded.entries) if position not in gone]
+            leaf.removed = [decoded.entries[position] for position in sorted(gone)]
+    return homes
+
+
+def _may_hold(keys: KeyRange | None, sorted_keys: Sequence[PartitionKey]) -> bool:
+    """Whether any key lies within the range in every column; tuple order narrows the search first."""
+    if keys is None:
+        return bool(sorted_keys)
+    first = bisect.bisect_left(sorted_keys, keys.lower)
+    last = bisect.bisect_right(sorted_keys, keys.upper)
+    return any(
+        all(low <= value <= high for low, value, high in zip(keys.lower, key, keys.upper, strict=True))
+        for key in sorted_keys[first:last]
+    )
+
+
+def _place(
+    leaves: list[_Leaf],
+    added: Mapping[PartitionKey, DataFile],
+    homes: Mapping[PartitionKey, _Leaf],
+    cluster: Cluster,
+    decode: Decode,
+) -> None:
+    """Give each new file to the leaf its key was in, else to the last one of its cluster that does not start after it."""
+    starts = [_order(leaf) for leaf in leaves]
+    fresh: dict[int, _Leaf] = {}
+    for key, data_file in added.items():
+        number = cluster(key)
+        if key in homes:
+            homes[key].added.append(data_file)
+            continue
+        position = bisect.bisect_right(starts, (number, key)) - 1
+        if position < 0 or leaves[position].cluster != number:
+            position += 1
+        if position < len(leaves) and leaves[position].cluster == number:
+            leaf = leaves[position]
+            leaf.open(decode)
+        else:
+            leaf = fresh.setdefault(number, _Leaf(None, number, None))
+        leaf.added.append(data_file)
+    leaves.extend(fresh.values())
+    leaves.sort(key=_order)
+
+
+def _join_small(leaves: Sequence[_Leaf], bound: int, decode: Decode) -> None:
+    """Open the untouched neighbour of a touched leaf that became small, and some fragments that others left behind."""
+    for position, leaf in enumerate(leaves):
+        if leaf.touched and 0 < leaf.live < bound // _SMALL:
+            for neighbour in leaves[max(0, position - 1) : position + 2]:
+                if not neighbour.touched and neighbour.cluster == leaf.cluster and neighbour.live + leaf.live <= bound:
+                    neighbour.open(decode)
+                    break
+    fragments = [leaf for leaf in leaves if not leaf.touched and leaf.live < bound // _SMALL]
+    if len(fragments) >= _FRAGMENTS_AT_ONCE:
+        for leaf in fragments[:_FRAGMENTS_AT_ONCE]:
+            leaf.open(decode)
+
+
+def _cut(run: Sequence[_Leaf], bound: int) -> list[NewManifest]:
+    """Neighbouring touched leaves as one sorted sequence, cut in even parts within the bound."""
+    entries: list[tuple[PartitionKey, ManifestEntry | DataFile]] = []
+    for leaf in run:
+        entries.extend((key_of(entry.data_file), entry) for entry in leaf.kept)
+        entries.extend((key_of(data_file), data_file) for data_file in leaf.added)
+    entries.sort(key=lambda pair: pair[0])
+    removed = [entry for leaf in run for entry in leaf.removed]
+    parts = max(1, math.ceil(len(entries) / bound))
+    cuts = [len(entries) * part // parts for part in range(parts + 1)]
+    manifests = []
+    for start, end in zip(cuts, cuts[1:], strict=False):
+        part = [entry for _, entry in entries[start:end]]
+        kept = [entry for entry in part if isinstance(entry, ManifestEntry)]
+        added = [entry for entry in part if isinstance(entry, DataFile)]
+        manifests.append(NewManifest(kept, added, removed if start == 0 else []))
+    return manifests

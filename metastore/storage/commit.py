@@ -1,0 +1,249 @@
+"""The one commit: any number of overwrites and deletes become one snapshot, or nothing.
+
+Order, on which safety rests: data files and manifests are written under new names and made durable; then the catalog
+publishes the new version, with the requirement that the snapshot it was planned on is still current. A lost race plans
+again on the fresh snapshot (data files are kept) with back-off and jitter until the time is over. Each snapshot carries
+a commit id, so that after an error of unknown outcome the fresh metadata tells whether it landed. Files are removed
+only when the commit certainly failed.
+"""
+
+from __future__ import annotations
+
+import random
+import time
+import uuid
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import timedelta
+from typing import Final
+
+from pyiceberg.exceptions import CommitFailedException
+from pyiceberg.manifest import DataFile, ManifestEntry, ManifestFile
+from pyiceberg.table import Table
+from pyiceberg.table.refs import MAIN_BRANCH, SnapshotRefType
+from pyiceberg.table.snapshots import Operation, Snapshot, Summary, update_snapshot_summaries
+from pyiceberg.table.update import AddSnapshotUpdate, AssertRefSnapshotId, AssertTableUUID, SetSnapshotRefUpdate
+
+from metastore.errors import ConflictError, OutcomeUnknownError, StorageError
+from metastore.storage.clustering import Change, NewManifest, rewrite
+from metastore.storage.files import discard, flush
+from metastore.storage.manifests import DecodedManifest, added, deleted, existing, key_of, write_entries, write_list
+from metastore.storage.local import StoreUnchangedError
+from metastore.storage.table import ComponentTable, TableState
+
+COMMIT_ID: Final = "metastore.commit-id"
+"""Key of the snapshot summary that tells whose commit a snapshot is."""
+
+_FIRST_PAUSE_S: Final = 0.01
+_LONGEST_PAUSE_S: Final = 1.0
+_LOOKS: Final = 5
+
+
+@dataclass(frozen=True)
+class Clock:
+    """Time as the commit uses it; tests bring their own."""
+
+    now_ms: Callable[[], int] = lambda: time.time_ns() // 1_000_000
+    monotonic: Callable[[], float] = time.monotonic
+    pause: Callable[[float], None] = time.sleep
+
+
+@dataclass(frozen=True)
+class Committer:
+    """Commits changes to one component's table; ``timeout`` bounds the retries after lost races."""
+
+    table: ComponentTable
+    timeout: timedelta
+    clock: Clock = Clock()
+
+    def commit(
+        self,
+        plan: Callable[[TableState], Change],
+        data_files: Sequence[DataFile],
+        if_version: int | None = None,
+    ) -> int:
+        """Publish what ``plan`` makes of the current state; the version that is current then.
+
+        ``plan`` is called again on each fresh state. A change that changes nothing makes no snapshot. ``data_files``
+        are the files that the change adds: they are removed when, and only when, the commit certainly failed.
+
+        Raises ConflictError (nothing changed), OutcomeUnknownError (nothing removed), StorageError (nothing changed).
+        """
+        deadline = self.clock.monotonic() + self.timeout.total_seconds()
+        paths = [data_file.file_path for data_file in data_files]
+        table = self.table.writable()
+        pause = _FIRST_PAUSE_S
+        # From the moment a try is handed to the catalog until its outcome is certain, nothing may be removed,
+        # whatever interrupts: not even a KeyboardInterrupt says that the commit did not land.
+        unsettled = False
+        try:
+            flush(table.io, paths)
+            while True:
+                state = self._state_at(table, if_version)
+                attempt = _Attempt.write(self.table, table, state, plan(state), self.clock.now_ms())
+                if attempt is None:
+                    discard(table.io, paths)
+                    return state.version
+                unsettled = True
+                landed = self._publish(attempt)
+                unsettled = False
+                if landed:
+                    return attempt.snapshot.snapshot_id
+                discard(table.io, attempt.paths)
+                if self.clock.monotonic() >= deadline:
+                    raise ConflictError(
+                        f"other writers of {self.table.name} kept winning for {self.timeout}; nothing was changed, try again later"
+                    )
+                self.clock.pause(random.uniform(pause / 2, pause))  # noqa: S311 - jitter, not a secret
+                pause = min(2 * pause, _LONGEST_PAUSE_S)
+                table = self.table.writable()
+        except BaseException as error:
+            if not unsettled:
+                discard(table.io, paths)
+            if isinstance(error, OSError):
+                raise StorageError(f"cannot write to {self.table.name}: {error}; nothing was changed") from error
+            raise
+
+    def _state_at(self, table: Table, if_version: int | None) -> TableState:
+        state = self.table.state_of(table)
+        if if_version is not None and state.version != if_version:
+            raise ConflictError(f"{self.table.name} is at version {state.version}, not at {if_version}; nothing was changed")
+        return state
+
+    def _publish(self, attempt: _Attempt) -> bool:
+        """True when the snapshot landed, False when it certainly did not. Raises OutcomeUnknownError."""
+        state = attempt.state
+        requirements = (
+            AssertTableUUID(uuid=state.metadata.table_uuid),
+            AssertRefSnapshotId(ref=MAIN_BRANCH, snapshot_id=state.snapshot.snapshot_id if state.snapshot else None),
+        )
+        updates = (
+            AddSnapshotUpdate(snapshot=attempt.snapshot),
+            SetSnapshotRefUpdate(ref_name=MAIN_BRANCH, type=SnapshotRefType.BRANCH, snapshot_id=attempt.snapshot.snapshot_id),
+        )
+        try:
+            self.table.catalog.commit_table(attempt.table, requirements, updates)
+        except CommitFailedException:
+            return False
+        except StoreUnchangedError as error:
+            discard(attempt.table.io, [*attempt.paths, *(f.file_path for f in attempt.added)])
+            raise StorageError(f"cannot commit to {self.table.name}: {error}; nothing was changed") from error
+        except Exception as error:  # noqa: BLE001 - whatever a catalog raises, the metadata says what happened
+            return self._landed(attempt, error)
+        attempt.remember(self.table)
+        return True
+
+    def _landed(self, attempt: _Attempt, cause: Exception) -> bool:
+        commit_id = attempt.commit_id
+        for look in range(_LOOKS):
+            try:
+                state = self.table.state()
+            except Exception:  # noqa: BLE001 - the store may be away for a moment; the last look decides
+                self.clock.pause(_FIRST_PAUSE_S * 2**look)
+                continue
+            found = state is not None and any(_commit_id(snapshot) == commit_id for snapshot in state.metadata.snapshots)
+            if found:
+                return True
+            if state is not None and state.metadata_location != attempt.state.metadata_location:
+                # Somebody else's version stands where ours would be: ours did not land and never will.
+                return False
+            self.clock.pause(_FIRST_PAUSE_S * 2**look)
+        raise OutcomeUnknownError(
+            f"the commit {commit_id} to {self.table.name} failed with an error that leaves open whether it landed: {cause!r}. "
+            f"No file was removed. Look for {COMMIT_ID}={commit_id} in the history before trying again"
+        ) from cause
+
+
+def _commit_id(snapshot: Snapshot) -> str | None:
+    return snapshot.summary.additional_properties.get(COMMIT_ID) if snapshot.summary else None
+
+
+@dataclass(frozen=True)
+class _Attempt:
+    """One try: the snapshot with its list and manifests, written and durable, not yet published."""
+
+    table: Table
+    state: TableState
+    snapshot: Snapshot
+    commit_id: str
+    added: Sequence[DataFile]
+    manifests: Sequence[ManifestFile]
+    written: Sequence[DecodedManifest]
+
+    @property
+    def paths(self) -> list[str]:
+        """Files that this try wrote, data files aside."""
+        return [self.snapshot.manifest_list, *(decoded.file.manifest_path for decoded in self.written)]
+
+    @classmethod
+    def write(
+        cls, component: ComponentTable, table: Table, state: TableState, change: Change, now_ms: int
+    ) -> _Attempt | None:
+        """Write the try; None when the change changes nothing. What was written is removed when it fails."""
+        manifests = component.manifests(table.io)
+        result = rewrite(manifests.of(state.snapshot), change, component.unit_type.cluster, manifests.decode)
+        if result is None:
+            return None
+        commit_id = str(uuid.uuid4())
+        folder = f"{state.metadata.location.rstrip('/')}/metadata"
+        snapshot = _snapshot(state, change, result.removed, commit_id, folder, now_ms)
+        written: list[DecodedManifest] = []
+        started = [f"{folder}/{commit_id}-m{number}.avro" for number in range(len(result.new))]
+        try:
+            for location, new in zip(started, result.new, strict=True):
+                entries = _entries(new, snapshot.snapshot_id)
+                version = state.metadata.format_version
+                written.append(write_entries(table.io, location, version, state.spec, state.schema, snapshot.snapshot_id, entries))
+            listed = [*(decoded.file for decoded in written), *result.untouched]
+            write_list(table.io, snapshot, state.metadata.format_version, listed)
+            flush(table.io, [*started, snapshot.manifest_list])
+        except BaseException:
+            discard(table.io, [*started, snapshot.manifest_list])
+            raise
+        return cls(table, state, snapshot, commit_id, list(change.added.values()), listed, written)
+
+    def remember(self, component: ComponentTable) -> None:
+        """Keep what has landed for the next reader and writer of this process."""
+        component.manifests(self.table.io).remember(self.snapshot, self.manifests, self.written)
+
+
+def _entries(new: NewManifest, snapshot_id: int) -> list[ManifestEntry]:
+    live = [existing(entry) for entry in new.kept]
+    live += [added(data_file, snapshot_id) for data_file in new.added]
+    live.sort(key=lambda entry: key_of(entry.data_file))
+    return live + [deleted(entry, snapshot_id) for entry in new.removed]
+
+
+def _snapshot(
+    state: TableState, change: Change, removed: Sequence[ManifestEntry], commit_id: str, folder: str, now_ms: int
+) -> Snapshot:
+    parent = state.snapshot
+    snapshot_id = state.metadata.new_snapshot_id()
+    return Snapshot(
+        snapshot_id=snapshot_id,
+        parent_snapshot_id=parent.snapshot_id if parent else None,
+        sequence_number=state.metadata.next_sequence_number(),
+        # Strictly after the parent, so that a point in time names one version even if the clock stands still.
+        timestamp_ms=max(now_ms, parent.timestamp_ms + 1 if parent else 0),
+        manifest_list=f"{folder}/snap-{snapshot_id}-{commit_id}.avro",
+        summary=_summary(change.added, removed, parent, commit_id),
+        schema_id=state.metadata.current_schema_id,
+    )
+
+
+def _summary(
+    adds: Mapping[tuple[str, ...], DataFile], removed: Sequence[ManifestEntry], parent: Snapshot | None, commit_id: str
+) -> Summary:
+    operation = Operation.DELETE if not adds else Operation.OVERWRITE if removed else Operation.APPEND
+    gone = [entry.data_file for entry in removed]
+    counts = {
+        "added-data-files": len(adds),
+        "added-records": sum(data_file.record_count for data_file in adds.values()),
+        "added-files-size": sum(data_file.file_size_in_bytes for data_file in adds.values()),
+        "deleted-data-files": len(gone),
+        "deleted-records": sum(data_file.record_count for data_file in gone),
+        "removed-files-size": sum(data_file.file_size_in_bytes for data_file in gone),
+    }
+    texts = {name: str(count) for name, count in counts.items() if count}
+    previous = parent.summary.additional_properties if parent and parent.summary else None
+    return update_snapshot_summaries(Summary(operation, **{COMMIT_ID: commit_id}, **texts), previous)

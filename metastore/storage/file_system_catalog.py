@@ -1,0 +1,265 @@
+"""A PyIceberg catalog that is the file system itself: a table is a folder, laid out as Hadoop tables.
+
+Identifiers are folder names below the warehouse: ``("tables",)`` is ``<warehouse>/tables``. The commit is the atomic
+creation of the next version file (:mod:`metastore.storage.version_files`), so any number of processes and engines that
+keep to that layout can write at once. Loaded metadata is kept by the identity of its immutable file.
+"""
+
+from __future__ import annotations
+
+import os
+import threading
+from collections.abc import Iterator
+from typing import Any, Final, NoReturn
+
+import pyarrow as pa
+from pyiceberg.catalog import Catalog, PropertiesUpdateSummary
+from pyiceberg.exceptions import CommitFailedException, NoSuchNamespaceError, NoSuchTableError, TableAlreadyExistsError
+from pyiceberg.partitioning import UNPARTITIONED_PARTITION_SPEC, PartitionSpec
+from pyiceberg.schema import Schema
+from pyiceberg.serializers import FromInputFile
+from pyiceberg.table import CommitTableResponse, CreateTableTransaction, Table
+from pyiceberg.table.metadata import TableMetadata, new_table_metadata
+from pyiceberg.table.sorting import UNSORTED_SORT_ORDER, SortOrder
+from pyiceberg.table.update import TableRequirement, TableUpdate, update_table_metadata
+from pyiceberg.typedef import EMPTY_DICT, Identifier, Properties
+from pyiceberg.view import View
+from pyiceberg.view.metadata import ViewVersion
+
+from metastore.errors import InvalidRequestError
+from metastore.storage.files import Deleted
+from metastore.storage.local import LocalFileIO, local_path
+from metastore.storage.version_files import VersionFiles
+
+_LOOKS: Final = 100
+_FileIdentity = tuple[str, int, int]
+"""Location, inode and modification time: a folder removed and filled anew is not taken for the old table."""
+
+
+class FileSystemCatalog(Catalog):
+    """Iceberg tables by folder below ``warehouse`` (a plain absolute path or ``file:`` URI of the local disk)."""
+
+    def __init__(self, name: str, warehouse: str, **properties: str) -> None:
+        super().__init__(name, warehouse=warehouse, **properties)
+        self.warehouse = warehouse.rstrip("/")
+        self.io = LocalFileIO(properties)
+        self._loaded: dict[Identifier, tuple[_FileIdentity, TableMetadata]] = {}
+        self._lock = threading.Lock()
+
+    # -- tables
+
+    def load_table(self, identifier: str | Identifier) -> Table:
+        """The table at its newest version. Raises NoSuchTableError."""
+        key = self.identifier_to_tuple(identifier)
+        versions = VersionFiles(self.location_of(key))
+        for _ in range(_LOOKS):
+            found = versions.current()
+            if found is None:
+                break
+            try:
+                return self._table(key, self._metadata(key, found[1]), found[1])
+            except FileNotFoundError:
+                continue  # An expiration removed that version between the look and the read; a newer one stands.
+        raise NoSuchTableError(f"no Iceberg table at {self.location_of(key)}")
+
+    def table_exists(self, identifier: str | Identifier) -> bool:
+        """Whether the folder holds a version of a table."""
+        return VersionFiles(self.location_of(self.identifier_to_tuple(identifier))).current() is not None
+
+    def create_table(
+        self,
+        identifier: str | Identifier,
+        schema: Schema | pa.Schema,
+        location: str | None = None,
+        partition_spec: PartitionSpec = UNPARTITIONED_PARTITION_SPEC,
+        sort_order: SortOrder = UNSORTED_SORT_ORDER,
+        properties: Properties = EMPTY_DICT,
+    ) -> Table:
+        """Create an empty table as version 1. Raises TableAlreadyExistsError, also when another process was faster."""
+        if not isinstance(schema, Schema):
+            raise InvalidRequestError("the file system catalog creates tables from an Iceberg schema")
+        key = self.identifier_to_tuple(identifier)
+        if location not in (None, self.location_of(key)):
+            raise InvalidRequestError(f"table {'.'.join(key)} lies at {self.location_of(key)}; it cannot be at {location}")
+        metadata = new_table_metadata(schema, partition_spec, sort_order, self.location_of(key), dict(properties))
+        versions = VersionFiles(metadata.location)
+        if versions.current() is not None or not versions.publish(1, _serialized(metadata)):
+            raise TableAlreadyExistsError(f"an Iceberg table stands at {metadata.location} already")
+        return self._table(key, metadata, versions.location_of(1))
+
+    def commit_table(
+        self, table: Table, requirements: tuple[TableRequirement, ...], updates: tuple[TableUpdate, ...]
+    ) -> CommitTableResponse:
+        """Publish the next version. CommitFailedException: certainly not committed; OSError: the outcome is unknown."""
+        current = self.load_table(table.name())
+        for requirement in requirements:
+            requirement.validate(current.metadata)
+        base = current.metadata_location
+        metadata = update_table_metadata(current.metadata, updates, metadata_location=base)
+        versions = VersionFiles(metadata.location)
+        version = _version_of(base) + 1
+        if not versions.publish(version, _serialized(metadata)):
+            raise CommitFailedException(f"another writer committed version {version} of {metadata.location} first")
+        location = versions.location_of(version)
+        self._remember(self.identifier_to_tuple(table.name()), _identity_of(location), metadata)
+        return CommitTableResponse(metadata=metadata, metadata_location=location)
+
+    def remove_old_metadata(self, table: Table) -> Deleted:
+        """Delete the version files before that of ``table``, oldest first; stops at the first that will not go."""
+        versions = VersionFiles(table.metadata.location)
+        removed, failed = versions.remove_before(_version_of(table.metadata_location))
+        return Deleted(removed, tuple((versions.folder, error) for error in failed))
+
+    def drop_table(self, identifier: str | Identifier) -> NoReturn:
+        """Refused: a folder's table is gone only when its files are, and files are never dropped with a name."""
+        raise InvalidRequestError(
+            f"a table of the file system cannot be dropped without its files: delete {self.location_of(identifier)}, or purge the component"
+        )
+
+    purge_table = drop_table
+
+    def register_table(self, identifier: str | Identifier, metadata_location: str, overwrite: bool = False) -> NoReturn:
+        """Refused: the folder names the table."""
+        raise InvalidRequestError(f"{metadata_location} is a table of its folder; there is nothing to register it in")
+
+    def rename_table(self, from_identifier: str | Identifier, to_identifier: str | Identifier) -> NoReturn:
+        """Refused: metadata holds absolute paths."""
+        raise InvalidRequestError(f"{from_identifier} cannot be renamed: its metadata holds absolute paths of its folder")
+
+    def create_table_transaction(
+        self,
+        identifier: str | Identifier,
+        schema: Schema | pa.Schema,
+        location: str | None = None,
+        partition_spec: PartitionSpec = UNPARTITIONED_PARTITION_SPEC,
+        sort_order: SortOrder = UNSORTED_SORT_ORDER,
+        properties: Properties = EMPTY_DICT,
+    ) -> CreateTableTransaction:
+        """Refused: create the table, then write to it."""
+        raise InvalidRequestError("the file system catalog creates a table at once; create it, then write to it")
+
+    def list_tables(self, namespace: str | Identifier) -> list[Identifier]:
+        """Tables directly below the namespace's folder, sorted."""
+        parent = self.identifier_to_tuple(namespace) if namespace else ()
+        return [child for child in self._children(parent) if self.table_exists(child)]
+
+    # -- namespaces: folders that are not tables
+
+    def create_namespace(self, namespace: str | Identifier, properties: Properties = EMPTY_DICT) -> None:
+        """Make the folder; folders keep no properties."""
+        os.makedirs(local_path(self.location_of(self.identifier_to_tuple(namespace))), exist_ok=True)
+
+    def drop_namespace(self, namespace: str | Identifier) -> None:
+        """Remove the folder when it is empty; raises OSError otherwise."""
+        os.rmdir(local_path(self.location_of(self.identifier_to_tuple(namespace))))
+
+    def list_namespaces(self, namespace: str | Identifier = ()) -> list[Identifier]:
+        """Folders below ``namespace`` that are not tables, sorted."""
+        parent = self.identifier_to_tuple(namespace) if namespace else ()
+        return [child for child in self._children(parent) if not self.table_exists(child)]
+
+    def namespace_exists(self, namespace: str | Identifier) -> bool:
+        """Whether the folder exists."""
+        return os.path.isdir(local_path(self.location_of(self.identifier_to_tuple(namespace))))
+
+    def load_namespace_properties(self, namespace: str | Identifier) -> Properties:
+        """Always empty for an existing namespace. Raises NoSuchNamespaceError."""
+        if not self.namespace_exists(namespace):
+            raise NoSuchNamespaceError(f"no folder {self.location_of(namespace)}")
+        return {}
+
+    def update_namespace_properties(
+        self, namespace: str | Identifier, removals: set[str] | None = None, updates: Properties = EMPTY_DICT
+    ) -> PropertiesUpdateSummary:
+        """Refused: folders keep no properties."""
+        raise InvalidRequestError("namespaces of the file system catalog are folders and keep no properties")
+
+    # -- views: Hadoop tables know none
+
+    def list_views(self, namespace: str | Identifier) -> list[Identifier]:
+        """Always empty."""
+        return []
+
+    def view_exists(self, identifier: str | Identifier) -> bool:
+        """Always False."""
+        return False
+
+    def load_view(self, identifier: str | Identifier) -> View:
+        """Refused: this layout has no views."""
+        raise InvalidRequestError(f"the file system catalog holds no Iceberg views: {identifier}")
+
+    def register_view(self, identifier: str | Identifier, metadata_location: str) -> View:
+        """Refused: this layout has no views."""
+        return self.load_view(identifier)
+
+    def drop_view(self, identifier: str | Identifier) -> None:
+        """Refused: this layout has no views."""
+        self.load_view(identifier)
+
+    def create_view(
+        self,
+        identifier: str | Identifier,
+        schema: Schema | pa.Schema,
+        view_version: ViewVersion,
+        location: str | None = None,
+        properties: Properties = EMPTY_DICT,
+    ) -> View:
+        """Refused: this layout has no views."""
+        return self.load_view(identifier)
+
+    def supports_server_side_planning(self) -> bool:
+        """There is no server."""
+        return False
+
+    # -- places
+
+    def location_of(self, identifier: str | Identifier) -> str:
+        """The folder of a table or namespace. InvalidRequestError for names that would lead out of the warehouse."""
+        parts = self.identifier_to_tuple(identifier)
+        if any(part in ("", ".", "..") or "/" in part or "\0" in part for part in parts):
+            raise InvalidRequestError(f"{identifier!r} cannot name a folder below {self.warehouse}")
+        return "/".join((self.warehouse, *parts))
+
+    def _children(self, parent: Identifier) -> Iterator[Identifier]:
+        try:
+            entries = sorted(os.scandir(local_path(self.location_of(parent))), key=lambda entry: entry.name)
+        except FileNotFoundError as error:
+            raise NoSuchNamespaceError(f"no folder {self.location_of(parent)}") from error
+        return ((*parent, entry.name) for entry in entries if entry.is_dir())
+
+    def _table(self, key: Identifier, metadata: TableMetadata, location: str) -> Table:
+        return Table(key, metadata, location, self.io, self)
+
+    def _metadata(self, key: Identifier, location: str) -> TableMetadata:
+        identity = _identity_of(location)
+        with self._lock:
+            known = self._loaded.get(key)
+        if known and known[0] == identity:
+            return known[1]
+        metadata = FromInputFile.table_metadata(self.io.new_input(location))
+        self._remember(key, identity, metadata)
+        return metadata
+
+    def _remember(self, key: Identifier, identity: _FileIdentity, metadata: TableMetadata) -> None:
+        with self._lock:
+            self._loaded[key] = (identity, metadata)
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Pickles as its configuration: an executor starts with nothing loaded."""
+        return {"name": self.name, "warehouse": self.warehouse, "properties": self.io.properties}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        FileSystemCatalog.__init__(self, state["name"], state["warehouse"], **state["properties"])
+
+
+def _serialized(metadata: TableMetadata) -> bytes:
+    return metadata.model_dump_json(exclude_none=True).encode()
+
+
+def _identity_of(location: str) -> _FileIdentity:
+    status = os.stat(local_path(location))
+    return location, status.st_ino, status.st_mtime_ns
+
+
+def _version_of(metadata_location: str) -> int:
+    return int(metadata_location.rsplit("/v", 1)[1].split(".", 1)[0])

@@ -1,0 +1,60 @@
+"""Whole files by location: deleting, making durable, and the Arrow file system that reads them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from typing import Final
+
+import pyarrow.fs as pafs
+from pyiceberg.io import FileIO
+from pyiceberg.io.pyarrow import PyArrowFileIO
+
+from metastore.errors import StorageError
+from metastore.storage.local import LocalFileIO, local_path, make_durable
+
+_THREADS: Final = 16
+
+
+@dataclass(frozen=True)
+class Deleted:
+    """What a deletion did: files removed (or gone already), and those that could not be, each with its error."""
+
+    removed: int
+    failed: tuple[tuple[str, Exception], ...] = ()
+
+
+def discard(io: FileIO, locations: Iterable[str]) -> Deleted:
+    """Delete files, many at a time. Never raises: a failure is reported with its file, and deletion goes on."""
+
+    def delete(location: str) -> tuple[str, Exception] | None:
+        try:
+            io.delete(location)
+        except FileNotFoundError:
+            return None
+        except Exception as error:  # noqa: BLE001 - stores raise errors of their own; each is reported to the caller
+            return location, error
+        return None
+
+    wanted = list(locations)
+    with ThreadPoolExecutor(_THREADS) as threads:
+        failed = tuple(failure for failure in threads.map(delete, wanted) if failure)
+    return Deleted(len(wanted) - len(failed), failed)
+
+
+def flush(io: FileIO, locations: Sequence[str]) -> None:
+    """Make written files survive a crash. Object stores promise that with the write; a local disk must be told."""
+    if isinstance(io, LocalFileIO) and locations:
+        make_durable(locations)
+
+
+def arrow_paths(io: FileIO, locations: Sequence[str]) -> tuple[pafs.FileSystem, list[str]]:
+    """The Arrow file system that reads ``locations``, and their paths in it. StorageError when there is none."""
+    if isinstance(io, LocalFileIO):
+        return pafs.LocalFileSystem(), [local_path(location) for location in locations]
+    if isinstance(io, PyArrowFileIO):
+        parsed = [PyArrowFileIO.parse_location(location) for location in locations]
+        scheme, host, _ = parsed[0]
+        return io.fs_by_scheme(scheme, host), [path for _, _, path in parsed]
+    raise StorageError(f"files cannot be read through {type(io).__name__}; use the file system catalog or PyIceberg's Arrow FileIO")

@@ -1,0 +1,183 @@
+"""The local disk as a store: PyIceberg FileIO for data and metadata files, and the two operations a commit stands on.
+
+Guarantees: a new file is never written over an existing one; after :func:`make_durable` files and their folder entries
+survive a crash of the machine; :func:`create_if_absent` lets exactly one of any number of racing writers win and never
+shows a reader a partial file.
+"""
+
+from __future__ import annotations
+
+import errno
+import os
+import uuid
+from collections.abc import Iterable
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from types import TracebackType
+from typing import BinaryIO
+from urllib.parse import unquote, urlparse
+
+from pyiceberg.io import FileIO, InputFile, InputStream, OutputFile, OutputStream
+from pyiceberg.typedef import EMPTY_DICT, Properties
+
+from metastore.errors import StorageError
+
+_SYNC_THREADS = 16
+_NO_HARD_LINKS = {errno.EPERM, errno.ENOTSUP, errno.EOPNOTSUPP, errno.EMLINK, errno.ENOSYS}
+
+
+class StoreUnchangedError(OSError):
+    """A write failed before its atomic step: the store certainly is as it was."""
+
+
+def local_path(location: str) -> str:
+    """Plain path of a local ``location``, which is a path already or a ``file:`` URI."""
+    if location.startswith("file:"):
+        parsed = urlparse(location)
+        if parsed.netloc not in ("", "localhost"):
+            raise StorageError(f"{location!r} names a host; a local location is file:///path or a plain path")
+        return unquote(parsed.path)
+    return location
+
+
+def make_durable(locations: Iterable[str]) -> None:
+    """Flush files and the folders that hold them to disk; many at a time, each folder once. Raises OSError."""
+    paths = [local_path(location) for location in locations]
+    with ThreadPoolExecutor(_SYNC_THREADS) as threads:
+        list(threads.map(_flush, paths))
+        list(threads.map(_flush, {os.path.dirname(path) for path in paths}))
+
+
+def create_if_absent(location: str, content: bytes) -> bool:
+    """Atomically create a durable file with ``content``; False, and no change, when the name is taken.
+
+    The content is written and flushed under a temporary name, then hard-linked to the final one: the link is the
+    atomic step. Raises StoreUnchangedError when it fails before that, and StorageError on a file system without hard
+    links, which cannot promise this; any other OSError leaves open whether the file is there.
+    """
+    final = local_path(location)
+    temporary = f"{final}.{uuid.uuid4().hex}.tmp"
+    try:
+        os.makedirs(os.path.dirname(final), exist_ok=True)
+        _write_new(temporary, content)
+    except OSError as error:
+        Path(temporary).unlink(missing_ok=True)
+        raise StoreUnchangedError(error.errno, error.strerror, temporary) from error
+    try:
+        os.link(temporary, final)
+    except FileExistsError:
+        # A network file system can answer "exists" to its own retransmitted link that had succeeded.
+        return os.path.samefile(temporary, final)
+    except OSError as error:
+        if error.errno in _NO_HARD_LINKS:
+            raise StorageError(
+                f"the file system of {final} has no hard links, so two writers could both win a commit; "
+                "keep the metastore on another file system, or configure a catalog"
+            ) from error
+        raise
+    finally:
+        os.unlink(temporary)
+    _flush(os.path.dirname(final))
+    return True
+
+
+def replace(location: str, content: bytes) -> None:
+    """Write a small file over whatever stands there; readers see the old content or the new, never a mixture."""
+    final = local_path(location)
+    temporary = f"{final}.{uuid.uuid4().hex}.tmp"
+    try:
+        Path(temporary).write_bytes(content)
+        os.replace(temporary, final)
+    except OSError:
+        Path(temporary).unlink(missing_ok=True)
+        raise
+
+
+def _write_new(path: str, content: bytes) -> None:
+    with open(path, "xb") as stream:
+        stream.write(content)
+        stream.flush()
+        os.fsync(stream.fileno())
+
+
+def _flush(path: str) -> None:
+    descriptor = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
+
+
+class LocalFile(InputFile, OutputFile):
+    """One file of the local disk, to read whole or to create."""
+
+    def __init__(self, location: str) -> None:
+        super().__init__(location)
+        self._path = local_path(location)
+
+    def __len__(self) -> int:
+        return os.stat(self._path).st_size
+
+    def exists(self) -> bool:
+        """Whether the path is a file."""
+        return os.path.isfile(self._path)
+
+    def open(self, seekable: bool = True) -> InputStream:
+        """A binary stream from the start of the file. Raises FileNotFoundError."""
+        return open(self._path, "rb")
+
+    def create(self, overwrite: bool = False) -> OutputStream:
+        """A stream into a new file, folders made as needed. Raises FileExistsError unless ``overwrite``."""
+        mode = "wb" if overwrite else "xb"
+        try:
+            return _Output(open(self._path, mode))
+        except FileNotFoundError:
+            os.makedirs(os.path.dirname(self._path), exist_ok=True)
+            return _Output(open(self._path, mode))
+
+    def to_input_file(self) -> InputFile:
+        """Itself, for reading."""
+        return self
+
+
+class _Output(OutputStream):
+    """A binary file as PyIceberg's protocol wants it; a file closed after an error stays, unreferenced, for a sweep."""
+
+    def __init__(self, stream: BinaryIO) -> None:
+        self._stream = stream
+
+    def write(self, b: bytes) -> int:
+        return self._stream.write(b)
+
+    def tell(self) -> int:
+        return self._stream.tell()
+
+    def close(self) -> None:
+        self._stream.close()
+
+    def __enter__(self) -> _Output:
+        return self
+
+    def __exit__(
+        self, exctype: type[BaseException] | None, excinst: BaseException | None, exctb: TracebackType | None
+    ) -> None:
+        self._stream.close()
+
+
+class LocalFileIO(FileIO):
+    """PyIceberg FileIO over the local disk, by plain path or ``file:`` URI."""
+
+    def __init__(self, properties: Properties = EMPTY_DICT) -> None:
+        super().__init__(properties=properties)
+
+    def new_input(self, location: str) -> InputFile:
+        """The file to read; nothing is opened yet."""
+        return LocalFile(location)
+
+    def new_output(self, location: str) -> OutputFile:
+        """The file to create; nothing is opened yet."""
+        return LocalFile(location)
+
+    def delete(self, location: str | InputFile | OutputFile) -> None:
+        """Remove the file. Raises FileNotFoundError when it is gone already."""
+        os.unlink(local_path(location if isinstance(location, str) else location.location))

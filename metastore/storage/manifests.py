@@ -1,0 +1,213 @@
+"""Reading and writing manifest lists and manifests through PyIceberg's public pieces, decoded ones cached.
+
+A decoded manifest is its live entries beside their partition keys, as tuples for look-ups and as an Arrow table for
+filters. What a commit has just written is put into the cache as a reader would decode it, so the next commit and the
+next read decode nothing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Final
+
+import pyarrow as pa
+from pyiceberg.conversions import from_bytes
+from pyiceberg.io import FileIO
+from pyiceberg.manifest import (
+    DataFile,
+    ManifestContent,
+    ManifestEntry,
+    ManifestEntryStatus,
+    ManifestFile,
+    read_manifest_list,
+    write_manifest,
+    write_manifest_list,
+)
+from pyiceberg.partitioning import PartitionSpec
+from pyiceberg.schema import Schema
+from pyiceberg.table.snapshots import Snapshot
+from pyiceberg.types import StringType
+
+from metastore.errors import FormatError
+from metastore.mapping.rows import PartitionKey
+from metastore.storage.cache import FileCache
+
+_COMPRESSION: Final = "deflate"
+_ENTRY_BYTES: Final = 4_000
+_MANIFEST_BYTES: Final = 1_500
+
+
+def key_of(data_file: DataFile) -> PartitionKey:
+    """Partition values of a data file, in the order of the partition spec."""
+    return tuple(data_file.partition[position] for position in range(len(data_file.partition)))
+
+
+@dataclass(frozen=True)
+class DecodedManifest:
+    """The live entries of one manifest, beside their partition keys in the same order."""
+
+    file: ManifestFile
+    entries: tuple[ManifestEntry, ...]
+    keys: tuple[PartitionKey, ...]
+
+    @cached_property
+    def positions(self) -> dict[PartitionKey, list[int]]:
+        """Positions of the entries of each key; more than one only where another writer put several files."""
+        found: dict[PartitionKey, list[int]] = {}
+        for position, key in enumerate(self.keys):
+            found.setdefault(key, []).append(position)
+        return found
+
+    def key_table(self, names: Sequence[str]) -> pa.Table:
+        """The keys as Arrow columns named ``names``, a row an entry."""
+        columns = zip(*self.keys, strict=True) if self.keys else ([] for _ in names)
+        return pa.table({name: pa.array(column, pa.string()) for name, column in zip(names, columns, strict=True)})
+
+
+@dataclass(frozen=True)
+class KeyRange:
+    """Lowest and highest value of each partition column in a manifest."""
+
+    lower: PartitionKey
+    upper: PartitionKey
+
+
+def range_of(manifest: ManifestFile) -> KeyRange | None:
+    """The key range that a manifest's summary gives; None when the summary leaves it open."""
+    summaries = manifest.partitions
+    if not summaries or any(s.contains_null or s.lower_bound is None or s.upper_bound is None for s in summaries):
+        return None
+    text = StringType()
+    return KeyRange(
+        tuple(from_bytes(text, s.lower_bound) for s in summaries if s.lower_bound is not None),
+        tuple(from_bytes(text, s.upper_bound) for s in summaries if s.upper_bound is not None),
+    )
+
+
+def live_count(manifest: ManifestFile) -> int:
+    """How many live entries a manifest holds, by its own counts."""
+    return (manifest.added_files_count or 0) + (manifest.existing_files_count or 0)
+
+
+class Manifests:
+    """Manifests of one component's table, read through ``io`` and kept in ``cache``."""
+
+    def __init__(self, io: FileIO, cache: FileCache) -> None:
+        self._io = io
+        self._cache = cache
+
+    def all_of(self, snapshot: Snapshot) -> tuple[ManifestFile, ...]:
+        """The snapshot's manifests, in the order of its list.
+
+        Raises FormatError when there are delete manifests: only whole files are ever removed from a component.
+        """
+        path = snapshot.manifest_list
+        return self._cache.get(path, lambda: self._read_list(path), lambda found: _MANIFEST_BYTES * len(found))
+
+    def of(self, snapshot: Snapshot | None) -> tuple[ManifestFile, ...]:
+        """The snapshot's manifests with live entries; none for no snapshot. Raises as :meth:`all_of`."""
+        if snapshot is None:
+            return ()
+        return tuple(manifest for manifest in self.all_of(snapshot) if live_count(manifest))
+
+    def _read_list(self, path: str) -> tuple[ManifestFile, ...]:
+        manifests = tuple(read_manifest_list(self._io.new_input(path)))
+        if any(manifest.content != ManifestContent.DATA for manifest in manifests):
+            raise FormatError(f"{path} lists delete manifests; a component's table has none: was it written by another tool?")
+        return manifests
+
+    def decode(self, manifest: ManifestFile) -> DecodedManifest:
+        """The manifest's live entries."""
+        path = manifest.manifest_path
+
+        def load() -> DecodedManifest:
+            entries = tuple(manifest.fetch_manifest_entry(self._io))
+            return DecodedManifest(manifest, entries, tuple(key_of(entry.data_file) for entry in entries))
+
+        return self._cache.get(path, load, lambda decoded: _ENTRY_BYTES * len(decoded.entries))
+
+    def remember(self, snapshot: Snapshot, manifests: Sequence[ManifestFile], written: Iterable[DecodedManifest]) -> None:
+        """Keep what a commit that has landed wrote, with the sequence number that it was given."""
+        number = snapshot.sequence_number or 0
+        listed = tuple(_numbered(manifest, number) for manifest in manifests)
+        self._cache.put(snapshot.manifest_list, listed, _MANIFEST_BYTES * len(listed))
+        by_path = {manifest.manifest_path: manifest for manifest in listed}
+        for decoded in written:
+            file = by_path[decoded.file.manifest_path]
+            kept = replace(decoded, file=file, entries=tuple(_landed(entry, number) for entry in decoded.entries))
+            self._cache.put(file.manifest_path, kept, _ENTRY_BYTES * len(kept.entries))
+
+
+def write_entries(
+    io: FileIO,
+    location: str,
+    format_version: int,
+    spec: PartitionSpec,
+    schema: Schema,
+    snapshot_id: int,
+    entries: Sequence[ManifestEntry],
+) -> DecodedManifest:
+    """Write one manifest with ``entries`` as they are marked: ADDED, EXISTING or DELETED. Returns the live part."""
+    version = 2 if format_version == 2 else 1
+    with write_manifest(version, spec, schema, io.new_output(location), snapshot_id, _COMPRESSION) as writer:
+        for entry in entries:
+            writer.add_entry(entry)
+    live = tuple(entry for entry in entries if entry.status != ManifestEntryStatus.DELETED)
+    return DecodedManifest(writer.to_manifest_file(), live, tuple(key_of(entry.data_file) for entry in live))
+
+
+def write_list(io: FileIO, snapshot: Snapshot, format_version: int, manifests: Sequence[ManifestFile]) -> None:
+    """Write the snapshot's manifest list at the place that the snapshot names."""
+    version = 2 if format_version == 2 else 1
+    output = io.new_output(snapshot.manifest_list)
+    parent, number = snapshot.parent_snapshot_id, snapshot.sequence_number
+    with write_manifest_list(version, output, snapshot.snapshot_id, parent, number, _COMPRESSION) as writer:
+        writer.add_manifests(list(manifests))
+
+
+def added(data_file: DataFile, snapshot_id: int) -> ManifestEntry:
+    """An entry for a file that snapshot ``snapshot_id`` adds; its sequence number comes with the commit."""
+    return ManifestEntry.from_args(
+        status=ManifestEntryStatus.ADDED, snapshot_id=snapshot_id, sequence_number=None, file_sequence_number=None, data_file=data_file
+    )
+
+
+def existing(entry: ManifestEntry) -> ManifestEntry:
+    """The entry carried over from an older snapshot."""
+    return _marked(entry, ManifestEntryStatus.EXISTING, entry.snapshot_id)
+
+
+def deleted(entry: ManifestEntry, snapshot_id: int) -> ManifestEntry:
+    """The entry as snapshot ``snapshot_id`` removes it."""
+    return _marked(entry, ManifestEntryStatus.DELETED, snapshot_id)
+
+
+def _marked(entry: ManifestEntry, status: ManifestEntryStatus, snapshot_id: int | None) -> ManifestEntry:
+    return ManifestEntry.from_args(
+        status=status,
+        snapshot_id=snapshot_id,
+        sequence_number=entry.sequence_number,
+        file_sequence_number=entry.file_sequence_number,
+        data_file=entry.data_file,
+    )
+
+
+def _landed(entry: ManifestEntry, number: int) -> ManifestEntry:
+    if entry.sequence_number is not None:
+        return entry
+    landed = _marked(entry, entry.status, entry.snapshot_id)
+    landed.sequence_number = number
+    landed.file_sequence_number = number
+    return landed
+
+
+def _numbered(manifest: ManifestFile, number: int) -> ManifestFile:
+    """The manifest as a reader of the new list sees it: numbers that were left open are the commit's."""
+    if manifest.sequence_number >= 0 and manifest.min_sequence_number >= 0:
+        return manifest
+    numbered = ManifestFile(*(manifest[position] for position in range(len(manifest))))
+    numbered.sequence_number = number if manifest.sequence_number < 0 else manifest.sequence_number
+    numbered.min_sequence_number = number if manifest.min_sequence_number < 0 else manifest.min_sequence_number
+    return numbered

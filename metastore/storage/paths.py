@@ -1,0 +1,59 @@
+"""Keys -> folder names below a component's location; nothing a key says can leave that location.
+
+Refused before anything is written: null and empty keys, ``.`` and ``..``, NUL and control characters, names too long
+for a folder, and ``/`` anywhere but in the last key (a table named by its path means nested folders; a leading slash
+is dropped, as Drill does). Characters that some store cannot hold are escaped as ``%XX``, reversibly.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from typing import Final
+from urllib.parse import unquote
+
+from metastore.errors import InvalidRequestError
+
+LONGEST_FOLDER_BYTES: Final = 255
+METADATA_FOLDER: Final = "metadata"
+
+_CONTROL = re.compile(r"[\x00-\x1f\x7f]")
+_UNSAFE = re.compile(r'[%\\:*?"<>|#]')
+
+
+def folder_of(columns: Sequence[str], keys: Sequence[str | None]) -> str:
+    """Relative folder of the data files with location ``keys`` (values of ``columns``). InvalidRequestError if unsafe."""
+    levels: list[str] = []
+    last = len(keys) - 1
+    for position, (column, key) in enumerate(zip(columns, keys, strict=True)):
+        if key is None:
+            raise InvalidRequestError(f"location key {column!r} must not be null")
+        parts = key.lstrip("/").split("/") if position == last else [key]
+        levels.extend(_folder(column, key, part) for part in parts)
+    if levels[0] == METADATA_FOLDER:
+        levels[0] = f"%{ord(METADATA_FOLDER[0]):02X}{METADATA_FOLDER[1:]}"
+    return "/".join(levels)
+
+
+def keys_level(folder: str) -> str:
+    """The key part that an escaped folder name stands for; the inverse of the escaping in :func:`folder_of`."""
+    return unquote(folder)
+
+
+def _folder(column: str, key: str, part: str) -> str:
+    if part in ("", ".", ".."):
+        raise InvalidRequestError(f"location key {column!r} has an unsafe value {key!r}: {part!r} cannot name a folder")
+    if "/" in part:
+        raise InvalidRequestError(f"location key {column!r} must not hold a slash: {key!r}")
+    if _CONTROL.search(part):
+        raise InvalidRequestError(f"location key {column!r} holds a control character: {key!r}")
+    try:
+        name = _UNSAFE.sub(lambda match: f"%{ord(match.group()):02X}", part)
+        length = len(name.encode())
+    except UnicodeEncodeError as error:
+        raise InvalidRequestError(f"location key {column!r} is not valid Unicode: {key!r}") from error
+    if length > LONGEST_FOLDER_BYTES:
+        raise InvalidRequestError(
+            f"location key {column!r} needs a folder name of {length} bytes; a folder holds {LONGEST_FOLDER_BYTES}: {key[:40]!r}…"
+        )
+    return name

@@ -1,0 +1,106 @@
+"""Which data files a read needs: manifests by partition summaries, entries by partition values, then by bounds.
+
+Rows whose columns the manifests know already (partition values, and equal bounds of one-row files) are answered here;
+their files are not opened at all.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import pyarrow as pa
+from pyiceberg.conversions import from_bytes
+from pyiceberg.expressions import AlwaysTrue, BooleanExpression
+from pyiceberg.expressions.visitors import manifest_evaluator
+from pyiceberg.manifest import DataFile, ManifestFile
+from pyiceberg.partitioning import PartitionSpec
+from pyiceberg.schema import Schema
+from pyiceberg.types import NestedField, PrimitiveType
+
+from metastore.mapping.filters import compiled, partition_schema, projected
+from metastore.storage.iceberg_private import metrics_evaluator
+from metastore.storage.manifests import DecodedManifest, Manifests, key_of
+
+
+@dataclass(frozen=True)
+class PartitionTest:
+    """What a filter requires of partition values, ready to run on manifests and on their decoded entries."""
+
+    may_match: Callable[[ManifestFile], bool]
+    matches: Callable[[DecodedManifest], Sequence[bool]]
+
+
+def partition_test(schema: Schema, spec: PartitionSpec, expression: BooleanExpression) -> PartitionTest:
+    """Compile ``expression``; a partition passes when it can hold a matching row. InvalidRequestError if it does not fit."""
+    required = projected(schema, spec, expression)
+    names = [field.name for field in spec.fields]
+    if isinstance(required, AlwaysTrue):
+        return PartitionTest(lambda _: True, lambda decoded: [True] * len(decoded.entries))
+    row_filter = compiled(partition_schema(schema, spec), required)
+
+    def matches(decoded: DecodedManifest) -> Sequence[bool]:
+        keys = decoded.key_table(names).append_column("position", pa.array(range(len(decoded.keys)), pa.int64()))
+        hits = set(keys.filter(row_filter).column("position").to_pylist())
+        return [position in hits for position in range(len(decoded.keys))]
+
+    return PartitionTest(manifest_evaluator(spec, schema, required, case_sensitive=True), matches)
+
+
+def plan(
+    manifests: Manifests, listed: Iterable[ManifestFile], schema: Schema, spec: PartitionSpec, expression: BooleanExpression
+) -> list[DataFile]:
+    """Data files that can hold a row matching ``expression``, in key order within each manifest."""
+    test = partition_test(schema, spec, expression)
+    in_bounds = metrics_evaluator(schema, expression)
+    chosen: list[DataFile] = []
+    for manifest in listed:
+        if not test.may_match(manifest):
+            continue
+        decoded = manifests.decode(manifest)
+        hits = test.matches(decoded)
+        chosen.extend(entry.data_file for entry, hit in zip(decoded.entries, hits, strict=True) if hit and in_bounds(entry.data_file))
+    return chosen
+
+
+@dataclass(frozen=True)
+class ManifestRows:
+    """Answers rows from manifest entries, for the columns ``fields``; ``positions`` places partition columns in keys."""
+
+    fields: Sequence[NestedField]
+    positions: dict[str, int]
+
+    @classmethod
+    def of(cls, schema: Schema, spec: PartitionSpec, columns: Iterable[str]) -> ManifestRows:
+        """For ``columns`` of ``schema`` under ``spec``."""
+        positions = {field.name: position for position, field in enumerate(spec.fields)}
+        return cls([schema.find_field(name) for name in columns], positions)
+
+    def row(self, data_file: DataFile) -> tuple[Any, ...] | None:
+        """The file's only row, or None when the manifest does not know all of it."""
+        if data_file.record_count != 1:
+            return None
+        key = key_of(data_file)
+        values = []
+        for field in self.fields:
+            if field.name in self.positions:
+                values.append(key[self.positions[field.name]])
+            elif (data_file.null_value_counts or {}).get(field.field_id) == 1:
+                values.append(None)
+            else:
+                lower = (data_file.lower_bounds or {}).get(field.field_id)
+                if lower is None or lower != (data_file.upper_bounds or {}).get(field.field_id):
+                    return None
+                if not isinstance(field.field_type, PrimitiveType):
+                    return None
+                values.append(from_bytes(field.field_type, lower))
+        return tuple(values)
+
+    def table(self, rows: Sequence[tuple[Any, ...]], schema: pa.Schema) -> pa.Table:
+        """Answered rows as Arrow, with the types of ``schema``."""
+        columns = list(zip(*rows, strict=True)) if rows else [()] * len(self.fields)
+        arrow = [schema.field(field.name) for field in self.fields]
+        return pa.table(
+            [pa.array(values, field.type) for values, field in zip(columns, arrow, strict=True)], schema=pa.schema(arrow)
+        )

@@ -1,0 +1,194 @@
+"""A component's Iceberg table: opened or created, kept in line with the unit and the configuration, seen as states.
+
+A :class:`TableState` is one version, immutable. Opening for reading never writes; creation, schema evolution and the
+alignment of properties happen on the first use for writing, once per process.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Final
+
+from pyiceberg.catalog import Catalog
+from pyiceberg.exceptions import CommitFailedException, NoSuchTableError, TableAlreadyExistsError
+from pyiceberg.io import FileIO
+from pyiceberg.manifest import ManifestFile
+from pyiceberg.partitioning import PartitionSpec
+from pyiceberg.schema import Schema
+from pyiceberg.table import Table
+from pyiceberg.table.metadata import TableMetadata
+from pyiceberg.table.snapshots import Snapshot
+from pyiceberg.table.update import (
+    AddSchemaUpdate,
+    AssertCurrentSchemaId,
+    AssertTableUUID,
+    RemovePropertiesUpdate,
+    SetCurrentSchemaUpdate,
+    SetPropertiesUpdate,
+    TableUpdate,
+)
+from pyiceberg.typedef import Identifier
+
+from metastore.errors import ConflictError, FormatError
+from metastore.mapping.schema import added_fields, evolved, iceberg_schema, partition_spec
+from metastore.model.fields import Unit
+from metastore.storage.cache import FileCache
+from metastore.storage.file_system_catalog import FileSystemCatalog
+from metastore.storage.files import Deleted, discard
+from metastore.storage.manifests import Manifests
+
+OWN_PROPERTIES: Final = "metastore."
+"""Prefix of table properties that the metastore keeps for itself; alignment with the configuration leaves them alone."""
+
+FORMAT_VERSION: Final = "2"
+_ALIGN_ATTEMPTS: Final = 20
+
+
+@dataclass(frozen=True)
+class TableState:
+    """One version of the table: its metadata, and the snapshot that is current in it (None while it is empty)."""
+
+    metadata: TableMetadata
+    metadata_location: str
+    snapshot: Snapshot | None
+
+    @property
+    def version(self) -> int:
+        """Id of the current snapshot; 0 while there is none."""
+        return self.snapshot.snapshot_id if self.snapshot else 0
+
+    @property
+    def schema(self) -> Schema:
+        """The current schema."""
+        return self.metadata.schema()
+
+    @property
+    def spec(self) -> PartitionSpec:
+        """The current partition spec."""
+        return self.metadata.spec()
+
+
+class ComponentTable:
+    """The Iceberg table of one component in ``catalog``; safe to share between threads."""
+
+    def __init__(
+        self,
+        catalog: Catalog,
+        identifier: Identifier,
+        unit_type: type[Unit],
+        properties: Mapping[str, str],
+        cache: FileCache,
+    ) -> None:
+        self.catalog = catalog
+        self.identifier = identifier
+        self.unit_type = unit_type
+        self._properties = dict(properties)
+        self._cache = cache
+        self._aligned = False
+        self._lock = threading.Lock()
+
+    @property
+    def name(self) -> str:
+        """Dotted name, for messages and thread names."""
+        return ".".join(self.identifier)
+
+    def load(self) -> Table | None:
+        """PyIceberg's table at the newest version; None while nobody has written to the component."""
+        try:
+            return self.catalog.load_table(self.identifier)
+        except NoSuchTableError:
+            return None
+
+    def state(self) -> TableState | None:
+        """The newest version; None while nobody has written to the component."""
+        table = self.load()
+        return None if table is None else self.state_of(table)
+
+    def state_of(self, table: Table) -> TableState:
+        """The version that ``table`` was loaded at. FormatError when the table is not this component's."""
+        self._check(table.metadata)
+        return TableState(table.metadata, table.metadata_location, table.metadata.current_snapshot())
+
+    def manifests(self, io: FileIO) -> Manifests:
+        """Manifests read through ``io`` and the shared cache."""
+        return Manifests(io, self._cache)
+
+    def manifests_of(self, table: Table, snapshot: Snapshot | None) -> tuple[ManifestFile, ...]:
+        """Manifests of ``snapshot`` that hold live entries."""
+        return self.manifests(table.io).of(snapshot)
+
+    def remove_old_metadata(self, table: Table) -> Deleted:
+        """Delete metadata files of versions before that of ``table``. Only after what they alone name is gone."""
+        if isinstance(self.catalog, FileSystemCatalog):
+            return self.catalog.remove_old_metadata(table)
+        return discard(table.io, [entry.metadata_file for entry in table.metadata.metadata_log])
+
+    def writable(self) -> Table:
+        """The table, created if need be; on first use its schema and properties are brought up to date."""
+        with self._lock:
+            table = self.load() or self._create()
+            if not self._aligned:
+                table = self._align(table)
+                self._aligned = True
+        return table
+
+    def _create(self) -> Table:
+        properties = {**self._properties, "format-version": FORMAT_VERSION}
+        schema, spec = iceberg_schema(self.unit_type), partition_spec(self.unit_type)
+        try:
+            return self.catalog.create_table(self.identifier, schema, partition_spec=spec, properties=properties)
+        except TableAlreadyExistsError:
+            return self.catalog.load_table(self.identifier)
+
+    def _align(self, table: Table) -> Table:
+        for _ in range(_ALIGN_ATTEMPTS):
+            self._check(table.metadata)
+            updates = [*_schema_updates(table.metadata, self.unit_type), *_property_updates(table, self._properties)]
+            if not updates:
+                return table
+            requirements = (
+                AssertTableUUID(uuid=table.metadata.table_uuid),
+                AssertCurrentSchemaId(current_schema_id=table.metadata.current_schema_id),
+            )
+            try:
+                self.catalog.commit_table(table, requirements, tuple(updates))
+            except CommitFailedException:
+                pass  # Another process was faster, most likely with the same updates: look again.
+            table = self.catalog.load_table(self.identifier)
+        raise ConflictError(f"table {self.name} changed {_ALIGN_ATTEMPTS} times while its properties were being aligned; try again")
+
+    def _check(self, metadata: TableMetadata) -> None:
+        names = tuple(field.name for field in metadata.spec().fields)
+        if names != self.unit_type.partition_columns:
+            raise FormatError(
+                f"the Iceberg table at {metadata.location} is partitioned by {names or 'nothing'}, "
+                f"but component {self.name} needs {self.unit_type.partition_columns}"
+            )
+        if metadata.format_version > 2:
+            raise FormatError(
+                f"the Iceberg table at {metadata.location} has format version {metadata.format_version}; versions 1 and 2 can be used"
+            )
+
+
+def _schema_updates(metadata: TableMetadata, unit_type: type[Unit]) -> list[TableUpdate]:
+    schema = metadata.schema()
+    if not added_fields(schema, unit_type):
+        return []
+    return [
+        AddSchemaUpdate(schema=evolved(schema, metadata.last_column_id, unit_type)),
+        SetCurrentSchemaUpdate(schema_id=-1),
+    ]
+
+
+def _property_updates(table: Table, wanted: Mapping[str, str]) -> list[TableUpdate]:
+    present = {key: value for key, value in table.metadata.properties.items() if not key.startswith(OWN_PROPERTIES)}
+    changed = {key: value for key, value in wanted.items() if present.get(key) != value}
+    removed = sorted(present.keys() - wanted.keys())
+    updates: list[TableUpdate] = []
+    if changed:
+        updates.append(SetPropertiesUpdate(updates=changed))
+    if removed:
+        updates.append(RemovePropertiesUpdate(removals=removed))
+    return updates
