@@ -15,6 +15,7 @@ from __future__ import annotations
 
 import os
 import pickle
+import re
 import uuid
 import zipfile
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -23,9 +24,7 @@ from functools import cache
 from typing import Final, NamedTuple
 
 import pyarrow as pa
-from py4j.protocol import Py4JError
 from pyspark import cloudpickle
-from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 from pyspark.sql.functions import max as greatest
 from pyspark.sql.functions import spark_partition_id
@@ -41,7 +40,7 @@ JOB_BYTES: Final = 8 << 20
 _PARTITIONS_PER_CORE: Final = 2
 """Evens out chunks of unequal cost; each further task costs some 10 ms, so more of them lose."""
 
-cloudpickle.register_pickle_by_value(worker)
+cloudpickle.register_pickle_by_value(worker)  # type: ignore[no-untyped-call]
 
 
 class SparkEngine:
@@ -92,7 +91,7 @@ class SparkEngine:
         """
         if not chunks:
             return
-        pickled_task = cloudpickle.dumps(task)
+        pickled_task = cloudpickle.dumps(task)  # type: ignore[no-untyped-call]
         code = _own_code().fingerprint
         for parts in _jobs(chunks, self.parallelism * _PARTITIONS_PER_CORE):
             job = worker.mapper(pickled_task, parts, schema, code)
@@ -117,7 +116,7 @@ class SparkEngine:
         with _stopped_with_the_caller(self.spark), quiet_about_pandas():
             try:
                 table = self.spark.range(0, partitions, 1, partitions).mapInArrow(job, worker.ANSWER).toArrow()
-            except (PySparkException, Py4JError) as error:
+            except Exception as error:
                 raise EngineError(f"Spark could not finish a job of {partitions} tasks: {_reason(error)}") from error
         answers: dict[str, list[pa.Buffer]] = {}
         for kind, payload in zip(*table.columns, strict=True):
@@ -130,18 +129,18 @@ class SparkEngine:
         self._shipped = True
 
 
-def _jobs(chunks: Sequence[Chunk], partitions: int) -> Iterator[list[list[bytes]]]:
-    """Cut pickled chunks into jobs of at most JOB_BYTES, and each job into at most ``partitions`` parts, dealt in turn."""
+def _jobs(chunks: Sequence[Chunk], partitions: int, limit: int = JOB_BYTES) -> Iterator[list[list[bytes]]]:
+    """Cut pickled chunks into jobs of at most ``limit`` bytes, and deal each job's in turn to its ``partitions``."""
     job: list[bytes] = []
     size = 0
     for chunk in chunks:
         pickled = pickle.dumps(chunk, pickle.HIGHEST_PROTOCOL)
-        if len(pickled) > JOB_BYTES:
+        if len(pickled) > limit:
             raise InvalidRequestError(
-                f"a chunk of {len(pickled):,} bytes cannot be sent to executors, the limit is {JOB_BYTES:,}; "
+                f"a chunk of {len(pickled):,} bytes cannot be sent to executors, the limit is {limit:,}; "
                 "cut the work into smaller chunks"
             )
-        if size + len(pickled) > JOB_BYTES:
+        if size + len(pickled) > limit:
             yield _dealt(job, partitions)
             job, size = [], 0
         job.append(pickled)
@@ -187,7 +186,7 @@ def _own_code_zipped() -> str:
     Files in order and with one date: equal code makes an equal zip, which Spark takes twice without complaint.
     """
     code = _own_code()
-    path = os.path.join(process_folder(), f"metastore-{code.fingerprint[:16]}.zip")
+    path = os.path.join(process_folder(), worker.zip_name(code.fingerprint))
     with zipfile.ZipFile(path, "w") as archive:
         for name, content in code.files:
             archive.writestr(zipfile.ZipInfo(name), content, zipfile.ZIP_DEFLATED)
@@ -217,7 +216,7 @@ def _is_classic(spark: SparkSession) -> bool:
 
 
 def _reason(error: Exception) -> str:
-    open('/tmp/sx/err.txt','a').write(str(type(error))+str(error)[:3000]+'\n=====\n')
-    """The line of a Spark error that says why: the last Java exception message before the stack."""
-    lines = [line.strip() for line in str(error).splitlines() if line.strip()]
-    return lines[0]
+    """The one line of a Spark error that says why; the Java stack around it stays in the cause."""
+    text = str(error)
+    failure = re.search(r"most recent failure: (.*)", text) or re.search(r"^: (.*)", text, re.MULTILINE)
+    return failure.group(1) if failure else text.partition("\n")[0]

@@ -21,7 +21,7 @@ from functools import cache
 from pathlib import Path
 from typing import Final
 
-from pyspark.errors import PySparkException, PySparkRuntimeError
+from pyspark.errors import PySparkRuntimeError
 from pyspark.sql import SparkSession
 
 from metastore.errors import EngineError
@@ -43,10 +43,11 @@ _STATIC: Final = {
     "spark.python.unix.domain.socket.dir": "/tmp",  # noqa: S108
 }
 
+_LOG_PROPERTIES: Final = Path(__file__).with_name("log4j2.properties")
 _LOCAL: Final = {
     "spark.driver.host": "127.0.0.1",
     "spark.driver.bindAddress": "127.0.0.1",
-    "spark.driver.extraJavaOptions": f"-Dlog4j2.configurationFile={(Path(__file__).parent / 'log4j2.properties').as_uri()}",
+    "spark.driver.extraJavaOptions": f"-Dlog4j2.configurationFile={_LOG_PROPERTIES.as_uri()}",
 }
 """Only for a Spark on this machine: reachable from nowhere else, and nobody else's log configuration."""
 
@@ -90,20 +91,20 @@ def adopt(spark: SparkSession) -> SparkSession:
 
 def start_session(settings: Mapping[str, str]) -> SparkSession:
     """Start Spark: ``settings`` over :func:`session_settings`. Takes seconds; the JVM lives as long as this process."""
+    _prepare_environment(settings, os.environ)
+    _quieten_error_loggers()
     builder = SparkSession.builder
     for key, value in session_settings(settings, os.environ).items():
         builder = builder.config(key, value)
     try:
-        _prepare_environment(settings, os.environ)
-        _quieten_error_loggers()
         with quiet_about_pandas():
+            if settings.get("spark.remote", "").startswith("local"):
+                # The server that starts here takes static settings, then is asked to change them, and complains.
+                warnings.filterwarnings("ignore", r"Failed to set spark\.", UserWarning)
             return builder.getOrCreate()
-    except (PySparkException, ImportError, OSError) as error:
-        raise EngineError(f"Spark does not start: {error}. What Java wrote on standard error says more.") from error
     except Exception as error:
-        if type(error).__module__.startswith("py4j."):
-            raise EngineError(f"Spark does not start: {_first_line(error)}") from error
-        raise
+        reason = str(error).partition("\n")[0]
+        raise EngineError(f"Spark does not start: {reason} (what Java wrote on standard error may say more)") from error
 
 
 def session_settings(settings: Mapping[str, str], environ: Mapping[str, str]) -> dict[str, str]:
@@ -157,7 +158,3 @@ def _quieten_error_loggers() -> None:
     # PySpark logs every failed query as one long line of JSON; the exception itself carries the same.
     for name in ("SQLQueryContextLogger", "DataFrameQueryContextLogger"):
         logging.getLogger(name).setLevel(logging.CRITICAL)
-
-
-def _first_line(error: Exception) -> str:
-    return next(iter(str(error).splitlines()), type(error).__name__)

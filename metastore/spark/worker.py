@@ -39,13 +39,12 @@ def mapper(
 
     ``task`` and the chunks are pickles, opened only once ``code``, the driver's :func:`fingerprint`, is seen to hold.
     """
-
     names = ["kind", "payload"]
 
     def answers(ids: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         for batch in ids:
-            for part in batch.column(0).to_pylist():
-                for kind, payload in _answers(task, parts[part], schema, code):
+            for part in batch.column(0):
+                for kind, payload in _answers(task, parts[int(part)], schema, code):
                     yield pa.record_batch([pa.array([kind]), pa.array([payload])], names)
 
     return answers
@@ -77,26 +76,29 @@ def fingerprint(package: Iterable[tuple[str, bytes]]) -> str:
     return digest.hexdigest()
 
 
-def _answers(
-    task: bytes, chunks: Sequence[bytes], schema: pa.Schema, code: str
-) -> Iterator[tuple[str, bytes]]:
+def zip_name(code: str) -> str:
+    """What the zip of the code with that fingerprint is called, so that executors know it."""
+    return f"{_PACKAGE}-{code[:16]}.zip"
+
+
+def _answers(task: bytes, chunks: Sequence[bytes], schema: pa.Schema, code: str) -> Iterator[tuple[str, bytes]]:
     found = _other_code(code)
     if found is not None:
         yield OTHER_CODE, found.encode()
         return
-    engine, errors = importlib.import_module("metastore.engine"), importlib.import_module("metastore.errors")
+    from metastore.engine import LocalEngine  # noqa: PLC0415
+    from metastore.errors import EngineError, MetastoreError  # noqa: PLC0415
+
     pa.set_cpu_count(1)  # the other cores belong to other tasks
     try:
         try:
             job, work = pickle.loads(task), [pickle.loads(chunk) for chunk in chunks]  # noqa: S301 - the driver's own
         except Exception as error:
-            raise errors.EngineError(
-                f"a task cannot be loaded on an executor: {type(error).__name__}: {error}"
-            ) from error
+            raise EngineError(f"a task cannot be loaded on an executor: {type(error).__name__}: {error}") from error
         _spare_the_collector()
         # Here an executor is a local engine of one process: the same checks, the same errors.
-        yield from _streams(engine.LocalEngine(1).run(work, job, schema), schema)
-    except errors.MetastoreError as error:
+        yield from _streams(LocalEngine(1).run(work, job, schema), schema)
+    except MetastoreError as error:
         yield ERROR, pickle.dumps((error, traceback.format_exc()))
 
 
@@ -115,6 +117,8 @@ def _streams(batches: Iterator[pa.RecordBatch], schema: pa.Schema) -> Iterator[t
 
 def _other_code(code: str) -> str | None:
     """None when this process has the driver's code; else what it has, forgotten again so that sent code can load."""
+    # Spark puts the working directory before what is sent, so a checkout that is being edited would win.
+    sys.path.sort(key=lambda path: not path.endswith(zip_name(code)))
     try:
         package = importlib.import_module(_PACKAGE)
         # Looked up once per process: reading all files takes about as long as a small task.

@@ -1,0 +1,179 @@
+"""The engine on a local master: the same results and errors as the local engine, whatever Arrow type comes back."""
+
+from __future__ import annotations
+
+import os
+import pickle
+import sys
+from collections.abc import Iterator
+from datetime import datetime, timezone
+from decimal import Decimal
+
+import pyarrow as pa
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from pyspark import cloudpickle
+from pyspark.sql import SparkSession
+
+from metastore.engine import LocalEngine
+from metastore.errors import EngineError, FormatError, InvalidRequestError
+from metastore.spark import SparkEngine
+from metastore.spark.engine import JOB_BYTES, _jobs
+
+pytestmark = pytest.mark.spark
+
+# Executors cannot import a test module; its functions travel as they are.
+cloudpickle.register_pickle_by_value(sys.modules[__name__])  # type: ignore[no-untyped-call]
+
+NUMBERS = pa.schema([("number", pa.int64())])
+ODD = pa.schema(
+    [
+        pa.field("required", pa.int32(), nullable=False),
+        pa.field("dictionary", pa.dictionary(pa.int8(), pa.string())),
+        pa.field("large", pa.large_string()),
+        pa.field("fixed", pa.binary(3)),
+        pa.field("nanos", pa.timestamp("ns", tz="Asia/Tokyo")),
+        pa.field("decimal", pa.decimal128(38, 18)),
+        pa.field("map", pa.map_(pa.string(), pa.list_(pa.float32()))),
+        pa.field("nothing", pa.null()),
+        pa.field("a.`dotted` name", pa.struct([("x y", pa.uint64())]), metadata={"kept": "yes"}),
+    ],
+    metadata={"whole": "schema"},
+)
+"""Types that Spark has not, or has otherwise."""
+
+
+def odd_rows(first: int) -> Iterator[pa.RecordBatch]:
+    """Three batches: two rows, none, one row of nulls."""
+    row = {
+        "required": first,
+        "dictionary": "ä",
+        "large": "x" * first,
+        "fixed": b"abc",
+        "nanos": datetime(2013, 1, 1, tzinfo=timezone.utc),
+        "decimal": Decimal("0.000000000000000001"),
+        "map": [("k", [1.5, None])],
+        "a.`dotted` name": {"x y": 2**64 - 1},
+    }
+    yield pa.RecordBatch.from_pylist([row, row], schema=ODD)
+    yield pa.RecordBatch.from_pylist([], schema=ODD)
+    yield pa.RecordBatch.from_pylist([{"required": -1}], schema=ODD)
+
+
+def count_up(limit: int) -> Iterator[pa.RecordBatch]:
+    """One batch of the numbers below ``limit``."""
+    yield pa.record_batch([list(range(limit))], schema=NUMBERS)
+
+
+def refuse_two(number: int) -> Iterator[pa.RecordBatch]:
+    """A batch for every chunk but 2."""
+    if number == 2:
+        raise FormatError("/data/part-2.parquet is not a Parquet file: no magic bytes")
+    yield from count_up(number)
+
+
+def stumble(number: int) -> Iterator[pa.RecordBatch]:
+    """A mistake in the task itself."""
+    yield from count_up(1 // (number - number))
+
+
+def end_the_process(_: int) -> Iterator[pa.RecordBatch]:
+    """What the kernel does to a process that takes too much memory."""
+    os.abort()
+
+
+def sort_key(batch: pa.RecordBatch) -> str:
+    """Batches come in any order."""
+    return str(batch.to_pylist())
+
+
+def test_batches_equal_those_of_the_local_engine_in_every_type(engine: SparkEngine) -> None:
+    """Schema, metadata, nullability, values and the cut into batches: Spark's types never touch them."""
+    on_spark = sorted(engine.run([1, 2, 3, 4, 5], odd_rows, ODD), key=sort_key)
+    here = sorted(LocalEngine(1).run([1, 2, 3, 4, 5], odd_rows, ODD), key=sort_key)
+    assert len(on_spark) == 15
+    assert all(batch.schema.equals(ODD, check_metadata=True) for batch in on_spark)
+    assert [batch.to_pylist() for batch in on_spark] == [batch.to_pylist() for batch in here]
+
+
+def test_a_result_larger_than_one_payload_comes_whole(engine: SparkEngine) -> None:
+    """Twelve million numbers, about 90 MB before compression, of one chunk and of several."""
+    batches = list(engine.run([4_000_000] * 3, count_up, NUMBERS))
+    assert [batch.num_rows for batch in batches] == [4_000_000] * 3
+    assert all(batch.column(0)[-1].as_py() == 3_999_999 for batch in batches)
+
+
+def test_more_chunks_than_fit_one_job_make_more_jobs(engine: SparkEngine) -> None:
+    """Each chunk is answered once, though together they are three times what a job may carry."""
+    chunks = [(number, b"x" * (JOB_BYTES // 4)) for number in range(12)]
+    batches = list(engine.run(chunks, lambda chunk: count_up(chunk[0]), NUMBERS))
+    assert sorted(batch.num_rows for batch in batches) == list(range(12))
+
+
+def test_a_chunk_above_the_limit_is_refused(engine: SparkEngine) -> None:
+    """It says so, and what to do, before Spark is asked."""
+    with pytest.raises(InvalidRequestError, match="cut the work into smaller chunks"):
+        list(engine.run([b"x" * (JOB_BYTES + 1)], lambda _: [], NUMBERS))
+
+
+@given(st.lists(st.binary(max_size=60), min_size=1), st.integers(1, 5))
+def test_jobs_hold_every_chunk_once_within_the_limit(chunks: list[bytes], partitions: int) -> None:
+    """Whatever the sizes; and no partition is empty."""
+    jobs = list(_jobs(chunks, partitions, limit=100))
+    dealt = [part for job in jobs for part in job]
+    assert sorted(pickle.loads(chunk) for part in dealt for chunk in part) == sorted(chunks)  # noqa: S301 - our own
+    assert all(sum(len(chunk) for part in job for chunk in part) <= 100 for job in jobs)
+    assert all(dealt)
+    assert max(len(job) for job in jobs) <= partitions
+
+
+def test_an_error_of_a_task_arrives_as_itself(engine: SparkEngine) -> None:
+    """Class and text as raised; the executor's traceback is the cause, and nothing of Java is in either."""
+    with pytest.raises(FormatError, match=r"^/data/part-2.parquet is not a Parquet file: no magic bytes$") as caught:
+        list(engine.run([1, 2, 3], refuse_two, NUMBERS))
+    assert "in refuse_two" in str(caught.value.__cause__)
+    assert "java" not in str(caught.value.__cause__)
+
+
+def test_a_mistake_in_a_task_reads_as_on_the_local_engine(engine: SparkEngine) -> None:
+    """An EngineError of the same words, wherever the task ran."""
+    with pytest.raises(EngineError) as here:
+        list(LocalEngine(1).run([1], stumble, NUMBERS))
+    with pytest.raises(EngineError) as on_spark:
+        list(engine.run([1], stumble, NUMBERS))
+    assert str(on_spark.value) == str(here.value)
+    assert "ZeroDivisionError" in str(here.value)
+
+
+def test_batches_of_another_schema_are_refused(engine: SparkEngine) -> None:
+    """A task that breaks its promise does not slip through."""
+    with pytest.raises(EngineError, match="promised"):
+        list(engine.run([1], count_up, ODD))
+
+
+def test_a_dying_process_is_an_engine_error_in_one_line(engine: SparkEngine) -> None:
+    """A local master does not try again; the Java stack stays in the cause, and the engine goes on working."""
+    with pytest.raises(EngineError, match=r"Python worker exited unexpectedly") as caught:
+        list(engine.run([1], end_the_process, NUMBERS))
+    assert len(str(caught.value).splitlines()) == 1
+    assert [batch.num_rows for batch in engine.run([7], count_up, NUMBERS)] == [7]
+
+
+def test_no_chunk_needs_no_spark() -> None:
+    """Nothing is started for nothing: this engine could not start."""
+    assert list(SparkEngine(settings={"spark.master": "no such thing"}).run([], count_up, NUMBERS)) == []
+
+
+def test_parallelism_is_the_cores_of_the_master(engine: SparkEngine) -> None:
+    """Two, as the session was started with."""
+    assert engine.parallelism == 2
+
+
+def test_an_engine_leaves_a_session_it_was_given_or_found(spark: SparkSession) -> None:
+    """Closing it stops nothing that somebody else started, and it can be used again."""
+    for engine in (SparkEngine(spark), SparkEngine()):
+        assert engine.spark is spark
+        engine.close()
+        assert spark.range(3).count() == 3
+        assert [batch.num_rows for batch in engine.run([2], count_up, NUMBERS)] == [2]
