@@ -33,9 +33,9 @@ from metastore.errors import EngineError, InvalidRequestError, MetastoreError
 Chunk = TypeVar("Chunk")
 _Outcome = list[pa.RecordBatch] | MetastoreError
 
-_HELPERS_PAY_AFTER: Final = 0.3
-"""Seconds of work in this process before helpers are started: about what starting them costs (an interpreter and
-pyarrow), so that small work never pays for them and large work loses little by having begun alone."""
+_HELPERS_PAY_AFTER: Final = 0.15
+"""Seconds of work in this process before helpers are started: about what starting one costs (an interpreter and
+pyarrow: 0.17 s), so that small work never pays for them and large work loses little by having begun alone."""
 
 _BOOTSTRAP: Final = (
     "import pickle, sys; sys.path[:] = pickle.load(sys.stdin.buffer); import metastore.engine; metastore.engine.serve()"

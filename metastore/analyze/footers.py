@@ -19,9 +19,10 @@ from typing import Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
+from pyarrow._parquet import ParquetReader  # the reader beneath pq.ParquetFile, which takes a third longer per footer
 
 from metastore.analyze.parquet_columns import Bounds, Plan, combined
-from metastore.analyze.unit_rows import UNIT_SCHEMA, UnitRow, to_batch
+from metastore.analyze.unit_rows import UnitRow, to_batch
 from metastore.errors import FormatError, NotFoundError, StorageError
 from metastore.model.column_path import ColumnPath
 from metastore.model.identity import (
@@ -36,20 +37,16 @@ from metastore.model.statistics_json import holder_json
 from metastore.model.vocabulary import MetadataType, Statistic
 from metastore.sources.listing import SourceFile, open_location
 
-FRAGMENT_SCHEMA = UNIT_SCHEMA
-"""Fragments are unit rows."""
-
-
 @dataclass(frozen=True)
 class FooterChunk:
     """Files of one table whose footers one task reads; plain data, in the listing's order.
 
-    ``columns`` None means statistics of every column. ``files`` are the only ones to get FILE rows, and ROW_GROUP rows
-    if ``level`` asks for them.
+    ``schema`` is that of the rows to return. ``columns`` None means statistics of every column. ``level`` says for
+    what rows are wanted beside those of the directories.
     """
 
     table: TableInfo
-    location: str
+    schema: pa.Schema
     files: Sequence[SourceFile]
     level: MetadataType = MetadataType.ROW_GROUP
     columns: Sequence[ColumnPath] | None = None
@@ -57,7 +54,7 @@ class FooterChunk:
 
 
 def read_footers(chunk: FooterChunk) -> Iterator[pa.RecordBatch]:
-    """One batch of fragments (:data:`FRAGMENT_SCHEMA`) for the chunk's files.
+    """One batch of fragments, which are unit rows, for the chunk's files.
 
     Raises FormatError for a file that is no readable Parquet file, NotFoundError for one that is gone, StorageError
     when the store fails; each names the file.
@@ -65,7 +62,7 @@ def read_footers(chunk: FooterChunk) -> Iterator[pa.RecordBatch]:
     reader = _FooterReader(chunk)
     for directories, files in groupby(chunk.files, attrgetter("directories")):
         reader.read_directory(directories, list(files))
-    yield to_batch(chunk.table, reader.rows)
+    yield to_batch(chunk.schema, chunk.table, reader.rows)
 
 
 class _Part:
@@ -113,9 +110,10 @@ class _FooterReader:
     def _read_file(self, file: SourceFile, metadata: pq.FileMetaData, plan: Plan, part: _Part) -> None:
         groups = [metadata.row_group(index) for index in range(metadata.num_row_groups)]
         counts = [group.num_rows for group in groups]
+        chunks = [[group.column(index) for index in range(group.num_columns)] for group in groups]
         measured = []
         for position, leaf in enumerate(plan.leaves):
-            of_groups = [leaf.measure(group.column(leaf.index)) for group in groups]
+            of_groups = [leaf.measure(of_group[leaf.index]) for of_group in chunks]
             of_file = of_groups[0] if len(groups) == 1 else combined(of_groups)
             part.bounds[position].append(of_file)
             measured.append((leaf, of_groups, of_file))
@@ -137,9 +135,9 @@ class _FooterReader:
                 plan.keys,
                 texts,
                 (
-                    holder_json(Statistic.ROW_COUNT, metadata.num_rows),
-                    holder_json(Statistic.LENGTH, file.size),
-                    holder_json(Statistic.MODIFICATION_TIME_NANOS, file.mtime_ns),
+                    _HOLDERS[Statistic.ROW_COUNT] % metadata.num_rows,
+                    _HOLDERS[Statistic.LENGTH] % file.size,
+                    _HOLDERS[Statistic.MODIFICATION_TIME_NANOS] % file.mtime_ns,
                 ),
                 modified,
                 parent,
@@ -148,8 +146,8 @@ class _FooterReader:
         )
         if not self._with_row_groups:
             return
-        for index, group in enumerate(groups):
-            start, length = _extent(group)
+        for index, of_group in enumerate(chunks):
+            start, length = _extent(of_group)
             self.rows.append(
                 UnitRow(
                     MetadataType.ROW_GROUP,
@@ -160,9 +158,9 @@ class _FooterReader:
                     # The only row group of a file says what the file says.
                     texts if len(groups) == 1 else [leaf.json(of[index], counts[index]) for leaf, of, _ in measured],
                     (
-                        holder_json(Statistic.ROW_COUNT, counts[index]),
-                        holder_json(Statistic.START, start),
-                        holder_json(Statistic.LENGTH, length),
+                        _HOLDERS[Statistic.ROW_COUNT] % counts[index],
+                        _HOLDERS[Statistic.START] % start,
+                        _HOLDERS[Statistic.LENGTH] % length,
                     ),
                     modified,
                     parent,
@@ -180,7 +178,7 @@ class _FooterReader:
             plan.schema_json,
             plan.keys,
             [leaf.json(combined(bounds), rows) for leaf, bounds in zip(plan.leaves, part.bounds, strict=True)],
-            (holder_json(Statistic.ROW_COUNT, rows),),
+            (_HOLDERS[Statistic.ROW_COUNT] % rows,),
             part.mtime,
             locations=[file.path for file in part.files],
             partitionValues=directories,
@@ -194,7 +192,7 @@ def _partitions(directories: tuple[str, ...], plan: Plan, part: _Part) -> Iterat
         groups: dict[Any, list[int]] = {}
         for position, (bounds, rows) in enumerate(zip(of_files, part.rows, strict=True)):
             if rows:
-                groups.setdefault(bounds.low, []).append(position)
+                groups.setdefault(bounds[0], []).append(position)
         for value, positions in groups.items():
             rows = sum(part.rows[position] for position in positions)
             text = None if value is None else leaf.text(value)
@@ -205,7 +203,7 @@ def _partitions(directories: tuple[str, ...], plan: Plan, part: _Part) -> Iterat
                 plan.schema_json,
                 (leaf.key,),
                 (leaf.json(combined([of_files[position] for position in positions]), rows),),
-                (holder_json(Statistic.ROW_COUNT, rows),),
+                (_HOLDERS[Statistic.ROW_COUNT] % rows,),
                 max(part.files[position].mtime_ns for position in positions) // 1_000_000,
                 column=leaf.key,
                 locations=[part.files[position].path for position in positions],
@@ -215,11 +213,14 @@ def _partitions(directories: tuple[str, ...], plan: Plan, part: _Part) -> Iterat
 
 def _footer(file: SourceFile, options: Mapping[str, str]) -> pq.FileMetaData:
     try:
+        reader = ParquetReader()
         if file.path.startswith("/"):
-            return pq.ParquetFile(pa.OSFile(file.path)).metadata
+            reader.open(file.path)
+            return reader.metadata
         store, path = open_location(file.path, options)
         with store.open_input_file(path) as source:
-            return pq.ParquetFile(source).metadata
+            reader.open(source)
+            return reader.metadata
     except (pa.ArrowException, OSError) as error:
         raise _unreadable(file, error) from error
 
@@ -233,19 +234,25 @@ def _unreadable(file: SourceFile, error: Exception) -> FormatError | NotFoundErr
     return FormatError(f"{file.path} is no readable Parquet file: {error}")
 
 
-def _extent(group: pq.RowGroupMetaData) -> tuple[int, int]:
+def _extent(chunks: Sequence[pq.ColumnChunkMetaData]) -> tuple[int, int]:
     """Where a row group's first page starts in the file, and its length, both in bytes."""
-    if group.num_columns == 0:
+    if not chunks:
         return 0, 0
-    chunks = [group.column(index) for index in range(group.num_columns)]
     first = chunks[0]
     start = first.dictionary_page_offset if first.has_dictionary_page else first.data_page_offset
-    return start, sum(chunk.total_compressed_size for chunk in chunks)
+    return start, sum([chunk.total_compressed_size for chunk in chunks])
 
 
 def _reaches(level: MetadataType, wanted: MetadataType) -> bool:
     return LEVELS.index(level) >= LEVELS.index(wanted)
 
+
+_BLANK = 10**18
+_HOLDERS = {
+    name: holder_json(name, _BLANK).replace(str(_BLANK), "%d")
+    for name in (Statistic.ROW_COUNT, Statistic.START, Statistic.LENGTH, Statistic.MODIFICATION_TIME_NANOS)
+}
+"""The model's own JSON of a count, with a blank for the count."""
 
 LEVELS = (
     MetadataType.TABLE,

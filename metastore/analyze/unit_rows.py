@@ -1,7 +1,7 @@
 """Unit rows on their way into Arrow: collected as plain tuples, turned into columns once.
 
 One row stands for one metadata unit in the on-disk columns. Objects per unit would cost more than the footers that the
-units come from; a tuple per unit does not.
+units come from; a tuple per unit does not. The schema is handed in: executors that make rows need no Iceberg for it.
 """
 
 from __future__ import annotations
@@ -12,13 +12,8 @@ from typing import Any, NamedTuple
 
 import pyarrow as pa
 
-from metastore.mapping.schema import plain_arrow_schema
 from metastore.model.identity import TableInfo
-from metastore.model.table_unit import TableMetadataUnit
 from metastore.model.vocabulary import MetadataType
-
-UNIT_SCHEMA: pa.Schema = plain_arrow_schema(TableMetadataUnit)
-"""The on-disk columns of the tables component, all of them, in their order."""
 
 
 class UnitRow(NamedTuple):
@@ -45,13 +40,13 @@ class UnitRow(NamedTuple):
     partitionKeys: Mapping[str, str] | None = None  # noqa: N815
 
 
-def to_batch(table: TableInfo, rows: Sequence[UnitRow]) -> pa.RecordBatch:
-    """The rows of one table as a batch of :data:`UNIT_SCHEMA`."""
+def to_batch(schema: pa.Schema, table: TableInfo, rows: Sequence[UnitRow]) -> pa.RecordBatch:
+    """The rows of one table as a batch of ``schema``, the component's on-disk columns."""
     columns = dict(zip(UnitRow._fields, zip(*rows, strict=True), strict=True)) if rows else {}
     count = len(rows)
     constants = {"storagePlugin": table.storage_plugin, "workspace": table.workspace, "tableName": table.name}
     arrays = []
-    for field in UNIT_SCHEMA:
+    for field in schema:
         if field.name in constants:
             arrays.append(pa.repeat(pa.scalar(constants[field.name], field.type), count))
         elif field.name == "columnsStatistics" and rows:
@@ -60,7 +55,7 @@ def to_batch(table: TableInfo, rows: Sequence[UnitRow]) -> pa.RecordBatch:
             arrays.append(pa.nulls(count, field.type))
         else:
             arrays.append(pa.array(_pairs(values) if pa.types.is_map(field.type) else values, field.type))
-    return pa.RecordBatch.from_arrays(arrays, schema=UNIT_SCHEMA)
+    return pa.RecordBatch.from_arrays(arrays, schema=schema)
 
 
 def _statistics(keys: Sequence[Sequence[str]], texts: Sequence[Sequence[str]], type_: pa.MapType) -> pa.MapArray:
