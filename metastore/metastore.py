@@ -65,7 +65,9 @@ class Metastore:
     @property
     def materialized_views(self) -> NoReturn:
         """Not there yet. Raises InvalidRequestError."""
-        raise InvalidRequestError("the materialized_views component is not available in this version; the tables component is")
+        raise InvalidRequestError(
+            "the materialized_views component is not available in this version; the tables component is"
+        )
 
     def close(self) -> None:
         """Start no further background work; an expiration that is under way is not waited for."""
@@ -94,7 +96,9 @@ class Metastore:
         handler = ExpirationHandler(table, policy, self._clock.now_ms)
         worker = ExpirationWorker(handler)
         self._workers.append(worker)
-        return Backing(table, Reader(table, self._cache), Committer(table, iceberg.commit.timeout, self._clock), handler, worker)
+        return Backing(
+            table, Reader(table, self._cache), Committer(table, iceberg.commit.timeout, self._clock), handler, worker
+        )
 
     def _component_settings(self, name: str) -> ComponentSettings:
         try:

@@ -63,7 +63,11 @@ class Component(Generic[U]):
         """A new transaction. Nothing is written before it is executed."""
         backing = self._backing
         return Modify(
-            self.definition.unit_type, backing.table, backing.committer, self.definition.partitions_of, backing.worker.after_commit
+            self.definition.unit_type,
+            backing.table,
+            backing.committer,
+            self.definition.partitions_of,
+            backing.worker.after_commit,
         )
 
     @property

@@ -13,8 +13,8 @@ from pyiceberg.expressions import AlwaysTrue, BooleanExpression, EqualTo, In
 
 from metastore.errors import FormatError
 from metastore.mapping.filters import Filter, all_of, parse
-from metastore.model.identity import MetadataInfo, TableInfo
 from metastore.model.fields import column_names
+from metastore.model.identity import MetadataInfo, TableInfo
 from metastore.model.table_unit import TableMetadataUnit
 from metastore.model.vocabulary import GENERAL_INFO, MetadataType
 from metastore.operations.read import Read
@@ -24,7 +24,7 @@ _Units = list[TableMetadataUnit]
 
 @dataclass(frozen=True)
 class MetastoreTableInfo:
-    """What is known of a table at a version of the metastore; ``last_modified_time`` in epoch ms, None if it is unknown."""
+    """What is known of a table at a version of the metastore; ``last_modified_time`` in epoch ms, None if unknown."""
 
     table: TableInfo
     exists: bool
@@ -54,7 +54,7 @@ class Request:
             "location": self.locations,
             "path": self.paths,
         }
-        parts = [In(name, set(values)) for name, values in lists.items() if values is not None]
+        parts: list[BooleanExpression] = [In(name, set(values)) for name, values in lists.items() if values is not None]
         if self.table is not None:
             parts.append(of_table(self.table))
         if self.column is not None:
@@ -67,7 +67,11 @@ class Request:
 def of_table(table: TableInfo) -> BooleanExpression:
     """Rows of one table."""
     return all_of(
-        [EqualTo("storagePlugin", table.storage_plugin), EqualTo("workspace", table.workspace), EqualTo("tableName", table.name)]
+        [
+            EqualTo("storagePlugin", table.storage_plugin),
+            EqualTo("workspace", table.workspace),
+            EqualTo("tableName", table.name),
+        ]
     )
 
 
@@ -110,7 +114,9 @@ class TablesRequests:
         """General information of one table; None when it is not known."""
         return _single(table, self._general(table, column_names(TableMetadataUnit, (MetadataType.TABLE,))))
 
-    def segments_metadata_by_metadata_key(self, table: TableInfo, locations: Sequence[str], metadata_key: str) -> _Units:
+    def segments_metadata_by_metadata_key(
+        self, table: TableInfo, locations: Sequence[str], metadata_key: str
+    ) -> _Units:
         """Segments of one top-level segment at the given locations."""
         return self._of_type(MetadataType.SEGMENT, Request(table, metadata_keys=(metadata_key,), locations=locations))
 
@@ -152,7 +158,9 @@ class TablesRequests:
         """Row groups of one file."""
         return self._of_type(MetadataType.ROW_GROUP, Request(table, metadata_keys=(metadata_key,), paths=(path,)))
 
-    def row_groups_metadata_by_paths(self, table: TableInfo, metadata_keys: Sequence[str], paths: Sequence[str]) -> _Units:
+    def row_groups_metadata_by_paths(
+        self, table: TableInfo, metadata_keys: Sequence[str], paths: Sequence[str]
+    ) -> _Units:
         """Row groups of several files in several top-level segments."""
         return self._of_type(MetadataType.ROW_GROUP, Request(table, metadata_keys=metadata_keys, paths=paths))
 
@@ -166,9 +174,13 @@ class TablesRequests:
         types = (MetadataType.SEGMENT, MetadataType.FILE, MetadataType.ROW_GROUP)
         return self.request(Request(table, types, metadata_keys=keys))
 
-    def files_last_modified_time(self, table: TableInfo, metadata_key: str, paths: Sequence[str]) -> dict[str, int | None]:
+    def files_last_modified_time(
+        self, table: TableInfo, metadata_key: str, paths: Sequence[str]
+    ) -> dict[str, int | None]:
         """Last modified times (epoch ms) of one top-level segment's files, by path."""
-        request = Request(table, (MetadataType.FILE,), (metadata_key,), paths=paths, columns=("path", "lastModifiedTime"))
+        request = Request(
+            table, (MetadataType.FILE,), (metadata_key,), paths=paths, columns=("path", "lastModifiedTime")
+        )
         return {unit.path: unit.last_modified_time for unit in self.request(request) if unit.path is not None}
 
     def segments_last_modified_time(self, table: TableInfo, locations: Sequence[str]) -> dict[str, int | None]:

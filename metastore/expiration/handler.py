@@ -69,7 +69,7 @@ class AssertHistory(ValidatableTableRequirement):
         heads = {name: ref.snapshot_id for name, ref in metadata.refs.items()}
         return cls(snapshots=ids, refs=heads, unswept=metadata.properties.get(UNSWEPT, ""))
 
-    def validate(self, base_metadata: TableMetadata | None) -> None:
+    def validate(self, base_metadata: TableMetadata | None) -> None:  # type: ignore[override] # as PyIceberg's own
         """Raises CommitFailedException when the history differs."""
         if base_metadata is None or AssertHistory.of(base_metadata) != self:
             raise CommitFailedException("Requirement failed: the history changed since the expired files were marked")
@@ -153,8 +153,8 @@ class ExpirationHandler:
 
     def _sweep(self, versions: list[int], doomed: Doomed) -> Expired:
         table = self.table.writable()
-        failed = []
-        counts = []
+        failed: list[tuple[str, Exception]] = []
+        counts: list[int] = []
         for paths in (doomed.data_files, doomed.manifests, doomed.manifest_lists, doomed.statistics):
             # What names other files stays as long as one of them does, so that the next run can mark them again.
             deleted = discard(table.io, () if failed else paths)
@@ -166,7 +166,9 @@ class ExpirationHandler:
             version_files = swept.removed
             failed.extend(swept.failed)
         for path, error in failed:
-            logger.warning("expiration of %s could not delete %s (%s); the next run tries again", self.table.name, path, error)
+            logger.warning(
+                "expiration of %s could not delete %s (%s); the next run tries again", self.table.name, path, error
+            )
         data, manifests, lists, statistics = counts
         named = tuple((path, str(error)) for path, error in failed)
         return Expired(tuple(versions), data, manifests, lists, statistics, version_files, named)
@@ -185,5 +187,9 @@ def _without(metadata: TableMetadata, versions: list[int]) -> TableMetadata:
 
 def _result(versions: list[int], doomed: Doomed) -> Expired:
     return Expired(
-        tuple(versions), len(doomed.data_files), len(doomed.manifests), len(doomed.manifest_lists), len(doomed.statistics)
+        tuple(versions),
+        len(doomed.data_files),
+        len(doomed.manifests),
+        len(doomed.manifest_lists),
+        len(doomed.statistics),
     )

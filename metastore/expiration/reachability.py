@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
-from pyiceberg.manifest import ManifestFile
+from pyiceberg.manifest import ManifestEntry, ManifestFile
 from pyiceberg.table.metadata import TableMetadata
 from pyiceberg.table.snapshots import Snapshot
 
@@ -33,37 +33,30 @@ class Doomed:
         return [*self.data_files, *self.manifests, *self.manifest_lists, *self.statistics]
 
 
-def only_reached_by(expired: Sequence[Snapshot], statistics: Iterable[str], kept: TableMetadata, manifests: Manifests) -> Doomed:
+def only_reached_by(
+    expired: Sequence[Snapshot], statistics: Iterable[str], kept: TableMetadata, manifests: Manifests
+) -> Doomed:
     """Files that the ``expired`` snapshots (with their ``statistics`` files) reach and no snapshot of ``kept`` does.
 
     A manifest or list of an expired snapshot that is gone already was swept by an earlier run. Raises FormatError when
     one of a kept snapshot is gone: then nothing is proven, and nothing may be deleted.
     """
-    kept_manifests: dict[str, ManifestFile] = {}
-    for snapshot in kept.snapshots:
-        try:
-            kept_manifests.update((manifest.manifest_path, manifest) for manifest in manifests.all_of(snapshot))
-        except FileNotFoundError as error:
-            raise FormatError(f"the manifest list of kept version {snapshot.snapshot_id} is missing: {error}") from error
-    doomed: dict[str, ManifestFile] = {}
-    lists = []
-    for snapshot in expired:
-        try:
-            listed = manifests.all_of(snapshot)
-        except FileNotFoundError:
-            continue
-        lists.append(snapshot.manifest_list)
-        doomed.update((m.manifest_path, m) for m in listed if m.manifest_path not in kept_manifests)
+    kept_manifests = {
+        m.manifest_path: m for snapshot in kept.snapshots for m in _listed(snapshot, manifests, kept=True)
+    }
+    listed = {snapshot.manifest_list: _listed(snapshot, manifests) for snapshot in expired}
+    doomed = {m.manifest_path: m for found in listed.values() for m in found if m.manifest_path not in kept_manifests}
     candidates = _files(doomed.values(), manifests)
     ranges = [range_of(manifest) for manifest in doomed.values()]
     overlapping = [m for m in kept_manifests.values() if any(_overlap(range_of(m), other) for other in ranges)]
     live = set(_files(overlapping, manifests, kept=True)) if candidates else set()
     kept_lists = {snapshot.manifest_list for snapshot in kept.snapshots}
+    kept_statistics = set(statistics_files(kept))
     return Doomed(
         [path for path in candidates if path not in live],
         list(doomed),
-        [path for path in lists if path not in kept_lists],
-        [path for path in statistics if path not in set(statistics_files(kept))],
+        [path for path, found in listed.items() if found and path not in kept_lists],
+        [path for path in statistics if path not in kept_statistics],
     )
 
 
@@ -72,15 +65,29 @@ def statistics_files(metadata: TableMetadata) -> list[str]:
     return [file.statistics_path for file in (*metadata.statistics, *metadata.partition_statistics)]
 
 
-def _files(listed: Iterable[ManifestFile], manifests: Manifests, kept: bool = False) -> dict[str, None]:
-    found: dict[str, None] = {}
-    for manifest in listed:
-        try:
-            found.update((entry.data_file.file_path, None) for entry in manifests.decode(manifest).entries)
-        except FileNotFoundError as error:
-            if kept:
-                raise FormatError(f"a manifest of a kept version is missing: {error}") from error
-    return found
+def _files(wanted: Iterable[ManifestFile], manifests: Manifests, *, kept: bool = False) -> dict[str, None]:
+    entries = (entry for manifest in wanted for entry in _entries(manifest, manifests, kept=kept))
+    return {entry.data_file.file_path: None for entry in entries}
+
+
+def _listed(snapshot: Snapshot, manifests: Manifests, *, kept: bool = False) -> Sequence[ManifestFile]:
+    try:
+        return manifests.all_of(snapshot)
+    except FileNotFoundError as error:
+        if kept:
+            raise FormatError(
+                f"the manifest list of kept version {snapshot.snapshot_id} is missing: {error}"
+            ) from error
+        return ()
+
+
+def _entries(manifest: ManifestFile, manifests: Manifests, *, kept: bool) -> Sequence[ManifestEntry]:
+    try:
+        return manifests.decode(manifest).entries
+    except FileNotFoundError as error:
+        if kept:
+            raise FormatError(f"a manifest of a kept version is missing: {error}") from error
+        return ()
 
 
 def _overlap(one: KeyRange | None, other: KeyRange | None) -> bool:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import logging
 import threading
 
-from metastore.expiration.handler import Expired, ExpirationHandler
+from metastore.expiration.handler import ExpirationHandler, Expired
 
 logger = logging.getLogger(__name__)
 
@@ -31,8 +31,8 @@ class ExpirationWorker:
         try:
             if not self._closed and self._handler.is_due():
                 self._start()
-        except Exception:
-            self._failed()
+        except Exception as error:  # noqa: BLE001 - the write has landed; nothing here may make it look failed
+            self._failed(error)
 
     def join(self, timeout_seconds: float | None = None) -> None:
         """Wait for the run that is under way, if there is one."""
@@ -48,16 +48,18 @@ class ExpirationWorker:
         with self._lock:
             if self._thread is not None and self._thread.is_alive():
                 return
-            self._thread = threading.Thread(target=self._run, name=f"metastore-expire-{self._handler.table.name}", daemon=True)
+            self._thread = threading.Thread(
+                target=self._run, name=f"metastore-expire-{self._handler.table.name}", daemon=True
+            )
             self._thread.start()
 
     def _run(self) -> None:
         try:
             self.last = self._handler.expire()
             self.runs += 1
-        except Exception:
-            self._failed()
+        except Exception as error:  # noqa: BLE001 - a thread of its own has nobody to raise to
+            self._failed(error)
 
-    def _failed(self) -> None:
+    def _failed(self, error: Exception) -> None:
         self.failures += 1
-        logger.exception("expiration of %s failed; the next run tries again", self._handler.table.name)
+        logger.error("expiration of %s failed; the next run tries again", self._handler.table.name, exc_info=error)

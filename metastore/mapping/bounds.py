@@ -44,8 +44,7 @@ def bounds_of(unit_type: type[Unit], schema: Schema, rows: pa.Table) -> ColumnBo
         if rows.num_rows == 1:
             low = high = column[0].as_py()
         else:
-            extremes = pc.min_max(column).as_py()
-            low, high = extremes["min"], extremes["max"]
+            low, high = pc.min(column).as_py(), pc.max(column).as_py()
         assert isinstance(field.field_type, PrimitiveType)
         lower, upper = to_bytes(field.field_type, low), to_bytes(field.field_type, high)
         if max(len(lower), len(upper)) <= LONGEST_BOUND:

@@ -40,7 +40,9 @@ def to_arrow(unit_type: type[Unit], units: Sequence[Unit]) -> pa.Table:
         try:
             arrays.append(pa.array(values, field.type))
         except (pa.ArrowException, TypeError, ValueError, OverflowError) as error:
-            raise InvalidRequestError(f"a value of column {column.name!r} is not a {column.type.value}: {error}") from error
+            raise InvalidRequestError(
+                f"a value of column {column.name!r} is not a {column.type.value}: {error}"
+            ) from error
     return pa.Table.from_arrays(arrays, schema=schema)
 
 

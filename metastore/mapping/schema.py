@@ -8,8 +8,8 @@ A column added at the end of a unit later gets the next free id of the table it 
 from __future__ import annotations
 
 from collections.abc import Callable
-from functools import lru_cache
 from itertools import count
+from typing import Any
 
 import pyarrow as pa
 from pyiceberg.partitioning import PARTITION_FIELD_ID_START, PartitionField, PartitionSpec
@@ -26,7 +26,7 @@ from pyiceberg.types import (
     StringType,
 )
 
-from metastore.model.fields import Column, ColumnType, Unit, columns_of
+from metastore.model.fields import Column, ColumnType, Unit, columns_of, once_per_unit
 
 _ARROW: dict[ColumnType, pa.DataType] = {
     ColumnType.STRING: pa.string(),
@@ -54,7 +54,7 @@ def _iceberg_type(type_: ColumnType, next_id: Callable[[], int]) -> IcebergType:
             return MapType(next_id(), StringType(), next_id(), FloatType(), value_required=False)
 
 
-@lru_cache(maxsize=None)
+@once_per_unit
 def iceberg_schema(unit_type: type[Unit]) -> Schema:
     """The Iceberg schema of a new component table."""
     columns = columns_of(unit_type)
@@ -67,13 +67,15 @@ def iceberg_schema(unit_type: type[Unit]) -> Schema:
     )
 
 
-@lru_cache(maxsize=None)
+@once_per_unit
 def partition_spec(unit_type: type[Unit]) -> PartitionSpec:
     """Identity of the unit's partition columns, in their order."""
     schema = iceberg_schema(unit_type)
     return PartitionSpec(
         *(
-            PartitionField(schema.find_field(name).field_id, PARTITION_FIELD_ID_START + position, IdentityTransform(), name)
+            PartitionField(
+                schema.find_field(name).field_id, PARTITION_FIELD_ID_START + position, IdentityTransform(), name
+            )
             for position, name in enumerate(unit_type.partition_columns)
         )
     )
@@ -95,18 +97,17 @@ def evolved(schema: Schema, last_column_id: int, unit_type: type[Unit]) -> Schem
     return Schema(*schema.fields, *fields, schema_id=schema.schema_id + 1)
 
 
-def _arrow_field(name: str, type_: pa.DataType, iceberg: NestedField) -> pa.Field:
-    def with_id(field: pa.Field, field_id: int) -> pa.Field:
+def _arrow_field(name: str, type_: Any, iceberg: NestedField) -> pa.Field[Any]:
+    def with_id(field: pa.Field[Any], field_id: int) -> pa.Field[Any]:
         return field.with_metadata({b"PARQUET:field_id": str(field_id).encode()})
 
     nested = iceberg.field_type
     if isinstance(nested, ListType):
         type_ = pa.list_(with_id(pa.field("element", type_.value_type), nested.element_id))
     elif isinstance(nested, MapType):
-        type_ = pa.map_(
-            with_id(pa.field("key", type_.key_type, nullable=False), nested.key_id),
-            with_id(pa.field("value", type_.item_type), nested.value_id),
-        )
+        key = with_id(pa.field("key", type_.key_type, nullable=False), nested.key_id)
+        value = with_id(pa.field("value", type_.item_type), nested.value_id)
+        type_ = pa.map_(key, value)
     return with_id(pa.field(name, type_), iceberg.field_id)
 
 
@@ -116,10 +117,12 @@ def arrow_schema(unit_type: type[Unit], iceberg: Schema | None = None) -> pa.Sch
     Ids come from ``iceberg``, the schema of the table at hand, or from a new table's when it is not given.
     """
     fields_by_name = iceberg or iceberg_schema(unit_type)
-    return pa.schema([_arrow_field(c.name, _ARROW[c.type], fields_by_name.find_field(c.name)) for c in columns_of(unit_type)])
+    return pa.schema(
+        [_arrow_field(c.name, _ARROW[c.type], fields_by_name.find_field(c.name)) for c in columns_of(unit_type)]
+    )
 
 
-@lru_cache(maxsize=None)
+@once_per_unit
 def plain_arrow_schema(unit_type: type[Unit]) -> pa.Schema:
     """Arrow schema of rows as callers see them: the same columns and types, without field ids."""
     return pa.schema([pa.field(c.name, _ARROW[c.type]) for c in columns_of(unit_type)])

@@ -8,14 +8,16 @@ new field may only be added at the end.
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from enum import Enum
-from functools import lru_cache
-from typing import Any, ClassVar
+from functools import cache
+from typing import Any, ClassVar, TypeVar, cast
 
 from metastore.errors import InvalidRequestError
 from metastore.model.vocabulary import MetadataType
+
+R = TypeVar("R")
 
 _METADATA_KEY = "metastore.column"
 
@@ -43,34 +45,41 @@ class Column:
     attribute: str = ""
 
 
+def once_per_unit(derive: Callable[[type[Unit]], R]) -> Callable[[type[Unit]], R]:
+    """Keep what ``derive`` makes of a unit class: declarations do not change while a process runs."""
+    return cache(derive)  # type: ignore[return-value] # a class is hashable; mypy looks at its instances
+
+
 def stored_as(name: str, type_: ColumnType, *set_for: MetadataType) -> Any:
     """Declare a unit's field stored in column ``name``; without ``set_for`` it is set for every metadata type."""
     declared = Column(name, type_, frozenset(set_for) or EVERY_TYPE)
     return dataclasses.field(default=None, metadata={_METADATA_KEY: declared})
 
 
-@lru_cache(maxsize=None)
-def columns_of(unit_type: type) -> tuple[Column, ...]:
+@once_per_unit
+def columns_of(unit_type: type[Unit]) -> tuple[Column, ...]:
     """The columns of a unit class in on-disk order, each with the attribute that holds it."""
     return tuple(
         dataclasses.replace(field.metadata[_METADATA_KEY], attribute=field.name)
-        for field in dataclasses.fields(unit_type)
+        for field in dataclasses.fields(cast("Any", unit_type))
         if _METADATA_KEY in field.metadata
     )
 
 
-def column_names(unit_type: type, kinds: Iterable[MetadataType] = (MetadataType.ALL,)) -> tuple[str, ...]:
+def column_names(unit_type: type[Unit], kinds: Iterable[MetadataType] = (MetadataType.ALL,)) -> tuple[str, ...]:
     """Names of the columns that are set for any of ``kinds``, in on-disk order."""
     wanted = set(kinds)
     return tuple(c.name for c in columns_of(unit_type) if MetadataType.ALL in wanted or wanted & c.set_for)
 
 
-def require_columns(unit_type: type, names: Iterable[str]) -> tuple[str, ...]:
+def require_columns(unit_type: type[Unit], names: Iterable[str]) -> tuple[str, ...]:
     """``names`` as they are, or InvalidRequestError naming the unknown ones and all known ones."""
     known = {c.name for c in columns_of(unit_type)}
     asked = tuple(names)
     if unknown := [name for name in asked if name not in known]:
-        raise InvalidRequestError(f"unknown column {', '.join(map(repr, unknown))}; the columns are {', '.join(column_names(unit_type))}")
+        raise InvalidRequestError(
+            f"unknown column {', '.join(map(repr, unknown))}; the columns are {', '.join(column_names(unit_type))}"
+        )
     return asked
 
 

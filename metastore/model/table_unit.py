@@ -17,8 +17,8 @@ _ROW_GROUP, _PARTITION = MetadataType.ROW_GROUP, MetadataType.PARTITION
 class TableMetadataUnit(Unit):
     """One metadata unit, in the columns that Drill's tables component has, in Drill's order.
 
-    ``last_modified_time`` is in epoch milliseconds. ``schema``, ``column_statistics`` values and
-    ``metadata_statistics`` items are JSON texts (:mod:`metastore.model.statistics`, :mod:`metastore.model.tuple_schema`).
+    ``last_modified_time`` is in epoch milliseconds. ``schema``, the values of ``columns_statistics`` and the items of
+    ``metadata_statistics`` are JSON texts: see :mod:`metastore.model.tuple_schema`, :mod:`metastore.model.statistics`.
     """
 
     partition_columns: ClassVar[tuple[str, ...]] = ("storagePlugin", "workspace", "tableName", "metadataKey")

@@ -59,6 +59,8 @@ def outcome_of(operations: Sequence[Operation], schema: Schema, spec: PartitionS
             case Delete(filter_):
                 removed = Or(removed, filter_)
                 if written:
-                    hit = expression_evaluator(partition_schema(schema, spec), projected(schema, spec, filter_), case_sensitive=True)
+                    hit = expression_evaluator(
+                        partition_schema(schema, spec), projected(schema, spec, filter_), case_sensitive=True
+                    )
                     written = {key: partition for key, partition in written.items() if not hit(Record(*key))}
     return Outcome(list(written.values()), frozenset(replaced), removed)

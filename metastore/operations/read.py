@@ -63,7 +63,9 @@ class Read(Generic[U]):
     def as_of(self, time: datetime) -> Read[U]:
         """Read what was current at ``time``, which needs a time zone."""
         if time.tzinfo is None:
-            raise InvalidRequestError(f"the time {time.isoformat()} has no zone; say which, for instance {timezone.utc}")
+            raise InvalidRequestError(
+                f"the time {time.isoformat()} has no zone; say which, for instance {timezone.utc}"
+            )
         self._choose = as_of(time)
         return self
 
@@ -73,7 +75,9 @@ class Read(Generic[U]):
         Raises InvalidRequestError when no metadata type was given, NotFoundError when the version is not kept.
         """
         if not self._types:
-            raise InvalidRequestError("name the metadata types to read, at least one: read().metadata_types(MetadataType.ALL)")
+            raise InvalidRequestError(
+                "name the metadata types to read, at least one: read().metadata_types(MetadataType.ALL)"
+            )
         return self._reader.read(self._choose, And(self._rows_of(self._types), self._filter), self._columns)
 
     def execute(self) -> list[U]:

@@ -12,7 +12,7 @@ import bisect
 import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from itertools import groupby
+from itertools import groupby, pairwise
 from typing import Final
 
 from pyiceberg.manifest import DataFile, ManifestEntry, ManifestFile
@@ -166,7 +166,7 @@ def _place(
     cluster: Cluster,
     decode: Decode,
 ) -> None:
-    """Give each new file to the leaf its key was in, else to the last one of its cluster that does not start after it."""
+    """Give each new file to the leaf its key was in, else to the last of its cluster that does not start after it."""
     starts = [_order(leaf) for leaf in leaves]
     fresh: dict[int, _Leaf] = {}
     for key, data_file in added.items():
@@ -212,7 +212,7 @@ def _cut(run: Sequence[_Leaf], bound: int) -> list[NewManifest]:
     parts = max(1, math.ceil(len(entries) / bound))
     cuts = [len(entries) * part // parts for part in range(parts + 1)]
     manifests = []
-    for start, end in zip(cuts, cuts[1:], strict=False):
+    for start, end in pairwise(cuts):
         part = [entry for _, entry in entries[start:end]]
         kept = [entry for entry in part if isinstance(entry, ManifestEntry)]
         added = [entry for entry in part if isinstance(entry, DataFile)]

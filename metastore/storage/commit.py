@@ -27,8 +27,8 @@ from pyiceberg.table.update import AddSnapshotUpdate, AssertRefSnapshotId, Asser
 from metastore.errors import ConflictError, OutcomeUnknownError, StorageError
 from metastore.storage.clustering import Change, NewManifest, rewrite
 from metastore.storage.files import discard, flush
-from metastore.storage.manifests import DecodedManifest, added, deleted, existing, key_of, write_entries, write_list
 from metastore.storage.local import StoreUnchangedError
+from metastore.storage.manifests import DecodedManifest, added, deleted, existing, key_of, write_entries, write_list
 from metastore.storage.table import ComponentTable, TableState
 
 COMMIT_ID: Final = "metastore.commit-id"
@@ -90,11 +90,7 @@ class Committer:
                 if landed:
                     return attempt.snapshot.snapshot_id
                 discard(table.io, attempt.paths)
-                if self.clock.monotonic() >= deadline:
-                    raise ConflictError(
-                        f"other writers of {self.table.name} kept winning for {self.timeout}; nothing was changed, try again later"
-                    )
-                self.clock.pause(random.uniform(pause / 2, pause))  # noqa: S311 - jitter, not a secret
+                self._wait(pause, deadline)
                 pause = min(2 * pause, _LONGEST_PAUSE_S)
                 table = self.table.writable()
         except BaseException as error:
@@ -104,10 +100,19 @@ class Committer:
                 raise StorageError(f"cannot write to {self.table.name}: {error}; nothing was changed") from error
             raise
 
+    def _wait(self, pause: float, deadline: float) -> None:
+        if self.clock.monotonic() >= deadline:
+            raise ConflictError(
+                f"other writers of {self.table.name} kept winning for {self.timeout}; nothing was changed"
+            )
+        self.clock.pause(random.uniform(pause / 2, pause))  # noqa: S311 - jitter, not a secret
+
     def _state_at(self, table: Table, if_version: int | None) -> TableState:
         state = self.table.state_of(table)
         if if_version is not None and state.version != if_version:
-            raise ConflictError(f"{self.table.name} is at version {state.version}, not at {if_version}; nothing was changed")
+            raise ConflictError(
+                f"{self.table.name} is at version {state.version}, not at {if_version}; nothing was changed"
+            )
         return state
 
     def _publish(self, attempt: _Attempt) -> bool:
@@ -117,10 +122,16 @@ class Committer:
             AssertTableUUID(uuid=state.metadata.table_uuid),
             AssertRefSnapshotId(ref=MAIN_BRANCH, snapshot_id=state.snapshot.snapshot_id if state.snapshot else None),
         )
-        updates = (
-            AddSnapshotUpdate(snapshot=attempt.snapshot),
-            SetSnapshotRefUpdate(ref_name=MAIN_BRANCH, type=SnapshotRefType.BRANCH, snapshot_id=attempt.snapshot.snapshot_id),
+        main = state.metadata.refs.get(MAIN_BRANCH)
+        head = SetSnapshotRefUpdate(
+            ref_name=MAIN_BRANCH,
+            type=SnapshotRefType.BRANCH,
+            snapshot_id=attempt.snapshot.snapshot_id,
+            max_ref_age_ms=main.max_ref_age_ms if main else None,
+            max_snapshot_age_ms=main.max_snapshot_age_ms if main else None,
+            min_snapshots_to_keep=main.min_snapshots_to_keep if main else None,
         )
+        updates = (AddSnapshotUpdate(snapshot=attempt.snapshot), head)
         try:
             self.table.catalog.commit_table(attempt.table, requirements, updates)
         except CommitFailedException:
@@ -141,7 +152,9 @@ class Committer:
             except Exception:  # noqa: BLE001 - the store may be away for a moment; the last look decides
                 self.clock.pause(_FIRST_PAUSE_S * 2**look)
                 continue
-            found = state is not None and any(_commit_id(snapshot) == commit_id for snapshot in state.metadata.snapshots)
+            found = state is not None and any(
+                _commit_id(snapshot) == commit_id for snapshot in state.metadata.snapshots
+            )
             if found:
                 return True
             if state is not None and state.metadata_location != attempt.state.metadata_location:
@@ -149,7 +162,7 @@ class Committer:
                 return False
             self.clock.pause(_FIRST_PAUSE_S * 2**look)
         raise OutcomeUnknownError(
-            f"the commit {commit_id} to {self.table.name} failed with an error that leaves open whether it landed: {cause!r}. "
+            f"the commit {commit_id} to {self.table.name} failed, and it is open whether it landed: {cause!r}. "
             f"No file was removed. Look for {COMMIT_ID}={commit_id} in the history before trying again"
         ) from cause
 
@@ -193,7 +206,9 @@ class _Attempt:
             for location, new in zip(started, result.new, strict=True):
                 entries = _entries(new, snapshot.snapshot_id)
                 version = state.metadata.format_version
-                written.append(write_entries(table.io, location, version, state.spec, state.schema, snapshot.snapshot_id, entries))
+                written.append(
+                    write_entries(table.io, location, version, state.spec, state.schema, snapshot.snapshot_id, entries)
+                )
             listed = [*(decoded.file for decoded in written), *result.untouched]
             write_list(table.io, snapshot, state.metadata.format_version, listed)
             flush(table.io, [*started, snapshot.manifest_list])

@@ -80,7 +80,9 @@ class FileSystemCatalog(Catalog):
             raise InvalidRequestError("the file system catalog creates tables from an Iceberg schema")
         key = self.identifier_to_tuple(identifier)
         if location not in (None, self.location_of(key)):
-            raise InvalidRequestError(f"table {'.'.join(key)} lies at {self.location_of(key)}; it cannot be at {location}")
+            raise InvalidRequestError(
+                f"table {'.'.join(key)} lies at {self.location_of(key)}; it cannot be at {location}"
+            )
         metadata = new_table_metadata(schema, partition_spec, sort_order, self.location_of(key), dict(properties))
         versions = VersionFiles(metadata.location)
         if versions.current() is not None or not versions.publish(1, _serialized(metadata)):
@@ -113,7 +115,8 @@ class FileSystemCatalog(Catalog):
     def drop_table(self, identifier: str | Identifier) -> NoReturn:
         """Refused: a folder's table is gone only when its files are, and files are never dropped with a name."""
         raise InvalidRequestError(
-            f"a table of the file system cannot be dropped without its files: delete {self.location_of(identifier)}, or purge the component"
+            "a table of the file system cannot be dropped without its files: "
+            f"delete {self.location_of(identifier)}, or purge the component"
         )
 
     purge_table = drop_table
@@ -124,7 +127,9 @@ class FileSystemCatalog(Catalog):
 
     def rename_table(self, from_identifier: str | Identifier, to_identifier: str | Identifier) -> NoReturn:
         """Refused: metadata holds absolute paths."""
-        raise InvalidRequestError(f"{from_identifier} cannot be renamed: its metadata holds absolute paths of its folder")
+        raise InvalidRequestError(
+            f"{from_identifier} cannot be renamed: its metadata holds absolute paths of its folder"
+        )
 
     def create_table_transaction(
         self,

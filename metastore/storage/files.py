@@ -57,4 +57,6 @@ def arrow_paths(io: FileIO, locations: Sequence[str]) -> tuple[pafs.FileSystem, 
         parsed = [PyArrowFileIO.parse_location(location) for location in locations]
         scheme, host, _ = parsed[0]
         return io.fs_by_scheme(scheme, host), [path for _, _, path in parsed]
-    raise StorageError(f"files cannot be read through {type(io).__name__}; use the file system catalog or PyIceberg's Arrow FileIO")
+    raise StorageError(
+        f"files cannot be read through {type(io).__name__}; use the file system catalog or PyIceberg's Arrow FileIO"
+    )

@@ -14,7 +14,7 @@ from collections.abc import Iterable
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from types import TracebackType
-from typing import BinaryIO
+from typing import IO
 from urllib.parse import unquote, urlparse
 
 from pyiceberg.io import FileIO, InputFile, InputStream, OutputFile, OutputStream
@@ -143,7 +143,7 @@ class LocalFile(InputFile, OutputFile):
 class _Output(OutputStream):
     """A binary file as PyIceberg's protocol wants it; a file closed after an error stays, unreferenced, for a sweep."""
 
-    def __init__(self, stream: BinaryIO) -> None:
+    def __init__(self, stream: IO[bytes]) -> None:
         self._stream = stream
 
     def write(self, b: bytes) -> int:

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Final
+from typing import Final, Literal
 
 import pyarrow as pa
 from pyiceberg.conversions import from_bytes
@@ -115,7 +115,9 @@ class Manifests:
     def _read_list(self, path: str) -> tuple[ManifestFile, ...]:
         manifests = tuple(read_manifest_list(self._io.new_input(path)))
         if any(manifest.content != ManifestContent.DATA for manifest in manifests):
-            raise FormatError(f"{path} lists delete manifests; a component's table has none: was it written by another tool?")
+            raise FormatError(
+                f"{path} lists delete manifests; a component's table has none: was it written by another tool?"
+            )
         return manifests
 
     def decode(self, manifest: ManifestFile) -> DecodedManifest:
@@ -128,7 +130,9 @@ class Manifests:
 
         return self._cache.get(path, load, lambda decoded: _ENTRY_BYTES * len(decoded.entries))
 
-    def remember(self, snapshot: Snapshot, manifests: Sequence[ManifestFile], written: Iterable[DecodedManifest]) -> None:
+    def remember(
+        self, snapshot: Snapshot, manifests: Sequence[ManifestFile], written: Iterable[DecodedManifest]
+    ) -> None:
         """Keep what a commit that has landed wrote, with the sequence number that it was given."""
         number = snapshot.sequence_number or 0
         listed = tuple(_numbered(manifest, number) for manifest in manifests)
@@ -150,8 +154,9 @@ def write_entries(
     entries: Sequence[ManifestEntry],
 ) -> DecodedManifest:
     """Write one manifest with ``entries`` as they are marked: ADDED, EXISTING or DELETED. Returns the live part."""
-    version = 2 if format_version == 2 else 1
-    with write_manifest(version, spec, schema, io.new_output(location), snapshot_id, _COMPRESSION) as writer:
+    with write_manifest(
+        _writable(format_version), spec, schema, io.new_output(location), snapshot_id, _COMPRESSION
+    ) as writer:
         for entry in entries:
             writer.add_entry(entry)
     live = tuple(entry for entry in entries if entry.status != ManifestEntryStatus.DELETED)
@@ -160,17 +165,26 @@ def write_entries(
 
 def write_list(io: FileIO, snapshot: Snapshot, format_version: int, manifests: Sequence[ManifestFile]) -> None:
     """Write the snapshot's manifest list at the place that the snapshot names."""
-    version = 2 if format_version == 2 else 1
     output = io.new_output(snapshot.manifest_list)
     parent, number = snapshot.parent_snapshot_id, snapshot.sequence_number
-    with write_manifest_list(version, output, snapshot.snapshot_id, parent, number, _COMPRESSION) as writer:
+    with write_manifest_list(
+        _writable(format_version), output, snapshot.snapshot_id, parent, number, _COMPRESSION
+    ) as writer:
         writer.add_manifests(list(manifests))
+
+
+def _writable(format_version: int) -> Literal[1, 2]:
+    return 2 if format_version == 2 else 1
 
 
 def added(data_file: DataFile, snapshot_id: int) -> ManifestEntry:
     """An entry for a file that snapshot ``snapshot_id`` adds; its sequence number comes with the commit."""
     return ManifestEntry.from_args(
-        status=ManifestEntryStatus.ADDED, snapshot_id=snapshot_id, sequence_number=None, file_sequence_number=None, data_file=data_file
+        status=ManifestEntryStatus.ADDED,
+        snapshot_id=snapshot_id,
+        sequence_number=None,
+        file_sequence_number=None,
+        data_file=data_file,
     )
 
 

@@ -10,7 +10,7 @@ import uuid
 from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
-from typing import Final
+from typing import Final, Literal
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -18,7 +18,7 @@ from pyiceberg.io import FileIO
 from pyiceberg.manifest import DataFile, DataFileContent, FileFormat
 from pyiceberg.typedef import Record
 
-from metastore.errors import StorageError
+from metastore.errors import InvalidRequestError, StorageError
 from metastore.mapping.bounds import bounds_of
 from metastore.mapping.rows import PartitionKey, PartitionRows
 from metastore.mapping.schema import arrow_schema
@@ -28,9 +28,19 @@ from metastore.storage.paths import folder_of
 from metastore.storage.table import TableState
 
 _THREADS: Final = 4
-_COMPRESSION_PROPERTY: Final = "write.parquet.compression-codec"
-_DEFAULT_COMPRESSION: Final = "snappy"
+_CODEC_PROPERTY: Final = "write.parquet.compression-codec"
+_DEFAULT_CODEC: Final = "snappy"
 """Readable by every Parquet reader, Drill's included, without native libraries."""
+
+_Codec = Literal["none", "snappy", "gzip", "zstd", "lz4", "brotli"]
+_CODECS: Final[Mapping[str, _Codec]] = {
+    "uncompressed": "none",
+    "snappy": "snappy",
+    "gzip": "gzip",
+    "zstd": "zstd",
+    "lz4": "lz4",
+    "brotli": "brotli",
+}
 
 _SMALL_ROWS: Final = 64
 """Below this, dictionaries cost more bytes and time than they save."""
@@ -45,7 +55,7 @@ class PartitionWriter:
     state: TableState
 
     def write(self, partitions: Sequence[PartitionRows]) -> dict[PartitionKey, DataFile]:
-        """One new file for each partition. When any fails, those already written are removed and the error is raised."""
+        """One new file for each partition. When one fails, the others are removed again and the error is raised."""
         folders = [self._folder(partition) for partition in partitions]
         schema = arrow_schema(self.unit_type, self.state.schema)
         with ThreadPoolExecutor(_THREADS) as threads:
@@ -74,7 +84,7 @@ class PartitionWriter:
         pq.write_table(
             rows,
             buffer,
-            compression=self.state.metadata.properties.get(_COMPRESSION_PROPERTY, _DEFAULT_COMPRESSION),
+            compression=_codec(self.state.metadata.properties),
             use_dictionary=rows.num_rows > _SMALL_ROWS,
             write_statistics=rows.num_rows > _SMALL_ROWS,
             store_schema=False,
@@ -96,3 +106,10 @@ class PartitionWriter:
             upper_bounds=bounds.upper_bounds,
             spec_id=self.state.spec.spec_id,
         )
+
+
+def _codec(properties: Mapping[str, str]) -> _Codec:
+    name = properties.get(_CODEC_PROPERTY, _DEFAULT_CODEC).lower()
+    if name not in _CODECS:
+        raise InvalidRequestError(f"table property {_CODEC_PROPERTY} is {name!r}; it can be {', '.join(_CODECS)}")
+    return _CODECS[name]

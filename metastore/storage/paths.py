@@ -22,7 +22,7 @@ _UNSAFE = re.compile(r'[%\\:*?"<>|#]')
 
 
 def folder_of(columns: Sequence[str], keys: Sequence[str | None]) -> str:
-    """Relative folder of the data files with location ``keys`` (values of ``columns``). InvalidRequestError if unsafe."""
+    """Relative folder of data files with location ``keys`` (values of ``columns``). InvalidRequestError if unsafe."""
     levels: list[str] = []
     last = len(keys) - 1
     for position, (column, key) in enumerate(zip(columns, keys, strict=True)):
@@ -54,6 +54,7 @@ def _folder(column: str, key: str, part: str) -> str:
         raise InvalidRequestError(f"location key {column!r} is not valid Unicode: {key!r}") from error
     if length > LONGEST_FOLDER_BYTES:
         raise InvalidRequestError(
-            f"location key {column!r} needs a folder name of {length} bytes; a folder holds {LONGEST_FOLDER_BYTES}: {key[:40]!r}…"
+            f"location key {column!r} needs a folder name of {length} bytes, and {LONGEST_FOLDER_BYTES} is the most: "
+            f"{key[:40]!r}…"
         )
     return name

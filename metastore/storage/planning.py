@@ -33,7 +33,10 @@ class PartitionTest:
 
 
 def partition_test(schema: Schema, spec: PartitionSpec, expression: BooleanExpression) -> PartitionTest:
-    """Compile ``expression``; a partition passes when it can hold a matching row. InvalidRequestError if it does not fit."""
+    """Compile ``expression``; a partition passes when it can hold a matching row.
+
+    Raises InvalidRequestError for a filter that does not fit the schema.
+    """
     required = projected(schema, spec, expression)
     names = [field.name for field in spec.fields]
     if isinstance(required, AlwaysTrue):
@@ -49,7 +52,11 @@ def partition_test(schema: Schema, spec: PartitionSpec, expression: BooleanExpre
 
 
 def plan(
-    manifests: Manifests, listed: Iterable[ManifestFile], schema: Schema, spec: PartitionSpec, expression: BooleanExpression
+    manifests: Manifests,
+    listed: Iterable[ManifestFile],
+    schema: Schema,
+    spec: PartitionSpec,
+    expression: BooleanExpression,
 ) -> list[DataFile]:
     """Data files that can hold a row matching ``expression``, in key order within each manifest."""
     test = partition_test(schema, spec, expression)
@@ -60,13 +67,17 @@ def plan(
             continue
         decoded = manifests.decode(manifest)
         hits = test.matches(decoded)
-        chosen.extend(entry.data_file for entry, hit in zip(decoded.entries, hits, strict=True) if hit and in_bounds(entry.data_file))
+        chosen.extend(
+            entry.data_file
+            for entry, hit in zip(decoded.entries, hits, strict=True)
+            if hit and in_bounds(entry.data_file)
+        )
     return chosen
 
 
 @dataclass(frozen=True)
 class ManifestRows:
-    """Answers rows from manifest entries, for the columns ``fields``; ``positions`` places partition columns in keys."""
+    """Answers rows from manifest entries: values of ``fields``; ``positions`` places partition columns in keys."""
 
     fields: Sequence[NestedField]
     positions: dict[str, int]
@@ -82,7 +93,7 @@ class ManifestRows:
         if data_file.record_count != 1:
             return None
         key = key_of(data_file)
-        values = []
+        values: list[Any] = []
         for field in self.fields:
             if field.name in self.positions:
                 values.append(key[self.positions[field.name]])
@@ -102,5 +113,6 @@ class ManifestRows:
         columns = list(zip(*rows, strict=True)) if rows else [()] * len(self.fields)
         arrow = [schema.field(field.name) for field in self.fields]
         return pa.table(
-            [pa.array(values, field.type) for values, field in zip(columns, arrow, strict=True)], schema=pa.schema(arrow)
+            [pa.array(values, field.type) for values, field in zip(columns, arrow, strict=True)],
+            schema=pa.schema(arrow),
         )

@@ -55,15 +55,14 @@ def at_version(version: int) -> SnapshotChoice:
 
 
 def as_of(time: datetime) -> SnapshotChoice:
-    """The snapshot that was current at ``time`` (a commit at exactly that millisecond counts). NotFoundError if gone."""
+    """The snapshot current at ``time``, to the millisecond; None before the first. NotFoundError when it is gone."""
     moment = int(time.timestamp() * 1000)
 
     def choose(metadata: TableMetadata) -> Snapshot | None:
-        for snapshot in ancestors_of(metadata.current_snapshot(), metadata):
-            if snapshot.timestamp_ms <= moment:
-                return snapshot
-            oldest = snapshot
-        if metadata.current_snapshot() is None or oldest.parent_snapshot_id is None:
+        line = list(ancestors_of(metadata.current_snapshot(), metadata))
+        if found := next((snapshot for snapshot in line if snapshot.timestamp_ms <= moment), None):
+            return found
+        if not line or line[-1].sequence_number == 1:
             return None
         raise NotFoundError(f"no version is kept from {time.isoformat()} or before")
 
@@ -84,6 +83,7 @@ class Reader:
         StorageError and FormatError for files that cannot be read.
         """
         wanted = tuple(columns) if columns is not None else tuple(plain_arrow_schema(self.table.unit_type).names)
+        lost: FileNotFoundError | None = None
         for _ in range(_ATTEMPTS):
             table = self.table.load()
             if table is None:
@@ -95,12 +95,16 @@ class Reader:
             except FileNotFoundError as error:
                 lost = error
                 if snapshot is not None and self._still_kept(snapshot):
-                    raise StorageError(f"a file of version {snapshot.snapshot_id} of {self.table.name} is missing: {error}") from error
+                    raise StorageError(
+                        f"a file of version {snapshot.snapshot_id} of {self.table.name} is missing: {error}"
+                    ) from error
             except OSError as error:
                 raise StorageError(f"cannot read {self.table.name}: {error}") from error
             except (pa.ArrowInvalid, pa.ArrowTypeError) as error:
                 raise FormatError(f"a data file of {self.table.name} cannot be read: {error}") from error
-        raise StorageError(f"versions of {self.table.name} expired faster than they could be read; last lost: {lost}") from lost
+        raise StorageError(
+            f"versions of {self.table.name} expired faster than they could be read; last lost: {lost}"
+        ) from lost
 
     def _still_kept(self, snapshot: Snapshot) -> bool:
         table = self.table.load()
@@ -126,7 +130,9 @@ class Reader:
         from_manifests = known.table(answered, types).filter(row_filter).select(columns)
         if not to_open:
             return from_manifests
-        from_files = self._open(table, to_open).select(needed) if _small(to_open) else self._scan(table, to_open, needed)
+        from_files = (
+            self._open(table, to_open).select(needed) if _small(to_open) else self._scan(table, to_open, needed)
+        )
         return pa.concat_tables([from_manifests, from_files.filter(row_filter).select(columns)])
 
     def _open(self, table: Table, files: Sequence[DataFile]) -> pa.Table:
@@ -151,4 +157,6 @@ class Reader:
 
 
 def _small(files: Sequence[DataFile]) -> bool:
-    return len(files) <= _CACHED_FILES and all(data_file.file_size_in_bytes <= _CACHED_FILE_BYTES for data_file in files)
+    return len(files) <= _CACHED_FILES and all(
+        data_file.file_size_in_bytes <= _CACHED_FILE_BYTES for data_file in files
+    )

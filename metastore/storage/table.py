@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Final
 
@@ -40,7 +41,7 @@ from metastore.storage.files import Deleted, discard
 from metastore.storage.manifests import Manifests
 
 OWN_PROPERTIES: Final = "metastore."
-"""Prefix of table properties that the metastore keeps for itself; alignment with the configuration leaves them alone."""
+"""Prefix of table properties that the metastore keeps for itself, and that alignment leaves alone."""
 
 FORMAT_VERSION: Final = "2"
 _ALIGN_ATTEMPTS: Final = 20
@@ -152,12 +153,12 @@ class ComponentTable:
                 AssertTableUUID(uuid=table.metadata.table_uuid),
                 AssertCurrentSchemaId(current_schema_id=table.metadata.current_schema_id),
             )
-            try:
+            with suppress(CommitFailedException):  # Another process was faster, most likely with the same updates.
                 self.catalog.commit_table(table, requirements, tuple(updates))
-            except CommitFailedException:
-                pass  # Another process was faster, most likely with the same updates: look again.
             table = self.catalog.load_table(self.identifier)
-        raise ConflictError(f"table {self.name} changed {_ALIGN_ATTEMPTS} times while its properties were being aligned; try again")
+        raise ConflictError(
+            f"table {self.name} changed {_ALIGN_ATTEMPTS} times while its properties were being aligned; try again"
+        )
 
     def _check(self, metadata: TableMetadata) -> None:
         names = tuple(field.name for field in metadata.spec().fields)
@@ -168,7 +169,8 @@ class ComponentTable:
             )
         if metadata.format_version > 2:
             raise FormatError(
-                f"the Iceberg table at {metadata.location} has format version {metadata.format_version}; versions 1 and 2 can be used"
+                f"the Iceberg table at {metadata.location} has format version {metadata.format_version}; "
+                "versions 1 and 2 can be used"
             )
 
 
@@ -177,7 +179,7 @@ def _schema_updates(metadata: TableMetadata, unit_type: type[Unit]) -> list[Tabl
     if not added_fields(schema, unit_type):
         return []
     return [
-        AddSchemaUpdate(schema=evolved(schema, metadata.last_column_id, unit_type)),
+        AddSchemaUpdate(schema_=evolved(schema, metadata.last_column_id, unit_type)),
         SetCurrentSchemaUpdate(schema_id=-1),
     ]
 
