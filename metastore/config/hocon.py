@@ -7,7 +7,7 @@ pyhocon is asked for its grammar alone. Promises beyond it:
 - ``512m`` stays the text ``512m``. pyhocon would make it 512 minutes, and which class holds them depends on the
   packages that happen to be installed.
 - ``a."b.c".d = 1`` and ``a += 1`` work; pyhocon takes neither.
-- Every key's file and line can be named, through includes too.
+- A key's file and line can be named, through includes too, unless several lines could be meant.
 - pyparsing's global whitespace is put back, also after a syntax error; other parsers in the process depend on it.
 """
 
@@ -39,7 +39,7 @@ _TOKEN = re.compile(
     | (?P<literal> \$\{{[^}}]+\}} | \"\"\"(?s:.*?)\"\"\"+ | {_QUOTED} | \\. )
     | (?P<include> (?<![\w$."-]) (?i:include) [ \t]* (?=["(]|(?:required|url|file|classpath|package)\b)
         (?: (?P<required>required[ \t]*\()? [ \t]* (?:(?P<kind>[a-z]+)[ \t]*\()? [ \t]* (?P<name>{_QUOTED})[ \t)]* )? )
-    | (?P<append> \+=[ \t]* (?P<element> {_QUOTED} | [^\s\[{{}},"\#$][^\n}},\#]* ) )
+    | (?P<append> \+=[ \t]* (?P<element> {_QUOTED} | (?![\s\[{{"$]) (?:(?!(?i:\binclude\b))[^\n}},\#])+ ) )
     | (?P<period> (?<![^\s=:,\[]) \d+[ ]*[a-z]+ (?![\w.-]|[ \t]*[:={{]) )
     """,
     re.VERBOSE,
@@ -78,14 +78,14 @@ class Document:
         return node
 
     def place(self, key: KeyPath) -> Place | None:
-        """The line that names ``key``, or None where several lines could be meant."""
-        for start in range(len(key)):
-            tail = r'"?\."?'.join(map(re.escape, key[start:]))
-            pattern = re.compile(rf'(?<![\w-])"?{tail}"?[ \t]*(?:[:={{]|\+=)')
-            found = [place for line, place in zip(self.lines, self.places, strict=True) if pattern.search(line)]
-            if found:
-                return found[0] if len(found) == 1 else None
-        return None
+        """The line that sets ``key`` or the object around it, or None where several lines could be meant."""
+        depth = next((depth for depth in range(len(key)) if not isinstance(self.node(key[:depth]), dict)), len(key))
+        tails = "|".join(r'"?\."?'.join(map(re.escape, key[start:depth])) for start in range(depth))
+        ends = r"[:={.]|\+=" if isinstance(self.node(key), dict) else r"[:={]|\+="  # an object may be set part by part
+        statement = re.compile(rf'(?:^|[{{,])\s*"?(?:{tails})"?\s*(?:{ends})')
+        lines = (line.replace(_DOT_IN_NAME, ".") for line in self.lines)
+        found = [place for line, place in zip(lines, self.places, strict=True) if statement.search(line)]
+        return found[0] if len(found) == 1 else None
 
 
 def read_document(path: Path) -> Document:
@@ -97,7 +97,7 @@ def parse_document(text: str, path: Path | None = None) -> Document:
     """Parse HOCON; includes are relative to the folder of ``path``. Raises ConfigError with file and line."""
     lines: list[str] = []
     places: list[Place] = []
-    for line, place in _prepared(text, path):
+    for line, place in _prepared(text, path, () if path is None else (path.resolve(),)):
         lines.append(line)
         places.append(place)
     try:
@@ -137,7 +137,7 @@ def _pyparsing_restored() -> Iterator[None]:
             ParserElement.set_default_whitespace_chars(before)
 
 
-def _prepared(text: str, path: Path | None, including: tuple[Path, ...] = ()) -> Iterator[tuple[str, Place]]:
+def _prepared(text: str, path: Path | None, including: tuple[Path, ...]) -> Iterator[tuple[str, Place]]:
     """The lines that pyhocon gets to see, those of included files in their place, each with where it comes from."""
     if _INCLUDED_HERE in text:
         raise ConfigError(f"{path or 'the given text'} is not HOCON: it holds a NUL character")
@@ -147,8 +147,6 @@ def _prepared(text: str, path: Path | None, including: tuple[Path, ...] = ()) ->
         if token["include"] is not None:
             included.append(_included(token, path, including))
             return _INCLUDED_HERE
-        if token["append"] is not None:
-            return f"+= [{_TOKEN.sub(rewrite, token['element'].rstrip())}]"
         return _rewritten(token)
 
     files = iter(included)
@@ -167,6 +165,8 @@ def _rewritten(token: re.Match[str]) -> str:
         return ""
     if token["period"] is not None:
         return f'"{token["period"]}"'
+    if token["append"] is not None:
+        return f"+= [{_TOKEN.sub(_rewritten, token['element'].rstrip())}]"
     if token["path"] is not None and '"' in token["path"]:
         segments = re.findall(_SEGMENT, token["path"])
         return ".".join(part.strip('"').replace(".", _DOT_IN_NAME) if part[0] == '"' else part for part in segments)
@@ -182,8 +182,8 @@ def _included(token: re.Match[str], path: Path | None, including: tuple[Path, ..
         raise ConfigError(f"{statement} stands inside a value; include is a statement of its own")
     if token["name"] is None or token["kind"] not in {None, "file"} or "://" in token["name"]:
         raise ConfigError(f'{statement} is refused: only local files are included, as in include "common.conf"')
-    file = Path(path.parent if path else "", token["name"][1:-1]).absolute()
-    if file in including or file == path:
+    file = Path(path.parent if path else "", token["name"][1:-1]).resolve()
+    if file in including:
         raise ConfigError(f"{statement} goes round in a circle: {file} is being read already")
     if file.is_file():
         return file

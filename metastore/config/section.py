@@ -7,6 +7,7 @@ asked for: that is the list of what is in effect, and whatever else stands in th
 from __future__ import annotations
 
 import difflib
+import json
 import re
 from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import dataclass
@@ -56,8 +57,8 @@ class Reading:
 
     def refusal(self, key: KeyPath, value: Any, reason: str) -> ConfigError:
         """The error for a value that cannot be used."""
-        shown = shown_value(key, value)
-        return ConfigError(f"{dotted(key)} = {shown!r}: {reason} ({self.configuration.origin(key)})")
+        shown = json.dumps(shown_value(key, value), ensure_ascii=False)
+        return ConfigError(f"{dotted(key)} = {shown}: {reason} ({self.configuration.origin(key)})")
 
     def effective(self) -> tuple[Setting, ...]:
         """All keys that were asked for, in alphabetical order."""

@@ -70,7 +70,7 @@ def test_the_guide_lists_every_key() -> None:
     assert sorted(key for key, _ in ROWS) == sorted(general)
 
 
-@pytest.mark.parametrize("key,default", [(key, default) for key, default in ROWS if "<" not in key])
+@pytest.mark.parametrize(("key", "default"), [(key, default) for key, default in ROWS if "<" not in key])
 def test_the_guide_shows_the_defaults(key: str, default: str) -> None:
     """Setting a key to the default that the guide shows changes nothing."""
     assert re.fullmatch(r"`[^`]+`", default)

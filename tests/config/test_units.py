@@ -10,7 +10,7 @@ from metastore.config.units import parse_duration, parse_period, parse_size
 
 
 @pytest.mark.parametrize(
-    "text,expected",
+    ("text", "expected"),
     [
         ("10 days", timedelta(days=10)),
         ("1.5h", timedelta(minutes=90)),
@@ -28,7 +28,7 @@ def test_duration_text(text: str, expected: timedelta) -> None:
 
 
 @pytest.mark.parametrize(
-    "text,expected",
+    ("text", "expected"),
     [
         ("256 MB", 256_000_000),
         ("256 MiB", 256 * 1024**2),
@@ -60,7 +60,9 @@ def test_size_refused(text: str) -> None:
         parse_size(text)
 
 
-@given(st.dictionaries(st.sampled_from(["millis", "seconds", "minutes", "hours", "days"]), st.integers(-(10**6), 10**6)))
+@given(
+    st.dictionaries(st.sampled_from(["millis", "seconds", "minutes", "hours", "days"]), st.integers(-(10**6), 10**6))
+)
 def test_period_adds_up(amounts: dict[str, int]) -> None:
     """A period is the sum of its amounts, as timedelta itself adds them."""
     named = {("milliseconds" if unit == "millis" else unit): amount for unit, amount in amounts.items()}
