@@ -57,7 +57,7 @@ class Reading:
 
     def refusal(self, key: KeyPath, value: Any, reason: str) -> ConfigError:
         """The error for a value that cannot be used."""
-        shown = json.dumps(shown_value(key, value), ensure_ascii=False)
+        shown = json.dumps(shown_value(key, value), ensure_ascii=False, default=str)
         return ConfigError(f"{dotted(key)} = {shown}: {reason} ({self.configuration.origin(key)})")
 
     def effective(self) -> tuple[Setting, ...]:

@@ -183,7 +183,7 @@ def test_base_location(base_path: str, file_system: str | None, expected: str, m
 
 def test_a_relative_path_on_a_remote_file_system_is_refused() -> None:
     """Only a path from the root means the same to everybody there."""
-    with pytest.raises(ConfigError, match=r"base_path = "app".*hdfs://nn starts with a slash"):
+    with pytest.raises(ConfigError, match=r'base_path = "app".*hdfs://nn starts with a slash'):
         load_text(f'{ICEBERG} {{ location.base_path = app, config.properties."fs.defaultFS" = "hdfs://nn" }}')
 
 
