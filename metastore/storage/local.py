@@ -12,6 +12,7 @@ import os
 import uuid
 from collections.abc import Iterable
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from pathlib import Path
 from types import TracebackType
 from typing import IO
@@ -88,9 +89,24 @@ def replace(location: str, content: bytes) -> None:
     try:
         Path(temporary).write_bytes(content)
         os.replace(temporary, final)
+        _drop_checksum(final)
     except OSError:
         Path(temporary).unlink(missing_ok=True)
         raise
+
+
+def remove(location: str) -> None:
+    """Delete the file, and Hadoop's checksum of it. Raises FileNotFoundError when it is gone already."""
+    path = local_path(location)
+    os.unlink(path)
+    _drop_checksum(path)
+
+
+def _drop_checksum(path: str) -> None:
+    """Remove the ``.crc`` that Hadoop's local file system keeps beside its files: a stale one fails its readers."""
+    folder, name = os.path.split(path)
+    with suppress(FileNotFoundError):
+        os.unlink(os.path.join(folder, f".{name}.crc"))
 
 
 def _write_new(path: str, content: bytes) -> None:
@@ -180,4 +196,4 @@ class LocalFileIO(FileIO):
 
     def delete(self, location: str | InputFile | OutputFile) -> None:
         """Remove the file. Raises FileNotFoundError when it is gone already."""
-        os.unlink(local_path(location if isinstance(location, str) else location.location))
+        remove(location if isinstance(location, str) else location.location)

@@ -12,7 +12,7 @@ import os
 import re
 from typing import Final
 
-from metastore.storage.local import create_if_absent, local_path, replace
+from metastore.storage.local import create_if_absent, local_path, remove, replace
 
 HINT: Final = "version-hint.text"
 _VERSION = re.compile(r"v(\d+)(\.gz)?\.metadata\.json(\.gz)?")
@@ -53,7 +53,7 @@ class VersionFiles:
         if not create_if_absent(location, content):
             return False
         if version > 1 and not self._based(version - 1):
-            os.unlink(local_path(location))
+            remove(location)
             return False
         replace(f"{self.folder}/{HINT}", str(version).encode())
         return True
@@ -68,7 +68,7 @@ class VersionFiles:
             if number >= version:
                 break
             try:
-                os.unlink(os.path.join(self._path, name))
+                remove(os.path.join(self._path, name))
             except FileNotFoundError:
                 continue
             except OSError as error:

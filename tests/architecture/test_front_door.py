@@ -20,13 +20,17 @@ PUBLIC = [
     "InvalidRequestError",
     "MetadataInfo",
     "MetadataType",
+    "Metastore",
     "MetastoreError",
+    "MetastoreRegistry",
     "NotFoundError",
     "OutcomeUnknownError",
     "ProcedureError",
+    "Session",
     "StorageError",
     "TableInfo",
     "TableMetadataUnit",
+    "connect",
 ]
 """Only ever added to, and only on purpose: every name is a promise to keep."""
 

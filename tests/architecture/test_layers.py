@@ -18,7 +18,7 @@ PACKAGE = Path(__file__).parents[2] / "metastore"
 LAYERS = (
     {"errors"},
     {"config", "model", "java"},
-    {"mapping"},
+    {"mapping", "expressions"},
     {"storage"},
     {"operations", "expiration"},
     {"components"},

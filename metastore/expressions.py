@@ -1,0 +1,55 @@
+"""The filter language: PyIceberg's expressions under the metastore's roof.
+
+A filter is one of these over on-disk columns, ``And(EqualTo("storagePlugin", "dfs"), In("tableName", {"a", "b"}))``,
+or SQL-like text, ``"storagePlugin = 'dfs' and tableName in ('a', 'b')"``.
+"""
+
+from __future__ import annotations
+
+from pyiceberg.expressions import (
+    AlwaysFalse,
+    AlwaysTrue,
+    And,
+    BooleanExpression,
+    EqualTo,
+    GreaterThan,
+    GreaterThanOrEqual,
+    In,
+    IsNaN,
+    IsNull,
+    LessThan,
+    LessThanOrEqual,
+    Not,
+    NotEqualTo,
+    NotIn,
+    NotNaN,
+    NotNull,
+    NotStartsWith,
+    Or,
+    Reference,
+    StartsWith,
+)
+
+__all__ = [
+    "AlwaysFalse",
+    "AlwaysTrue",
+    "And",
+    "BooleanExpression",
+    "EqualTo",
+    "GreaterThan",
+    "GreaterThanOrEqual",
+    "In",
+    "IsNaN",
+    "IsNull",
+    "LessThan",
+    "LessThanOrEqual",
+    "Not",
+    "NotEqualTo",
+    "NotIn",
+    "NotNaN",
+    "NotNull",
+    "NotStartsWith",
+    "Or",
+    "Reference",
+    "StartsWith",
+]
