@@ -218,8 +218,6 @@ def _boolean(value: Any) -> bool:
 
 
 def _whole(value: Any) -> int:
-    if isinstance(value, bool):
-        raise ValueError("a whole number is expected")
     try:
         return int(_text(value))
     except ValueError as error:

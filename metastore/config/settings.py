@@ -169,9 +169,8 @@ def _settings(tiers: list[Tier], environ: Mapping[str, str], cwd: Path | None) -
 
 def _iceberg(section: Section, cwd: Path) -> IcebergSettings:
     properties = _set(section.section("config").properties("properties"))
-    location, components = section.section("location"), section.section("components")
+    location = section.section("location")
     expiration, cache = section.section("expiration"), section.section("cache")
-    common = components.section("common").properties("properties")
     return IcebergSettings(
         base_path=_base_path(location, properties.get(_DEFAULT_FILE_SYSTEM, _LOCAL), cwd),
         relative_path=location.text("relative_path"),
@@ -183,7 +182,7 @@ def _iceberg(section: Section, cwd: Path) -> IcebergSettings:
         ),
         commit=_commit(section.section("commit")),
         cache_bytes=cache.required("size", cache.size("size")),
-        components={name: _component(name, components.section(name), common) for name in _COMPONENTS},
+        components=_components(section.section("components")),
     )
 
 
@@ -205,11 +204,19 @@ def _commit(section: Section) -> CommitSettings:
     return CommitSettings(timeout)
 
 
-def _component(name: str, section: Section, common: Mapping[str, str | None]) -> ComponentSettings:
-    location = section.text("location").strip("/")
-    if {"", ".", ".."} & set(location.split("/")):
-        raise section.refusal("location", "a folder below the base location is expected")
-    return ComponentSettings(name, location, _set({**common, **section.properties("properties")}))
+def _components(section: Section) -> dict[str, ComponentSettings]:
+    common = section.section("common").properties("properties")
+    components: dict[str, ComponentSettings] = {}
+    for name in _COMPONENTS:
+        component = section.section(name)
+        location = component.text("location").strip("/")
+        if {"", ".", ".."} & set(location.split("/")):
+            raise component.refusal("location", "a folder below the base location is expected")
+        if location in {other.location for other in components.values()}:
+            raise component.refusal("location", "another component has this folder already")
+        properties = _set({**common, **component.properties("properties")})
+        components[name] = ComponentSettings(name, location, properties)
+    return components
 
 
 def _plugin(name: str, section: Section, cwd: Path) -> StoragePluginSettings:
@@ -262,7 +269,7 @@ def _is_local(location: str) -> bool:
 
 
 def _local_path(location: str, cwd: Path) -> str:
-    path = re.sub(r"^file:(//)?", "", location)
+    path = re.sub(r"^file:(//(localhost)?)?", "", location)
     return os.path.normpath(os.path.join(cwd, os.path.expanduser(path)))
 
 

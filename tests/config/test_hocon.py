@@ -13,6 +13,7 @@ from pyparsing import ParserElement
 from metastore.config.hocon import Document, document_of, parse_document, read_document
 from metastore.errors import ConfigError
 
+PYPARSING_WHITESPACE = ParserElement.DEFAULT_WHITE_CHARS  # taken before any test has parsed anything
 fragments = st.sampled_from(
     [
         *'{}[]=:,+"\\#/$?. \n\t',
@@ -115,6 +116,17 @@ def test_includes_are_spliced_in_where_they_stand(tmp_path: Path) -> None:
     }
 
 
+@pytest.mark.parametrize(
+    "text", ['a = include "leaf"', 'a = x include "leaf"', 'a += include "leaf"', 'l = [include "leaf"]']
+)
+def test_an_include_is_a_statement(text: str, tmp_path: Path) -> None:
+    """A local file is not included into the middle of a value either."""
+    (tmp_path / "leaf").write_text("c = 4")
+    (tmp_path / "top").write_text(text)
+    with pytest.raises(ConfigError, match="top:1: .*inside a value"):
+        read_document(tmp_path / "top")
+
+
 def test_includes_that_cannot_be_followed(tmp_path: Path) -> None:
     """A required file that is absent, and a file that includes itself by a detour, are named."""
     (tmp_path / "one").write_text('\ninclude required("gone")')
@@ -148,10 +160,9 @@ def test_not_hocon(text: str, message: str) -> None:
 @hypothesis_settings(max_examples=150, deadline=None)
 def test_any_text_is_read_or_refused(text: str) -> None:
     """Whatever the text is, the answer is a document or a ConfigError, and pyparsing is left as it was."""
-    before = ParserElement.DEFAULT_WHITE_CHARS
     with contextlib.suppress(ConfigError):
         assert isinstance(parse_document(text), Document)
-    assert before == ParserElement.DEFAULT_WHITE_CHARS
+    assert ParserElement.DEFAULT_WHITE_CHARS == PYPARSING_WHITESPACE
 
 
 def test_keys_are_placed(tmp_path: Path) -> None:
