@@ -16,7 +16,7 @@ _SEGMENT = re.compile(r"`((?:[^`]|``)*)`|([^.`]+)")
 
 
 def quote(path: ColumnPath) -> str:
-    """The back-quoted form of ``path``: ``("a", "b.c")`` gives :literal:`\\`a\\`.\\`b.c\\``."""
+    """The back-quoted form of ``path``: segments ``a`` and ``b.c`` give ```a`.`b.c```."""
     return ".".join(["`" + segment.replace("`", "``") + "`" for segment in path])
 
 

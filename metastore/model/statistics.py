@@ -206,9 +206,10 @@ def _extreme(bounds: list[tuple[Value | None, bool, str]], type_: str, side: int
     """The smallest (``side`` -1) or largest (1) bound; (None, True) if one is unknown or two have no order."""
     best: Any = None
     best_exact = True
-    for value, exact, own_type in bounds:
-        if value is not None and own_type != type_:
-            value, exact = _converted(value, exact, type_, side)
+    for stored, stored_exact, own_type in bounds:
+        value, exact = stored, stored_exact
+        if stored is not None and own_type != type_:
+            value, exact = _converted(stored, stored_exact, type_, side)
         if value is None or value != value:
             return _ABSENT
         try:
@@ -238,7 +239,7 @@ def _converted(value: Value, exact: bool, type_: str, side: int) -> tuple[Value 
     return _ABSENT
 
 
-def _to_float(value: int | float | Decimal) -> float:
+def _to_float(value: float | Decimal) -> float:
     try:
         return float(value)
     except OverflowError:

@@ -1,0 +1,108 @@
+"""The columns a predicate may name: those of the table's schema, and those its directories give.
+
+Resolution follows Spark: the exact name first, then regardless of case if that is unambiguous.
+"""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+
+from metastore.errors import InvalidRequestError
+from metastore.model.column_path import ColumnPath, parse, quote
+from metastore.model.drill_types import DrillType, StructField, parse_type
+from metastore.model.tuple_schema import TIME_ZONE, TupleSchema
+
+_NEAREST = 3
+
+
+@dataclass(frozen=True)
+class PredicateColumn:
+    """A column with what reasoning about it needs.
+
+    ``zoned``: a TIMESTAMP adjusted to UTC. ``usable`` is False where engines may disagree about which values the
+    column has (its name differs from another's by case only, or the type of its directory values is in doubt).
+    """
+
+    path: ColumnPath
+    type: DrillType
+    zoned: bool = False
+    from_directory: bool = False
+    usable: bool = True
+
+    @cached_property
+    def key(self) -> str:
+        """The quoted path: the key of ``columnsStatistics``, and the name in resolved expressions."""
+        return quote(self.path)
+
+
+class Columns:
+    """Everything a predicate on one table may name; directory columns hide the schema's of the same name."""
+
+    def __init__(self, schema: TupleSchema, directory_columns: Sequence[PredicateColumn] = ()) -> None:
+        self._from_directories: Mapping[str, PredicateColumn] = {c.path[0]: c for c in directory_columns}
+        self._from_schema = schema.by_name
+        self._names = list(dict.fromkeys((*self._from_directories, *self._from_schema)))
+
+    def resolve(self, path: ColumnPath, where: str) -> PredicateColumn:
+        """The column at ``path``; ``where`` tells the position in an error.
+
+        Raises InvalidRequestError for an unknown or ambiguous name, with the nearest known names.
+        """
+        name = self._match(path[0], self._names, path, where)
+        unambiguous = sum(known.lower() == name.lower() for known in self._names) == 1
+        if name in self._from_directories and len(path) == 1:
+            found_column = self._from_directories[name]
+            return replace(found_column, usable=found_column.usable and unambiguous)
+        column = self._from_schema.get(name)
+        if column is None:
+            raise self._unknown(path, where)
+        type_ = parse_type(column.type)
+        found = [name]
+        for segment in path[1:]:
+            fields: Mapping[str, StructField] = {f.name: f for f in type_.fields}
+            if not fields and type_.parts:
+                break  # inside an array or a map, of which no statistics speak
+            found.append(self._match(segment, list(fields), path, where))
+            type_ = fields[found[-1]].type
+        inside = tuple(found)
+        zoned = column.leaf_property(TIME_ZONE, inside) is not None
+        return PredicateColumn(inside, type_, zoned=zoned, usable=unambiguous)
+
+    def resolve_reference(self, name: str) -> PredicateColumn:
+        """The column that a PyIceberg reference names: a whole name (with its dots) before a path."""
+        lowered = name.lower()
+        if any(known.lower() == lowered for known in self._names):
+            return self.resolve((name,), "")
+        return self.resolve(parse(name), "")
+
+    def _match(self, wanted: str, known: Sequence[str], path: ColumnPath, where: str) -> str:
+        if wanted in known:
+            return wanted
+        lowered = wanted.lower()
+        matching = [name for name in known if name.lower() == lowered]
+        if len(matching) > 1:
+            raise InvalidRequestError(f"column {'.'.join(path)!r}{where} may be any of {', '.join(matching)}")
+        if not matching:
+            raise self._unknown(path, where)
+        return matching[0]
+
+    def _unknown(self, path: ColumnPath, where: str) -> InvalidRequestError:
+        known = {".".join(found).lower(): ".".join(found) for found in self._all_paths()}
+        nearest = difflib.get_close_matches(".".join(path).lower(), list(known), n=_NEAREST, cutoff=0.5)
+        hint = (
+            f"did you mean {' or '.join(known[n] for n in nearest)}?"
+            if nearest
+            else f"columns are {_some(self._names)}"
+        )
+        return InvalidRequestError(f"unknown column {'.'.join(path)!r}{where}; {hint}")
+
+    def _all_paths(self) -> Iterator[ColumnPath]:
+        yield from ((name,) for name in self._names)
+        yield from (path for path, _ in TupleSchema(tuple(self._from_schema.values())).leaves() if len(path) > 1)
+
+
+def _some(names: Sequence[str], most: int = 20) -> str:
+    return ", ".join(names[:most]) + (f" and {len(names) - most} more" if len(names) > most else "")
