@@ -1,9 +1,8 @@
 """The task that runs on an engine: a chunk of files -> unit rows made from their footers.
 
 For every file its FILE row and its ROW_GROUP rows, as they will be stored; and, so that the driver has little left to
-do, for every directory and schema of the chunk what its files add up to: one SEGMENT row (schema, merged statistics,
-files), and one PARTITION row for each value of each column that is constant in every one of these files.
-:mod:`metastore.analyze.rollup` adds such parts up across chunks.
+do, for every directory and schema of the chunk one SEGMENT row with what its files add up to: merged statistics, and
+the files. :mod:`metastore.analyze.rollup` adds such parts up across chunks.
 
 Promises: nothing but footers is read; a file that is no Parquet file ends the task with a FormatError naming it; a
 bound is never wrong (:mod:`metastore.analyze.parquet_columns`).
@@ -15,7 +14,6 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import groupby
 from operator import attrgetter
-from typing import Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -29,7 +27,6 @@ from metastore.model.identity import (
     TableInfo,
     file_identifier,
     metadata_key,
-    partition_identifier,
     row_group_identifier,
     segment_identifier,
 )
@@ -37,19 +34,21 @@ from metastore.model.statistics_json import holder_json
 from metastore.model.vocabulary import MetadataType, Statistic
 from metastore.sources.listing import SourceFile, open_location
 
+
 @dataclass(frozen=True)
 class FooterChunk:
     """Files of one table whose footers one task reads; plain data, in the listing's order.
 
-    ``schema`` is that of the rows to return. ``columns`` None means statistics of every column. ``level`` says for
-    what rows are wanted beside those of the directories.
+    ``schema`` is that of the rows to return. ``columns`` None means statistics of every column. Rows of row
+    groups come only beside those of files.
     """
 
     table: TableInfo
     schema: pa.Schema
     files: Sequence[SourceFile]
-    level: MetadataType = MetadataType.ROW_GROUP
     columns: Sequence[ColumnPath] | None = None
+    file_rows: bool = True
+    row_group_rows: bool = True
     options: Mapping[str, str] = field(default_factory=dict, repr=False)
 
 
@@ -80,9 +79,6 @@ class _FooterReader:
         self.rows: list[UnitRow] = []
         self._chunk = chunk
         self._plans: list[Plan] = []
-        self._with_files = _reaches(chunk.level, MetadataType.FILE)
-        self._with_row_groups = _reaches(chunk.level, MetadataType.ROW_GROUP)
-        self._with_partitions = _reaches(chunk.level, MetadataType.PARTITION)
 
     def read_directory(self, directories: tuple[str, ...], files: Sequence[SourceFile]) -> None:
         parts: dict[int, _Part] = {}
@@ -95,9 +91,7 @@ class _FooterReader:
                 raise _unreadable(file, error) from error
         for plan in self._plans:
             if part := parts.get(id(plan)):
-                self.rows.append(self._segment(directories, plan, part))
-                if self._with_partitions:
-                    self.rows.extend(_partitions(directories, plan, part))
+                self.rows.append(_segment(directories, plan, part))
 
     def _plan(self, metadata: pq.FileMetaData) -> Plan:
         for plan in self._plans:
@@ -121,7 +115,7 @@ class _FooterReader:
         part.rows.append(metadata.num_rows)
         modified = file.mtime_ns // 1_000_000
         part.mtime = max(part.mtime, modified)
-        if not self._with_files:
+        if not self._chunk.file_rows:
             return
         key = metadata_key(file.directories)
         parent = file.path[: -len(file.name) - 1]
@@ -144,7 +138,7 @@ class _FooterReader:
                 file.path,
             )
         )
-        if not self._with_row_groups:
+        if not self._chunk.row_group_rows:
             return
         for index, of_group in enumerate(chunks):
             start, length = _extent(of_group)
@@ -169,46 +163,21 @@ class _FooterReader:
                 )
             )
 
-    def _segment(self, directories: tuple[str, ...], plan: Plan, part: _Part) -> UnitRow:
-        rows = sum(part.rows)
-        return UnitRow(
-            MetadataType.SEGMENT,
-            metadata_key(directories),
-            segment_identifier(directories),
-            plan.schema_json,
-            plan.keys,
-            [leaf.json(combined(bounds), rows) for leaf, bounds in zip(plan.leaves, part.bounds, strict=True)],
-            (_HOLDERS[Statistic.ROW_COUNT] % rows,),
-            part.mtime,
-            locations=[file.path for file in part.files],
-            partitionValues=directories,
-        )
 
-
-def _partitions(directories: tuple[str, ...], plan: Plan, part: _Part) -> Iterator[UnitRow]:
-    for leaf, of_files in zip(plan.leaves, part.bounds, strict=True):
-        if not all(rows == 0 or leaf.is_constant(bounds) for bounds, rows in zip(of_files, part.rows, strict=True)):
-            continue
-        groups: dict[Any, list[int]] = {}
-        for position, (bounds, rows) in enumerate(zip(of_files, part.rows, strict=True)):
-            if rows:
-                groups.setdefault(bounds[0], []).append(position)
-        for value, positions in groups.items():
-            rows = sum(part.rows[position] for position in positions)
-            text = None if value is None else leaf.text(value)
-            yield UnitRow(
-                MetadataType.PARTITION,
-                metadata_key(directories),
-                partition_identifier(directories, "null" if text is None else text),
-                plan.schema_json,
-                (leaf.key,),
-                (leaf.json(combined([of_files[position] for position in positions]), rows),),
-                (_HOLDERS[Statistic.ROW_COUNT] % rows,),
-                max(part.files[position].mtime_ns for position in positions) // 1_000_000,
-                column=leaf.key,
-                locations=[part.files[position].path for position in positions],
-                partitionValues=(text,),
-            )
+def _segment(directories: tuple[str, ...], plan: Plan, part: _Part) -> UnitRow:
+    rows = sum(part.rows)
+    return UnitRow(
+        MetadataType.SEGMENT,
+        metadata_key(directories),
+        segment_identifier(directories),
+        plan.schema_json,
+        plan.keys,
+        [leaf.json(combined(bounds), rows) for leaf, bounds in zip(plan.leaves, part.bounds, strict=True)],
+        (_HOLDERS[Statistic.ROW_COUNT] % rows,),
+        part.mtime,
+        locations=[file.path for file in part.files],
+        partitionValues=directories,
+    )
 
 
 def _footer(file: SourceFile, options: Mapping[str, str]) -> pq.FileMetaData:
@@ -243,22 +212,9 @@ def _extent(chunks: Sequence[pq.ColumnChunkMetaData]) -> tuple[int, int]:
     return start, sum([chunk.total_compressed_size for chunk in chunks])
 
 
-def _reaches(level: MetadataType, wanted: MetadataType) -> bool:
-    return LEVELS.index(level) >= LEVELS.index(wanted)
-
-
 _BLANK = 10**18
 _HOLDERS = {
     name: holder_json(name, _BLANK).replace(str(_BLANK), "%d")
     for name in (Statistic.ROW_COUNT, Statistic.START, Statistic.LENGTH, Statistic.MODIFICATION_TIME_NANOS)
 }
 """The model's own JSON of a count, with a blank for the count."""
-
-LEVELS = (
-    MetadataType.TABLE,
-    MetadataType.SEGMENT,
-    MetadataType.PARTITION,
-    MetadataType.FILE,
-    MetadataType.ROW_GROUP,
-)
-"""Levels of ANALYZE: each stores its own units and those of the levels before it."""

@@ -55,8 +55,8 @@ ten columns and two row groups, and a class would take a tenth of ANALYZE.
 class Reading:
     """How the raw bounds of one type are read.
 
-    ``comparable`` turns a raw bound into its comparable form, or None if it says nothing (without it, the raw bound is); ``low`` and ``high`` turn
-    that into a value and whether it is the value itself. ``literal`` gives the JSON of a bound directly, or
+    ``comparable`` turns a raw bound into its comparable form, or None if it says nothing; without it, a raw bound is
+    comparable as it is. ``low`` and ``high`` turn that into a value and whether it is the value itself. ``literal`` gives the JSON of a bound directly, or
     None where more than one number or text must be written; it does so for ``samples``.
     """
 
@@ -136,20 +136,6 @@ class Leaf:
             if low_text is not None and high_text is not None:
                 return self._pattern % (low_text, high_text, nulls, values, rows)
         return self.statistics(bounds, rows).to_json()
-
-    def is_constant(self, bounds: Bounds) -> bool:
-        """Whether all rows are certain to hold the same value, or all of them none."""
-        low, high, nulls, values = bounds
-        if values == 0:
-            return True
-        # A lower bound that equals the upper one is the value, even where a writer may shorten its bounds.
-        return nulls == 0 and low is not None and low == high and (self._is_whole or self.counts_nans)
-
-    def text(self, bound: Any) -> str:
-        """The value of a constant column as people write it; a count of nanoseconds where that would lose some."""
-        assert self.reading is not None
-        value, whole = self.reading.low(bound)
-        return _value_text(value) if whole and value is not None else str(bound)
 
     @cached_property
     def _is_whole(self) -> bool:
@@ -236,7 +222,7 @@ class Plan:
         return (
             metadata.created_by == self.writer
             and self.file_schema.equals(schema)
-            and (self.tells_schema and metadata.metadata == self.key_values or _paths(schema) == self.paths)
+            and ((self.tells_schema and metadata.metadata == self.key_values) or _paths(schema) == self.paths)
         )
 
 
@@ -277,15 +263,17 @@ class _SchemaReader:
             return DrillType(
                 "STRUCT",
                 fields=tuple(
-                    StructField(f.name, self._type(f.type, (*path, f.name), properties, repeated=repeated), not f.nullable)
+                    StructField(
+                        f.name, self._type(f.type, (*path, f.name), properties, repeated=repeated), not f.nullable
+                    )
                     for f in fields
                 ),
             )
         if pa.types.is_map(arrow):
             parts = (arrow.key_type, arrow.item_type)
             return DrillType("MAP", parts=tuple(self._type(part, path, properties, repeated=True) for part in parts))
-        if pa.types.is_nested(arrow):
-            return DrillType("ARRAY", parts=(self._type(arrow.value_type, path, properties, repeated=True),))
+        if pa.types.is_nested(arrow):  # a list of any kind
+            return DrillType("ARRAY", parts=(self._type(arrow.field(0).type, path, properties, repeated=True),))
         return self._leaf(path, properties, repeated=repeated)
 
     def _leaf(self, path: ColumnPath, properties: dict[str, str], *, repeated: bool) -> DrillType:
@@ -427,9 +415,14 @@ def _reading(column: pq.ColumnSchema, kind: _Kind) -> Reading | None:
         case "VARBINARY" if kind.logical in _ORDERED_BYTES:
             return Reading(literal=value_json)
         case "VARDECIMAL":
-            to_decimal = _decimal(column.scale)
-            comparable = None if column.physical_type in ("INT32", "INT64") else _signed
-            return Reading(comparable, to_decimal, to_decimal, lambda unscaled: value_json(to_decimal(unscaled)[0]))
+            to_decimal = _decimal(column.scale or 0)
+            counted = column.physical_type in ("INT32", "INT64")
+            return Reading(
+                None if counted else _signed,
+                to_decimal,
+                to_decimal,
+                lambda unscaled: value_json(to_decimal(unscaled)[0]),
+            )
         case "DATE":
             return Reading(_day, _date, _date, lambda days: str(days * _DAY_MILLIS))
         case "TIME" if kind.unit:
@@ -438,16 +431,6 @@ def _reading(column: pq.ColumnSchema, kind: _Kind) -> Reading | None:
             return _moments(kind, _utc if kind.zoned else _local, _PYTHON_YEARS)
         case _:
             return None
-
-
-def _value_text(value: Value) -> str:
-    if isinstance(value, bool):
-        return "true" if value else "false"
-    if isinstance(value, bytes):
-        return value.hex()
-    if isinstance(value, Decimal):
-        return format(value, "f")
-    return value.isoformat() if isinstance(value, (date, time)) else str(value)
 
 
 def _number(raw: float) -> float | None:

@@ -58,7 +58,7 @@ def to_batch(schema: pa.Schema, table: TableInfo, rows: Sequence[UnitRow]) -> pa
     return pa.RecordBatch.from_arrays(arrays, schema=schema)
 
 
-def _statistics(keys: Sequence[Sequence[str]], texts: Sequence[Sequence[str]], type_: pa.MapType) -> pa.MapArray:
+def _statistics(keys: Sequence[Sequence[str]], texts: Sequence[Sequence[str]], type_: pa.DataType) -> pa.Array[Any]:
     offsets = pa.array(accumulate(map(len, keys), initial=0), pa.int32())
     flat_keys = pa.array(chain.from_iterable(keys), pa.string())
     flat_texts = pa.array(chain.from_iterable(texts), pa.string())

@@ -1,0 +1,31 @@
+"""Levels of ANALYZE: how deep the stored metadata goes. A level stores its own units and those of the levels above."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from metastore.errors import InvalidRequestError
+from metastore.model.vocabulary import MetadataType
+
+LEVELS: Final = (
+    MetadataType.TABLE,
+    MetadataType.SEGMENT,
+    MetadataType.PARTITION,
+    MetadataType.FILE,
+    MetadataType.ROW_GROUP,
+)
+
+
+def level_named(name: str) -> MetadataType:
+    """The level of a name in any case; ALL means the deepest. InvalidRequestError for another name."""
+    try:
+        level = MetadataType(name.upper())
+    except ValueError:
+        known = ", ".join(map(str, LEVELS))
+        raise InvalidRequestError(f"there is no ANALYZE level {name!r}; the levels are {known} and ALL") from None
+    return LEVELS[-1] if level is MetadataType.ALL else level
+
+
+def reaches(level: MetadataType, wanted: MetadataType) -> bool:
+    """Whether ``level`` stores units of the level ``wanted``."""
+    return LEVELS.index(level) >= LEVELS.index(wanted)
