@@ -6,7 +6,6 @@ What opens a metastore is loaded when it is first asked for: a program that only
 import typing as _typing
 from importlib import import_module as _import_module
 
-
 from metastore.errors import (
     ConfigError,
     ConflictError,
