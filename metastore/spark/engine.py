@@ -19,13 +19,13 @@ import re
 import uuid
 import zipfile
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from concurrent.futures import ThreadPoolExecutor
 from functools import cache
 from typing import Final, NamedTuple
 
 import pyarrow as pa
-from pyspark import cloudpickle
-from pyspark.sql import SparkSession
+from pyspark import cloudpickle, inheritable_thread_target
+from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.functions import max as greatest
 from pyspark.sql.functions import spark_partition_id
 
@@ -113,9 +113,9 @@ class SparkEngine:
         self, job: Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]], partitions: int
     ) -> dict[str, list[pa.Buffer]]:
         """Run one job; its payloads by kind."""
-        with _stopped_with_the_caller(self.spark), quiet_about_pandas():
+        with quiet_about_pandas():
             try:
-                table = self.spark.range(0, partitions, 1, partitions).mapInArrow(job, worker.ANSWER).toArrow()
+                table = _collect(self.spark.range(0, partitions, 1, partitions).mapInArrow(job, worker.ANSWER))
             except Exception as error:
                 raise EngineError(f"Spark could not finish a job of {partitions} tasks: {_reason(error)}") from error
         answers: dict[str, list[pa.Buffer]] = {}
@@ -193,21 +193,25 @@ def _own_code_zipped() -> str:
     return path
 
 
-@contextmanager
-def _stopped_with_the_caller(spark: SparkSession) -> Iterator[None]:
-    """Cancel the jobs begun inside when the caller is interrupted; Connect's client does so by itself."""
-    if not _is_classic(spark):
-        yield
-        return
-    context, tag = spark.sparkContext, f"metastore-{uuid.uuid4()}"
+def _collect(frame: DataFrame) -> pa.Table:
+    """The rows of ``frame``; an interrupt of the caller cancels the job, as Connect's client does by itself.
+
+    PySpark waits for the end of a job even when it is interrupted, unless its own signal handler is in place; so the
+    waiting is left to another thread, and this one stays free to cancel.
+    """
+    if not _is_classic(frame.sparkSession):
+        return frame.toArrow()
+    context, tag = frame.sparkSession.sparkContext, f"metastore-{uuid.uuid4()}"
     context.addJobTag(tag)
-    try:
-        yield
-    except BaseException:
-        context.cancelJobsWithTag(tag)
-        raise
-    finally:
-        context.removeJobTag(tag)
+    with ThreadPoolExecutor(1, "metastore-spark") as thread:
+        try:
+            table: pa.Table = thread.submit(inheritable_thread_target(frame.toArrow)).result()
+        except BaseException:
+            context.cancelJobsWithTag(tag)
+            raise
+        finally:
+            context.removeJobTag(tag)
+    return table
 
 
 def _is_classic(spark: SparkSession) -> bool:

@@ -63,7 +63,7 @@ def odd_rows(first: int) -> Iterator[pa.RecordBatch]:
 
 def count_up(limit: int) -> Iterator[pa.RecordBatch]:
     """One batch of the numbers below ``limit``."""
-    yield pa.record_batch([list(range(limit))], schema=NUMBERS)
+    yield pa.record_batch([pa.array(range(limit), pa.int64())], schema=NUMBERS)
 
 
 def refuse_two(number: int) -> Iterator[pa.RecordBatch]:

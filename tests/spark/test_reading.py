@@ -54,7 +54,7 @@ def test_only_the_named_files_are_read(spark: SparkSession, table: Path) -> None
     frame = read_files(spark, str(many), StructType([StructField("n", LongType())]), chosen)
     context._jsc.sc().listenerBus().waitUntilEmpty()
     assert list(context.statusTracker().getJobIdsForGroup("read_files")) == []
-    context.setLocalProperty("spark.jobGroup.id", None)
+    context.setJobGroup("tests", "everything after")
     assert sorted(row.n for row in frame.collect()) == list(range(10, 55))
     assert sorted(row.n for row in read_files(spark, str(many), None, chosen).collect()) == list(range(10, 55))
 
