@@ -27,7 +27,6 @@ from pyiceberg.table.update import AddSnapshotUpdate, AssertRefSnapshotId, Asser
 from metastore.errors import ConflictError, OutcomeUnknownError, StorageError
 from metastore.storage.clustering import Change, NewManifest, rewrite
 from metastore.storage.files import discard, flush
-from metastore.storage.local import StoreUnchangedError
 from metastore.storage.manifests import DecodedManifest, added, deleted, existing, key_of, write_entries, write_list
 from metastore.storage.table import ComponentTable, TableState
 
@@ -136,9 +135,10 @@ class Committer:
             self.table.catalog.commit_table(attempt.table, requirements, updates)
         except CommitFailedException:
             return False
-        except StoreUnchangedError as error:
-            discard(attempt.table.io, [*attempt.paths, *(f.file_path for f in attempt.added)])
-            raise StorageError(f"cannot commit to {self.table.name}: {error}; nothing was changed") from error
+        except StorageError:
+            # Raised only where the store certainly is as it was.
+            discard(attempt.table.io, [*attempt.paths, *(data_file.file_path for data_file in attempt.added)])
+            raise
         except Exception as error:  # noqa: BLE001 - whatever a catalog raises, the metadata says what happened
             return self._landed(attempt, error)
         attempt.remember(self.table)

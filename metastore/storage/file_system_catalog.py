@@ -92,7 +92,7 @@ class FileSystemCatalog(Catalog):
     def commit_table(
         self, table: Table, requirements: tuple[TableRequirement, ...], updates: tuple[TableUpdate, ...]
     ) -> CommitTableResponse:
-        """Publish the next version. CommitFailedException: certainly not committed; OSError: the outcome is unknown."""
+        """Publish the next version. CommitFailedException, StorageError: certainly not committed; OSError: unknown."""
         current = self.load_table(table.name())
         for requirement in requirements:
             requirement.validate(current.metadata)

@@ -27,10 +27,6 @@ _SYNC_THREADS = 16
 _NO_HARD_LINKS = {errno.EPERM, errno.ENOTSUP, errno.EOPNOTSUPP, errno.EMLINK, errno.ENOSYS}
 
 
-class StoreUnchangedError(OSError):
-    """A write failed before its atomic step: the store certainly is as it was."""
-
-
 def local_path(location: str) -> str:
     """Plain path of a local ``location``, which is a path already or a ``file:`` URI."""
     if location.startswith("file:"):
@@ -53,8 +49,8 @@ def create_if_absent(location: str, content: bytes) -> bool:
     """Atomically create a durable file with ``content``; False, and no change, when the name is taken.
 
     The content is written and flushed under a temporary name, then hard-linked to the final one: the link is the
-    atomic step. Raises StoreUnchangedError when it fails before that, and StorageError on a file system without hard
-    links, which cannot promise this; any other OSError leaves open whether the file is there.
+    atomic step. Raises StorageError when it fails before that, also on a file system without hard links, which cannot
+    promise this; an OSError leaves open whether the file is there.
     """
     final = local_path(location)
     temporary = f"{final}.{uuid.uuid4().hex}.tmp"
@@ -63,7 +59,7 @@ def create_if_absent(location: str, content: bytes) -> bool:
         _write_new(temporary, content)
     except OSError as error:
         Path(temporary).unlink(missing_ok=True)
-        raise StoreUnchangedError(error.errno, error.strerror, temporary) from error
+        raise StorageError(f"cannot write {temporary}: {error.strerror}; nothing was changed") from error
     try:
         os.link(temporary, final)
     except FileExistsError:
