@@ -7,8 +7,9 @@ from typing import Generic, TypeVar
 
 import pyarrow as pa
 from pyiceberg.expressions import AlwaysFalse, AlwaysTrue, And, BooleanExpression
+from pyiceberg.io import FileIO
 
-from metastore.errors import InvalidRequestError
+from metastore.errors import ConflictError, InvalidRequestError
 from metastore.mapping.filters import Filter, parse, require_partition_columns
 from metastore.mapping.rows import by_partition, rows_of
 from metastore.mapping.schema import iceberg_schema, partition_spec
@@ -19,6 +20,7 @@ from metastore.storage.clustering import Change
 from metastore.storage.commit import Committer
 from metastore.storage.partition_writer import PartitionWriter
 from metastore.storage.planning import partition_test
+from metastore.storage.planning import plan as plan_files
 from metastore.storage.table import ComponentTable, TableState
 
 U = TypeVar("U", bound=Unit)
@@ -64,9 +66,7 @@ class Modify(Generic[U]):
         TABLE means the partition of general information; a single kind of unit inside a segment's partition cannot be
         deleted, since a partition goes whole. Raises InvalidRequestError.
         """
-        expression = parse(filter_)
-        schema, spec = iceberg_schema(self._unit_type), partition_spec(self._unit_type)
-        require_partition_columns(schema, spec, expression)
+        expression = self._partition_filter(filter_)
         if others := sorted(str(kind) for kind in metadata_types if kind not in _WHOLE_PARTITIONS):
             raise InvalidRequestError(
                 f"metadata of type {', '.join(others)} cannot be deleted alone: a partition goes whole. "
@@ -77,14 +77,22 @@ class Modify(Generic[U]):
         self._operations.append(Delete(expression))
         return self
 
-    def execute(self, if_version: int | None = None) -> int:
+    def execute(self, if_version: int | None = None, *, within: Filter | None = None) -> int:
         """Carry out all operations, in their order, as one snapshot; the version that is current then.
 
-        With ``if_version`` nothing happens unless that version is current (compare-and-set). No operation, or none
-        that changes anything, makes no snapshot. Raises ConflictError, OutcomeUnknownError, StorageError.
+        With ``if_version`` nothing happens unless that version is current (compare-and-set). With ``within`` too, a
+        filter over partition columns, other partitions may have changed since that version; those it matches must not.
+        No operation, or none that changes anything, makes no snapshot.
+
+        Raises ConflictError, OutcomeUnknownError, StorageError; InvalidRequestError for an unfit ``within``.
         """
+        if within is not None and if_version is None:
+            raise InvalidRequestError(
+                "within narrows if_version: say which version the partitions must be unchanged since"
+            )
+        watched = None if within is None else self._partition_filter(within)
         operations, self._operations = self._operations, []
-        return self._run(operations, if_version)
+        return self._run(operations, if_version, watched)
 
     def purge(self) -> int:
         """Remove all rows, as one snapshot; table, history and files stay until they expire. Stands alone.
@@ -93,9 +101,16 @@ class Modify(Generic[U]):
         """
         if self._operations:
             raise InvalidRequestError("purge stands alone: execute the staged operations first")
-        return self._run([Delete(AlwaysTrue())], None)
+        return self._run([Delete(AlwaysTrue())])
 
-    def _run(self, operations: list[Operation], if_version: int | None) -> int:
+    def _partition_filter(self, filter_: Filter) -> BooleanExpression:
+        expression = parse(filter_)
+        require_partition_columns(iceberg_schema(self._unit_type), partition_spec(self._unit_type), expression)
+        return expression
+
+    def _run(
+        self, operations: list[Operation], if_version: int | None = None, watched: BooleanExpression | None = None
+    ) -> int:
         if not operations and if_version is None:
             state = self._table.state()
             return state.version if state else 0
@@ -105,12 +120,30 @@ class Modify(Generic[U]):
         files = PartitionWriter(table.io, self._unit_type, state).write(outcome.partitions)
 
         def plan(fresh: TableState) -> Change:
+            if watched is not None and if_version is not None and fresh.version != if_version:
+                self._require_unchanged(table.io, fresh, if_version, watched)
             if isinstance(outcome.removed, AlwaysFalse):
                 return Change(outcome.replaced, files)
             test = partition_test(fresh.schema, fresh.spec, outcome.removed)
             return Change(outcome.replaced, files, test.may_match, test.matches)
 
-        version = self._committer.commit(plan, list(files.values()), if_version)
+        version = self._committer.commit(plan, list(files.values()), if_version if watched is None else None)
         if version != state.version:
             self._after_commit(version)
         return version
+
+    def _require_unchanged(self, io: FileIO, fresh: TableState, since: int, watched: BooleanExpression) -> None:
+        """Refuse when the partitions that ``watched`` matches have other files now than at version ``since``."""
+        manifests = self._table.manifests(io)
+        base = fresh.metadata.snapshot_by_id(since)
+        now, then = (
+            {
+                file.file_path
+                for file in plan_files(manifests, manifests.of(snapshot), fresh.schema, fresh.spec, watched)
+            }
+            for snapshot in (fresh.snapshot, base)
+        )
+        if now != then or (base is None and since != 0):
+            raise ConflictError(
+                f"partitions of {self._table.name} where {watched} changed since version {since}; nothing was changed"
+            )
