@@ -145,5 +145,5 @@ class Modify(Generic[U]):
         )
         if now != then or (base is None and since != 0):
             raise ConflictError(
-                f"partitions of {self._table.name} where {watched} changed since version {since}; nothing was changed"
+                f"the watched partitions of {self._table.name} changed since version {since}; nothing was changed"
             )
