@@ -1,0 +1,5 @@
+"""``python -m metastore.cli``."""
+
+from metastore.cli.main import main
+
+main()

@@ -1,0 +1,1 @@
+"""What each command does: plain functions from a session and arguments to a result. No printing, no parsing."""

@@ -1,0 +1,242 @@
+"""``tables``, ``describe``, ``segments`` and ``files``: what the metastore knows, at any version that it keeps."""
+
+from __future__ import annotations
+
+import fnmatch
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime, timezone
+from typing import Any
+
+from metastore.cli.commands.time_travel import version_at
+from metastore.components.requests import of_table
+from metastore.model.column_path import parse, quote
+from metastore.model.identity import TableInfo
+from metastore.model.statistics import ColumnStatistics, Value, read_holders
+from metastore.model.tuple_schema import TupleSchema
+from metastore.model.vocabulary import DEFAULT_SEGMENT, IDENTIFIER_SEPARATOR, MetadataType, Statistic
+from metastore.session import Session
+
+
+@dataclass(frozen=True)
+class TableSummary:
+    """One table; ``rows`` and ``level`` are None where ANALYZE did not say."""
+
+    table: str
+    rows: int | None
+    level: str | None
+    modified: datetime | None
+    owner: str | None
+    location: str | None
+
+
+@dataclass(frozen=True)
+class TableList:
+    """The tables that a version knows, by name."""
+
+    version: int
+    tables: tuple[TableSummary, ...]
+
+
+@dataclass(frozen=True)
+class ColumnSummary:
+    """One leaf column of the table; None is what is not known."""
+
+    name: str
+    type: str
+    nulls: int | None
+    min: Value | None
+    max: Value | None
+    min_exact: bool
+    max_exact: bool
+    rows: int | None
+
+
+@dataclass(frozen=True)
+class TableDescription:
+    """One table: its summary, how many units of each type describe it, its directory keys, and its columns."""
+
+    version: int
+    summary: TableSummary
+    type: str | None
+    units: Mapping[str, int]
+    partition_keys: Mapping[str, str]
+    columns: tuple[ColumnSummary, ...]
+
+
+@dataclass(frozen=True)
+class SegmentSummary:
+    """One directory of the table, with everything below it."""
+
+    segment: str
+    location: str | None
+    rows: int | None
+    files: int
+    modified: datetime | None
+
+
+@dataclass(frozen=True)
+class SegmentList:
+    """The segments of a table, by name."""
+
+    version: int
+    table: str
+    segments: tuple[SegmentSummary, ...]
+
+
+@dataclass(frozen=True)
+class FileSummary:
+    """One data file, as it was when it was analyzed."""
+
+    file: str
+    path: str | None
+    rows: int | None
+    bytes: int | None
+    row_groups: int
+    modified: datetime | None
+
+
+@dataclass(frozen=True)
+class FileList:
+    """The files of a table, or of one of its segments, by name."""
+
+    version: int
+    table: str
+    segment: str | None
+    files: tuple[FileSummary, ...]
+
+
+_SUMMARY_COLUMNS = (
+    "storagePlugin",
+    "workspace",
+    "tableName",
+    "owner",
+    "location",
+    "lastModifiedTime",
+    "metadataStatistics",
+)
+
+
+def tables(session: Session, pattern: str | None = None, at: str | None = None) -> TableList:
+    """Tables whose name matches the shell ``pattern``, or all."""
+    version = version_at(session, at)
+    read = session.tables.read().metadata_types(MetadataType.TABLE).columns(*_SUMMARY_COLUMNS).at(version)
+    found = map(_table_summary, read.to_arrow().to_pylist())
+    chosen = (each for each in found if pattern is None or fnmatch.fnmatchcase(each.table, pattern))
+    return TableList(version, tuple(sorted(chosen, key=lambda each: each.table)))
+
+
+def describe(session: Session, table: str, at: str | None = None) -> TableDescription:
+    """One table with its columns. Raises NotFoundError when the version knows nothing of it."""
+    version = version_at(session, at)
+    info = session.table_info(table)
+    asked = (*_SUMMARY_COLUMNS, "tableType", "schema", "columnsStatistics", "partitionKeys")
+    read = session.tables.read().metadata_types(MetadataType.TABLE).filter(of_table(info))
+    units = read.columns(*asked).at(version).to_arrow().to_pylist()
+    if not units:
+        raise session.no_metadata(info)
+    every = session.tables.read().metadata_types(MetadataType.ALL).filter(of_table(info))
+    kinds = Counter(every.columns("metadataType").at(version).to_arrow()["metadataType"].to_pylist())
+    unit = units[0]
+    return TableDescription(
+        version=version,
+        summary=_table_summary(unit),
+        type=unit["tableType"],
+        units={str(kind): kinds[kind] for kind in MetadataType if kinds[kind]},
+        partition_keys=dict(unit["partitionKeys"] or ()),
+        columns=tuple(_columns(unit["schema"], dict(unit["columnsStatistics"] or ()))),
+    )
+
+
+def segments(session: Session, table: str, at: str | None = None) -> SegmentList:
+    """The segments of a table, nested ones included. Raises NotFoundError when the version knows nothing of it."""
+    columns = ("metadataIdentifier", "location", "locations", "lastModifiedTime", "metadataStatistics")
+    version, info, units = _units_below(session, table, at, (MetadataType.SEGMENT,), columns)
+    summaries = (
+        SegmentSummary(
+            segment=unit["metadataIdentifier"],
+            location=unit["location"],
+            rows=_statistic(unit, Statistic.ROW_COUNT),
+            files=len(unit["locations"] or ()),
+            modified=_moment(unit["lastModifiedTime"]),
+        )
+        for unit in units
+    )
+    return SegmentList(version, str(info), tuple(sorted(summaries, key=lambda each: each.segment)))
+
+
+def files(session: Session, table: str, segment: str | None = None, at: str | None = None) -> FileList:
+    """The files of a table, or those of ``segment`` and what is nested in it. Raises as :func:`segments`."""
+    columns = ("metadataType", "metadataIdentifier", "path", "lastModifiedTime", "metadataStatistics")
+    kinds = (MetadataType.FILE, MetadataType.ROW_GROUP)
+    version, info, units = _units_below(session, table, at, kinds, columns)
+    row_groups = Counter(unit["path"] for unit in units if unit["metadataType"] == MetadataType.ROW_GROUP)
+    summaries = (
+        FileSummary(
+            file=unit["metadataIdentifier"],
+            path=unit["path"],
+            rows=_statistic(unit, Statistic.ROW_COUNT),
+            bytes=_statistic(unit, Statistic.LENGTH),
+            row_groups=row_groups[unit["path"]],
+            modified=_moment(unit["lastModifiedTime"]),
+        )
+        for unit in units
+        if unit["metadataType"] == MetadataType.FILE and _lies_in(unit["metadataIdentifier"], segment)
+    )
+    return FileList(version, str(info), segment, tuple(sorted(summaries, key=lambda each: each.file)))
+
+
+def _units_below(
+    session: Session, table: str, at: str | None, kinds: Sequence[MetadataType], columns: Sequence[str]
+) -> tuple[int, TableInfo, list[dict[str, Any]]]:
+    version = version_at(session, at)
+    info = session.table_info(table)
+    read = session.tables.read().metadata_types(*kinds).filter(of_table(info)).columns(*columns)
+    units = read.at(version).to_arrow().to_pylist()
+    if not units:
+        describe(session, table, str(version))  # a table may have no units of these kinds, but it must be known
+    return version, info, units
+
+
+def _table_summary(unit: Mapping[str, Any]) -> TableSummary:
+    return TableSummary(
+        table=str(TableInfo(unit["storagePlugin"], unit["workspace"], unit["tableName"])),
+        rows=_statistic(unit, Statistic.ROW_COUNT),
+        level=_statistic(unit, Statistic.ANALYZE_LEVEL),
+        modified=_moment(unit["lastModifiedTime"]),
+        owner=unit["owner"],
+        location=unit["location"],
+    )
+
+
+def _columns(schema: str | None, statistics: Mapping[str, str]) -> Iterable[ColumnSummary]:
+    types = {quote(path): type_ for path, type_ in TupleSchema.from_json(schema).leaves()} if schema else {}
+    for key in (*types, *(key for key in statistics if key not in types)):
+        known = ColumnStatistics.from_json(statistics[key]) if key in statistics else ColumnStatistics("")
+        yield ColumnSummary(
+            name=".".join(parse(key)),
+            type=types.get(key, known.type),
+            nulls=known.nulls,
+            min=known.min,
+            max=known.max,
+            min_exact=known.min_exact,
+            max_exact=known.max_exact,
+            rows=known.rows,
+        )
+
+
+def _statistic(unit: Mapping[str, Any], name: str) -> Any:
+    return read_holders(unit["metadataStatistics"] or []).get(name)
+
+
+def _moment(epoch_ms: int | None) -> datetime | None:
+    return None if epoch_ms is None else datetime.fromtimestamp(epoch_ms / 1000, timezone.utc)
+
+
+def _lies_in(identifier: str, segment: str | None) -> bool:
+    if segment is None:
+        return True
+    if segment == DEFAULT_SEGMENT:
+        return IDENTIFIER_SEPARATOR not in identifier
+    return identifier.startswith(segment.rstrip(IDENTIFIER_SEPARATOR) + IDENTIFIER_SEPARATOR)

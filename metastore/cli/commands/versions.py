@@ -1,0 +1,83 @@
+"""``history``, ``drop-metadata``, ``purge`` and ``expire``: versions of the metastore, and how metadata goes."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import datetime
+from itertools import islice
+
+from metastore.expiration.handler import Expired
+from metastore.session import Session
+
+
+@dataclass(frozen=True)
+class VersionSummary:
+    """One version that is kept; ``parent`` is None for the first one ever."""
+
+    version: int
+    parent: int | None
+    time: datetime
+    operation: str
+    summary: Mapping[str, str]
+
+
+@dataclass(frozen=True)
+class History:
+    """Versions, newest first, and how many there are when not all are listed."""
+
+    versions: tuple[VersionSummary, ...]
+    kept: int
+
+
+@dataclass(frozen=True)
+class Dropped:
+    """``dropped`` is False when there was nothing to drop."""
+
+    table: str
+    dropped: bool
+    version: int
+
+
+@dataclass(frozen=True)
+class Purged:
+    """The empty version that came of it."""
+
+    version: int
+
+
+@dataclass(frozen=True)
+class Expiry:
+    """What expiring did, or would do; ``kept`` versions remain."""
+
+    dry_run: bool
+    expired: Expired
+    kept: int
+
+
+def history(session: Session, limit: int | None = None) -> History:
+    """The versions that are kept, newest first, at most ``limit``."""
+    versions = session.tables.metadata.history()
+    listed = (
+        VersionSummary(each.version, each.parent, each.timestamp, each.operation, each.summary)
+        for each in islice(versions, limit)
+    )
+    return History(tuple(listed), len(versions))
+
+
+def drop_metadata(session: Session, table: str, *, if_exists: bool = False) -> Dropped:
+    """Forget a table; its data stays. Raises NotFoundError as :meth:`Session.drop_metadata`."""
+    dropped = session.drop_metadata(table, if_exists=if_exists)
+    return Dropped(str(session.table_info(table)), dropped, session.tables.metadata.version)
+
+
+def purge(session: Session) -> Purged:
+    """Forget every table. Earlier versions stay readable until they expire."""
+    return Purged(session.tables.modify().purge())
+
+
+def expire(session: Session, *, dry_run: bool = False) -> Expiry:
+    """Expire what the configuration calls outdated, now."""
+    expired = session.tables.expiration.expire(dry_run)
+    kept = len(session.tables.metadata.history())
+    return Expiry(dry_run, expired, kept - len(expired.versions) if dry_run else kept)

@@ -1,0 +1,44 @@
+"""Results as JSON: fields by their names, times in ISO 8601, what JSON has no word for as text.
+
+Promises: everything a result holds is there, raw and unrounded; the document is valid JSON for every value that a
+column can have (a bound of infinity is the text ``"Infinity"``).
+"""
+
+from __future__ import annotations
+
+import json
+import math
+from base64 import b64encode
+from collections.abc import Mapping
+from dataclasses import fields, is_dataclass
+from datetime import date, time
+from decimal import Decimal
+from enum import Enum
+from typing import Any
+
+
+def document(value: Any) -> Any:
+    """``value`` in what :mod:`json` can write: a dataclass is an object of its public fields, bytes are base64."""
+    match value:
+        case None | bool() | int():
+            return value.value if isinstance(value, Enum) else value
+        case Enum():
+            return value.value
+        case str():
+            return str(value)
+        case float():
+            return value if math.isfinite(value) else json.dumps(value)
+        case Mapping():
+            return {str(key): document(item) for key, item in value.items()}
+        case bytes():
+            return b64encode(value).decode()
+        case date() | time():
+            return value.isoformat()
+        case Decimal():
+            return str(value)
+        case _ if is_dataclass(value):
+            return {field.name: document(getattr(value, field.name)) for field in fields(value)}
+        case list() | tuple() | set() | frozenset():
+            return [document(item) for item in value]
+        case _:
+            return str(value)

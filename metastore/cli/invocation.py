@@ -1,0 +1,83 @@
+"""One run of the command line: the options that every command takes, and the settings and session they lead to.
+
+Everything opened for a command is opened when it is first asked for, and closed when the command ends.
+"""
+# ruff: noqa: PLC0415 - the heavy half of the package is imported when a command needs it: `--help` answers at once
+
+from __future__ import annotations
+
+from contextlib import ExitStack
+from dataclasses import dataclass, replace
+from functools import cached_property
+from pathlib import Path
+from types import TracebackType
+from typing import TYPE_CHECKING
+
+from metastore.cli.output import Output
+
+if TYPE_CHECKING:
+    from metastore.config import Settings
+    from metastore.config.settings import EngineKind
+    from metastore.engine import Engine
+    from metastore.session import Session
+
+
+@dataclass(frozen=True)
+class GlobalOptions:
+    """Options that may stand before a command's name and after it."""
+
+    conf: Path | None = None
+    json: bool = False
+    verbose: int = 0
+    engine: EngineKind | None = None
+
+    def then(self, later: GlobalOptions) -> GlobalOptions:
+        """Both together: of two values the ``later`` one, of two flags either, and ``-v`` adds up."""
+        return GlobalOptions(
+            conf=later.conf or self.conf,
+            json=later.json or self.json,
+            verbose=self.verbose + later.verbose,
+            engine=later.engine or self.engine,
+        )
+
+
+class Invocation:
+    """A context manager; ``output`` is where everything that people or programs read goes."""
+
+    def __init__(self, options: GlobalOptions, output: Output) -> None:
+        self.options = options
+        self.output = output
+        self._opened = ExitStack()
+
+    @cached_property
+    def settings(self) -> Settings:
+        """The configuration, with what ``--engine`` says over it. Raises ConfigError."""
+        from metastore.config import load
+
+        settings = load(self.options.conf)
+        if self.options.engine is None:
+            return settings
+        return replace(settings, engine=replace(settings.engine, kind=self.options.engine))
+
+    @cached_property
+    def session(self) -> Session:
+        """A session over the configured metastore, with Spark within its reach. Raises ConfigError."""
+        from metastore.metastore import Metastore
+        from metastore.session import Session
+
+        metastore = Metastore.open(self.settings)
+        return self._opened.enter_context(Session(metastore, spark_engine=self._spark_engine))
+
+    def _spark_engine(self) -> Engine:
+        from metastore.spark import SparkEngine
+
+        return SparkEngine(settings=self.settings.engine.spark)
+
+    def __enter__(self) -> Invocation:
+        self._opened.enter_context(self.output)
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._opened.close()

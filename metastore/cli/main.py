@@ -1,0 +1,20 @@
+"""The process edge of the command line: ``metastore`` and ``python -m metastore.cli``.
+
+Whatever happens ends in an exit code and, where something went wrong, one ``error:`` line: no traceback unless asked.
+"""
+
+from __future__ import annotations
+
+import sys
+from typing import NoReturn
+
+
+def main() -> NoReturn:
+    """Run the command line of this process and exit: 0 done, 1 refused or failed, 2 misused, 130 interrupted."""
+    try:
+        from metastore.cli.app import app  # noqa: PLC0415 - Ctrl-C while modules load is no traceback either
+
+        app()
+    except KeyboardInterrupt:
+        sys.exit(130)
+    sys.exit(0)

@@ -1,0 +1,154 @@
+"""Where a command's words go: the result to standard output, everything else to standard error.
+
+Promises: with ``json``, standard output carries exactly one JSON document and nothing else, also when the command
+fails; progress is a bar in a terminal and log lines elsewhere; a log line never breaks a bar in two.
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+import sys
+import time
+import traceback
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from types import TracebackType
+from typing import Final
+
+from rich.console import Console, RenderableType
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
+from rich.text import Text
+
+from metastore.cli.document import document
+from metastore.errors import InvalidRequestError
+
+OnProgress = Callable[[int, int], None]
+"""Called with how many are done, and of how many."""
+
+_PIPE_WIDTH: Final = 500
+"""A file or a pipe has no width to keep to; wide enough that no line is broken."""
+
+_LOG_EVERY_SECONDS: Final = 2.0
+_LEVELS: Final = (logging.WARNING, logging.INFO, logging.DEBUG)
+
+
+class Output:
+    """Writes one command's result and messages; a context manager, inside of which log records go here too."""
+
+    def __init__(self, *, as_json: bool = False, verbose: int = 0) -> None:
+        self.as_json = as_json
+        self.verbose = verbose
+        self._out = _console(stderr=False)
+        self._err = _console(stderr=True)
+        self._handler = _LogHandler(self._err)
+        self._logger = logging.getLogger("metastore")
+
+    def result(self, result: object) -> None:
+        """Write the result in the form that was asked for."""
+        if self.as_json:
+            self._document(document(result))
+        else:
+            from metastore.cli.screens import screen  # noqa: PLC0415 - it knows all results, so the whole package
+
+            self._out.print(screen(result))
+
+    def failure(self, error: BaseException, code: str, message: str) -> None:
+        """Say what went wrong; with ``-v`` also where in the code."""
+        if self.as_json:
+            self._document({"error": {"code": code, "message": message}})
+        self._err.print(Text.assemble(("error: ", "bold red"), message))
+        if self.verbose:
+            self._err.print(Text("".join(traceback.format_exception(error)).rstrip(), "dim"))
+
+    def note(self, message: str) -> None:
+        """One line on standard error that is no result and no problem."""
+        self._err.print(Text(message, "dim"))
+
+    @contextmanager
+    def progress(self, label: str, unit: str = "") -> Iterator[OnProgress]:
+        """Show how far a long piece of work has come; it begins without a known total."""
+        if self._err.is_terminal:
+            with self._bar(unit) as bar:
+                task = bar.add_task(label, total=None)
+                yield lambda done, total: bar.update(task, completed=done, total=total)
+        else:
+            yield _LoggedProgress(self._err, label, unit).update
+
+    @contextmanager
+    def working(self, label: str) -> Iterator[None]:
+        """Show that something is going on that cannot tell how far it is."""
+        if self._err.is_terminal:
+            with self._err.status(f"{label} …"):
+                yield
+        else:
+            yield
+
+    def confirm(self, question: str, otherwise: str) -> None:
+        """Ask before what cannot be taken back. InvalidRequestError for no, and where there is nobody to ask."""
+        if not (sys.stdin.isatty() and self._err.is_terminal):
+            raise InvalidRequestError(f"{question} There is nobody to ask: {otherwise}")
+        self._err.print(question, "[y/N]", end=" ", markup=False)
+        if sys.stdin.readline().strip().lower() not in {"y", "yes"}:
+            raise InvalidRequestError("not done, as you wish")
+
+    def _document(self, value: object) -> None:
+        sys.stdout.write(json.dumps(value, indent=2, ensure_ascii=False, allow_nan=False) + "\n")
+
+    def _bar(self, unit: str) -> Progress:
+        return Progress(
+            SpinnerColumn(),
+            TextColumn("{task.description}"),
+            BarColumn(),
+            MofNCompleteColumn(),
+            TextColumn(unit),
+            TimeElapsedColumn(),
+            console=self._err,
+            transient=True,
+        )
+
+    def __enter__(self) -> Output:
+        self._logger.addHandler(self._handler)
+        self._logger.setLevel(_LEVELS[min(self.verbose, len(_LEVELS) - 1)])
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._logger.removeHandler(self._handler)
+        self._logger.setLevel(logging.NOTSET)
+
+
+class _LoggedProgress:
+    """Progress where nobody watches: one line when it begins, one when it ends, and few between."""
+
+    def __init__(self, console: Console, label: str, unit: str) -> None:
+        self._console = console
+        self._label = label
+        self._unit = unit
+        self._next = 0.0
+
+    def update(self, done: int, total: int) -> None:
+        now = time.monotonic()
+        if now >= self._next or done == total:
+            self._next = now + _LOG_EVERY_SECONDS
+            self._console.print(Text(f"progress: {self._label} done={done} total={total} {self._unit}".rstrip()))
+
+
+class _LogHandler(logging.Handler):
+    """Log records as single lines, ``level: message``, beside the bar and not through it."""
+
+    _STYLES: Final = {"warning": "yellow", "error": "red", "critical": "bold red"}
+
+    def __init__(self, console: Console) -> None:
+        super().__init__()
+        self._console = console
+
+    def emit(self, record: logging.LogRecord) -> None:
+        level = record.levelname.lower()
+        self._console.print(Text.assemble((f"{level}: ", self._STYLES.get(level, "dim")), self.format(record)))
+
+
+def _console(*, stderr: bool) -> Console:
+    stream = sys.stderr if stderr else sys.stdout
+    return Console(file=stream, highlight=False, width=None if stream.isatty() else _PIPE_WIDTH, soft_wrap=True)

@@ -1,0 +1,251 @@
+"""Results as people read them in a terminal: one function per kind of result, chosen by its type."""
+
+from __future__ import annotations
+
+from functools import singledispatch
+
+from rich import box
+from rich.console import Group, RenderableType
+from rich.table import Table
+from rich.text import Text
+
+from metastore.cli.commands.explore import FileList, SegmentList, TableDescription, TableList
+from metastore.cli.commands.pruning import Pruned
+from metastore.cli.commands.setup import Configuration, Initialized
+from metastore.cli.commands.versions import Dropped, Expiry, History, Purged
+from metastore.cli.formats import UNKNOWN, bound, moment, number, plural, seconds, setting_value, size
+from metastore.session import Analyzed
+
+_MOST_ROWS = 50
+"""A screen shows so many lines of a list that can be very long; the JSON document has all."""
+
+
+@singledispatch
+def screen(result: object) -> RenderableType:
+    """What to print for ``result``."""
+    raise TypeError(f"there is no screen for {type(result).__name__}")
+
+
+@screen.register
+def _(result: Initialized) -> RenderableType:
+    verb = "Created" if result.created else "Found"
+    return Group(
+        f"{verb} the metastore at {result.location}",
+        Text("next: metastore analyze <plugin.workspace.table or path>", "dim"),
+    )
+
+
+@screen.register
+def _(result: Configuration) -> RenderableType:
+    table = _table("key", "value", "set in")
+    for setting in result.settings:
+        value = UNKNOWN if setting.value is None else str(setting.value)
+        table.add_row(setting.key, value, Text(setting.origin, "dim" if setting.origin == "default" else "green"))
+    return table
+
+
+@screen.register
+def _(result: TableList) -> RenderableType:
+    if not result.tables:
+        return "No tables. `metastore analyze <plugin.workspace.table or path>` adds one."
+    table = _table("table", "#rows", "level", "data modified (UTC)", "owner", "location")
+    for each in result.tables:
+        table.add_row(
+            Text(each.table, "bold"),
+            number(each.rows),
+            each.level or UNKNOWN,
+            moment(each.modified),
+            each.owner or UNKNOWN,
+            each.location or UNKNOWN,
+        )
+    return Group(table, _footer(plural(len(result.tables), "table"), result.version))
+
+
+@screen.register
+def _(result: TableDescription) -> RenderableType:
+    summary = result.summary
+    facts = Table.grid(padding=(0, 2))
+    facts.add_column(style="dim")
+    facts.add_column()
+    units = [plural(count, kind.lower().replace("_", " ")) for kind, count in result.units.items() if kind != "TABLE"]
+    facts.add_row("location", summary.location or UNKNOWN)
+    facts.add_row("rows", number(summary.rows))
+    facts.add_row("metadata", ", ".join(units) or "of the table alone")
+    facts.add_row("level", summary.level or UNKNOWN)
+    facts.add_row("data modified", f"{moment(summary.modified)} UTC" if summary.modified else UNKNOWN)
+    if result.partition_keys:
+        facts.add_row("partitioned by", ", ".join(result.partition_keys))
+    columns = _table("column", "type", "#nulls", "#min", "#max", "#rows")
+    for each in result.columns:
+        columns.add_row(
+            each.name,
+            Text(each.type, "cyan"),
+            number(each.nulls),
+            bound(each.min, exact=each.min_exact),
+            bound(each.max, exact=each.max_exact),
+            number(each.rows),
+        )
+    return Group(
+        Text(summary.table, "bold"), facts, columns, _footer(plural(len(result.columns), "column"), result.version)
+    )
+
+
+@screen.register
+def _(result: SegmentList) -> RenderableType:
+    table = _table("segment", "#rows", "#files", "data modified (UTC)", "location")
+    for each in result.segments[:_MOST_ROWS]:
+        table.add_row(
+            each.segment, number(each.rows), number(each.files), moment(each.modified), each.location or UNKNOWN
+        )
+    return _listing(table, plural(len(result.segments), "segment"), len(result.segments), result.version)
+
+
+@screen.register
+def _(result: FileList) -> RenderableType:
+    table = _table("file", "#rows", "#size", "#row groups", "data modified (UTC)")
+    for each in result.files[:_MOST_ROWS]:
+        table.add_row(each.file, number(each.rows), size(each.bytes), number(each.row_groups), moment(each.modified))
+    total = sum(each.bytes or 0 for each in result.files)
+    return _listing(table, f"{plural(len(result.files), 'file')}, {size(total)}", len(result.files), result.version)
+
+
+@screen.register
+def _(result: Analyzed) -> RenderableType:
+    if result.status == "up to date":
+        return Group(
+            f"{result.table} is up to date: {plural(result.files, 'file')}, {seconds(result.seconds)}",
+            _footer("", result.version),
+        )
+    changes = ((result.new, "new"), (result.changed, "changed"), (result.removed, "removed"))
+    told = ", ".join(f"{count:,} {state}" for count, state in changes if count)
+    what = f"analyzed {plural(result.files, 'file')} ({told})" if told else "analyzed"
+    lines: list[RenderableType] = [
+        Text.assemble((str(result.table), "bold"), f": {what}, {plural(result.rows, 'row')}"),
+        f"{plural(result.units, 'metadata unit')} in {plural(result.segments_written, 'segment')} written"
+        f" in {seconds(result.seconds)} by the {result.engine} engine",
+    ]
+    if result.segments_removed:
+        lines.append(f"{plural(result.segments_removed, 'segment')} removed")
+    if result.reason is not None:
+        lines.append(Text(f"a full run: {result.reason}", "dim"))
+    return Group(*lines, _footer("", result.version))
+
+
+@screen.register
+def _(result: Pruned) -> RenderableType:
+    counts = _table("", "#to read", "#of", "#skipped")
+    for label, count, shown in (
+        ("segments", result.segments, number),
+        ("files", result.files, number),
+        ("row groups", result.row_groups, number),
+        ("bytes", result.bytes, size),
+    ):
+        if count is not None:
+            skipped = f"{100 * count.skipped / count.total:.1f}%" if count.total else UNKNOWN
+            counts.add_row(label, shown(count.kept), shown(count.total), skipped)
+    lines: list[RenderableType] = [Text.assemble((result.table, "bold"), " where ", (result.predicate, "cyan")), counts]
+    lines += [f"skipped {plural(each.count, 'file')}: no row has {each.test}" for each in result.skipped_by]
+    lines += [
+        f"skipped {plural(each.count, 'row group')} of other files: no row has {each.test}"
+        for each in result.row_groups_skipped_by
+    ]
+    for count, state in ((result.new, "not analyzed yet"), (result.changed, "changed since they were analyzed")):
+        if count:
+            lines.append(Text(f"{plural(count, 'file')} {state}: only directory names can exclude them", "yellow"))
+    if result.missing:
+        lines.append(Text(f"{plural(result.missing, 'analyzed file')} no longer there", "yellow"))
+    lines += [Text(f"note: {note}", "yellow") for note in result.notes]
+    if result.kept_files is not None:
+        lines.append(_decisions(result))
+    return Group(*lines)
+
+
+def _decisions(result: Pruned) -> Table:
+    table = _table("", "file", "#size", "row groups", "why")
+    for kept in result.kept_files or ():
+        groups = "all" if kept.row_groups is None else ", ".join(map(str, kept.row_groups))
+        table.add_row(Text("read", "green"), kept.path, size(kept.bytes), groups, kept.reason)
+    for skipped in result.skipped_files or ():
+        table.add_row(Text("skip", "dim"), Text(skipped.path, "dim"), "", "", Text(skipped.reason, "dim"))
+    for segment in result.segment_decisions:
+        if not segment.kept:
+            table.add_row(Text("skip", "dim"), Text(f"{segment.segment}/…", "dim"), "", "", Text(segment.reason, "dim"))
+    return table
+
+
+@screen.register
+def _(result: History) -> RenderableType:
+    if not result.versions:
+        return "No versions yet: nothing was written."
+    table = _table("version", "time (UTC)", "operation", "#partitions added", "#removed", "#partitions")
+    for each in result.versions:
+        table.add_row(
+            str(each.version),
+            moment(each.time),
+            each.operation,
+            _summed(each.summary.get("added-data-files", "0")),
+            _summed(each.summary.get("deleted-data-files", "0")),
+            _summed(each.summary.get("total-data-files")),
+        )
+    shown = len(result.versions)
+    kept = plural(result.kept, "version") + " kept"
+    return Group(table, Text(kept if shown == result.kept else f"{kept}, the newest {shown} shown", "dim"))
+
+
+@screen.register
+def _(result: Dropped) -> RenderableType:
+    if not result.dropped:
+        return f"There was no metadata of {result.table}."
+    return Group(f"Dropped the metadata of {result.table}; its data is untouched.", _footer("", result.version))
+
+
+@screen.register
+def _(result: Purged) -> RenderableType:
+    return f"Purged: version {result.version} knows no tables. Earlier versions are readable until they expire."
+
+
+@screen.register
+def _(result: Expiry) -> RenderableType:
+    expired = result.expired
+    if not expired.versions and not expired.failed:
+        return f"Nothing is outdated; {plural(result.kept, 'version')} kept."
+    gone, went = ("would expire", "would be deleted") if result.dry_run else ("expired", "deleted")
+    table = _table("", f"#{went}")
+    for label, count in (
+        ("data files", expired.data_files),
+        ("manifests", expired.manifests),
+        ("manifest lists", expired.manifest_lists),
+        ("statistics files", expired.statistics),
+        ("version files", expired.version_files),
+    ):
+        table.add_row(label, number(count))
+    lines: list[RenderableType] = [
+        f"{plural(len(expired.versions), 'version')} {gone}, {result.kept:,} kept.",
+        table,
+    ]
+    lines += [Text(f"not deleted: {path} ({reason})", "yellow") for path, reason in expired.failed]
+    return Group(*lines)
+
+
+def _table(*headings: str) -> Table:
+    """An empty table; headings that begin with ``#`` stand over right-aligned columns."""
+    table = Table(box=box.SIMPLE_HEAD, pad_edge=False, header_style="bold")
+    for heading in headings:
+        numeric = heading.startswith("#")
+        table.add_column(
+            heading.removeprefix("#"), justify="right" if numeric else "left", no_wrap=numeric, overflow="fold"
+        )
+    return table
+
+
+def _listing(table: Table, counted: str, rows: int, version: int) -> RenderableType:
+    more = f"; {rows - _MOST_ROWS:,} not shown, --json has all" if rows > _MOST_ROWS else ""
+    return Group(table, _footer(counted + more, version))
+
+
+def _footer(counted: str, version: int) -> Text:
+    return Text(f"{counted}, version {version}" if counted else f"version {version}", "dim")
+
+
+def _summed(text: str | None) -> str:
+    return number(int(text)) if text and text.isdecimal() else UNKNOWN
