@@ -9,7 +9,6 @@ into exit codes.
 from __future__ import annotations
 
 import inspect
-import typing
 from collections.abc import Callable
 from enum import Enum
 from functools import wraps
@@ -68,7 +67,12 @@ Json = Annotated[bool, typer.Option("--json", help="Print one JSON document.", r
 Verbose = Annotated[
     int,
     typer.Option(
-        "--verbose", "-v", count=True, help="Log more, and show where an error arose.", rich_help_panel=_GLOBAL
+        "--verbose",
+        "-v",
+        count=True,
+        show_default=False,
+        help="Log more, and show where an error arose.",
+        rich_help_panel=_GLOBAL,
     ),
 ]
 EngineOption = Annotated[
@@ -96,7 +100,7 @@ def _before_the_command(
     as_json: Json = False,
     verbose: Verbose = 0,
     engine: EngineOption = None,
-    version: Annotated[
+    version: Annotated[  # noqa: ARG001 - its callback does it all
         bool, typer.Option("--version", callback=_print_version, is_eager=True, help="Print the version.")
     ] = False,
 ) -> None:

@@ -20,10 +20,10 @@ from typing import Any
 def document(value: Any) -> Any:
     """``value`` in what :mod:`json` can write: a dataclass is an object of its public fields, bytes are base64."""
     match value:
-        case None | bool() | int():
-            return value.value if isinstance(value, Enum) else value
         case Enum():
             return value.value
+        case None | bool() | int():
+            return value
         case str():
             return str(value)
         case float():

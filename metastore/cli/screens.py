@@ -39,7 +39,7 @@ def _(result: Initialized) -> RenderableType:
 def _(result: Configuration) -> RenderableType:
     table = _table("key", "value", "set in")
     for setting in result.settings:
-        value = UNKNOWN if setting.value is None else str(setting.value)
+        value = setting_value(setting.value)
         table.add_row(setting.key, value, Text(setting.origin, "dim" if setting.origin == "default" else "green"))
     return table
 
@@ -119,10 +119,10 @@ def _(result: Analyzed) -> RenderableType:
     changes = ((result.new, "new"), (result.changed, "changed"), (result.removed, "removed"))
     told = ", ".join(f"{count:,} {state}" for count, state in changes if count)
     what = f"analyzed {plural(result.files, 'file')} ({told})" if told else "analyzed"
+    written = f"{plural(result.units, 'metadata unit')} in {plural(result.segments_written, 'segment')}"
     lines: list[RenderableType] = [
         Text.assemble((str(result.table), "bold"), f": {what}, {plural(result.rows, 'row')}"),
-        f"{plural(result.units, 'metadata unit')} in {plural(result.segments_written, 'segment')} written"
-        f" in {seconds(result.seconds)} by the {result.engine} engine",
+        f"{written} written in {seconds(result.seconds)} by the {result.engine} engine",
     ]
     if result.segments_removed:
         lines.append(f"{plural(result.segments_removed, 'segment')} removed")
@@ -144,14 +144,14 @@ def _(result: Pruned) -> RenderableType:
             skipped = f"{100 * count.skipped / count.total:.1f}%" if count.total else UNKNOWN
             counts.add_row(label, shown(count.kept), shown(count.total), skipped)
     lines: list[RenderableType] = [Text.assemble((result.table, "bold"), " where ", (result.predicate, "cyan")), counts]
-    lines += [f"skipped {plural(each.count, 'file')}: no row has {each.test}" for each in result.skipped_by]
+    lines += [f"{plural(each.count, 'file')} skipped by {each.test}" for each in result.skipped_by]
     lines += [
-        f"skipped {plural(each.count, 'row group')} of other files: no row has {each.test}"
+        f"{plural(each.count, 'row group')} of other files skipped by {each.test}"
         for each in result.row_groups_skipped_by
     ]
-    for count, state in ((result.new, "not analyzed yet"), (result.changed, "changed since they were analyzed")):
-        if count:
-            lines.append(Text(f"{plural(count, 'file')} {state}: only directory names can exclude them", "yellow"))
+    for stale, state in ((result.new, "not analyzed yet"), (result.changed, "changed since analyzed")):
+        if stale:
+            lines.append(Text(f"{plural(stale, 'file')} {state}: only directory names can exclude them", "yellow"))
     if result.missing:
         lines.append(Text(f"{plural(result.missing, 'analyzed file')} no longer there", "yellow"))
     lines += [Text(f"note: {note}", "yellow") for note in result.notes]
