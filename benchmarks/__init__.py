@@ -1,0 +1,1 @@
+"""Benchmarks: one question a file, this metastore beside its peers in one process."""

@@ -1,0 +1,162 @@
+"""Time contenders side by side: in one process, in turns, medians of rounds.
+
+Rounds are interleaved (every contender once, then every contender again, starting with another one each time), so
+that what else the machine does falls on all of them alike. The first run of a contender warms it up and is not
+counted, unless it took longer than ``patience``: then it is its only measurement. Before any time is believed, the
+contenders' answers are compared.
+"""
+
+from __future__ import annotations
+
+import gc
+import statistics
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any, Final
+
+OURS: Final = "metastore"
+"""Contenders of ours are called so, or so with a word after it; all others are peers."""
+
+
+class DifferentAnswersError(Exception):
+    """Two contenders did not do the same thing, so their times cannot be compared."""
+
+
+@dataclass(frozen=True)
+class Contender:
+    """One way to do it. ``prepare`` is not timed, and what it gives is passed to ``run``.
+
+    ``answer`` makes of what ``run`` gave something that is equal for equal work; it is not timed either. A contender
+    that is ``rival`` is a peer that does the whole work; the fastest rival is the one that ours is compared with.
+    """
+
+    name: str
+    run: Callable[[Any], Any]
+    prepare: Callable[[], Any] = lambda: None
+    answer: Callable[[Any], object] | None = None
+    rival: bool = False
+
+
+@dataclass(frozen=True)
+class Series:
+    """The times of one contender, in seconds, in the order they were taken; ``items`` is what one run works through."""
+
+    question: str
+    case: str
+    size: int
+    contender: str
+    rival: bool
+    seconds: Sequence[float]
+    items: int | None = None
+
+    @property
+    def median(self) -> float:
+        """The median time."""
+        return statistics.median(self.seconds)
+
+
+@dataclass(frozen=True)
+class Pace:
+    """How often to measure: ``rounds`` for each contender, but once only what takes over ``patience`` seconds.
+
+    ``thorough`` measures also those peers at those sizes that take minutes.
+    """
+
+    rounds: int = 5
+    patience: float = 3.0
+    thorough: bool = False
+
+
+def measure(
+    question: str,
+    case: str,
+    size: int,
+    contenders: Sequence[Contender],
+    pace: Pace,
+    *,
+    items: int | None = None,
+) -> list[Series]:
+    """Measure ``contenders`` at one size. Raises DifferentAnswersError when those that give an answer disagree."""
+    taken: dict[str, list[float]] = {contender.name: [] for contender in contenders}
+    answers: dict[str, object] = {}
+    again = []
+    for contender in contenders:
+        seconds, result = _timed(contender)
+        if contender.answer is not None:
+            answers[contender.name] = contender.answer(result)
+        if seconds > pace.patience:
+            taken[contender.name].append(seconds)
+        else:
+            again.append(contender)
+    _require_equal(f"{question}, {case}, {size:,}", answers)
+    for number in range(pace.rounds):
+        first = number % len(again) if again else 0
+        for contender in (*again[first:], *again[:first]):
+            seconds, _ = _timed(contender)
+            taken[contender.name].append(seconds)
+    return [
+        Series(question, case, size, contender.name, contender.rival, tuple(taken[contender.name]), items)
+        for contender in contenders
+    ]
+
+
+def _timed(contender: Contender) -> tuple[float, Any]:
+    prepared = contender.prepare()
+    # Garbage of the contender before is not this one's to collect; its own is, so the collector stays on.
+    gc.collect()
+    start = time.perf_counter()
+    result = contender.run(prepared)
+    return time.perf_counter() - start, result
+
+
+def _require_equal(where: str, answers: dict[str, object]) -> None:
+    for name, answer in answers.items():
+        for other, its_answer in answers.items():
+            if answer != its_answer:
+                raise DifferentAnswersError(f"{where}: {name} and {other} answer differently")
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """What was expected, and what came: ``holds`` is None when it was not measured in this run."""
+
+    question: str
+    says: str
+    measured: float | None
+    holds: bool | None
+
+
+def at_least(
+    series: Sequence[Series],
+    question: str,
+    case: str,
+    size: int,
+    expected: float,
+    *,
+    ours: str = OURS,
+    peer: str | None = None,
+) -> Verdict:
+    """Expect ours to be so many times faster than ``peer``, or than the fastest rival when none is named."""
+    here = [one for one in series if (one.question, one.case, one.size) == (question, case, size)]
+    own = next((one for one in here if one.contender == ours), None)
+    rivals = [one for one in here if (one.contender == peer if peer else one.rival)]
+    says = f"{case} at {size:,}: {ours} ≥ {expected:g}× {peer or 'the fastest rival'}"
+    if own is None or not rivals:
+        return Verdict(question, says, None, None)
+    ratio = min(rival.median for rival in rivals) / own.median
+    return Verdict(question, says, ratio, ratio >= expected)
+
+
+def growth_at_most(
+    series: Sequence[Series], question: str, case: str, small: int, large: int, expected: float
+) -> Verdict:
+    """Expect the time of ours at ``large`` to be at most so many times that at ``small``."""
+    medians = {
+        one.size: one.median for one in series if (one.question, one.case, one.contender) == (question, case, OURS)
+    }
+    says = f"{case}: {OURS} at {large:,} ≤ {expected:g}× its time at {small:,}"
+    if small not in medians or large not in medians:
+        return Verdict(question, says, None, None)
+    ratio = medians[large] / medians[small]
+    return Verdict(question, says, ratio, ratio <= expected)

@@ -1,0 +1,75 @@
+"""Question: the time to replace one partition, among so many others.
+
+It is what an incremental ANALYZE of one changed segment commits. Ours should not depend on how much there is. Warm:
+the writer has written before, as a job that runs on does. Cold: a new process's first write.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from itertools import count
+from typing import Final
+
+import pyarrow as pa
+from pyiceberg.expressions import And, EqualTo
+from pyiceberg.table import Table
+
+from benchmarks.content import segment_name, table_info
+from benchmarks.measuring import OURS, Contender, Pace, Series, Verdict, growth_at_most, measure
+from benchmarks.stores import ON_OURS, PLAIN, Stores, of_table
+from metastore.metastore import Metastore
+from metastore.model.vocabulary import MetadataType
+
+QUESTION: Final = "one overwrite"
+WARM: Final = "one partition, warm"
+COLD: Final = "one partition, cold"
+_SEGMENT: Final = 4
+
+
+def run(stores: Stores, pace: Pace) -> list[Series]:
+    """Measure at the size of ``stores``."""
+    editions = count(1)
+    info, key = table_info(stores.tables // 2), segment_name(_SEGMENT)
+    where = And(of_table(info), EqualTo("metadataKey", key))
+
+    def rows() -> pa.Table:
+        return stores.content.segment(stores.tables // 2, _SEGMENT, next(editions))
+
+    def ours(metastore: Metastore, new: pa.Table) -> Callable[[], pa.Table]:
+        metastore.tables.modify().overwrite(new).execute()
+        return lambda: metastore.tables.read().metadata_types(MetadataType.ALL).filter(where).to_arrow()
+
+    def theirs(table: Table, new: pa.Table) -> Callable[[], pa.Table]:
+        table.overwrite(new, where)
+        return lambda: table.scan(row_filter=where).to_arrow()
+
+    metastore, table, on_ours = stores.ours(), stores.plain()(), stores.on_ours()()
+    warm = [
+        Contender(OURS, lambda new: ours(metastore, new), rows, _make),
+        Contender(PLAIN, lambda new: theirs(table, new), rows, _make, rival=True),
+        Contender(ON_OURS, lambda new: theirs(on_ours, new), rows, _make),
+    ]
+    cold = [
+        Contender(OURS, lambda given: ours(*given), lambda: (stores.ours(), rows()), _make),
+        Contender(
+            PLAIN, lambda given: theirs(given[0](), given[1]), lambda: (stores.plain(), rows()), _make, rival=True
+        ),
+    ]
+    return [
+        *measure(QUESTION, WARM, stores.size, warm, pace),
+        *measure(QUESTION, COLD, stores.size, cold, pace),
+    ]
+
+
+def _make(read_back: Callable[[], pa.Table]) -> object:
+    """How many rows the partition has now, and of how many editions."""
+    found = read_back()
+    return found.num_rows, len(found.column("lastModifiedTime").unique())
+
+
+def verdicts(series: Sequence[Series]) -> list[Verdict]:
+    """What was promised: at 100,000 partitions at most 1.5 times what it takes at 1,000."""
+    return [
+        growth_at_most(series, QUESTION, WARM, 1_000, 100_000, 1.5),
+        growth_at_most(series, QUESTION, COLD, 1_000, 100_000, 1.5),
+    ]

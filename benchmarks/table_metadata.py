@@ -1,0 +1,112 @@
+"""Question: the time to read one table's metadata, among so many others.
+
+Once its general information, which is what a planner asks first, and once all units of the table, as rows in Arrow.
+Cold means a metastore just opened, and a peer whose manifest cache was cleared; what the operating system caches stays
+warm for both. Warm means asked again of the same open metastore or loaded table, each time another table.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from itertools import count
+from typing import Any, Final
+
+import pyarrow as pa
+from pyiceberg.expressions import And, BooleanExpression, EqualTo
+from pyiceberg.table import Table
+
+from benchmarks.content import table_info
+from benchmarks.measuring import OURS, Contender, Pace, Series, Verdict, at_least, measure
+from benchmarks.stores import ON_OURS, PLAIN, Stores, of_table
+from metastore.metastore import Metastore
+from metastore.model.identity import TableInfo
+from metastore.model.vocabulary import GENERAL_INFO, MetadataType
+
+QUESTION: Final = "one table's metadata"
+GENERAL_COLD: Final = "general information, cold"
+GENERAL_WARM: Final = "general information, another table, warm"
+ALL_COLD: Final = "all units, cold"
+ALL_WARM: Final = "all units, another table, warm"
+
+
+def run(stores: Stores, pace: Pace) -> list[Series]:
+    """Measure at the size of ``stores``."""
+    return [
+        *_cold(GENERAL_COLD, stores, pace, _our_general, _their_general),
+        *_warm(GENERAL_WARM, stores, pace, _our_general, _their_general),
+        *_cold(ALL_COLD, stores, pace, _our_units, _their_units),
+        *_warm(ALL_WARM, stores, pace, _our_units, _their_units),
+    ]
+
+
+def verdicts(series: Sequence[Series]) -> list[Verdict]:
+    """What was promised: 20 times the peer's speed at 10,000 partitions, cold."""
+    return [at_least(series, QUESTION, case, 10_000, 20) for case in (GENERAL_COLD, ALL_COLD)]
+
+
+def _our_general(metastore: Metastore, table: TableInfo) -> object:
+    unit = metastore.tables.requests.table_metadata(table)
+    assert unit is not None
+    return unit.last_modified_time, unit.schema, dict(unit.columns_statistics or {})
+
+
+def _their_general(table: Table, info: TableInfo) -> object:
+    rows = _scan(table, And(of_table(info), EqualTo("metadataKey", GENERAL_INFO))).to_pylist()
+    assert len(rows) == 1
+    return rows[0]["lastModifiedTime"], rows[0]["schema"], dict(rows[0]["columnsStatistics"])
+
+
+def _our_units(metastore: Metastore, table: TableInfo) -> pa.Table:
+    return metastore.tables.read().metadata_types(MetadataType.ALL).filter(of_table(table)).to_arrow()
+
+
+def _their_units(table: Table, info: TableInfo) -> pa.Table:
+    return _scan(table, of_table(info))
+
+
+def _scan(table: Table, filter_: BooleanExpression) -> pa.Table:
+    return table.scan(row_filter=filter_).to_arrow()
+
+
+def _content(found: Any) -> object:
+    """Rows as comparable values, in an order of their own; what is no table is compared as it is."""
+    return sorted(map(repr, found.to_pylist())) if isinstance(found, pa.Table) else found
+
+
+def _cold(
+    case: str,
+    stores: Stores,
+    pace: Pace,
+    ask_ours: Callable[[Metastore, TableInfo], Any],
+    ask_theirs: Callable[[Table, TableInfo], Any],
+) -> list[Series]:
+    info = table_info(stores.tables // 2)
+    contenders = [
+        Contender(OURS, lambda metastore: ask_ours(metastore, info), stores.ours, _content),
+        Contender(PLAIN, lambda load: ask_theirs(load(), info), stores.plain, _content, rival=True),
+        Contender(ON_OURS, lambda load: ask_theirs(load(), info), stores.on_ours, _content),
+    ]
+    return measure(QUESTION, case, stores.size, contenders, pace)
+
+
+def _warm(
+    case: str,
+    stores: Stores,
+    pace: Pace,
+    ask_ours: Callable[[Metastore, TableInfo], Any],
+    ask_theirs: Callable[[Table, TableInfo], Any],
+) -> list[Series]:
+    metastore, table = stores.ours(), stores.plain()()
+    ask_ours(metastore, table_info(0))
+    # Tables nobody asked for yet, 7 apart: their data files are not in our cache, their manifests mostly are.
+    ours, theirs = count(1, 7), count(1, 7)
+    contenders = [
+        Contender(OURS, lambda _: ask_ours(metastore, table_info(next(ours) % stores.tables)), answer=_content),
+        Contender(
+            PLAIN,
+            lambda _: ask_theirs(table, table_info(next(theirs) % stores.tables)),
+            answer=_content,
+            rival=True,
+        ),
+    ]
+    return measure(QUESTION, case, stores.size, contenders, pace)

@@ -1,0 +1,94 @@
+"""Question: the time of one transaction over 1,000 partitions.
+
+It replaces 100 whole tables, spread evenly over all there are, as a nightly ANALYZE of many tables does. PyIceberg has
+several ways to do the same, and none is left out: ``dynamic_partition_overwrite`` takes the rows and finds out the
+partitions, as ours does; ``overwrite`` takes a filter as well, which can be short because the tables are replaced
+whole (one term a table, or one list of names if names are unique); ``append`` replaces nothing and is here to tell
+what writing alone takes its writer. Calling ``overwrite`` once for every partition in one transaction is slower by far
+(each call writes its own manifests and two snapshots) and is not measured.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from functools import reduce
+from itertools import count
+from typing import Final
+
+import pyarrow as pa
+from pyiceberg.expressions import BooleanExpression, In, Or
+from pyiceberg.table import Table
+
+from benchmarks.content import PARTITIONS_OF_A_TABLE, table_info
+from benchmarks.measuring import OURS, Contender, Pace, Series, Verdict, at_least, measure
+from benchmarks.stores import PLAIN, Stores, of_table
+from metastore.mapping.rows import from_arrow
+from metastore.model.identity import TableInfo
+from metastore.model.table_unit import TableMetadataUnit
+
+QUESTION: Final = "one transaction"
+CASE: Final = "replace 1,000 partitions of 100 tables"
+FROM_UNITS: Final = f"{OURS}, from units"
+DYNAMIC: Final = f"{PLAIN} dynamic_partition_overwrite"
+BY_TABLE: Final = f"{PLAIN} overwrite, one term a table"
+BY_NAME: Final = f"{PLAIN} overwrite, one list of names"
+APPEND: Final = f"{PLAIN} append, replaces nothing"
+
+_TABLES: Final = 100
+_LARGEST: Final[Mapping[str, int]] = {DYNAMIC: 1_000, BY_TABLE: 10_000}
+"""Sizes beyond which a peer takes minutes for one round, and is measured only on request."""
+
+
+def run(stores: Stores, pace: Pace) -> list[Series]:
+    """Measure at the size of ``stores``, whose tables are replaced by themselves, with later times."""
+    step = max(1, stores.tables // _TABLES)
+    numbers = range(0, stores.tables, step)[:_TABLES]
+    infos = [table_info(number) for number in numbers]
+    editions = count(1)
+    metastore = stores.ours()
+
+    def rows() -> pa.Table:
+        return stores.content.tables(numbers, next(editions))
+
+    def ours(new: pa.Table | Sequence[TableMetadataUnit]) -> int:
+        metastore.tables.modify().overwrite(new).execute()
+        summary = metastore.tables.metadata.history()[0].summary
+        return int(summary["total-data-files"])
+
+    def theirs(write: Callable[[Table, pa.Table], None]) -> Callable[[tuple[Table, pa.Table]], int]:
+        def written(given: tuple[Table, pa.Table]) -> int:
+            table, new = given
+            write(table, new)
+            snapshot = table.current_snapshot()
+            assert snapshot is not None
+            assert snapshot.summary is not None
+            return int(snapshot.summary["total-data-files"] or 0)
+
+        return written
+
+    def given() -> tuple[Table, pa.Table]:
+        return stores.plain()(), rows()
+
+    contenders = [
+        Contender(OURS, ours, rows, int),
+        Contender(FROM_UNITS, ours, lambda: from_arrow(TableMetadataUnit, rows()), int),
+        Contender(DYNAMIC, theirs(lambda table, new: table.dynamic_partition_overwrite(new)), given, int, rival=True),
+        Contender(BY_TABLE, theirs(lambda table, new: table.overwrite(new, _any_of(infos))), given, int, rival=True),
+        Contender(BY_NAME, theirs(lambda table, new: table.overwrite(new, _named(infos))), given, int, rival=True),
+        Contender(APPEND, theirs(lambda table, new: table.append(new)), lambda: (stores.scratch(), rows())),
+    ]
+    chosen = [one for one in contenders if pace.thorough or stores.size <= _LARGEST.get(one.name, stores.size)]
+    return measure(QUESTION, CASE, stores.size, chosen, pace, items=len(numbers) * PARTITIONS_OF_A_TABLE)
+
+
+def verdicts(series: Sequence[Series]) -> list[Verdict]:
+    """What was promised: 20 times the peer. Shown beside each of its ways, since they differ so much."""
+    return [at_least(series, QUESTION, CASE, 1_000, 20, peer=peer) for peer in (DYNAMIC, BY_TABLE, BY_NAME)]
+
+
+def _any_of(infos: Sequence[TableInfo]) -> BooleanExpression:
+    return reduce(Or, [of_table(info) for info in infos])
+
+
+def _named(infos: Sequence[TableInfo]) -> BooleanExpression:
+    return In("tableName", [info.name for info in infos])
