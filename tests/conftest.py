@@ -1,4 +1,4 @@
-"""Settings of every test: how hard Hypothesis tries.
+"""What every test can use: how hard Hypothesis tries, a clock that stands still, metastores in a folder of the test.
 
 ``HYPOTHESIS_PROFILE`` chooses: ``default`` while working, ``ci`` repeats the same examples on every run, ``nightly``
 searches long. No profile has a deadline, since a shared machine's pace says nothing about the code.
@@ -7,8 +7,21 @@ searches long. No profile has a deadline, since a shared machine's pace says not
 from __future__ import annotations
 
 import os
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
 
+import pyarrow as pa
+import pytest
 from hypothesis import HealthCheck, settings
+from pyiceberg.table import StaticTable
+
+from metastore.config.settings import Settings
+from metastore.metastore import Metastore
+from metastore.model.table_unit import TableMetadataUnit
+from metastore.model.vocabulary import GENERAL_INFO, MetadataType
+from metastore.storage.commit import Clock
 
 settings.register_profile("default", deadline=None, max_examples=50)
 settings.register_profile(
@@ -21,3 +34,80 @@ settings.register_profile(
 )
 settings.register_profile("nightly", settings.get_profile("ci"), derandomize=False, max_examples=2_000)
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "default"))
+
+MakeUnit = Callable[..., TableMetadataUnit]
+OpenMetastore = Callable[..., Metastore]
+
+
+@pytest.fixture
+def now() -> SimpleNamespace:
+    """The time of the test: ``ms``, epoch milliseconds, moved by the test and by pauses alone."""
+    return SimpleNamespace(ms=1_700_000_000_000)
+
+
+@pytest.fixture
+def clock(now: SimpleNamespace) -> Clock:
+    """A clock that shows ``now``; a pause takes no time but moves it."""
+
+    def pause(seconds: float) -> None:
+        now.ms += max(1, round(seconds * 1000))
+
+    return Clock(now_ms=lambda: now.ms, monotonic=lambda: now.ms / 1000, pause=pause)
+
+
+@pytest.fixture(scope="session")
+def unit() -> MakeUnit:
+    """Make a unit of table ``dfs.tmp.<table>``: general information, or with another key that segment's own unit."""
+
+    def make(table: str = "nation", key: str = GENERAL_INFO, **values: Any) -> TableMetadataUnit:
+        kind = MetadataType.TABLE if key == GENERAL_INFO else MetadataType.SEGMENT
+        identity = {"storage_plugin": "dfs", "workspace": "tmp", "table_name": table, "metadata_key": key}
+        return TableMetadataUnit(**{**identity, "metadata_type": str(kind), "metadata_identifier": key, **values})
+
+    return make
+
+
+@pytest.fixture
+def open_metastore(tmp_path: Path, clock: Clock) -> Iterator[OpenMetastore]:
+    """Open the metastore below the test's folder; keyword arguments are keys below ``drill.metastore.iceberg``."""
+    opened = []
+
+    def open_(*, clock: Clock | None = clock, **iceberg: Any) -> Metastore:
+        location = {"base_path": str(tmp_path), "relative_path": "metastore"}
+        given = {"drill.metastore.iceberg": {"location": location, **iceberg}}
+        opened.append(Metastore.open(Settings.from_mapping(given, environ={}), clock=clock))
+        return opened[-1]
+
+    yield open_
+    for metastore in opened:
+        metastore.tables.expiration_worker.join()
+        metastore.close()
+
+
+@pytest.fixture
+def metastore(open_metastore: OpenMetastore) -> Metastore:
+    """A metastore that nobody has written to."""
+    return open_metastore()
+
+
+@pytest.fixture(scope="session")
+def iceberg_table() -> Callable[[Path], StaticTable]:
+    """PyIceberg's own view of the newest version of the component table in a folder, found by the names of files."""
+
+    def load(folder: Path) -> StaticTable:
+        files = (folder / "metadata").glob("v*.metadata.json")
+        newest = max(files, key=lambda path: int(path.name.split(".", 1)[0][1:]))
+        return StaticTable.from_metadata(str(newest))
+
+    return load
+
+
+@pytest.fixture(scope="session")
+def as_rows() -> Callable[[pa.Table], list[str]]:
+    """Arrow rows in a form that compares by content: no order of rows, no kind of string or list."""
+
+    def rows(table: pa.Table) -> list[str]:
+        names = sorted(table.schema.names)
+        return sorted(repr([row[name] for name in names]) for row in table.to_pylist())
+
+    return rows

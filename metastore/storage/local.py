@@ -14,8 +14,7 @@ from collections.abc import Iterable
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from pathlib import Path
-from types import TracebackType
-from typing import IO
+from typing import Literal
 from urllib.parse import unquote, urlparse
 
 from pyiceberg.io import FileIO, InputFile, InputStream, OutputFile, OutputStream
@@ -140,40 +139,16 @@ class LocalFile(InputFile, OutputFile):
 
     def create(self, overwrite: bool = False) -> OutputStream:
         """A stream into a new file, folders made as needed. Raises FileExistsError unless ``overwrite``."""
-        mode = "wb" if overwrite else "xb"
+        mode: Literal["wb", "xb"] = "wb" if overwrite else "xb"
         try:
-            return _Output(open(self._path, mode))
+            return open(self._path, mode)
         except FileNotFoundError:
             os.makedirs(os.path.dirname(self._path), exist_ok=True)
-            return _Output(open(self._path, mode))
+            return open(self._path, mode)
 
     def to_input_file(self) -> InputFile:
         """Itself, for reading."""
         return self
-
-
-class _Output(OutputStream):
-    """A binary file as PyIceberg's protocol wants it; a file closed after an error stays, unreferenced, for a sweep."""
-
-    def __init__(self, stream: IO[bytes]) -> None:
-        self._stream = stream
-
-    def write(self, b: bytes) -> int:
-        return self._stream.write(b)
-
-    def tell(self) -> int:
-        return self._stream.tell()
-
-    def close(self) -> None:
-        self._stream.close()
-
-    def __enter__(self) -> _Output:
-        return self
-
-    def __exit__(
-        self, exctype: type[BaseException] | None, excinst: BaseException | None, exctb: TracebackType | None
-    ) -> None:
-        self._stream.close()
 
 
 class LocalFileIO(FileIO):
