@@ -90,7 +90,7 @@ class Leaf:
         rows = chunk.num_values
         statistics = chunk.statistics
         if statistics is None:
-            if self.type == "NULL":
+            if rows == 0 or self.type == "NULL":
                 return None, None, rows, 0
             return (None, None, 0, rows) if self.required else (None, None, None, None)
         nulls = 0 if self.required else statistics.null_count

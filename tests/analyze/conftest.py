@@ -1,0 +1,124 @@
+"""A lake to write Parquet files into, and ways to look at the units that ANALYZE makes of them."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from metastore.analyze.footers import FooterChunk, read_footers
+from metastore.engine import LocalEngine
+from metastore.mapping.schema import plain_arrow_schema
+from metastore.model.identity import TableInfo
+from metastore.model.statistics import ColumnStatistics
+from metastore.model.table_unit import TableMetadataUnit
+from metastore.model.tuple_schema import TupleSchema
+from metastore.sources.listing import list_files
+
+Row = dict[str, Any]
+UNIT_SCHEMA = plain_arrow_schema(TableMetadataUnit)
+
+
+class Lake:
+    """A table's directory; every write gets a modification time of its own, so that no change goes unseen."""
+
+    def __init__(self, root: Path) -> None:
+        root.mkdir()
+        self.root = root
+        self._time = 1_700_000_000
+
+    def write(self, name: str, columns: dict[str, Any] | pa.Table, **options: Any) -> str:
+        """Write one Parquet file below the table; its path."""
+        path = self.root / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        table = columns if isinstance(columns, pa.Table) else pa.table(columns)
+        pq.write_table(table, path, **options)
+        self.touch(name)
+        return str(path)
+
+    def put(self, name: str, content: bytes) -> str:
+        """Write any file below the table; its path."""
+        path = self.root / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_bytes(content)
+        self.touch(name)
+        return str(path)
+
+    def touch(self, name: str) -> None:
+        """Give a file a new modification time."""
+        self._time += 1
+        os.utime(self.root / name, (self._time, self._time))
+
+    def remove(self, name: str) -> None:
+        """Remove a file, and its directory once that is empty."""
+        path = self.root / name
+        path.unlink()
+        while path.parent != self.root and not any(path.parent.iterdir()):
+            path.parent.rmdir()
+            path = path.parent
+
+
+class Units:
+    """Unit rows by metadata type, with their JSON read."""
+
+    def __init__(self, rows: pa.Table) -> None:
+        self.rows: list[Row] = [_plain(row) for row in rows.to_pylist()]
+
+    def of_type(self, name: str) -> list[Row]:
+        """Units of one metadata type, by identifier."""
+        rows = [row for row in self.rows if row["metadataType"] == name]
+        return sorted(rows, key=lambda row: (row["metadataIdentifier"], row["column"] or ""))
+
+    def one(self, name: str) -> Row:
+        """The only unit of a type."""
+        (row,) = self.of_type(name)
+        return row
+
+
+def _plain(row: Row) -> Row:
+    statistics = row["columnsStatistics"]
+    return row | {
+        "columnsStatistics": {key: ColumnStatistics.from_json(text) for key, text in statistics or ()},
+        "schema": row["schema"] and TupleSchema.from_json(row["schema"]),
+    }
+
+
+@pytest.fixture
+def lake(tmp_path: Path) -> Lake:
+    """An empty table directory."""
+    return Lake(tmp_path / "lake")
+
+
+@pytest.fixture(scope="session")
+def new_lake() -> Callable[[Path], Lake]:
+    """Make an empty table directory at a path."""
+    return Lake
+
+
+@pytest.fixture(scope="session")
+def units_of() -> Callable[[pa.Table], Units]:
+    """Look at unit rows."""
+    return Units
+
+
+@pytest.fixture
+def footers() -> Callable[..., Units]:
+    """What the task returns for all files of a lake, read in one chunk."""
+
+    def read(lake: Lake, **options: Any) -> Units:
+        chunk = FooterChunk(TableInfo("dfs", "tmp", "t"), UNIT_SCHEMA, list_files(str(lake.root)).files, **options)
+        return Units(pa.Table.from_batches(read_footers(chunk), UNIT_SCHEMA))
+
+    return read
+
+
+@pytest.fixture(scope="session")
+def engine() -> Iterator[LocalEngine]:
+    """An engine without helpers: what they do is the engine's own test."""
+    with LocalEngine(1) as engine:
+        yield engine

@@ -1,0 +1,339 @@
+"""ANALYZE end to end on the local engine: what is stored, when nothing is, and that increments equal a fresh run."""
+
+from __future__ import annotations
+
+import datetime as dt
+from collections.abc import Callable
+from itertools import count
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any
+
+import pyarrow as pa
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from metastore.analyze.run import AnalyzeResult, analyze, drop_metadata
+from metastore.config.settings import Settings
+from metastore.engine import Engine, LocalEngine
+from metastore.errors import FormatError, InvalidRequestError, NotFoundError
+from metastore.metastore import Metastore
+from metastore.model.identity import TableInfo
+from metastore.model.statistics_json import read_holders
+from metastore.model.vocabulary import MetadataType
+from metastore.sources.naming import SourceTable
+
+TABLE = TableInfo("dfs", "tmp", "t")
+
+
+def stored(metastore: Metastore) -> pa.Table:
+    return metastore.tables.read().metadata_types(MetadataType.ALL).to_arrow()
+
+
+@pytest.fixture
+def run(metastore: Metastore, lake: Any, engine: Engine) -> Callable[..., AnalyzeResult]:
+    """ANALYZE of the lake."""
+    return lambda **options: analyze(metastore.tables, SourceTable(TABLE, str(lake.root)), engine, **options)
+
+
+@pytest.fixture
+def units(metastore: Metastore, units_of: Callable[[pa.Table], Any]) -> Callable[[], Any]:
+    """The units that stand in the metastore now."""
+    return lambda: units_of(stored(metastore))
+
+
+def test_the_table_unit_sums_up_all_files(lake: Any, run: Any, units: Any) -> None:
+    """General information has the merged schema with the directory columns, row count, level, keys and location."""
+    lake.write("year=2024/a.parquet", {"x": [1, 2], "only_here": ["v", None]})
+    lake.write("year=2025/b.parquet", {"x": [2.5]})
+    result = run()
+    assert (result.status, result.files, result.new, result.rows) == ("analyzed", 2, 2, 3)
+    table = units().one("TABLE")
+    assert table["metadataKey"] == table["metadataIdentifier"] == "GENERAL_INFO"
+    assert (table["tableType"], table["location"]) == ("PARQUET", str(lake.root))
+    assert table["owner"] == lake.root.owner()
+    assert table["partitionKeys"] == [("year", "dir0")]
+    assert table["interestingColumns"] is None
+    assert {c.name: (c.type, c.required) for c in table["schema"].columns} == {
+        "x": ("DOUBLE", False),
+        "only_here": ("VARCHAR", False),
+        "year": ("INT", False),
+    }
+    x, other = table["columnsStatistics"]["`x`"], table["columnsStatistics"]["`only_here`"]
+    assert (x.min, x.max, x.nulls, x.rows) == (1, 2.5, 0, 3)
+    assert (other.min, other.max, other.nulls, other.rows) == ("v", "v", 2, 3), "a file without the column is all null"
+    assert read_holders(table["metadataStatistics"]) == {"rowCount": 3, "analyzeMetadataLevel": "ROW_GROUP"}
+
+
+def test_segments_nest(lake: Any, run: Any, units: Any) -> None:
+    """Every directory is a segment with all files below it; files in no directory make the default segment."""
+    paths = [lake.write(name, {"x": [n]}) for n, name in enumerate(["a.parquet", "1994/b.parquet", "1994/Q1/c.parquet"])]
+    run()
+    segments = {row["metadataIdentifier"]: row for row in units().of_type("SEGMENT")}
+    assert {name: row["locations"] for name, row in segments.items()} == {
+        "DEFAULT_SEGMENT": [paths[0]],
+        "1994": sorted(paths[1:]),
+        "1994/Q1": [paths[2]],
+    }
+    quarter = segments["1994/Q1"]
+    assert (quarter["metadataKey"], quarter["column"], quarter["partitionValues"]) == ("1994", "`dir1`", ["1994", "Q1"])
+    assert quarter["location"] == quarter["path"] == str(lake.root / "1994/Q1")
+    assert (segments["DEFAULT_SEGMENT"]["column"], segments["DEFAULT_SEGMENT"]["path"]) == (None, str(lake.root))
+    assert segments["1994"]["columnsStatistics"]["`x`"].max == 2
+
+
+def test_constant_columns_make_partitions(lake: Any, run: Any, units: Any) -> None:
+    """One unit for each directory and value of a column that is constant in every file; others make none."""
+    day = dt.date(2020, 1, 2)
+    a = lake.write("k/a.parquet", {"day": [day] * 2, "mixed": [1, 1], "gone": pa.nulls(2, pa.int64())})
+    b = lake.write("k/b.parquet", {"day": [day], "mixed": [1], "gone": [7]})
+    c = lake.write("k/s/c.parquet", {"day": [day] * 2, "mixed": [1, 2]})
+    run()
+    found = [
+        (row["metadataIdentifier"], row["column"], row["partitionValues"], row["locations"], row["metadataKey"])
+        for row in units().of_type("PARTITION")
+    ]
+    assert found == [
+        ("k/2020-01-02", "`day`", ["2020-01-02"], [a, b], "k"),
+        ("k/7", "`gone`", ["7"], [b], "k"),
+        ("k/null", "`gone`", [None], [a], "k"),
+        ("k/s/2020-01-02", "`day`", ["2020-01-02"], [c], "k"),
+        ("k/s/null", "`gone`", [None], [c], "k"),
+    ]
+
+
+def test_nan_may_hide_in_a_constant_column(lake: Any, run: Any, units: Any) -> None:
+    """Equal bounds of a float column prove nothing where the writer passes over NaNs."""
+    lake.write("a.parquet", {"x": [1.0, float("nan")]})
+    run()
+    assert units().of_type("PARTITION") == []
+
+
+@pytest.mark.parametrize(
+    "level,kinds",
+    [
+        ("TABLE", {"TABLE"}),
+        ("segment", {"TABLE", "SEGMENT"}),
+        ("PARTITION", {"TABLE", "SEGMENT", "PARTITION"}),
+        ("FILE", {"TABLE", "SEGMENT", "PARTITION", "FILE"}),
+        ("ROW_GROUP", {"TABLE", "SEGMENT", "PARTITION", "FILE", "ROW_GROUP"}),
+        ("ALL", {"TABLE", "SEGMENT", "PARTITION", "FILE", "ROW_GROUP"}),
+    ],
+)
+def test_a_level_stores_its_units_and_those_above(lake: Any, run: Any, units: Any, level: str, kinds: set[str]) -> None:
+    """Each level includes those above it, and is up to date on the second run."""
+    lake.write("d/a.parquet", {"x": [1, 1]})
+    run(level=level)
+    assert {row["metadataType"] for row in units().rows} == kinds
+    assert units().one("TABLE")["columnsStatistics"]["`x`"].max == 1
+    assert run(level=level).status == "up to date"
+    lake.write("d/b.parquet", {"x": [5]})
+    assert run(level=level).rows == 3
+    assert units().one("TABLE")["columnsStatistics"]["`x`"].max == 5
+
+
+def test_an_unchanged_table_is_left_alone(lake: Any, run: Any, metastore: Metastore) -> None:
+    """A second run writes no snapshot, whatever part of the last run's columns it asks for."""
+    lake.write("d/a.parquet", {"x": [1], "y": [2]})
+    version = run().version
+    for columns in (None, ["x"], []):
+        again = run(columns=columns)
+        assert (again.status, again.version, again.files) == ("up to date", version, 1)
+    assert metastore.tables.metadata.version == version
+    assert len(metastore.tables.metadata.history()) == 1
+
+
+def test_one_run_is_one_snapshot_of_the_touched_segments(lake: Any, run: Any, metastore: Metastore) -> None:
+    """New, changed and removed files and segments are counted, and only their segments are written."""
+    for name in ("a/1", "a/2", "b/1", "c/1", "d/1"):
+        lake.write(f"{name}.parquet", {"x": [1]})
+    run()
+    lake.write("a/1.parquet", {"x": [9]})
+    lake.write("a/3.parquet", {"x": [3]})
+    lake.remove("b/1.parquet")
+    lake.write("e/1.parquet", {"x": [3]})
+    result = run()
+    assert (result.new, result.changed, result.removed, result.files) == (2, 1, 1, 6)
+    assert (result.segments_written, result.segments_removed, result.reason) == (2, 1, None)
+    assert len(metastore.tables.metadata.history()) == 2
+
+
+@pytest.mark.parametrize(
+    "first,second,reason",
+    [
+        ({}, {"level": "FILE"}, "level"),
+        ({"columns": ["x"]}, {}, "columns"),
+        ({"columns": ["x"]}, {"columns": ["x", "y"]}, "columns"),
+        ({"columns": []}, {"columns": ["y"]}, "columns"),
+    ],
+)
+def test_other_levels_and_columns_need_a_full_run(lake: Any, run: Any, units: Any, first: Any, second: Any, reason: str) -> None:
+    """What the last run did not store cannot be completed; the result is that of a run that knew nothing."""
+    lake.write("d/a.parquet", {"x": [1], "y": [2]})
+    run(**first)
+    assert reason in run(**second).reason
+    wanted = {f"`{name}`" for name in second.get("columns", ["x", "y"])}
+    assert set(units().one("TABLE")["columnsStatistics"]) == wanted
+
+
+def test_fewer_columns_are_kept_up_with_the_known_ones(lake: Any, run: Any, units: Any) -> None:
+    """An incremental run for some of the known columns keeps all of them true."""
+    lake.write("d/a.parquet", {"x": [1], "y": [2]})
+    run(columns=["x", "y"])
+    lake.write("d/b.parquet", {"x": [3], "y": [4]})
+    assert run(columns=["y"]).reason is None
+    assert units().one("TABLE")["interestingColumns"] == ["`x`", "`y`"]
+    assert units().one("TABLE")["columnsStatistics"]["`x`"].max == 3
+
+
+def test_a_table_emptied_keeps_its_general_information(lake: Any, run: Any, units: Any) -> None:
+    """Without files there are no segments, and the table has no rows."""
+    lake.write("d/a.parquet", {"x": [1]})
+    run()
+    lake.remove("d/a.parquet")
+    assert (run().removed, [row["metadataType"] for row in units().rows]) == (1, ["TABLE"])
+    assert read_holders(units().one("TABLE")["metadataStatistics"])["rowCount"] == 0
+    assert run().status == "up to date"
+
+
+def test_a_corrupt_file_changes_nothing(lake: Any, run: Any, metastore: Metastore) -> None:
+    """The error names the file, and the metadata stays that of before."""
+    lake.write("d/a.parquet", {"x": [1]})
+    version = run().version
+    lake.put("d/bad.parquet", b"nonsense")
+    with pytest.raises(FormatError, match=r"d/bad\.parquet"):
+        run()
+    assert metastore.tables.metadata.version == version
+
+
+def test_reserved_and_unknown_names_are_refused(lake: Any, run: Any, metastore: Metastore) -> None:
+    """A directory called like a reserved key, an unknown column and an unknown level write nothing."""
+    lake.write("a.parquet", {"x": [1]})
+    with pytest.raises(InvalidRequestError, match="nope"):
+        run(columns=["nope"])
+    with pytest.raises(InvalidRequestError, match="depth"):
+        run(level="depth")
+    lake.write("DEFAULT_SEGMENT/a.parquet", {"x": [1]})
+    with pytest.raises(InvalidRequestError, match="DEFAULT_SEGMENT"):
+        run()
+    assert metastore.tables.metadata.version == 0
+
+
+def test_a_path_that_is_here_a_struct_and_there_a_number_is_unknown(lake: Any, run: Any, units: Any) -> None:
+    """Where files disagree about nesting nothing is claimed of the column, least of all that it is null."""
+    lake.write("a.parquet", {"x": [1]})
+    lake.write("b.parquet", {"x": [{"y": 1}]})
+    lake.write("c.parquet", {"x": [[1]]})
+    run()
+    statistics = units().one("TABLE")["columnsStatistics"]
+    assert set(statistics) == {"`x`"}
+    assert (statistics["`x`"].min, statistics["`x`"].max, statistics["`x`"].nulls) == (None, None, None)
+
+
+def test_drop_forgets_the_table(lake: Any, run: Any, metastore: Metastore) -> None:
+    """Dropped metadata is gone, dropping nothing is an error unless allowed, and the data stays."""
+    path = lake.write("d/a.parquet", {"x": [1]})
+    run()
+    assert drop_metadata(metastore.tables, TABLE)
+    assert stored(metastore).num_rows == 0
+    assert not drop_metadata(metastore.tables, TABLE, if_exists=True)
+    with pytest.raises(NotFoundError, match=r"dfs\.tmp\.t"):
+        drop_metadata(metastore.tables, TABLE)
+    assert Path(path).exists()
+
+
+def test_progress_counts_footers(lake: Any, run: Any) -> None:
+    """Progress ends at the number of files, and counts up."""
+    for number in range(40):
+        lake.write(f"{number}.parquet", {"x": [number]})
+    told: list[tuple[int, int]] = []
+    run(on_progress=lambda done, total: told.append((done, total)))
+    assert told[-1] == (40, 40)
+    assert told == sorted(set(told))
+
+
+class Interrupting:
+    """An engine that lets something happen each time before it runs."""
+
+    name = "interrupting"
+    parallelism = 1
+
+    def __init__(self, engine: Engine, *happenings: Callable[[], object]) -> None:
+        self._engine = engine
+        self._happenings = list(happenings)
+
+    def run(self, chunks: Any, task: Any, schema: pa.Schema) -> Any:
+        if self._happenings:
+            self._happenings.pop(0)()
+        return self._engine.run(chunks, task, schema)
+
+    def close(self) -> None:
+        """Nothing of its own to close."""
+
+
+def test_a_run_that_was_overtaken_decides_again(lake: Any, run: Any, metastore: Metastore, engine: Engine) -> None:
+    """If another run of the table commits first, the later one builds on it instead of undoing it."""
+    lake.write("a/1.parquet", {"x": [1]})
+
+    def overtake() -> None:
+        lake.write("b/1.parquet", {"x": [2]})
+        assert run().files == 2
+
+    result = analyze(metastore.tables, SourceTable(TABLE, str(lake.root)), Interrupting(engine, overtake))
+    assert (result.status, result.files) == ("up to date", 2)
+    assert len(metastore.tables.metadata.history()) == 1
+
+
+def test_commits_to_other_tables_do_not_matter(lake: Any, metastore: Metastore, engine: Engine, unit: Any) -> None:
+    """A commit to another table between decision and commit costs no second run."""
+    lake.write("a/1.parquet", {"x": [1]})
+    other = Interrupting(engine, lambda: metastore.tables.modify().overwrite([unit("other")]).execute())
+    result = analyze(metastore.tables, SourceTable(TABLE, str(lake.root)), other)
+    assert result.reason == "the table was not analyzed before"
+    assert len(metastore.tables.metadata.history()) == 2
+
+
+FILES = ["a.parquet", "b.parquet", "p/a.parquet", "p/b.parquet", "p/q/a.parquet", "r=1/a.parquet", "r=2/s=x/a.parquet"]
+CONTENTS: list[dict[str, Any]] = [
+    {"x": [1, 2], "c": ["k", "k"]},
+    {"x": [2], "c": [None]},
+    {"c": ["m"], "x": [2.5], "y": [dt.datetime(2020, 1, 1)]},
+    {"x": pa.array([], pa.int64())},
+    {"x": [None, 7], "st": [{"a": 1}, None]},
+    {"x": ["text"], "c": ["k"]},
+    {"n": pa.array([1_500, 1_500], pa.timestamp("ns")), "f": [-0.0, 0.0]},
+]
+STEPS = st.lists(
+    st.dictionaries(st.sampled_from(FILES), st.none() | st.sampled_from(range(len(CONTENTS))), min_size=1, max_size=4),
+    min_size=2,
+    max_size=4,
+)
+NUMBERS = count()
+
+
+@settings(max_examples=25)
+@given(steps=STEPS, level=st.sampled_from(["SEGMENT", "PARTITION", "FILE", "ROW_GROUP"]))
+def test_increments_end_where_a_fresh_run_does(
+    new_lake: Callable[[Path], Any], as_rows: Callable[[pa.Table], list[str]], steps: list[Any], level: str
+) -> None:
+    """After any sequence of files added, changed and removed the units are those of a first run over the same files."""
+    with TemporaryDirectory() as folder, LocalEngine(1) as engine:
+        lake = new_lake(Path(folder) / "lake")
+        source = SourceTable(TABLE, str(lake.root))
+
+        def metastore() -> Metastore:
+            location = {"base_path": folder, "relative_path": f"m{next(NUMBERS)}"}
+            return Metastore.open(Settings.from_mapping({"drill.metastore.iceberg.location": location}, environ={}))
+
+        with metastore() as kept:
+            for step in steps:
+                for name, content in step.items():
+                    if content is not None:
+                        lake.write(name, CONTENTS[content])
+                    elif (lake.root / name).exists():
+                        lake.remove(name)
+                analyze(kept.tables, source, engine, level=level)
+                with metastore() as fresh:
+                    analyze(fresh.tables, source, engine, level=level)
+                    assert as_rows(stored(kept)) == as_rows(stored(fresh))

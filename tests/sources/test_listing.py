@@ -1,0 +1,124 @@
+"""What counts as a data file, in which order, and what a missing or foreign location says."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import pytest
+
+from metastore.errors import InvalidRequestError, NotFoundError
+from metastore.sources.listing import Fingerprint, SourceFile, list_files
+
+
+@pytest.fixture
+def root(tmp_path: Path) -> Path:
+    """An empty table directory."""
+    path = tmp_path / "table"
+    path.mkdir()
+    return path
+
+
+def put(root: Path, *names: str, content: bytes = b"data") -> None:
+    for name in names:
+        path = root / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_bytes(content)
+
+
+def names(root: Path) -> list[str]:
+    return ["/".join((*file.directories, file.name)) for file in list_files(str(root)).files]
+
+
+def test_files_come_sorted_with_their_directories(root: Path) -> None:
+    """Files are sorted by directories and name, and carry path, size and time in nanoseconds."""
+    put(root, "b/2.parquet", "a/x/1.parquet", "a.parquet", "a/1.parquet")
+    os.utime(root / "a.parquet", ns=(1, 1_700_000_000_123_456_789))
+    files = list_files(str(root)).files
+    assert [(file.directories, file.name) for file in files] == [
+        ((), "a.parquet"),
+        (("a",), "1.parquet"),
+        (("a", "x"), "1.parquet"),
+        (("b",), "2.parquet"),
+    ]
+    assert files[0] == SourceFile((), "a.parquet", f"{root}/a.parquet", 4, 1_700_000_000_123_456_789)
+    assert files[0].fingerprint == Fingerprint(4, 1_700_000_000_123_456_789)
+    assert all(Path(file.path).is_file() for file in files)
+
+
+def test_hidden_names_are_skipped_as_spark_does(root: Path) -> None:
+    """Underscore and dot hide files and whole directories, except where ``_k=v`` is a partition."""
+    put(root, "_SUCCESS", ".crc", "_temporary/0/a.parquet", "a/.hidden/b.parquet", "c.parquet._COPYING_")
+    put(root, "_k=1/a.parquet", "_f=1.parquet", "plain.txt", "a_b/.x=1/z.parquet")
+    assert names(root) == ["_f=1.parquet", "plain.txt", "_k=1/a.parquet"]
+
+
+def test_files_of_no_bytes_hold_no_rows(root: Path) -> None:
+    """Empty files are left out."""
+    put(root, "empty.parquet", content=b"")
+    put(root, "a.parquet")
+    assert names(root) == ["a.parquet"]
+
+
+def test_odd_names_are_kept(root: Path) -> None:
+    """Spaces, percent signs, globs and any script are plain characters."""
+    odd = ["ä ö%20/日本 *?[1].parquet", "a=b c/x#y;z.parquet"]
+    put(root, *odd)
+    assert sorted(names(root)) == sorted(odd)
+
+
+def test_only_chosen_directories_are_listed(root: Path) -> None:
+    """A choice among first-level directories gives exactly their part of the full listing, and the root's files."""
+    put(root, *(f"{top}/{below}.parquet" for top in "abcd" for below in ("1", "n/2")), "root.parquet", "_h/x.parquet")
+    everything = list_files(str(root))
+    for wanted in (set(), {"b"}, {"a", "d"}, {"_h", "a"}):
+        some = list_files(str(root), wanted.__contains__)
+        assert some.files == [f for f in everything.files if not f.directories or f.directories[0] in wanted]
+        assert some.directory_times.items() <= everything.directory_times.items()
+
+
+def test_directories_have_times(root: Path) -> None:
+    """Every visible directory is listed with its time, empty ones and the table itself too."""
+    put(root, "a/b/1.parquet")
+    (root / "empty").mkdir()
+    times = list_files(str(root)).directory_times
+    assert set(times) == {(), ("a",), ("a", "b"), ("empty",)}
+    assert times[("a", "b")] == (root / "a/b").stat().st_mtime_ns
+
+
+def test_links_are_followed(root: Path, tmp_path: Path) -> None:
+    """A linked directory's files count as the table's own; a link to nothing is no file."""
+    put(tmp_path, "elsewhere/a.parquet")
+    (root / "linked").symlink_to(tmp_path / "elsewhere")
+    (root / "broken").symlink_to(tmp_path / "nothing")
+    assert names(root) == ["linked/a.parquet"]
+
+
+def test_one_file_is_a_table(root: Path) -> None:
+    """A location that is a file is a table of that file."""
+    put(root, "a.parquet")
+    (file,) = list_files(f"{root}/a.parquet").files
+    assert (file.directories, file.name, file.path) == ((), "a.parquet", f"{root}/a.parquet")
+
+
+def test_uris_list_as_uris(root: Path) -> None:
+    """Off the plain local path, file paths have the form of the location."""
+    put(root, "a/1.parquet")
+    (file,) = list_files(f"file://{root}").files
+    assert (file.path, file.directories) == (f"file://{root}/a/1.parquet", ("a",))
+
+
+def test_nothing_there_is_an_error(root: Path) -> None:
+    """A missing location is a NotFoundError that names it; an unknown scheme is the request's fault."""
+    with pytest.raises(NotFoundError, match="missing"):
+        list_files(f"{root}/missing")
+    with pytest.raises(InvalidRequestError, match="gopher"):
+        list_files("gopher://host/x")
+
+
+def test_views_are_refused(root: Path) -> None:
+    """A view has no files: by its name, by its file, and among a table's files."""
+    put(root, "v.view.drill", "t/w.view.drill")
+    for location in ("v", "v.view.drill", "t"):
+        with pytest.raises(InvalidRequestError, match="is a view"):
+            list_files(f"{root}/{location}")

@@ -1,0 +1,205 @@
+"""The local engine: every chunk once, errors that keep their type, helpers that help and go away."""
+
+from __future__ import annotations
+
+import os
+import pickle
+import select
+import signal
+import subprocess
+import sys
+import textwrap
+from functools import partial
+from importlib import import_module
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+import pyarrow as pa
+import pytest
+
+import metastore.engine
+from metastore.engine import LocalEngine
+from metastore.errors import EngineError, FormatError, InvalidRequestError
+
+SCHEMA = pa.schema([("chunk", pa.int64()), ("process", pa.int64())])
+
+TASKS = """
+import os, signal
+import pyarrow as pa
+from metastore.errors import FormatError
+
+SCHEMA = pa.schema([("chunk", pa.int64()), ("process", pa.int64())])
+
+def echo(chunk):
+    print("a task may print")
+    yield pa.record_batch([[chunk], [os.getpid()]], schema=SCHEMA)
+    yield pa.record_batch([[-chunk], [os.getpid()]], schema=SCHEMA)
+
+def in_helper(parent, action, chunk):
+    if os.getpid() != parent:
+        action(chunk)
+    yield from echo(chunk)
+
+def broken_file(chunk):
+    raise FormatError(f"file {chunk} is broken")
+
+def divide(chunk):
+    chunk / 0
+
+def die(chunk):
+    os.kill(os.getpid(), signal.SIGKILL)
+
+def wrong_columns(chunk):
+    yield pa.record_batch({"other": [chunk]})
+"""
+
+
+@pytest.fixture
+def tasks(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> ModuleType:
+    """A module of tasks that only this test's search path leads to."""
+    (tmp_path / "engine_tasks.py").write_text(TASKS)
+    monkeypatch.syspath_prepend(tmp_path)
+    monkeypatch.delitem(sys.modules, "engine_tasks", raising=False)
+    return import_module("engine_tasks")
+
+
+@pytest.fixture
+def eager(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Helpers are started with the first chunk already."""
+    monkeypatch.setattr(metastore.engine, "_HELPERS_PAY_AFTER", -1.0)
+
+
+@pytest.fixture
+def partial_in_helper(tasks: ModuleType) -> Any:
+    """Make a task that does something in helpers only."""
+    return lambda action: partial(tasks.in_helper, os.getpid(), action)
+
+
+def gathered(engine: LocalEngine, chunks: list[int], task: Any) -> pa.Table:
+    return pa.Table.from_batches(engine.run(chunks, task, SCHEMA), SCHEMA)
+
+
+@pytest.mark.parametrize("processes", [1, 2, 4])
+@pytest.mark.parametrize("count", [0, 1, 2, 50])
+def test_every_batch_of_every_chunk_arrives_once(tasks: ModuleType, eager: None, processes: int, count: int) -> None:
+    """However many processes there are, the batches are those of all chunks, once each."""
+    chunks = list(range(1, count + 1))
+    with LocalEngine(processes) as engine:
+        for _ in range(2):
+            found = gathered(engine, chunks, tasks.echo)["chunk"].to_pylist()
+            assert sorted(found) == sorted([*chunks, *(-chunk for chunk in chunks)])
+
+
+def test_small_work_starts_no_process(tasks: ModuleType) -> None:
+    """Work that is over before helpers pay runs in this process alone."""
+    with LocalEngine(4) as engine:
+        assert set(gathered(engine, [1, 2, 3], tasks.echo)["process"].to_pylist()) == {os.getpid()}
+
+
+def test_helpers_share_the_work_and_stay(tasks: ModuleType, eager: None) -> None:
+    """Helpers take part, and the next run finds the same ones again."""
+    with LocalEngine(2) as engine:
+        gathered(engine, [1, 2], tasks.echo)
+        (helper,) = engine._idle
+        seen: set[int] = set()
+        while len(seen) < 2:  # until the helper was quick enough to take a chunk
+            seen |= set(gathered(engine, list(range(200)), tasks.echo)["process"].to_pylist())
+        assert seen == {os.getpid(), helper._process.pid}
+        assert engine._idle == [helper]
+
+
+def test_the_errors_of_tasks_arrive_as_they_are(tasks: ModuleType, eager: None, partial_in_helper: Any) -> None:
+    """An error of ours keeps its type and text, from this process and from helpers; the engine can be used again."""
+    with LocalEngine(2) as engine:
+        for task in (tasks.broken_file, partial_in_helper(tasks.broken_file)):
+            with pytest.raises(FormatError, match=r"file \d+ is broken"):
+                for _ in range(20):  # until a helper was quick enough to take a chunk
+                    gathered(engine, list(range(1, 200)), task)
+        assert gathered(engine, [1], tasks.echo).num_rows == 2
+
+
+def test_foreign_errors_become_engine_errors(tasks: ModuleType) -> None:
+    """Any other error is an EngineError that names the task and says what happened."""
+    with LocalEngine(1) as engine, pytest.raises(EngineError, match="divide failed: ZeroDivisionError"):
+        gathered(engine, [1], tasks.divide)
+
+
+def test_a_killed_helper_is_an_error(tasks: ModuleType, eager: None, partial_in_helper: Any) -> None:
+    """A helper that dies takes its chunk with it, which must not go unnoticed."""
+    with LocalEngine(2) as engine, pytest.raises(EngineError, match="helper process ended"):
+        for _ in range(20):
+            gathered(engine, list(range(200)), partial_in_helper(tasks.die))
+
+
+def test_wrong_columns_are_refused(tasks: ModuleType) -> None:
+    """A batch of another schema than promised fails the run instead of confusing its caller."""
+    with LocalEngine(1) as engine, pytest.raises(EngineError, match="promised"):
+        gathered(engine, [1], tasks.wrong_columns)
+
+
+def test_a_task_that_cannot_be_sent_is_refused(eager: None) -> None:
+    """A task that does not pickle is told apart from one that fails."""
+
+    def local(chunk: int) -> Any:
+        yield pa.record_batch([[chunk], [os.getpid()]], schema=SCHEMA)
+
+    with LocalEngine(2) as engine, pytest.raises(EngineError, match="cannot be sent"):
+        for _ in range(20):
+            gathered(engine, list(range(200)), local)
+
+
+def test_an_abandoned_run_stops_its_helpers(tasks: ModuleType, eager: None) -> None:
+    """Closing the iterator early leaves no helper at work, and none that a later run could mistake for idle."""
+    with LocalEngine(2) as engine:
+        run = engine.run(list(range(1000)), tasks.echo, SCHEMA)
+        next(run)
+        run.close()  # type: ignore[attr-defined]
+        assert engine._idle == []
+        assert gathered(engine, [1], tasks.echo).num_rows == 2
+
+
+def test_negative_processes_are_refused() -> None:
+    """An engine has one process per core, or as many as it is told."""
+    with pytest.raises(InvalidRequestError, match="-1"):
+        LocalEngine(-1)
+    assert LocalEngine(0).parallelism >= 1
+
+
+def test_errors_pickle() -> None:
+    """What comes back from a helper is the error that was raised there."""
+    error = pickle.loads(pickle.dumps(FormatError("x.parquet is broken")))
+    assert (type(error), str(error)) == (FormatError, "x.parquet is broken")
+
+
+@pytest.mark.integration
+@pytest.mark.parametrize("signal_", [signal.SIGINT, signal.SIGKILL])
+def test_helpers_do_not_outlive_the_caller(tmp_path: Path, signal_: signal.Signals) -> None:
+    """A script without a main guard may use the engine; interrupted or killed, it leaves no process behind."""
+    (tmp_path / "engine_tasks.py").write_text(TASKS)
+    script = tmp_path / "script.py"
+    script.write_text(
+        textwrap.dedent(
+            """
+            import engine_tasks, metastore.engine
+            metastore.engine._HELPERS_PAY_AFTER = -1.0
+            engine = metastore.engine.LocalEngine(2)
+            while not engine._idle:
+                list(engine.run(range(500), engine_tasks.echo, engine_tasks.SCHEMA))
+            print("helper", engine._idle[0]._process.pid, flush=True)
+            while True:
+                list(engine.run(range(500), engine_tasks.echo, engine_tasks.SCHEMA))
+            """
+        )
+    )
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join([str(Path(metastore.engine.__file__).parents[1])])}
+    with subprocess.Popen([sys.executable, script], stdout=subprocess.PIPE, text=True, env=environment,
+                          stderr=subprocess.DEVNULL) as caller:  # fmt: skip
+        assert caller.stdout is not None
+        told = next(line for line in caller.stdout if line.startswith("helper"))
+        helper = os.pidfd_open(int(told.split()[1]))
+        caller.send_signal(signal_)
+        assert caller.wait(60) != 0
+    ended, _, _ = select.select([helper], [], [], 60)  # a process's descriptor is readable once it has ended
+    os.close(helper)
+    assert ended
