@@ -40,7 +40,10 @@ _SQL_OF = {"BIT": "BOOLEAN", "FLOAT4": "FLOAT", "FLOAT8": "DOUBLE", "VARDECIMAL"
 
 _SIGNED = ("TINYINT", "SMALLINT", "INT", "BIGINT")
 _UNSIGNED = ("UINT1", "UINT2", "UINT4", "UINT8")
-_INTEGER_DIGITS = dict(zip((*_SIGNED, *_UNSIGNED), (3, 5, 10, 19, 3, 5, 10, 20), strict=True))
+_INTEGER_DIGITS = dict(zip((*_SIGNED, *_UNSIGNED), (3, 5, 10, 19, 5, 10, 19, 20), strict=True))
+"""Digits of a decimal that holds the type. Unsigned ones count like the next wider signed type, in which they meet with
+signed ones: else the order in which three types meet would show in the digits."""
+
 _MAX_DIGITS = 38
 
 INTEGER_TYPES = frozenset(_INTEGER_DIGITS)

@@ -1,0 +1,29 @@
+"""Quoted column paths: one spelling per path, and back."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from metastore.errors import InvalidRequestError
+from metastore.model.column_path import parse, quote
+
+
+@given(st.lists(st.text(), min_size=1).map(tuple))
+def test_a_quoted_path_parses_to_itself(path: tuple[str, ...]) -> None:
+    """Dots, backquotes, empty and non-ASCII segments all come back."""
+    assert parse(quote(path)) == path
+
+
+def test_the_form_is_drills() -> None:
+    """Segments stand in backquotes, a backquote inside is doubled, bare segments may be read."""
+    assert quote(("a.b", "c`d")) == "`a.b`.`c``d`"
+    assert parse("a.`b.c`.größe") == ("a", "b.c", "größe")
+
+
+@pytest.mark.parametrize("text", ["", ".", "a.", ".a", "a..b", "`a", "`a`b", "a`b`"])
+def test_what_is_no_path_is_refused(text: str) -> None:
+    """Empty bare segments, open quotes and quotes in the middle are errors that show the text."""
+    with pytest.raises(InvalidRequestError, match="no column path"):
+        parse(text)
