@@ -17,6 +17,7 @@ import pyarrow.dataset as ds
 import pyarrow.parquet as pq
 from pyiceberg.expressions import BooleanExpression
 from pyiceberg.manifest import DataFile
+from pyiceberg.schema import Schema
 from pyiceberg.table import Table
 from pyiceberg.table.metadata import TableMetadata
 from pyiceberg.table.snapshots import Snapshot, ancestors_of
@@ -24,7 +25,7 @@ from pyiceberg.table.snapshots import Snapshot, ancestors_of
 from metastore.errors import FormatError, NotFoundError, StorageError
 from metastore.mapping.filters import columns_read, compiled
 from metastore.mapping.rows import conform
-from metastore.mapping.schema import plain_arrow_schema
+from metastore.mapping.schema import added_fields, evolved, plain_arrow_schema
 from metastore.storage.cache import FileCache
 from metastore.storage.files import arrow_paths
 from metastore.storage.planning import ManifestRows, plan
@@ -113,7 +114,7 @@ class Reader:
     def _read_snapshot(
         self, table: Table, snapshot: Snapshot | None, expression: BooleanExpression, columns: tuple[str, ...]
     ) -> pa.Table:
-        schema, spec = table.metadata.schema(), table.metadata.spec()
+        schema, spec = self._schema(table.metadata), table.metadata.spec()
         manifests = self.table.manifests(table.io)
         files = plan(manifests, manifests.of(snapshot), schema, spec, expression)
         needed = tuple(dict.fromkeys((*columns, *sorted(columns_read(schema, expression)))))
@@ -135,14 +136,25 @@ class Reader:
         )
         return pa.concat_tables([from_manifests, from_files.filter(row_filter).select(columns)])
 
+    def _schema(self, metadata: TableMetadata) -> Schema:
+        """The table's schema with every column of the unit: one that the table lacks so far reads as null."""
+        schema = metadata.schema()
+        if not added_fields(schema, self.table.unit_type):
+            return schema
+        return evolved(schema, metadata.last_column_id, self.table.unit_type)
+
     def _open(self, table: Table, files: Sequence[DataFile]) -> pa.Table:
         """Small files, decoded whole and kept."""
+        known = set(plain_arrow_schema(self.table.unit_type).names)
         tables = []
         for data_file in files:
 
             def load(path: str = data_file.file_path) -> pa.Table:
                 filesystem, paths = arrow_paths(table.io, [path])
-                return conform(self.table.unit_type, pq.read_table(paths[0], filesystem=filesystem, partitioning=None))
+                with pq.ParquetFile(paths[0], filesystem=filesystem) as file:
+                    # Columns that a newer release or another tool added are not the unit's; Drill ignores them too.
+                    columns = [name for name in file.schema_arrow.names if name in known]
+                    return conform(self.table.unit_type, file.read(columns))
 
             tables.append(self.cache.get(data_file.file_path, load, lambda decoded: decoded.nbytes))
         return pa.concat_tables(tables)
