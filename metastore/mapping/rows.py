@@ -35,11 +35,11 @@ def to_arrow(unit_type: type[Unit], units: Sequence[Unit]) -> pa.Table:
     arrays = []
     for column, field in zip(columns_of(unit_type), schema, strict=True):
         values: list[Any] = [getattr(unit, column.attribute) for unit in units]
-        if column.type in (ColumnType.STRING_MAP, ColumnType.FLOAT_MAP):
-            values = [None if value is None else list(value.items()) for value in values]
         try:
+            if column.type in (ColumnType.STRING_MAP, ColumnType.FLOAT_MAP):
+                values = [None if value is None else list(value.items()) for value in values]
             arrays.append(pa.array(values, field.type))
-        except (pa.ArrowException, TypeError, ValueError, OverflowError) as error:
+        except (pa.ArrowException, AttributeError, TypeError, ValueError, OverflowError) as error:
             raise InvalidRequestError(
                 f"a value of column {column.name!r} is not a {column.type.value}: {error}"
             ) from error
@@ -66,7 +66,9 @@ def conform(unit_type: type[Unit], table: pa.Table) -> pa.Table:
 
     Raises InvalidRequestError for an unknown column or a value that cannot be cast without loss.
     """
-    require_columns(unit_type, table.schema.names)
+    names = require_columns(unit_type, table.schema.names)
+    if len(set(names)) < len(names):
+        raise InvalidRequestError(f"an Arrow table to write names each column once, not {', '.join(names)}")
     schema = plain_arrow_schema(unit_type)
     if table.schema.equals(schema):
         return table
