@@ -112,7 +112,7 @@ def rewrite(manifests: Sequence[ManifestFile], change: Change, cluster: Cluster,
     new: list[NewManifest] = []
     for (touched, _), run in groupby(leaves, key=lambda leaf: (leaf.touched, leaf.cluster)):
         if touched:
-            new.extend(_cut(list(run), bound))
+            new.extend(_cut(list(run), bound, cluster))
     return Rewrite(untouched, new)
 
 
@@ -201,20 +201,25 @@ def _join_small(leaves: Sequence[_Leaf], bound: int, decode: Decode) -> None:
             leaf.open(decode)
 
 
-def _cut(run: Sequence[_Leaf], bound: int) -> list[NewManifest]:
-    """Neighbouring touched leaves as one sorted sequence, cut in even parts within the bound."""
+def _cut(run: Sequence[_Leaf], bound: int, cluster: Cluster) -> list[NewManifest]:
+    """Neighbouring touched leaves as sorted sequences, one a cluster, cut in even parts within the bound."""
     entries: list[tuple[PartitionKey, ManifestEntry | DataFile]] = []
     for leaf in run:
         entries.extend((key_of(entry.data_file), entry) for entry in leaf.kept)
         entries.extend((key_of(data_file), data_file) for data_file in leaf.added)
-    entries.sort(key=lambda pair: pair[0])
+    # Another tool may have mixed clusters in one manifest: they part here.
+    clusters: dict[int, list[tuple[PartitionKey, ManifestEntry | DataFile]]] = {}
+    for key, entry in entries:
+        clusters.setdefault(cluster(key), []).append((key, entry))
     removed = [entry for leaf in run for entry in leaf.removed]
-    parts = max(1, math.ceil(len(entries) / bound))
-    cuts = [len(entries) * part // parts for part in range(parts + 1)]
     manifests = []
-    for start, end in pairwise(cuts):
-        part = [entry for _, entry in entries[start:end]]
-        kept = [entry for entry in part if isinstance(entry, ManifestEntry)]
-        added = [entry for entry in part if isinstance(entry, DataFile)]
-        manifests.append(NewManifest(kept, added, removed if start == 0 else []))
+    for _, members in sorted(clusters.items()) or [(0, [])]:
+        members.sort(key=lambda pair: pair[0])
+        parts = max(1, math.ceil(len(members) / bound))
+        cuts = [len(members) * part // parts for part in range(parts + 1)]
+        for start, end in pairwise(cuts):
+            part = [entry for _, entry in members[start:end]]
+            kept = [entry for entry in part if isinstance(entry, ManifestEntry)]
+            added = [entry for entry in part if isinstance(entry, DataFile)]
+            manifests.append(NewManifest(kept, added, [] if manifests else removed))
     return manifests
