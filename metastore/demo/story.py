@@ -1,0 +1,73 @@
+"""How the demo speaks: numbered chapters, the call that is being made, its result, and claims that are checked."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from time import perf_counter
+from typing import Final, TypeVar
+
+from rich.console import Console, RenderableType
+from rich.padding import Padding
+from rich.rule import Rule
+from rich.syntax import Syntax
+from rich.text import Text
+
+T = TypeVar("T")
+
+_WIDTH: Final = 110
+
+
+class ClaimError(AssertionError):
+    """Something that the demo says turned out to be false."""
+
+
+class Story:
+    """Writes to ``console``; counts its chapters and the claims that held."""
+
+    def __init__(self, console: Console | None = None) -> None:
+        self._console = console or _console()
+        self._began = perf_counter()
+        self._chapters = 0
+        self.claims = 0
+
+    @property
+    def seconds(self) -> float:
+        """How long the story has taken so far."""
+        return perf_counter() - self._began
+
+    def chapter(self, title: str) -> None:
+        """Begin a numbered chapter."""
+        self._chapters += 1
+        self._console.print()
+        self._console.print(Rule(Text(f"{self._chapters}  {title}", "bold cyan"), align="left", style="cyan"))
+
+    def say(self, text: str) -> None:
+        """A paragraph."""
+        self._console.print(text, markup=True)
+
+    def code(self, text: str, language: str = "python") -> None:
+        """What a reader would type."""
+        self._console.print(Padding(Syntax(text, language, background_color="default"), (1, 0, 1, 2)))
+
+    def show(self, result: RenderableType) -> None:
+        """A result, indented."""
+        self._console.print(Padding(result, (0, 0, 0, 2)))
+
+    def claim(self, statement: str, holds: bool) -> None:
+        """State something that this run has just measured. Raises ClaimError when it does not hold."""
+        self._console.print(Text("  ✓ " if holds else "  ✗ ", "bold green" if holds else "bold red") + Text(statement))
+        if not holds:
+            raise ClaimError(statement)
+        self.claims += 1
+
+    def while_waiting(self, label: str, work: Callable[[], T]) -> tuple[T, float]:
+        """Do ``work`` and time it, in seconds."""
+        began = perf_counter()
+        with self._console.status(label):
+            result = work()
+        return result, perf_counter() - began
+
+
+def _console() -> Console:
+    console = Console(highlight=False)
+    return console if console.is_terminal and console.width < _WIDTH else Console(highlight=False, width=_WIDTH)
