@@ -14,7 +14,7 @@ from typing import Any, Final
 
 from rich.console import Console
 
-from benchmarks import overwrite, table_list, table_metadata, transaction
+from benchmarks import analyze, overwrite, table_list, table_metadata, transaction
 from benchmarks.content import PARTITIONS_OF_A_TABLE, Content
 from benchmarks.measuring import Pace, Series, Verdict
 from benchmarks.results import Results, machine_facts, show, write_readme
@@ -42,12 +42,17 @@ STORAGE: Final = {
 }
 
 
+ANALYZE: Final = "analyze"
+NAMES: Final = (*STORAGE, ANALYZE)
+
+
 @dataclass(frozen=True)
 class Run:
     """What is to be measured, at which sizes, and how; ``folder`` takes everything that is built."""
 
     names: Sequence[str]
     sizes: Sequence[int]
+    files: int
     pace: Pace
     seed: int
     folder: str
@@ -57,20 +62,22 @@ class Run:
         """Build and measure; what is built for one size is removed before the next."""
         facts: dict[str, Any] = {**machine_facts(), "seed": self.seed}
         start = time.monotonic()
-        series = [one for size in self.sizes for one in self._storage(size)] if self._storage_names else []
+        stored = [name for name in STORAGE if name in self.names]
+        series = [one for size in self.sizes for one in self._storage(stored, size)] if stored else []
+        verdicts = [verdict for name in stored for verdict in STORAGE[name].verdicts(series)]
+        if ANALYZE in self.names:
+            analyzed = analyze.run(os.path.join(self.folder, ANALYZE), self.files, self.seed, self.pace, self.say)
+            series += analyzed
+            verdicts += analyze.verdicts(analyzed)
         facts["minutes"] = round((time.monotonic() - start) / 60, 1)
-        return Results(facts, series, list(self._verdicts(series)))
+        return Results(facts, series, verdicts)
 
-    @property
-    def _storage_names(self) -> list[str]:
-        return [name for name in STORAGE if name in self.names]
-
-    def _storage(self, size: int) -> list[Series]:
+    def _storage(self, names: Sequence[str], size: int) -> list[Series]:
         folder = os.path.join(self.folder, str(size))
         stores = Stores(folder, size, Content(self.seed), self.say)
         try:
             measured = []
-            for name in self._storage_names:
+            for name in names:
                 self.say(f"{size:,} partitions: {name}")
                 measured.extend(STORAGE[name].run(stores, self.pace))
             return [*stores.loads, *measured]
@@ -78,20 +85,18 @@ class Run:
             stores.close()
             shutil.rmtree(folder)
 
-    def _verdicts(self, series: Sequence[Series]) -> list[Verdict]:
-        return [verdict for name in self._storage_names for verdict in STORAGE[name].verdicts(series)]
-
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run what the arguments ask for; 0 also when an expectation is missed, since a time is no test."""
     options = _parser().parse_args(arguments)
-    console = Console()
+    console = Console(width=None if sys.stdout.isatty() else 120)
     with tempfile.TemporaryDirectory(prefix="benchmarks-", dir=options.folder) as folder:
         rounds = options.rounds or (2 if options.quick else 5)
         sizes = options.sizes or (QUICK_SIZES if options.quick else SIZES)
         pace = Pace(rounds, thorough=options.thorough)
         with console.status("") as status:
-            results = Run(options.names or list(STORAGE), sizes, pace, options.seed, folder, status.update).results()
+            chosen = Run(options.names or NAMES, sizes, options.files, pace, options.seed, folder, status.update)
+            results = chosen.results()
     show(results, console)
     if options.json:
         with open(options.json, "w", encoding="utf-8") as file:
@@ -103,8 +108,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser("python -m benchmarks", description=__doc__.partition(":")[2] if __doc__ else "")
-    parser.add_argument("names", nargs="*", choices=[*STORAGE, []], metavar="name", help=f"of {', '.join(STORAGE)}")
+    parser.add_argument("names", nargs="*", choices=[*NAMES, []], metavar="name", help=f"of {', '.join(NAMES)}")
     parser.add_argument("--sizes", type=_sizes, help="numbers of partitions, for instance 1000,10000")
+    parser.add_argument("--files", type=int, default=analyze.FILES, help="Parquet files to ANALYZE (2000)")
     parser.add_argument("--rounds", type=int, help="rounds of each contender after its warm-up (5)")
     parser.add_argument("--quick", action="store_true", help="1,000 partitions, 2 rounds")
     parser.add_argument("--thorough", action="store_true", help="also the peers and sizes that take many minutes")

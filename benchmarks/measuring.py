@@ -133,19 +133,13 @@ def at_least(
     case: str,
     size: int,
     expected: float,
-    *,
-    ours: str = OURS,
-    peer: str | None = None,
 ) -> Verdict:
-    """Expect ours to be so many times faster than ``peer``, or than the fastest rival when none is named."""
-    here = [one for one in series if (one.question, one.case, one.size) == (question, case, size)]
-    own = next((one for one in here if one.contender == ours), None)
-    rivals = [one for one in here if (one.contender == peer if peer else one.rival)]
-    says = f"{case} at {size:,}: {ours} ≥ {expected:g}× {peer or 'the fastest rival'}"
-    if own is None or not rivals:
-        return Verdict(question, says, None, None)
-    ratio = min(rival.median for rival in rivals) / own.median
-    return Verdict(question, says, ratio, ratio >= expected)
+    """Expect ours to be so many times faster than the fastest rival."""
+    rivals = [one for one in series if (one.question, one.case, one.size) == (question, case, size) and one.rival]
+    if not rivals:
+        return Verdict(question, f"{case}, {size:,}: {OURS} ≥ {expected:g}× the fastest rival", None, None)
+    fastest = min(rivals, key=lambda rival: rival.median)
+    return beside(series, question, size, (case, OURS), (case, fastest.contender), expected)
 
 
 def growth_at_most(
@@ -160,3 +154,21 @@ def growth_at_most(
         return Verdict(question, says, None, None)
     ratio = medians[large] / medians[small]
     return Verdict(question, says, ratio, ratio <= expected)
+
+
+def beside(
+    series: Sequence[Series],
+    question: str,
+    size: int,
+    fast: tuple[str, str],
+    slow: tuple[str, str],
+    expected: float,
+) -> Verdict:
+    """Expect ``fast``, a case and its contender, to be so many times faster than ``slow``."""
+    medians = {(one.case, one.contender): one.median for one in series if (one.question, one.size) == (question, size)}
+    same = fast[0] == slow[0]
+    says = f"{fast[0]}, {size:,}: {fast[1]} ≥ {expected:g}× {slow[1]}{'' if same else f', {slow[0]}'}"
+    if fast not in medians or slow not in medians:
+        return Verdict(question, says, None, None)
+    ratio = medians[slow] / medians[fast]
+    return Verdict(question, says, ratio, ratio >= expected)

@@ -18,7 +18,7 @@ from benchmarks.measuring import OURS, Series, Verdict
 _LIBRARIES: Final = ("pyarrow", "pyiceberg", "pyspark")
 _BEGIN: Final = "<!-- results: written by `python -m benchmarks --write-readme`, not by hand -->"
 _END: Final = "<!-- end of results -->"
-_HEADERS: Final = ("partitions", "who", "median", "lowest", "rounds", "per second", "times metastore")
+_HEADERS: Final = ("size", "who", "median", "lowest", "rounds", "per second", "times metastore")
 
 
 @dataclass(frozen=True)

@@ -20,7 +20,7 @@ from pyiceberg.expressions import BooleanExpression, In, Or
 from pyiceberg.table import Table
 
 from benchmarks.content import PARTITIONS_OF_A_TABLE, table_info
-from benchmarks.measuring import OURS, Contender, Pace, Series, Verdict, at_least, measure
+from benchmarks.measuring import OURS, Contender, Pace, Series, Verdict, beside, measure
 from benchmarks.stores import PLAIN, Stores, of_table
 from metastore.mapping.rows import from_arrow
 from metastore.model.identity import TableInfo
@@ -83,7 +83,7 @@ def run(stores: Stores, pace: Pace) -> list[Series]:
 
 def verdicts(series: Sequence[Series]) -> list[Verdict]:
     """What was promised: 20 times the peer. Shown beside each of its ways, since they differ so much."""
-    return [at_least(series, QUESTION, CASE, 1_000, 20, peer=peer) for peer in (DYNAMIC, BY_TABLE, BY_NAME)]
+    return [beside(series, QUESTION, 1_000, (CASE, OURS), (CASE, peer), 20) for peer in (DYNAMIC, BY_TABLE, BY_NAME)]
 
 
 def _any_of(infos: Sequence[TableInfo]) -> BooleanExpression:

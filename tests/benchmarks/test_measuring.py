@@ -1,0 +1,117 @@
+"""How times are taken, compared and reported."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from benchmarks.measuring import (
+    OURS,
+    Contender,
+    DifferentAnswersError,
+    Pace,
+    Series,
+    at_least,
+    beside,
+    growth_at_most,
+    measure,
+)
+from benchmarks.results import Results, machine_facts, write_readme
+
+
+def _series(contender: str, *seconds: float, size: int = 10, rival: bool = False) -> Series:
+    return Series("question", "case", size, contender, rival, seconds)
+
+
+def test_contenders_take_turns_and_the_first_run_is_not_counted() -> None:
+    """Each round runs every contender once, beginning with another one each time."""
+    order: list[str] = []
+    contenders = [Contender(name, lambda _, name=name: order.append(name)) for name in "abc"]  # type: ignore[misc]
+    series = measure("question", "case", 10, contenders, Pace(rounds=2))
+    assert "".join(order) == "abc" + "abc" + "bca"
+    assert [len(one.seconds) for one in series] == [2, 2, 2]
+
+
+def test_what_takes_longer_than_patience_is_measured_once() -> None:
+    """Its first run is then its measurement, and it does not run again."""
+    runs: list[str] = []
+    contenders = [Contender("slow", lambda _: runs.append("slow"))]
+    (series,) = measure("question", "case", 10, contenders, Pace(rounds=3, patience=-1))
+    assert runs == ["slow"]
+    assert len(series.seconds) == 1
+
+
+def test_what_is_prepared_is_handed_to_the_run() -> None:
+    """``prepare`` runs before each run, and its result is the run's argument."""
+    given: list[int] = []
+    numbers = iter(range(10))
+    measure("question", "case", 10, [Contender("a", given.append, lambda: next(numbers))], Pace(rounds=2))
+    assert given == [0, 1, 2]
+
+
+def test_different_answers_stop_the_comparison() -> None:
+    """Times of contenders that found different things are not reported."""
+    contenders = [
+        Contender("a", lambda _: 1, answer=lambda found: found),
+        Contender("b", lambda _: 2, answer=lambda found: found),
+        Contender("c", lambda _: 3),
+    ]
+    with pytest.raises(DifferentAnswersError, match="a and b answer differently"):
+        measure("question", "case", 10, contenders, Pace(rounds=1))
+
+
+def test_ours_is_compared_with_the_fastest_rival() -> None:
+    """A peer that does less than the whole work does not count, however fast; nor does a slower rival."""
+    series = [
+        _series(OURS, 1.0, 9.0, 1.0),
+        _series("slow", 90.0, rival=True),
+        _series("fast", 30.0, rival=True),
+        _series("partial", 2.0),
+    ]
+    assert at_least(series, "question", "case", 10, 30).measured == 30
+    assert at_least(series, "question", "case", 10, 30).holds is True
+    assert at_least(series, "question", "case", 10, 31).holds is False
+    assert beside(series, "question", 10, ("case", OURS), ("case", "slow"), 50).measured == 90
+
+
+def test_growth_compares_two_sizes_of_ours() -> None:
+    """The ratio of the medians at the two sizes."""
+    series = [_series(OURS, 2.0, size=10), _series(OURS, 3.0, size=100), _series("peer", 50.0, size=100)]
+    assert growth_at_most(series, "question", "case", 10, 100, 1.5).holds is True
+    assert growth_at_most(series, "question", "case", 10, 100, 1.4).holds is False
+
+
+def test_what_was_not_measured_neither_holds_nor_misses() -> None:
+    """A run over other sizes says so, instead of judging."""
+    series = [_series(OURS, 1.0), _series("peer", 2.0, rival=True)]
+    for verdict in (
+        at_least(series, "question", "case", 11, 2),
+        at_least([], "question", "case", 10, 2),
+        beside(series, "question", 10, ("case", OURS), ("case", "nobody"), 2),
+        growth_at_most(series, "question", "case", 10, 100, 2),
+    ):
+        assert verdict.measured is None
+        assert verdict.holds is None
+
+
+def test_results_survive_json_and_fill_the_readme(tmp_path: Path) -> None:
+    """The README gets the tables between its marks, and can be filled again; what is around stays."""
+    series = [_series(OURS, 0.5, 0.25), _series("peer", 5.0, rival=True)]
+    results = Results(machine_facts(), series, [at_least(series, "question", "case", 10, 20)])
+    again = Results.from_json(results.to_json())
+    assert again.to_json() == results.to_json()
+    readme = tmp_path / "README.md"
+    mark = "<!-- results: written by `python -m benchmarks --write-readme`, not by hand -->"
+    readme.write_text(f"before\n{mark}\nold\n<!-- end of results -->\nafter\n", encoding="utf-8")
+    for _ in range(2):
+        write_readme(again, str(readme))
+    text = readme.read_text(encoding="utf-8")
+    assert text.startswith("before\n")
+    assert text.endswith("<!-- end of results -->\nafter\n")
+    assert "old" not in text
+    assert "| 10 | metastore | 375.0 ms | 250.0 ms | 2 |  |  |" in text
+    assert "13.3× | missed |" in text
+    readme.write_text("no marks", encoding="utf-8")
+    with pytest.raises(ValueError, match="no place for results"):
+        write_readme(again, str(readme))
