@@ -18,7 +18,7 @@ from metastore.model.vocabulary import MetadataType
 from metastore.operations.changes import Delete, Operation, Overwrite, outcome_of
 from metastore.storage.clustering import Change
 from metastore.storage.commit import Committer
-from metastore.storage.partition_writer import PartitionWriter
+from metastore.storage.partition_writer import PartitionWriter, partition_folder
 from metastore.storage.planning import partition_test
 from metastore.storage.planning import plan as plan_files
 from metastore.storage.table import ComponentTable, TableState
@@ -53,9 +53,12 @@ class Modify(Generic[U]):
         """Replace or add the partitions that ``units`` belong to: afterwards each holds exactly these units.
 
         Takes units, or an Arrow table in on-disk columns. Units of one partition may stand anywhere in the call.
-        Raises InvalidRequestError for null partition keys, unknown columns and values that do not fit.
+        Raises InvalidRequestError for null partition keys, keys that cannot name a folder, unknown columns and values
+        that do not fit.
         """
         partitions = by_partition(self._unit_type, rows_of(self._unit_type, units))
+        for partition in partitions:
+            partition_folder(self._unit_type, partition.key)
         if partitions:
             self._operations.append(Overwrite(partitions))
         return self

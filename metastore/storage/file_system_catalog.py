@@ -14,7 +14,13 @@ from typing import Any, Final, NoReturn
 
 import pyarrow as pa
 from pyiceberg.catalog import Catalog, PropertiesUpdateSummary
-from pyiceberg.exceptions import CommitFailedException, NoSuchNamespaceError, NoSuchTableError, TableAlreadyExistsError
+from pyiceberg.exceptions import (
+    CommitFailedException,
+    NoSuchNamespaceError,
+    NoSuchTableError,
+    TableAlreadyExistsError,
+    ValidationError,
+)
 from pyiceberg.partitioning import UNPARTITIONED_PARTITION_SPEC, PartitionSpec
 from pyiceberg.schema import Schema
 from pyiceberg.serializers import FromInputFile
@@ -26,7 +32,7 @@ from pyiceberg.typedef import EMPTY_DICT, Identifier, Properties
 from pyiceberg.view import View
 from pyiceberg.view.metadata import ViewVersion
 
-from metastore.errors import InvalidRequestError
+from metastore.errors import FormatError, InvalidRequestError
 from metastore.storage.files import Deleted
 from metastore.storage.local import LocalFileIO, local_path
 from metastore.storage.version_files import VersionFiles
@@ -241,7 +247,10 @@ class FileSystemCatalog(Catalog):
             known = self._loaded.get(key)
         if known and known[0] == identity:
             return known[1]
-        metadata = FromInputFile.table_metadata(self.io.new_input(location))
+        try:
+            metadata = FromInputFile.table_metadata(self.io.new_input(location))
+        except (ValidationError, ValueError, EOFError) as error:
+            raise FormatError(f"{location} is not the metadata of an Iceberg table: {error}") from error
         self._remember(key, identity, metadata)
         return metadata
 

@@ -7,10 +7,10 @@ next read decode nothing.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Final, Literal
+from typing import Final, Literal, TypeVar
 
 import pyarrow as pa
 from pyiceberg.conversions import from_bytes
@@ -33,6 +33,8 @@ from pyiceberg.types import StringType
 from metastore.errors import FormatError
 from metastore.mapping.rows import PartitionKey
 from metastore.storage.cache import FileCache
+
+V = TypeVar("V")
 
 _COMPRESSION: Final = "deflate"
 _ENTRY_BYTES: Final = 4_000
@@ -113,7 +115,7 @@ class Manifests:
         return tuple(manifest for manifest in self.all_of(snapshot) if live_count(manifest))
 
     def _read_list(self, path: str) -> tuple[ManifestFile, ...]:
-        manifests = tuple(read_manifest_list(self._io.new_input(path)))
+        manifests = _decoded(path, lambda: tuple(read_manifest_list(self._io.new_input(path))))
         if any(manifest.content != ManifestContent.DATA for manifest in manifests):
             raise FormatError(
                 f"{path} lists delete manifests; a component's table has none: was it written by another tool?"
@@ -125,7 +127,7 @@ class Manifests:
         path = manifest.manifest_path
 
         def load() -> DecodedManifest:
-            entries = tuple(manifest.fetch_manifest_entry(self._io))
+            entries = _decoded(path, lambda: tuple(manifest.fetch_manifest_entry(self._io)))
             return DecodedManifest(manifest, entries, tuple(key_of(entry.data_file) for entry in entries))
 
         return self._cache.get(path, load, lambda decoded: _ENTRY_BYTES * len(decoded.entries))
@@ -142,6 +144,17 @@ class Manifests:
             file = by_path[decoded.file.manifest_path]
             kept = replace(decoded, file=file, entries=tuple(_landed(entry, number) for entry in decoded.entries))
             self._cache.put(file.manifest_path, kept, _ENTRY_BYTES * len(kept.entries))
+
+
+def _decoded(path: str, read: Callable[[], V]) -> V:
+    """What ``read`` makes of the file at ``path``; FormatError names the file when it is not what it should be."""
+    try:
+        return read()
+    except OSError:
+        raise
+    except Exception as error:
+        # The decoder has no error of its own: on a broken file it fails in whatever way comes first.
+        raise FormatError(f"{path} cannot be decoded as an Iceberg manifest or list: {error!r}") from error
 
 
 def write_entries(

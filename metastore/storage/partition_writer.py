@@ -56,7 +56,7 @@ class PartitionWriter:
 
     def write(self, partitions: Sequence[PartitionRows]) -> dict[PartitionKey, DataFile]:
         """One new file for each partition. When one fails, the others are removed again and the error is raised."""
-        folders = [self._folder(partition) for partition in partitions]
+        folders = [partition_folder(self.unit_type, partition.key) for partition in partitions]
         schema = arrow_schema(self.unit_type, self.state.schema)
         with ThreadPoolExecutor(_THREADS) as threads:
             pending = [
@@ -70,11 +70,6 @@ class PartitionWriter:
                 raise StorageError(f"cannot write data files: {failures[0]}; nothing was changed") from failures[0]
             raise failures[0]
         return {partition.key: future.result() for partition, future in zip(partitions, pending, strict=True)}
-
-    def _folder(self, partition: PartitionRows) -> str:
-        keys: Mapping[str, str] = dict(zip(self.unit_type.partition_columns, partition.key, strict=True))
-        columns = self.unit_type.location_columns
-        return folder_of(columns, [keys[column] for column in columns])
 
     def _write_one(self, partition: PartitionRows, folder: str, schema: pa.Schema) -> DataFile:
         location = f"{self.state.metadata.location.rstrip('/')}/{folder}/{uuid.uuid4()}.parquet"
@@ -106,6 +101,12 @@ class PartitionWriter:
             upper_bounds=bounds.upper_bounds,
             spec_id=self.state.spec.spec_id,
         )
+
+
+def partition_folder(unit_type: type[Unit], key: PartitionKey) -> str:
+    """Folder of a partition's files, below the component's location. InvalidRequestError for unsafe location keys."""
+    keys: Mapping[str, str] = dict(zip(unit_type.partition_columns, key, strict=True))
+    return folder_of(unit_type.location_columns, [keys[column] for column in unit_type.location_columns])
 
 
 def _codec(properties: Mapping[str, str]) -> _Codec:

@@ -151,10 +151,16 @@ class Reader:
 
             def load(path: str = data_file.file_path) -> pa.Table:
                 filesystem, paths = arrow_paths(table.io, [path])
-                with pq.ParquetFile(paths[0], filesystem=filesystem) as file:
-                    # Columns that a newer release or another tool added are not the unit's; Drill ignores them too.
-                    columns = [name for name in file.schema_arrow.names if name in known]
-                    return conform(self.table.unit_type, file.read(columns))
+                try:
+                    with pq.ParquetFile(paths[0], filesystem=filesystem) as file:
+                        # Columns that a newer release or another tool added are not the unit's; Drill ignores them too.
+                        columns = [name for name in file.schema_arrow.names if name in known]
+                        return conform(self.table.unit_type, file.read(columns))
+                except (pa.ArrowInvalid, OSError) as error:
+                    if isinstance(error, OSError) and error.errno is not None:
+                        raise
+                    # Without a number it is not the system's error but Arrow's, of what stands in the file.
+                    raise FormatError(f"{path} cannot be read as a data file of {self.table.name}: {error}") from error
 
             tables.append(self.cache.get(data_file.file_path, load, lambda decoded: decoded.nbytes))
         return pa.concat_tables(tables)

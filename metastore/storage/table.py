@@ -32,7 +32,7 @@ from pyiceberg.table.update import (
 )
 from pyiceberg.typedef import Identifier
 
-from metastore.errors import ConflictError, FormatError
+from metastore.errors import ConflictError, FormatError, StorageError
 from metastore.mapping.schema import added_fields, evolved, iceberg_schema, partition_spec
 from metastore.model.fields import Unit
 from metastore.storage.cache import FileCache
@@ -96,11 +96,16 @@ class ComponentTable:
         return ".".join(self.identifier)
 
     def load(self) -> Table | None:
-        """PyIceberg's table at the newest version; None while nobody has written to the component."""
+        """PyIceberg's table at the newest version; None while nobody has written to the component.
+
+        Raises StorageError when the store fails, FormatError when what stands there is no table's metadata.
+        """
         try:
             return self.catalog.load_table(self.identifier)
         except NoSuchTableError:
             return None
+        except OSError as error:
+            raise StorageError(f"cannot look up table {self.name}: {error}") from error
 
     def state(self) -> TableState | None:
         """The newest version; None while nobody has written to the component."""
@@ -127,12 +132,19 @@ class ComponentTable:
         return discard(table.io, [entry.metadata_file for entry in table.metadata.metadata_log])
 
     def writable(self) -> Table:
-        """The table, created if need be; on first use its schema and properties are brought up to date."""
+        """The table, created if need be; on first use its schema and properties are brought up to date.
+
+        Raises as :meth:`load`, and ConflictError when the table kept changing meanwhile.
+        """
         with self._lock:
-            table = self.load() or self._create()
-            if not self._aligned:
-                table = self._align(table)
-                self._aligned = True
+            table = self.load()
+            try:
+                table = table or self._create()
+                if not self._aligned:
+                    table = self._align(table)
+                    self._aligned = True
+            except OSError as error:
+                raise StorageError(f"cannot open table {self.name} for writing: {error}") from error
         return table
 
     def _create(self) -> Table:
