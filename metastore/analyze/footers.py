@@ -53,7 +53,7 @@ class FooterChunk:
 
 
 def read_footers(chunk: FooterChunk) -> Iterator[pa.RecordBatch]:
-    """One batch of fragments, which are unit rows, for the chunk's files.
+    """The chunk's fragments, which are unit rows: those of files and row groups (if wanted), then those of segments.
 
     Raises FormatError for a file that is no readable Parquet file, NotFoundError for one that is gone, StorageError
     when the store fails; each names the file.
@@ -61,7 +61,9 @@ def read_footers(chunk: FooterChunk) -> Iterator[pa.RecordBatch]:
     reader = _FooterReader(chunk)
     for directories, files in groupby(chunk.files, attrgetter("directories")):
         reader.read_directory(directories, list(files))
-    yield to_batch(chunk.schema, chunk.table, reader.rows)
+    for rows in (reader.rows, reader.segments):
+        if rows:
+            yield to_batch(chunk.schema, chunk.table, rows)
 
 
 class _Part:
@@ -77,6 +79,7 @@ class _Part:
 class _FooterReader:
     def __init__(self, chunk: FooterChunk) -> None:
         self.rows: list[UnitRow] = []
+        self.segments: list[UnitRow] = []
         self._chunk = chunk
         self._plans: list[Plan] = []
 
@@ -91,7 +94,7 @@ class _FooterReader:
                 raise _unreadable(file, error) from error
         for plan in self._plans:
             if part := parts.get(id(plan)):
-                self.rows.append(_segment(directories, plan, part))
+                self.segments.append(_segment(directories, plan, part))
 
     def _plan(self, metadata: pq.FileMetaData) -> Plan:
         for plan in self._plans:
@@ -208,7 +211,8 @@ def _extent(chunks: Sequence[pq.ColumnChunkMetaData]) -> tuple[int, int]:
     if not chunks:
         return 0, 0
     first = chunks[0]
-    start = first.dictionary_page_offset if first.has_dictionary_page else first.data_page_offset
+    # Some writers leave the dictionary's offset out, and it is 0 then: no page can start there.
+    start = (first.dictionary_page_offset if first.has_dictionary_page else 0) or first.data_page_offset
     return start, sum([chunk.total_compressed_size for chunk in chunks])
 
 

@@ -56,8 +56,9 @@ class Reading:
     """How the raw bounds of one type are read.
 
     ``comparable`` turns a raw bound into its comparable form, or None if it says nothing; without it, a raw bound is
-    comparable as it is. ``low`` and ``high`` turn that into a value and whether it is the value itself. ``literal`` gives the JSON of a bound directly, or
-    None where more than one number or text must be written; it does so for ``samples``.
+    comparable as it is. ``low`` and ``high`` turn that into a value and whether it is the value itself. ``literal``
+    gives the JSON of a bound directly, or None where more than one number or text must be written; it does so for
+    ``samples``.
     """
 
     comparable: Callable[[Any], Any] | None = None

@@ -8,7 +8,7 @@ units stored long ago: the result of an incremental run is that of a full one.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
@@ -18,7 +18,7 @@ import pyarrow.compute as pc
 
 from metastore.analyze.constants import constant_values
 from metastore.analyze.levels import reaches
-from metastore.analyze.unit_rows import UnitRow, to_batch
+from metastore.analyze.unit_rows import UnitRow, of_kind, to_batch, values
 from metastore.errors import InvalidRequestError
 from metastore.model.column_path import ColumnPath, parse, quote
 from metastore.model.drill_types import NO_TYPE, minor_type, parse_type
@@ -48,7 +48,7 @@ class Part:
     @classmethod
     def added(cls, directories: Directories, parts: Sequence[Part]) -> Part:
         """All ``parts`` together, seen as parts of ``directories``; for no parts, no rows."""
-        parts = sorted(parts, key=lambda part: part.files[:1])
+        parts = sorted(parts, key=lambda part: list(part.files[:1]))
         schema = merge_schemas(part.schema for part in parts)
         named = dict.fromkeys(key for part in parts for key in part.statistics)
         leaves = {quote(path): path for path, _ in schema.leaves()}
@@ -66,7 +66,6 @@ class Part:
 
 def segment_parts(rows: pa.Table) -> list[Part]:
     """The parts that SEGMENT rows stand for, fragments and stored units alike."""
-    segments = rows.filter(pc.equal(rows["metadataType"], MetadataType.SEGMENT.value))
     return [
         Part(
             tuple(row["partitionValues"] or ()),
@@ -76,15 +75,15 @@ def segment_parts(rows: pa.Table) -> list[Part]:
             row["lastModifiedTime"],
             row["locations"],
         )
-        for row in segments.to_pylist()
+        for row in rows.to_pylist()
     ]
 
 
 def file_parts(rows: pa.Table, root: str) -> list[Part]:
     """Parts made of stored FILE rows: one for each directory and schema among them."""
-    files = rows.filter(pc.equal(rows["metadataType"], MetadataType.FILE.value)).sort_by("path")
+    files = of_kind(rows, MetadataType.FILE).sort_by("path")
     groups: dict[tuple[str, str], list[int]] = {}
-    for position, group in enumerate(zip(files["location"].to_pylist(), files["schema"].to_pylist(), strict=True)):
+    for position, group in enumerate(zip(values(files, "location"), values(files, "schema"), strict=True)):
         groups.setdefault(group, []).append(position)
     parts = []
     for (location, schema), positions in groups.items():
@@ -92,17 +91,16 @@ def file_parts(rows: pa.Table, root: str) -> list[Part]:
         keys = members["columnsStatistics"][0].as_py()
         merged = {key: merge(_known(_column(members, key))) for key, _ in keys}
         directories = tuple(location[len(root) :].split("/")[1:])
-        rows_of_files = row_counts(members)
-        modified = pc.max(members["lastModifiedTime"]).as_py()
+        modified = max(values(members, "lastModifiedTime"))
         parts.append(
-            Part(directories, _schema(schema), merged, sum(rows_of_files), modified, members["path"].to_pylist())
+            Part(directories, _schema(schema), merged, sum(row_counts(members)), modified, values(members, "path"))
         )
     return parts
 
 
 def row_counts(units: pa.Table) -> list[int]:
     """The row count of every unit."""
-    return [int(read_holders(holders)[Statistic.ROW_COUNT]) for holders in units["metadataStatistics"].to_pylist()]
+    return [int(read_holders(holders)[Statistic.ROW_COUNT]) for holders in values(units, "metadataStatistics")]
 
 
 def segment_units(
@@ -125,12 +123,8 @@ def segment_units(
     if reaches(level, MetadataType.SEGMENT):
         rows.extend(_segment_row(source, segment, fingerprints) for segment in segments)
     if reaches(level, MetadataType.PARTITION):
-        files = details.filter(pc.equal(details["metadataType"], MetadataType.FILE.value))
-        for top in tops:
-            own = files.filter(pc.equal(files["metadataKey"], metadata_key(top.directories)))
-            rows.extend(_partition_rows(source, top, own))
-    stored = [kind.value for kind in (MetadataType.FILE, MetadataType.ROW_GROUP) if reaches(level, kind)]
-    kept = details.filter(pc.is_in(details["metadataType"], pa.array(stored, pa.string())))
+        rows.extend(row for top, files in _files_of(tops, details) for row in _partition_rows(source, top, files))
+    kept = details if reaches(level, MetadataType.FILE) else details.slice(0, 0)
     return pa.concat_tables([pa.Table.from_batches([to_batch(schema, source.table, rows)]), kept]), tops
 
 
@@ -228,27 +222,53 @@ def _segment_row(source: SourceTable, part: Part, fingerprints: Mapping[str, str
     )
 
 
-def _partition_rows(source: SourceTable, top: Part, files: pa.Table) -> Iterable[UnitRow]:
+def _files_of(tops: Sequence[Part], details: pa.Table) -> Iterator[tuple[Part, _Files]]:
+    """The FILE rows of every top-level segment; found by two short columns, the long ones are not copied."""
+    columns = details.select(
+        ["path", "location", "schema", "columnsStatistics", "metadataStatistics", "lastModifiedTime"]
+    )
+    is_file = pc.equal(details["metadataType"], pa.scalar(MetadataType.FILE.value))
+    for top in tops:
+        is_own = pc.equal(details["metadataKey"], pa.scalar(metadata_key(top.directories)))
+        yield (
+            top,
+            _Files(columns, [int(position) for position in pc.indices_nonzero(pc.and_(is_file, is_own)).to_numpy()]),
+        )
+
+
+@dataclass(frozen=True)
+class _Files:
+    """Some FILE rows: those of ``columns`` at ``positions``."""
+
+    columns: pa.Table
+    positions: Sequence[int]
+
+    def constant_in_one(self, keys: Iterable[str]) -> list[str]:
+        """Which columns are constant in the first file that has rows, and so may be in all of them."""
+        for position in self.positions:
+            file = self.columns.slice(position, 1)
+            if row_counts(file)[0]:
+                return [key for key in keys if constant_values(_of_files(file, key)) is not None]
+        return []
+
+    def sorted(self) -> pa.Table:
+        """All rows, by path."""
+        return self.columns.take(pa.array(self.positions, pa.int64())).sort_by("path")
+
+
+def _partition_rows(source: SourceTable, top: Part, chosen: _Files) -> Iterator[UnitRow]:
     """PARTITION units of one top-level segment: one for each directory and value of each constant column."""
-    if not files.num_rows:
+    keys = chosen.constant_in_one(top.statistics)
+    if not keys:
         return
-    files = files.sort_by("path")
+    files = chosen.sorted()
     rows = row_counts(files)
-    paths = files["path"].to_pylist()
-    places = files["location"].to_pylist()
-    modified = files["lastModifiedTime"].to_pylist()
-    for key in top.statistics:
-        # Most columns are ruled out by the first file that has rows; only the others are looked at in all files.
-        path = parse(key)
-        sample = next((position for position, count in enumerate(rows) if count), 0)
-        if constant_values(_of_files(files.slice(sample, 1), key, path, rows[sample : sample + 1])) is None:
-            continue
-        known = _of_files(files, key, path, rows)
-        values = constant_values(known)
-        if values is None:
-            continue
+    paths, places, modified = values(files, "path"), values(files, "location"), values(files, "lastModifiedTime")
+    for key in keys:
+        statistics = _of_files(files, key)
+        constants = constant_values(statistics)
         groups: dict[tuple[str, str | None], list[int]] = {}
-        for position, value in enumerate(values):
+        for position, value in enumerate(constants or ()):
             if rows[position]:
                 groups.setdefault((places[position], value), []).append(position)
         for (place, value), positions in groups.items():
@@ -257,9 +277,9 @@ def _partition_rows(source: SourceTable, top: Part, files: pa.Table) -> Iterable
                 MetadataType.PARTITION,
                 metadata_key(directories),
                 partition_identifier(directories, "null" if value is None else value),
-                TupleSchema(tuple(c for c in top.schema.columns if c.name == path[0])).to_json(),
+                TupleSchema((top.schema.by_name[parse(key)[0]],)).to_json(),
                 (key,),
-                (merge(known[position] for position in positions).to_json(),),
+                (merge(statistics[position] for position in positions).to_json(),),
                 (holder_json(Statistic.ROW_COUNT, sum(rows[position] for position in positions)),),
                 max(modified[position] for position in positions),
                 column=key,
@@ -268,12 +288,12 @@ def _partition_rows(source: SourceTable, top: Part, files: pa.Table) -> Iterable
             )
 
 
-def _of_files(files: pa.Table, key: str, path: ColumnPath, rows: Sequence[int]) -> list[ColumnStatistics]:
+def _of_files(files: pa.Table, key: str) -> list[ColumnStatistics]:
     """Each file's statistics of one column."""
-    schemas = files["schema"].to_pylist()
+    path = parse(key)
     return [
-        found if found is not None else _without_statistics(_schema(schema), path, count)
-        for found, schema, count in zip(_column(files, key), schemas, rows, strict=True)
+        found if found is not None else _without_statistics(_schema(schema), path, rows)
+        for found, schema, rows in zip(_column(files, key), values(files, "schema"), row_counts(files), strict=True)
     ]
 
 

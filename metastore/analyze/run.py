@@ -1,9 +1,9 @@
 """ANALYZE TABLE … REFRESH METADATA and DROP METADATA: list, decide, read footers on an engine, roll up, commit once.
 
-The whole of a run is one transaction: readers see the metadata of before or of after it, and a run that fails (a corrupt
-file, say) leaves nothing behind. Concurrent runs over one table end in the result of a run: a commit is made only on
-top of the very metadata that the decision was based on; if another run came first, the decision is made again. Commits
-to other tables only cost a second look.
+The whole of a run is one transaction: readers see the metadata of before or of after it, and a run that fails (at a
+corrupt file, say) leaves nothing behind. Concurrent runs over one table end in the result of one: a commit is made
+only on top of the very metadata that the decision was based on; if another run came first, the decision is made again.
+Commits to other tables only cost a second look.
 """
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ import pwd
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -34,6 +35,7 @@ from metastore.analyze.changes import (
 from metastore.analyze.footers import FooterChunk, read_footers
 from metastore.analyze.levels import level_named, reaches
 from metastore.analyze.rollup import Part, file_parts, refuse_unknown_columns, segment_parts, segment_units, table_unit
+from metastore.analyze.unit_rows import of_kind, values
 from metastore.components.requests import of_table
 from metastore.components.tables import Tables
 from metastore.engine import Engine
@@ -195,27 +197,25 @@ class _Run:
         self._on_progress = on_progress
 
     def full(self, files: Sequence[SourceFile], fresh: Mapping[str, str], *, known: bool) -> _Outcome:
-        fragments = self._footers(files)
-        units, tops = self._segments(segment_parts(fragments), _details(fragments), fresh)
+        fragments, details = self._footers(files)
+        units, tops = self._segments(segment_parts(fragments), details, fresh)
         changes = FileChanges(frozenset(file.path for file in files), frozenset(), frozenset())
         return self._outcome(units, tops, fresh, len(fresh), changes, None if known else frozenset())
 
     def incremental(self, segments: Mapping[str, list[SourceFile]], fresh: Mapping[str, str], version: int) -> _Outcome:
         stored = self._stored_segments(version)
-        known = dict(zip(stored["metadataKey"].to_pylist(), stored["additionalMetadata"].to_pylist(), strict=True))
+        known = dict(zip(values(stored, "metadataKey"), values(stored, "additionalMetadata"), strict=True))
         segment_changes = changed_segments(known, fresh)
         files = [file for key in sorted(segment_changes.touched) for file in segments[key]]
         kept = self._stored_files(version, segment_changes.touched | segment_changes.removed)
         changes = file_changes(_fingerprints(kept), files)
         stale = changes.changed | changes.removed
-        kept = kept.filter(pc.invert(pc.is_in(kept["path"], pa.array(stale, pa.string()))))
-        unread = set(kept["path"].to_pylist())
-        fragments = self._footers([file for file in files if file.path not in unread])
+        kept = _without(kept, "path", stale)
+        unread = set(values(kept, "path"))
+        fragments, details = self._footers([file for file in files if file.path not in unread])
         parts = [*segment_parts(fragments), *file_parts(kept, self._source.location)]
-        details = pa.concat_tables([kept, _details(fragments)])
-        units, tops = self._segments(parts, details, fresh)
-        gone = pa.array(segment_changes.touched | segment_changes.removed, pa.string())
-        others = segment_parts(stored.filter(pc.invert(pc.is_in(stored["metadataKey"], gone))))
+        units, tops = self._segments(parts, pa.concat_tables([kept, details]), fresh)
+        others = segment_parts(_without(stored, "metadataKey", segment_changes.touched | segment_changes.removed))
         return self._outcome(
             units, [*tops, *others], fresh, len(segment_changes.touched), changes, segment_changes.removed
         )
@@ -247,8 +247,8 @@ class _Run:
             refuse_unknown_columns(self._columns, TupleSchema.from_json(general["schema"][0].as_py()))
         return _Outcome(pa.concat_tables([general, units]), removed, changes, segments, rows)
 
-    def _footers(self, files: Sequence[SourceFile]) -> pa.Table:
-        """Fragments of ``files``, read on the engine."""
+    def _footers(self, files: Sequence[SourceFile]) -> tuple[pa.Table, pa.Table]:
+        """SEGMENT fragments of ``files``, and their FILE and ROW_GROUP rows, read on the engine."""
         fewest, most = _CHUNK_FILES
         size = min(most, max(fewest, -(-len(files) // (4 * self._engine.parallelism))))
         chunks = [
@@ -263,14 +263,17 @@ class _Run:
             )
             for start in range(0, len(files), size)
         ]
-        batches = []
+        segments, details = [], []
         done = 0
         for batch in self._engine.run(chunks, read_footers, UNIT_SCHEMA):
-            batches.append(batch)
+            if batch["metadataType"][0].as_py() != MetadataType.SEGMENT.value:
+                details.append(batch)
+                continue
+            segments.append(batch)
+            done += sum(len(paths or ()) for paths in batch["locations"].to_pylist())
             if self._on_progress is not None:
-                done += pc.sum(pc.list_value_length(batch["locations"])).as_py() or 0
                 self._on_progress(done, len(files))
-        return pa.Table.from_batches(batches, UNIT_SCHEMA)
+        return pa.Table.from_batches(segments, UNIT_SCHEMA), pa.Table.from_batches(details, UNIT_SCHEMA)
 
     def _stored_segments(self, version: int) -> pa.Table:
         """The top-level SEGMENT rows of the table."""
@@ -281,7 +284,7 @@ class _Run:
     def _stored_files(self, version: int, keys: Iterable[str]) -> pa.Table:
         """The FILE and ROW_GROUP rows of the top-level segments ``keys``; none where the level has none."""
         read = self._tables.read().metadata_types(MetadataType.FILE, MetadataType.ROW_GROUP)
-        chosen = And(of_table(self._source.table), In("metadataKey", set(keys)))
+        chosen = And(of_table(self._source.table), In(term="metadataKey", literals=set(keys)))
         return read.filter(chosen).at(version).to_arrow().cast(UNIT_SCHEMA)
 
 
@@ -295,7 +298,7 @@ def _commit(tables: Tables, table: TableInfo, outcome: _Outcome, known: Known | 
         if outcome.removed is None:
             modify.delete(of_table(table), MetadataType.ALL)
         elif outcome.removed:
-            modify.delete(And(of_table(table), In("metadataKey", set(outcome.removed))), MetadataType.ALL)
+            modify.delete(And(of_table(table), In(term="metadataKey", literals=set(outcome.removed))), MetadataType.ALL)
         try:
             return modify.overwrite(outcome.units).execute(if_version=current)
         except ConflictError:
@@ -312,7 +315,7 @@ def _known(tables: Tables, table: TableInfo, version: int) -> Known | None:
     rows = read.at(version).to_arrow().to_pylist()
     if not rows:
         return None
-    row = rows[0]
+    row: dict[str, Any] = rows[0]
     level = read_holders(row["metadataStatistics"] or ()).get(Statistic.ANALYZE_LEVEL)
     interesting = row["interestingColumns"]
     return Known(
@@ -327,17 +330,17 @@ def _kept(known: Known | None) -> Sequence[ColumnPath] | None:
     return None if known is None else known.columns
 
 
-def _details(fragments: pa.Table) -> pa.Table:
-    return fragments.filter(pc.not_equal(fragments["metadataType"], MetadataType.SEGMENT.value))
+def _without(units: pa.Table, column: str, unwanted: Iterable[str]) -> pa.Table:
+    return units.filter(pc.invert(pc.is_in(units[column], pa.array(unwanted, pa.string()))))
 
 
 def _fingerprints(units: pa.Table) -> dict[str, Fingerprint]:
     """Fingerprints by path, of the FILE rows; one that another program wrote has none, and matches no file."""
-    files = units.filter(pc.equal(units["metadataType"], MetadataType.FILE.value))
+    files = of_kind(units, MetadataType.FILE)
     found = {}
-    for path, holders in zip(files["path"].to_pylist(), files["metadataStatistics"].to_pylist(), strict=True):
-        values = read_holders(holders)
-        found[path] = Fingerprint(values.get(Statistic.LENGTH, -1), values.get(Statistic.MODIFICATION_TIME_NANOS, -1))
+    for path, texts in zip(values(files, "path"), values(files, "metadataStatistics"), strict=True):
+        holders = read_holders(texts)
+        found[path] = Fingerprint(holders.get(Statistic.LENGTH, -1), holders.get(Statistic.MODIFICATION_TIME_NANOS, -1))
     return found
 
 

@@ -11,6 +11,7 @@ from itertools import accumulate, chain
 from typing import Any, NamedTuple
 
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from metastore.model.identity import TableInfo
 from metastore.model.vocabulary import MetadataType
@@ -58,11 +59,21 @@ def to_batch(schema: pa.Schema, table: TableInfo, rows: Sequence[UnitRow]) -> pa
     return pa.RecordBatch.from_arrays(arrays, schema=schema)
 
 
-def _statistics(keys: Sequence[Sequence[str]], texts: Sequence[Sequence[str]], type_: pa.DataType) -> pa.Array[Any]:
+def of_kind(units: pa.Table, kind: MetadataType) -> pa.Table:
+    """The units of one metadata type."""
+    return units.filter(pc.equal(units["metadataType"], pa.scalar(kind.value)))
+
+
+def values(units: pa.Table, column: str) -> list[Any]:
+    """The Python values of one column."""
+    return units[column].to_pylist()
+
+
+def _statistics(keys: Sequence[Sequence[str]], texts: Sequence[Sequence[str]], type_: Any) -> Any:
     offsets = pa.array(accumulate(map(len, keys), initial=0), pa.int32())
-    flat_keys = pa.array(chain.from_iterable(keys), pa.string())
-    flat_texts = pa.array(chain.from_iterable(texts), pa.string())
-    return pa.MapArray.from_arrays(offsets, flat_keys, flat_texts, type_)
+    flat = [pa.array(chain.from_iterable(lists), pa.string()) for lists in (keys, texts)]
+    from_arrays: Any = pa.MapArray.from_arrays  # the stubs know only one half of its signatures
+    return from_arrays(offsets, *flat, type_)
 
 
 def _pairs(values: Sequence[Any]) -> list[list[tuple[str, Any]] | None]:

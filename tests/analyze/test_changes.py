@@ -88,7 +88,9 @@ def test_files_are_new_changed_removed_or_the_same(known: dict[str, int], fresh:
 def test_fingerprints_see_every_difference() -> None:
     """Name, place, size and time all count, and so does where one file ends and the next begins."""
     file = SourceFile(("d",), "a", "/t/d/a", 1, 2)
-    others = [file._replace(**change) for change in ({"name": "b"}, {"directories": ("e",)}, {"size": 2}, {"mtime_ns": 3})]
+    others = [
+        file._replace(**change) for change in ({"name": "b"}, {"directories": ("e",)}, {"size": 2}, {"mtime_ns": 3})
+    ]
     prints = [fingerprint_of(files) for files in ([file], [file, file], [], *([other] for other in others))]
     assert len(set(prints)) == len(prints)
     assert fingerprint_of([file]) == prints[0]
@@ -96,7 +98,11 @@ def test_fingerprints_see_every_difference() -> None:
 
 def test_segments_are_the_first_directories() -> None:
     """Files group by first directory, those in none under the default segment; a reserved directory is refused."""
-    files = [SourceFile((), "a", "/a", 1, 1), SourceFile(("d",), "b", "/d/b", 1, 1), SourceFile(("d", "e"), "c", "/d/e/c", 1, 1)]
+    files = [
+        SourceFile((), "a", "/a", 1, 1),
+        SourceFile(("d",), "b", "/d/b", 1, 1),
+        SourceFile(("d", "e"), "c", "/d/e/c", 1, 1),
+    ]
     assert segments_of(files) == {"DEFAULT_SEGMENT": files[:1], "d": files[1:]}
     for reserved in ("GENERAL_INFO", "DEFAULT_SEGMENT"):
         with pytest.raises(InvalidRequestError, match=reserved):

@@ -258,7 +258,9 @@ def test_years_beyond_python_are_unknown(lake: Any, footers: Callable[..., Any])
 
 def test_nans_leave_no_wrong_bound(lake: Any, footers: Callable[..., Any]) -> None:
     """NaNs are never a bound, and their number is unknown: this writer passes over them."""
-    lake.write("a.parquet", {"x": [1.0, math.nan, 2.0], "all": [math.nan] * 3, "none": pa.array([None] * 3, pa.float64())})
+    lake.write(
+        "a.parquet", {"x": [1.0, math.nan, 2.0], "all": [math.nan] * 3, "none": pa.array([None] * 3, pa.float64())}
+    )
     found = footers(lake).one("FILE")["columnsStatistics"]
     assert (found["`x`"].min, found["`x`"].max, found["`x`"].nans) == (1.0, 2.0, None)
     assert (found["`all`"].min, found["`all`"].max, found["`all`"].nans) == (None, None, None)
@@ -303,7 +305,11 @@ def created_by(content: bytes, writer: str) -> bytes:
 
 @pytest.mark.parametrize(
     "writer,nans,exact",
-    [("parquet-mr version 1.9.1", None, False), ("parquet-mr version 1.15.2", 0, False), ("parquet-rs version 53", None, False)],
+    [
+        ("parquet-mr version 1.9.1", None, False),
+        ("parquet-mr version 1.15.2", 0, False),
+        ("parquet-rs version 53", None, False),
+    ],
 )
 def test_writers_are_believed_as_far_as_their_habits_go(
     lake: Any, footers: Callable[..., Any], tmp_path: Path, writer: str, nans: int | None, exact: bool
@@ -319,7 +325,9 @@ def test_writers_are_believed_as_far_as_their_habits_go(
     if found["`s`"].min is not None:
         assert found["`s`"].min_exact is exact
     else:
-        assert writer == "parquet-mr version 1.9.1", "pyarrow hides the text bounds of writers that compared them wrongly"
+        assert writer == "parquet-mr version 1.9.1", (
+            "pyarrow hides the text bounds of writers that compared them wrongly"
+        )
 
 
 def test_empty_files_have_units_and_no_rows(lake: Any, footers: Callable[..., Any]) -> None:
@@ -341,7 +349,9 @@ def test_columns_limit_statistics(lake: Any, footers: Callable[..., Any]) -> Non
     assert footers(lake, columns=()).one("FILE")["columnsStatistics"] == {}
 
 
-@pytest.mark.parametrize("content", [b"no parquet at all", b"PAR1", b"PAR1" + b"\xff" * 64 + struct.pack("<I", 60) + b"PAR1"])
+@pytest.mark.parametrize(
+    "content", [b"no parquet at all", b"PAR1", b"PAR1" + b"\xff" * 64 + struct.pack("<I", 60) + b"PAR1"]
+)
 def test_a_corrupt_file_is_named(lake: Any, footers: Callable[..., Any], content: bytes) -> None:
     """A file that is no Parquet file is a FormatError that says which one it is."""
     lake.write("a.parquet", {"x": [1]})

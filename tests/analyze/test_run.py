@@ -68,7 +68,9 @@ def test_the_table_unit_sums_up_all_files(lake: Any, run: Any, units: Any) -> No
 
 def test_segments_nest(lake: Any, run: Any, units: Any) -> None:
     """Every directory is a segment with all files below it; files in no directory make the default segment."""
-    paths = [lake.write(name, {"x": [n]}) for n, name in enumerate(["a.parquet", "1994/b.parquet", "1994/Q1/c.parquet"])]
+    paths = [
+        lake.write(name, {"x": [n]}) for n, name in enumerate(["a.parquet", "1994/b.parquet", "1994/Q1/c.parquet"])
+    ]
     run()
     segments = {row["metadataIdentifier"]: row for row in units().of_type("SEGMENT")}
     assert {name: row["locations"] for name, row in segments.items()} == {
@@ -168,7 +170,9 @@ def test_one_run_is_one_snapshot_of_the_touched_segments(lake: Any, run: Any, me
         ({"columns": []}, {"columns": ["y"]}, "columns"),
     ],
 )
-def test_other_levels_and_columns_need_a_full_run(lake: Any, run: Any, units: Any, first: Any, second: Any, reason: str) -> None:
+def test_other_levels_and_columns_need_a_full_run(
+    lake: Any, run: Any, units: Any, first: Any, second: Any, reason: str
+) -> None:
     """What the last run did not store cannot be completed; the result is that of a run that knew nothing."""
     lake.write("d/a.parquet", {"x": [1], "y": [2]})
     run(**first)

@@ -19,8 +19,8 @@ STORAGE = {
         "dfs",
         "file:///",
         workspaces={
-            "tmp": WorkspaceSettings("tmp", "/tmp"),  # noqa: S108 - a name, nothing is opened
-            "deep": WorkspaceSettings("deep", "/tmp/deep/"),  # noqa: S108
+            "tmp": WorkspaceSettings("tmp", "/tmp"),
+            "deep": WorkspaceSettings("deep", "/tmp/deep/"),
             "csv": WorkspaceSettings("csv", "/csv", default_format="csv"),
         },
     ),
@@ -96,7 +96,7 @@ def test_no_name_escapes(name: str) -> None:
     except InvalidRequestError:
         return
     assert os.path.normpath(location) == location
-    assert location.startswith("/tmp/")  # noqa: S108
+    assert location.startswith("/tmp/")
 
 
 def test_path_and_name_agree() -> None:
