@@ -1,7 +1,7 @@
 """The metastore on Spark: the only package that imports PySpark.
 
-``SparkEngine`` runs tasks on executors, ``spark_session`` adopts the running session or starts one, ``read_files``
-reads the files that pruning has left.
+``connect`` opens a metastore with Spark for its work. Beneath it ``SparkEngine`` runs tasks on executors and
+``spark_session`` adopts the running session or starts one; ``read_files`` reads the files that pruning has left.
 """
 
 from importlib.util import find_spec
@@ -12,8 +12,9 @@ from metastore.errors import EngineError
 if find_spec("pyspark") is None or find_spec("pandas") is None:
     raise EngineError("Spark for Python is not installed, or without its Arrow part: pip install 'pyspark[sql]'")
 
+from metastore.spark.connection import connect
 from metastore.spark.engine import SparkEngine
 from metastore.spark.reading import read_files
 from metastore.spark.session import spark_session
 
-__all__ = ["SparkEngine", "read_files", "spark_session"]
+__all__ = ["SparkEngine", "connect", "read_files", "spark_session"]

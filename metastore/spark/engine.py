@@ -199,13 +199,14 @@ def _collect(frame: DataFrame) -> pa.Table:
     PySpark waits for the end of a job even when it is interrupted, unless its own signal handler is in place; so the
     waiting is left to another thread, and this one stays free to cancel.
     """
-    if not _is_classic(frame.sparkSession):
+    spark = frame.sparkSession
+    if not _is_classic(spark):
         return frame.toArrow()
-    context, tag = frame.sparkSession.sparkContext, f"metastore-{uuid.uuid4()}"
+    context, tag = spark.sparkContext, f"metastore-{uuid.uuid4()}"
     context.addJobTag(tag)
     with ThreadPoolExecutor(1, "metastore-spark") as thread:
         try:
-            table: pa.Table = thread.submit(inheritable_thread_target(frame.toArrow)).result()
+            table: pa.Table = thread.submit(inheritable_thread_target(spark)(frame.toArrow)).result()
         except BaseException:
             context.cancelJobsWithTag(tag)
             raise

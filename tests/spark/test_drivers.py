@@ -242,6 +242,6 @@ except EngineError as error:
     )
     assert said["error"].startswith("Spark does not start: ")
     assert "standard error" in said["error"]
-    assert "no such thing" in said["stderr"]
+    assert "Master must" in said["stderr"]
     assert "\n" not in said["error"]
     assert not said["cause"].startswith("metastore")
