@@ -8,22 +8,22 @@ in :func:`VersionFiles.publish` rests.
 
 from __future__ import annotations
 
-import os
 import re
 from typing import Final
 
-from metastore.storage.local import create_if_absent, local_path, remove, replace
+from metastore.storage.pointer_store import LOCAL_POINTERS, PointerStore
 
 HINT: Final = "version-hint.text"
+_SPELLINGS: Final = (".metadata.json", ".gz.metadata.json", ".metadata.json.gz")
 _VERSION = re.compile(r"v(\d+)(\.gz)?\.metadata\.json(\.gz)?")
 
 
 class VersionFiles:
-    """The version files of one table location on the local disk."""
+    """The version files of one table location in ``store``."""
 
-    def __init__(self, location: str) -> None:
+    def __init__(self, location: str, store: PointerStore = LOCAL_POINTERS) -> None:
         self.folder = f"{location.rstrip('/')}/metadata"
-        self._path = local_path(self.folder)
+        self._store = store
 
     def location_of(self, version: int) -> str:
         """Where version ``version`` stands when this package wrote it."""
@@ -31,17 +31,17 @@ class VersionFiles:
 
     def current(self) -> tuple[int, str] | None:
         """Newest version and its file, or None when the table does not exist. Never follows a hint backwards."""
-        hinted = self._hint()
-        if hinted is None or not self._exists(hinted):
+        version = self._hint()
+        name = None if version is None else self._name_of(version)
+        if version is None or name is None:
             listed = self._listed()
             if not listed:
                 return None
-            hinted = max(listed)
-            if not self._exists(hinted):
-                return hinted, f"{self.folder}/{listed[hinted]}"
-        while self._exists(hinted + 1):
-            hinted += 1
-        return hinted, self.location_of(hinted)
+            version = max(listed)
+            name = listed[version]
+        while following := self._name_of(version + 1):
+            version, name = version + 1, following
+        return version, f"{self.folder}/{name}"
 
     def publish(self, version: int, content: bytes) -> bool:
         """Create the file of ``version`` with ``content``; False when another writer has that version already.
@@ -50,12 +50,12 @@ class VersionFiles:
         files go in ascending order, so its base (``version - 1``) is gone then: the new file is taken back.
         """
         location = self.location_of(version)
-        if not create_if_absent(location, content):
+        if self._name_of(version) is not None or not self._store.create_if_absent(location, content):
             return False
-        if version > 1 and not self._based(version - 1):
-            remove(location)
+        if version > 1 and self._name_of(version - 1) is None:
+            self._store.remove(location)
             return False
-        replace(f"{self.folder}/{HINT}", str(version).encode())
+        self._store.replace(f"{self.folder}/{HINT}", str(version).encode())
         return True
 
     def remove_before(self, version: int) -> tuple[int, list[OSError]]:
@@ -68,7 +68,7 @@ class VersionFiles:
             if number >= version:
                 break
             try:
-                remove(os.path.join(self._path, name))
+                self._store.remove(f"{self.folder}/{name}")
             except FileNotFoundError:
                 continue
             except OSError as error:
@@ -76,22 +76,20 @@ class VersionFiles:
             removed += 1
         return removed, []
 
-    def _based(self, version: int) -> bool:
-        return self._exists(version) or version in self._listed()
-
-    def _exists(self, version: int) -> bool:
-        return os.path.exists(os.path.join(self._path, f"v{version}.metadata.json"))
+    def _name_of(self, version: int) -> str | None:
+        """Name of the file of ``version``, in whichever of Iceberg's spellings it stands; None when it does not."""
+        names = (f"v{version}{spelling}" for spelling in _SPELLINGS)
+        return next((name for name in names if self._store.identity(f"{self.folder}/{name}") is not None), None)
 
     def _hint(self) -> int | None:
         try:
-            with open(os.path.join(self._path, HINT), "rb") as stream:
-                return int(stream.read(32))
+            return int(self._store.read(f"{self.folder}/{HINT}"))
         except (OSError, ValueError):
             return None
 
     def _listed(self) -> dict[int, str]:
         try:
-            names = os.listdir(self._path)
+            names = self._store.entries(self.folder).files
         except FileNotFoundError:
             return {}
         return {int(match.group(1)): name for name in names if (match := _VERSION.fullmatch(name))}

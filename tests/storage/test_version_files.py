@@ -1,0 +1,241 @@
+"""The pointer of a table: which version is newest whatever the hint says, and that each version has one writer."""
+
+from __future__ import annotations
+
+import gzip
+import multiprocessing
+import os
+from collections.abc import Callable
+from concurrent.futures import ProcessPoolExecutor, ThreadPoolExecutor
+from pathlib import Path
+
+import pytest
+
+from metastore.errors import StorageError
+from metastore.metastore import Metastore
+from metastore.model.table_unit import TableMetadataUnit
+from metastore.model.vocabulary import MetadataType
+from metastore.storage import local
+from metastore.storage.local import create_if_absent
+from metastore.storage.version_files import HINT, VersionFiles
+
+MakeUnit = Callable[..., TableMetadataUnit]
+OpenMetastore = Callable[..., Metastore]
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    """The metadata folder of a table with versions 1 to 3."""
+    versions = VersionFiles(str(tmp_path))
+    for number in (1, 2, 3):
+        assert versions.publish(number, b"{}")
+    return tmp_path / "metadata"
+
+
+@pytest.mark.parametrize("hint", [b"3", b"2", b"1", b"0", b"99", b"", b"three", b"-1", b"3\n", b"\xff" * 64])
+def test_the_hint_only_says_where_to_start(folder: Path, hint: bytes) -> None:
+    """Stale, ahead or unreadable: the newest version is found all the same."""
+    (folder / HINT).write_bytes(hint)
+    assert VersionFiles(str(folder.parent)).current() == (3, f"{folder}/v3.metadata.json")
+
+
+def test_a_missing_hint_is_no_loss(folder: Path) -> None:
+    """A crash between a version and its hint, or a restored backup without it."""
+    (folder / HINT).unlink()
+    assert VersionFiles(str(folder.parent)).current() == (3, f"{folder}/v3.metadata.json")
+
+
+def test_a_commit_writes_the_hint(folder: Path) -> None:
+    """As Hadoop tables have it: the number alone."""
+    assert (folder / HINT).read_bytes() == b"3"
+
+
+def test_no_version_means_no_table(tmp_path: Path) -> None:
+    """Neither a missing folder nor one with other files is a table."""
+    assert VersionFiles(str(tmp_path)).current() is None
+    (tmp_path / "metadata").mkdir()
+    (tmp_path / "metadata" / HINT).write_text("1")
+    (tmp_path / "metadata" / "v1.metadata.json.1234.tmp").write_text("{}")
+    (tmp_path / "metadata" / "v1.json").write_text("{}")
+    assert VersionFiles(str(tmp_path)).current() is None
+
+
+@pytest.mark.parametrize("name", ["v4.gz.metadata.json", "v4.metadata.json.gz"])
+@pytest.mark.parametrize("hint", [b"4", b"3", b"1", None])
+def test_a_compressed_version_counts(folder: Path, name: str, hint: bytes | None) -> None:
+    """Iceberg's Java writes them so when the table asks for it, in either spelling; whatever the hint says."""
+    (folder / name).write_bytes(gzip.compress(b"{}"))
+    if hint is None:
+        (folder / HINT).unlink()
+    else:
+        (folder / HINT).write_bytes(hint)
+    versions = VersionFiles(str(folder.parent))
+    assert versions.current() == (4, f"{folder}/{name}")
+    assert not versions.publish(4, b"{}")
+    assert versions.publish(5, b"{}")
+    assert versions.current() == (5, f"{folder}/v5.metadata.json")
+
+
+def test_a_table_with_compressed_metadata_is_read_and_written(
+    open_metastore: OpenMetastore, unit: MakeUnit, tmp_path: Path
+) -> None:
+    """The content is decompressed; the next version builds on it, also when the hint was left behind."""
+    open_metastore().tables.modify().overwrite([unit("a")]).execute()
+    open_metastore().tables.modify().overwrite([unit("b")]).execute()
+    metadata = tmp_path / "metastore/tables/metadata"
+    newest = metadata / "v3.metadata.json"
+    (metadata / "v3.gz.metadata.json").write_bytes(gzip.compress(newest.read_bytes()))
+    newest.unlink()
+    (metadata / HINT).write_text("2")
+    metastore = open_metastore()
+    metastore.tables.modify().overwrite([unit("c")]).execute()
+    found = metastore.tables.read().metadata_types(MetadataType.ALL).execute()
+    assert sorted(u.table_name or "" for u in found) == ["a", "b", "c"]
+    assert (metadata / "v4.metadata.json").exists()
+
+
+def test_a_version_is_never_written_twice(folder: Path) -> None:
+    """The second writer is told so, and the first one's content stands."""
+    assert not VersionFiles(str(folder.parent)).publish(3, b"mine")
+    assert (folder / "v3.metadata.json").read_bytes() == b"{}"
+
+
+def test_a_writer_that_slept_while_its_version_expired_does_not_win(folder: Path) -> None:
+    """The name is free again, but what it was based on is gone: taken back, and the newest version stays newest."""
+    versions = VersionFiles(str(folder.parent))
+    for number in (4, 5, 6):
+        assert versions.publish(number, b"{}")
+    assert versions.remove_before(6) == (5, [])
+    assert not versions.publish(4, b"slept")
+    assert sorted(path.name for path in folder.iterdir()) == ["v6.metadata.json", HINT]
+    (folder / HINT).unlink()
+    assert versions.current() == (6, f"{folder}/v6.metadata.json")
+
+
+def test_old_versions_go_in_ascending_order(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What will not go stops the rest, so that a version never stands without those after it."""
+    stuck = str(folder / "v2.metadata.json")
+    unlink = os.unlink
+
+    def failing(path: str) -> None:
+        if path == stuck:
+            raise PermissionError(path)
+        unlink(path)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(os, "unlink", failing)
+        removed, failed = VersionFiles(str(folder.parent)).remove_before(3)
+    assert removed == 1
+    assert [type(error) for error in failed] == [PermissionError]
+    assert sorted(path.name for path in folder.glob("v*.json")) == ["v2.metadata.json", "v3.metadata.json"]
+    assert VersionFiles(str(folder.parent)).remove_before(3) == (1, [])
+
+
+def test_of_racing_threads_one_wins(tmp_path: Path) -> None:
+    """Sixteen at a time, version after version; the winner's content stands whole, and nothing else is left."""
+    versions = VersionFiles(str(tmp_path))
+    with ThreadPoolExecutor(16) as threads:
+        for number in range(1, 11):
+            contents = [str(n).encode() * 10_000 for n in range(16)]
+            won = list(threads.map(lambda content, number=number: versions.publish(number, content), contents))
+            assert won.count(True) == 1
+            assert (tmp_path / f"metadata/v{number}.metadata.json").read_bytes() == contents[won.index(True)]
+    assert len(list((tmp_path / "metadata").iterdir())) == 11
+
+
+def _publish(location: str, number: int, content: bytes) -> bool:
+    return VersionFiles(location).publish(number, content)
+
+
+@pytest.mark.integration
+def test_of_racing_processes_one_wins(tmp_path: Path) -> None:
+    """As between threads."""
+    with ProcessPoolExecutor(4, multiprocessing.get_context("spawn")) as processes:
+        for number in range(1, 6):
+            pending = [processes.submit(_publish, str(tmp_path), number, str(n).encode()) for n in range(8)]
+            won = [future.result() for future in pending]
+            assert won.count(True) == 1
+            content = (tmp_path / f"metadata/v{number}.metadata.json").read_text()
+            assert int(content) == won.index(True)
+
+
+class TestCreateIfAbsent:
+    def test_a_failure_before_the_atomic_step_leaves_nothing(
+        self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        """A full disk: no version, no temporary file, and certainty that nothing was changed."""
+
+        def full(descriptor: int) -> None:
+            raise OSError(28, "No space left on device")
+
+        monkeypatch.setattr(os, "fsync", full)
+        with pytest.raises(StorageError, match="nothing was changed"):
+            create_if_absent(str(tmp_path / "v1"), b"content")
+        assert list(tmp_path.iterdir()) == []
+
+    def test_a_file_system_without_hard_links_is_refused(
+        self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        """Two writers could both win there: the error says so, and nothing is left."""
+
+        def refuse(source: str, target: str) -> None:
+            raise PermissionError(1, "Operation not permitted")
+
+        monkeypatch.setattr(os, "link", refuse)
+        with pytest.raises(StorageError, match="hard links"):
+            create_if_absent(str(tmp_path / "v1"), b"content")
+        assert list(tmp_path.iterdir()) == []
+
+    def test_an_unclear_failure_is_not_called_certain(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+        """An I/O error of the atomic step itself may come after it took effect."""
+        link = os.link
+
+        def link_and_fail(source: str, target: str) -> None:
+            link(source, target)
+            raise OSError(5, "Input/output error")
+
+        monkeypatch.setattr(os, "link", link_and_fail)
+        with pytest.raises(OSError, match="Input/output") as raised:
+            create_if_absent(str(tmp_path / "v1"), b"content")
+        assert not isinstance(raised.value, StorageError)
+        assert [path.name for path in tmp_path.iterdir()] == ["v1"]
+
+    def test_a_retransmitted_link_is_recognised(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+        """A network file system may answer "exists" to the very link that it made."""
+        link = os.link
+
+        def link_twice(source: str, target: str) -> None:
+            link(source, target)
+            link(source, target)
+
+        monkeypatch.setattr(os, "link", link_twice)
+        assert create_if_absent(str(tmp_path / "v1"), b"content")
+        assert (tmp_path / "v1").read_bytes() == b"content"
+
+    def test_files_and_their_folder_are_flushed_before_they_count(
+        self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        """The content before the name appears, the name's folder before success is told."""
+        events = []
+        fsync, link = os.fsync, os.link
+        monkeypatch.setattr(
+            os, "fsync", lambda fd: (events.append("folder" if os.path.isdir(f"/dev/fd/{fd}") else "file"), fsync(fd))
+        )
+        monkeypatch.setattr(os, "link", lambda source, target: (events.append("link"), link(source, target)))
+        assert create_if_absent(str(tmp_path / "v1"), b"content")
+        assert events == ["file", "link", "folder"]
+
+
+@pytest.mark.parametrize(
+    ("location", "path"),
+    [("/a/b", "/a/b"), ("file:///a/b", "/a/b"), ("file:/a/b", "/a/b"), ("file:///a%20b/%23", "/a b/#")],
+)
+def test_a_local_location_is_a_path_or_a_file_uri(location: str, path: str) -> None:
+    """In every spelling that engines use."""
+    assert local.local_path(location) == path
+
+
+def test_a_location_on_another_host_is_refused() -> None:
+    """``file://host/path`` is not on this machine."""
+    with pytest.raises(StorageError, match="host"):
+        local.local_path("file://elsewhere/a")
