@@ -96,10 +96,14 @@ class ColumnStatistics:
 
 def parse_many(texts: Sequence[str | None]) -> list[ColumnStatistics | None]:
     """:meth:`ColumnStatistics.from_json` of many texts at once, in their order; None stays None."""
-    documents = decode(f"[{','.join([text or 'null' for text in texts])}]")
-    if len(documents) != len(texts):
-        raise FormatError("one text of many holds several column statistics")
-    return [None if document is None else _from_document(document) for document in documents]
+    parsed: list[ColumnStatistics | None] = []
+    for start in range(0, len(texts), _BATCH):
+        batch = texts[start : start + _BATCH]
+        documents = decode(f"[{','.join([text or 'null' for text in batch])}]")
+        if len(documents) != len(batch):
+            raise FormatError("one text of many holds several column statistics")
+        parsed += [None if document is None else _from_document(document) for document in documents]
+    return parsed
 
 
 def _add_bound(holders: list[str], value: Value, exact: bool, name: str, micros_name: str, up: int) -> bool:
@@ -140,6 +144,8 @@ def _from_document(document: Any) -> ColumnStatistics:
 
 
 _ABSENT = (None, True)
+_BATCH = 200
+"""Texts decoded in one go: enough to spare the calls, so few that their dictionaries die before they are collected."""
 
 
 def _bound(

@@ -47,7 +47,9 @@ class UnitStatistics:
     """What the units of one level say, with their folders' values before their own."""
 
     def __init__(self, units: pa.Table, folders: Sequence[str], directory_columns: DirectoryColumns) -> None:
-        self._statistics = units["columnsStatistics"].combine_chunks()
+        column = units["columnsStatistics"]
+        # combine_chunks copies even a single chunk, and the map column is by far the largest.
+        self._statistics = column.chunk(0) if column.num_chunks == 1 else column.combine_chunks()
         self._schemas = units["schema"]
         self._directory_columns = directory_columns
         self._by_folder = FolderStatistics(folders, directory_columns)

@@ -56,9 +56,9 @@ def prune(
 ) -> PruneResult:
     """Decide what of a table must be read to answer ``question`` (Spark SQL text or a PyIceberg expression).
 
-    ``units`` are one table's metadata units in on-disk columns: :data:`UNIT_COLUMNS` of :data:`UNIT_TYPES`, of which the
-    finer levels may be absent. ``listing`` holds the files that exist now, by the paths that the FILE units have; None
-    trusts the metadata. ``time_zone`` is the session's. Raises InvalidRequestError if there is no TABLE unit, and what
+    ``units`` are one table's metadata units in on-disk columns: :data:`UNIT_COLUMNS` of :data:`UNIT_TYPES`, of which
+    the finer levels may be absent. ``listing`` holds the files that exist now, by the FILE units' paths; None trusts
+    the metadata. ``time_zone`` is the session's. Raises InvalidRequestError if there is no TABLE unit, and what
     :func:`metastore.pruning.predicate.parse` raises.
     """
     table = _Table.of(units)

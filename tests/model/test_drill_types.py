@@ -43,7 +43,7 @@ def test_what_is_no_type_is_a_format_error(text: str) -> None:
         parse_type(text)
 
 
-@pytest.mark.parametrize("types", [SIMPLE, NESTED + ["INT", "VARCHAR", "NULL"]])
+@pytest.mark.parametrize("types", [SIMPLE, [*NESTED, "INT", "VARCHAR", "NULL"]])
 def test_the_order_of_files_never_changes_a_type(types: list[str]) -> None:
     """Joining is idempotent, commutative and associative, over every three types."""
     for a, b, c in product(types, repeat=3):

@@ -37,6 +37,7 @@ BOUNDS: dict[str, st.SearchStrategy[Any]] = {
 
 @st.composite
 def statistics(draw: st.DrawFn) -> ColumnStatistics:
+    """Any statistics of any type."""
     name = draw(st.sampled_from(list(BOUNDS)))
     low, high = (draw(st.none() | BOUNDS[name]) for _ in range(2))
     exact = [True if bound is None else draw(st.booleans()) for bound in (low, high)]
@@ -130,7 +131,7 @@ NUMBERS: dict[str, st.SearchStrategy[Any]] = {
 def truth(type_: str, rows: Sequence[Any]) -> ColumnStatistics:
     """The statistics of ``rows``, worked out the plain way."""
     values = [v for v in rows if v is not None]
-    numbers = [v for v in values if v == v]  # noqa: PLR0124 - NaN is not
+    numbers = [v for v in values if v == v]
     low, high = (min(numbers), max(numbers)) if numbers else (None, None)
     nans = len(values) - len(numbers) if type_ in ("FLOAT4", "FLOAT8") else None
     return ColumnStatistics(
@@ -179,13 +180,13 @@ def test_merged_bounds_contain_the_data(described: list[tuple[list[Any], ColumnS
     """Bounds contain every value, exact ones are values, counts are right: whatever the parts did not know."""
     merged = merge(known for _, known in described)
     rows = [row for found, _ in described for row in found]
-    values = [row for row in rows if row is not None and row == row]  # noqa: PLR0124 - NaN is not
+    values = [row for row in rows if row is not None and row == row]
     for bound, exact, inside in ((merged.min, merged.min_exact, min), (merged.max, merged.max_exact, max)):
         if bound is not None:
             assert inside([bound, *values]) == bound
             assert not exact or bound in values
     nulls = sum(row is None for row in rows)
-    nans = sum(row is not None and row != row for row in rows)  # noqa: PLR0124 - NaN is
+    nans = sum(row is not None and row != row for row in rows)
     for known, counted in (
         (merged.nulls, nulls),
         (merged.non_nulls, len(rows) - nulls),

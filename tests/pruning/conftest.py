@@ -18,18 +18,17 @@ from metastore.model.drill_types import minor_type
 from metastore.model.statistics import ColumnStatistics, holder_json, merge
 from metastore.model.tuple_schema import TIME_ZONE, SchemaColumn, TupleSchema
 
-UNITS = pa.schema(
-    [
-        ("metadataType", pa.string()),
-        ("metadataIdentifier", pa.string()),
-        ("location", pa.string()),
-        ("path", pa.string()),
-        ("rowGroupIndex", pa.int32()),
-        ("schema", pa.string()),
-        ("columnsStatistics", pa.map_(pa.string(), pa.string())),
-        ("metadataStatistics", pa.list_(pa.string())),
-    ]
-)
+_FIELDS: list[tuple[str, pa.DataType]] = [
+    ("metadataType", pa.string()),
+    ("metadataIdentifier", pa.string()),
+    ("location", pa.string()),
+    ("path", pa.string()),
+    ("rowGroupIndex", pa.int32()),
+    ("schema", pa.string()),
+    ("columnsStatistics", pa.map_(pa.string(), pa.string())),
+    ("metadataStatistics", pa.list_(pa.string())),
+]
+UNITS = pa.schema(_FIELDS)
 
 _DRILL: Sequence[tuple[Callable[[pa.DataType], bool], str]] = (
     (pa.types.is_int32, "INT"),
@@ -86,7 +85,9 @@ def row_group_statistics(metadata: pq.FileMetaData, group: int, table: pa.Table,
         path = tuple(column.path.split(".")) if column.max_definition_level > 1 else (column.path,)
         values = pc.struct_field(table[path[0]], list(path[1:])) if len(path) > 1 else table[path[0]]
         is_float = pa.types.is_floating(values.type)
-        nans = pc.sum(pc.is_nan(values)).as_py() or 0 if is_float and count_nans else None
+        nans = pc.is_nan(values).to_pylist().count(True) if is_float and count_nans else None
+        assert known is not None
+        assert known.null_count is not None
         low, high = (known.min, known.max) if known.has_min_max else (None, None)
         rows, nulls = metadata.row_group(group).num_rows, known.null_count
         found[path] = ColumnStatistics(
@@ -119,7 +120,8 @@ def write_table(root: Path, files: dict[str, pa.Table], *, row_group_size: int, 
         groups = []
         for group in range(metadata.num_row_groups):
             inside = rows.slice(group * row_group_size, row_group_size)
-            places.update(dict.fromkeys(inside["id"].to_pylist(), (str(path), group)))
+            identifiers: list[Any] = inside["id"].to_pylist()
+            places.update(dict.fromkeys(identifiers, (str(path), group)))
             groups.append(row_group_statistics(metadata, group, inside, count_nans=count_nans))
             more = {"path": str(path), "rowGroupIndex": group, "schema": schema}
             units.append(_unit("ROW_GROUP", f"{name}/{group}", groups[-1], **more))

@@ -7,7 +7,9 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from datetime import date, datetime, timezone
 from decimal import Decimal
+from functools import reduce
 from itertools import combinations_with_replacement, product
+from operator import or_
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -36,24 +38,23 @@ UTC = timezone.utc
 DAYS = [date(1969, 12, 31), date(2020, 2, 29), date(2020, 3, 1)]
 MOMENTS = [datetime(1969, 12, 31, 23, 59, 59, 999999), datetime(2020, 3, 1), datetime(2020, 3, 1, 11, 30, 0, 1)]
 
-SCHEMA = pa.schema(
-    [
-        ("id", pa.int32()),
-        ("i", pa.int32()),
-        ("big", pa.int64()),
-        ("f", pa.float32()),
-        ("d", pa.float64()),
-        ("dec", pa.decimal128(9, 2)),
-        ("s", pa.string()),
-        ("x", pa.binary()),
-        ("yes", pa.bool_()),
-        ("day", pa.date32()),
-        ("local", pa.timestamp("us")),
-        ("utc", pa.timestamp("us", tz="UTC")),
-        ("größe.cm", pa.int32()),
-        ("st", pa.struct([("a", pa.int32()), ("b", pa.string())])),
-    ]
-)
+_FIELDS: list[tuple[str, pa.DataType]] = [
+    ("id", pa.int32()),
+    ("i", pa.int32()),
+    ("big", pa.int64()),
+    ("f", pa.float32()),
+    ("d", pa.float64()),
+    ("dec", pa.decimal128(9, 2)),
+    ("s", pa.string()),
+    ("x", pa.binary()),
+    ("yes", pa.bool_()),
+    ("day", pa.date32()),
+    ("local", pa.timestamp("us")),
+    ("utc", pa.timestamp("us", tz="UTC")),
+    ("größe.cm", pa.int32()),
+    ("st", pa.struct([("a", pa.int32()), ("b", pa.string())])),
+]
+SCHEMA = pa.schema(_FIELDS)
 
 TEXTS = ["", " ", "a", "A", "a ", "ab", "abc", "b", "ä", "é", "e\u0301", "z", "\uffee", "😀", "😀a", "10", "9", "09"]
 VALUES: dict[str, Sequence[Any]] = {
@@ -83,10 +84,12 @@ class Question:
 
 
 def text(value: str) -> str:
+    """A string literal."""
     return "'" + value + "'"
 
 
 def double(value: float) -> str:
+    """A literal that is a DOUBLE in every dialect."""
     return repr(value) if "e" in repr(value) else f"{value!r}e0"
 
 
@@ -146,26 +149,22 @@ COMPARE: dict[str, Callable[[pc.Expression, Any], pc.Expression]] = {
 def leaves(draw: st.DrawFn) -> Question:
     """One comparison, IN, BETWEEN, LIKE or IS NULL."""
     column = draw(st.sampled_from(COLUMNS))
-    spark, duck, arrow = NAMES.get(column, (column, column, pc.field(column)))
-    if column == "k":
-        arrow = None
+    spark, duck, field = NAMES.get(column, (column, column, pc.field(column)))
+    arrow = None if column == "k" else field
     kind = draw(st.sampled_from(["compare", "compare", "compare", "in", "between", "null", "like"]))
     if kind == "null":
         return Question(f"{spark} IS NULL", f"{duck} IS NULL", None if arrow is None else arrow.is_null())
     if kind == "like" and column in ("s", "st.b"):
         pattern = draw(st.sampled_from(["a%", "%", "ab%", "%b", "a_", "a", "ä%", "😀%", "e%c", "_%"]))
         prefix = pattern[:-1]
-        simple = arrow is not None and pattern.endswith("%") and not set(prefix) & {"%", "_"}
-        return Question(
-            f"{spark} LIKE '{pattern}'", f"{duck} LIKE '{pattern}'", pc.starts_with(arrow, prefix) if simple else None
-        )
+        simple = pattern.endswith("%") and not set(prefix) & {"%", "_"}
+        condition = pc.starts_with(field, prefix) if simple else None
+        return Question(f"{spark} LIKE '{pattern}'", f"{duck} LIKE '{pattern}'", condition)
     known = st.sampled_from(literals(column))
     if kind == "in":
         chosen = draw(st.lists(known, min_size=1, max_size=4))
         terms = [arrow == value for _, _, value in chosen if arrow is not None and value is not None]
-        either = terms[0] if len(terms) == len(chosen) else None
-        for term in terms[1:]:
-            either = None if either is None else either | term
+        either = reduce(or_, terms) if len(terms) == len(chosen) else None
         inside = [", ".join(items) for items in list(zip(*chosen, strict=True))[:2]]
         return Question(f"{spark} IN ({inside[0]})", f"{duck} IN ({inside[1]})", either)
     if kind == "between":
@@ -186,10 +185,12 @@ def leaves(draw: st.DrawFn) -> Question:
 
 
 def negated(one: Question) -> Question:
+    """NOT."""
     return Question(f"NOT ({one.spark})", f"NOT ({one.duckdb})", None if one.arrow is None else ~one.arrow)
 
 
 def joined(word: str, left: Question, right: Question) -> Question:
+    """AND or OR."""
     arrow = None
     if left.arrow is not None and right.arrow is not None:
         arrow = left.arrow & right.arrow if word == "AND" else left.arrow | right.arrow
@@ -224,9 +225,12 @@ def files(draw: st.DrawFn) -> dict[str, pa.Table]:
 def kept_rows(result: PruneResult, places: dict[int, tuple[str, int]]) -> set[int]:
     """Identifiers of the rows in what is to be read."""
     kept = {file.path: file.row_groups for file in result.files}
-    return {
-        row for row, (path, group) in places.items() if path in kept and (kept[path] is None or group in kept[path])
-    }
+
+    def is_kept(path: str, group: int) -> bool:
+        groups = kept.get(path, ())
+        return groups is None or group in groups
+
+    return {row for row, place in places.items() if is_kept(*place)}
 
 
 @settings(suppress_health_check=[HealthCheck.too_slow, HealthCheck.function_scoped_fixture])
@@ -274,7 +278,7 @@ def pairs(
 @pytest.mark.parametrize("column", COLUMNS)
 @pytest.mark.parametrize("negate", [False, True])
 def test_no_comparison_loses_a_row(pairs: tuple[TableOnDisk, pa.Table], column: str, negate: bool) -> None:
-    """Every operator with every literal, plain and under NOT, keeps what DuckDB and Arrow find among all pairs of values."""
+    """Every operator with every literal, plain and under NOT, keeps what DuckDB and Arrow find."""
     table, rows = pairs
     spark, duck, arrow = NAMES.get(column, (column, column, pc.field(column)))
     with duckdb.connect() as engine:
@@ -299,7 +303,7 @@ def test_pruning_is_worth_it(pairs: tuple[TableOnDisk, pa.Table]) -> None:
         spark, _, arrow = NAMES.get(column, (column, column, pc.field(column)))
         for in_spark, _, value in literals(column):
             if value is not None:
-                found = rows.filter(arrow == value)["id"].to_pylist()
+                found: list[Any] = rows.filter(arrow == value)["id"].to_pylist()
                 matching += len({table.places[row] for row in found})
                 result = prune(f"{spark} = {in_spark}", table.units)
                 kept += len({table.places[row] for row in kept_rows(result, table.places)})
