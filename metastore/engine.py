@@ -121,7 +121,7 @@ class LocalEngine:
         """Stop the helpers; a later run starts new ones if it needs them."""
         _stop_all(self._idle)
 
-    def __enter__(self) -> LocalEngine:  # noqa: PYI034 - typing.Self needs Python 3.11
+    def __enter__(self) -> LocalEngine:
         return self
 
     def __exit__(

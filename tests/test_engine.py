@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import pickle
 import select
 import signal
 import subprocess
@@ -77,17 +76,25 @@ def partial_in_helper(tasks: ModuleType) -> Any:
 
 
 def gathered(engine: LocalEngine, chunks: list[int], task: Any) -> pa.Table:
+    """All batches of a run."""
     return pa.Table.from_batches(engine.run(chunks, task, SCHEMA), SCHEMA)
+
+
+def run_until_helped(engine: LocalEngine, task: Any) -> None:
+    """Run a task that fails in helpers, until one was quick enough to take a chunk."""
+    for _ in range(20):
+        gathered(engine, list(range(200)), task)
 
 
 @pytest.mark.parametrize("processes", [1, 2, 4])
 @pytest.mark.parametrize("count", [0, 1, 2, 50])
-def test_every_batch_of_every_chunk_arrives_once(tasks: ModuleType, eager: None, processes: int, count: int) -> None:
+@pytest.mark.usefixtures("eager")
+def test_every_batch_of_every_chunk_arrives_once(tasks: ModuleType, processes: int, count: int) -> None:
     """However many processes there are, the batches are those of all chunks, once each."""
     chunks = list(range(1, count + 1))
     with LocalEngine(processes) as engine:
         for _ in range(2):
-            found = gathered(engine, chunks, tasks.echo)["chunk"].to_pylist()
+            found: list[Any] = gathered(engine, chunks, tasks.echo)["chunk"].to_pylist()
             assert sorted(found) == sorted([*chunks, *(-chunk for chunk in chunks)])
 
 
@@ -97,25 +104,26 @@ def test_small_work_starts_no_process(tasks: ModuleType) -> None:
         assert set(gathered(engine, [1, 2, 3], tasks.echo)["process"].to_pylist()) == {os.getpid()}
 
 
-def test_helpers_share_the_work_and_stay(tasks: ModuleType, eager: None) -> None:
+@pytest.mark.usefixtures("eager")
+def test_helpers_share_the_work_and_stay(tasks: ModuleType) -> None:
     """Helpers take part, and the next run finds the same ones again."""
     with LocalEngine(2) as engine:
         gathered(engine, [1, 2], tasks.echo)
         (helper,) = engine._idle
-        seen: set[int] = set()
+        seen: set[int | None] = set()
         while len(seen) < 2:  # until the helper was quick enough to take a chunk
             seen |= set(gathered(engine, list(range(200)), tasks.echo)["process"].to_pylist())
         assert seen == {os.getpid(), helper._process.pid}
         assert engine._idle == [helper]
 
 
-def test_the_errors_of_tasks_arrive_as_they_are(tasks: ModuleType, eager: None, partial_in_helper: Any) -> None:
+@pytest.mark.usefixtures("eager")
+def test_the_errors_of_tasks_arrive_as_they_are(tasks: ModuleType, partial_in_helper: Any) -> None:
     """An error of ours keeps its type and text, from this process and from helpers; the engine can be used again."""
     with LocalEngine(2) as engine:
         for task in (tasks.broken_file, partial_in_helper(tasks.broken_file)):
             with pytest.raises(FormatError, match=r"file \d+ is broken"):
-                for _ in range(20):  # until a helper was quick enough to take a chunk
-                    gathered(engine, list(range(1, 200)), task)
+                run_until_helped(engine, task)
         assert gathered(engine, [1], tasks.echo).num_rows == 2
 
 
@@ -125,11 +133,11 @@ def test_foreign_errors_become_engine_errors(tasks: ModuleType) -> None:
         gathered(engine, [1], tasks.divide)
 
 
-def test_a_killed_helper_is_an_error(tasks: ModuleType, eager: None, partial_in_helper: Any) -> None:
+@pytest.mark.usefixtures("eager")
+def test_a_killed_helper_is_an_error(tasks: ModuleType, partial_in_helper: Any) -> None:
     """A helper that dies takes its chunk with it, which must not go unnoticed."""
     with LocalEngine(2) as engine, pytest.raises(EngineError, match="helper process ended"):
-        for _ in range(20):
-            gathered(engine, list(range(200)), partial_in_helper(tasks.die))
+        run_until_helped(engine, partial_in_helper(tasks.die))
 
 
 def test_wrong_columns_are_refused(tasks: ModuleType) -> None:
@@ -138,18 +146,19 @@ def test_wrong_columns_are_refused(tasks: ModuleType) -> None:
         gathered(engine, [1], tasks.wrong_columns)
 
 
-def test_a_task_that_cannot_be_sent_is_refused(eager: None) -> None:
+@pytest.mark.usefixtures("eager")
+def test_a_task_that_cannot_be_sent_is_refused() -> None:
     """A task that does not pickle is told apart from one that fails."""
 
     def local(chunk: int) -> Any:
-        yield pa.record_batch([[chunk], [os.getpid()]], schema=SCHEMA)
+        yield pa.record_batch({"chunk": [chunk], "process": [os.getpid()]}, schema=SCHEMA)
 
     with LocalEngine(2) as engine, pytest.raises(EngineError, match="cannot be sent"):
-        for _ in range(20):
-            gathered(engine, list(range(200)), local)
+        run_until_helped(engine, local)
 
 
-def test_an_abandoned_run_stops_its_helpers(tasks: ModuleType, eager: None) -> None:
+@pytest.mark.usefixtures("eager")
+def test_an_abandoned_run_stops_its_helpers(tasks: ModuleType) -> None:
     """Closing the iterator early leaves no helper at work, and none that a later run could mistake for idle."""
     with LocalEngine(2) as engine:
         run = engine.run(list(range(1000)), tasks.echo, SCHEMA)
@@ -164,12 +173,6 @@ def test_negative_processes_are_refused() -> None:
     with pytest.raises(InvalidRequestError, match="-1"):
         LocalEngine(-1)
     assert LocalEngine(0).parallelism >= 1
-
-
-def test_errors_pickle() -> None:
-    """What comes back from a helper is the error that was raised there."""
-    error = pickle.loads(pickle.dumps(FormatError("x.parquet is broken")))
-    assert (type(error), str(error)) == (FormatError, "x.parquet is broken")
 
 
 @pytest.mark.integration

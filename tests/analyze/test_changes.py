@@ -30,15 +30,17 @@ X, Y = ("x",), ("y",)
 
 
 def decided(known: Known | None, level: MetadataType = MetadataType.FILE, columns: Columns = None) -> Decision:
+    """What is to be done about :data:`FRESH` files."""
     return decide(known, FRESH, location="/t", level=level, columns=columns)
 
 
 def last_run(fingerprint: str | None = None, columns: Columns = None, location: str = "/t") -> Known:
+    """What a run at level FILE left behind."""
     return Known(location, MetadataType.FILE, columns, fingerprint or table_fingerprint(FRESH))
 
 
 @pytest.mark.parametrize(
-    "known,wanted,same",
+    ("known", "wanted", "same"),
     [(None, None, True), (None, (X,), True), (None, (), True), ((X, Y), (Y,), True), ((), (), True),
      ((X,), None, False), ((X,), (X, Y), False), ((), (X,), False)],
 )  # fmt: skip

@@ -8,6 +8,7 @@ import struct
 import uuid
 from collections.abc import Callable
 from decimal import Decimal
+from itertools import pairwise
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
@@ -58,13 +59,14 @@ TYPES: dict[str, tuple[pa.DataType, st.SearchStrategy[Any]]] = {
 
 
 def one_file(path: Path, **options: Any) -> pa.Table:
-    """The task's rows for the only file below ``path``."""
+    """The task's rows for all files below ``path``."""
     schema = plain_arrow_schema(TableMetadataUnit)
     chunk = FooterChunk(TableInfo("dfs", "tmp", "t"), schema, list_files(str(path)).files, **options)
     return pa.Table.from_batches(read_footers(chunk), schema)
 
 
 def statistics(rows: pa.Table, kind: str) -> list[dict[str, ColumnStatistics]]:
+    """Column statistics of the rows of one metadata type."""
     return [
         {key: ColumnStatistics.from_json(text) for key, text in row["columnsStatistics"]}
         for row in rows.to_pylist()
@@ -76,7 +78,8 @@ DUCKDB = duckdb.connect()
 
 
 def duckdb_says(data: pa.Table) -> tuple[Any, ...]:
-    counts = "count(*) - count(x) AS nulls, count(x) AS non_nulls, count(*) AS rows"
+    """Minimum, maximum, nulls and non-nulls of column x."""
+    counts = "count(*) - count(x) AS nulls, count(x) AS non_nulls"
     (row,) = DUCKDB.from_arrow(data).aggregate(f"min(x) AS low, max(x) AS high, {counts}").to_arrow_table().to_pylist()
     return tuple(row.values())
 
@@ -97,8 +100,7 @@ def test_statistics_are_those_of_the_data(name: str, data: st.DataObject) -> Non
     assert len(found) == len(expected)
     for (kind, data_of), (found_kind, statistic) in zip(expected, found, strict=True):
         assert kind == found_kind
-        counted = (statistic.min, statistic.max, statistic.nulls, statistic.non_nulls, statistic.rows)
-        assert counted == duckdb_says(data_of)
+        assert (statistic.min, statistic.max, statistic.nulls, statistic.non_nulls) == duckdb_says(data_of)
         assert statistic.min_exact
         assert statistic.max_exact
 
@@ -110,7 +112,7 @@ def test_row_groups_tell_where_they_lie(lake: Any, footers: Callable[..., Any]) 
     groups = [read_holders(row["metadataStatistics"]) for row in units.of_type("ROW_GROUP")]
     assert [group["rowCount"] for group in groups] == [4, 4, 2]
     assert groups[0]["start"] == 4, "right behind the magic number"
-    for before, after in zip(groups, groups[1:], strict=False):
+    for before, after in pairwise(groups):
         assert before["start"] + before["length"] <= after["start"]
     file = read_holders(units.one("FILE")["metadataStatistics"])
     stat = Path(path).stat()
@@ -147,14 +149,14 @@ def test_a_null_struct_is_a_null_of_its_leaves(lake: Any, footers: Callable[...,
     """Rows without the struct count as nulls of its leaf, beside those that have the struct and lack the leaf."""
     lake.write("a.parquet", {"st": pa.array([{"a": 1}, {"a": None}, None], pa.struct([("a", pa.int32())]))})
     statistic = footers(lake).one("FILE")["columnsStatistics"]["`st`.`a`"]
-    assert (statistic.nulls, statistic.non_nulls, statistic.rows) == (2, 1, 3)
+    assert (statistic.nulls, statistic.non_nulls) == (2, 1)
 
 
 def test_renamed_structs_are_told_apart(lake: Any, footers: Callable[..., Any]) -> None:
     """Two files that differ only in the name of a required struct have statistics under their own names."""
     for name in ("s", "t"):
         field = pa.field(name, pa.struct([pa.field("x", pa.int64())]), nullable=False)
-        table = pa.table([pa.array([{"x": 1}], field.type)], pa.schema([field]))
+        table = pa.Table.from_arrays([pa.array([{"x": 1}], field.type)], schema=pa.schema([field]))
         lake.write(f"{name}.parquet", table, store_schema=False)
     assert [set(row["columnsStatistics"]) for row in footers(lake).of_type("FILE")] == [{"`s`.`x`"}, {"`t`.`x`"}]
 
@@ -198,7 +200,7 @@ def test_types_are_spelled_as_drill_does(lake: Any, footers: Callable[..., Any])
         "d64": (pa.array([dt.date(2020, 1, 1)], pa.date64()), "DATE", {}),
         "t32": (pa.array([dt.time(1)], pa.time32("ms")), "TIME", {}),
         "ts": (pa.array([dt.datetime(2020, 1, 1)], pa.timestamp("s")), "TIMESTAMP", {}),
-        "tz": (pa.array([dt.datetime(2020, 1, 1)], pa.timestamp("ms", "Asia/Tokyo")), "TIMESTAMP", {"metastore.timezone": "UTC"}),
+        "tz": (pa.array([0], pa.timestamp("ms", "Asia/Tokyo")), "TIMESTAMP", {"metastore.timezone": "UTC"}),
         "ns": (pa.array([1], pa.timestamp("ns")), "TIMESTAMP", {"metastore.logical": "timestamp_ns"}),
     }  # fmt: skip
     lake.write("a.parquet", pa.table({name: array for name, (array, _, _) in columns.items()}))
@@ -277,10 +279,10 @@ def test_zeros_are_bounded_on_both_sides(lake: Any, footers: Callable[..., Any])
 def test_without_statistics_nothing_is_claimed(lake: Any, footers: Callable[..., Any]) -> None:
     """A footer without statistics says only how many rows there are; of a required column, that none is null."""
     schema = pa.schema([pa.field("x", pa.int64()), pa.field("r", pa.int64(), nullable=False)])
-    lake.write("a.parquet", pa.table([[1, 2], [3, 4]], schema), write_statistics=False)
+    lake.write("a.parquet", pa.table({"x": [1, 2], "r": [3, 4]}, schema), write_statistics=False)
     found = footers(lake).one("FILE")["columnsStatistics"]
     assert found["`x`"] == ColumnStatistics("BIGINT", rows=2)
-    assert found["`r`"] == ColumnStatistics("BIGINT", nulls=0, non_nulls=2, rows=2)
+    assert found["`r`"] == ColumnStatistics("BIGINT", nulls=0, non_nulls=2)
 
 
 def test_one_row_group_without_bounds_spoils_the_file(lake: Any, footers: Callable[..., Any]) -> None:
@@ -304,7 +306,7 @@ def created_by(content: bytes, writer: str) -> bytes:
 
 
 @pytest.mark.parametrize(
-    "writer,nans,exact",
+    ("writer", "nans", "exact"),
     [
         ("parquet-mr version 1.9.1", None, False),
         ("parquet-mr version 1.15.2", 0, False),
@@ -337,7 +339,7 @@ def test_empty_files_have_units_and_no_rows(lake: Any, footers: Callable[..., An
         pass
     units = footers(lake)
     for row in units.of_type("FILE"):
-        assert row["columnsStatistics"]["`x`"] == ColumnStatistics("BIGINT", nulls=0, non_nulls=0, rows=0)
+        assert row["columnsStatistics"]["`x`"] == ColumnStatistics("BIGINT", nulls=0, non_nulls=0)
 
 
 def test_columns_limit_statistics(lake: Any, footers: Callable[..., Any]) -> None:

@@ -28,6 +28,7 @@ TABLE = TableInfo("dfs", "tmp", "t")
 
 
 def stored(metastore: Metastore) -> pa.Table:
+    """All units of the metastore."""
     return metastore.tables.read().metadata_types(MetadataType.ALL).to_arrow()
 
 
@@ -113,7 +114,7 @@ def test_nan_may_hide_in_a_constant_column(lake: Any, run: Any, units: Any) -> N
 
 
 @pytest.mark.parametrize(
-    "level,kinds",
+    ("level", "kinds"),
     [
         ("TABLE", {"TABLE"}),
         ("segment", {"TABLE", "SEGMENT"}),
@@ -162,7 +163,7 @@ def test_one_run_is_one_snapshot_of_the_touched_segments(lake: Any, run: Any, me
 
 
 @pytest.mark.parametrize(
-    "first,second,reason",
+    ("first", "second", "reason"),
     [
         ({}, {"level": "FILE"}, "level"),
         ({"columns": ["x"]}, {}, "columns"),
@@ -268,6 +269,7 @@ class Interrupting:
         self._happenings = list(happenings)
 
     def run(self, chunks: Any, task: Any, schema: pa.Schema) -> Any:
+        """Let the next thing happen, then run."""
         if self._happenings:
             self._happenings.pop(0)()
         return self._engine.run(chunks, task, schema)

@@ -20,6 +20,7 @@ def root(tmp_path: Path) -> Path:
 
 
 def put(root: Path, *names: str, content: bytes = b"data") -> None:
+    """Write files below ``root``."""
     for name in names:
         path = root / name
         path.parent.mkdir(parents=True, exist_ok=True)
@@ -27,6 +28,7 @@ def put(root: Path, *names: str, content: bytes = b"data") -> None:
 
 
 def names(root: Path) -> list[str]:
+    """The listed files, relative to ``root``."""
     return ["/".join((*file.directories, file.name)) for file in list_files(str(root)).files]
 
 

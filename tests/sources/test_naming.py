@@ -32,7 +32,7 @@ STORAGE = {
 
 
 @pytest.mark.parametrize(
-    "name,location",
+    ("name", "location"),
     [
         ("dfs.tmp.nation", "/tmp/nation"),
         ("dfs.tmp.`/a/b`", "/tmp/a/b"),
@@ -49,7 +49,7 @@ def test_a_name_lies_below_its_workspace(name: str, location: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "path,table",
+    ("path", "table"),
     [
         ("/tmp/nation", TableInfo("dfs", "tmp", "nation")),
         ("file:///tmp/a/b/", TableInfo("dfs", "tmp", "a/b")),
@@ -108,7 +108,7 @@ def test_path_and_name_agree() -> None:
 
 
 @pytest.mark.parametrize(
-    "name,error,told",
+    ("name", "error", "told"),
     [
         ("nope.tmp.x", NotFoundError, "dfs, lake, off"),
         ("dfs.nope.x", NotFoundError, "csv, deep, tmp"),
