@@ -72,9 +72,9 @@ def run(folder: str, files: int, seed: int, pace: Pace, say: Callable[[str], Non
         }
         full = [
             *(Contender(name, Target.analyze, target.emptied, Target.seen) for name, target in targets.items()),
-            Contender(BARE, lambda _: _footers(data.paths), answer=lambda found: found, rival=True),
-            Contender(AGGREGATE, lambda _: _aggregate(spark, data.root), answer=_seen_by_spark, rival=True),
-            Contender(TUNED, lambda _: _tuned(spark, data.root), answer=_seen_by_spark, rival=True),
+            Contender(BARE, lambda _: _footers(data.paths), answer=lambda found: found),
+            Contender(AGGREGATE, lambda _: _aggregate(spark, data.root), answer=_seen_by_spark),
+            Contender(TUNED, lambda _: _tuned(spark, data.root), answer=_seen_by_spark),
         ]
         few = max(1, files // 100)
         changes: dict[str, Sequence[str]] = {

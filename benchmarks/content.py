@@ -52,7 +52,7 @@ class Content:
     """
 
     def __init__(self, seed: int) -> None:
-        self._seed = seed
+        self.seed = seed
 
     def tables(self, numbers: Iterable[int], edition: int = 0) -> pa.Table:
         """All rows of the tables with these numbers, in on-disk columns."""
@@ -83,7 +83,7 @@ class Content:
         )
 
     def _segment(self, number: int, segment: int, edition: int) -> list[TableMetadataUnit]:
-        chance = random.Random(self._seed * 1_000_003 + number * SEGMENTS + segment)
+        chance = random.Random(self.seed * 1_000_003 + number * SEGMENTS + segment)
         key = segment_name(segment)
         folder = f"{_location(number)}/{key}"
         shared: dict[str, Any] = {
@@ -139,7 +139,7 @@ class Content:
 
     @cached_property
     def _statistics(self) -> list[dict[str, str]]:
-        chance = random.Random(self._seed)
+        chance = random.Random(self.seed)
         return [
             {
                 "`id`": _text("BIGINT", low := chance.randrange(10**9), low + chance.randrange(10**6)),

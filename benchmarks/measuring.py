@@ -13,7 +13,7 @@ import statistics
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 OURS: Final = "metastore"
 """Contenders of ours are called so, or so with a word after it; all others are peers."""
@@ -27,33 +27,40 @@ class DifferentAnswersError(Exception):
 class Contender:
     """One way to do it. ``prepare`` is not timed, and what it gives is passed to ``run``.
 
-    ``answer`` makes of what ``run`` gave something that is equal for equal work; it is not timed either. A contender
-    that is ``rival`` is a peer that does the whole work; the fastest rival is the one that ours is compared with.
+    ``answer`` makes of what ``run`` gave something that is equal for equal work; it is not timed either.
     """
 
     name: str
     run: Callable[[Any], Any]
     prepare: Callable[[], Any] = lambda: None
     answer: Callable[[Any], object] | None = None
-    rival: bool = False
 
 
 @dataclass(frozen=True)
 class Series:
-    """The times of one contender, in seconds, in the order they were taken; ``items`` is what one run works through."""
+    """The times of one contender, in seconds, in the order they were taken; ``items`` is what one run works through.
+
+    ``cpu`` is the time that all threads of this process had a core, for each of these times: it says what the work
+    costs also when the machine is busy with other things. It knows nothing of other processes.
+    """
 
     question: str
     case: str
     size: int
     contender: str
-    rival: bool
     seconds: Sequence[float]
+    cpu: Sequence[float]
     items: int | None = None
 
     @property
     def median(self) -> float:
         """The median time."""
         return statistics.median(self.seconds)
+
+    @property
+    def median_cpu(self) -> float:
+        """The median time of this process on cores."""
+        return statistics.median(self.cpu)
 
 
 @dataclass(frozen=True)
@@ -78,36 +85,49 @@ def measure(
     items: int | None = None,
 ) -> list[Series]:
     """Measure ``contenders`` at one size. Raises DifferentAnswersError when those that give an answer disagree."""
-    taken: dict[str, list[float]] = {contender.name: [] for contender in contenders}
+    taken: dict[str, list[_Time]] = {contender.name: [] for contender in contenders}
     answers: dict[str, object] = {}
     again = []
     for contender in contenders:
-        seconds, result = _timed(contender)
+        time_, result = _timed(contender)
         if contender.answer is not None:
             answers[contender.name] = contender.answer(result)
-        if seconds > pace.patience:
-            taken[contender.name].append(seconds)
+        if time_.wall > pace.patience:
+            taken[contender.name].append(time_)
         else:
             again.append(contender)
     _require_equal(f"{question}, {case}, {size:,}", answers)
     for number in range(pace.rounds):
         first = number % len(again) if again else 0
         for contender in (*again[first:], *again[:first]):
-            seconds, _ = _timed(contender)
-            taken[contender.name].append(seconds)
+            time_, _ = _timed(contender)
+            taken[contender.name].append(time_)
     return [
-        Series(question, case, size, contender.name, contender.rival, tuple(taken[contender.name]), items)
+        Series(
+            question,
+            case,
+            size,
+            contender.name,
+            [one.wall for one in taken[contender.name]],
+            [one.cpu for one in taken[contender.name]],
+            items,
+        )
         for contender in contenders
     ]
 
 
-def _timed(contender: Contender) -> tuple[float, Any]:
+class _Time(NamedTuple):
+    wall: float
+    cpu: float
+
+
+def _timed(contender: Contender) -> tuple[_Time, Any]:
     prepared = contender.prepare()
     # Garbage of the contender before is not this one's to collect; its own is, so the collector stays on.
     gc.collect()
-    start = time.perf_counter()
+    wall, cpu = time.perf_counter(), time.process_time()
     result = contender.run(prepared)
-    return time.perf_counter() - start, result
+    return _Time(time.perf_counter() - wall, time.process_time() - cpu), result
 
 
 def _require_equal(where: str, answers: dict[str, object]) -> None:
@@ -125,21 +145,6 @@ class Verdict:
     says: str
     measured: float | None
     holds: bool | None
-
-
-def at_least(
-    series: Sequence[Series],
-    question: str,
-    case: str,
-    size: int,
-    expected: float,
-) -> Verdict:
-    """Expect ours to be so many times faster than the fastest rival."""
-    rivals = [one for one in series if (one.question, one.case, one.size) == (question, case, size) and one.rival]
-    if not rivals:
-        return Verdict(question, f"{case}, {size:,}: {OURS} ≥ {expected:g}× the fastest rival", None, None)
-    fastest = min(rivals, key=lambda rival: rival.median)
-    return beside(series, question, size, (case, OURS), (case, fastest.contender), expected)
 
 
 def growth_at_most(

@@ -18,7 +18,7 @@ from benchmarks.measuring import OURS, Series, Verdict
 _LIBRARIES: Final = ("pyarrow", "pyiceberg", "pyspark")
 _BEGIN: Final = "<!-- results: written by `python -m benchmarks --write-readme`, not by hand -->"
 _END: Final = "<!-- end of results -->"
-_HEADERS: Final = ("size", "who", "median", "lowest", "rounds", "per second", "times metastore")
+_HEADERS: Final = ("size", "who", "median", "lowest", "cpu", "rounds", "per second", "times metastore")
 
 
 @dataclass(frozen=True)
@@ -123,6 +123,7 @@ def _rows(series: Sequence[Series]) -> list[tuple[str, ...]]:
                 one.contender,
                 _seconds(one.median),
                 _seconds(min(one.seconds)),
+                _seconds(one.median_cpu),
                 str(len(one.seconds)),
                 f"{one.items / one.median:,.0f}" if one.items else "",
                 f"{one.median / own[one.size]:.3g}" if one.size in own and one.contender != OURS else "",

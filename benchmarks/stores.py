@@ -1,27 +1,32 @@
-"""The same metadata kept three ways: by this metastore, by plain PyIceberg, and by PyIceberg on a table that we wrote.
+"""The same metadata kept by this metastore, and by plain PyIceberg in three layouts.
 
-All have the same schema, partition spec and rows, on the same disk. The peer is what a user of PyIceberg would build:
-a SQL catalog on SQLite, and appends of 1,000 partitions each. Its writer takes milliseconds for every partition, so
-beyond :data:`APPENDED_AT_MOST` partitions it is given our data files instead, through its own fast append, in
-manifests cut as its appends would have cut them; these entries carry bounds of five columns and not of all, so they
-are lighter to read than its own. The third table has our manifests as well, registered in the peer's catalog.
+All have the same schema, partition spec and rows, on the same disk. The peer's user has a SQL catalog on SQLite and
+appends 1,000 partitions at a time. What lies in one append lies in one manifest, so the order of arrival decides how
+much a read can skip. Jobs analyze tables when they need to, so tables arrive shuffled: that is :data:`PLAIN`, filled by
+PyIceberg's own appends. :data:`IN_ORDER` holds the same data files as if tables had arrived sorted by name, the best
+that can happen. :data:`ON_OURS` starts from our manifests, by registering our table in the peer's catalog.
+
+PyIceberg's writer takes many milliseconds for each partition, so beyond :data:`APPENDED_AT_MOST` partitions the peer is
+given our data files through its own fast append, in the same portions. Their entries carry bounds of five columns and
+not of all, so they are lighter to read than those it writes itself.
 """
 
 from __future__ import annotations
 
 import os
+import random
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import cached_property
 from itertools import count
 from typing import Final
 
 from pyiceberg.catalog.sql import SqlCatalog
 from pyiceberg.expressions import And, BooleanExpression, EqualTo
-from pyiceberg.manifest import clear_manifest_cache
+from pyiceberg.manifest import DataFile, clear_manifest_cache
 from pyiceberg.table import Table
 
-from benchmarks.content import PARTITIONS_OF_A_TABLE, Content
+from benchmarks.content import PARTITIONS_OF_A_TABLE, Content, table_info
 from benchmarks.measuring import OURS, Series
 from metastore.config.settings import Settings
 from metastore.mapping.schema import iceberg_schema, partition_spec
@@ -31,7 +36,8 @@ from metastore.model.table_unit import TableMetadataUnit
 from metastore.storage.file_system_catalog import FileSystemCatalog
 
 PLAIN: Final = "PyIceberg"
-ON_OURS: Final = "PyIceberg on our layout"
+IN_ORDER: Final = "PyIceberg, filled in order"
+ON_OURS: Final = "PyIceberg on our manifests"
 APPENDED_AT_MOST: Final = 10_000
 
 _NAMESPACE: Final = "benchmark"
@@ -70,6 +76,11 @@ class Stores:
         """What loads the peer's table, from its catalog."""
         self._appended  # noqa: B018
         return self._loader("plain")
+
+    def in_order(self) -> Callable[[], Table]:
+        """What loads the peer's table that was filled in the order of names."""
+        self._sorted  # noqa: B018
+        return self._loader("in_order")
 
     def on_ours(self) -> Callable[[], Table]:
         """What loads the peer's branch of our table: our manifests until the peer rewrites them, our data files."""
@@ -110,53 +121,48 @@ class Stores:
     def _built(self) -> str:
         """The location of our table."""
         self._say(f"building {self.size:,} partitions: {OURS}")
-        seconds = 0.0
+        seconds = cpu = 0.0
         with Metastore.open(self._settings) as metastore:
             for numbers in _ranges(self.tables, _TABLES_OF_A_TRANSACTION):
                 rows = self.content.tables(numbers)
-                start = time.perf_counter()
+                start, cpu_start = time.perf_counter(), time.process_time()
                 metastore.tables.modify().overwrite(rows).execute()
-                seconds += time.perf_counter() - start
-        self._loaded(f"{OURS}, in transactions of 10,000 partitions", seconds)
+                seconds, cpu = seconds + time.perf_counter() - start, cpu + time.process_time() - cpu_start
+        self._loaded(f"{OURS}, in transactions of 10,000 partitions", seconds, cpu)
         return FileSystemCatalog("ours", f"{self._folder}/ours").load_table("tables").metadata_location
 
     @cached_property
     def _appended(self) -> None:
         table = self._create("plain")
-        if self.size > APPENDED_AT_MOST:
-            self._append_our_files(table)
-            return
-        self._say(f"building {self.size:,} partitions: {PLAIN}")
-        seconds = 0.0
-        for numbers in _ranges(self.tables, _TABLES_OF_AN_APPEND):
-            rows = self.content.tables(numbers)
-            start = time.perf_counter()
-            table.append(rows)
-            seconds += time.perf_counter() - start
-        self._loaded(f"{PLAIN}, in appends of 1,000 partitions", seconds)
-
-    def _append_our_files(self, table: Table) -> None:
-        self._say(f"building {self.size:,} partitions: {PLAIN}, from our data files")
-        source = self.on_ours()()
-        snapshot = source.current_snapshot()
-        assert snapshot is not None
-        entries = [
-            entry.data_file
-            for manifest in snapshot.manifests(source.io)
-            for entry in manifest.fetch_manifest_entry(source.io)
+        numbers = list(range(self.tables))
+        random.Random(self.content.seed).shuffle(numbers)
+        portions = [
+            numbers[start : start + _TABLES_OF_AN_APPEND] for start in range(0, self.tables, _TABLES_OF_AN_APPEND)
         ]
-        entries.sort(key=lambda data_file: tuple(data_file.partition[position] for position in range(3)))
-        for numbers in _ranges(len(entries), _TABLES_OF_AN_APPEND * PARTITIONS_OF_A_TABLE):
-            with table.transaction() as transaction, transaction.update_snapshot().fast_append() as append:
-                for number in numbers:
-                    append.append_data_file(entries[number])
+        self._say(f"building {self.size:,} partitions: {PLAIN}")
+        if self.size > APPENDED_AT_MOST:
+            _append_files(table, _files_of(self.on_ours()()), portions)
+            return
+        seconds = cpu = 0.0
+        for portion in portions:
+            rows = self.content.tables(portion)
+            start, cpu_start = time.perf_counter(), time.process_time()
+            table.append(rows)
+            seconds, cpu = seconds + time.perf_counter() - start, cpu + time.process_time() - cpu_start
+        self._loaded(f"{PLAIN}, in appends of 1,000 partitions", seconds, cpu)
+
+    @cached_property
+    def _sorted(self) -> None:
+        files = _files_of(self.plain()())
+        self._say(f"building {self.size:,} partitions: {IN_ORDER}")
+        _append_files(self._create("in_order"), files, _ranges(self.tables, _TABLES_OF_AN_APPEND))
 
     @cached_property
     def _registered(self) -> None:
         self._catalog.register_table((_NAMESPACE, "on_ours"), self._built)
 
-    def _loaded(self, how: str, seconds: float) -> None:
-        self.loads.append(Series("load", "fill an empty metastore", self.size, how, False, (seconds,), self.size))
+    def _loaded(self, how: str, seconds: float, cpu: float) -> None:
+        self.loads.append(Series("load", "fill an empty table", self.size, how, [seconds], [cpu], self.size))
 
 
 def of_table(table: TableInfo) -> BooleanExpression:
@@ -166,6 +172,26 @@ def of_table(table: TableInfo) -> BooleanExpression:
         EqualTo("workspace", table.workspace),
         EqualTo("tableName", table.name),
     )
+
+
+def _files_of(table: Table) -> dict[str, list[DataFile]]:
+    """The data files of a table's current snapshot, by the name of the table that they tell of."""
+    snapshot = table.current_snapshot()
+    assert snapshot is not None
+    files: dict[str, list[DataFile]] = {}
+    for manifest in snapshot.manifests(table.io):
+        for entry in manifest.fetch_manifest_entry(table.io):
+            files.setdefault(entry.data_file.partition[2], []).append(entry.data_file)
+    return files
+
+
+def _append_files(table: Table, files: Mapping[str, Sequence[DataFile]], portions: Iterable[Sequence[int]]) -> None:
+    """Append existing files of the tables with these numbers, one append for each portion."""
+    for portion in portions:
+        with table.transaction() as transaction, transaction.update_snapshot().fast_append() as append:
+            for number in portion:
+                for data_file in files[table_info(number).name]:
+                    append.append_data_file(data_file)
 
 
 def _ranges(total: int, step: int) -> Iterator[range]:

@@ -72,9 +72,9 @@ def run(stores: Stores, pace: Pace) -> list[Series]:
     contenders = [
         Contender(OURS, ours, rows, int),
         Contender(FROM_UNITS, ours, lambda: from_arrow(TableMetadataUnit, rows()), int),
-        Contender(DYNAMIC, theirs(lambda table, new: table.dynamic_partition_overwrite(new)), given, int, rival=True),
-        Contender(BY_TABLE, theirs(lambda table, new: table.overwrite(new, _any_of(infos))), given, int, rival=True),
-        Contender(BY_NAME, theirs(lambda table, new: table.overwrite(new, _named(infos))), given, int, rival=True),
+        Contender(DYNAMIC, theirs(lambda table, new: table.dynamic_partition_overwrite(new)), given, int),
+        Contender(BY_TABLE, theirs(lambda table, new: table.overwrite(new, _any_of(infos))), given, int),
+        Contender(BY_NAME, theirs(lambda table, new: table.overwrite(new, _named(infos))), given, int),
         Contender(APPEND, theirs(lambda table, new: table.append(new)), lambda: (stores.scratch(), rows())),
     ]
     chosen = [one for one in contenders if pace.thorough or stores.size <= _LARGEST.get(one.name, stores.size)]

@@ -12,7 +12,6 @@ from benchmarks.measuring import (
     DifferentAnswersError,
     Pace,
     Series,
-    at_least,
     beside,
     growth_at_most,
     measure,
@@ -20,8 +19,8 @@ from benchmarks.measuring import (
 from benchmarks.results import Results, machine_facts, write_readme
 
 
-def _series(contender: str, *seconds: float, size: int = 10, rival: bool = False) -> Series:
-    return Series("question", "case", size, contender, rival, seconds)
+def _series(contender: str, *seconds: float, size: int = 10) -> Series:
+    return Series("question", "case", size, contender, seconds, seconds)
 
 
 def test_contenders_take_turns_and_the_first_run_is_not_counted() -> None:
@@ -61,18 +60,13 @@ def test_different_answers_stop_the_comparison() -> None:
         measure("question", "case", 10, contenders, Pace(rounds=1))
 
 
-def test_ours_is_compared_with_the_fastest_rival() -> None:
-    """A peer that does less than the whole work does not count, however fast; nor does a slower rival."""
-    series = [
-        _series(OURS, 1.0, 9.0, 1.0),
-        _series("slow", 90.0, rival=True),
-        _series("fast", 30.0, rival=True),
-        _series("partial", 2.0),
-    ]
-    assert at_least(series, "question", "case", 10, 30).measured == 30
-    assert at_least(series, "question", "case", 10, 30).holds is True
-    assert at_least(series, "question", "case", 10, 31).holds is False
-    assert beside(series, "question", 10, ("case", OURS), ("case", "slow"), 50).measured == 90
+def test_a_ratio_compares_medians() -> None:
+    """How many times slower the other one is, by medians; the bound itself is within the expectation."""
+    series = [_series(OURS, 1.0, 9.0, 1.0), _series("peer", 80.0, 90.0, 900.0)]
+    for expected, holds in ((90, True), (91, False)):
+        verdict = beside(series, "question", 10, ("case", OURS), ("case", "peer"), expected)
+        assert verdict.measured == 90
+        assert verdict.holds is holds
 
 
 def test_growth_compares_two_sizes_of_ours() -> None:
@@ -84,10 +78,9 @@ def test_growth_compares_two_sizes_of_ours() -> None:
 
 def test_what_was_not_measured_neither_holds_nor_misses() -> None:
     """A run over other sizes says so, instead of judging."""
-    series = [_series(OURS, 1.0), _series("peer", 2.0, rival=True)]
+    series = [_series(OURS, 1.0), _series("peer", 2.0)]
     for verdict in (
-        at_least(series, "question", "case", 11, 2),
-        at_least([], "question", "case", 10, 2),
+        beside(series, "question", 11, ("case", OURS), ("case", "peer"), 2),
         beside(series, "question", 10, ("case", OURS), ("case", "nobody"), 2),
         growth_at_most(series, "question", "case", 10, 100, 2),
     ):
@@ -97,8 +90,8 @@ def test_what_was_not_measured_neither_holds_nor_misses() -> None:
 
 def test_results_survive_json_and_fill_the_readme(tmp_path: Path) -> None:
     """The README gets the tables between its marks, and can be filled again; what is around stays."""
-    series = [_series(OURS, 0.5, 0.25), _series("peer", 5.0, rival=True)]
-    results = Results(machine_facts(), series, [at_least(series, "question", "case", 10, 20)])
+    series = [_series(OURS, 0.5, 0.25), _series("peer", 5.0)]
+    results = Results(machine_facts(), series, [beside(series, "question", 10, ("case", OURS), ("case", "peer"), 20)])
     again = Results.from_json(results.to_json())
     assert again.to_json() == results.to_json()
     readme = tmp_path / "README.md"
@@ -110,7 +103,7 @@ def test_results_survive_json_and_fill_the_readme(tmp_path: Path) -> None:
     assert text.startswith("before\n")
     assert text.endswith("<!-- end of results -->\nafter\n")
     assert "old" not in text
-    assert "| 10 | metastore | 375.0 ms | 250.0 ms | 2 |  |  |" in text
+    assert "| 10 | metastore | 375.0 ms | 250.0 ms | 375.0 ms | 2 |  |  |" in text
     assert "13.3× | missed |" in text
     readme.write_text("no marks", encoding="utf-8")
     with pytest.raises(ValueError, match="no place for results"):
