@@ -1,46 +1,34 @@
-"""What one Parquet schema, as one writer wrote it, lets us say about its columns: types, and how to read the bounds.
+"""What one Parquet schema, as one writer wrote it, lets us say about its columns.
 
 Made once per distinct (schema, writer) and applied to thousands of footers, so everything that can be decided before a
-footer's numbers are seen is decided here. Bounds are compared in the domain their raw values come in (a date as a count
-of days), and become :data:`~metastore.model.statistics.Value` only when they are written.
+footer's numbers are seen is decided here.
 
-Guarantee: a bound is unknown unless format, writer and value together make it certain. Unknown are bounds of INT96 and
-intervals (no order is defined), text that is not UTF-8, NaNs, moments beyond Python's years, and byte-array decimals of
-writers that compared them as plain bytes. pyarrow itself already hides the bounds that such writers got wrong for text.
+Guarantee: a bound is unknown unless format, writer and value together make it certain. Beyond what
+:mod:`metastore.analyze.parquet_types` cannot read, that leaves out decimals in bytes of writers that compared them as
+text; pyarrow itself already hides the bounds that such writers got wrong for text.
 """
 
 from __future__ import annotations
 
-import json
 import re
-import struct
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from datetime import date, datetime, time, timedelta, timezone
-from decimal import Decimal
 from functools import cached_property
-from json.encoder import encode_basestring  # what the model's JSON of a text comes down to
-from typing import Any, Final, TypeAlias, cast
+from typing import Any, TypeAlias
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from metastore.analyze.parquet_types import ParquetType, Reading, reading_of
 from metastore.model.column_path import ColumnPath, quote
 from metastore.model.drill_types import FLOAT_TYPES, DrillType, StructField, minor_type, parse_type
-from metastore.model.statistics import ColumnStatistics, Value
+from metastore.model.statistics import ColumnStatistics
 from metastore.model.statistics_json import value_json
 from metastore.model.tuple_schema import LOGICAL_TYPE, TIME_ZONE, SchemaColumn, TupleSchema, property_name
 
-_EPOCH = datetime(1970, 1, 1)
-_EPOCH_UTC = datetime(1970, 1, 1, tzinfo=timezone.utc)
-_EPOCH_DAY: Final = date(1970, 1, 1).toordinal()
-_DAY_MILLIS: Final = 86_400_000
-_PYTHON_YEARS: Final = range((1 - _EPOCH_DAY) * _DAY_MILLIS, (date.max.toordinal() + 1 - _EPOCH_DAY) * _DAY_MILLIS)
-"""Milliseconds since the epoch that a datetime can say."""
 _SCHEMA_KEYS = frozenset({b"ARROW:schema", b"org.apache.spark.sql.parquet.row.metadata"})
 """Where writers leave the schema they started from."""
 
-_TICKS = {"milliseconds": 1_000, "microseconds": 1_000_000, "nanoseconds": 1_000_000_000}
 _WRITER = re.compile(r"(\S+)(?:.*?version (\d+)\.(\d+))?", re.DOTALL)
 
 
@@ -50,23 +38,6 @@ Bounds: TypeAlias = tuple[Any, Any, int | None, int | None]
 A column without a value (values == 0) has no bounds, and none are missed. A plain tuple: there are sixty per file of
 ten columns and two row groups, and a class would take a tenth of ANALYZE.
 """
-
-
-@dataclass(frozen=True)
-class Reading:
-    """How the raw bounds of one type are read.
-
-    ``comparable`` turns a raw bound into its comparable form, or None if it says nothing; without it, a raw bound is
-    comparable as it is. ``low`` and ``high`` turn that into a value and whether it is the value itself. ``literal``
-    gives the JSON of a bound directly, or None where more than one number or text must be written; it does so for
-    ``samples``.
-    """
-
-    comparable: Callable[[Any], Any] | None = None
-    low: Callable[[Any], tuple[Value | None, bool]] = lambda bound: (bound, True)
-    high: Callable[[Any], tuple[Value | None, bool]] = lambda bound: (bound, True)
-    literal: Callable[[Any], str | None] | None = None
-    samples: tuple[Value, Value] = (10**18, 10**18 + 1)
 
 
 @dataclass(frozen=True)
@@ -283,7 +254,7 @@ class _SchemaReader:
 
     def _leaf(self, path: ColumnPath, properties: dict[str, str], *, repeated: bool) -> DrillType:
         column = self._parquet.column(self._next)
-        kind = _Kind.of(column)
+        kind = ParquetType.of(column)
         type_ = kind.type
         if not repeated:
             if kind.logical:
@@ -296,7 +267,7 @@ class _SchemaReader:
                     path,
                     minor_type(type_),
                     column.max_definition_level == 0,
-                    None if self._writer.misorders(column) else _reading(column, kind),
+                    None if self._writer.misorders(column) else reading_of(column, kind),
                     minor_type(type_) not in ("VARCHAR", "VARBINARY") or self._writer.keeps_bounds_whole,
                     self._writer.bounds_show_nans,
                 )
@@ -341,172 +312,3 @@ class _Writer:
         in_bytes = column.physical_type in ("BYTE_ARRAY", "FIXED_LEN_BYTE_ARRAY")
         old = self.name in ("parquet-mr", "parquet-cpp") and self.version < (1, 10)
         return old and in_bytes and column.logical_type.type == "DECIMAL"
-
-
-@dataclass(frozen=True)
-class _Kind:
-    """A leaf's type: Drill's spelling, and what Drill's spelling cannot say."""
-
-    type: str
-    logical: str = ""
-    zoned: bool = False
-    unit: str = ""
-
-    @classmethod
-    def of(cls, column: pq.ColumnSchema) -> _Kind:
-        annotation = json.loads(column.logical_type.to_json())
-        match annotation["Type"]:
-            case "Int":
-                width = annotation["bitWidth"]
-                return cls(_SIGNED[width] if annotation["isSigned"] else f"UINT{width // 8}")
-            case "Decimal":
-                return cls(f"DECIMAL({column.precision}, {column.scale})")
-            case "Date":
-                return cls("DATE")
-            case "Time" | "Timestamp" as name:
-                unit = annotation["timeUnit"]
-                logical = name.lower() + "_ns" if unit == "nanoseconds" else ""
-                return cls(name.upper(), logical, annotation["isAdjustedToUTC"] and name == "Timestamp", unit)
-            case "String":
-                return cls("VARCHAR")
-            case "Enum" | "JSON" as name:
-                return cls("VARCHAR", name.lower())
-            case "Float16":
-                return cls("FLOAT", "float16")
-            case "Null":
-                return cls("NULL")
-            case "None" if column.physical_type == "INT96":
-                return cls("TIMESTAMP", "int96")
-            case "None":
-                return cls(_PHYSICAL[column.physical_type])
-            case other:
-                return cls("VARBINARY", other.lower())
-
-
-_SIGNED = {8: "TINYINT", 16: "SMALLINT", 32: "INT", 64: "BIGINT"}
-_PHYSICAL = {
-    "BOOLEAN": "BOOLEAN",
-    "INT32": "INT",
-    "INT64": "BIGINT",
-    "FLOAT": "FLOAT",
-    "DOUBLE": "DOUBLE",
-    "BYTE_ARRAY": "VARBINARY",
-    "FIXED_LEN_BYTE_ARRAY": "VARBINARY",
-}
-_ORDERED_BYTES = ("", "uuid", "bson")
-
-
-def _reading(column: pq.ColumnSchema, kind: _Kind) -> Reading | None:
-    """How bounds of this type are read, None where they mean nothing."""
-    match minor_type(kind.type):
-        case "BIT":
-            return Reading(literal=value_json)
-        case "TINYINT" | "SMALLINT" | "INT" | "BIGINT":
-            return Reading(literal=str)
-        case "UINT1" | "UINT2" | "UINT4" | "UINT8":
-            mask = 0xFFFFFFFF if column.physical_type == "INT32" else 0xFFFFFFFFFFFFFFFF
-            return Reading(lambda raw: raw & mask, literal=str)
-        case "FLOAT4" | "FLOAT8":
-            comparable = _half if kind.logical == "float16" else _number
-            return Reading(
-                comparable,
-                lambda bound: (bound or -0.0, True),
-                lambda bound: (bound or 0.0, True),
-                # Zero is written with the sign that includes the other zero, which depends on the side.
-                lambda bound: value_json(bound) if bound else None,
-            )
-        case "VARCHAR":
-            return Reading(_text, literal=encode_basestring)
-        case "VARBINARY" if kind.logical in _ORDERED_BYTES:
-            return Reading(literal=value_json)
-        case "VARDECIMAL":
-            to_decimal = _decimal(column.scale or 0)
-            counted = column.physical_type in ("INT32", "INT64")
-            return Reading(
-                None if counted else _signed,
-                to_decimal,
-                to_decimal,
-                lambda unscaled: value_json(to_decimal(unscaled)[0]),
-            )
-        case "DATE":
-            return Reading(_day, _date, _date, lambda days: str(days * _DAY_MILLIS))
-        case "TIME" if kind.unit:
-            return _moments(kind, _time_of_day, range(_DAY_MILLIS))
-        case "TIMESTAMP" if kind.unit:
-            return _moments(kind, _utc if kind.zoned else _local, _PYTHON_YEARS)
-        case _:
-            return None
-
-
-def _number(raw: float) -> float | None:
-    return None if raw != raw else raw
-
-
-def _half(raw: bytes) -> float | None:
-    return _number(struct.unpack("<e", raw)[0])
-
-
-def _text(raw: bytes) -> str | None:
-    """Code points order like their UTF-8 bytes, so text may be compared decoded."""
-    try:
-        return raw.decode()
-    except UnicodeDecodeError:
-        return None
-
-
-def _signed(raw: bytes) -> int:
-    return int.from_bytes(raw, "big", signed=True)
-
-
-def _decimal(scale: int) -> Callable[[int], tuple[Value, bool]]:
-    # Arithmetic on decimals would round to the context's 28 digits; spelling the number out does not.
-    return lambda unscaled: (Decimal(f"{unscaled}e-{scale}"), True)
-
-
-def _day(days: int) -> int | None:
-    return days if 1 <= days + _EPOCH_DAY <= date.max.toordinal() else None
-
-
-def _date(days: int) -> tuple[Value, bool]:
-    return date.fromordinal(days + _EPOCH_DAY), True
-
-
-def _moments(kind: _Kind, moment: Callable[[int], Value | None], millis: range) -> Reading:
-    """Bounds counted in a unit of time; nanoseconds round outwards to the microseconds that a bound can hold.
-
-    ``moment`` makes a value of microseconds, or None beyond what Python can say, which ends where ``millis`` does.
-    """
-    per_second = _TICKS[kind.unit]
-
-    def low(count: int) -> tuple[Value | None, bool]:
-        micros, rest = divmod(count * 1_000_000, per_second)
-        return moment(micros), rest == 0
-
-    def high(count: int) -> tuple[Value | None, bool]:
-        micros, rest = divmod(-count * 1_000_000, per_second)
-        return moment(-micros), rest == 0
-
-    def literal(count: int) -> str | None:
-        milli, rest = divmod(count * 1000, per_second)
-        return str(milli) if rest == 0 and milli in millis else None
-
-    samples = moment(43_200_123_000), moment(43_201_456_000)
-    return Reading(None, low, high, literal, cast("tuple[Value, Value]", samples))
-
-
-def _time_of_day(micros: int) -> time | None:
-    return (_EPOCH + timedelta(microseconds=micros)).time() if 0 <= micros < _DAY_MILLIS * 1000 else None
-
-
-def _local(micros: int) -> datetime | None:
-    try:
-        return _EPOCH + timedelta(microseconds=micros)
-    except OverflowError:
-        return None
-
-
-def _utc(micros: int) -> datetime | None:
-    try:
-        return _EPOCH_UTC + timedelta(microseconds=micros)
-    except OverflowError:
-        return None

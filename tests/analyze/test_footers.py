@@ -317,13 +317,15 @@ def test_writers_are_believed_as_far_as_their_habits_go(
     lake: Any, footers: Callable[..., Any], tmp_path: Path, writer: str, nans: int | None, exact: bool
 ) -> None:
     """Only parquet-mr from 1.10 on proves by its bounds that there is no NaN; text may be cut by all but one writer."""
-    table = pa.table({"x": [1.0, 2.0], "s": ["a", "b"], "i": [1, 2]})
+    wide = pa.array([Decimal(1), Decimal(2)], pa.decimal128(30, 0))
+    table = pa.table({"x": [1.0, 2.0], "s": ["a", "b"], "i": [1, 2], "d": wide})
     pq.write_table(table, tmp_path / "own.parquet", store_schema=False)
     lake.put("a.parquet", created_by((tmp_path / "own.parquet").read_bytes(), writer))
     assert pq.read_metadata(lake.root / "a.parquet").created_by.strip() == writer
     found = footers(lake).one("FILE")["columnsStatistics"]
     assert found["`x`"].nans == nans
     assert found["`i`"].min_exact
+    assert found["`d`"].min == (None if writer == "parquet-mr version 1.9.1" else 1), "compared as text before 1.10"
     if found["`s`"].min is not None:
         assert found["`s`"].min_exact is exact
     else:
