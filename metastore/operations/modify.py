@@ -130,7 +130,7 @@ class Modify(Generic[U]):
             test = partition_test(fresh.schema, fresh.spec, outcome.removed)
             return Change(outcome.replaced, files, test.may_match, test.matches)
 
-        version = self._committer.commit(plan, list(files.values()), if_version if watched is None else None)
+        version = self._committer.commit(plan, list(files.values()), table.io, if_version if watched is None else None)
         if version != state.version:
             self._after_commit(version)
         return version

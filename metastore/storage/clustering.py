@@ -212,7 +212,7 @@ def _cut(run: Sequence[_Leaf], bound: int, cluster: Cluster) -> list[NewManifest
     for key, entry in entries:
         clusters.setdefault(cluster(key), []).append((key, entry))
     removed = [entry for leaf in run for entry in leaf.removed]
-    manifests = []
+    manifests: list[NewManifest] = []
     for _, members in sorted(clusters.items()) or [(0, [])]:
         members.sort(key=lambda pair: pair[0])
         parts = max(1, math.ceil(len(members) / bound))

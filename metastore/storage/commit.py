@@ -13,15 +13,18 @@ import random
 import time
 import uuid
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from datetime import timedelta
 from typing import Final
 
 from pyiceberg.exceptions import CommitFailedException
+from pyiceberg.io import FileIO
 from pyiceberg.manifest import DataFile, ManifestEntry, ManifestFile
 from pyiceberg.table import Table
+from pyiceberg.table.metadata import TableMetadata
 from pyiceberg.table.refs import MAIN_BRANCH, SnapshotRefType
-from pyiceberg.table.snapshots import Operation, Snapshot, Summary, update_snapshot_summaries
+from pyiceberg.table.snapshots import Operation, Snapshot, Summary, ancestors_of, update_snapshot_summaries
 from pyiceberg.table.update import AddSnapshotUpdate, AssertRefSnapshotId, AssertTableUUID, SetSnapshotRefUpdate
 
 from metastore.errors import ConflictError, OutcomeUnknownError, StorageError
@@ -59,29 +62,31 @@ class Committer:
         self,
         plan: Callable[[TableState], Change],
         data_files: Sequence[DataFile],
+        io: FileIO,
         if_version: int | None = None,
     ) -> int:
         """Publish what ``plan`` makes of the current state; the version that is current then.
 
         ``plan`` is called again on each fresh state. A change that changes nothing makes no snapshot. ``data_files``
-        are the files that the change adds: they are removed when, and only when, the commit certainly failed.
+        are the files that the change adds, written through ``io``: they are removed when, and only when, the commit
+        certainly failed.
 
         Raises ConflictError (nothing changed), OutcomeUnknownError (nothing removed), StorageError (nothing changed).
         """
         deadline = self.clock.monotonic() + self.timeout.total_seconds()
         paths = [data_file.file_path for data_file in data_files]
-        table = self.table.writable()
         pause = _FIRST_PAUSE_S
         # From the moment a try is handed to the catalog until its outcome is certain, nothing may be removed,
         # whatever interrupts: not even a KeyboardInterrupt says that the commit did not land.
         unsettled = False
         try:
-            flush(table.io, paths)
+            flush(io, paths)
             while True:
+                table = self.table.writable()
                 state = self._state_at(table, if_version)
                 attempt = _Attempt.write(self.table, table, state, plan(state), self.clock.now_ms())
                 if attempt is None:
-                    discard(table.io, paths)
+                    discard(io, paths)
                     return state.version
                 unsettled = True
                 landed = self._publish(attempt)
@@ -91,10 +96,9 @@ class Committer:
                 discard(table.io, attempt.paths)
                 self._wait(pause, deadline)
                 pause = min(2 * pause, _LONGEST_PAUSE_S)
-                table = self.table.writable()
         except BaseException as error:
             if not unsettled:
-                discard(table.io, paths)
+                discard(io, paths)
             if isinstance(error, OSError):
                 raise StorageError(f"cannot write to {self.table.name}: {error}; nothing was changed") from error
             raise
@@ -147,28 +151,17 @@ class Committer:
     def _landed(self, attempt: _Attempt, cause: Exception) -> bool:
         commit_id = attempt.commit_id
         for look in range(_LOOKS):
-            try:
+            # The store may be away for a moment; then the next look decides.
+            with suppress(Exception):
                 state = self.table.state()
-            except Exception:  # noqa: BLE001 - the store may be away for a moment; the last look decides
-                self.clock.pause(_FIRST_PAUSE_S * 2**look)
-                continue
-            found = state is not None and any(
-                _commit_id(snapshot) == commit_id for snapshot in state.metadata.snapshots
-            )
-            if found:
-                return True
-            if state is not None and state.metadata_location != attempt.state.metadata_location:
-                # Somebody else's version stands where ours would be: ours did not land and never will.
-                return False
+                fate = attempt.fate(state.metadata) if state is not None else None
+                if fate is not None:
+                    return fate
             self.clock.pause(_FIRST_PAUSE_S * 2**look)
         raise OutcomeUnknownError(
             f"the commit {commit_id} to {self.table.name} failed, and it is open whether it landed: {cause!r}. "
             f"No file was removed. Look for {COMMIT_ID}={commit_id} in the history before trying again"
         ) from cause
-
-
-def _commit_id(snapshot: Snapshot) -> str | None:
-    return snapshot.summary.additional_properties.get(COMMIT_ID) if snapshot.summary else None
 
 
 @dataclass(frozen=True)
@@ -187,6 +180,24 @@ class _Attempt:
     def paths(self) -> list[str]:
         """Files that this try wrote, data files aside."""
         return [self.snapshot.manifest_list, *(decoded.file.manifest_path for decoded in self.written)]
+
+    def fate(self, metadata: TableMetadata) -> bool | None:
+        """Whether ``metadata`` says that the try landed (True), or never will (False); None while that is open.
+
+        The try is out of the race only when another snapshot has its place: after the one it was planned on, or with
+        its sequence number. Without such a one it may have landed and expired since, and its files be in use; and a
+        change of anything but snapshots leaves its place free.
+        """
+        ours = self.snapshot
+        if metadata.snapshot_by_id(ours.snapshot_id) is not None:
+            return True
+        for other in ancestors_of(metadata.current_snapshot(), metadata):
+            if ours.parent_snapshot_id is not None and other.parent_snapshot_id == ours.parent_snapshot_id:
+                return False
+            # Format version 1 has no numbers: all are 0 there.
+            if ours.sequence_number and other.sequence_number == ours.sequence_number:
+                return False
+        return None
 
     @classmethod
     def write(

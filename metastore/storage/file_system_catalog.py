@@ -7,9 +7,8 @@ keep to that layout can write at once. Loaded metadata is kept by the identity o
 
 from __future__ import annotations
 
-import os
 import threading
-from collections.abc import Iterator
+from collections.abc import Hashable, Iterator
 from typing import Any, Final, NoReturn
 
 import pyarrow as pa
@@ -32,23 +31,26 @@ from pyiceberg.typedef import EMPTY_DICT, Identifier, Properties
 from pyiceberg.view import View
 from pyiceberg.view.metadata import ViewVersion
 
-from metastore.errors import FormatError, InvalidRequestError
+from metastore.errors import FormatError, InvalidRequestError, StorageError
 from metastore.storage.files import Deleted
-from metastore.storage.local import LocalFileIO, local_path
+from metastore.storage.stores import open_store
 from metastore.storage.version_files import VersionFiles
 
 _LOOKS: Final = 100
-_FileIdentity = tuple[str, int, int]
-"""Location, inode and modification time: a folder removed and filled anew is not taken for the old table."""
+_FileIdentity = tuple[str, Hashable]
+"""Location and what the store tells it by: a folder removed and filled anew is not taken for the old table."""
 
 
 class FileSystemCatalog(Catalog):
-    """Iceberg tables by folder below ``warehouse`` (a plain absolute path or ``file:`` URI of the local disk)."""
+    """Iceberg tables by folder below ``warehouse``: a plain absolute path, a ``file:`` URI or that of an object store.
+
+    ``properties`` open the store, by Hadoop's keys or PyIceberg's. Raises StorageError for a store that is not served.
+    """
 
     def __init__(self, name: str, warehouse: str, **properties: str) -> None:
         super().__init__(name, warehouse=warehouse, **properties)
         self.warehouse = warehouse.rstrip("/")
-        self.io = LocalFileIO(properties)
+        self._store, self.io = open_store(self.warehouse, properties)
         self._loaded: dict[Identifier, tuple[_FileIdentity, TableMetadata]] = {}
         self._lock = threading.Lock()
 
@@ -57,7 +59,7 @@ class FileSystemCatalog(Catalog):
     def load_table(self, identifier: str | Identifier) -> Table:
         """The table at its newest version. Raises NoSuchTableError."""
         key = self.identifier_to_tuple(identifier)
-        versions = VersionFiles(self.location_of(key))
+        versions = self._versions(self.location_of(key))
         for _ in range(_LOOKS):
             found = versions.current()
             if found is None:
@@ -70,7 +72,7 @@ class FileSystemCatalog(Catalog):
 
     def table_exists(self, identifier: str | Identifier) -> bool:
         """Whether the folder holds a version of a table."""
-        return VersionFiles(self.location_of(self.identifier_to_tuple(identifier))).current() is not None
+        return self._versions(self.location_of(identifier)).current() is not None
 
     def create_table(
         self,
@@ -90,7 +92,7 @@ class FileSystemCatalog(Catalog):
                 f"table {'.'.join(key)} lies at {self.location_of(key)}; it cannot be at {location}"
             )
         metadata = new_table_metadata(schema, partition_spec, sort_order, self.location_of(key), dict(properties))
-        versions = VersionFiles(metadata.location)
+        versions = self._versions(metadata.location)
         if versions.current() is not None or not versions.publish(1, _serialized(metadata)):
             raise TableAlreadyExistsError(f"an Iceberg table stands at {metadata.location} already")
         return self._table(key, metadata, versions.location_of(1))
@@ -99,22 +101,28 @@ class FileSystemCatalog(Catalog):
         self, table: Table, requirements: tuple[TableRequirement, ...], updates: tuple[TableUpdate, ...]
     ) -> CommitTableResponse:
         """Publish the next version. CommitFailedException, StorageError: certainly not committed; OSError: unknown."""
-        current = self.load_table(table.name())
+        try:
+            current = self.load_table(table.name())
+        except OSError as error:
+            raise StorageError(f"cannot look up {'.'.join(table.name())}: {error}; nothing was changed") from error
         for requirement in requirements:
             requirement.validate(current.metadata)
         base = current.metadata_location
-        metadata = update_table_metadata(current.metadata, updates, metadata_location=base)
-        versions = VersionFiles(metadata.location)
+        try:
+            metadata = update_table_metadata(current.metadata, updates, metadata_location=base)
+        except ValueError as error:
+            raise CommitFailedException(f"the table changed since the updates were made for it: {error}") from error
+        versions = self._versions(metadata.location)
         version = _version_of(base) + 1
         if not versions.publish(version, _serialized(metadata)):
             raise CommitFailedException(f"another writer committed version {version} of {metadata.location} first")
         location = versions.location_of(version)
-        self._remember(self.identifier_to_tuple(table.name()), _identity_of(location), metadata)
+        self._remember(self.identifier_to_tuple(table.name()), location, self._store.identity(location), metadata)
         return CommitTableResponse(metadata=metadata, metadata_location=location)
 
     def remove_old_metadata(self, table: Table) -> Deleted:
         """Delete the version files before that of ``table``, oldest first; stops at the first that will not go."""
-        versions = VersionFiles(table.metadata.location)
+        versions = self._versions(table.metadata.location)
         removed, failed = versions.remove_before(_version_of(table.metadata_location))
         return Deleted(removed, tuple((versions.folder, error) for error in failed))
 
@@ -158,11 +166,11 @@ class FileSystemCatalog(Catalog):
 
     def create_namespace(self, namespace: str | Identifier, properties: Properties = EMPTY_DICT) -> None:
         """Make the folder; folders keep no properties."""
-        os.makedirs(local_path(self.location_of(self.identifier_to_tuple(namespace))), exist_ok=True)
+        self._store.make_folder(self.location_of(namespace))
 
     def drop_namespace(self, namespace: str | Identifier) -> None:
         """Remove the folder when it is empty; raises OSError otherwise."""
-        os.rmdir(local_path(self.location_of(self.identifier_to_tuple(namespace))))
+        self._store.remove_folder(self.location_of(namespace))
 
     def list_namespaces(self, namespace: str | Identifier = ()) -> list[Identifier]:
         """Folders below ``namespace`` that are not tables, sorted."""
@@ -171,7 +179,11 @@ class FileSystemCatalog(Catalog):
 
     def namespace_exists(self, namespace: str | Identifier) -> bool:
         """Whether the folder exists."""
-        return os.path.isdir(local_path(self.location_of(self.identifier_to_tuple(namespace))))
+        try:
+            self._store.entries(self.location_of(namespace))
+        except (FileNotFoundError, NotADirectoryError):
+            return False
+        return True
 
     def load_namespace_properties(self, namespace: str | Identifier) -> Properties:
         """Always empty for an existing namespace. Raises NoSuchNamespaceError."""
@@ -233,30 +245,34 @@ class FileSystemCatalog(Catalog):
 
     def _children(self, parent: Identifier) -> Iterator[Identifier]:
         try:
-            entries = sorted(os.scandir(local_path(self.location_of(parent))), key=lambda entry: entry.name)
+            folders = self._store.entries(self.location_of(parent)).folders
         except FileNotFoundError as error:
             raise NoSuchNamespaceError(f"no folder {self.location_of(parent)}") from error
-        return ((*parent, entry.name) for entry in entries if entry.is_dir())
+        return ((*parent, name) for name in sorted(folders))
+
+    def _versions(self, location: str) -> VersionFiles:
+        return VersionFiles(location, self._store)
 
     def _table(self, key: Identifier, metadata: TableMetadata, location: str) -> Table:
         return Table(key, metadata, location, self.io, self)
 
     def _metadata(self, key: Identifier, location: str) -> TableMetadata:
-        identity = _identity_of(location)
+        identity = self._store.identity(location)
         with self._lock:
             known = self._loaded.get(key)
-        if known and known[0] == identity:
+        if known and known[0] == (location, identity):
             return known[1]
         try:
             metadata = FromInputFile.table_metadata(self.io.new_input(location))
         except (ValidationError, ValueError, EOFError) as error:
             raise FormatError(f"{location} is not the metadata of an Iceberg table: {error}") from error
-        self._remember(key, identity, metadata)
+        self._remember(key, location, identity, metadata)
         return metadata
 
-    def _remember(self, key: Identifier, identity: _FileIdentity, metadata: TableMetadata) -> None:
-        with self._lock:
-            self._loaded[key] = (identity, metadata)
+    def _remember(self, key: Identifier, location: str, identity: Hashable | None, metadata: TableMetadata) -> None:
+        if identity is not None:
+            with self._lock:
+                self._loaded[key] = ((location, identity), metadata)
 
     def __getstate__(self) -> dict[str, Any]:
         """Pickles as its configuration: an executor starts with nothing loaded."""
@@ -268,11 +284,6 @@ class FileSystemCatalog(Catalog):
 
 def _serialized(metadata: TableMetadata) -> bytes:
     return metadata.model_dump_json(exclude_none=True).encode()
-
-
-def _identity_of(location: str) -> _FileIdentity:
-    status = os.stat(local_path(location))
-    return location, status.st_ino, status.st_mtime_ns
 
 
 def _version_of(metadata_location: str) -> int:

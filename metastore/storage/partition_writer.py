@@ -85,8 +85,12 @@ class PartitionWriter:
             store_schema=False,
         )
         content = buffer.getvalue()
-        with self.io.new_output(location).create() as stream:
-            stream.write(content.to_pybytes())
+        try:
+            with self.io.new_output(location).create() as stream:
+                stream.write(content.to_pybytes())
+        except BaseException:
+            discard(self.io, [location])
+            raise
         bounds = bounds_of(self.unit_type, self.state.schema, rows)
         return DataFile.from_args(
             content=DataFileContent.DATA,

@@ -1,0 +1,484 @@
+"""The commit under competition and failure: nothing lost, nothing twice, and files removed only when that is certain."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+from pyiceberg.exceptions import CommitFailedException, CommitStateUnknownException
+from pyiceberg.table import CommitTableResponse, Table
+
+from metastore.errors import ConflictError, OutcomeUnknownError, StorageError
+from metastore.metastore import Metastore
+from metastore.model.table_unit import TableMetadataUnit
+from metastore.model.vocabulary import MetadataType
+from metastore.storage.commit import COMMIT_ID
+from metastore.storage.file_system_catalog import FileSystemCatalog
+from metastore.storage.local import LocalFile
+
+MakeUnit = Callable[..., TableMetadataUnit]
+OpenMetastore = Callable[..., Metastore]
+CommitTable = Callable[..., CommitTableResponse]
+Around = Callable[[CommitTable, Any], CommitTableResponse]
+
+
+@pytest.fixture
+def component(tmp_path: Path) -> Path:
+    """The folder of the tables component."""
+    return tmp_path / "metastore/tables"
+
+
+@pytest.fixture
+def around(monkeypatch: pytest.MonkeyPatch) -> Callable[[Metastore, Around], None]:
+    """Wrap the catalog of one metastore: ``around(commit, arguments)`` stands in for its ``commit_table``."""
+
+    def wrap(metastore: Metastore, act: Around) -> None:
+        catalog = metastore.tables._backing.table.catalog
+        commit = catalog.commit_table
+        monkeypatch.setattr(catalog, "commit_table", lambda *arguments: act(commit, arguments))
+
+    return wrap
+
+
+def names(metastore: Metastore) -> list[str]:
+    """Names of the tables that stand, sorted."""
+    return sorted(u.table_name or "" for u in metastore.tables.read().metadata_types(MetadataType.ALL).execute())
+
+
+def files(component: Path) -> set[Path]:
+    """Every file of the component."""
+    return {path for path in component.rglob("*") if path.is_file()}
+
+
+def reachable(component: Path) -> set[Path]:
+    """Data files, manifests and lists that the kept versions reach, found by PyIceberg."""
+    table: Table = FileSystemCatalog("look", str(component.parent)).load_table("tables")
+    found: set[str] = set()
+    for snapshot in table.metadata.snapshots:
+        found.add(snapshot.manifest_list)
+        for manifest in snapshot.manifests(table.io):
+            found.add(manifest.manifest_path)
+            found.update(e.data_file.file_path for e in manifest.fetch_manifest_entry(table.io))
+    return {Path(path) for path in found}
+
+
+def unreferenced(component: Path) -> set[str]:
+    """Suffixes of the files that nothing refers to: none after a commit whose outcome is certain."""
+    pointers = {path for path in files(component) if path.name.startswith(("v", "version-hint"))}
+    return {path.name for path in files(component) - pointers - reachable(component)}
+
+
+class TestCompetition:
+    def test_a_competing_commit_is_planned_around(
+        self,
+        open_metastore: OpenMetastore,
+        unit: MakeUnit,
+        component: Path,
+        around: Callable[[Metastore, Around], None],
+    ) -> None:
+        """Another writer lands between plan and publication, three times: neither loses, and no file is left over."""
+        metastore, other = open_metastore(), open_metastore()
+        metastore.tables.modify().overwrite([unit("a", owner="old"), unit("gone")]).execute()
+        competing = iter(["b", "c", "d"])
+
+        def compete(commit: CommitTable, arguments: Any) -> CommitTableResponse:
+            if name := next(competing, None):
+                other.tables.modify().overwrite([unit(name), unit("gone", name)]).execute()
+            return commit(*arguments)
+
+        around(metastore, compete)
+        metastore.tables.modify().overwrite([unit("a", owner="new")]).delete("tableName = 'gone'").execute()
+        assert names(metastore) == names(open_metastore()) == ["a", "b", "c", "d"]
+        assert len(metastore.tables.metadata.history()) == 5
+        assert unreferenced(component) == set()
+
+    def test_data_files_are_written_once_however_often_it_is_tried(
+        self,
+        open_metastore: OpenMetastore,
+        unit: MakeUnit,
+        component: Path,
+        around: Callable[[Metastore, Around], None],
+    ) -> None:
+        """A lost race costs manifests, not data."""
+        metastore, other = open_metastore(), open_metastore()
+        seen = []
+
+        def compete(commit: CommitTable, arguments: Any) -> CommitTableResponse:
+            seen.append({path for path in component.rglob("*.parquet") if path.parent.name == "a"})
+            if len(seen) <= 3:
+                other.tables.modify().overwrite([unit("b")]).execute()
+            return commit(*arguments)
+
+        around(metastore, compete)
+        metastore.tables.modify().overwrite([unit("a")]).execute()
+        assert len(seen) == 4
+        assert len(seen[0]) == 1
+        assert all(found == seen[0] for found in seen)
+
+    def test_an_expiration_in_between_is_no_conflict(
+        self,
+        open_metastore: OpenMetastore,
+        unit: MakeUnit,
+        component: Path,
+        around: Callable[[Metastore, Around], None],
+    ) -> None:
+        """Old versions go while a commit is on its way: it lands on what is left, and reaches no removed file."""
+        metastore, other = open_metastore(), open_metastore()
+        for n in range(3):
+            metastore.tables.modify().overwrite([unit("a", owner=str(n)), unit(f"t{n}")]).execute()
+
+        def expire(commit: CommitTable, arguments: Any) -> CommitTableResponse:
+            other.tables.expiration.expire()
+            return commit(*arguments)
+
+        around(metastore, expire)
+        metastore.tables.modify().overwrite([unit("b")]).execute()
+        assert names(open_metastore()) == ["a", "b", "t0", "t1", "t2"]
+        assert reachable(component) <= files(component)
+        assert unreferenced(component) == set()
+
+    def test_it_gives_up_when_the_time_is_over(
+        self,
+        open_metastore: OpenMetastore,
+        unit: MakeUnit,
+        component: Path,
+        now: SimpleNamespace,
+        around: Callable[[Metastore, Around], None],
+    ) -> None:
+        """By the configured time, with growing pauses; nothing of it is left."""
+        metastore = open_metastore(commit={"timeout": "10 seconds"})
+        metastore.tables.modify().overwrite([unit("a")]).execute()
+        before, start, times = files(component), now.ms, []
+
+        def lose(commit: CommitTable, arguments: Any) -> CommitTableResponse:
+            times.append(now.ms - start)
+            raise CommitFailedException("another writer was faster")
+
+        around(metastore, lose)
+        with pytest.raises(ConflictError, match=r"0:00:10"):
+            metastore.tables.modify().overwrite([unit("b"), unit("a")]).execute()
+        assert 10_000 <= now.ms - start <= 12_000
+        pauses = [later - earlier for earlier, later in zip(times, times[1:], strict=False)]
+        assert max(pauses) <= 1_000
+        assert pauses[0] < 20 < pauses[4]
+        assert files(component) == before
+
+    def test_a_timeout_of_zero_tries_once(
+        self,
+        open_metastore: OpenMetastore,
+        unit: MakeUnit,
+        now: SimpleNamespace,
+        around: Callable[[Metastore, Around], None],
+    ) -> None:
+        """And does not wait."""
+        metastore = open_metastore(commit={"timeout": "0 seconds"})
+        tries = []
+
+        def lose(commit: CommitTable, arguments: Any) -> CommitTableResponse:
+            tries.append(now.ms)
+            raise CommitFailedException("another writer was faster")
+
+        metastore.tables.initialize()
+        around(metastore, lose)
+        with pytest.raises(ConflictError):
+            metastore.tables.modify().overwrite([unit("b")]).execute()
+        assert tries == [now.ms]
+
+    def test_a_version_that_is_overtaken_while_it_is_published_is_not_the_one_asked_for(
+        self,
+        open_metastore: OpenMetastore,
+        unit: MakeUnit,
+        component: Path,
+        around: Callable[[Metastore, Around], None],
+    ) -> None:
+        """Compare-and-set holds to the very publication, and leaves no file."""
+        metastore, other = open_metastore(), open_metastore()
+        version = metastore.tables.modify().overwrite([unit("a")]).execute()
+
+        def compete(commit: CommitTable, arguments: Any) -> CommitTableResponse:
+            other.tables.modify().overwrite([unit("b")]).execute()
+            return commit(*arguments)
+
+        around(metastore, compete)
+        with pytest.raises(ConflictError):
+            metastore.tables.modify().overwrite([unit("a", owner="late")]).execute(if_version=version)
+        assert names(metastore) == ["a", "b"]
+        assert unreferenced(component) == set()
+
+
+ERRORS = [
+    OSError(5, "Input/output error"),
+    CommitStateUnknownException("gateway timeout"),
+    RuntimeError("the client library gave up"),
+    ConnectionResetError("peer"),
+]
+
+
+class TestUnknownOutcome:
+    @pytest.mark.parametrize("error", ERRORS, ids=repr)
+    def test_it_landed(
+        self,
+        open_metastore: OpenMetastore,
+        unit: MakeUnit,
+        component: Path,
+        error: Exception,
+        around: Callable[[Metastore, Around], None],
+    ) -> None:
+        """The answer was lost, not the commit: the history tells by the commit id, and it is not made twice."""
+        metastore = open_metastore()
+        metastore.tables.modify().overwrite([unit("a")]).execute()
+
+        def land_and_raise(commit: CommitTable, arguments: Any) -> CommitTableResponse:
+            commit(*arguments)
+            raise error
+
+        around(metastore, land_and_raise)
+        version = metastore.tables.modify().overwrite([unit("b")]).execute()
+        newest, _ = metastore.tables.metadata.history()
+        assert newest.version == version
+        assert newest.summary[COMMIT_ID]
+        assert names(open_metastore()) == ["a", "b"]
+        assert unreferenced(component) == set()
+
+    @pytest.mark.parametrize("error", ERRORS, ids=repr)
+    def test_it_cannot_be_told(
+        self,
+        open_metastore: OpenMetastore,
+        unit: MakeUnit,
+        component: Path,
+        error: Exception,
+        around: Callable[[Metastore, Around], None],
+    ) -> None:
+        """Nothing landed so far, but it still may: no file of it is removed, and the error says what to look for."""
+        metastore = open_metastore()
+        metastore.tables.modify().overwrite([unit("a")]).execute()
+        held: list[Any] = []
+
+        def hold_back(commit: CommitTable, arguments: Any) -> CommitTableResponse:
+            held.append((commit, arguments))
+            raise error
+
+        around(metastore, hold_back)
+        with pytest.raises(OutcomeUnknownError, match=COMMIT_ID) as raised:
+            metastore.tables.modify().overwrite([unit("b")]).execute()
+        assert raised.value.__cause__ is error
+        [(commit, arguments)] = held
+        commit(*arguments)
+        assert names(open_metastore()) == ["a", "b"]
+        assert reachable(component) <= files(component)
+
+    def test_another_writer_took_its_place(
+        self,
+        open_metastore: OpenMetastore,
+        unit: MakeUnit,
+        component: Path,
+        around: Callable[[Metastore, Around], None],
+    ) -> None:
+        """Then it certainly did not land, never will, and is tried again."""
+        metastore, other = open_metastore(), open_metastore()
+        metastore.tables.modify().overwrite([unit("a")]).execute()
+        failing = iter([True])
+
+        def compete(commit: CommitTable, arguments: Any) -> CommitTableResponse:
+            if next(failing, False):
+                other.tables.modify().overwrite([unit("b")]).execute()
+                raise OSError(5, "Input/output error")
+            return commit(*arguments)
+
+        around(metastore, compete)
+        metastore.tables.modify().overwrite([unit("c")]).execute()
+        assert names(open_metastore()) == ["a", "b", "c"]
+        assert unreferenced(component) == set()
+
+    @pytest.mark.parametrize("first", [True, False])
+    def test_it_landed_and_others_went_on_from_it(
+        self,
+        first: bool,
+        open_metastore: OpenMetastore,
+        unit: MakeUnit,
+        component: Path,
+        around: Callable[[Metastore, Around], None],
+    ) -> None:
+        """Its version expired before anyone could look: what it wrote is in use, and must not be removed as failed."""
+        metastore, other = open_metastore(), open_metastore()
+        if not first:
+            metastore.tables.modify().overwrite([unit("a")]).execute()
+        failing = iter([True])
+
+        def land_and_expire(commit: CommitTable, arguments: Any) -> CommitTableResponse:
+            response = commit(*arguments)
+            if next(failing, False):
+                other.tables.modify().overwrite([unit("s", "1994")]).execute()
+                other.tables.expiration.expire()
+                raise OSError(5, "Input/output error")
+            return response
+
+        around(metastore, land_and_expire)
+        with pytest.raises(OutcomeUnknownError):
+            metastore.tables.modify().overwrite([unit("b")]).execute()
+        assert names(open_metastore()) == (["b", "s"] if first else ["a", "b", "s"])
+        assert reachable(component) <= files(component)
+
+    def test_properties_of_another_do_not_settle_it(
+        self,
+        open_metastore: OpenMetastore,
+        unit: MakeUnit,
+        component: Path,
+        around: Callable[[Metastore, Around], None],
+    ) -> None:
+        """A new version file without a new snapshot says nothing: ours can still land on top of it."""
+        metastore = open_metastore()
+        metastore.tables.modify().overwrite([unit("a")]).execute()
+        held: list[Any] = []
+
+        def hold_back(commit: CommitTable, arguments: Any) -> CommitTableResponse:
+            if held:
+                return commit(*arguments)
+            held.append((commit, arguments))
+            with FileSystemCatalog("other", str(component.parent)).load_table("tables").transaction() as change:
+                change.set_properties(touched="yes")
+            raise OSError(5, "Input/output error")
+
+        around(metastore, hold_back)
+        with pytest.raises(OutcomeUnknownError):
+            metastore.tables.modify().overwrite([unit("b")]).execute()
+        [(commit, arguments)] = held
+        commit(*arguments)
+        assert names(open_metastore()) == ["a", "b"]
+        assert reachable(component) <= files(component)
+
+    @pytest.mark.parametrize("landed", [True, False])
+    def test_an_interrupt_while_publishing_removes_nothing(
+        self,
+        open_metastore: OpenMetastore,
+        unit: MakeUnit,
+        component: Path,
+        around: Callable[[Metastore, Around], None],
+        landed: bool,
+    ) -> None:
+        """Whether or not it had landed: the person at the keyboard knows less than the store."""
+        metastore = open_metastore()
+        metastore.tables.modify().overwrite([unit("a")]).execute()
+
+        def interrupt(commit: CommitTable, arguments: Any) -> CommitTableResponse:
+            if landed:
+                commit(*arguments)
+            raise KeyboardInterrupt
+
+        around(metastore, interrupt)
+        with pytest.raises(KeyboardInterrupt):
+            metastore.tables.modify().overwrite([unit("b")]).execute()
+        assert names(open_metastore()) == (["a", "b"] if landed else ["a"])
+        assert reachable(component) <= files(component)
+        assert len(list(component.rglob("*.parquet"))) == 2
+
+
+class _Full:
+    """A stream that writes half of what it is given, and then fails."""
+
+    def __init__(self, stream: Any, error: BaseException) -> None:
+        self._stream, self._error = stream, error
+
+    def write(self, content: bytes) -> int:
+        self._stream.write(content[: len(content) // 2])
+        raise self._error
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._stream, name)
+
+    def __enter__(self) -> _Full:
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        self._stream.close()
+
+
+class TestFailedWrites:
+    @pytest.mark.parametrize("part", ["/t3/", "-m0.avro", "snap-"], ids=["data", "manifest", "manifest list"])
+    def test_a_full_disk_leaves_no_file(
+        self,
+        open_metastore: OpenMetastore,
+        unit: MakeUnit,
+        component: Path,
+        part: str,
+    ) -> None:
+        """Neither whole ones nor the half one; the error says that nothing was changed, and the next write works."""
+        metastore = open_metastore()
+        metastore.tables.modify().overwrite([unit("a")]).execute()
+        before = files(component)
+        with pytest.MonkeyPatch.context() as patch:
+            create = LocalFile.create
+            full = OSError(28, "No space left on device")
+            patch.setattr(
+                LocalFile,
+                "create",
+                lambda self, overwrite=False: (
+                    _Full(create(self, overwrite), full) if part in self.location else create(self, overwrite)
+                ),
+            )
+            with pytest.raises(StorageError, match=r"No space left.*nothing was changed"):
+                metastore.tables.modify().overwrite([unit(f"t{n}") for n in range(6)]).execute()
+        assert files(component) == before
+        metastore.tables.modify().overwrite([unit("t3")]).execute()
+        assert names(open_metastore()) == ["a", "t3"]
+
+    def test_a_disk_that_cannot_flush_leaves_no_file(
+        self, open_metastore: OpenMetastore, unit: MakeUnit, component: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        """Data that may not survive a crash is not committed."""
+        metastore = open_metastore()
+        metastore.tables.modify().overwrite([unit("a")]).execute()
+        before = files(component)
+
+        def failing(descriptor: int) -> None:
+            raise OSError(5, "Input/output error")
+
+        with monkeypatch.context() as patch:
+            patch.setattr("os.fsync", failing)
+            with pytest.raises(StorageError, match="nothing was changed"):
+                metastore.tables.modify().overwrite([unit("b")]).execute()
+        assert files(component) == before
+        assert names(open_metastore()) == ["a"]
+
+    def test_a_store_that_goes_away_before_the_commit_leaves_no_file(
+        self, open_metastore: OpenMetastore, unit: MakeUnit, component: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        """The data files are written, then the table cannot be looked up: certainly no commit."""
+        metastore = open_metastore()
+        metastore.tables.modify().overwrite([unit("a")]).execute()
+        before = files(component)
+        catalog = metastore.tables._backing.table.catalog
+        load, looks = catalog.load_table, []
+
+        def once(identifier: Any) -> Table:
+            looks.append(identifier)
+            if len(looks) > 1:
+                raise OSError(5, "Input/output error")
+            return load(identifier)
+
+        with monkeypatch.context() as patch:
+            patch.setattr(catalog, "load_table", once)
+            with pytest.raises(StorageError):
+                metastore.tables.modify().overwrite([unit("b")]).execute()
+        assert len(looks) > 1
+        assert files(component) == before
+
+    def test_an_interrupt_before_publishing_leaves_no_file(
+        self, open_metastore: OpenMetastore, unit: MakeUnit, component: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        """While data files are made durable, nothing can have landed."""
+        metastore = open_metastore()
+        metastore.tables.modify().overwrite([unit("a")]).execute()
+        before = files(component)
+
+        def interrupt(*arguments: object) -> None:
+            raise KeyboardInterrupt
+
+        with monkeypatch.context() as patch:
+            patch.setattr("metastore.storage.commit.flush", interrupt)
+            with pytest.raises(KeyboardInterrupt):
+                metastore.tables.modify().overwrite([unit("b")]).execute()
+        assert files(component) == before
