@@ -6,7 +6,6 @@ than the column's (a file that held integers where the table now holds text), on
 
 from __future__ import annotations
 
-import re
 from bisect import bisect_left
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
@@ -35,7 +34,7 @@ from pyiceberg.expressions import (
 from metastore.model.drill_types import FLOAT_TYPES
 from metastore.model.statistics import ColumnStatistics
 from metastore.pruning.columns import PredicateColumn
-from metastore.pruning.literals import plain_literal
+from metastore.pruning.literals import INTEGER_TEXT, plain_literal
 
 Excludes = Callable[[ColumnStatistics], bool]
 Explains = Callable[[ColumnStatistics], str]
@@ -62,8 +61,6 @@ _SAME_ORDER: Mapping[str, frozenset[str]] = {
     "DOUBLE": FLOAT_TYPES,
 }
 """Minor types whose bounds have the order of the column's type; other types hold values that compare as they are."""
-
-_CERTAIN_INTEGER = re.compile(r"-?(0|[1-9]\d{0,17})", re.ASCII)
 
 
 def column_test(node: BooleanExpression, column: PredicateColumn) -> ColumnTest:
@@ -187,7 +184,7 @@ def _of_integers(excludes: Excludes) -> Excludes:
     """``excludes`` for text that is compared with integers: certain only for one text that is an integer's own."""
 
     def of_text(known: ColumnStatistics) -> bool:
-        if known.min != known.max or not isinstance(known.min, str) or not _CERTAIN_INTEGER.fullmatch(known.min):
+        if known.min != known.max or not isinstance(known.min, str) or not INTEGER_TEXT.fullmatch(known.min):
             return False
         number = int(known.min)
         return excludes(replace(known, min=number, max=number))

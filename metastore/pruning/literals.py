@@ -85,7 +85,9 @@ _ANY_ZONE = timedelta(hours=16)
 _CLOCK_CHANGE = timedelta(hours=26)
 """Clocks were never moved by more than a day (Samoa skipped one); no change this near leaves local time unambiguous."""
 
-_INTEGER = re.compile(r"-?(0|[1-9]\d{0,17})", re.ASCII)
+INTEGER_TEXT = re.compile(r"-?(0|[1-9]\d{0,17})", re.ASCII)
+"""Text that every engine reads as the same integer."""
+
 _DATE = re.compile(r"\d{4}-\d\d-\d\d", re.ASCII)
 _TIME = re.compile(r"\d\d:\d\d(:\d\d(\.\d{1,6})?)?", re.ASCII)
 _TIMESTAMP = re.compile(r"(\d{4}-\d\d-\d\d)(?:[ T](\d\d:\d\d(?::\d\d(?:\.\d{1,6})?)?)(Z|[+-]\d\d:\d\d)?)?", re.ASCII)
@@ -172,7 +174,7 @@ def _plain(*types: type) -> Callable[[PredicateColumn, Literal, ZoneInfo | None]
 
 def _integer(column: PredicateColumn, literal: Literal, _zone: ZoneInfo | None) -> Span | None:
     if isinstance(literal, str):
-        return Span.of(int(literal)) if _INTEGER.fullmatch(literal) else None
+        return Span.of(int(literal)) if INTEGER_TEXT.fullmatch(literal) else None
     if isinstance(literal, float):
         # The column is cast to DOUBLE, which holds integers below 2^53 exactly and keeps the order of those above.
         return Span.of(literal) if abs(literal) < 2**53 else None
