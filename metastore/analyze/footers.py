@@ -11,9 +11,11 @@ bound is never wrong (:mod:`metastore.analyze.parquet_columns`).
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from itertools import groupby
 from operator import attrgetter
+from typing import Final
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -34,16 +36,20 @@ from metastore.model.statistics_json import holder_json
 from metastore.model.vocabulary import MetadataType, Statistic
 from metastore.sources.listing import SourceFile, open_location
 
+_FETCHES: Final = 16
+"""Footers fetched at once from a store that is not the local disk: there, waiting is what takes the time."""
+
 
 @dataclass(frozen=True)
 class FooterChunk:
     """Files of one table whose footers one task reads; plain data, in the listing's order.
 
-    ``schema`` is that of the rows to return. ``columns`` None means statistics of every column. Rows of row
+    ``location`` is the table's, and ``schema`` that of the rows to return. ``columns`` None means statistics of every column. Rows of row
     groups come only beside those of files.
     """
 
     table: TableInfo
+    location: str
     schema: pa.Schema
     files: Sequence[SourceFile]
     columns: Sequence[ColumnPath] | None = None
@@ -85,8 +91,7 @@ class _FooterReader:
 
     def read_directory(self, directories: tuple[str, ...], files: Sequence[SourceFile]) -> None:
         parts: dict[int, _Part] = {}
-        for file in files:
-            metadata = _footer(file, self._chunk.options)
+        for file, metadata in zip(files, self._footers(files), strict=True):
             try:
                 plan = self._plan(metadata)
                 self._read_file(file, metadata, plan, parts.setdefault(id(plan), _Part(plan)))
@@ -95,6 +100,24 @@ class _FooterReader:
         for plan in self._plans:
             if part := parts.get(id(plan)):
                 self.segments.append(_segment(directories, plan, part))
+
+    def _footers(self, files: Sequence[SourceFile]) -> Iterator[pq.FileMetaData]:
+        """The footers of ``files`` in their order, one by one from the local disk, several at once from elsewhere."""
+        location = self._chunk.location
+        if location.startswith("/"):
+            yield from (_footer(file, file.path) for file in files)
+            return
+        store, root = open_location(location, self._chunk.options)
+
+        def fetch(file: SourceFile) -> pq.FileMetaData:
+            try:
+                with store.open_input_file(root + file.path[len(location) :]) as source:
+                    return _footer(file, source)
+            except OSError as error:
+                raise _unreadable(file, error) from error
+
+        with ThreadPoolExecutor(_FETCHES) as threads:
+            yield from threads.map(fetch, files)
 
     def _plan(self, metadata: pq.FileMetaData) -> Plan:
         for plan in self._plans:
@@ -183,18 +206,13 @@ def _segment(directories: tuple[str, ...], plan: Plan, part: _Part) -> UnitRow:
     )
 
 
-def _footer(file: SourceFile, options: Mapping[str, str]) -> pq.FileMetaData:
+def _footer(file: SourceFile, source: str | pa.NativeFile) -> pq.FileMetaData:
     try:
         reader = ParquetReader()
-        if file.path.startswith("/"):
-            reader.open(file.path)
-            return reader.metadata
-        store, path = open_location(file.path, options)
-        with store.open_input_file(path) as source:
-            reader.open(source)
-            return reader.metadata
+        reader.open(source)
     except (pa.ArrowException, OSError) as error:
         raise _unreadable(file, error) from error
+    return reader.metadata
 
 
 def _unreadable(file: SourceFile, error: Exception) -> FormatError | NotFoundError | StorageError:

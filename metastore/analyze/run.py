@@ -254,6 +254,7 @@ class _Run:
         chunks = [
             FooterChunk(
                 self._source.table,
+                self._source.location,
                 UNIT_SCHEMA,
                 files[start : start + size],
                 self._columns,

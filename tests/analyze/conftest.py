@@ -110,8 +110,10 @@ def units_of() -> Callable[[pa.Table], Units]:
 def footers() -> Callable[..., Units]:
     """What the task returns for all files of a lake, read in one chunk."""
 
-    def read(lake: Lake, **options: Any) -> Units:
-        chunk = FooterChunk(TableInfo("dfs", "tmp", "t"), UNIT_SCHEMA, list_files(str(lake.root)).files, **options)
+    def read(lake: Lake, location: str = "", **options: Any) -> Units:
+        location = location or str(lake.root)
+        files = list_files(location).files
+        chunk = FooterChunk(TableInfo("dfs", "tmp", "t"), location, UNIT_SCHEMA, files, **options)
         return Units(pa.Table.from_batches(read_footers(chunk), UNIT_SCHEMA))
 
     return read

@@ -61,7 +61,7 @@ TYPES: dict[str, tuple[pa.DataType, st.SearchStrategy[Any]]] = {
 def one_file(path: Path, **options: Any) -> pa.Table:
     """The task's rows for all files below ``path``."""
     schema = plain_arrow_schema(TableMetadataUnit)
-    chunk = FooterChunk(TableInfo("dfs", "tmp", "t"), schema, list_files(str(path)).files, **options)
+    chunk = FooterChunk(TableInfo("dfs", "tmp", "t"), str(path), schema, list_files(str(path)).files, **options)
     return pa.Table.from_batches(read_footers(chunk), schema)
 
 
@@ -364,9 +364,21 @@ def test_a_corrupt_file_is_named(lake: Any, footers: Callable[..., Any], content
         footers(lake)
 
 
+def test_other_stores_give_the_same_statistics(lake: Any, footers: Callable[..., Any]) -> None:
+    """Through a URI, footers are fetched several at once; rows, order and errors are those of the local disk."""
+    for number in range(40):
+        lake.write(f"d{number % 3}/{number}.parquet", {"x": [number]})
+    uri = f"file://{lake.root}"
+    remote = [(row["metadataIdentifier"], row["columnsStatistics"]) for row in footers(lake, uri).rows]
+    assert remote == [(row["metadataIdentifier"], row["columnsStatistics"]) for row in footers(lake).rows]
+    lake.put("d1/bad.parquet", b"nonsense")
+    with pytest.raises(FormatError, match=rf"{uri}/d1/bad\.parquet"):
+        footers(lake, uri)
+
+
 def test_a_file_that_vanished_is_named(lake: Any) -> None:
     """A file removed after the listing is a NotFoundError that says so."""
     gone = SourceFile((), "gone.parquet", str(lake.root / "gone.parquet"), 10, 10)
-    chunk = FooterChunk(TableInfo("dfs", "tmp", "t"), plain_arrow_schema(TableMetadataUnit), [gone])
+    chunk = FooterChunk(TableInfo("dfs", "tmp", "t"), str(lake.root), plain_arrow_schema(TableMetadataUnit), [gone])
     with pytest.raises(NotFoundError, match=r"gone\.parquet"):
         list(read_footers(chunk))
