@@ -22,7 +22,7 @@ def main(arguments: list[str] | None = None) -> int:
     folder.mkdir(parents=True, exist_ok=True)
     story = Story()
     try:
-        play(story, chapters.Stage(folder, options.every_nth))
+        play(story, chapters.Stage(folder, options.months))
     except ClaimError as error:
         print(f"error: not true: {error}", file=sys.stderr)
         return 1
@@ -53,8 +53,17 @@ def play(story: Story, stage: chapters.Stage) -> None:
 def _options(arguments: list[str] | None) -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="python -m metastore.demo", description="Real flights, analyzed and pruned.")
     parser.add_argument("--folder", default="demo-data", help="where data and metastore go (default: ./demo-data)")
-    parser.add_argument("--every-nth", type=int, default=1, metavar="N", help="take every Nth flight only")
+    parser.add_argument(
+        "--months", type=_months, default=range(1, 13), help="only these, such as 6,7 (6 must be there)"
+    )
     return parser.parse_args(arguments)
+
+
+def _months(text: str) -> list[int]:
+    months = sorted({int(month) for month in text.split(",")})
+    if chapters.LATE[0] not in months or not set(months) <= set(range(1, 13)):
+        raise argparse.ArgumentTypeError(f"months are 1 to 12, with {chapters.LATE[0]} among them, not {text!r}")
+    return months
 
 
 if __name__ == "__main__":

@@ -1,0 +1,138 @@
+"""The command line as a process: exit codes, what goes to which stream, Ctrl-C, and what is loaded."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any
+
+import pytest
+
+Run = Callable[..., Any]
+
+
+def test_a_document_stands_alone_on_standard_output(site: Any, process: Run) -> None:
+    """Progress and the configuration's warning, which comes once, go to standard error."""
+    site.conf.write_text(site.conf.read_text() + 'drill.metastore.engin.kind = "local"\n')
+    ran = process("analyze", "dfs.shop.sales", "--json")
+    assert ran.code == 0
+    assert ran.document["rows"] == 600
+    assert ran.err.count("warning: ") == ran.err.count("drill.metastore.engin.kind") == 1
+    assert "progress: analyze dfs.shop.sales done=6 total=6 footers" in ran.err
+
+
+def test_a_users_error_is_one_line(process: Run) -> None:
+    """Exit code 1, nothing on standard output, and no traceback."""
+    ran = process("describe", "dfs.shop.nothing")
+    assert (ran.code, ran.out) == (1, "")
+    assert ran.err.startswith("error: the metastore knows nothing of dfs.shop.nothing")
+    assert len(ran.err.splitlines()) == 1
+
+
+def test_with_v_a_users_error_shows_where_it_arose(process: Run) -> None:
+    """The line first, the traceback after it."""
+    ran = process("describe", "dfs.shop.nothing", "-v")
+    assert ran.code == 1
+    assert ran.err.startswith("error: ")
+    assert "Traceback (most recent call last)" in ran.err
+
+
+def test_a_failure_is_a_document_too(process: Run) -> None:
+    """A program reads the code; people read the same on standard error."""
+    ran = process("--json", "describe", "nonsense")
+    assert ran.code == 1
+    assert ran.document["error"]["code"] == "request.invalid"
+    assert ran.err.strip() == f"error: {ran.document['error']['message']}"
+
+
+@pytest.mark.parametrize(
+    "arguments", [("nosuch",), ("describe",), ("tables", "--nosuch"), ("--engine", "abacus", "init")]
+)
+def test_a_wrong_command_line_is_exit_code_2(process: Run, arguments: tuple[str, ...]) -> None:
+    """Usage goes to standard error."""
+    ran = process(*arguments)
+    assert (ran.code, ran.out) == (2, "")
+    assert "Usage:" in ran.err
+
+
+def test_a_reader_that_leaves_early_hears_no_complaint(command: Run, environment: dict[str, str]) -> None:
+    """``metastore config | head -1`` prints a line and nothing else."""
+    config = " ".join(map(repr, command("config")))
+    ran = subprocess.run(
+        ["/bin/sh", "-c", f"{config} | head -1"], capture_output=True, check=False, env=environment, text=True
+    )
+    assert ran.stderr == ""
+
+
+def test_help_loads_nothing_heavy(environment: dict[str, str]) -> None:
+    """So it answers at once."""
+    program = (
+        "import sys; sys.argv = ['metastore', '--help']\n"
+        "from metastore.cli.main import main\n"
+        "try: main()\n"
+        "except SystemExit: print(sorted({'pyarrow', 'pyiceberg', 'pyspark', 'sqlglot', 'typer'} & set(sys.modules)))"
+    )
+    ran = subprocess.run([sys.executable, "-c", program], capture_output=True, check=True, env=environment, text=True)
+    assert ran.stdout.splitlines()[-1] == "['typer']"
+
+
+@dataclass
+class Terminal:
+    """A process at a terminal of its own."""
+
+    process: subprocess.Popen[bytes]
+    master: int
+    seen: str = ""
+
+    def wait_for(self, text: str) -> None:
+        """Read until ``text`` has appeared; fails when the process ends without it."""
+        try:
+            while text not in self.seen:
+                self.seen += os.read(self.master, 1024).decode()
+        except OSError as error:  # the other side is closed
+            raise AssertionError(f"{text!r} never came: {self.seen!r}") from error
+
+    def type(self, text: str) -> None:
+        """Type a line."""
+        os.write(self.master, f"{text}\n".encode())
+
+
+@contextmanager
+def at_a_terminal(arguments: list[str], environment: dict[str, str]) -> Iterator[Terminal]:
+    """Start a process whose standard input and error are a terminal."""
+    master, slave = os.openpty()
+    with subprocess.Popen(arguments, stdin=slave, stdout=subprocess.DEVNULL, stderr=slave, env=environment) as process:
+        os.close(slave)
+        try:
+            yield Terminal(process, master)
+        finally:
+            process.kill()
+            os.close(master)
+
+
+@pytest.mark.parametrize(("answer", "code", "left"), [("y", 0, 0), ("n", 1, 1), ("", 1, 1)])
+def test_purge_asks_first(
+    analyzed: Any, command: Run, environment: dict[str, str], answer: str, code: int, left: int
+) -> None:
+    """Only a clear yes purges."""
+    with at_a_terminal(command("purge"), environment) as terminal:
+        terminal.wait_for("[y/N]")
+        terminal.type(answer)
+        assert terminal.process.wait() == code
+    assert len(analyzed.tables.requests.tables_metadata()) == left
+
+
+def test_ctrl_c_is_exit_code_130(analyzed: Any, command: Run, environment: dict[str, str]) -> None:
+    """Nothing was changed, and no traceback says so."""
+    with at_a_terminal(command("purge"), environment) as terminal:
+        terminal.wait_for("[y/N]")
+        terminal.process.send_signal(signal.SIGINT)
+        assert terminal.process.wait() == 130
+        terminal.wait_for("interrupted")
+    assert "Traceback" not in terminal.seen
+    assert len(analyzed.tables.requests.tables_metadata()) == 1

@@ -1,0 +1,75 @@
+"""The demo runs from nothing and finds its own claims true; and it can find one false."""
+
+from __future__ import annotations
+
+import io
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pyarrow.parquet as pq
+import pytest
+from rich.console import Console
+
+import metastore
+from metastore.demo.flights import days, load, write_day
+from metastore.demo.story import ClaimError, Story
+
+
+@pytest.mark.spark
+@pytest.mark.slow
+def test_the_demo_runs_end_to_end(tmp_path: Path) -> None:
+    """On two of the twelve months: every claim holds, and everything it makes lies in its own folder."""
+    elsewhere = tmp_path / "elsewhere"
+    elsewhere.mkdir()
+    ran = subprocess.run(
+        [sys.executable, "-m", "metastore.demo", "--folder", str(tmp_path / "demo"), "--months", "6,7"],
+        capture_output=True,
+        check=False,
+        cwd=elsewhere,
+        env={**os.environ, "PYTHONPATH": str(Path(metastore.__file__).parents[1])},
+        text=True,
+    )
+    assert ran.returncode == 0, ran.stdout[-4000:] + ran.stderr[-4000:]
+    assert "17 claims checked, all true" in ran.stdout
+    assert "✗" not in ran.stdout
+    assert sorted(path.name for path in (tmp_path / "demo").iterdir()) == ["demo.conf", "lake", "metastore"]
+    assert list(elsewhere.iterdir()) == []
+
+
+def test_months_without_the_late_one_are_refused() -> None:
+    """The story needs the month whose file comes late."""
+    ran = subprocess.run(
+        [sys.executable, "-m", "metastore.demo", "--months", "7,8"],
+        capture_output=True,
+        check=False,
+        env={**os.environ, "PYTHONPATH": str(Path(metastore.__file__).parents[1])},
+        text=True,
+    )
+    assert ran.returncode == 2
+    assert "with 6 among them" in ran.stderr
+
+
+def test_a_false_claim_ends_the_story() -> None:
+    """Nothing is glossed over: the claim is shown as failed, and is not counted."""
+    text = io.StringIO()
+    story = Story(Console(file=text))
+    story.claim("two and two are four", holds=2 + 2 == 4)
+    with pytest.raises(ClaimError, match="two and two are five"):
+        story.claim("two and two are five", holds=2 + 2 == 5)
+    assert story.claims == 1
+    assert "✗ two and two are five" in text.getvalue()
+
+
+def test_the_flights_are_all_there(tmp_path: Path) -> None:
+    """The days add up to the year, and a file holds its day in the order of the source, without the month."""
+    flights = load()
+    by_day = dict(days(flights))
+    assert flights.num_rows == 336_776
+    assert (len(by_day), sum(day.num_rows for day in by_day.values())) == (365, 336_776)
+    written = write_day(tmp_path, (6, 15), by_day[6, 15])
+    path = tmp_path / "month=6" / "2013-06-15.parquet"
+    assert pq.ParquetFile(path).read().equals(by_day[6, 15].drop_columns(["month"]).cast(pq.read_schema(path)))
+    assert pq.read_metadata(path).num_row_groups == written.row_groups
+    assert (written.rows, written.bytes) == (by_day[6, 15].num_rows, path.stat().st_size)
