@@ -36,19 +36,15 @@ class Metastore:
         self._clock = clock or Clock()
         self._cache = FileCache(settings.iceberg.cache_bytes)
         self._workers: list[ExpirationWorker] = []
-        base = settings.iceberg.base_location
-        if "://" in base:
-            raise ConfigError(
-                f"drill.metastore.iceberg.location.base_path leads to {base!r}; "
-                "this version keeps metastores on the local disk only: give a path without a scheme, or file:///path"
-            )
-        self._catalog = FileSystemCatalog("metastore", base, **settings.iceberg.config_properties)
+        iceberg = settings.iceberg
+        self._catalog = FileSystemCatalog("metastore", iceberg.base_location, **iceberg.config_properties)
 
     @classmethod
     def open(cls, conf: str | Path | Settings | None = None, *, clock: Clock | None = None) -> Metastore:
         """Open the metastore that ``conf`` describes: a directory or file of HOCON, settings, or None for the search.
 
-        Nothing is written or created. Raises ConfigError.
+        Nothing is written or created, nor asked of the store. Raises ConfigError, and StorageError for a store that is
+        not served.
         """
         return cls(conf if isinstance(conf, Settings) else load(conf), clock)
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Final
 
@@ -11,8 +12,9 @@ import pyarrow.fs as pafs
 from pyiceberg.io import FileIO
 from pyiceberg.io.pyarrow import PyArrowFileIO
 
-from metastore.errors import StorageError
+from metastore.errors import MetastoreError, StorageError
 from metastore.storage.local import LocalFileIO, local_path, make_durable
+from metastore.storage.object_store_io import ArrowReads, ObjectFileIO
 
 _THREADS: Final = 16
 
@@ -27,6 +29,12 @@ class Deleted:
 
 def discard(io: FileIO, locations: Iterable[str]) -> Deleted:
     """Delete files, many at a time. Never raises: a failure is reported with its file, and deletion goes on."""
+    wanted = list(locations)
+    if isinstance(io, ObjectFileIO):
+        # When they do not go together, for whatever reason, each is tried alone and tells its own.
+        with suppress(OSError, MetastoreError):
+            io.delete_together(wanted)
+            return Deleted(len(wanted))
 
     def delete(location: str) -> tuple[str, Exception] | None:
         try:
@@ -37,7 +45,6 @@ def discard(io: FileIO, locations: Iterable[str]) -> Deleted:
             return location, error
         return None
 
-    wanted = list(locations)
     with ThreadPoolExecutor(_THREADS) as threads:
         failed = tuple(failure for failure in threads.map(delete, wanted) if failure)
     return Deleted(len(wanted) - len(failed), failed)
@@ -53,6 +60,8 @@ def arrow_paths(io: FileIO, locations: Sequence[str]) -> tuple[pafs.FileSystem, 
     """The Arrow file system that reads ``locations``, and their paths in it. StorageError when there is none."""
     if isinstance(io, LocalFileIO):
         return pafs.LocalFileSystem(), [local_path(location) for location in locations]
+    if isinstance(io, ObjectFileIO):
+        return pafs.PyFileSystem(ArrowReads(io.buckets)), list(locations)
     if isinstance(io, PyArrowFileIO):
         parsed = [PyArrowFileIO.parse_location(location) for location in locations]
         scheme, host, _ = parsed[0]

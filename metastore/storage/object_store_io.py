@@ -1,0 +1,218 @@
+"""PyIceberg's FileIO over object stores, and the Arrow file system that reads through it; both by obstore.
+
+One request writes a file and one reads it: the files of a metastore are small, and a request costs more than a
+megabyte does. Only larger data files are read in ranges.
+"""
+
+from __future__ import annotations
+
+import errno
+import io
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
+from types import TracebackType
+from typing import Any, Final, NoReturn
+
+import obstore
+import pyarrow as pa
+import pyarrow.fs as pafs
+from obstore.exceptions import AlreadyExistsError, PreconditionError
+from pyiceberg.io import FileIO, InputFile, InputStream, OutputFile, OutputStream
+from pyiceberg.typedef import EMPTY_DICT, Properties
+
+from metastore.storage.locations import StoreLocation
+from metastore.storage.object_store_client import Bucket, Buckets
+
+WHOLE_BYTES: Final = 8 << 20
+"""Data files up to this size are read by one request."""
+
+
+class ObjectFileIO(FileIO):
+    """Files on S3, GCS and Azure by URI; ``properties`` are PyIceberg's. Pickles as its properties."""
+
+    def __init__(self, properties: Properties = EMPTY_DICT) -> None:
+        super().__init__(properties=properties)
+        self.buckets = Buckets(properties)
+
+    def new_input(self, location: str) -> InputFile:
+        """The file to read; nothing is asked of the store yet."""
+        return ObjectFile(location, self.buckets)
+
+    def new_output(self, location: str) -> OutputFile:
+        """The file to create; nothing is asked of the store yet."""
+        return ObjectFile(location, self.buckets)
+
+    def delete(self, location: str | InputFile | OutputFile) -> None:
+        """Remove the file. Raises FileNotFoundError when there is none, on stores that tell (S3 does not)."""
+        self.delete_together([location if isinstance(location, str) else location.location])
+
+    def delete_together(self, locations: Sequence[str]) -> None:
+        """Remove files with as few requests as the store allows. After an OSError some may be gone, others not."""
+        places = [StoreLocation.parse(location) for location in locations]
+        keys: dict[str, list[str]] = defaultdict(list)
+        for place in places:
+            keys[place.root].append(place.key)
+        for place in {place.root: place for place in places}.values():
+            bucket = self.buckets.of(place)
+            with bucket.plain_errors():
+                obstore.delete(bucket.store, keys[place.root])
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {"properties": self.properties}
+
+    def __setstate__(self, state: Mapping[str, Any]) -> None:
+        ObjectFileIO.__init__(self, state["properties"])
+
+
+class ObjectFile(InputFile, OutputFile):
+    """One object, to read whole or to create."""
+
+    def __init__(self, location: str, buckets: Buckets) -> None:
+        super().__init__(location)
+        self._key = StoreLocation.parse(location).key
+        self._bucket = buckets.of(StoreLocation.parse(location))
+
+    def __len__(self) -> int:
+        with self._bucket.plain_errors():
+            return obstore.head(self._bucket.store, self._key)["size"]
+
+    def exists(self) -> bool:
+        """Whether there is such an object."""
+        try:
+            len(self)
+        except FileNotFoundError:
+            return False
+        return True
+
+    def open(self, seekable: bool = True) -> InputStream:
+        """The whole object, read at once. Raises FileNotFoundError."""
+        with self._bucket.plain_errors():
+            return io.BytesIO(bytes(obstore.get(self._bucket.store, self._key).bytes()))
+
+    def create(self, overwrite: bool = False) -> OutputStream:
+        """A stream whose close makes the object, and raises FileExistsError unless ``overwrite`` or the name is free.
+
+        When a ``with`` ends by an exception no object is made.
+        """
+        return _Upload(self._bucket, self._key, overwrite)
+
+    def to_input_file(self) -> InputFile:
+        """Itself, for reading."""
+        return self
+
+
+class _Upload(OutputStream):
+    def __init__(self, bucket: Bucket, key: str, overwrite: bool) -> None:
+        self._bucket = bucket
+        self._key = key
+        self._overwrite = overwrite
+        self._content = io.BytesIO()
+
+    def write(self, b: bytes) -> int:
+        return self._content.write(b)
+
+    def tell(self) -> int:
+        return self._content.tell()
+
+    def close(self) -> None:
+        if self._content.closed:
+            return
+        content = self._content.getvalue()
+        self._content.close()
+        store = self._bucket.store
+        with self._bucket.plain_errors():
+            try:
+                obstore.put(store, self._key, content, mode="overwrite" if self._overwrite else "create")
+            except (AlreadyExistsError, PreconditionError) as error:
+                # A request that was sent again, since its answer was lost, finds what it made itself.
+                if bytes(obstore.get(store, self._key).bytes()) != content:
+                    raise FileExistsError(errno.EEXIST, f"{self._key} is there already") from error
+
+    def __enter__(self) -> _Upload:
+        return self
+
+    def __exit__(
+        self, exctype: type[BaseException] | None, excinst: BaseException | None, exctb: TracebackType | None
+    ) -> None:
+        if exctype:
+            self._content.close()
+        self.close()
+
+
+class ArrowReads(pafs.FileSystemHandler):
+    """What Arrow needs to read objects by URI, for ``pyarrow.fs.PyFileSystem``; it lists and changes nothing."""
+
+    def __init__(self, buckets: Buckets) -> None:
+        self._buckets = buckets
+
+    def open_input_file(self, path: str) -> pa.NativeFile:
+        """A small object whole, by one request; a larger one by the ranges that are read."""
+        place = StoreLocation.parse(path)
+        bucket = self._buckets.of(place)
+        with bucket.plain_errors():
+            found = obstore.get(bucket.store, place.key)
+            size = found.meta["size"]
+            if size <= WHOLE_BYTES:
+                return pa.BufferReader(found.bytes().to_bytes())
+        return pa.PythonFile(_Ranges(bucket, place.key, size), mode="r")
+
+    def open_input_stream(self, path: str) -> pa.NativeFile:
+        """As :meth:`open_input_file`."""
+        return self.open_input_file(path)
+
+    def get_file_info(self, paths: Sequence[str]) -> list[pafs.FileInfo]:
+        """Each is taken for a file, as manifests name nothing else: opening it tells."""
+        return [pafs.FileInfo(path, pafs.FileType.File) for path in paths]
+
+    def get_type_name(self) -> str:
+        """For Arrow's messages."""
+        return "object-store"
+
+    def normalize_path(self, path: str) -> str:
+        """Keys are taken as they stand."""
+        return path
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, ArrowReads) and other._buckets is self._buckets
+
+    def __hash__(self) -> int:
+        return hash(id(self._buckets))
+
+    def _refuse(self, *_: Any, **__: Any) -> NoReturn:
+        raise NotImplementedError("this file system only reads files")
+
+    get_file_info_selector = create_dir = delete_dir = delete_dir_contents = delete_root_dir_contents = _refuse
+    delete_file = move = copy_file = open_output_stream = open_append_stream = _refuse
+
+
+class _Ranges(io.RawIOBase):
+    """A large object, one request a read."""
+
+    def __init__(self, bucket: Bucket, key: str, size: int) -> None:
+        super().__init__()
+        self._bucket = bucket
+        self._key = key
+        self._size = size
+        self._position = 0
+
+    def readable(self) -> bool:
+        return True
+
+    def seekable(self) -> bool:
+        return True
+
+    def seek(self, offset: int, whence: int = io.SEEK_SET) -> int:
+        self._position = offset + {io.SEEK_SET: 0, io.SEEK_CUR: self._position, io.SEEK_END: self._size}[whence]
+        return self._position
+
+    def tell(self) -> int:
+        return self._position
+
+    def read(self, size: int = -1) -> bytes:
+        end = self._size if size < 0 else min(self._size, self._position + size)
+        if end <= self._position:
+            return b""
+        with self._bucket.plain_errors():
+            got = obstore.get_range(self._bucket.store, self._key, start=self._position, end=end)
+        self._position = end
+        return bytes(got)

@@ -1,0 +1,102 @@
+"""What a table's pointer asks of a store: small files by location, one of them created by one writer only.
+
+A commit stands on :meth:`PointerStore.create_if_absent`. Its outcomes are told apart with care: True and False are
+certain, StorageError is certain too (the store is as it was), and an OSError leaves open whether the file is there.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Hashable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final, Protocol
+
+from metastore.storage import local
+from metastore.storage.local import local_path
+
+
+@dataclass(frozen=True)
+class Entries:
+    """Names directly below a folder."""
+
+    files: frozenset[str]
+    folders: frozenset[str]
+
+
+class PointerStore(Protocol):
+    """A store that can hold pointers; errors other than those named are OSErrors."""
+
+    def identity(self, location: str) -> Hashable | None:
+        """What tells the file from any other that had its name or will have it; None when there is no file."""
+
+    def read(self, location: str) -> bytes:
+        """The whole file. Raises FileNotFoundError."""
+
+    def create_if_absent(self, location: str, content: bytes) -> bool:
+        """Atomically create the file; False, and no change, when the name is taken.
+
+        Raises StorageError when the file certainly was not created, and when the store cannot promise this; an OSError
+        leaves open whether the file is there. Writers of equal content may all be told True: there is one file.
+        """
+
+    def replace(self, location: str, content: bytes) -> None:
+        """Write over whatever stands there; readers see the old content or the new, never a mixture."""
+
+    def remove(self, location: str) -> None:
+        """Delete the file. Raises FileNotFoundError when it is gone already, on stores that tell."""
+
+    def entries(self, folder: str) -> Entries:
+        """What is directly below ``folder``. Raises FileNotFoundError when there is no such folder."""
+
+    def make_folder(self, folder: str) -> None:
+        """Make the folder and those above it, where a store has folders without files."""
+
+    def remove_folder(self, folder: str) -> None:
+        """Remove an empty folder. Raises OSError when it is not empty."""
+
+
+class LocalPointers:
+    """The local disk, by plain path or ``file:`` URI; see :mod:`metastore.storage.local` for its guarantees."""
+
+    def identity(self, location: str) -> Hashable | None:
+        """Inode and modification time."""
+        try:
+            status = os.stat(local_path(location))
+        except (FileNotFoundError, NotADirectoryError):
+            return None
+        return status.st_ino, status.st_mtime_ns
+
+    def read(self, location: str) -> bytes:
+        """The whole file."""
+        return Path(local_path(location)).read_bytes()
+
+    def create_if_absent(self, location: str, content: bytes) -> bool:
+        """By hard link."""
+        return local.create_if_absent(location, content)
+
+    def replace(self, location: str, content: bytes) -> None:
+        """By rename."""
+        local.replace(location, content)
+
+    def remove(self, location: str) -> None:
+        """With Hadoop's checksum of it."""
+        local.remove(location)
+
+    def entries(self, folder: str) -> Entries:
+        """Files and folders as the disk has them; links to folders are folders."""
+        with os.scandir(local_path(folder)) as found:
+            folders = {entry.name: entry.is_dir() for entry in found}
+        below = frozenset(name for name, is_folder in folders.items() if is_folder)
+        return Entries(frozenset(folders) - below, below)
+
+    def make_folder(self, folder: str) -> None:
+        """No error when it stands."""
+        os.makedirs(local_path(folder), exist_ok=True)
+
+    def remove_folder(self, folder: str) -> None:
+        """Also fails when there is none."""
+        os.rmdir(local_path(folder))
+
+
+LOCAL_POINTERS: Final = LocalPointers()
