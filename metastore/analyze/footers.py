@@ -44,8 +44,8 @@ _FETCHES: Final = 16
 class FooterChunk:
     """Files of one table whose footers one task reads; plain data, in the listing's order.
 
-    ``location`` is the table's, and ``schema`` that of the rows to return. ``columns`` None means statistics of every column. Rows of row
-    groups come only beside those of files.
+    ``location`` is the table's, ``schema`` that of the rows to return. ``columns`` None means statistics of all columns.
+    Rows of row groups come only beside those of files.
     """
 
     table: TableInfo
@@ -92,14 +92,18 @@ class _FooterReader:
     def read_directory(self, directories: tuple[str, ...], files: Sequence[SourceFile]) -> None:
         parts: dict[int, _Part] = {}
         for file, metadata in zip(files, self._footers(files), strict=True):
-            try:
-                plan = self._plan(metadata)
-                self._read_file(file, metadata, plan, parts.setdefault(id(plan), _Part(plan)))
-            except (pa.ArrowException, OSError, UnicodeDecodeError, KeyError, ValueError) as error:
-                raise _unreadable(file, error) from error
+            self._add(file, metadata, parts)
         for plan in self._plans:
             if part := parts.get(id(plan)):
                 self.segments.append(_segment(directories, plan, part))
+
+    def _add(self, file: SourceFile, metadata: pq.FileMetaData, parts: dict[int, _Part]) -> None:
+        """Read one file's footer into its rows and into the part of its schema, by the identity of the plan."""
+        try:
+            plan = self._plan(metadata)
+            self._read_file(file, metadata, plan, parts.setdefault(id(plan), _Part(plan)))
+        except (pa.ArrowException, OSError, UnicodeDecodeError, KeyError, ValueError) as error:
+            raise _unreadable(file, error) from error
 
     def _footers(self, files: Sequence[SourceFile]) -> Iterator[pq.FileMetaData]:
         """The footers of ``files`` in their order, one by one from the local disk, several at once from elsewhere."""

@@ -269,6 +269,17 @@ def test_nans_leave_no_wrong_bound(lake: Any, footers: Callable[..., Any]) -> No
     assert found["`none`"].nans == 0, "without a value there is no NaN"
 
 
+def test_a_nan_among_the_bounds_spoils_both(lake: Any, footers: Callable[..., Any], tmp_path: Path) -> None:
+    """Where a foreign writer left a NaN as one bound, the other is not believed either."""
+    pq.write_table(pa.table({"x": [1234.5, 2345.5]}), tmp_path / "own.parquet", store_schema=False)
+    content = (tmp_path / "own.parquet").read_bytes()
+    (length,) = struct.unpack("<I", content[-8:-4])
+    footer = content[-8 - length :].replace(struct.pack("<d", 1234.5), struct.pack("<d", math.nan))
+    path = lake.put("a.parquet", content[: -8 - length] + footer)
+    assert math.isnan(pq.read_metadata(path).row_group(0).column(0).statistics.min), "the file is what the test says"
+    assert footers(lake).one("FILE")["columnsStatistics"]["`x`"] == ColumnStatistics("FLOAT8", nulls=0, non_nulls=2)
+
+
 def test_zeros_are_bounded_on_both_sides(lake: Any, footers: Callable[..., Any]) -> None:
     """A zero bound is -0.0 below and 0.0 above, whichever the writer met first."""
     lake.write("a.parquet", {"x": [0.0], "y": [-0.0]})

@@ -300,7 +300,16 @@ def test_commits_to_other_tables_do_not_matter(lake: Any, metastore: Metastore, 
     assert len(metastore.tables.metadata.history()) == 2
 
 
-FILES = ["a.parquet", "b.parquet", "p/a.parquet", "p/b.parquet", "p/q/a.parquet", "r=1/a.parquet", "r=2/s=x/a.parquet"]
+FILES = [
+    "a.parquet",
+    "b.parquet",
+    "p/a.parquet",
+    "p/b.parquet",
+    "p/c.parquet",
+    "p/q/a.parquet",
+    "r=1/a.parquet",
+    "r=2/s=x/a.parquet",
+]
 CONTENTS: list[dict[str, Any]] = [
     {"x": [1, 2], "c": ["k", "k"]},
     {"x": [2], "c": [None]},
