@@ -44,8 +44,8 @@ _FETCHES: Final = 16
 class FooterChunk:
     """Files of one table whose footers one task reads; plain data, in the listing's order.
 
-    ``location`` is the table's, ``schema`` that of the rows to return. ``columns`` None means statistics of all columns.
-    Rows of row groups come only beside those of files.
+    ``location`` is the table's, ``schema`` that of the rows to return. ``columns`` None means all columns'
+    statistics. Rows of row groups come only beside those of files.
     """
 
     table: TableInfo

@@ -276,7 +276,8 @@ def test_a_nan_among_the_bounds_spoils_both(lake: Any, footers: Callable[..., An
     (length,) = struct.unpack("<I", content[-8:-4])
     footer = content[-8 - length :].replace(struct.pack("<d", 1234.5), struct.pack("<d", math.nan))
     path = lake.put("a.parquet", content[: -8 - length] + footer)
-    assert math.isnan(pq.read_metadata(path).row_group(0).column(0).statistics.min), "the file is what the test says"
+    in_footer: Any = pq.read_metadata(path).row_group(0).column(0).statistics
+    assert math.isnan(in_footer.min), "the file is what the test says"
     assert footers(lake).one("FILE")["columnsStatistics"]["`x`"] == ColumnStatistics("FLOAT8", nulls=0, non_nulls=2)
 
 
