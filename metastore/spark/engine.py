@@ -21,7 +21,7 @@ import zipfile
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from functools import cache
-from typing import Final, NamedTuple
+from typing import Final
 
 import pyarrow as pa
 from pyspark import cloudpickle, inheritable_thread_target
@@ -39,6 +39,12 @@ JOB_BYTES: Final = 8 << 20
 
 _PARTITIONS_PER_CORE: Final = 2
 """Evens out chunks of unequal cost; each further task costs some 10 ms, so more of them lose."""
+
+_CODE: Final = tuple(worker.package_files())
+"""This package, read as early as can be: what runs here, what is compared and what is sent stay the same, though its
+files are edited while this process lives."""
+
+_FINGERPRINT: Final = worker.fingerprint(_CODE)
 
 cloudpickle.register_pickle_by_value(worker)  # type: ignore[no-untyped-call]
 
@@ -92,9 +98,8 @@ class SparkEngine:
         if not chunks:
             return
         pickled_task = cloudpickle.dumps(task)  # type: ignore[no-untyped-call]
-        code = _own_code().fingerprint
         for parts in _jobs(chunks, self.parallelism * _PARTITIONS_PER_CORE):
-            job = worker.mapper(pickled_task, parts, schema, code)
+            job = worker.mapper(pickled_task, parts, schema, _FINGERPRINT)
             answers = self._answers(job, len(parts))
             if worker.OTHER_CODE in answers and not self._shipped:
                 self._ship()
@@ -167,28 +172,15 @@ def _batches(answers: Mapping[str, Sequence[pa.Buffer]]) -> Iterator[pa.RecordBa
             yield from batches
 
 
-class _Code(NamedTuple):
-    files: tuple[tuple[str, bytes], ...]
-    fingerprint: str
-
-
-@cache
-def _own_code() -> _Code:
-    """This package, read once: what is compared and what is sent stay the same while its files are edited."""
-    code = tuple(worker.package_files())
-    return _Code(code, worker.fingerprint(code))
-
-
 @cache
 def _own_code_zipped() -> str:
     """The path of a zip of this package. Spark hands out this very file, so it stays until this process ends.
 
     Files in order and with one date: equal code makes an equal zip, which Spark takes twice without complaint.
     """
-    code = _own_code()
-    path = os.path.join(process_folder(), worker.zip_name(code.fingerprint))
+    path = os.path.join(process_folder(), worker.zip_name(_FINGERPRINT))
     with zipfile.ZipFile(path, "w") as archive:
-        for name, content in code.files:
+        for name, content in _CODE:
             archive.writestr(zipfile.ZipInfo(name), content, zipfile.ZIP_DEFLATED)
     return path
 

@@ -122,15 +122,16 @@ def _other_code(code: str) -> str | None:
     try:
         package = importlib.import_module(_PACKAGE)
         # Looked up once per process: reading all files takes about as long as a small task.
-        known = vars(package).setdefault("_fingerprint", None) or fingerprint(package_files())
-        vars(package)["_fingerprint"] = known
-    except ImportError as error:
-        return f"{type(error).__name__}: {error}"
-    if known == code:
-        return None
+        known = vars(package).get("_fingerprint") or fingerprint(package_files())
+        if known == code:
+            vars(package)["_fingerprint"] = known
+            return None
+        found = f"other code of {_PACKAGE} in {package.__file__ or list(package.__path__)}"
+    except (ImportError, TypeError) as error:  # TypeError: a module of that name that is no package
+        found = f"{type(error).__name__}: {error}"
     for name in [name for name in sys.modules if name.partition(".")[0] == _PACKAGE]:
         del sys.modules[name]
-    return f"other code of {_PACKAGE} in {', '.join(package.__path__)}"
+    return found
 
 
 def _spare_the_collector() -> None:
