@@ -24,10 +24,8 @@ def document(value: Any) -> Any:
     match value:
         case Enum():
             return value.value
-        case None | bool() | int():
+        case None | bool() | int() | str():
             return value
-        case str():
-            return str(value)
         case float():
             return value if math.isfinite(value) else json.dumps(value)
         case Mapping():
@@ -36,13 +34,10 @@ def document(value: Any) -> Any:
             return b64encode(value).decode()
         case date() | time():
             return value.isoformat()
-        case Decimal():
-            return str(value)
-        case TableInfo():
+        case Decimal() | TableInfo():
             return str(value)
         case _ if is_dataclass(value):
             return {field.name: document(getattr(value, field.name)) for field in fields(value)}
         case list() | tuple() | set() | frozenset():
             return [document(item) for item in value]
-        case _:
-            return str(value)
+    raise TypeError(f"a result cannot hold a {type(value).__name__}")

@@ -5,12 +5,16 @@ Whatever happens ends in an exit code and, where something went wrong, one ``err
 
 from __future__ import annotations
 
+import io
 import sys
 from typing import NoReturn
 
 
 def main() -> NoReturn:
     """Run the command line of this process and exit: 0 done, 1 refused or failed, 2 misused, 130 interrupted."""
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(errors="backslashreplace")  # a terminal that lacks a character is no reason to fail
     try:
         from metastore.cli.app import app  # noqa: PLC0415 - Ctrl-C while modules load is no traceback either
 

@@ -98,7 +98,7 @@ class Output:
     def _bar(self, unit: str) -> Progress:
         return Progress(
             SpinnerColumn(),
-            TextColumn("{task.description}"),
+            TextColumn("{task.description}", markup=False),
             BarColumn(),
             MofNCompleteColumn(),
             TextColumn(unit),
@@ -151,4 +151,6 @@ class _LogHandler(logging.Handler):
 
 def _console(*, stderr: bool) -> Console:
     stream = sys.stderr if stderr else sys.stdout
-    return Console(file=stream, highlight=False, width=None if stream.isatty() else _PIPE_WIDTH, soft_wrap=True)
+    width = None if stream.isatty() else _PIPE_WIDTH
+    # Names and values are text, whatever brackets and colons they hold.
+    return Console(file=stream, width=width, soft_wrap=True, highlight=False, markup=False, emoji=False)

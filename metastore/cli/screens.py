@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from functools import singledispatch
+from os.path import commonprefix
 
 from rich import box
 from rich.console import Group, RenderableType
@@ -160,17 +162,26 @@ def _(result: Pruned) -> RenderableType:
     return Group(*lines)
 
 
-def _decisions(result: Pruned) -> Table:
+def _decisions(result: Pruned) -> RenderableType:
+    kept, skipped = result.kept_files or (), result.skipped_files or ()
+    out = [segment for segment in result.segment_decisions if not segment.kept]
+    folder = _folder_of([file.path for file in kept] + [file.path for file in skipped])
     table = _table("", "file", "#size", "row groups", "why")
-    for kept in result.kept_files or ():
-        groups = "all" if kept.row_groups is None else ", ".join(map(str, kept.row_groups))
-        table.add_row(Text("read", "green"), kept.path, size(kept.bytes), groups, kept.reason)
-    for skipped in result.skipped_files or ():
-        table.add_row(Text("skip", "dim"), Text(skipped.path, "dim"), "", "", Text(skipped.reason, "dim"))
-    for segment in result.segment_decisions:
-        if not segment.kept:
-            table.add_row(Text("skip", "dim"), Text(f"{segment.segment}/…", "dim"), "", "", Text(segment.reason, "dim"))
-    return table
+    for file in kept[:_MOST_ROWS]:
+        groups = "all" if file.row_groups is None else ", ".join(map(str, file.row_groups))
+        table.add_row(Text("read", "green"), file.path.removeprefix(folder), size(file.bytes), groups, file.reason)
+    for segment in out[:_MOST_ROWS]:
+        table.add_row("skip", f"{segment.segment}/…", "", "", segment.reason, style="dim")
+    for left in skipped[:_MOST_ROWS]:
+        table.add_row("skip", left.path.removeprefix(folder), "", "", left.reason, style="dim")
+    hidden = sum(max(0, len(each) - _MOST_ROWS) for each in (kept, out, skipped))
+    return Group(f"\nbelow {folder}", table, Text(f"{hidden:,} not shown, --json has all" if hidden else "", "dim"))
+
+
+def _folder_of(paths: Sequence[str]) -> str:
+    """The folder, with its slash, that all ``paths`` lie below."""
+    prefix = commonprefix(list(paths))  # noqa: RUF071 - commonpath would fold the slashes of a URI
+    return prefix.rpartition("/")[0] + "/"
 
 
 @screen.register

@@ -69,5 +69,7 @@ class Story:
 
 
 def _console() -> Console:
-    console = Console(highlight=False)
-    return console if console.is_terminal and console.width < _WIDTH else Console(highlight=False, width=_WIDTH)
+    console = Console(highlight=False, markup=False)
+    if not console.is_terminal or console.width > _WIDTH:
+        console.width = _WIDTH
+    return console
