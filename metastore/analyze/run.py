@@ -65,6 +65,10 @@ _CHUNK_FILES = (16, 256)
 """Fewest and most files in a chunk: below, the cost per chunk shows; above, the last chunk keeps others waiting."""
 
 
+_CHUNKS_PER_TASK = 12
+"""Chunks for each of the engine's tasks at once, so that none waits long for the last chunk of another."""
+
+
 @dataclass(frozen=True)
 class AnalyzeResult:
     """What a run found and did. ``status`` is "analyzed" or "up to date"; ``reason`` tells why a run was a full one.
@@ -250,7 +254,7 @@ class _Run:
     def _footers(self, files: Sequence[SourceFile]) -> tuple[pa.Table, pa.Table]:
         """SEGMENT fragments of ``files``, and their FILE and ROW_GROUP rows, read on the engine."""
         fewest, most = _CHUNK_FILES
-        size = min(most, max(fewest, -(-len(files) // (4 * self._engine.parallelism))))
+        size = min(most, max(fewest, -(-len(files) // (_CHUNKS_PER_TASK * self._engine.parallelism))))
         chunks = [
             FooterChunk(
                 self._source.table,

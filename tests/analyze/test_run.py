@@ -11,7 +11,7 @@ from typing import Any
 
 import pyarrow as pa
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from metastore.analyze.run import AnalyzeResult, analyze, drop_metadata
@@ -327,6 +327,8 @@ STEPS = st.lists(
 NUMBERS = count()
 
 
+# A schema that comes between two files of another one, and the second of these comes last.
+@example(steps=[{"p/a.parquet": 0, "p/b.parquet": 2}, {"p/c.parquet": 0}], level="FILE")
 @settings(max_examples=25)
 @given(steps=STEPS, level=st.sampled_from(["SEGMENT", "PARTITION", "FILE", "ROW_GROUP"]))
 def test_increments_end_where_a_fresh_run_does(
