@@ -1,0 +1,226 @@
+"""Stores that fail in the middle of a commit, and stores that cannot promise one: seen through a proxy on loopback."""
+
+from __future__ import annotations
+
+import socket
+import struct
+import threading
+from collections import Counter
+from collections.abc import Callable, Iterator
+from http.client import HTTPConnection
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+
+import obstore
+import pytest
+from obstore.store import S3Store
+
+from metastore.config.settings import Settings
+from metastore.errors import OutcomeUnknownError, StorageError
+from metastore.metastore import Metastore
+from metastore.model.table_unit import TableMetadataUnit
+from metastore.model.vocabulary import MetadataType
+from metastore.storage.hadoop_properties import file_io_properties
+from metastore.storage.object_store import ObjectPointers
+from metastore.storage.object_store_client import Buckets
+
+MakeUnit = Callable[..., TableMetadataUnit]
+
+
+class Proxy:
+    """Passes requests on to the server; ``fault(method, path)`` says what goes wrong with one.
+
+    ``forget``: it is carried out, and the connection is reset instead of an answer. ``refuse``: it is not carried out,
+    and so. ``unavailable``: it is carried out and answered by 503. ``overwrite``: If-None-Match is taken from it.
+    """
+
+    def __init__(self, server: str) -> None:
+        self.server = server.rpartition("/")[2]
+        self.fault = always(None)
+        self.seen: Counter[str] = Counter()
+        proxy = self
+
+        class Handler(BaseHTTPRequestHandler):
+            def answer(self) -> None:
+                proxy.pass_on(self)
+
+            do_GET = do_HEAD = do_PUT = do_POST = do_DELETE = answer  # noqa: N815 - http.server's names
+
+            def log_message(self, *_: object) -> None:  # type: ignore[override]
+                pass
+
+        self.listener = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+        self.endpoint = f"http://127.0.0.1:{self.listener.server_port}"
+
+    def pass_on(self, request: BaseHTTPRequestHandler) -> None:
+        """Carry out one request."""
+        fault = self.fault(request.command, request.path)
+        self.seen[f"{request.command} {fault}"] += 1
+        body = request.rfile.read(int(request.headers.get("Content-Length", 0)))
+        if fault == "refuse":
+            return self._reset(request)
+        headers = {name: value for name, value in request.headers.items() if name.lower() != "host"}
+        if fault == "overwrite":
+            headers = {name: value for name, value in headers.items() if name.lower() != "if-none-match"}
+        server = HTTPConnection(self.server)
+        server.request(request.command, request.path, body, headers)
+        answer = server.getresponse()
+        content = answer.read()
+        server.close()
+        if fault == "forget":
+            return self._reset(request)
+        if fault == "unavailable":
+            return request.send_error(503)
+        request.send_response_only(answer.status)
+        for name, value in answer.getheaders():
+            if name.lower() not in ("connection", "transfer-encoding"):
+                request.send_header(name, value)
+        request.end_headers()
+        request.wfile.write(content)
+        return None
+
+    @staticmethod
+    def _reset(request: BaseHTTPRequestHandler) -> None:
+        request.connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+        request.connection.close()
+
+
+@pytest.fixture
+def proxy(s3_server: str) -> Iterator[Proxy]:
+    """A proxy before the server, without faults."""
+    made = Proxy(s3_server)
+    thread = threading.Thread(target=made.listener.serve_forever, kwargs={"poll_interval": 0.05})
+    thread.start()
+    yield made
+    made.listener.shutdown()
+    thread.join()
+    made.listener.server_close()
+
+
+@pytest.fixture
+def metastore(settings: Callable[..., Settings], proxy: Proxy) -> Iterator[Metastore]:
+    """A metastore seen through the proxy, in which table ``a`` is known."""
+    with Metastore.open(settings(proxy.endpoint)) as opened:
+        yield opened
+
+
+def names(metastore: Metastore) -> list[str]:
+    """Names of all tables, sorted."""
+    units = metastore.tables.read().metadata_types(MetadataType.ALL).execute()
+    return sorted(str(unit.table_name) for unit in units)
+
+
+def on_versions(*first: str, then: str | None = None) -> Callable[[str, str], str | None]:
+    """Faults for the puts of version files, one after another."""
+    left = list(first)
+
+    def choose(method: str, path: str) -> str | None:
+        if method != "PUT" or not path.endswith(".metadata.json"):
+            return None
+        return left.pop(0) if left else then
+
+    return choose
+
+
+def always(fault: str | None) -> Callable[[str, str], str | None]:
+    """The same for each request."""
+    return lambda *_: fault
+
+
+class TestOutcome:
+    """A commit whose answer is lost is found out about; it is neither made twice nor given up by mistake."""
+
+    @pytest.mark.parametrize("fault", ["forget", "unavailable", "refuse"])
+    def test_an_answer_lost_once(self, metastore: Metastore, unit: MakeUnit, proxy: Proxy, fault: str) -> None:
+        """Landed or not: the put is sent again, and what it finds is its own or nothing."""
+        metastore.tables.modify().overwrite([unit("a")]).execute()
+        proxy.fault = on_versions(fault)
+        version = metastore.tables.modify().overwrite([unit("b")]).execute()
+        assert proxy.seen[f"PUT {fault}"] == 1
+        assert names(metastore) == ["a", "b"]
+        assert metastore.tables.metadata.version == version
+        assert len(metastore.tables.metadata.history()) == 2
+
+    def test_landed_and_never_answered(self, metastore: Metastore, unit: MakeUnit, proxy: Proxy) -> None:
+        """Every answer is lost: the metadata tells, by the commit's id, that it landed."""
+        metastore.tables.modify().overwrite([unit("a")]).execute()
+        proxy.fault = on_versions("forget", then="refuse")
+        metastore.tables.modify().overwrite([unit("b")]).execute()
+        assert proxy.seen["PUT refuse"] > 0
+        assert names(metastore) == ["a", "b"]
+        assert len(metastore.tables.metadata.history()) == 2
+
+    def test_open_for_good(self, metastore: Metastore, unit: MakeUnit, proxy: Proxy, bucket: S3Store) -> None:
+        """The store cannot be written to any more: the error says that the outcome is open, and nothing is deleted."""
+        metastore.tables.modify().overwrite([unit("a")]).execute()
+        proxy.fault = on_versions(then="refuse")
+        with pytest.raises(OutcomeUnknownError, match=r"No file was removed"):
+            metastore.tables.modify().overwrite([unit("b")]).execute()
+        keys = [entry["path"] for chunk in obstore.list(bucket) for entry in chunk]
+        assert sum(key.endswith(".parquet") for key in keys) == 2
+        proxy.fault = always(None)
+        assert names(metastore) == ["a"]
+
+    def test_a_lost_race_is_no_unknown_outcome(
+        self, hadoop: dict[str, str], pointers: ObjectPointers, bucket: S3Store, proxy: Proxy
+    ) -> None:
+        """An answer is lost, and then another's file stands there: the race is lost for certain."""
+        location = f"s3a://{bucket.config['bucket']}/t/metadata/v2.metadata.json"
+        through = Buckets(file_io_properties(location, {**hadoop, "fs.s3a.endpoint": proxy.endpoint}))
+        proxy.fault = on_versions("refuse")
+        pauses: list[float] = []
+
+        def pause(seconds: float) -> None:
+            pauses.append(seconds)
+            if seconds:
+                pointers.create_if_absent(location, b"theirs")
+
+        assert not ObjectPointers(through, pause).create_if_absent(location, b"ours")
+        assert len(pauses) == 2
+        assert pointers.read(location) == b"theirs"
+
+
+class TestRefused:
+    """What cannot be committed to safely is not written to."""
+
+    def test_a_store_without_create_if_absent(
+        self, metastore: Metastore, unit: MakeUnit, proxy: Proxy, bucket: S3Store
+    ) -> None:
+        """One that overwrites in spite of If-None-Match is found out before the first commit, and left empty."""
+        proxy.fault = always("overwrite")
+        with pytest.raises(StorageError, match=r"overwrites what should only be created.*nothing was changed"):
+            metastore.tables.modify().overwrite([unit("a")]).execute()
+        assert [entry for chunk in obstore.list(bucket) for entry in chunk] == []
+
+    def test_it_is_refused_in_a_table_that_stands_already(
+        self, metastore: Metastore, open_metastore: Callable[..., Metastore], unit: MakeUnit, proxy: Proxy
+    ) -> None:
+        """A store may lose the promise after the table was made, by a release or a gateway: each process looks."""
+        open_metastore().tables.modify().overwrite([unit("a")]).execute()
+        proxy.fault = always("overwrite")
+        with pytest.raises(StorageError, match=r"overwrites what should only be created"):
+            metastore.tables.modify().overwrite([unit("b")]).execute()
+        assert names(metastore) == ["a"]
+
+    def test_a_bucket_that_does_not_exist(self, settings: Callable[..., Settings]) -> None:
+        """It is no empty metastore."""
+        location = {"base_path": "s3a://no-such-bucket", "relative_path": "metastore"}
+        with (
+            Metastore.open(settings(location=location)) as metastore,
+            pytest.raises(StorageError, match="NoSuchBucket"),
+        ):
+            names(metastore)
+
+    @pytest.mark.parametrize(
+        ("base", "reason"),
+        [
+            ("hdfs://namenode:8020/drill", "HDFS, which is not served"),
+            ("ftp://host/drill", "no known store"),
+            ("s3a:///drill", "does not say where it is"),
+            ("abfss://container/drill", "<container>@<account>"),
+        ],
+    )
+    def test_other_stores(self, base: str, reason: str) -> None:
+        """Refused when the metastore is opened, with the reason."""
+        keys = {"drill.metastore.iceberg.location.base_path": base}
+        with pytest.raises(StorageError, match=reason):
+            Metastore.open(Settings.from_mapping(keys, environ={}))

@@ -1,0 +1,116 @@
+"""The tables component on an object store does what it does on the local disk."""
+
+from __future__ import annotations
+
+import pickle
+import subprocess
+import sys
+from collections import Counter
+from collections.abc import Callable
+from types import SimpleNamespace
+
+import obstore
+import pyarrow as pa
+import pytest
+from obstore.store import S3Store
+from pyiceberg.table import StaticTable
+
+from metastore.config.settings import Settings
+from metastore.errors import NotFoundError
+from metastore.metastore import Metastore
+from metastore.model.table_unit import TableMetadataUnit
+from metastore.model.vocabulary import MetadataType
+
+MakeUnit = Callable[..., TableMetadataUnit]
+
+KINDS = {".parquet": "data", ".avro": "manifests and lists", ".metadata.json": "versions", ".text": "hint"}
+
+READ_ELSEWHERE = """
+import pickle, sys
+from metastore.model.vocabulary import MetadataType
+with pickle.load(sys.stdin.buffer) as metastore:
+    for unit in metastore.tables.read().metadata_types(MetadataType.ALL).execute():
+        print(unit.table_name)
+"""
+
+
+def objects(bucket: S3Store) -> Counter[str]:
+    """How many objects of each kind are in the bucket; an unknown kind is counted by its key."""
+    keys = [entry["path"] for chunk in obstore.list(bucket) for entry in chunk]
+    return Counter(next((kind for end, kind in KINDS.items() if key.endswith(end)), key) for key in keys)
+
+
+def names(metastore: Metastore) -> list[str]:
+    """Names of all tables, sorted."""
+    units = metastore.tables.read().metadata_types(MetadataType.ALL).execute()
+    return sorted(str(unit.table_name) for unit in units)
+
+
+@pytest.mark.usefixtures("bucket")
+def test_what_is_written_is_read(metastore: Metastore, unit: MakeUnit) -> None:
+    """Overwrites, deletes and any characters of names; a metastore nobody wrote to is empty."""
+    assert names(metastore) == []
+    metastore.tables.modify().overwrite([unit("a"), unit("b c/ü+~&"), unit("50%?#:x")]).execute()
+    assert names(metastore) == ["50%?#:x", "a", "b c/ü+~&"]
+    metastore.tables.modify().overwrite([unit("d")]).delete("tableName = 'a'").execute()
+    assert names(metastore) == ["50%?#:x", "b c/ü+~&", "d"]
+
+
+def test_another_metastore_sees_each_commit(open_metastore: Callable[..., Metastore], unit: MakeUnit) -> None:
+    """Nothing that one keeps in memory hides what another wrote."""
+    ours, theirs = open_metastore(), open_metastore()
+    for name in ("a", "b", "c"):
+        ours.tables.modify().overwrite([unit(name)]).execute()
+        assert names(theirs)[-1] == name
+
+
+def test_time_travel(metastore: Metastore, unit: MakeUnit) -> None:
+    """Every version that is kept can be read; one that never was cannot."""
+    first = metastore.tables.modify().overwrite([unit("a")]).execute()
+    metastore.tables.modify().overwrite([unit("b")]).execute()
+    request = metastore.tables.read().metadata_types(MetadataType.ALL)
+    assert [found.table_name for found in request.at(first).execute()] == ["a"]
+    with pytest.raises(NotFoundError):
+        request.at(first + 1).execute()
+
+
+def test_expiration_leaves_what_the_last_version_needs(
+    open_metastore: Callable[..., Metastore], unit: MakeUnit, bucket: S3Store, now: SimpleNamespace
+) -> None:
+    """Counted in the bucket: one data file, one manifest and its list, one version file, the hint, nothing else."""
+    metastore = open_metastore(expiration={"period": {"hours": 1}, "retain_last": 1})
+    for comment in range(4):
+        now.ms += 600_000
+        metastore.tables.modify().overwrite([unit("a", owner=str(comment))]).execute()
+    assert objects(bucket)["data"] == 4
+    now.ms += 7_200_000
+    expired = metastore.tables.expiration.expire()
+    assert (len(expired.versions), expired.data_files, expired.failed) == (3, 3, ())
+    assert objects(bucket) == {"data": 1, "manifests and lists": 2, "versions": 1, "hint": 1}
+    assert names(metastore) == ["a"]
+
+
+def test_pyiceberg_reads_it(
+    metastore: Metastore,
+    unit: MakeUnit,
+    bucket: S3Store,
+    pyiceberg_properties: dict[str, str],
+    as_rows: Callable[[pa.Table], list[str]],
+) -> None:
+    """PyIceberg's own Arrow FileIO, which shares nothing with ours, finds the same rows."""
+    metastore.tables.modify().overwrite([unit("a b/ü"), unit("c", additional_metadata="{}")]).execute()
+    location = f"s3://{bucket.config['bucket']}/metastore/tables/metadata/v2.metadata.json"
+    theirs = StaticTable.from_metadata(location, properties=pyiceberg_properties).scan().to_arrow()
+    ours = metastore.tables.read().metadata_types(MetadataType.ALL).to_arrow()
+    assert len(as_rows(theirs)) == 2
+    assert as_rows(theirs) == as_rows(ours)
+
+
+def test_a_metastore_opens_in_another_process(settings: Callable[..., Settings], unit: MakeUnit) -> None:
+    """Pickled while open; the other process has the settings and nothing else of this one."""
+    with Metastore.open(settings()) as metastore:
+        metastore.tables.modify().overwrite([unit("a")]).execute()
+        done = subprocess.run(
+            [sys.executable, "-c", READ_ELSEWHERE], check=False, input=pickle.dumps(metastore), capture_output=True
+        )
+    assert (done.stdout.decode().split(), done.stderr.decode()) == (["a"], "")
