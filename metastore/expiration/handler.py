@@ -27,7 +27,7 @@ from pyiceberg.table.update import (
     ValidatableTableRequirement,
 )
 
-from metastore.errors import ConflictError
+from metastore.errors import ConflictError, OutcomeUnknownError, StorageError
 from metastore.expiration.policy import LAST_RUN, ExpirationPolicy, is_due, outdated
 from metastore.expiration.reachability import Doomed, only_reached_by, statistics_files
 from metastore.storage.files import discard
@@ -91,7 +91,8 @@ class ExpirationHandler:
     def expire(self, dry_run: bool = False) -> Expired:
         """Expire what is outdated now, whether or not the period has passed.
 
-        Raises ConflictError when the table kept changing; then nothing was changed. ``gc.enabled=false`` on the table
+        Raises ConflictError when the table kept changing, StorageError when the store fails; then nothing was changed.
+        Raises OutcomeUnknownError when that is open; then no file was removed. ``gc.enabled=false`` on the table
         means that its files belong to others too: nothing is done.
         """
         for _ in range(_ATTEMPTS):
@@ -107,9 +108,9 @@ class ExpirationHandler:
             doomed = self._mark(table, kept, versions, unswept)
             if dry_run:
                 return _result(versions, doomed)
-            if versions and not self._commit(table, versions, unswept, now):
-                continue
-            return self._sweep(versions, doomed)
+            current = self._commit(table, versions, unswept, now) if versions else table
+            if current is not None:
+                return self._sweep(current, versions, doomed)
         raise ConflictError(
             f"{self.table.name} was written to {_ATTEMPTS} times while its versions were being expired; try again later"
         )
@@ -136,7 +137,10 @@ class ExpirationHandler:
             statistics.extend(statistics_files(metadata))
         return only_reached_by(list(expired.values()), statistics, kept, self.table.manifests(table.io))
 
-    def _commit(self, table: Table, versions: list[int], unswept: Mapping[str, TableMetadata], now_ms: int) -> bool:
+    def _commit(
+        self, table: Table, versions: list[int], unswept: Mapping[str, TableMetadata], now_ms: int
+    ) -> Table | None:
+        """The table without ``versions``; None when another writer was faster. Raises OutcomeUnknownError."""
         requirements = (AssertTableUUID(uuid=table.metadata.table_uuid), AssertHistory.of(table.metadata))
         to_sweep = "\n".join((*unswept, table.metadata_location))
         updates: tuple[TableUpdate, ...] = (
@@ -144,15 +148,20 @@ class ExpirationHandler:
             SetPropertiesUpdate(updates={LAST_RUN: str(now_ms), UNSWEPT: to_sweep}),
         )
         try:
-            # An error other than this one leaves open whether the versions are gone: nothing is swept then, and the
-            # next run finds out from the metadata.
-            self.table.catalog.commit_table(table, requirements, updates)  # type: ignore[arg-type] # an own requirement
+            done = self.table.catalog.commit_table(table, requirements, updates)  # type: ignore[arg-type] # our own
         except CommitFailedException:
-            return False
-        return True
+            return None
+        except StorageError:
+            raise
+        except Exception as error:
+            raise OutcomeUnknownError(
+                f"it is open whether versions of {self.table.name} expired: {error}. No file was removed; "
+                "the next run finds out from the metadata"
+            ) from error
+        return Table(table.name(), done.metadata, done.metadata_location, table.io, table.catalog)
 
-    def _sweep(self, versions: list[int], doomed: Doomed) -> Expired:
-        table = self.table.writable()
+    def _sweep(self, table: Table, versions: list[int], doomed: Doomed) -> Expired:
+        """Delete what is doomed, and version files before ``table``: a later one may be another run's to sweep from."""
         failed: list[tuple[str, Exception]] = []
         counts: list[int] = []
         for paths in (doomed.data_files, doomed.manifests, doomed.manifest_lists, doomed.statistics):

@@ -154,7 +154,9 @@ def _expressions() -> st.SearchStrategy[str]:
     leaf = st.one_of(
         st.builds("{} {} '{}'".format, text, comparison, values),
         st.builds("lastModifiedTime {} {}".format, comparison, st.integers(-1, 9)),
-        st.builds("{} {}".format, st.one_of(text, st.just("lastModifiedTime")), st.sampled_from(["is null", "is not null"])),
+        st.builds(
+            "{} {}".format, st.one_of(text, st.just("lastModifiedTime")), st.sampled_from(["is null", "is not null"])
+        ),
         st.builds("{} {} ('{}', '{}')".format, text, st.sampled_from(["in", "not in"]), values, values),
         st.builds("{} like '{}%'".format, text, st.sampled_from(["t", "x", "G"])),
     )

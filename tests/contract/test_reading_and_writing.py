@@ -98,9 +98,7 @@ class ReadingAndWriting:
         """Units given in any order, mixed between partitions, each end in their own."""
         kinds = ["SEGMENT", "FILE", "ROW_GROUP", "ROW_GROUP", "PARTITION"]
         of = {
-            key: [
-                unit(key=key, metadata_type=kind, metadata_identifier=f"{key}/{n}") for n, kind in enumerate(kinds)
-            ]
+            key: [unit(key=key, metadata_type=kind, metadata_identifier=f"{key}/{n}") for n, kind in enumerate(kinds)]
             for key in ("1994", "1995")
         }
         mixed = [each for pair in zip(of["1994"], of["1995"], strict=True) for each in pair]

@@ -81,7 +81,11 @@ def filled(open_metastore: OpenMetastore, unit: MakeUnit) -> Callable[[int], Non
     def fill(tables: int) -> None:
         units = []
         for n in range(tables):
-            units += [unit(f"t{n:05}", last_modified_time=n), unit(f"t{n:05}", "1994"), unit(f"t{n:05}", "1994", path="p")]
+            units += [
+                unit(f"t{n:05}", last_modified_time=n),
+                unit(f"t{n:05}", "1994"),
+                unit(f"t{n:05}", "1994", path="p"),
+            ]
         open_metastore().tables.modify().overwrite(units).execute()
 
     return fill

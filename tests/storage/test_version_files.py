@@ -173,9 +173,7 @@ class TestCreateIfAbsent:
             create_if_absent(str(tmp_path / "v1"), b"content")
         assert list(tmp_path.iterdir()) == []
 
-    def test_a_file_system_without_hard_links_is_refused(
-        self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-    ) -> None:
+    def test_a_file_system_without_hard_links_is_refused(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         """Two writers could both win there: the error says so, and nothing is left."""
 
         def refuse(source: str, target: str) -> None:
