@@ -166,7 +166,7 @@ def segments(session: Session, table: str, at: str | None = None) -> SegmentList
         )
         for unit in units
     )
-    return SegmentList(version, str(info), tuple(sorted(summaries, key=lambda each: _natural(each.segment))))
+    return SegmentList(version, str(info), tuple(sorted(summaries, key=lambda each: natural_order(each.segment))))
 
 
 def files(session: Session, table: str, segment: str | None = None, at: str | None = None) -> FileList:
@@ -187,7 +187,7 @@ def files(session: Session, table: str, segment: str | None = None, at: str | No
         for unit in units
         if unit["metadataType"] == MetadataType.FILE and _lies_in(unit["metadataIdentifier"], segment)
     )
-    return FileList(version, str(info), segment, tuple(sorted(summaries, key=lambda each: _natural(each.file))))
+    return FileList(version, str(info), segment, tuple(sorted(summaries, key=lambda each: natural_order(each.file))))
 
 
 def _units_below(
@@ -229,7 +229,7 @@ def _columns(schema: str | None, statistics: Mapping[str, str]) -> Iterable[Colu
         )
 
 
-def _natural(name: str) -> list[tuple[int, str]]:
+def natural_order(name: str) -> list[tuple[int, str]]:
     """A sort key that puts ``month=2`` before ``month=10``."""
     return [(int(part), "") if part.isdecimal() else (-1, part) for part in _NUMBERS.split(name)]
 

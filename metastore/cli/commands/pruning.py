@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from dataclasses import dataclass
 
+from metastore.cli.commands.explore import natural_order
 from metastore.pruning.result import Count, PruneResult
 from metastore.session import Session
 
@@ -94,7 +95,10 @@ def prune(
         new=len(result.unknown),
         changed=len(result.changed),
         missing=len(result.missing),
-        segment_decisions=tuple(SegmentDecision(each.identifier, each.kept, each.reason) for each in result.segments),
+        segment_decisions=tuple(
+            SegmentDecision(each.identifier, each.kept, each.reason)
+            for each in sorted(result.segments, key=lambda each: natural_order(each.identifier))
+        ),
         kept_files=kept if with_files else None,
         skipped_files=skipped if with_files else None,
     )
