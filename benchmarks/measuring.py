@@ -74,6 +74,10 @@ class Pace:
     patience: float = 3.0
     thorough: bool = False
 
+    def affords(self, size: int, largest: int) -> bool:
+        """Whether to measure at ``size`` what is quick enough up to ``largest``."""
+        return self.thorough or size <= largest
+
 
 def measure(
     question: str,

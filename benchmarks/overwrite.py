@@ -16,7 +16,7 @@ from pyiceberg.table import Table
 
 from benchmarks.content import segment_name, table_info
 from benchmarks.measuring import OURS, Contender, Pace, Series, Verdict, growth_at_most, measure
-from benchmarks.stores import IN_ORDER, ON_OURS, PLAIN, Stores, of_table
+from benchmarks.stores import IN_ORDER, ON_OURS, PLAIN, QUICK_AT_MOST, Stores, of_table
 from metastore.metastore import Metastore
 from metastore.model.vocabulary import MetadataType
 
@@ -43,17 +43,21 @@ def run(stores: Stores, pace: Pace) -> list[Series]:
         table.overwrite(new, where)
         return lambda: table.scan(row_filter=where).to_arrow()
 
-    metastore, table, in_order, on_ours = stores.ours(), stores.plain()(), stores.in_order()(), stores.on_ours()()
+    metastore, on_ours = stores.ours(), stores.on_ours()()
     warm = [
         Contender(OURS, lambda new: ours(metastore, new), rows, _make),
-        Contender(PLAIN, lambda new: theirs(table, new), rows, _make),
-        Contender(IN_ORDER, lambda new: theirs(in_order, new), rows, _make),
         Contender(ON_OURS, lambda new: theirs(on_ours, new), rows, _make),
     ]
-    cold = [
-        Contender(OURS, lambda given: ours(*given), lambda: (stores.ours(), rows()), _make),
-        Contender(PLAIN, lambda given: theirs(given[0](), given[1]), lambda: (stores.plain(), rows()), _make),
-    ]
+    cold = [Contender(OURS, lambda given: ours(*given), lambda: (stores.ours(), rows()), _make)]
+    if pace.affords(stores.size, QUICK_AT_MOST):
+        table, in_order = stores.plain()(), stores.in_order()()
+        warm += [
+            Contender(PLAIN, lambda new: theirs(table, new), rows, _make),
+            Contender(IN_ORDER, lambda new: theirs(in_order, new), rows, _make),
+        ]
+        cold.append(
+            Contender(PLAIN, lambda given: theirs(given[0](), given[1]), lambda: (stores.plain(), rows()), _make)
+        )
     return [
         *measure(QUESTION, WARM, stores.size, warm, pace),
         *measure(QUESTION, COLD, stores.size, cold, pace),

@@ -39,6 +39,9 @@ PLAIN: Final = "PyIceberg"
 IN_ORDER: Final = "PyIceberg, filled in order"
 ON_OURS: Final = "PyIceberg on our manifests"
 APPENDED_AT_MOST: Final = 10_000
+"""The peer fills larger tables with our data files."""
+QUICK_AT_MOST: Final = 10_000
+"""Larger tables of the peer take minutes to fill and to read; only the one on our manifests is there already."""
 
 _NAMESPACE: Final = "benchmark"
 _TABLES_OF_A_TRANSACTION: Final = 1_000

@@ -14,7 +14,7 @@ from pyiceberg.expressions import EqualTo
 from pyiceberg.table import Table
 
 from benchmarks.measuring import OURS, Contender, Pace, Series, Verdict, beside, measure
-from benchmarks.stores import IN_ORDER, ON_OURS, PLAIN, Stores
+from benchmarks.stores import IN_ORDER, ON_OURS, PLAIN, QUICK_AT_MOST, Stores
 from metastore.metastore import Metastore
 from metastore.model.vocabulary import GENERAL_INFO, MetadataType
 
@@ -26,17 +26,17 @@ COLUMNS: Final = ("storagePlugin", "workspace", "tableName", "lastModifiedTime")
 
 def run(stores: Stores, pace: Pace) -> list[Series]:
     """Measure at the size of ``stores``."""
-    cold = [
-        Contender(OURS, _ours, stores.ours, _rows),
-        Contender(PLAIN, lambda load: _theirs(load()), stores.plain, _rows),
-        Contender(IN_ORDER, lambda load: _theirs(load()), stores.in_order, _rows),
-        Contender(ON_OURS, lambda load: _theirs(load()), stores.on_ours, _rows),
-    ]
-    metastore, table = stores.ours(), stores.plain()()
-    warm = [
-        Contender(OURS, lambda _: _ours(metastore), answer=_rows),
-        Contender(PLAIN, lambda _: _theirs(table), answer=_rows),
-    ]
+    cold = [Contender(OURS, _ours, stores.ours, _rows)]
+    metastore = stores.ours()
+    warm = [Contender(OURS, lambda _: _ours(metastore), answer=_rows)]
+    if pace.affords(stores.size, QUICK_AT_MOST):
+        table = stores.plain()()
+        cold += [
+            Contender(PLAIN, lambda load: _theirs(load()), stores.plain, _rows),
+            Contender(IN_ORDER, lambda load: _theirs(load()), stores.in_order, _rows),
+            Contender(ON_OURS, lambda load: _theirs(load()), stores.on_ours, _rows),
+        ]
+        warm.append(Contender(PLAIN, lambda _: _theirs(table), answer=_rows))
     return [
         *measure(QUESTION, COLD, stores.size, cold, pace, items=stores.tables),
         *measure(QUESTION, WARM, stores.size, warm, pace, items=stores.tables),

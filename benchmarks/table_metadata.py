@@ -17,7 +17,7 @@ from pyiceberg.table import Table
 
 from benchmarks.content import table_info
 from benchmarks.measuring import OURS, Contender, Pace, Series, Verdict, beside, measure
-from benchmarks.stores import IN_ORDER, ON_OURS, PLAIN, Stores, of_table
+from benchmarks.stores import IN_ORDER, ON_OURS, PLAIN, QUICK_AT_MOST, Stores, of_table
 from metastore.metastore import Metastore
 from metastore.model.identity import TableInfo
 from metastore.model.vocabulary import GENERAL_INFO, MetadataType
@@ -87,10 +87,13 @@ def _cold(
     info = table_info(stores.tables // 2)
     contenders = [
         Contender(OURS, lambda metastore: ask_ours(metastore, info), stores.ours, _content),
-        Contender(PLAIN, lambda load: ask_theirs(load(), info), stores.plain, _content),
-        Contender(IN_ORDER, lambda load: ask_theirs(load(), info), stores.in_order, _content),
         Contender(ON_OURS, lambda load: ask_theirs(load(), info), stores.on_ours, _content),
     ]
+    if pace.affords(stores.size, QUICK_AT_MOST):
+        contenders += [
+            Contender(PLAIN, lambda load: ask_theirs(load(), info), stores.plain, _content),
+            Contender(IN_ORDER, lambda load: ask_theirs(load(), info), stores.in_order, _content),
+        ]
     return measure(QUESTION, case, stores.size, contenders, pace)
 
 
@@ -101,16 +104,16 @@ def _warm(
     ask_ours: Callable[[Metastore, TableInfo], Any],
     ask_theirs: Callable[[Table, TableInfo], Any],
 ) -> list[Series]:
-    metastore, table = stores.ours(), stores.plain()()
+    metastore = stores.ours()
     ask_ours(metastore, table_info(0))
     # Tables nobody asked for yet, 7 apart: their data files are not in our cache, their manifests mostly are.
     ours, theirs = count(1, 7), count(1, 7)
     contenders = [
         Contender(OURS, lambda _: ask_ours(metastore, table_info(next(ours) % stores.tables)), answer=_content),
-        Contender(
-            PLAIN,
-            lambda _: ask_theirs(table, table_info(next(theirs) % stores.tables)),
-            answer=_content,
-        ),
     ]
+    if pace.affords(stores.size, QUICK_AT_MOST):
+        table = stores.plain()()
+        contenders.append(
+            Contender(PLAIN, lambda _: ask_theirs(table, table_info(next(theirs) % stores.tables)), answer=_content)
+        )
     return measure(QUESTION, case, stores.size, contenders, pace)

@@ -35,7 +35,7 @@ BY_NAME: Final = f"{PLAIN} overwrite, one list of names"
 APPEND: Final = f"{PLAIN} append, replaces nothing"
 
 _TABLES: Final = 100
-_LARGEST: Final[Mapping[str, int]] = {DYNAMIC: 1_000, BY_TABLE: 10_000}
+_LARGEST: Final[Mapping[str, int]] = {DYNAMIC: 1_000, BY_TABLE: 1_000, BY_NAME: 10_000, APPEND: 10_000}
 """Sizes beyond which a peer takes minutes for one round, and is measured only on request."""
 
 
@@ -77,7 +77,7 @@ def run(stores: Stores, pace: Pace) -> list[Series]:
         Contender(BY_NAME, theirs(lambda table, new: table.overwrite(new, _named(infos))), given, int),
         Contender(APPEND, theirs(lambda table, new: table.append(new)), lambda: (stores.scratch(), rows())),
     ]
-    chosen = [one for one in contenders if pace.thorough or stores.size <= _LARGEST.get(one.name, stores.size)]
+    chosen = [one for one in contenders if pace.affords(stores.size, _LARGEST.get(one.name, stores.size))]
     return measure(QUESTION, CASE, stores.size, chosen, pace, items=len(numbers) * PARTITIONS_OF_A_TABLE)
 
 

@@ -9,7 +9,7 @@ import pytest
 from benchmarks import analyze
 from benchmarks.measuring import OURS, Pace
 
-pytestmark = pytest.mark.spark
+pytestmark = [pytest.mark.spark, pytest.mark.slow]
 
 
 def test_every_way_of_measuring_finds_the_same(tmp_path: Path) -> None:
