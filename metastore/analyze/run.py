@@ -58,9 +58,6 @@ Progress = Callable[[int, int], None]
 _DECISIONS = 5
 """How often a run starts over because another one analyzed the same table meanwhile."""
 
-_COMMITS = 50
-"""How often a commit is tried again because another table's came first; each try takes its own time."""
-
 _CHUNK_FILES = (16, 256)
 """Fewest and most files in a chunk: below, the cost per chunk shows; above, the last chunk keeps others waiting."""
 
@@ -141,7 +138,7 @@ def analyze(
             outcome = run.full(files, fresh, known=known is not None)
         else:
             outcome = run.incremental(segments, fresh, version)
-        committed = _commit(tables, source.table, outcome, known, version)
+        committed = _commit(tables, source.table, outcome, version)
         if committed is not None:
             return AnalyzeResult(
                 "analyzed",
@@ -293,24 +290,17 @@ class _Run:
         return read.filter(chosen).at(version).to_arrow().cast(UNIT_SCHEMA)
 
 
-def _commit(tables: Tables, table: TableInfo, outcome: _Outcome, known: Known | None, version: int) -> int | None:
-    """The new version; None if the table's metadata is no longer ``known`` and must be decided on again."""
-    for _ in range(_COMMITS):
-        current = tables.metadata.version
-        if current != version and _known(tables, table, current) != known:
-            return None
-        modify = tables.modify()
-        if outcome.removed is None:
-            modify.delete(of_table(table), MetadataType.ALL)
-        elif outcome.removed:
-            modify.delete(And(of_table(table), In(term="metadataKey", literals=set(outcome.removed))), MetadataType.ALL)
-        try:
-            return modify.overwrite(outcome.units).execute(if_version=current)
-        except ConflictError:
-            continue
-    raise ConflictError(
-        f"commits to other tables kept coming before that of {table}; nothing was changed, run it again"
-    )
+def _commit(tables: Tables, table: TableInfo, outcome: _Outcome, version: int) -> int | None:
+    """The new version; None if the table's metadata changed since ``version`` and must be decided on again."""
+    modify = tables.modify()
+    if outcome.removed is None:
+        modify.delete(of_table(table), MetadataType.ALL)
+    elif outcome.removed:
+        modify.delete(And(of_table(table), In(term="metadataKey", literals=set(outcome.removed))), MetadataType.ALL)
+    try:
+        return modify.overwrite(outcome.units).execute(if_version=version, within=of_table(table))
+    except ConflictError:
+        return None
 
 
 def _known(tables: Tables, table: TableInfo, version: int) -> Known | None:
