@@ -5,6 +5,7 @@ Keys are taken as they stand, byte for byte: what looks like a query or an escap
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 from typing import Final, Literal
 
@@ -17,6 +18,8 @@ _KINDS: Final[dict[str, StoreKind]] = {
     **dict.fromkeys(("gs", "gcs"), "gcs"),
     **dict.fromkeys(("abfs", "abfss", "wasb", "wasbs"), "azure"),
 }
+
+_AUTHORITY: Final = re.compile(r"[A-Za-z0-9][\w.@:-]*")
 
 
 def is_local(location: str) -> bool:
@@ -46,9 +49,9 @@ class StoreLocation:
         if scheme not in _KINDS:
             raise StorageError(f"{location} is on no known store; known are file, {', '.join(sorted(_KINDS))}")
         place = cls(scheme, authority, key)
-        if not place.bucket or (place.kind == "azure" and not place.account):
-            form = f"{scheme}://<container>@<account>.dfs.core.windows.net/…" if place.kind == "azure" else "a bucket"
-            raise StorageError(f"{location} does not say where it is: {form} is expected after {scheme}://")
+        if not _AUTHORITY.fullmatch(authority) or not place.bucket or (place.kind == "azure" and not place.account):
+            wanted = "<container>@<account>.dfs.core.windows.net" if place.kind == "azure" else "the name of a bucket"
+            raise StorageError(f"{location} does not say where it is: {wanted} is expected after {scheme}://")
         return place
 
     @property

@@ -135,7 +135,7 @@ class ObjectPointers:
             if place.authority in self._promising:
                 return
             folder = place.key.rpartition("/")[0]
-            probe = f"{folder}/{uuid.uuid4()}.probe"
+            probe = f"{folder}/{uuid.uuid4()}.probe".lstrip("/")
             try:
                 kept = _refuses_a_second(bucket, probe)
             except (BaseError, FileNotFoundError) as error:

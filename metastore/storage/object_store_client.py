@@ -13,7 +13,7 @@ import threading
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from datetime import datetime
+from datetime import datetime, timezone
 from typing import Any, Final
 
 from obstore.exceptions import BaseError, PermissionDeniedError, UnauthenticatedError
@@ -68,7 +68,6 @@ _SECRET: Final = re.compile(r"key|secret|token|sas|service-account-json|connecti
 _SHORTEST_SECRET: Final = 4
 """Shorter values would blot out ordinary words."""
 
-_NO_RETRIES: Final = {"max_retries": 0}
 _QUERY: Final = re.compile(r"(https?://[^\s?]+)\?\S*")
 _HIDDEN: Final = "********"
 
@@ -125,9 +124,7 @@ class Buckets:
     def _made(self, place: StoreLocation) -> Bucket:
         secrets = tuple(secrets_in(self._properties))
         try:
-            return Bucket(
-                _store(place, self._properties), _store(place, self._properties, retry_config=_NO_RETRIES), secrets
-            )
+            return Bucket(_store(place, self._properties, 5), _store(place, self._properties, 0), secrets)
         except (BaseError, ValueError, TypeError, OSError) as error:
             text = _redacted(str(error).partition("\n\nDebug source:")[0], secrets)
             raise ConfigError(f"drill.metastore.iceberg.config.properties do not open {place.root}: {text}") from None
@@ -146,24 +143,25 @@ def _redacted(text: str, secrets: tuple[str, ...]) -> str:
     return _QUERY.sub(r"\1", text)
 
 
-def _store(place: StoreLocation, properties: Mapping[str, str], **more: Any) -> Store:
+def _store(place: StoreLocation, properties: Mapping[str, str], retries: int) -> Store:
+    again: Any = {"max_retries": retries}
     http: Any = _taken(_HTTP, properties)
     http.update({name: f"{http[name]}s" for name in _SECONDS & http.keys()})
     match place.kind:
         case "s3":
             options = _s3_options(place.bucket, properties)
             http["allow_http"] = str(options.get("endpoint", "")).startswith("http://")
-            return S3Store(place.bucket, client_options=http, **options, **more)
+            return S3Store(place.bucket, client_options=http, retry_config=again, **options)
         case "gcs":
             options = _with_token(_taken(_GCS, properties), properties.get("gcs.oauth2.token"))
             http["allow_http"] = str(options.get("base_url", "")).startswith("http://")
-            return GCSStore(place.bucket, client_options=http, **options, **more)
+            return GCSStore(place.bucket, client_options=http, retry_config=again, **options)
         case "azure":
             options = _with_token(_taken(_AZURE, properties), properties.get("adls.token"))
             if host := properties.get("adls.account-host"):
                 options["endpoint"] = host if "://" in host else f"https://{host}"
             http["allow_http"] = str(options.get("endpoint", "")).startswith("http://")
-            return AzureStore(place.bucket, client_options=http, **options, **more)
+            return AzureStore(place.bucket, client_options=http, retry_config=again, **options)
 
 
 def _taken(names: Mapping[str, str], properties: Mapping[str, str]) -> _Options:
@@ -214,7 +212,7 @@ def _assumed(
             "access_key_id": found["AccessKeyId"],
             "secret_access_key": found["SecretAccessKey"],
             "token": found["SessionToken"],
-            "expires_at": found["Expiration"],
+            "expires_at": found["Expiration"].astimezone(timezone.utc),
         }
 
     return credentials

@@ -45,7 +45,7 @@ class Proxy:
 
             do_GET = do_HEAD = do_PUT = do_POST = do_DELETE = answer  # noqa: N815 - http.server's names
 
-            def log_message(self, *_: object) -> None:  # type: ignore[override]
+            def log_message(self, *_: object) -> None:
                 pass
 
         self.listener = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
@@ -215,7 +215,8 @@ class TestRefused:
         [
             ("hdfs://namenode:8020/drill", "HDFS, which is not served"),
             ("ftp://host/drill", "no known store"),
-            ("s3a:///drill", "does not say where it is"),
+            ("s3a:///drill", "the name of a bucket"),
+            ("s3a://no bucket/drill", "the name of a bucket"),
             ("abfss://container/drill", "<container>@<account>"),
         ],
     )
