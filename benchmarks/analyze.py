@@ -160,7 +160,7 @@ class Target:
         return self
 
     def analyze(self) -> Target:
-        """The whole of an ANALYZE by a session just opened; the engine stays. Reading the configuration is not timed."""
+        """The whole of an ANALYZE by a new session; the engine stays. Reading the configuration is not timed."""
         with Session(self._open(), self.engine) as session:
             session.analyze(self.data.root)
         return self
