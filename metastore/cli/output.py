@@ -41,8 +41,8 @@ class Output:
         self.verbose = verbose
         self._out = _console(stderr=False)
         self._err = _console(stderr=True)
-        self._handler = _LogHandler(self._err)
-        self._logger = logging.getLogger("metastore")
+        self._handler = _LogHandler(self._err, others=verbose > 0)
+        self._own_level = logging.NOTSET
 
     def result(self, result: object) -> None:
         """Write the result in the form that was asked for."""
@@ -108,15 +108,17 @@ class Output:
         )
 
     def __enter__(self) -> Output:
-        self._logger.addHandler(self._handler)
-        self._logger.setLevel(_LEVELS[min(self.verbose, len(_LEVELS) - 1)])
+        own = logging.getLogger("metastore")
+        self._own_level = own.level
+        own.setLevel(_LEVELS[min(self.verbose, len(_LEVELS) - 1)])
+        logging.getLogger().addHandler(self._handler)
         return self
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        self._logger.removeHandler(self._handler)
-        self._logger.setLevel(logging.NOTSET)
+        logging.getLogger().removeHandler(self._handler)
+        logging.getLogger("metastore").setLevel(self._own_level)
 
 
 class _LoggedProgress:
@@ -136,13 +138,19 @@ class _LoggedProgress:
 
 
 class _LogHandler(logging.Handler):
-    """Log records as single lines, ``level: message``, beside the bar and not through it."""
+    """Log records as single lines, ``level: message``, beside the bar and not through it.
+
+    Records of ``others``, the libraries beneath, are for those who look for a fault: PySpark, for one, logs an
+    interrupt with two tracebacks.
+    """
 
     _STYLES: Final = {"warning": "yellow", "error": "red", "critical": "bold red"}
 
-    def __init__(self, console: Console) -> None:
+    def __init__(self, console: Console, *, others: bool) -> None:
         super().__init__()
         self._console = console
+        if not others:
+            self.addFilter(logging.Filter("metastore"))
 
     def emit(self, record: logging.LogRecord) -> None:
         level = record.levelname.lower()

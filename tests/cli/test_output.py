@@ -61,11 +61,21 @@ def test_verbosity_decides_what_is_logged(capsys: pytest.CaptureFixture[str], ve
 
 def test_logging_is_as_it_was_afterwards() -> None:
     """A program that calls the command line keeps its own set-up."""
-    logger = logging.getLogger("metastore")
-    before = (logger.level, list(logger.handlers))
+    own, root = logging.getLogger("metastore"), logging.getLogger()
+    before = (own.level, root.level, list(root.handlers))
     with Output(verbose=2):
-        assert logger.handlers != before[1]
-    assert (logger.level, logger.handlers) == before
+        assert (own.level, root.level, list(root.handlers)) != before
+    assert (own.level, root.level, list(root.handlers)) == before
+
+
+@pytest.mark.parametrize(("verbose", "shown"), [(0, ""), (1, "error: the other side is gone\n")])
+def test_what_libraries_log_is_for_those_who_look_for_a_fault(
+    capsys: pytest.CaptureFixture[str], verbose: int, shown: str
+) -> None:
+    """Without -v it is kept from the screen, also what is logged as an exception."""
+    with Output(verbose=verbose):
+        logging.getLogger("somebody.else").error("the other side is gone")
+    assert capsys.readouterr().err == shown
 
 
 def test_text_in_brackets_is_text(capsys: pytest.CaptureFixture[str]) -> None:
