@@ -14,6 +14,7 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from datetime import datetime, timezone
+from textwrap import shorten
 from typing import Any, Final
 
 from obstore.exceptions import BaseError, PermissionDeniedError, UnauthenticatedError
@@ -69,6 +70,7 @@ _SHORTEST_SECRET: Final = 4
 """Shorter values would blot out ordinary words."""
 
 _QUERY: Final = re.compile(r"(https?://[^\s?]+)\?\S*")
+_LONGEST_TEXT: Final = 600
 _HIDDEN: Final = "********"
 
 
@@ -82,7 +84,7 @@ class Bucket:
 
     def told(self, error: BaseException) -> str:
         """What obstore says, without its debugging output and without credentials."""
-        return _redacted(str(error).partition("\n\nDebug source:")[0], self.secrets)
+        return _told(error, self.secrets)
 
     def cause(self, error: BaseException) -> BaseException | None:
         """``error`` itself, if it can be shown."""
@@ -126,8 +128,9 @@ class Buckets:
         try:
             return Bucket(_store(place, self._properties, 5), _store(place, self._properties, 0), secrets)
         except (BaseError, ValueError, TypeError, OSError) as error:
-            text = _redacted(str(error).partition("\n\nDebug source:")[0], secrets)
-            raise ConfigError(f"drill.metastore.iceberg.config.properties do not open {place.root}: {text}") from None
+            raise ConfigError(
+                f"drill.metastore.iceberg.config.properties do not open {place.root}: {_told(error, secrets)}"
+            ) from None
 
 
 def secrets_in(properties: Mapping[str, str]) -> Iterator[str]:
@@ -135,6 +138,11 @@ def secrets_in(properties: Mapping[str, str]) -> Iterator[str]:
     found = {value for key, value in properties.items() if _SECRET.search(key)}
     found |= {part for value in found for part in re.findall(r"sig=([^&]+)", value)}
     return iter(sorted((value for value in found if len(value) >= _SHORTEST_SECRET), key=len, reverse=True))
+
+
+def _told(error: BaseException, secrets: tuple[str, ...]) -> str:
+    text = str(error).partition("\n\nDebug source:")[0]
+    return shorten(_redacted(text, secrets), _LONGEST_TEXT, placeholder=" …")
 
 
 def _redacted(text: str, secrets: tuple[str, ...]) -> str:

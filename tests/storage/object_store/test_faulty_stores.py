@@ -30,7 +30,8 @@ class Proxy:
     """Passes requests on to the server; ``fault(method, path)`` says what goes wrong with one.
 
     ``forget``: it is carried out, and the connection is reset instead of an answer. ``refuse``: it is not carried out,
-    and so. ``unavailable``: it is carried out and answered by 503. ``overwrite``: If-None-Match is taken from it.
+    and so. ``unavailable``: it is carried out and answered by 503. ``forbid``: it is not, and answered by 403.
+    ``overwrite``: If-None-Match is taken from it.
     """
 
     def __init__(self, server: str) -> None:
@@ -58,6 +59,8 @@ class Proxy:
         body = request.rfile.read(int(request.headers.get("Content-Length", 0)))
         if fault == "refuse":
             return self._reset(request)
+        if fault == "forbid":
+            return request.send_error(403)
         headers = {name: value for name, value in request.headers.items() if name.lower() != "host"}
         if fault == "overwrite":
             headers = {name: value for name, value in headers.items() if name.lower() != "if-none-match"}
@@ -140,14 +143,28 @@ class TestOutcome:
         assert metastore.tables.metadata.version == version
         assert len(metastore.tables.metadata.history()) == 2
 
-    def test_landed_and_never_answered(self, metastore: Metastore, unit: MakeUnit, proxy: Proxy) -> None:
-        """Every answer is lost: the metadata tells, by the commit's id, that it landed."""
+    @pytest.mark.parametrize("fault", ["refuse", "forbid"])
+    def test_landed_and_never_answered(self, metastore: Metastore, unit: MakeUnit, proxy: Proxy, fault: str) -> None:
+        """Every answer is lost, or the rights are once it landed: the metadata tells by the commit's id."""
         metastore.tables.modify().overwrite([unit("a")]).execute()
-        proxy.fault = on_versions("forget", then="refuse")
+        proxy.fault = on_versions("forget", then=fault)
         metastore.tables.modify().overwrite([unit("b")]).execute()
-        assert proxy.seen["PUT refuse"] > 0
+        assert proxy.seen[f"PUT {fault}"] > 0
         assert names(metastore) == ["a", "b"]
         assert len(metastore.tables.metadata.history()) == 2
+
+    def test_forbidden(self, metastore: Metastore, unit: MakeUnit, proxy: Proxy, bucket: S3Store) -> None:
+        """A refusal is certain: nothing was changed, the files of the commit are removed again, together."""
+        metastore.tables.modify().overwrite([unit("a")]).execute()
+        before = proxy.seen["POST None"]
+        proxy.fault = on_versions(then="forbid")
+        with pytest.raises(StorageError, match=r"403.*nothing was changed"):
+            metastore.tables.modify().overwrite([unit(name) for name in "bcde"]).execute()
+        keys = [entry["path"] for chunk in obstore.list(bucket) for entry in chunk]
+        assert sum(key.endswith(".parquet") for key in keys) == 1
+        assert sum(key.endswith(".avro") for key in keys) == 2
+        assert (proxy.seen["POST None"] - before, proxy.seen["DELETE None"]) == (1, 0)
+        assert names(metastore) == ["a"]
 
     def test_open_for_good(self, metastore: Metastore, unit: MakeUnit, proxy: Proxy, bucket: S3Store) -> None:
         """The store cannot be written to any more: the error says that the outcome is open, and nothing is deleted."""

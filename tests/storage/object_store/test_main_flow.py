@@ -64,6 +64,19 @@ def test_another_metastore_sees_each_commit(open_metastore: Callable[..., Metast
         assert names(theirs)[-1] == name
 
 
+def test_a_bucket_emptied_and_filled_anew(
+    open_metastore: Callable[..., Metastore], unit: MakeUnit, bucket: S3Store
+) -> None:
+    """The old table is not remembered for the new one, though its version files have the same names."""
+    ours, theirs = open_metastore(), open_metastore()
+    ours.tables.modify().overwrite([unit("a")]).execute()
+    assert names(ours) == ["a"]
+    obstore.delete(bucket, [entry["path"] for chunk in obstore.list(bucket) for entry in chunk])
+    assert names(ours) == []
+    theirs.tables.modify().overwrite([unit("b")]).execute()
+    assert names(ours) == ["b"]
+
+
 def test_time_travel(metastore: Metastore, unit: MakeUnit) -> None:
     """Every version that is kept can be read; one that never was cannot."""
     first = metastore.tables.modify().overwrite([unit("a")]).execute()
