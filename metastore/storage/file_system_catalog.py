@@ -8,7 +8,8 @@ keep to that layout can write at once. Loaded metadata is kept by the identity o
 from __future__ import annotations
 
 import threading
-from collections.abc import Hashable, Iterator
+from collections.abc import Iterator
+from dataclasses import dataclass
 from typing import Any, Final, NoReturn
 
 import pyarrow as pa
@@ -34,11 +35,17 @@ from pyiceberg.view.metadata import ViewVersion
 from metastore.errors import FormatError, InvalidRequestError, StorageError
 from metastore.storage.files import Deleted
 from metastore.storage.stores import open_store
-from metastore.storage.version_files import VersionFiles
+from metastore.storage.version_files import Found, VersionFiles
 
 _LOOKS: Final = 100
-_FileIdentity = tuple[str, Hashable]
-"""Location and what the store tells it by: a folder removed and filled anew is not taken for the old table."""
+
+
+@dataclass(frozen=True)
+class _Loaded:
+    """Metadata and the file that it is of: a folder removed and filled anew is not taken for the old table."""
+
+    file: Found
+    metadata: TableMetadata
 
 
 class FileSystemCatalog(Catalog):
@@ -51,7 +58,7 @@ class FileSystemCatalog(Catalog):
         super().__init__(name, warehouse=warehouse, **properties)
         self.warehouse = warehouse.rstrip("/")
         self._store, self.io = open_store(self.warehouse, properties)
-        self._loaded: dict[Identifier, tuple[_FileIdentity, TableMetadata]] = {}
+        self._loaded: dict[Identifier, _Loaded] = {}
         self._lock = threading.Lock()
 
     # -- tables
@@ -60,12 +67,15 @@ class FileSystemCatalog(Catalog):
         """The table at its newest version. Raises NoSuchTableError."""
         key = self.identifier_to_tuple(identifier)
         versions = self._versions(self.location_of(key))
+        with self._lock:
+            known = self._loaded.get(key)
         for _ in range(_LOOKS):
-            found = versions.current()
+            found = versions.find(known.file.version if known else None)
             if found is None:
                 break
             try:
-                return self._table(key, self._metadata(key, found[1]), found[1])
+                metadata = known.metadata if known and known.file == found else self._read(key, found)
+                return self._table(key, metadata, found.location)
             except FileNotFoundError:
                 continue  # An expiration removed that version between the look and the read; a newer one stands.
         raise NoSuchTableError(f"no Iceberg table at {self.location_of(key)}")
@@ -117,7 +127,9 @@ class FileSystemCatalog(Catalog):
         if not versions.publish(version, _serialized(metadata)):
             raise CommitFailedException(f"another writer committed version {version} of {metadata.location} first")
         location = versions.location_of(version)
-        self._remember(self.identifier_to_tuple(table.name()), location, self._store.identity(location), metadata)
+        [identity] = self._store.identities([location])
+        if identity is not None:
+            self._remember(self.identifier_to_tuple(table.name()), Found(version, location, identity), metadata)
         return CommitTableResponse(metadata=metadata, metadata_location=location)
 
     def remove_old_metadata(self, table: Table) -> Deleted:
@@ -256,23 +268,17 @@ class FileSystemCatalog(Catalog):
     def _table(self, key: Identifier, metadata: TableMetadata, location: str) -> Table:
         return Table(key, metadata, location, self.io, self)
 
-    def _metadata(self, key: Identifier, location: str) -> TableMetadata:
-        identity = self._store.identity(location)
-        with self._lock:
-            known = self._loaded.get(key)
-        if known and known[0] == (location, identity):
-            return known[1]
+    def _read(self, key: Identifier, found: Found) -> TableMetadata:
         try:
-            metadata = FromInputFile.table_metadata(self.io.new_input(location))
+            metadata = FromInputFile.table_metadata(self.io.new_input(found.location))
         except (ValidationError, ValueError, EOFError) as error:
-            raise FormatError(f"{location} is not the metadata of an Iceberg table: {error}") from error
-        self._remember(key, location, identity, metadata)
+            raise FormatError(f"{found.location} is not the metadata of an Iceberg table: {error}") from error
+        self._remember(key, found, metadata)
         return metadata
 
-    def _remember(self, key: Identifier, location: str, identity: Hashable | None, metadata: TableMetadata) -> None:
-        if identity is not None:
-            with self._lock:
-                self._loaded[key] = ((location, identity), metadata)
+    def _remember(self, key: Identifier, file: Found, metadata: TableMetadata) -> None:
+        with self._lock:
+            self._loaded[key] = _Loaded(file, metadata)
 
     def __getstate__(self) -> dict[str, Any]:
         """Pickles as its configuration: an executor starts with nothing loaded."""

@@ -14,7 +14,8 @@ import errno
 import threading
 import time
 import uuid
-from collections.abc import Callable, Hashable
+from collections.abc import Callable, Hashable, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from typing import Final
 
@@ -50,8 +51,12 @@ class ObjectPointers:
         self._promising: set[str] = set()
         self._lock = threading.Lock()
 
-    def identity(self, location: str) -> Hashable | None:
-        """ETag and time of the object."""
+    def identities(self, locations: Sequence[str]) -> list[Hashable | None]:
+        """ETags and times of the objects, in the time of one request."""
+        with ThreadPoolExecutor(len(locations)) as threads:
+            return list(threads.map(self._identity, locations))
+
+    def _identity(self, location: str) -> Hashable | None:
         place, bucket = self._at(location)
         try:
             with bucket.plain_errors():

@@ -7,7 +7,7 @@ certain, StorageError is certain too (the store is as it was), and an OSError le
 from __future__ import annotations
 
 import os
-from collections.abc import Hashable
+from collections.abc import Hashable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final, Protocol
@@ -27,8 +27,11 @@ class Entries:
 class PointerStore(Protocol):
     """A store that can hold pointers; errors other than those named are OSErrors."""
 
-    def identity(self, location: str) -> Hashable | None:
-        """What tells the file from any other that had its name or will have it; None when there is no file."""
+    def identities(self, locations: Sequence[str]) -> list[Hashable | None]:
+        """What tells each file from any other that had its name or will have it; None where there is no file.
+
+        All are asked for at the same time, where asking takes long.
+        """
 
     def read(self, location: str) -> bytes:
         """The whole file. Raises FileNotFoundError."""
@@ -59,13 +62,9 @@ class PointerStore(Protocol):
 class LocalPointers:
     """The local disk, by plain path or ``file:`` URI; see :mod:`metastore.storage.local` for its guarantees."""
 
-    def identity(self, location: str) -> Hashable | None:
-        """Inode and modification time."""
-        try:
-            status = os.stat(local_path(location))
-        except (FileNotFoundError, NotADirectoryError):
-            return None
-        return status.st_ino, status.st_mtime_ns
+    def identities(self, locations: Sequence[str]) -> list[Hashable | None]:
+        """Inodes and modification times."""
+        return [_identity(local_path(location)) for location in locations]
 
     def read(self, location: str) -> bytes:
         """The whole file."""
@@ -97,6 +96,14 @@ class LocalPointers:
     def remove_folder(self, folder: str) -> None:
         """Also fails when there is none."""
         os.rmdir(local_path(folder))
+
+
+def _identity(path: str) -> Hashable | None:
+    try:
+        status = os.stat(path)
+    except (FileNotFoundError, NotADirectoryError):
+        return None
+    return status.st_ino, status.st_mtime_ns
 
 
 LOCAL_POINTERS: Final = LocalPointers()

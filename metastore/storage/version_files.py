@@ -8,14 +8,27 @@ in :func:`VersionFiles.publish` rests.
 
 from __future__ import annotations
 
+import errno
 import re
+from collections.abc import Hashable
+from dataclasses import dataclass
 from typing import Final
 
 from metastore.storage.pointer_store import LOCAL_POINTERS, PointerStore
 
 HINT: Final = "version-hint.text"
 _SPELLINGS: Final = (".metadata.json", ".gz.metadata.json", ".metadata.json.gz")
-_VERSION = re.compile(r"v(\d+)(\.gz)?\.metadata\.json(\.gz)?")
+_VERSION = re.compile(r"v(0|[1-9]\d*)(\.gz\.metadata\.json|\.metadata\.json(\.gz)?)")
+_LOOKS: Final = 100
+
+
+@dataclass(frozen=True)
+class Found:
+    """A version that stands, its file, and what the store tells that file by."""
+
+    version: int
+    location: str
+    identity: Hashable
 
 
 class VersionFiles:
@@ -31,17 +44,22 @@ class VersionFiles:
 
     def current(self) -> tuple[int, str] | None:
         """Newest version and its file, or None when the table does not exist. Never follows a hint backwards."""
-        version = self._hint()
-        name = None if version is None else self._name_of(version)
-        if version is None or name is None:
-            listed = self._listed()
-            if not listed:
-                return None
-            version = max(listed)
-            name = listed[version]
-        while following := self._name_of(version + 1):
-            version, name = version + 1, following
-        return version, f"{self.folder}/{name}"
+        found = self.find()
+        return None if found is None else (found.version, found.location)
+
+    def find(self, start: int | None = None) -> Found | None:
+        """The newest version, or None when the table does not exist.
+
+        ``start`` is a version known to have been there: while it is, the search goes on from it and needs no hint.
+        """
+        found = None if start is None else self._onwards(start)
+        if found is None and (hinted := self._hint()) is not None:
+            found = self._onwards(hinted)
+        for _ in range(_LOOKS):
+            if found is not None or not (listed := self._listed()):
+                return found
+            found = self._onwards(max(listed))
+        raise OSError(errno.EBUSY, "versions go faster than they can be looked at", self.folder)
 
     def publish(self, version: int, content: bytes) -> bool:
         """Create the file of ``version`` with ``content``; False when another writer has that version already.
@@ -50,9 +68,9 @@ class VersionFiles:
         files go in ascending order, so its base (``version - 1``) is gone then: the new file is taken back.
         """
         location = self.location_of(version)
-        if self._name_of(version) is not None or not self._store.create_if_absent(location, content):
+        if self._stands(version) or not self._store.create_if_absent(location, content):
             return False
-        if version > 1 and self._name_of(version - 1) is None:
+        if version > 1 and not self._stands(version - 1):
             self._store.remove(location)
             return False
         self._store.replace(f"{self.folder}/{HINT}", str(version).encode())
@@ -76,10 +94,25 @@ class VersionFiles:
             removed += 1
         return removed, []
 
-    def _name_of(self, version: int) -> str | None:
-        """Name of the file of ``version``, in whichever of Iceberg's spellings it stands; None when it does not."""
-        names = (f"v{version}{spelling}" for spelling in _SPELLINGS)
-        return next((name for name in names if self._store.identity(f"{self.folder}/{name}") is not None), None)
+    def _onwards(self, version: int) -> Found | None:
+        """The newest version from ``version`` on; None when that does not stand."""
+        found, following = self._look(version, version + 1)
+        while found is not None and following is not None:
+            found, [following] = following, self._look(following.version + 1)
+        return found
+
+    def _look(self, *versions: int) -> list[Found | None]:
+        """Each of ``versions`` in whichever of Iceberg's spellings it stands; None where it does not."""
+        asked = [(version, f"{self.folder}/v{version}{spelling}") for version in versions for spelling in _SPELLINGS]
+        identities = self._store.identities([location for _, location in asked])
+        standing: dict[int, Found] = {}
+        for (version, location), identity in zip(asked, identities, strict=True):
+            if identity is not None:
+                standing.setdefault(version, Found(version, location, identity))
+        return [standing.get(version) for version in versions]
+
+    def _stands(self, version: int) -> bool:
+        return self._look(version) != [None]
 
     def _hint(self) -> int | None:
         try:

@@ -121,7 +121,7 @@ def test_no_refusal_of_a_commit_holds_a_secret(chatty_store: str, kind: str) -> 
     pointers = ObjectPointers(Buckets(properties), lambda _: None)
     operations: list[Callable[[], object]] = [
         lambda: pointers.create_if_absent(location, b""),
-        lambda: pointers.identity(location),
+        lambda: pointers.identities([location]),
         lambda: pointers.read(location),
         lambda: pointers.replace(location, b""),
         lambda: pointers.remove(location),
