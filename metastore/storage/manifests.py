@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Final, Literal, TypeVar
+from typing import Any, Final, TypeVar
 
 import pyarrow as pa
 from pyiceberg.conversions import from_bytes
@@ -22,7 +22,6 @@ from pyiceberg.manifest import (
     ManifestEntryStatus,
     ManifestFile,
     read_manifest_list,
-    write_manifest,
     write_manifest_list,
 )
 from pyiceberg.partitioning import PartitionSpec
@@ -33,10 +32,10 @@ from pyiceberg.types import StringType
 from metastore.errors import FormatError
 from metastore.mapping.rows import PartitionKey
 from metastore.storage.cache import FileCache
+from metastore.storage.manifest_writer import COMPRESSION, ExistingEntry, FormatVersion, write_manifest_file
 
 V = TypeVar("V")
 
-_COMPRESSION: Final = "deflate"
 _ENTRY_BYTES: Final = 4_000
 _MANIFEST_BYTES: Final = 1_500
 
@@ -62,10 +61,13 @@ class DecodedManifest:
             found.setdefault(key, []).append(position)
         return found
 
+    @cached_property
+    def _key_columns(self) -> list[pa.Array[Any]]:
+        return [pa.array(column, pa.string()) for column in zip(*self.keys, strict=True)]
+
     def key_table(self, names: Sequence[str]) -> pa.Table:
-        """The keys as Arrow columns named ``names``, a row an entry."""
-        columns = zip(*self.keys, strict=True) if self.keys else ([] for _ in names)
-        return pa.table({name: pa.array(column, pa.string()) for name, column in zip(names, columns, strict=True)})
+        """The keys as Arrow columns named ``names``, a row an entry; there is at least one."""
+        return pa.table(self._key_columns, names=list(names))
 
 
 @dataclass(frozen=True)
@@ -167,13 +169,9 @@ def write_entries(
     entries: Sequence[ManifestEntry],
 ) -> DecodedManifest:
     """Write one manifest with ``entries`` as they are marked: ADDED, EXISTING or DELETED. Returns the live part."""
-    with write_manifest(
-        _writable(format_version), spec, schema, io.new_output(location), snapshot_id, _COMPRESSION
-    ) as writer:
-        for entry in entries:
-            writer.add_entry(entry)
+    file = write_manifest_file(io, location, _writable(format_version), spec, schema, snapshot_id, entries)
     live = tuple(entry for entry in entries if entry.status != ManifestEntryStatus.DELETED)
-    return DecodedManifest(writer.to_manifest_file(), live, tuple(key_of(entry.data_file) for entry in live))
+    return DecodedManifest(file, live, tuple(key_of(entry.data_file) for entry in live))
 
 
 def write_list(io: FileIO, snapshot: Snapshot, format_version: int, manifests: Sequence[ManifestFile]) -> None:
@@ -181,12 +179,12 @@ def write_list(io: FileIO, snapshot: Snapshot, format_version: int, manifests: S
     output = io.new_output(snapshot.manifest_list)
     parent, number = snapshot.parent_snapshot_id, snapshot.sequence_number
     with write_manifest_list(
-        _writable(format_version), output, snapshot.snapshot_id, parent, number, _COMPRESSION
+        _writable(format_version), output, snapshot.snapshot_id, parent, number, COMPRESSION
     ) as writer:
         writer.add_manifests(list(manifests))
 
 
-def _writable(format_version: int) -> Literal[1, 2]:
+def _writable(format_version: int) -> FormatVersion:
     return 2 if format_version == 2 else 1
 
 
@@ -203,6 +201,8 @@ def added(data_file: DataFile, snapshot_id: int) -> ManifestEntry:
 
 def existing(entry: ManifestEntry) -> ManifestEntry:
     """The entry carried over from an older snapshot."""
+    if isinstance(entry, ExistingEntry):
+        return entry
     return _marked(entry, ManifestEntryStatus.EXISTING, entry.snapshot_id)
 
 
@@ -212,7 +212,8 @@ def deleted(entry: ManifestEntry, snapshot_id: int) -> ManifestEntry:
 
 
 def _marked(entry: ManifestEntry, status: ManifestEntryStatus, snapshot_id: int | None) -> ManifestEntry:
-    return ManifestEntry.from_args(
+    kind = ExistingEntry if status == ManifestEntryStatus.EXISTING else ManifestEntry
+    return kind.from_args(
         status=status,
         snapshot_id=snapshot_id,
         sequence_number=entry.sequence_number,

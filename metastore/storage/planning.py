@@ -1,7 +1,7 @@
-"""Which data files a read needs: manifests by partition summaries, entries by partition values, then by bounds.
+"""Which data files a read needs: manifests by partition summaries, entries by partition values.
 
 Rows whose columns the manifests know already (partition values, and equal bounds of one-row files) are answered here;
-their files are not opened at all.
+their files are not opened at all. Of the others, bounds tell whether they need to be.
 """
 
 from __future__ import annotations
@@ -20,7 +20,6 @@ from pyiceberg.schema import Schema
 from pyiceberg.types import NestedField, PrimitiveType
 
 from metastore.mapping.filters import compiled, partition_schema, projected
-from metastore.storage.iceberg_private import metrics_evaluator
 from metastore.storage.manifests import DecodedManifest, Manifests, key_of
 
 
@@ -58,20 +57,15 @@ def plan(
     spec: PartitionSpec,
     expression: BooleanExpression,
 ) -> list[DataFile]:
-    """Data files that can hold a row matching ``expression``, in key order within each manifest."""
+    """Data files of partitions that can hold a row matching ``expression``, in key order within each manifest."""
     test = partition_test(schema, spec, expression)
-    in_bounds = metrics_evaluator(schema, expression)
     chosen: list[DataFile] = []
     for manifest in listed:
         if not test.may_match(manifest):
             continue
         decoded = manifests.decode(manifest)
         hits = test.matches(decoded)
-        chosen.extend(
-            entry.data_file
-            for entry, hit in zip(decoded.entries, hits, strict=True)
-            if hit and in_bounds(entry.data_file)
-        )
+        chosen.extend(entry.data_file for entry, hit in zip(decoded.entries, hits, strict=True) if hit)
     return chosen
 
 

@@ -28,6 +28,7 @@ from metastore.mapping.rows import conform
 from metastore.mapping.schema import added_fields, evolved, plain_arrow_schema
 from metastore.storage.cache import FileCache
 from metastore.storage.files import arrow_paths
+from metastore.storage.iceberg_private import metrics_evaluator
 from metastore.storage.planning import ManifestRows, plan
 from metastore.storage.table import ComponentTable
 
@@ -120,13 +121,14 @@ class Reader:
         needed = tuple(dict.fromkeys((*columns, *sorted(columns_read(schema, expression)))))
         types = plain_arrow_schema(self.table.unit_type)
         known = ManifestRows.of(schema, spec, needed)
+        in_bounds = metrics_evaluator(schema, expression)
         answered, to_open = [], []
         for data_file in files:
             row = known.row(data_file)
-            if row is None:
-                to_open.append(data_file)
-            else:
+            if row is not None:
                 answered.append(row)
+            elif in_bounds(data_file):
+                to_open.append(data_file)
         row_filter = compiled(schema, expression)
         from_manifests = known.table(answered, types).filter(row_filter).select(columns)
         if not to_open:

@@ -1,0 +1,132 @@
+"""One manifest as an Avro file, written in one block from entries that are encoded once.
+
+PyIceberg's own manifest writer compresses a block for each entry and encodes every entry again in every manifest that
+carries it over. Most entries of a commit are carried over, so an entry that exists keeps its bytes beside it: a commit
+encodes what it changes. Schemas, encoder and container are PyIceberg's.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import lru_cache
+from io import BytesIO
+from typing import Any, Final, Literal
+
+from pyiceberg.avro.encoder import BinaryEncoder
+from pyiceberg.avro.file import AvroOutputFile
+from pyiceberg.avro.resolver import resolve_writer
+from pyiceberg.avro.writer import Writer
+from pyiceberg.io import FileIO, OutputFile
+from pyiceberg.manifest import (
+    DEFAULT_READ_VERSION,
+    UNASSIGNED_SEQ,
+    ManifestContent,
+    ManifestEntry,
+    ManifestEntryStatus,
+    ManifestFile,
+    construct_partition_summaries,
+    data_file_with_partition,
+    manifest_entry_schema_with_data_file,
+)
+from pyiceberg.partitioning import PartitionSpec
+from pyiceberg.schema import Schema
+from pyiceberg.types import StructType
+
+COMPRESSION: Final = "deflate"
+FormatVersion = Literal[1, 2]
+
+
+class ExistingEntry(ManifestEntry):
+    """An entry that was carried over from an older snapshot, and its bytes once they are known, by format version."""
+
+    encoded: tuple[FormatVersion, bytes] | None = None
+
+
+class _EntryWriter(Writer):
+    """Encodes entries; those that exist only once."""
+
+    def __init__(self, writer: Writer, version: FormatVersion) -> None:
+        self._writer = writer
+        self._version = version
+
+    def write(self, encoder: BinaryEncoder, val: Any) -> None:
+        """Write ``val``, a manifest entry, from its bytes if it has them for this format version."""
+        if not isinstance(val, ExistingEntry):
+            self._writer.write(encoder, val)
+            return
+        if val.encoded is None or val.encoded[0] != self._version:
+            buffer = BytesIO()
+            self._writer.write(BinaryEncoder(buffer), val)
+            val.encoded = (self._version, buffer.getvalue())
+        encoder.write(val.encoded[1])
+
+
+def write_manifest_file(
+    io: FileIO,
+    location: str,
+    version: FormatVersion,
+    spec: PartitionSpec,
+    schema: Schema,
+    snapshot_id: int,
+    entries: Sequence[ManifestEntry],
+) -> ManifestFile:
+    """Write ``entries``, at least one, as they are marked; the manifest as a list names it before its commit."""
+    output = io.new_output(location)
+    file_schema, writer = _schema_and_writer(version, spec.partition_type(schema))
+    metadata = {
+        "schema": schema.model_dump_json(),
+        "partition-spec": "[" + ",".join(field.model_dump_json() for field in spec.fields) + "]",
+        "partition-spec-id": str(spec.spec_id),
+        "format-version": str(version),
+        "avro.codec": COMPRESSION,
+    }
+    if version == 2:
+        metadata["content"] = "data"
+    with _container(output, file_schema, metadata) as container:
+        container.writer = writer
+        container.write_block(list(entries))
+    return _listed(output, spec, schema, snapshot_id, entries)
+
+
+@lru_cache(maxsize=16)
+def _schema_and_writer(version: FormatVersion, partition_type: StructType) -> tuple[Schema, Writer]:
+    """Schema of the entries in a file of ``version``, and what encodes PyIceberg's entries in it."""
+    of_file, of_record = (
+        manifest_entry_schema_with_data_file(v, data_file_with_partition(partition_type, v))
+        for v in (version, DEFAULT_READ_VERSION)
+    )
+    return of_file, _EntryWriter(resolve_writer(record_schema=of_record, file_schema=of_file), version)
+
+
+def _container(output: OutputFile, schema: Schema, metadata: dict[str, str]) -> AvroOutputFile[ManifestEntry]:
+    return AvroOutputFile(output, schema, "manifest_entry", metadata=metadata)
+
+
+def _listed(
+    output: OutputFile, spec: PartitionSpec, schema: Schema, snapshot_id: int, entries: Sequence[ManifestEntry]
+) -> ManifestFile:
+    files = dict.fromkeys(ManifestEntryStatus, 0)
+    rows = dict.fromkeys(ManifestEntryStatus, 0)
+    for entry in entries:
+        files[entry.status] += 1
+        rows[entry.status] += entry.data_file.record_count
+    live = [entry for entry in entries if entry.status != ManifestEntryStatus.DELETED]
+    numbers = [entry.sequence_number for entry in live if entry.sequence_number is not None]
+    return ManifestFile.from_args(
+        manifest_path=output.location,
+        manifest_length=len(output),
+        partition_spec_id=spec.spec_id,
+        content=ManifestContent.DATA,
+        # Left open: the commit's number, which the writer of the list fills in.
+        sequence_number=UNASSIGNED_SEQ,
+        min_sequence_number=min(numbers, default=UNASSIGNED_SEQ),
+        added_snapshot_id=snapshot_id,
+        added_files_count=files[ManifestEntryStatus.ADDED],
+        existing_files_count=files[ManifestEntryStatus.EXISTING],
+        deleted_files_count=files[ManifestEntryStatus.DELETED],
+        added_rows_count=rows[ManifestEntryStatus.ADDED],
+        existing_rows_count=rows[ManifestEntryStatus.EXISTING],
+        deleted_rows_count=rows[ManifestEntryStatus.DELETED],
+        partitions=construct_partition_summaries(spec, schema, [entry.data_file.partition for entry in entries]),
+        key_metadata=None,
+    )
