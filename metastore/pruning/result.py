@@ -92,6 +92,11 @@ class PruneResult:
     """Number of files skipped with their segment, by what excluded the segment."""
 
     @property
+    def paths(self) -> list[str]:
+        """Paths of all files that must be read."""
+        return [file.path for file in self.files]
+
+    @property
     def segments_count(self) -> Count:
         """Segments in all, and those that may match."""
         return Count(len(self.segments), sum(segment.kept for segment in self.segments))
