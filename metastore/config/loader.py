@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from functools import reduce
+from functools import cache, reduce
 from importlib.resources import files
 from pathlib import Path
 from typing import Any
@@ -98,8 +98,9 @@ def find_tiers(conf: str | Path | None, environ: Mapping[str, str], cwd: Path) -
     return [defaults(), *(Tier(name, read_document(path), path) for name, path in _files(conf, environ, cwd))]
 
 
+@cache
 def defaults() -> Tier:
-    """The shipped reference.conf."""
+    """The shipped reference.conf; parsed once, since it is the same as long as the process runs."""
     text = files("metastore.config").joinpath("reference.conf").read_text(encoding="utf-8")
     return Tier("default", parse_document(text))
 
