@@ -27,7 +27,7 @@ from pyiceberg.table.update import (
     ValidatableTableRequirement,
 )
 
-from metastore.errors import ConflictError, OutcomeUnknownError, StorageError
+from metastore.errors import ConflictError, FormatError, OutcomeUnknownError, StorageError
 from metastore.expiration.policy import LAST_RUN, ExpirationPolicy, is_due, outdated
 from metastore.expiration.reachability import Doomed, only_reached_by, statistics_files
 from metastore.storage.files import discard
@@ -105,7 +105,13 @@ class ExpirationHandler:
             if not versions and not unswept:
                 return Expired()
             kept = _without(table.metadata, versions)
-            doomed = self._mark(table, kept, versions, unswept)
+            try:
+                doomed = self._mark(table, kept, versions, unswept)
+            except FormatError:
+                if self._is_current(table):
+                    raise
+                # Others expired what was being marked: what is left is marked anew.
+                continue
             if dry_run:
                 return _result(versions, doomed)
             current = self._commit(table, versions, unswept, now) if versions else table
@@ -114,6 +120,10 @@ class ExpirationHandler:
         raise ConflictError(
             f"{self.table.name} was written to {_ATTEMPTS} times while its versions were being expired; try again later"
         )
+
+    def _is_current(self, table: Table) -> bool:
+        fresh = self.table.load()
+        return fresh is not None and fresh.metadata_location == table.metadata_location
 
     def _unswept(self, table: Table) -> dict[str, TableMetadata]:
         """Version files named by earlier runs that still stand: these runs may have died before their sweep ended."""

@@ -84,7 +84,14 @@ class Committer:
             while True:
                 table = self.table.writable()
                 state = self._state_at(table, if_version)
-                attempt = _Attempt.write(self.table, table, state, plan(state), self.clock.now_ms())
+                try:
+                    attempt = _Attempt.write(self.table, table, state, plan(state), self.clock.now_ms())
+                except FileNotFoundError:
+                    if self._is_kept(state):
+                        raise
+                    # Others committed and expired the version that was being planned on: a race lost like any other.
+                    self._wait(pause, deadline)
+                    continue
                 if attempt is None:
                     discard(io, paths)
                     return state.version
@@ -109,6 +116,10 @@ class Committer:
                 f"other writers of {self.table.name} kept winning for {self.timeout}; nothing was changed"
             )
         self.clock.pause(random.uniform(pause / 2, pause))  # noqa: S311 - jitter, not a secret
+
+    def _is_kept(self, state: TableState) -> bool:
+        fresh = self.table.state()
+        return fresh is not None and fresh.metadata.snapshot_by_id(state.version) is not None
 
     def _state_at(self, table: Table, if_version: int | None) -> TableState:
         state = self.table.state_of(table)

@@ -393,6 +393,33 @@ class TestCompetition:
         assert owners(open_metastore()) == "3"
         assert_exact(component, catalog)
 
+    def test_what_expires_while_it_is_marked_makes_it_mark_again(
+        self,
+        open_metastore: OpenMetastore,
+        unit: MakeUnit,
+        component: Path,
+        catalog: FileSystemCatalog,
+        monkeypatch: pytest.MonkeyPatch,
+    ) -> None:
+        """Two runs at once: the one whose versions are gone under its hands looks anew, and finds nothing to do."""
+        other, metastore = open_metastore(), open_metastore()
+        for n in range(3):
+            other.tables.modify().overwrite([unit(owner=str(n))]).execute()
+        table = metastore.tables._backing.table
+        load, racing = table.load, iter([True])
+
+        def then_expire() -> Table | None:
+            loaded = load()
+            if next(racing, False):
+                other.tables.modify().overwrite([unit(owner="3")]).execute()
+                other.tables.expiration.expire()
+            return loaded
+
+        monkeypatch.setattr(table, "load", then_expire)
+        assert metastore.tables.expiration.expire() == Expired()
+        assert owners(open_metastore()) == "3"
+        assert_exact(component, catalog)
+
     def test_a_tag_set_meanwhile_is_kept(
         self,
         open_metastore: OpenMetastore,
