@@ -8,6 +8,7 @@ keep to that layout can write at once. Loaded metadata is kept by the identity o
 from __future__ import annotations
 
 import threading
+import uuid
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any, Final, NoReturn
@@ -27,7 +28,7 @@ from pyiceberg.serializers import FromInputFile
 from pyiceberg.table import CommitTableResponse, CreateTableTransaction, Table
 from pyiceberg.table.metadata import TableMetadata, new_table_metadata
 from pyiceberg.table.sorting import UNSORTED_SORT_ORDER, SortOrder
-from pyiceberg.table.update import TableRequirement, TableUpdate, update_table_metadata
+from pyiceberg.table.update import SetPropertiesUpdate, TableRequirement, TableUpdate, update_table_metadata
 from pyiceberg.typedef import EMPTY_DICT, Identifier, Properties
 from pyiceberg.view import View
 from pyiceberg.view.metadata import ViewVersion
@@ -46,6 +47,13 @@ class _Loaded:
 
     file: Found
     metadata: TableMetadata
+
+
+RECENT_COMMITS: Final = "metastore.recent-commits"
+"""Table property: marks of the last commits, by which a slow writer knows whether its version is among them."""
+
+_MARKS_KEPT: Final = 64
+_MARK_DIGITS: Final = 12
 
 
 class FileSystemCatalog(Catalog):
@@ -118,13 +126,16 @@ class FileSystemCatalog(Catalog):
         for requirement in requirements:
             requirement.validate(current.metadata)
         base = current.metadata_location
+        mark = uuid.uuid4().hex[:_MARK_DIGITS]
+        recent = (*current.metadata.properties.get(RECENT_COMMITS, "").split(), mark)[-_MARKS_KEPT:]
+        marking = SetPropertiesUpdate(updates={RECENT_COMMITS: " ".join(recent)})
         try:
-            metadata = update_table_metadata(current.metadata, updates, metadata_location=base)
+            metadata = update_table_metadata(current.metadata, (*updates, marking), metadata_location=base)
         except ValueError as error:
             raise CommitFailedException(f"the table changed since the updates were made for it: {error}") from error
         versions = self._versions(metadata.location)
         version = _version_of(base) + 1
-        if not versions.publish(version, _serialized(metadata)):
+        if not versions.publish(version, _serialized(metadata), lambda: self._is_built_upon(table, version, mark)):
             raise CommitFailedException(f"another writer committed version {version} of {metadata.location} first")
         location = versions.location_of(version)
         [identity] = self._store.identities([location])
@@ -261,6 +272,15 @@ class FileSystemCatalog(Catalog):
         except FileNotFoundError as error:
             raise NoSuchNamespaceError(f"no folder {self.location_of(parent)}") from error
         return ((*parent, name) for name in sorted(folders))
+
+    def _is_built_upon(self, table: Table, version: int, mark: str) -> bool:
+        """Whether the newest version goes back to the one with ``mark``. OSError when that is too long ago to tell."""
+        newest = self.load_table(table.name())
+        if mark in newest.metadata.properties.get(RECENT_COMMITS, "").split():
+            return True
+        if _version_of(newest.metadata_location) - version >= _MARKS_KEPT:
+            raise OSError(f"version {version} of {newest.metadata.location} is too long ago to tell whose it was")
+        return False
 
     def _versions(self, location: str) -> VersionFiles:
         return VersionFiles(location, self._store)

@@ -10,7 +10,8 @@ from __future__ import annotations
 
 import errno
 import re
-from collections.abc import Hashable
+from collections.abc import Callable, Hashable
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Final
 
@@ -61,18 +62,21 @@ class VersionFiles:
             found = self._onwards(max(listed))
         raise OSError(errno.EBUSY, "versions go faster than they can be looked at", self.folder)
 
-    def publish(self, version: int, content: bytes) -> bool:
+    def publish(self, version: int, content: bytes, is_built_upon: Callable[[], bool] = lambda: False) -> bool:
         """Create the file of ``version`` with ``content``; False when another writer has that version already.
 
         A writer that slept while others committed and expired could find the name of its version free again. Version
-        files go in ascending order, so its base (``version - 1``) is gone then: the new file is taken back.
+        files go in ascending order, so its base (``version - 1``) is gone then. But the base of a writer that won can
+        be gone as soon, when others went on from its version and expired; ``is_built_upon`` tells the two apart. Either
+        way a newer version stands, and this file has had its use.
         """
         location = self.location_of(version)
         if self._stands(version) or not self._store.create_if_absent(location, content):
             return False
         if version > 1 and not self._stands(version - 1):
-            self._store.remove(location)
-            return False
+            with suppress(FileNotFoundError):
+                self._store.remove(location)
+            return is_built_upon()
         self._store.replace(f"{self.folder}/{HINT}", str(version).encode())
         return True
 

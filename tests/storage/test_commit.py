@@ -18,6 +18,7 @@ from metastore.model.vocabulary import MetadataType
 from metastore.storage.commit import COMMIT_ID
 from metastore.storage.file_system_catalog import FileSystemCatalog
 from metastore.storage.local import LocalFile
+from metastore.storage.pointer_store import LocalPointers
 
 MakeUnit = Callable[..., TableMetadataUnit]
 OpenMetastore = Callable[..., Metastore]
@@ -139,6 +140,64 @@ class TestCompetition:
         assert names(open_metastore()) == ["a", "b", "t0", "t1", "t2"]
         assert reachable(component) <= files(component)
         assert unreferenced(component) == set()
+
+    def test_the_version_planned_on_may_expire_before_it_is_opened(
+        self, open_metastore: OpenMetastore, unit: MakeUnit, component: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        """Its manifests are gone then, and the commit is planned again on the newest version."""
+        other, metastore = open_metastore(), open_metastore()
+        other.tables.modify().overwrite([unit("a")]).execute()
+        table = metastore.tables._backing.table
+        writable, looks = table.writable, []
+
+        def then_expire() -> Table:
+            loaded = writable()
+            looks.append(loaded)
+            if len(looks) == 2:
+                other.tables.modify().overwrite([unit("a", owner="new"), unit("b")]).execute()
+                other.tables.expiration.expire()
+            return loaded
+
+        monkeypatch.setattr(table, "writable", then_expire)
+        metastore.tables.modify().overwrite([unit("c")]).execute()
+        assert len(looks) == 3
+        assert names(open_metastore()) == ["a", "b", "c"]
+        assert unreferenced(component) == set()
+
+    @pytest.mark.parametrize("moment", ["before", "after"])
+    def test_others_may_commit_and_expire_around_its_atomic_step(
+        self,
+        open_metastore: OpenMetastore,
+        unit: MakeUnit,
+        component: Path,
+        monkeypatch: pytest.MonkeyPatch,
+        moment: str,
+    ) -> None:
+        """Before it: the name of its version is free again, but it lost. After it: its base is gone, but it has won."""
+        other, metastore = open_metastore(), open_metastore()
+        metastore.tables.modify().overwrite([unit("a")]).execute()
+        catalog = metastore.tables._backing.table.catalog
+        assert isinstance(catalog, FileSystemCatalog)
+        store, racing = catalog._store, iter([True])
+
+        class Slow(LocalPointers):
+            def create_if_absent(self, location: str, content: bytes) -> bool:
+                if not next(racing, False):
+                    return store.create_if_absent(location, content)
+                won = moment == "after" and store.create_if_absent(location, content)
+                other.tables.modify().overwrite([unit("s", "1994")]).execute()
+                other.tables.expiration.expire()
+                return won or store.create_if_absent(location, content)
+
+        monkeypatch.setattr(catalog, "_store", Slow())
+        version = metastore.tables.modify().overwrite([unit("b")]).execute()
+        assert names(open_metastore()) == ["a", "b", "s"]
+        assert reachable(component) <= files(component)
+        assert unreferenced(component) == set()
+        table = catalog.load_table("tables")
+        assert table.metadata.last_sequence_number == 3
+        if moment == "before":
+            assert metastore.tables.metadata.version == version
 
     def test_it_gives_up_when_the_time_is_over(
         self,
