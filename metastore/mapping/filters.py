@@ -51,9 +51,9 @@ def all_of(expressions: Iterable[BooleanExpression]) -> BooleanExpression:
     return result
 
 
-def columns_read(schema: Schema, expression: BooleanExpression) -> frozenset[str]:
-    """Names of the top-level columns that ``expression`` reads."""
-    names = (schema.find_column_name(field_id) for field_id in extract_field_ids(bound(schema, expression)))
+def columns_read(schema: Schema, bound_expression: BooleanExpression) -> frozenset[str]:
+    """Names of the top-level columns that an expression bound to ``schema`` reads."""
+    names = (schema.find_column_name(field_id) for field_id in extract_field_ids(bound_expression))
     return frozenset(name.split(".", 1)[0] for name in names if name)
 
 
@@ -72,11 +72,13 @@ def partition_schema(schema: Schema, spec: PartitionSpec) -> Schema:
 
 
 def projected(schema: Schema, spec: PartitionSpec, expression: BooleanExpression) -> BooleanExpression:
-    """What ``expression`` requires of partition values: true for every partition that can hold a matching row."""
-    bound(schema, expression)
+    """What ``expression``, which fits ``schema``, requires of partition values.
+
+    True for every partition that can hold a matching row.
+    """
     return inclusive_projection(schema, spec, case_sensitive=True)(expression)
 
 
-def compiled(schema: Schema, expression: BooleanExpression) -> pc.Expression:
-    """``expression`` as an Arrow filter over columns named as in ``schema``."""
-    return expression_to_pyarrow(bound(schema, expression))
+def compiled(bound_expression: BooleanExpression) -> pc.Expression:
+    """A bound expression as an Arrow filter over columns named as in its schema."""
+    return expression_to_pyarrow(bound_expression)

@@ -19,7 +19,7 @@ from pyiceberg.partitioning import PartitionSpec
 from pyiceberg.schema import Schema
 from pyiceberg.types import NestedField, PrimitiveType
 
-from metastore.mapping.filters import compiled, partition_schema, projected
+from metastore.mapping.filters import bound, compiled, partition_schema, projected
 from metastore.storage.manifests import DecodedManifest, Manifests, key_of
 
 
@@ -32,15 +32,12 @@ class PartitionTest:
 
 
 def partition_test(schema: Schema, spec: PartitionSpec, expression: BooleanExpression) -> PartitionTest:
-    """Compile ``expression``; a partition passes when it can hold a matching row.
-
-    Raises InvalidRequestError for a filter that does not fit the schema.
-    """
+    """Compile ``expression``, which fits ``schema``; a partition passes when it can hold a matching row."""
     required = projected(schema, spec, expression)
     names = [field.name for field in spec.fields]
     if isinstance(required, AlwaysTrue):
         return PartitionTest(lambda _: True, lambda decoded: [True] * len(decoded.entries))
-    row_filter = compiled(partition_schema(schema, spec), required)
+    row_filter = compiled(bound(partition_schema(schema, spec), required))
 
     def matches(decoded: DecodedManifest) -> Sequence[bool]:
         keys = decoded.key_table(names).append_column("position", pa.array(range(len(decoded.keys)), pa.int64()))

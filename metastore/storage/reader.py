@@ -23,7 +23,7 @@ from pyiceberg.table.metadata import TableMetadata
 from pyiceberg.table.snapshots import Snapshot, ancestors_of
 
 from metastore.errors import FormatError, NotFoundError, StorageError
-from metastore.mapping.filters import columns_read, compiled
+from metastore.mapping.filters import bound, columns_read, compiled
 from metastore.mapping.rows import conform
 from metastore.mapping.schema import added_fields, evolved, plain_arrow_schema
 from metastore.storage.cache import FileCache
@@ -117,8 +117,9 @@ class Reader:
     ) -> pa.Table:
         schema, spec = self._schema(table.metadata), table.metadata.spec()
         manifests = self.table.manifests(table.io)
+        row_test = bound(schema, expression)
         files = plan(manifests, manifests.of(snapshot), schema, spec, expression)
-        needed = tuple(dict.fromkeys((*columns, *sorted(columns_read(schema, expression)))))
+        needed = tuple(dict.fromkeys((*columns, *sorted(columns_read(schema, row_test)))))
         types = plain_arrow_schema(self.table.unit_type)
         known = ManifestRows.of(schema, spec, needed)
         in_bounds = metrics_evaluator(schema, expression)
@@ -129,7 +130,7 @@ class Reader:
                 answered.append(row)
             elif in_bounds(data_file):
                 to_open.append(data_file)
-        row_filter = compiled(schema, expression)
+        row_filter = compiled(row_test)
         from_manifests = known.table(answered, types).filter(row_filter).select(columns)
         if not to_open:
             return from_manifests
