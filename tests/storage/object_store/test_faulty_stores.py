@@ -1,4 +1,4 @@
-"""Stores that fail in the middle of a commit, and stores that cannot promise one: seen through a proxy on loopback."""
+"""What is asked of a store, by a proxy on loopback; and stores that fail in a commit or cannot promise one."""
 
 from __future__ import annotations
 
@@ -25,13 +25,15 @@ from metastore.storage.object_store_client import Buckets
 
 MakeUnit = Callable[..., TableMetadataUnit]
 
+REFUSALS = {"forbid": 403, "clash": 409}
+
 
 class Proxy:
     """Passes requests on to the server; ``fault(method, path)`` says what goes wrong with one.
 
     ``forget``: it is carried out, and the connection is reset instead of an answer. ``refuse``: it is not carried out,
-    and so. ``unavailable``: it is carried out and answered by 503. ``forbid``: it is not, and answered by 403.
-    ``overwrite``: If-None-Match is taken from it.
+    and so. ``unavailable``: it is carried out and answered by 503. ``forbid``, ``clash``: it is not, and
+    answered by 403 or 409. ``overwrite``: If-None-Match is taken from it.
     """
 
     def __init__(self, server: str) -> None:
@@ -59,8 +61,8 @@ class Proxy:
         body = request.rfile.read(int(request.headers.get("Content-Length", 0)))
         if fault == "refuse":
             return self._reset(request)
-        if fault == "forbid":
-            return request.send_error(403)
+        if fault in REFUSALS:
+            return request.send_error(REFUSALS[fault])
         headers = {name: value for name, value in request.headers.items() if name.lower() != "host"}
         if fault == "overwrite":
             headers = {name: value for name, value in headers.items() if name.lower() != "if-none-match"}
@@ -132,9 +134,9 @@ def always(fault: str | None) -> Callable[[str, str], str | None]:
 class TestOutcome:
     """A commit whose answer is lost is found out about; it is neither made twice nor given up by mistake."""
 
-    @pytest.mark.parametrize("fault", ["forget", "unavailable", "refuse"])
+    @pytest.mark.parametrize("fault", ["forget", "unavailable", "refuse", "clash"])
     def test_an_answer_lost_once(self, metastore: Metastore, unit: MakeUnit, proxy: Proxy, fault: str) -> None:
-        """Landed or not: the put is sent again, and what it finds is its own or nothing."""
+        """Landed or not: the put is sent again, and finds its own or nothing. 409 is a clash of requests."""
         metastore.tables.modify().overwrite([unit("a")]).execute()
         proxy.fault = on_versions(fault)
         version = metastore.tables.modify().overwrite([unit("b")]).execute()
@@ -194,6 +196,25 @@ class TestOutcome:
         assert not ObjectPointers(through, pause).create_if_absent(location, b"ours")
         assert len(pauses) == 2
         assert pointers.read(location) == b"theirs"
+
+
+class TestCost:
+    """Requests are what an object store makes one wait and pay for."""
+
+    def test_a_warm_read_asks_for_the_version_alone(self, metastore: Metastore, unit: MakeUnit, proxy: Proxy) -> None:
+        """Whether the known version and the next one stand, in three spellings each, all at the same time."""
+        metastore.tables.modify().overwrite([unit("a")]).execute()
+        assert names(metastore) == ["a"]
+        proxy.seen.clear()
+        assert names(metastore) == ["a"]
+        assert proxy.seen == {"HEAD None": 6}
+
+    def test_each_file_is_written_by_one_put(self, metastore: Metastore, unit: MakeUnit, proxy: Proxy) -> None:
+        """Of three data files, manifest, list, version and hint; nothing is uploaded in parts or written twice."""
+        metastore.tables.modify().overwrite([unit("a")]).execute()
+        proxy.seen.clear()
+        metastore.tables.modify().overwrite([unit("b"), unit("c"), unit("d")]).execute()
+        assert (proxy.seen["PUT None"], proxy.seen["POST None"], proxy.seen["GET None"]) == (7, 0, 0)
 
 
 class TestRefused:

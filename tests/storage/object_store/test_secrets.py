@@ -154,6 +154,15 @@ def test_azure_signs_urls_with_it(chatty_store: str, properties: dict[str, str],
         assert secret not in shown(raised.value)
 
 
+def test_what_a_client_says_of_an_url_ends_before_the_query() -> None:
+    """A store may have signed it with what no configuration holds, such as a token it asked for itself."""
+    bucket = Buckets({}).of(StoreLocation.parse("s3://box/x"))
+    error = OSError("no answer from https://box.example/x?sig=Zq7 in time\n\nDebug source: all of it")
+    assert bucket.told(error) == "no answer from https://box.example/x in time"
+    assert bucket.cause(error) is None
+    assert bucket.cause(harmless := OSError("no answer")) is harmless
+
+
 @pytest.mark.parametrize(
     ("location", "properties"),
     [
