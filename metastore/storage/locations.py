@@ -19,7 +19,8 @@ _KINDS: Final[dict[str, StoreKind]] = {
     **dict.fromkeys(("abfs", "abfss", "wasb", "wasbs"), "azure"),
 }
 
-_AUTHORITY: Final = re.compile(r"[A-Za-z0-9][\w.@:-]*")
+_BUCKET: Final = re.compile(r"[A-Za-z0-9][\w.-]*")
+_CONTAINER: Final = re.compile(r"[A-Za-z0-9$][\w.-]*@[A-Za-z0-9][\w.-]*")
 
 
 def is_local(location: str) -> bool:
@@ -48,11 +49,15 @@ class StoreLocation:
             )
         if scheme not in _KINDS:
             raise StorageError(f"{location} is on no known store; known are file, {', '.join(sorted(_KINDS))}")
-        place = cls(scheme, authority, key)
-        if not _AUTHORITY.fullmatch(authority) or not place.bucket or (place.kind == "azure" and not place.account):
-            wanted = "<container>@<account>.dfs.core.windows.net" if place.kind == "azure" else "the name of a bucket"
-            raise StorageError(f"{location} does not say where it is: {wanted} is expected after {scheme}://")
-        return place
+        on_azure = _KINDS[scheme] == "azure"
+        if not (_CONTAINER if on_azure else _BUCKET).fullmatch(authority):
+            # The location is not shown: it may hold credentials, as old Hadoop releases had them there.
+            wanted = "<container>@<account>.dfs.core.windows.net" if on_azure else "the name of a bucket"
+            raise StorageError(
+                f"a location on {scheme}:// does not say where it is: {wanted} is expected, and nothing else, after "
+                f"{scheme}://; credentials belong in drill.metastore.iceberg.config.properties"
+            )
+        return cls(scheme, authority, key)
 
     @property
     def root(self) -> str:

@@ -154,6 +154,15 @@ def test_azure_signs_urls_with_it(chatty_store: str, properties: dict[str, str],
         assert secret not in shown(raised.value)
 
 
+@pytest.mark.parametrize("credentials", [f"AKIA:{SECRET}", "AKIA:Zq7-recognisable"])
+def test_credentials_in_a_location_are_refused_unseen(credentials: str) -> None:
+    """Old Hadoop releases had them there."""
+    keys = {"drill.metastore.iceberg.location.base_path": f"s3a://{credentials}@bucket/drill"}
+    with pytest.raises(StorageError, match=r"belong in drill\.metastore\.iceberg\.config\.properties") as raised:
+        Metastore.open(Settings.from_mapping(keys, environ={}))
+    assert "Zq7" not in shown(raised.value)
+
+
 def test_what_a_client_says_of_an_url_ends_before_the_query() -> None:
     """A store may have signed it with what no configuration holds, such as a token it asked for itself."""
     bucket = Buckets({}).of(StoreLocation.parse("s3://box/x"))
