@@ -80,7 +80,7 @@ class Committer:
         # whatever interrupts: not even a KeyboardInterrupt says that the commit did not land.
         unsettled = False
         try:
-            flush(io, paths)
+            flush(paths)
             while True:
                 table = self.table.writable()
                 state = self._state_at(table, if_version)
@@ -147,11 +147,11 @@ class Committer:
         )
         updates = (AddSnapshotUpdate(snapshot=attempt.snapshot), head)
         try:
-            self.table.catalog.commit_table(attempt.table, requirements, updates)
+            self.table.entry.commit(attempt.table, requirements, updates)
         except CommitFailedException:
             return False
         except StorageError:
-            # Raised only where the store certainly is as it was.
+            # Raised only where the table certainly is as it was.
             discard(attempt.table.io, [*attempt.paths, *(data_file.file_path for data_file in attempt.added)])
             raise
         except Exception as error:  # noqa: BLE001 - whatever a catalog raises, the metadata says what happened
@@ -233,7 +233,7 @@ class _Attempt:
                 )
             listed = [*(decoded.file for decoded in written), *result.untouched]
             write_list(table.io, snapshot, state.metadata.format_version, listed)
-            flush(table.io, [*started, snapshot.manifest_list])
+            flush([*started, snapshot.manifest_list])
         except BaseException:
             discard(table.io, [*started, snapshot.manifest_list])
             raise

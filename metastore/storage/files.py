@@ -14,6 +14,7 @@ from pyiceberg.io.pyarrow import PyArrowFileIO
 
 from metastore.errors import MetastoreError, StorageError
 from metastore.storage.local import LocalFileIO, local_path, make_durable
+from metastore.storage.locations import is_local
 from metastore.storage.object_store_io import ArrowReads, ObjectFileIO
 
 _THREADS: Final = 16
@@ -50,10 +51,10 @@ def discard(io: FileIO, locations: Iterable[str]) -> Deleted:
     return Deleted(len(wanted) - len(failed), failed)
 
 
-def flush(io: FileIO, locations: Sequence[str]) -> None:
+def flush(locations: Iterable[str]) -> None:
     """Make written files survive a crash. Object stores promise that with the write; a local disk must be told."""
-    if isinstance(io, LocalFileIO) and locations:
-        make_durable(locations)
+    if local := [location for location in locations if is_local(location)]:
+        make_durable(local)
 
 
 def arrow_paths(io: FileIO, locations: Sequence[str]) -> tuple[pafs.FileSystem, list[str]]:

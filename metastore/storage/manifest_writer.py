@@ -32,6 +32,8 @@ from pyiceberg.partitioning import PartitionSpec
 from pyiceberg.schema import Schema
 from pyiceberg.types import StructType
 
+from metastore.storage.encoded_file import EncodedFile
+
 COMPRESSION: Final = "deflate"
 FormatVersion = Literal[1, 2]
 
@@ -71,7 +73,7 @@ def write_manifest_file(
     entries: Sequence[ManifestEntry],
 ) -> ManifestFile:
     """Write ``entries``, at least one, as they are marked; the manifest as a list names it before its commit."""
-    output = io.new_output(location)
+    output = EncodedFile(location)
     file_schema, writer = _schema_and_writer(version, spec.partition_type(schema))
     metadata = {
         "schema": schema.model_dump_json(),
@@ -85,6 +87,7 @@ def write_manifest_file(
     with _container(output, file_schema, metadata) as container:
         container.writer = writer
         container.write_block(list(entries))
+    output.write_to(io)
     return _listed(output, spec, schema, snapshot_id, entries)
 
 

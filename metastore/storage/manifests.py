@@ -32,6 +32,7 @@ from pyiceberg.types import StringType
 from metastore.errors import FormatError
 from metastore.mapping.rows import PartitionKey
 from metastore.storage.cache import FileCache
+from metastore.storage.encoded_file import EncodedFile
 from metastore.storage.manifest_writer import COMPRESSION, ExistingEntry, FormatVersion, write_manifest_file
 
 V = TypeVar("V")
@@ -176,12 +177,13 @@ def write_entries(
 
 def write_list(io: FileIO, snapshot: Snapshot, format_version: int, manifests: Sequence[ManifestFile]) -> None:
     """Write the snapshot's manifest list at the place that the snapshot names."""
-    output = io.new_output(snapshot.manifest_list)
+    output = EncodedFile(snapshot.manifest_list)
     parent, number = snapshot.parent_snapshot_id, snapshot.sequence_number
     with write_manifest_list(
         _writable(format_version), output, snapshot.snapshot_id, parent, number, COMPRESSION
     ) as writer:
         writer.add_manifests(list(manifests))
+    output.write_to(io)
 
 
 def _writable(format_version: int) -> FormatVersion:

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from pyiceberg.catalog import Catalog
-from pyiceberg.exceptions import CommitFailedException, NoSuchTableError, TableAlreadyExistsError
+from pyiceberg.exceptions import CommitFailedException
 from pyiceberg.io import FileIO
 from pyiceberg.manifest import ManifestFile
 from pyiceberg.partitioning import PartitionSpec
@@ -30,18 +30,20 @@ from pyiceberg.table.update import (
     SetPropertiesUpdate,
     TableUpdate,
 )
-from pyiceberg.typedef import Identifier
 
-from metastore.errors import ConflictError, FormatError, StorageError
+from metastore.errors import ConfigError, ConflictError, FormatError, StorageError
 from metastore.mapping.schema import added_fields, evolved, iceberg_schema, partition_spec
 from metastore.model.fields import Unit
 from metastore.storage.cache import FileCache
-from metastore.storage.file_system_catalog import FileSystemCatalog
-from metastore.storage.files import Deleted, discard
+from metastore.storage.catalog_entry import CatalogEntry
+from metastore.storage.files import Deleted
 from metastore.storage.manifests import Manifests
 
 OWN_PROPERTIES: Final = "metastore."
 """Prefix of table properties that the metastore keeps for itself, and that alignment leaves alone."""
+
+HANDED_OVER: Final = f"{OWN_PROPERTIES}handed-over-to"
+"""Table property: the catalog that owns the table's commits from here on. Where it stands, nobody may go on."""
 
 FORMAT_VERSION: Final = "2"
 _ALIGN_ATTEMPTS: Final = 20
@@ -72,18 +74,16 @@ class TableState:
 
 
 class ComponentTable:
-    """The Iceberg table of one component in ``catalog``; safe to share between threads."""
+    """The Iceberg table of one component, at ``entry`` of the catalog; safe to share between threads."""
 
     def __init__(
         self,
-        catalog: Catalog,
-        identifier: Identifier,
+        entry: CatalogEntry,
         unit_type: type[Unit],
         properties: Mapping[str, str],
         cache: FileCache,
     ) -> None:
-        self.catalog = catalog
-        self.identifier = identifier
+        self.entry = entry
         self.unit_type = unit_type
         self._properties = dict(properties)
         self._cache = cache
@@ -93,19 +93,26 @@ class ComponentTable:
     @property
     def name(self) -> str:
         """Dotted name, for messages and thread names."""
-        return ".".join(self.identifier)
+        return self.entry.name
+
+    @property
+    def catalog(self) -> Catalog:
+        """PyIceberg's catalog that holds the table."""
+        return self.entry.catalog
 
     def load(self) -> Table | None:
         """PyIceberg's table at the newest version; None while nobody has written to the component.
 
-        Raises StorageError when the store fails, FormatError when what stands there is no table's metadata.
+        Raises StorageError when catalog or store fail, FormatError when what stands there is no table's metadata,
+        ConfigError when the table is another metastore's, or was handed over to another catalog.
         """
-        try:
-            return self.catalog.load_table(self.identifier)
-        except NoSuchTableError:
-            return None
-        except OSError as error:
-            raise StorageError(f"cannot look up table {self.name}: {error}") from error
+        table = self.entry.load()
+        if table is not None and (owner := table.metadata.properties.get(HANDED_OVER)):
+            raise ConfigError(
+                f"table {self.name} was handed over from {self.entry.source} to {owner}: "
+                "configure that one as drill.metastore.iceberg.catalog"
+            )
+        return table
 
     def state(self) -> TableState | None:
         """The newest version; None while nobody has written to the component."""
@@ -127,9 +134,7 @@ class ComponentTable:
 
     def remove_old_metadata(self, table: Table) -> Deleted:
         """Delete metadata files of versions before that of ``table``. Only after what they alone name is gone."""
-        if isinstance(self.catalog, FileSystemCatalog):
-            return self.catalog.remove_old_metadata(table)
-        return discard(table.io, [entry.metadata_file for entry in table.metadata.metadata_log])
+        return self.entry.remove_old_metadata(table)
 
     def writable(self) -> Table:
         """The table, created if need be; on first use its schema and properties are brought up to date.
@@ -150,10 +155,7 @@ class ComponentTable:
     def _create(self) -> Table:
         properties = {**self._properties, "format-version": FORMAT_VERSION}
         schema, spec = iceberg_schema(self.unit_type), partition_spec(self.unit_type)
-        try:
-            return self.catalog.create_table(self.identifier, schema, partition_spec=spec, properties=properties)
-        except TableAlreadyExistsError:
-            return self.catalog.load_table(self.identifier)
+        return self.entry.create(schema, spec, properties)
 
     def _align(self, table: Table) -> Table:
         for _ in range(_ALIGN_ATTEMPTS):
@@ -166,8 +168,8 @@ class ComponentTable:
                 AssertCurrentSchemaId(current_schema_id=table.metadata.current_schema_id),
             )
             with suppress(CommitFailedException):  # Another process was faster, most likely with the same updates.
-                self.catalog.commit_table(table, requirements, tuple(updates))
-            table = self.catalog.load_table(self.identifier)
+                self.entry.commit(table, requirements, updates)
+            table = self.load() or self._create()
         raise ConflictError(
             f"table {self.name} changed {_ALIGN_ATTEMPTS} times while its properties were being aligned; try again"
         )
