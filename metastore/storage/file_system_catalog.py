@@ -28,7 +28,15 @@ from pyiceberg.serializers import FromInputFile
 from pyiceberg.table import CommitTableResponse, CreateTableTransaction, Table
 from pyiceberg.table.metadata import TableMetadata, new_table_metadata
 from pyiceberg.table.sorting import UNSORTED_SORT_ORDER, SortOrder
-from pyiceberg.table.update import SetPropertiesUpdate, TableRequirement, TableUpdate, update_table_metadata
+from pyiceberg.table.update import (
+    AddSnapshotUpdate,
+    RemovePropertiesUpdate,
+    SetPropertiesUpdate,
+    SetSnapshotRefUpdate,
+    TableRequirement,
+    TableUpdate,
+    update_table_metadata,
+)
 from pyiceberg.typedef import EMPTY_DICT, Identifier, Properties
 from pyiceberg.view import View
 from pyiceberg.view.metadata import ViewVersion
@@ -130,7 +138,7 @@ class FileSystemCatalog(Catalog):
         recent = (*current.metadata.properties.get(RECENT_COMMITS, "").split(), mark)[-_MARKS_KEPT:]
         marking = SetPropertiesUpdate(updates={RECENT_COMMITS: " ".join(recent)})
         try:
-            metadata = update_table_metadata(current.metadata, (*updates, marking), metadata_location=base)
+            metadata = _updated(current.metadata, (*updates, marking), base)
         except ValueError as error:
             raise CommitFailedException(f"the table changed since the updates were made for it: {error}") from error
         versions = self._versions(metadata.location)
@@ -310,6 +318,31 @@ class FileSystemCatalog(Catalog):
 
 def _serialized(metadata: TableMetadata) -> bytes:
     return metadata.model_dump_json(exclude_none=True).encode()
+
+
+def _updated(base: TableMetadata, updates: tuple[TableUpdate, ...], location: str) -> TableMetadata:
+    """``base``, which stands at ``location``, with ``updates``. ValueError when they do not fit it.
+
+    PyIceberg copies the whole history for that, which would make a commit cost what the history holds. One that only
+    adds to the history is therefore applied without it.
+    """
+    added = {update.snapshot.snapshot_id for update in updates if isinstance(update, AddSnapshotUpdate)}
+    known = any(snapshot.snapshot_id in added for snapshot in base.snapshots)
+    if known or not all(_only_adds(update, added) for update in updates):
+        return update_table_metadata(base, updates, metadata_location=location)
+    bare = base.model_copy(update={"snapshots": [], "snapshot_log": []})
+    new = update_table_metadata(bare, updates, metadata_location=location)
+    history = {
+        "snapshots": [*base.snapshots, *new.snapshots],
+        "snapshot_log": [*base.snapshot_log, *new.snapshot_log],
+    }
+    return new.model_copy(update=history)
+
+
+def _only_adds(update: TableUpdate, added: set[int]) -> bool:
+    if isinstance(update, SetSnapshotRefUpdate):
+        return update.snapshot_id in added
+    return isinstance(update, (AddSnapshotUpdate, SetPropertiesUpdate, RemovePropertiesUpdate))
 
 
 def _version_of(metadata_location: str) -> int:

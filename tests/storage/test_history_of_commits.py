@@ -1,0 +1,65 @@
+"""A commit that only adds to the history is applied without it; the outcome is PyIceberg's own."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from pyiceberg.schema import Schema
+from pyiceberg.table import StaticTable
+from pyiceberg.table.metadata import TableMetadata
+from pyiceberg.table.refs import MAIN_BRANCH, SnapshotRefType
+from pyiceberg.table.snapshots import Operation, Snapshot, Summary
+from pyiceberg.table.update import AddSnapshotUpdate, SetSnapshotRefUpdate, TableUpdate, update_table_metadata
+from pyiceberg.types import NestedField, StringType
+
+from metastore.storage.file_system_catalog import FileSystemCatalog, _updated
+
+PLACE = "/t/metadata/v1.metadata.json"
+
+
+def added(metadata: TableMetadata, number: int) -> tuple[TableUpdate, ...]:
+    """Updates of a commit: snapshot ``number``, which becomes the head of main."""
+    snapshot = Snapshot(
+        snapshot_id=number,
+        sequence_number=metadata.next_sequence_number(),
+        timestamp_ms=metadata.last_updated_ms + 1,
+        manifest_list=f"/t/{number}.avro",
+        summary=Summary(Operation.APPEND),
+    )
+    return AddSnapshotUpdate(snapshot=snapshot), head(MAIN_BRANCH, number)
+
+
+def head(name: str, snapshot_id: int) -> SetSnapshotRefUpdate:
+    """``name`` set to a snapshot."""
+    return SetSnapshotRefUpdate(
+        ref_name=name,
+        type=SnapshotRefType.BRANCH,
+        snapshot_id=snapshot_id,
+        max_ref_age_ms=None,
+        max_snapshot_age_ms=None,
+        min_snapshots_to_keep=None,
+    )
+
+
+def test_the_outcome_is_that_of_the_whole_history(tmp_path: Path) -> None:
+    """New snapshots, and a branch at an old one, whose commit needs the history."""
+    catalog = FileSystemCatalog("test", str(tmp_path))
+    ours = theirs = catalog.create_table("t", Schema(NestedField(1, "a", StringType(), required=False))).metadata
+    steps = [added(ours, 1), added(ours, 2), (head("old", 1),), added(ours, 3)]
+    for step in steps:
+        updates = added(ours, step[0].snapshot.snapshot_id) if isinstance(step[0], AddSnapshotUpdate) else step
+        ours = _updated(ours, updates, PLACE)
+        theirs = update_table_metadata(theirs, updates, metadata_location=PLACE)
+        assert ours.model_copy(update={"last_updated_ms": 0}) == theirs.model_copy(update={"last_updated_ms": 0})
+    assert [snapshot.snapshot_id for snapshot in ours.snapshots] == [1, 2, 3]
+    assert ours.refs["old"].snapshot_id == 1
+
+
+def test_what_is_kept_in_memory_is_what_stands_on_disk(tmp_path: Path) -> None:
+    """The catalog that committed and one that reads afresh see the same metadata."""
+    catalog = FileSystemCatalog("test", str(tmp_path))
+    table = catalog.create_table("t", Schema(NestedField(1, "a", StringType(), required=False)))
+    for number in (1, 2, 3):
+        catalog.commit_table(table, (), added(catalog.load_table("t").metadata, number))
+    kept = catalog.load_table("t")
+    assert kept.metadata == StaticTable.from_metadata(kept.metadata_location).metadata
