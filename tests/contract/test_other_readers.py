@@ -13,6 +13,7 @@ from pyiceberg.expressions import BooleanExpression
 from pyiceberg.table import StaticTable, Table
 from pyiceberg.typedef import Record
 
+from metastore.config.settings import Settings
 from metastore.mapping.schema import iceberg_schema, partition_spec
 from metastore.metastore import Metastore
 from metastore.model.table_unit import TableMetadataUnit
@@ -73,14 +74,14 @@ class TestPyIcebergReadsUs:
     ) -> None:
         """Its rows are ours, in every column, and its own counts agree with the summary."""
         tables = metastore.tables
-        steps = [
+        steps: list[Callable[[], object]] = [
             lambda: tables.modify().overwrite([rich(unit, "a"), rich(unit, "a", "1"), unit("b")]).execute(),
             lambda: tables.modify().overwrite([rich(unit, "a", "1", owner="new")]).execute(),
             lambda: tables.modify().delete("tableName = 'a'").overwrite([rich(unit, "c")]).execute(),
             lambda: tables.modify().purge(),
             lambda: tables.modify().overwrite([rich(unit, f"t{n}") for n in range(400)]).execute(),
             lambda: tables.modify().overwrite([rich(unit, "t7", owner="again")]).execute(),
-            lambda: tables.expiration.expire(),
+            tables.expiration.expire,
         ]
         for step in steps:
             step()
@@ -88,7 +89,8 @@ class TestPyIcebergReadsUs:
             found = theirs.scan().to_arrow()
             assert as_rows(found) == as_rows(rows(metastore))
             snapshot = theirs.current_snapshot()
-            assert snapshot is not None and snapshot.summary is not None
+            assert snapshot is not None
+            assert snapshot.summary is not None
             assert snapshot.summary.additional_properties["total-records"] == str(found.num_rows)
 
     def test_every_version(
@@ -134,8 +136,6 @@ class TestPyIcebergReadsUs:
         same()
 
     def _assorted(self, folder: Path, unit: MakeUnit) -> tuple[Metastore, StaticTable]:
-        from metastore.config.settings import Settings
-
         location = {"base_path": str(folder), "relative_path": "m"}
         metastore = Metastore.open(Settings.from_mapping({"drill.metastore.iceberg.location": location}, environ={}))
         units = [

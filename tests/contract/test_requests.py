@@ -42,7 +42,7 @@ class ReadyRequests:
 
     @pytest.fixture(autouse=True)
     def sales(self, metastore: Metastore, unit: MakeUnit) -> None:
-        """Two tables with the same segments: 1994 and 1995, each with a quarter, a file, two row groups, a partition."""
+        """Two tables with the same segments: 1994 and 1995, each with a quarter, a file, row groups, a partition."""
         units = []
         for table in ("sales", "other"):
             units.append(
@@ -227,8 +227,8 @@ class ReadyRequests:
         )
         assert names(ask(narrow)) == ["FILE 1994/Q1/a.parquet", "ROW_GROUP 1994/Q1/a.parquet/1"]
         assert {u.table_name for u in ask(narrow)} == {None}
-        for nothing in ("metadata_keys", "identifiers", "locations", "paths"):
-            assert ask(Request(**{nothing: ()})) == []
+        for nothing in (Request(metadata_keys=()), Request(identifiers=()), Request(locations=()), Request(paths=())):
+            assert ask(nothing) == []
         with pytest.raises(InvalidRequestError):
             ask(Request(filter="noSuchColumn = 1"))
 

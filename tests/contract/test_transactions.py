@@ -76,13 +76,14 @@ class Transactions:
         """``+A`` writes table ``a`` with owner ``A``, ``-a`` deletes it; ``x`` stood before."""
         metastore.tables.modify().overwrite([unit("x", owner="x")]).execute()
         modify = metastore.tables.modify()
-        for action, owner in operations:
-            if action == "+":
+        for operation in operations:
+            owner = operation[1:]
+            if operation[0] == "+":
                 modify.overwrite([unit(owner.lower(), owner=owner)])
             else:
                 modify.delete(f"tableName = '{owner}'")
         modify.execute()
-        touched = {owner.lower() for _, owner in operations}
+        touched = {operation[1:].lower() for operation in operations}
         assert tables(metastore) == (left if "x" in touched else "".join(sorted(left + "x")))
         assert versions(metastore) == 2
 

@@ -140,7 +140,7 @@ class TestSchemaEvolution:
     def test_a_column_that_the_unit_does_not_know_is_ignored(
         self, open_metastore: OpenMetastore, unit: MakeUnit, catalog: FileSystemCatalog
     ) -> None:
-        """A newer release, or Drill, may have added it: it reads as if it were not there, and stays null in new rows."""
+        """A newer release, or Drill, may have added it: it reads as if it were not there, and is null in new rows."""
         metastore = open_metastore()
         metastore.tables.initialize()
         with catalog.load_table("tables").update_schema() as change:

@@ -6,9 +6,7 @@ import logging
 import os
 from collections import Counter
 from collections.abc import Callable, Iterable
-
 from pathlib import Path
-
 from typing import Any
 
 import pyarrow as pa
@@ -22,6 +20,7 @@ from metastore.expiration.handler import AssertHistory, Expired
 from metastore.metastore import Metastore
 from metastore.model.table_unit import TableMetadataUnit
 from metastore.model.vocabulary import MetadataType
+from metastore.storage import files as files_module
 from metastore.storage.file_system_catalog import FileSystemCatalog
 from metastore.storage.local import LocalFileIO
 
@@ -101,9 +100,9 @@ class TestExpire:
         self, metastore: Metastore, unit: MakeUnit, component: Path, catalog: FileSystemCatalog
     ) -> None:
         """Counted before and after by kind; the answer is what happened, and the newest version reads as before."""
-        versions = []
-        for n in range(5):
-            versions.append(metastore.tables.modify().overwrite([unit("a", owner=str(n)), unit(f"k{n}")]).execute())
+        versions = [
+            metastore.tables.modify().overwrite([unit("a", owner=str(n)), unit(f"k{n}")]).execute() for n in range(5)
+        ]
         before = files(component)
         expired = metastore.tables.expiration.expire()
         gone = before - files(component)
@@ -275,7 +274,7 @@ class TestFailures:
         kind: str,
     ) -> None:
         """Dead between commit and sweep or in its midst; also when others wrote and expired in between."""
-        discard, calls = handler_module.discard, []
+        discard, calls = files_module.discard, []
 
         def die(io: Any, locations: Iterable[str]) -> Any:
             calls.append(locations)
@@ -329,9 +328,10 @@ class TestFailures:
         def then_another_dies(*arguments: Any) -> Any:
             response = commit(*arguments)
             other.tables.modify().overwrite([unit("a", owner="5")]).execute()
-            with pytest.MonkeyPatch.context() as patch, pytest.raises(SystemError):
+            with pytest.MonkeyPatch.context() as patch:
                 patch.setattr(handler_module, "discard", _die)
-                other.tables.expiration.expire()
+                with pytest.raises(SystemError):
+                    other.tables.expiration.expire()
             return response
 
         with monkeypatch.context() as patch:
@@ -453,7 +453,7 @@ class TestCompetition:
             metastore.tables.modify().overwrite([unit(owner=str(n))]).execute()
         before = files(component)
 
-        def lose(*arguments: Any) -> Any:
+        def lose(*_: Any) -> Any:
             raise CommitFailedException("another writer was faster")
 
         monkeypatch.setattr(metastore.tables._backing.table.catalog, "commit_table", lose)
@@ -526,7 +526,7 @@ class TestCompetition:
             reader.tables.read().metadata_types(ALL).at(old).execute()
 
 
-def _die(io: Any, locations: Iterable[str]) -> Any:
+def _die(*_: Any) -> Any:
     raise SystemError("the process died here")
 
 

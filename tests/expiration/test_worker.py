@@ -193,7 +193,7 @@ class TestWithinAMetastore:
         """The handler raises: the write lands, and so does the next."""
         metastore = open_metastore(expiration={"period": {"seconds": 1}})
 
-        def fail(*arguments: Any) -> Expired:
+        def fail(*_: Any) -> Expired:
             raise RuntimeError("a bug in expiration")
 
         monkeypatch.setattr(metastore.tables.expiration, "expire", fail)
@@ -215,7 +215,7 @@ class TestWithinAMetastore:
         metastore = open_metastore(expiration={"period": {"seconds": 1}})
         begun, end = threading.Event(), threading.Event()
 
-        def wait(*arguments: Any) -> Expired:
+        def wait(*_: Any) -> Expired:
             begun.set()
             assert end.wait(PATIENCE_S)
             return Expired()

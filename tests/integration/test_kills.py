@@ -11,7 +11,8 @@ import multiprocessing
 import os
 import shutil
 import signal
-from collections.abc import Callable, Iterator
+import sys
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
@@ -88,9 +89,9 @@ class Steps:
         """Put the counting around what changes or flushes files."""
         for name in ("link", "unlink", "replace", "makedirs", "fsync"):
             setattr(os, name, self._counting(getattr(os, name)))
-        builtins.open = self._opening(builtins.open)  # type: ignore[assignment]
+        builtins.open = self._opening(builtins.open)
         for module in (storage_files, local, partition_writer):
-            module.ThreadPoolExecutor = InTurn  # type: ignore[misc]
+            setattr(module, "ThreadPoolExecutor", InTurn)  # noqa: B010 - each module has it, as mypy cannot see
 
     def _counting(self, real: Callable[..., Any]) -> Callable[..., Any]:
         def call(*arguments: Any, **options: Any) -> Any:
@@ -118,6 +119,7 @@ class Halving:
         self._stream, self._steps = stream, steps
 
     def write(self, content: bytes) -> int:
+        """Two halves, with a step between them."""
         half = len(content) // 2
         self._stream.write(content[:half])
         self._stream.flush()
@@ -156,7 +158,7 @@ def forks() -> Any:
 
 
 @pytest.fixture
-def restore(tmp_path: Path) -> Iterator[Callable[[], None]]:
+def restore(tmp_path: Path) -> Callable[[], None]:
     """Put the metastore back to BEFORE, as its fourth version; paths stay the same, since metadata holds them."""
     folder, saved = tmp_path / "work", tmp_path / "saved"
     metastore = open_at(folder)
@@ -169,7 +171,7 @@ def restore(tmp_path: Path) -> Iterator[Callable[[], None]]:
         shutil.rmtree(folder)
         shutil.copytree(saved, folder)
 
-    yield put_back
+    return put_back
 
 
 def rows(folder: Path) -> dict[str | None, str | None]:
@@ -241,4 +243,4 @@ def test_a_kill_at_any_operation(
         assert outcomes == sorted(outcomes)
         assert (outcomes[0], outcomes[-1]) == (False, True)
     with capsys.disabled():
-        print(f"\n{task}: killed before each of {kill_at - 1} operations")
+        sys.stdout.write(f"\n{task}: killed before each of {kill_at - 1} operations\n")

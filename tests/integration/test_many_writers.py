@@ -14,7 +14,6 @@ from metastore.config.settings import Settings
 from metastore.metastore import Metastore
 from metastore.model.table_unit import TableMetadataUnit
 from metastore.model.vocabulary import GENERAL_INFO, MetadataType
-from metastore.storage.file_system_catalog import FileSystemCatalog
 
 pytestmark = pytest.mark.integration
 

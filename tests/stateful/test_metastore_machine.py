@@ -6,12 +6,12 @@ import shutil
 import tempfile
 from pathlib import Path
 
+import pytest
 from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import Bundle, RuleBasedStateMachine, initialize, invariant, precondition, rule
 from pyiceberg.table import StaticTable
 
-import pytest
 from metastore.config.settings import Settings
 from metastore.errors import ConflictError, NotFoundError
 from metastore.metastore import Metastore

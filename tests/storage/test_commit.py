@@ -1,8 +1,9 @@
-"""The commit under competition and failure: nothing lost, nothing twice, and files removed only when that is certain."""
+"""The commit under competition and failure: nothing lost, nothing twice, files removed only when that is certain."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
+from itertools import pairwise
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -195,7 +196,9 @@ class TestCompetition:
         assert reachable(component) <= files(component)
         assert unreferenced(component) == set()
         table = catalog.load_table("tables")
-        assert table.metadata.last_sequence_number == 3
+        newest = table.current_snapshot()
+        assert newest is not None
+        assert newest.sequence_number == 3
         if moment == "before":
             assert metastore.tables.metadata.version == version
 
@@ -212,7 +215,7 @@ class TestCompetition:
         metastore.tables.modify().overwrite([unit("a")]).execute()
         before, start, times = files(component), now.ms, []
 
-        def lose(commit: CommitTable, arguments: Any) -> CommitTableResponse:
+        def lose(_: CommitTable, __: Any) -> CommitTableResponse:
             times.append(now.ms - start)
             raise CommitFailedException("another writer was faster")
 
@@ -220,7 +223,7 @@ class TestCompetition:
         with pytest.raises(ConflictError, match=r"0:00:10"):
             metastore.tables.modify().overwrite([unit("b"), unit("a")]).execute()
         assert 10_000 <= now.ms - start <= 12_000
-        pauses = [later - earlier for earlier, later in zip(times, times[1:], strict=False)]
+        pauses = [later - earlier for earlier, later in pairwise(times)]
         assert max(pauses) <= 1_000
         assert pauses[0] < 20 < pauses[4]
         assert files(component) == before
@@ -236,7 +239,7 @@ class TestCompetition:
         metastore = open_metastore(commit={"timeout": "0 seconds"})
         tries = []
 
-        def lose(commit: CommitTable, arguments: Any) -> CommitTableResponse:
+        def lose(_: CommitTable, __: Any) -> CommitTableResponse:
             tries.append(now.ms)
             raise CommitFailedException("another writer was faster")
 
@@ -443,6 +446,8 @@ class _Full:
 
     def write(self, content: bytes) -> int:
         self._stream.write(content[: len(content) // 2])
+        # PyIceberg leaves a stream open whose first write fails.
+        self._stream.close()
         raise self._error
 
     def __getattr__(self, name: str) -> Any:
@@ -492,7 +497,7 @@ class TestFailedWrites:
         metastore.tables.modify().overwrite([unit("a")]).execute()
         before = files(component)
 
-        def failing(descriptor: int) -> None:
+        def failing(_: int) -> None:
             raise OSError(5, "Input/output error")
 
         with monkeypatch.context() as patch:
@@ -533,7 +538,7 @@ class TestFailedWrites:
         metastore.tables.modify().overwrite([unit("a")]).execute()
         before = files(component)
 
-        def interrupt(*arguments: object) -> None:
+        def interrupt(*_: object) -> None:
             raise KeyboardInterrupt
 
         with monkeypatch.context() as patch:

@@ -31,7 +31,7 @@ SCHEMA = Schema(
 
 
 def data_file(rows: int = 2) -> DataFile:
-    """n is 10 to 20, text is "b" to "d" with one null, nothing is known of the third column."""
+    """N is 10 to 20, text is "b" to "d" with one null, nothing is known of the third column."""
     text, number = StringType(), LongType()
     return DataFile.from_args(
         content=DataFileContent.DATA,

@@ -165,7 +165,7 @@ class TestCreateIfAbsent:
     ) -> None:
         """A full disk: no version, no temporary file, and certainty that nothing was changed."""
 
-        def full(descriptor: int) -> None:
+        def full(_: int) -> None:
             raise OSError(28, "No space left on device")
 
         monkeypatch.setattr(os, "fsync", full)
@@ -176,7 +176,7 @@ class TestCreateIfAbsent:
     def test_a_file_system_without_hard_links_is_refused(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         """Two writers could both win there: the error says so, and nothing is left."""
 
-        def refuse(source: str, target: str) -> None:
+        def refuse(*_: str) -> None:
             raise PermissionError(1, "Operation not permitted")
 
         monkeypatch.setattr(os, "link", refuse)
@@ -214,12 +214,19 @@ class TestCreateIfAbsent:
         self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         """The content before the name appears, the name's folder before success is told."""
-        events = []
+        events: list[str] = []
         fsync, link = os.fsync, os.link
-        monkeypatch.setattr(
-            os, "fsync", lambda fd: (events.append("folder" if os.path.isdir(f"/dev/fd/{fd}") else "file"), fsync(fd))
-        )
-        monkeypatch.setattr(os, "link", lambda source, target: (events.append("link"), link(source, target)))
+
+        def flush(descriptor: int) -> None:
+            events.append("folder" if os.path.isdir(f"/dev/fd/{descriptor}") else "file")
+            fsync(descriptor)
+
+        def linking(source: str, target: str) -> None:
+            events.append("link")
+            link(source, target)
+
+        monkeypatch.setattr(os, "fsync", flush)
+        monkeypatch.setattr(os, "link", linking)
         assert create_if_absent(str(tmp_path / "v1"), b"content")
         assert events == ["file", "link", "folder"]
 
