@@ -62,7 +62,7 @@ def counts(monkeypatch: pytest.MonkeyPatch) -> Counts:
         return parquet_file(path, **options)
 
     class Format(ds.ParquetFileFormat):
-        def make_fragment(self, path: Any, filesystem: Any = None, **options: Any) -> Any:
+        def make_fragment(self, path: Any, filesystem: Any = None, **options: Any) -> Any:  # type: ignore[override]
             found.opened[kind_of(path)] += 1
             return make_fragment(self, path, filesystem, **options)
 
