@@ -22,8 +22,9 @@ from metastore.expiration.handler import ExpirationHandler
 from metastore.expiration.policy import ExpirationPolicy
 from metastore.expiration.worker import ExpirationWorker
 from metastore.storage.cache import FileCache
+from metastore.storage.catalog_entry import CatalogEntry
+from metastore.storage.catalogs import ConfiguredCatalog
 from metastore.storage.commit import Clock, Committer
-from metastore.storage.file_system_catalog import FileSystemCatalog
 from metastore.storage.reader import Reader
 from metastore.storage.table import ComponentTable
 
@@ -36,15 +37,14 @@ class Metastore:
         self._clock = clock or Clock()
         self._cache = FileCache(settings.iceberg.cache_bytes)
         self._workers: list[ExpirationWorker] = []
-        iceberg = settings.iceberg
-        self._catalog = FileSystemCatalog("metastore", iceberg.base_location, **iceberg.config_properties)
+        self._catalog = ConfiguredCatalog(settings.iceberg)
 
     @classmethod
     def open(cls, conf: str | Path | Settings | None = None, *, clock: Clock | None = None) -> Metastore:
         """Open the metastore that ``conf`` describes: a directory or file of HOCON, settings, or None for the search.
 
-        Nothing is written or created, nor asked of the store. Raises ConfigError, and StorageError for a store that is
-        not served.
+        Nothing is written or created, nor asked of store or catalog. Raises ConfigError, and StorageError for a store
+        that is not served.
         """
         return cls(conf if isinstance(conf, Settings) else load(conf), clock)
 
@@ -69,6 +69,7 @@ class Metastore:
         """Start no further background work; an expiration that is under way is not waited for."""
         for worker in self._workers:
             worker.close()
+        self._catalog.close()
 
     def __enter__(self) -> Metastore:
         return self
@@ -85,8 +86,8 @@ class Metastore:
     def _backing(self, definition: Definition[U]) -> Backing:
         component = self._component_settings(definition.name)
         iceberg = self.settings.iceberg
-        identifier = tuple(part for part in component.location.split("/") if part)
-        table = ComponentTable(self._catalog, identifier, definition.unit_type, component.properties, self._cache)
+        entry = CatalogEntry.of(self._catalog, component)
+        table = ComponentTable(entry, definition.unit_type, component.properties, self._cache)
         expiration = iceberg.expiration
         policy = ExpirationPolicy(expiration.period, expiration.retain_last, expiration.min_age)
         handler = ExpirationHandler(table, policy, self._clock.now_ms)

@@ -3,6 +3,7 @@
 from metastore.config.loader import Origin
 from metastore.config.section import Setting
 from metastore.config.settings import (
+    CatalogSettings,
     CommitSettings,
     ComponentSettings,
     EngineSettings,
@@ -16,6 +17,7 @@ from metastore.config.settings import (
 )
 
 __all__ = [
+    "CatalogSettings",
     "CommitSettings",
     "ComponentSettings",
     "EngineSettings",

@@ -21,9 +21,12 @@ from metastore.errors import ConfigError
 
 _T = TypeVar("_T")
 _SECRET = re.compile(
-    r"passw|secret|token|credential|(access|account|private|api|shared|encryption)[._-]?key|\bsas\b", re.IGNORECASE
+    r"passw|secret|token|credential|(access|account|private|api|shared|encryption)[._-]?key|\bsas\b|authorization$",
+    re.IGNORECASE,
 )
-_PASSWORD_IN_URI = re.compile(r"(://[^/@\s:]*:)[^/@\s]+@")
+# Passwords in database URIs may hold slashes and at signs: all up to the last one goes, rather too much than too few.
+_PASSWORD_IN_URI = re.compile(r"(://[^/@\s:]*:)\S+@")
+_PASSWORD_IN_QUERY = re.compile(r"([?&][^=&\s]*(?:passw|pwd|secret|token)[^=&\s]*=)[^&\s]+", re.IGNORECASE)
 _REDACTED = "********"
 _BOOLEANS = {"true": True, "yes": True, "on": True, "false": False, "no": False, "off": False}
 
@@ -193,7 +196,9 @@ def shown_value(key: KeyPath, value: Any) -> Any:
         return value
     if _SECRET.search(dotted(key)):
         return _REDACTED
-    return _PASSWORD_IN_URI.sub(rf"\1{_REDACTED}@", value) if isinstance(value, str) else value
+    if not isinstance(value, str):
+        return value
+    return _PASSWORD_IN_QUERY.sub(rf"\1{_REDACTED}", _PASSWORD_IN_URI.sub(rf"\1{_REDACTED}@", value))
 
 
 def _entries(key: KeyPath, values: Mapping[str, Any]) -> Iterator[tuple[KeyPath, Any]]:

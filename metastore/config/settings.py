@@ -14,7 +14,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from datetime import timedelta
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, get_args
 
 from metastore.config.hocon import document_of, parse_document
 from metastore.config.loader import Configuration, Origin, Tier, defaults, find_tiers
@@ -45,6 +45,19 @@ class CommitSettings:
     timeout: timedelta = timedelta(seconds=60)
 
 
+CatalogType = Literal["filesystem", "sql", "rest", "hive", "glue", "dynamodb", "bigquery", "in-memory"]
+
+
+@dataclass(frozen=True)
+class CatalogSettings:
+    """Who keeps the pointers; ``namespace`` by levels, ``properties`` are PyIceberg's."""
+
+    type: CatalogType
+    name: str
+    namespace: tuple[str, ...]
+    properties: Mapping[str, str] = field(default_factory=dict, repr=False)
+
+
 @dataclass(frozen=True)
 class ComponentSettings:
     """``location`` is a folder below the base location; ``properties`` (Iceberg's) already hold the common ones."""
@@ -64,6 +77,7 @@ class IcebergSettings:
     base_path: str
     relative_path: str
     config_properties: Mapping[str, str] = field(repr=False)
+    catalog: CatalogSettings
     expiration: ExpirationSettings
     commit: CommitSettings
     cache_bytes: int
@@ -175,6 +189,7 @@ def _iceberg(section: Section, cwd: Path) -> IcebergSettings:
         base_path=_base_path(location, properties.get(_DEFAULT_FILE_SYSTEM, _LOCAL), cwd),
         relative_path=location.text("relative_path"),
         config_properties=properties,
+        catalog=_catalog(section),
         expiration=ExpirationSettings(
             period=_positive(expiration.period("period")),
             retain_last=expiration.whole("retain_last", least=1),
@@ -195,6 +210,17 @@ def _base_path(location: Section, file_system: str, cwd: Path) -> str:
     if not path.startswith("/"):
         raise location.refusal("base_path", f"a path on {_DEFAULT_FILE_SYSTEM} {file_system} starts with a slash")
     return file_system.rstrip("/") + path
+
+
+def _catalog(iceberg: Section) -> CatalogSettings:
+    section = iceberg.section("catalog")
+    namespace = tuple(section.text("namespace").split("."))
+    if not all(namespace):
+        raise section.refusal("namespace", "names with dots between them are expected")
+    kinds: dict[str, CatalogType] = {kind: kind for kind in get_args(CatalogType)}
+    own = {"type", "name", "namespace"}
+    properties = {key: value for key, value in _set(iceberg.properties("catalog")).items() if key not in own}
+    return CatalogSettings(section.choice("type", kinds), section.text("name"), namespace, properties)
 
 
 def _commit(section: Section) -> CommitSettings:

@@ -9,7 +9,7 @@ from it again. Whatever fails to be deleted is counted, logged, and picked up by
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Final, Literal
 
@@ -18,11 +18,14 @@ from pyiceberg.exceptions import CommitFailedException
 from pyiceberg.serializers import FromInputFile
 from pyiceberg.table import Table
 from pyiceberg.table.metadata import TableMetadata
+from pyiceberg.table.refs import MAIN_BRANCH
 from pyiceberg.table.snapshots import Snapshot
 from pyiceberg.table.update import (
+    AssertRefSnapshotId,
     AssertTableUUID,
     RemoveSnapshotsUpdate,
     SetPropertiesUpdate,
+    TableRequirement,
     TableUpdate,
     ValidatableTableRequirement,
 )
@@ -115,8 +118,11 @@ class ExpirationHandler:
             if dry_run:
                 return _result(versions, doomed)
             current = self._commit(table, versions, unswept, now) if versions else table
-            if current is not None:
-                return self._sweep(current, versions, doomed)
+            if current is None:
+                continue
+            if current.metadata.snapshots != kept.snapshots:
+                doomed = self._mark(table, current.metadata, versions, unswept)
+            return self._sweep(current, versions, doomed)
         raise ConflictError(
             f"{self.table.name} was written to {_ATTEMPTS} times while its versions were being expired; try again later"
         )
@@ -151,14 +157,14 @@ class ExpirationHandler:
         self, table: Table, versions: list[int], unswept: Mapping[str, TableMetadata], now_ms: int
     ) -> Table | None:
         """The table without ``versions``; None when another writer was faster. Raises OutcomeUnknownError."""
-        requirements = (AssertTableUUID(uuid=table.metadata.table_uuid), AssertHistory.of(table.metadata))
+        requirements = (AssertTableUUID(uuid=table.metadata.table_uuid), *self._as_marked(table.metadata))
         to_sweep = "\n".join((*unswept, table.metadata_location))
         updates: tuple[TableUpdate, ...] = (
             RemoveSnapshotsUpdate(snapshot_ids=versions),
             SetPropertiesUpdate(updates={LAST_RUN: str(now_ms), UNSWEPT: to_sweep}),
         )
         try:
-            done = self.table.catalog.commit_table(table, requirements, updates)  # type: ignore[arg-type] # our own
+            done = self.table.entry.commit(table, requirements, updates)
         except CommitFailedException:
             return None
         except StorageError:
@@ -169,6 +175,17 @@ class ExpirationHandler:
                 "the next run finds out from the metadata"
             ) from error
         return Table(table.name(), done.metadata, done.metadata_location, table.io, table.catalog)
+
+    def _as_marked(self, metadata: TableMetadata) -> Sequence[TableRequirement]:
+        """What must not have changed since marking.
+
+        A server that checks requirements itself knows only the standard's: the heads of the branches and tags there
+        were. Snapshots that others add meanwhile on none of them are seen in its answer, before anything is deleted.
+        """
+        if self.table.entry.source.validates_here:
+            return (AssertHistory.of(metadata),)  # type: ignore[return-value] # a requirement of our own
+        heads = {MAIN_BRANCH: None, **{name: ref.snapshot_id for name, ref in metadata.refs.items()}}
+        return [AssertRefSnapshotId(ref=name, snapshot_id=head) for name, head in heads.items()]
 
     def _sweep(self, table: Table, versions: list[int], doomed: Doomed) -> Expired:
         """Delete what is doomed, and version files before ``table``: a later one may be another run's to sweep from."""

@@ -102,9 +102,9 @@ def test_a_deletion_that_fails_tells_which(files: ObjectFileIO, at: Callable[[st
     assert not files.new_input(at("x")).exists()
 
 
-def test_there_is_nothing_to_flush(files: ObjectFileIO, at: Callable[[str], str]) -> None:
+def test_there_is_nothing_to_flush(at: Callable[[str], str]) -> None:
     """A store has made durable what it has confirmed."""
-    flush(files, [at("x")])
+    flush([at("x")])
 
 
 @pytest.mark.parametrize("size", [1_000, 2 * WHOLE_BYTES], ids=["whole", "by ranges"])

@@ -16,6 +16,7 @@ from obstore.store import S3Store
 from metastore.config.settings import Settings
 from metastore.errors import MetastoreError, StorageError
 from metastore.metastore import Metastore
+from metastore.storage.file_system_catalog import FileSystemCatalog
 from metastore.model.table_unit import TableMetadataUnit
 from metastore.model.vocabulary import MetadataType
 from metastore.storage.hadoop_properties import file_io_properties
@@ -67,7 +68,9 @@ def test_nothing_that_is_written_or_shown_holds_a_secret(
         table = metastore.tables._backing.table.load()
         texts = [chosen, chosen.explain(), metastore, metastore.tables, metastore.tables.metadata.properties, expired]
         texts += [rows, metastore.tables.metadata.history(), table, table and table.io, table and table.catalog]
-        texts += [metastore._catalog, metastore._catalog._store, caplog.text, *capfd.readouterr()]
+        catalog = metastore.tables._backing.table.catalog
+        assert isinstance(catalog, FileSystemCatalog)
+        texts += [catalog, catalog._store, metastore._catalog, caplog.text, *capfd.readouterr()]
     assert rows
     assert [text for text in map(str, [*texts, *map(repr, texts)]) if SECRET in text] == []
     written = [entry["path"] for chunk in obstore.list(bucket) for entry in chunk]

@@ -1,0 +1,207 @@
+"""One table's entry in the configured catalog: looked up, created, committed to, registered.
+
+The seam between the component tables and catalogs of any kind. Its errors are the same for all: lookups raise
+StorageError; a commit raises CommitFailedException when it was certainly lost to others, StorageError when it was
+certainly refused, and lets through whatever leaves the outcome open.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from typing import Final
+
+from pyiceberg.catalog import Catalog
+from pyiceberg.exceptions import (
+    CommitFailedException,
+    NoSuchIcebergTableError,
+    NoSuchNamespaceError,
+    NoSuchPropertyException,
+    NoSuchTableError,
+    TableAlreadyExistsError,
+)
+from pyiceberg.io import load_file_io
+from pyiceberg.partitioning import PartitionSpec
+from pyiceberg.schema import Schema
+from pyiceberg.serializers import FromInputFile
+from pyiceberg.table import CommitTableResponse, Table
+from pyiceberg.table.update import TableRequirement, TableUpdate
+from pyiceberg.typedef import Identifier
+
+from metastore.config.settings import ComponentSettings
+from metastore.errors import ConfigError, FormatError, InvalidRequestError, MetastoreError, StorageError
+from metastore.storage.catalog_errors import fate_of_commit, of_a_catalog, said
+from metastore.storage.catalogs import ConfiguredCatalog
+from metastore.storage.file_system_catalog import FileSystemCatalog
+from metastore.storage.files import Deleted, discard
+from metastore.storage.local import local_path
+from metastore.storage.locations import is_local
+from metastore.storage.stores import open_store
+
+_LOOKS: Final = 10
+_NUMBERED: Final = re.compile(r"(\d+)-[0-9a-f-]{36}(?:\.gz)?\.metadata\.json(?:\.gz)?")
+"""Metadata files of catalogs that keep their pointers elsewhere: the number of the version comes first."""
+
+
+@dataclass(frozen=True)
+class CatalogEntry:
+    """The entry ``identifier`` of ``source``, for the table at ``location``."""
+
+    source: ConfiguredCatalog
+    identifier: Identifier
+    location: str
+
+    @classmethod
+    def of(cls, source: ConfiguredCatalog, component: ComponentSettings) -> CatalogEntry:
+        """The entry of a component's table. Asks nothing of the catalog."""
+        return cls(source, source.identifier_of(component), source.location_of(component))
+
+    @property
+    def name(self) -> str:
+        """Dotted name, for messages and thread names."""
+        return ".".join(self.identifier)
+
+    @property
+    def catalog(self) -> Catalog:
+        """PyIceberg's catalog, opened if need be."""
+        return self.source.opened
+
+    def load(self) -> Table | None:
+        """The table at its newest version; None while there is none.
+
+        Raises StorageError when catalog or store fail, FormatError for an entry that is no Iceberg table, ConfigError
+        for a table of another metastore.
+        """
+        with self._lookup_errors():
+            for look in range(1, _LOOKS + 1):
+                try:
+                    with self.source.turn:
+                        table = self.catalog.load_table(self.identifier)
+                except FileNotFoundError:
+                    # An expiration removed that version between the look and the read; the catalog knows a newer one.
+                    if look == _LOOKS:
+                        raise
+                    continue
+                except (NoSuchIcebergTableError, NoSuchPropertyException) as error:
+                    raise FormatError(f"{self.name} in {self.source} is not an Iceberg table: {error}") from error
+                except (NoSuchTableError, NoSuchNamespaceError):
+                    break
+                self._check_place(table.metadata.location)
+                return table
+        return None
+
+    def create(self, schema: Schema, spec: PartitionSpec, properties: Mapping[str, str]) -> Table:
+        """Create the empty table, in its namespace; the table that stands there when another process was faster."""
+        with self._lookup_errors(), self.source.turn:
+            self._make_namespace()
+            try:
+                return self.catalog.create_table(
+                    self.identifier, schema, location=self.location, partition_spec=spec, properties=dict(properties)
+                )
+            except TableAlreadyExistsError:
+                table = self.load()
+                if table is None:
+                    raise
+                return table
+
+    def commit(
+        self, table: Table, requirements: Sequence[TableRequirement], updates: Sequence[TableUpdate]
+    ) -> CommitTableResponse:
+        """Publish the next version.
+
+        CommitFailedException: lost to others, certainly not committed; StorageError: refused, certainly not committed;
+        any other error leaves open whether it landed.
+        """
+        try:
+            with self.source.turn:
+                return self.catalog.commit_table(table, tuple(requirements), tuple(updates))
+        except (CommitFailedException, MetastoreError):
+            raise
+        except Exception as error:
+            match fate_of_commit(error):
+                case "lost":
+                    raise CommitFailedException(f"{self.source} did not take the commit: {said(error)}") from error
+                case "refused":
+                    raise StorageError(
+                        f"{self.source} refused the commit: {said(error)}; nothing was changed"
+                    ) from error
+            raise
+
+    def register(self, metadata_location: str) -> Table:
+        """Make the entry, for the table whose newest version is the file ``metadata_location``.
+
+        The file is read before the entry is made. Raises InvalidRequestError when there is an entry already,
+        FormatError for a file that is no metadata.
+        """
+        with self._lookup_errors(), self.source.turn:
+            file = load_file_io(self.catalog.properties, metadata_location).new_input(metadata_location)
+            try:
+                self._check_place(FromInputFile.table_metadata(file).location)
+            except ValueError as error:
+                raise FormatError(f"{metadata_location} is no metadata of an Iceberg table: {said(error)}") from error
+            self._make_namespace()
+            try:
+                return self.catalog.register_table(self.identifier, metadata_location)
+            except TableAlreadyExistsError as error:
+                raise InvalidRequestError(f"{self.source} has a table {self.name} already") from error
+
+    def remove_old_metadata(self, table: Table) -> Deleted:
+        """Delete metadata files of versions before that of ``table``, and of commits that were lost by then."""
+        if isinstance(self.catalog, FileSystemCatalog):
+            return self.catalog.remove_old_metadata(table)
+        folder, _, newest = table.metadata_location.rpartition("/")
+        older = [name for name in self._metadata_files(table, folder) if _is_older(name, newest)]
+        return discard(table.io, [f"{folder}/{name}" for name in older])
+
+    def _metadata_files(self, table: Table, folder: str) -> Sequence[str]:
+        """Names of metadata files: those in the folder, or where it cannot be listed those that the table knows."""
+        with suppress(MetastoreError, OSError):
+            store, _ = open_store(folder, self.source.store_properties)
+            return sorted(store.entries(folder).files)
+        return [entry.metadata_file.rpartition("/")[2] for entry in table.metadata.metadata_log]
+
+    def _make_namespace(self) -> None:
+        if self.source.settings.type == "filesystem":
+            return
+        for level in range(1, len(self.identifier)):
+            self._make_level(self.identifier[:level])
+
+    def _make_level(self, namespace: Identifier) -> None:
+        if self.catalog.namespace_exists(namespace):
+            return
+        try:
+            self.catalog.create_namespace(namespace)
+        except Exception as error:
+            # Another process that makes it at the same moment makes this one fail, each catalog in a way of its own.
+            if not of_a_catalog(error) or not self.catalog.namespace_exists(namespace):
+                raise
+
+    def _check_place(self, location: str) -> None:
+        # A REST server may place tables as it likes.
+        if self.source.settings.type != "rest" and _plain(location) != _plain(self.location):
+            raise ConfigError(
+                f"table {self.name} in {self.source} lies at {location}, not at {self.location}: it is of another "
+                "metastore. Give each its own drill.metastore.iceberg.catalog.namespace"
+            )
+
+    @contextmanager
+    def _lookup_errors(self) -> Iterator[None]:
+        try:
+            yield
+        except MetastoreError:
+            raise
+        except Exception as error:
+            if not of_a_catalog(error):
+                raise
+            raise StorageError(f"cannot look up table {self.name} in {self.source}: {said(error)}") from error
+
+
+def _is_older(name: str, newest: str) -> bool:
+    found, current = _NUMBERED.fullmatch(name), _NUMBERED.fullmatch(newest)
+    return found is not None and current is not None and int(found[1]) < int(current[1])
+
+
+def _plain(location: str) -> str:
+    return (local_path(location) if is_local(location) else location).rstrip("/")

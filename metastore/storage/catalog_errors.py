@@ -1,0 +1,87 @@
+"""What the errors of foreign catalogs mean, in one place: which are a catalog's, and what they say of a commit.
+
+A commit that certainly did not land may be cleaned up after, and tried again where others were in its way. Everything
+that is not certain is left as it is: the committer then asks the fresh metadata. Libraries are told by the names of
+their modules, so that none of them is imported for it.
+"""
+
+from __future__ import annotations
+
+from typing import Final, Literal
+
+from pyiceberg.exceptions import (
+    AuthorizationExpiredError,
+    BadRequestError,
+    CommitFailedException,
+    ForbiddenError,
+    NoSuchNamespaceError,
+    NoSuchTableError,
+    TooManyRequestsError,
+    UnauthorizedError,
+    WaitingForLockException,
+)
+
+_LIBRARIES: Final = frozenset(
+    {"botocore", "fb303", "google", "hive_metastore", "psycopg2", "pyiceberg", "requests", "sqlalchemy", "thrift"}
+)
+_REFUSALS: Final = (
+    AuthorizationExpiredError,
+    BadRequestError,
+    ForbiddenError,
+    NoSuchNamespaceError,
+    NoSuchTableError,
+    UnauthorizedError,
+)
+"""Answers of a catalog that looked at the commit and did not take it."""
+
+_THRIFT_NOT_OPEN: Final = 1
+
+Fate = Literal["lost", "refused", "unknown"]
+
+
+def of_a_catalog(error: Exception) -> bool:
+    """Whether a catalog's library raised it, or the system; anything else is a defect and must be seen as one."""
+    return isinstance(error, OSError) or any(_library(kind) in _LIBRARIES for kind in type(error).__mro__)
+
+
+def is_of_database(error: Exception) -> bool:
+    """Whether a database of a SQL catalog raised it."""
+    return _library(type(error)) == "sqlalchemy"
+
+
+def said(error: BaseException) -> str:
+    """What the error says, on one line, without the SQL statement and its parameters."""
+    cause = getattr(error, "orig", None) or error
+    return " ".join(str(cause).split()) or type(cause).__name__
+
+
+def fate_of_commit(error: Exception) -> Fate:
+    """What ``error``, raised by a commit, proves: lost (try again), refused (try not again), or nothing."""
+    if isinstance(error, CommitFailedException | WaitingForLockException | TooManyRequestsError):
+        return "lost"
+    if isinstance(error, FileNotFoundError):
+        # The version that the catalog began from was expired by others before it was read: nothing was published.
+        return "lost"
+    if isinstance(error, _REFUSALS):
+        return "refused"
+    match _library(type(error)):
+        case "sqlalchemy":
+            return _fate_by_database(error)
+        case "thrift":
+            return "refused" if getattr(error, "type", None) == _THRIFT_NOT_OPEN else "unknown"
+        case _:
+            return "unknown"
+
+
+def _fate_by_database(error: Exception) -> Fate:
+    """Nothing is published before COMMIT: an error of a statement is certain, one without a statement is not."""
+    cause = getattr(error, "orig", None)
+    code = getattr(cause, "pgcode", None) or ""
+    # PostgreSQL rolled back for another transaction's sake (class 40), or did not get a lock.
+    if "is locked" in str(cause) or code.startswith("40") or code == "55P03":
+        return "lost"
+    return "refused" if getattr(error, "statement", None) else "unknown"
+
+
+def _library(kind: type) -> str:
+    return kind.__module__.partition(".")[0]
