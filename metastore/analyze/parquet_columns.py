@@ -13,8 +13,9 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from datetime import datetime
 from functools import cached_property
-from typing import Any, TypeAlias
+from typing import Any, TypeAlias, cast
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -23,7 +24,7 @@ from metastore.analyze.parquet_types import ParquetType, Reading, reading_of
 from metastore.model.column_path import ColumnPath, quote
 from metastore.model.drill_types import FLOAT_TYPES, DrillType, StructField, minor_type, parse_type
 from metastore.model.statistics import ColumnStatistics
-from metastore.model.statistics_json import value_json
+from metastore.model.statistics_json import micros, value_json
 from metastore.model.tuple_schema import LOGICAL_TYPE, TIME_ZONE, SchemaColumn, TupleSchema, property_name
 
 _SCHEMA_KEYS = frozenset({b"ARROW:schema", b"org.apache.spark.sql.parquet.row.metadata"})
@@ -111,6 +112,8 @@ class Leaf:
             low_text, high_text = self._literal(low), self._literal(high)
             if low_text is not None and high_text is not None:
                 return self._pattern % (low_text, high_text, nulls, values)
+            if (fine := self._fine(low, high)) is not None:
+                return self._fine_pattern % (*fine, nulls, values)
         return self.statistics(bounds, rows).to_json()
 
     @cached_property
@@ -124,6 +127,28 @@ class Leaf:
     @cached_property
     def _literal(self) -> Callable[[Any], str | None] | None:
         return None if self.reading is None else self.reading.literal
+
+    def _fine(self, low: Any, high: Any) -> tuple[int, int, int, int] | None:
+        """Moments that are no whole milliseconds, as JSON has them: outer milliseconds and microseconds of each."""
+        if self.reading is None or self.reading.micros is None:
+            return None
+        low_micros, high_micros = self.reading.micros(low), self.reading.micros(high)
+        if low_micros is None or high_micros is None or low_micros % 1000 == 0 or high_micros % 1000 == 0:
+            return None
+        return low_micros // 1000, low_micros, high_micros // 1000 + 1, high_micros
+
+    @cached_property
+    def _fine_pattern(self) -> str:
+        """As :attr:`_pattern`, for moments that are no whole milliseconds."""
+        assert self.reading is not None
+        samples = self.reading.fine_samples
+        nulls, values = counts = (10**18 + 2, 10**18 + 3)
+        text = ColumnStatistics(self.type, *samples, self.exact, self.exact, nulls, values).to_json()
+        low, high = (micros(cast("datetime", sample)) for sample in samples)
+        # Microseconds first: the milliseconds are their first digits.
+        for blank in (low, high, low // 1000, high // 1000 + 1, *counts):
+            text = text.replace(str(blank), "%s")
+        return text
 
     @cached_property
     def _pattern(self) -> str:

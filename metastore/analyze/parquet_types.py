@@ -40,7 +40,8 @@ class Reading:
     ``comparable`` turns a raw bound into its comparable form, or None if it says nothing; without it, a raw bound is
     comparable as it is. ``low`` and ``high`` turn that into a value and whether it is the value itself. ``literal``
     gives the JSON of a bound directly, or None where more than one number or text must be written; it does so for
-    ``samples``.
+    ``samples``. ``micros`` gives a moment's microseconds, or None where it has none; it does so for ``fine_samples``,
+    which are no whole milliseconds.
     """
 
     comparable: Callable[[Any], Any] | None = None
@@ -48,6 +49,8 @@ class Reading:
     high: Callable[[Any], tuple[Value | None, bool]] = lambda bound: (bound, True)
     literal: Callable[[Any], str | None] | None = None
     samples: tuple[Value, Value] = (10**18, 10**18 + 1)
+    micros: Callable[[Any], int | None] | None = None
+    fine_samples: tuple[Value, Value] = (10**18, 10**18 + 1)
 
 
 @dataclass(frozen=True)
@@ -198,8 +201,13 @@ def _moments(kind: ParquetType, moment: Callable[[int], Value | None], millis: r
         milli, rest = divmod(count * 1000, per_second)
         return str(milli) if rest == 0 and milli in millis else None
 
-    samples = moment(43_200_123_000), moment(43_201_456_000)
-    return Reading(None, low, high, literal, cast("tuple[Value, Value]", samples))
+    def whole_micros(count: int) -> int | None:
+        micros, rest = divmod(count * 1_000_000, per_second)
+        return micros if rest == 0 and micros // 1000 in millis else None
+
+    samples = cast("tuple[Value, Value]", (moment(43_200_123_000), moment(43_201_456_000)))
+    fine_samples = cast("tuple[Value, Value]", (moment(43_200_123_457), moment(43_201_456_789)))
+    return Reading(None, low, high, literal, samples, whole_micros, fine_samples)
 
 
 def _time_of_day(micros: int) -> time | None:

@@ -22,6 +22,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from metastore.analyze.footers import FooterChunk, read_footers
+from metastore.analyze.parquet_columns import Plan
 from metastore.errors import FormatError, NotFoundError
 from metastore.mapping.schema import plain_arrow_schema
 from metastore.model.identity import TableInfo
@@ -394,3 +395,19 @@ def test_a_file_that_vanished_is_named(lake: Any) -> None:
     chunk = FooterChunk(TableInfo("dfs", "tmp", "t"), str(lake.root), plain_arrow_schema(TableMetadataUnit), [gone])
     with pytest.raises(NotFoundError, match=r"gone\.parquet"):
         list(read_footers(chunk))
+
+
+@pytest.mark.parametrize(
+    "type_",
+    [pa.timestamp("ms"), pa.timestamp("us"), pa.timestamp("us", "UTC"), pa.timestamp("ns"), pa.time64("us")],
+    ids=str,
+)
+@given(counts=st.lists(st.integers(0, 86_399_999_999), min_size=1, max_size=3))
+def test_the_short_way_to_json_is_the_models_own(type_: pa.DataType, counts: list[int]) -> None:
+    """Moments of any fineness are written as the statistics class writes them."""
+    sink = pa.BufferOutputStream()
+    pq.write_table(pa.table({"a": pa.array(counts, type_)}), sink, version="2.6")
+    footer = pq.read_metadata(pa.BufferReader(sink.getvalue()))
+    leaf = Plan.of(footer, None).leaves[0]
+    bounds = leaf.measure(footer.row_group(0).column(0))
+    assert leaf.json(bounds, len(counts)) == leaf.statistics(bounds, len(counts)).to_json()
