@@ -73,12 +73,18 @@ class VersionFiles:
         location = self.location_of(version)
         if self._stands(version) or not self._store.create_if_absent(location, content):
             return False
-        if version > 1 and not self._stands(version - 1):
+        if self._overtaken(version):
             with suppress(FileNotFoundError):
                 self._store.remove(location)
             return is_built_upon()
         self._store.replace(f"{self.folder}/{HINT}", str(version).encode())
         return True
+
+    def _overtaken(self, version: int) -> bool:
+        """Whether others may have gone on and expired while the writer of ``version`` slept."""
+        if version == 1:
+            return max(self._listed()) > 1
+        return not self._stands(version - 1)
 
     def remove_before(self, version: int) -> tuple[int, list[OSError]]:
         """Delete version files older than ``version``, oldest first; how many went, and what failed.

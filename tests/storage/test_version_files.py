@@ -244,3 +244,14 @@ def test_a_location_on_another_host_is_refused() -> None:
     """``file://host/path`` is not on this machine."""
     with pytest.raises(StorageError, match="host"):
         local.local_path("file://elsewhere/a")
+
+
+def test_a_creator_that_slept_through_an_expiration_creates_nothing(tmp_path: Path) -> None:
+    """Version 1 was free again, since the table went on and its first versions expired."""
+    versions = VersionFiles(str(tmp_path))
+    for version in (1, 2, 3):
+        assert versions.publish(version, b"{}")
+    versions.remove_before(3)
+    assert not versions.publish(1, b"{}")
+    assert versions.current() == (3, versions.location_of(3))
+    assert sorted(path.name for path in (tmp_path / "metadata").iterdir()) == ["v3.metadata.json", "version-hint.text"]
