@@ -25,6 +25,7 @@ from metastore.storage.cache import FileCache
 from metastore.storage.catalog_entry import CatalogEntry
 from metastore.storage.catalogs import ConfiguredCatalog
 from metastore.storage.commit import Clock, Committer
+from metastore.storage.group_commit import GroupCommitter
 from metastore.storage.reader import Reader
 from metastore.storage.table import ComponentTable
 
@@ -93,9 +94,8 @@ class Metastore:
         handler = ExpirationHandler(table, policy, self._clock.now_ms)
         worker = ExpirationWorker(handler)
         self._workers.append(worker)
-        return Backing(
-            table, Reader(table, self._cache), Committer(table, iceberg.commit.timeout, self._clock), handler, worker
-        )
+        committer = GroupCommitter(Committer(table, iceberg.commit.timeout, self._clock))
+        return Backing(table, Reader(table, self._cache), committer, handler, worker)
 
     def _component_settings(self, name: str) -> ComponentSettings:
         try:

@@ -15,7 +15,7 @@ from metastore.model.vocabulary import MetadataType
 from metastore.operations.modify import Modify
 from metastore.operations.read import Read
 from metastore.operations.versions import ComponentMetadata
-from metastore.storage.commit import Committer
+from metastore.storage.group_commit import GroupCommitter
 from metastore.storage.reader import Reader
 from metastore.storage.table import ComponentTable
 
@@ -43,7 +43,7 @@ class Backing:
 
     table: ComponentTable
     reader: Reader
-    committer: Committer
+    committer: GroupCommitter
     expiration: ExpirationHandler
     worker: ExpirationWorker
 

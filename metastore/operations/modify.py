@@ -17,7 +17,7 @@ from metastore.model.fields import Unit
 from metastore.model.vocabulary import MetadataType
 from metastore.operations.changes import Delete, Operation, Overwrite, outcome_of
 from metastore.storage.clustering import Change
-from metastore.storage.commit import Committer
+from metastore.storage.group_commit import GroupCommitter
 from metastore.storage.partition_writer import PartitionWriter, partition_folder
 from metastore.storage.planning import partition_test
 from metastore.storage.planning import plan as plan_files
@@ -38,7 +38,7 @@ class Modify(Generic[U]):
         self,
         unit_type: type[U],
         table: ComponentTable,
-        committer: Committer,
+        committer: GroupCommitter,
         partitions_of: PartitionsOf,
         after_commit: Callable[[int], None],
     ) -> None:
@@ -130,7 +130,13 @@ class Modify(Generic[U]):
             test = partition_test(fresh.schema, fresh.spec, outcome.removed)
             return Change(outcome.replaced, files, test.may_match, test.matches)
 
-        version = self._committer.commit(plan, list(files.values()), table.io, if_version if watched is None else None)
+        version = self._committer.commit(
+            plan,
+            list(files.values()),
+            table.io,
+            if_version if watched is None else None,
+            conditional=watched is not None or not isinstance(outcome.removed, AlwaysFalse),
+        )
         if version != state.version:
             self._after_commit(version)
         return version

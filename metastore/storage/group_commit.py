@@ -1,0 +1,155 @@
+"""Threads of one process that commit at the same time share one snapshot; each gets its own result or error.
+
+Requests queue up. Whoever holds the lead commits what has queued by then as one change, in the order in which it came,
+while others queue up behind; then one of them leads. So the cost of a commit is shared by as many as are waiting for
+it, and a thread alone pays nothing for this. A request with a condition, or one that deletes by filter, depends on what
+stood before it: it opens a group, and never joins one.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections import deque
+from collections.abc import Callable, Sequence
+from copy import copy
+from dataclasses import dataclass, field, replace
+
+from pyiceberg.io import FileIO
+from pyiceberg.manifest import DataFile
+
+from metastore.errors import ConflictError, MetastoreError, OutcomeUnknownError, StorageError
+from metastore.mapping.rows import PartitionKey
+from metastore.storage.clustering import Change
+from metastore.storage.commit import Committer
+from metastore.storage.files import discard
+from metastore.storage.table import TableState
+
+Plan = Callable[[TableState], Change]
+
+
+@dataclass
+class _Request:
+    """One caller's commit; settled when it has a version or an error."""
+
+    plan: Plan
+    data_files: Sequence[DataFile]
+    io: FileIO
+    if_version: int | None
+    opens_group: bool
+    version: int | None = None
+    error: BaseException | None = None
+
+    @property
+    def settled(self) -> bool:
+        return self.version is not None or self.error is not None
+
+
+@dataclass
+class GroupCommitter:
+    """Commits through ``committer``, for all threads of this process that share the component."""
+
+    committer: Committer
+    _queue: deque[_Request] = field(default_factory=deque, init=False)
+    _lead: threading.Lock = field(default_factory=threading.Lock, init=False)
+
+    def commit(
+        self,
+        plan: Plan,
+        data_files: Sequence[DataFile],
+        io: FileIO,
+        if_version: int | None = None,
+        *,
+        conditional: bool = False,
+    ) -> int:
+        """Publish what ``plan`` makes of the current state, perhaps together with others; the version current then.
+
+        ``conditional`` says that the change depends on more of the state than the partitions that it replaces. Raises
+        as :meth:`Committer.commit`; another thread's error is never raised here, unless it was that of the commit.
+        """
+        request = _Request(plan, data_files, io, if_version, opens_group=conditional or if_version is not None)
+        self._queue.append(request)
+        while not request.settled:
+            with self._lead:
+                if not request.settled:
+                    self._commit(self._next_group())
+        if request.error is not None:
+            raise request.error
+        assert request.version is not None
+        return request.version
+
+    def _next_group(self) -> list[_Request]:
+        group = [self._queue.popleft()]
+        while self._queue and not self._queue[0].opens_group:
+            group.append(self._queue.popleft())
+        return group
+
+    def _commit(self, group: Sequence[_Request]) -> None:
+        files = [data_file for request in group for data_file in request.data_files]
+        unused: list[str] = []
+
+        def plan(state: TableState) -> Change:
+            changes = [change for request in group if (change := _planned(request, state)) is not None]
+            merged = merge(changes)
+            used = {data_file.file_path for data_file in merged.added.values()}
+            unused[:] = [data_file.file_path for data_file in files if data_file.file_path not in used]
+            return merged
+
+        io = group[0].io
+        try:
+            version = self.committer.commit(plan, files, io)
+        except BaseException as error:
+            if isinstance(error, (ConflictError, StorageError)):
+                discard(io, unused)
+            _fail(group, error)
+            if not isinstance(error, Exception):
+                raise
+            return
+        discard(io, unused)
+        for request in group:
+            if request.error is None:
+                request.version = version
+
+
+def merge(changes: Sequence[Change]) -> Change:
+    """The one change that has the effect of ``changes`` one after another; only the first may have a filter."""
+    if not changes:
+        return Change()
+    added: dict[PartitionKey, DataFile] = {}
+    replaced: set[PartitionKey] = set()
+    for change in changes:
+        for key in change.replaced:
+            added.pop(key, None)
+        added.update(change.added)
+        replaced |= change.replaced
+    return replace(changes[0], replaced=frozenset(replaced), added=added)
+
+
+def _planned(request: _Request, state: TableState) -> Change | None:
+    """The request's change; None when it is refused, which is its own error and nobody else's."""
+    if request.error is None:
+        try:
+            if request.if_version is not None and state.version != request.if_version:
+                raise ConflictError(
+                    f"version {state.version} is current, not {request.if_version}; nothing was changed"
+                )
+            return request.plan(state)
+        except MetastoreError as error:
+            request.error = error
+    return None
+
+
+def _fail(group: Sequence[_Request], error: BaseException) -> None:
+    """Settle a group whose commit failed, each request with an error of its own to raise.
+
+    An interrupt of the leading thread leaves open what it had reached.
+    """
+    failed: Exception
+    if isinstance(error, Exception):
+        failed = error
+    else:
+        failed = OutcomeUnknownError("the thread that committed for several was interrupted; look at the history")
+    for request in group:
+        if request.error is None:
+            request.error = failed
+            failed, cause = copy(failed), failed.__cause__
+            failed.__cause__ = cause
