@@ -27,7 +27,8 @@ class TableInfo:
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "name", self.name.lstrip("/"))
-        for label, value in (("storage plugin", self.storage_plugin), ("workspace", self.workspace), ("table", self.name)):
+        parts = {"storage plugin": self.storage_plugin, "workspace": self.workspace, "table": self.name}
+        for label, value in parts.items():
             if not value:
                 raise InvalidRequestError(f"the {label} of a table name is empty")
 
