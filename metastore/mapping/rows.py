@@ -38,12 +38,25 @@ def to_arrow(unit_type: type[Unit], units: Sequence[Unit]) -> pa.Table:
         try:
             if column.type in (ColumnType.STRING_MAP, ColumnType.FLOAT_MAP):
                 values = [None if value is None else list(value.items()) for value in values]
+            _refuse_silent_changes(column.type, values)
             arrays.append(pa.array(values, field.type))
         except (pa.ArrowException, AttributeError, TypeError, ValueError, OverflowError) as error:
             raise InvalidRequestError(
                 f"a value of column {column.name!r} is not a {column.type.value}: {error}"
             ) from error
     return pa.Table.from_arrays(arrays, schema=schema)
+
+
+def _refuse_silent_changes(type_: ColumnType, values: Sequence[Any]) -> None:
+    """Arrow would cut a fraction off, and take a text for the list of its characters. Raises ValueError."""
+    if type_ in (ColumnType.LONG, ColumnType.INT):
+        wrong = next((v for v in values if isinstance(v, float) and not v.is_integer()), None)
+    elif type_ is ColumnType.STRING_LIST:
+        wrong = next((v for v in values if isinstance(v, (str, bytes))), None)
+    else:
+        return
+    if wrong is not None:
+        raise ValueError(f"{wrong!r} would be changed")
 
 
 def from_arrow(unit_type: type[U], table: pa.Table) -> list[U]:
