@@ -10,7 +10,6 @@ from __future__ import annotations
 import difflib
 import logging
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from pathlib import Path, PurePath
 from types import TracebackType
 from typing import Final, Literal
@@ -38,13 +37,6 @@ TableLike = str | TableInfo | PurePath
 
 EngineFactory = Callable[[], Engine]
 EngineName = Literal["local", "spark"]
-
-
-@dataclass(frozen=True)
-class Analyzed(AnalyzeResult):
-    """The result of a run, and the name of the engine it ran on; None when there was nothing to run."""
-
-    engine: str | None = None
 
 
 class Session:
@@ -90,17 +82,16 @@ class Session:
         columns: Sequence[str] | None = None,
         level: MetadataType | str = MetadataType.ROW_GROUP,
         on_progress: Progress | None = None,
-    ) -> Analyzed:
-        """Bring the metadata of ``table`` up to date with its files, on the engine that suits their number.
+    ) -> AnalyzeResult:
+        """Bring the metadata of ``table`` up to date with its files, on the engine that suits how many are to be read.
 
         ``columns`` limits statistics to these (None: all), ``level`` says how deep metadata goes. ``on_progress`` is
         called with the number of footers read and to read. Raises as :func:`metastore.analyze.run.analyze` does, and
         EngineError when the engine cannot be had.
         """
         source = self.source(table)
-        engine = self._engine_for(source)
-        result = analyze(self.tables, source, engine, columns=columns, level=level, on_progress=on_progress)
-        return Analyzed(**vars(result), engine=engine.name if result.status == "analyzed" else None)
+        engine = self._engine_for
+        return analyze(self.tables, source, engine, columns=columns, level=level, on_progress=on_progress)
 
     def prune(
         self,
@@ -172,8 +163,8 @@ class Session:
     ) -> None:
         self.close()
 
-    def _engine_for(self, source: SourceTable) -> Engine:
-        """The engine that was given, else the one that the settings name, by the number of files if they say so."""
+    def _engine_for(self, files: int) -> Engine:
+        """The engine that was given, else the one that the settings name, by the number of ``files`` if they say so."""
         if self._given is not None:
             return self._given
         settings = self.settings.engine
@@ -182,7 +173,6 @@ class Session:
             return self._engine(settings.kind)
         if self._spark_engine is None:
             return self._engine("local")
-        files = len(self._listing(source))
         chosen: EngineName = "spark" if files >= settings.spark_threshold_files else "local"
         _log.info("engine %s: %d files, and Spark is for %d or more", chosen, files, settings.spark_threshold_files)
         return self._engine(chosen)

@@ -171,6 +171,7 @@ def test_a_session_without_spark_does_large_work_itself(settings: Callable[..., 
     """Unless the settings insist: then it is an error that says how to get Spark."""
     with connect(settings(spark_threshold_files=0)) as session:
         assert session.analyze(TABLE).engine == "local"
+        session.drop_metadata(TABLE)
     with connect(settings(kind="spark")) as session, pytest.raises(EngineError, match=r"metastore\.spark\.connect"):
         session.analyze(TABLE)
 

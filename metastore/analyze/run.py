@@ -71,7 +71,8 @@ class AnalyzeResult:
     """What a run found and did. ``status`` is "analyzed" or "up to date"; ``reason`` tells why a run was a full one.
 
     File counts compare the table with its metadata; in a full run every file counts as new. ``units`` counts those
-    written. ``version`` is the component's version that holds the result.
+    written. ``version`` is the component's version that holds the result. ``engine`` names the one that read footers;
+    None when there were none to read.
     """
 
     status: str
@@ -87,6 +88,7 @@ class AnalyzeResult:
     rows: int = 0
     seconds: float = 0.0
     reason: str | None = None
+    engine: str | None = None
 
 
 @dataclass(frozen=True)
@@ -103,14 +105,14 @@ class _Outcome:
 def analyze(
     tables: Tables,
     source: SourceTable,
-    engine: Engine,
+    engine: Engine | Callable[[int], Engine],
     *,
     columns: Sequence[str] | None = None,
     level: MetadataType | str = MetadataType.ROW_GROUP,
     clock: Callable[[], float] = time.monotonic,
     on_progress: Progress | None = None,
 ) -> AnalyzeResult:
-    """Bring the metadata of ``source`` up to date with its files.
+    """Bring the metadata of ``source`` up to date with its files; ``engine`` may be chosen by how many are to be read.
 
     ``columns`` limits statistics to these columns (a struct stands for its leaves), an empty list wants none, None
     wants all. Unchanged data: nothing is written. Changed data: only top-level segments with changes are written again,
@@ -154,6 +156,7 @@ def analyze(
                 outcome.rows,
                 clock() - began,
                 decision.reason if isinstance(decision, Full) else None,
+                run.engine,
             )
     raise ConflictError(f"other runs kept analyzing {source.table}; nothing was changed by this one, run it again")
 
@@ -185,7 +188,7 @@ class _Run:
         self,
         tables: Tables,
         source: SourceTable,
-        engine: Engine,
+        engine: Engine | Callable[[int], Engine],
         level: MetadataType,
         columns: Sequence[ColumnPath] | None,
         on_progress: Progress | None,
@@ -193,6 +196,7 @@ class _Run:
         self._tables = tables
         self._source = source
         self._engine = engine
+        self.engine: str | None = None
         self._level = level
         self._columns = columns
         self._on_progress = on_progress
@@ -250,8 +254,12 @@ class _Run:
 
     def _footers(self, files: Sequence[SourceFile]) -> tuple[pa.Table, pa.Table]:
         """SEGMENT fragments of ``files``, and their FILE and ROW_GROUP rows, read on the engine."""
+        if not files:
+            return UNIT_SCHEMA.empty_table(), UNIT_SCHEMA.empty_table()
+        engine = self._engine(len(files)) if callable(self._engine) else self._engine
+        self.engine = engine.name
         fewest, most = _CHUNK_FILES
-        size = min(most, max(fewest, -(-len(files) // (_CHUNKS_PER_TASK * self._engine.parallelism))))
+        size = min(most, max(fewest, -(-len(files) // (_CHUNKS_PER_TASK * engine.parallelism))))
         chunks = [
             FooterChunk(
                 self._source.table,
@@ -267,7 +275,7 @@ class _Run:
         ]
         segments, details = [], []
         done = 0
-        for batch in self._engine.run(chunks, read_footers, UNIT_SCHEMA):
+        for batch in engine.run(chunks, read_footers, UNIT_SCHEMA):
             if batch["metadataType"][0].as_py() != MetadataType.SEGMENT.value:
                 details.append(batch)
                 continue

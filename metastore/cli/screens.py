@@ -11,12 +11,12 @@ from rich.console import Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
+from metastore.analyze.run import AnalyzeResult
 from metastore.cli.commands.explore import FileList, SegmentList, TableDescription, TableList
 from metastore.cli.commands.pruning import Pruned
 from metastore.cli.commands.setup import Configuration, Initialized
 from metastore.cli.commands.versions import Dropped, Expiry, History, Purged
 from metastore.cli.formats import UNKNOWN, bound, moment, number, plural, seconds, setting_value, size
-from metastore.session import Analyzed
 
 _MOST_ROWS = 50
 """A screen shows so many lines of a list that can be very long; the JSON document has all."""
@@ -112,7 +112,7 @@ def _(result: FileList) -> RenderableType:
 
 
 @screen.register
-def _(result: Analyzed) -> RenderableType:
+def _(result: AnalyzeResult) -> RenderableType:
     if result.status == "up to date":
         return Group(
             f"{result.table} is up to date: {plural(result.files, 'file')}, {seconds(result.seconds)}",
@@ -122,9 +122,10 @@ def _(result: Analyzed) -> RenderableType:
     told = ", ".join(f"{count:,} {state}" for count, state in changes if count)
     what = f"analyzed {plural(result.files, 'file')} ({told})" if told else "analyzed"
     written = f"{plural(result.units, 'metadata unit')} in {plural(result.segments_written, 'segment')}"
+    engine = f" by the {result.engine} engine" if result.engine else ""
     lines: list[RenderableType] = [
         Text.assemble((str(result.table), "bold"), f": {what}, {plural(result.rows, 'row')}"),
-        f"{written} written in {seconds(result.seconds)} by the {result.engine} engine",
+        f"{written} written in {seconds(result.seconds)}{engine}",
     ]
     if result.segments_removed:
         lines.append(f"{plural(result.segments_removed, 'segment')} removed")
