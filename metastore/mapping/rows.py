@@ -49,14 +49,13 @@ def to_arrow(unit_type: type[Unit], units: Sequence[Unit]) -> pa.Table:
 
 def _refuse_silent_changes(type_: ColumnType, values: Sequence[Any]) -> None:
     """Arrow would cut a fraction off, and take a text for the list of its characters. Raises ValueError."""
+    wrong: list[Any] = []
     if type_ in (ColumnType.LONG, ColumnType.INT):
-        wrong = next((v for v in values if isinstance(v, float) and not v.is_integer()), None)
+        wrong = [value for value in values if isinstance(value, float) and not value.is_integer()]
     elif type_ is ColumnType.STRING_LIST:
-        wrong = next((v for v in values if isinstance(v, (str, bytes))), None)
-    else:
-        return
-    if wrong is not None:
-        raise ValueError(f"{wrong!r} would be changed")
+        wrong = [value for value in values if isinstance(value, (str, bytes))]
+    if wrong:
+        raise ValueError(f"{wrong[0]!r} would be changed")
 
 
 def from_arrow(unit_type: type[U], table: pa.Table) -> list[U]:
