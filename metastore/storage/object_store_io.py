@@ -179,7 +179,7 @@ class ArrowReads(pafs.FileSystemHandler):
         return hash(id(self._buckets))
 
     def _refuse(self, *_: Any, **__: Any) -> NoReturn:
-        raise NotImplementedError("this file system only reads files")
+        raise io.UnsupportedOperation("this file system only reads files")
 
     get_file_info_selector = create_dir = delete_dir = delete_dir_contents = delete_root_dir_contents = _refuse
     delete_file = move = copy_file = open_output_stream = open_append_stream = _refuse

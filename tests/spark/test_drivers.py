@@ -189,12 +189,12 @@ def test_an_interrupt_ends_the_tasks(tmp_path: Path) -> None:
     program = (
         TASKS
         + f"""
-import signal, sys, time
+import signal, sys, threading
 def hold(chunk):
     with open({str(held)!r}, "w") as pipe:
         pipe.write("x")
         pipe.flush()
-        time.sleep(3600)
+        threading.Event().wait()
     yield from where(chunk)
 engine = SparkEngine(settings={{"spark.master": "local[2]"}})
 engine.spark
