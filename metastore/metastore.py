@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable
+from dataclasses import replace
 from functools import cached_property
 from importlib import import_module
 from pathlib import Path
@@ -17,7 +18,7 @@ from typing import Final, NoReturn
 from metastore.components.component import Backing, Definition, U
 from metastore.components.tables import TABLES, Tables
 from metastore.config.settings import ComponentSettings, Settings, load
-from metastore.errors import ConfigError, InvalidRequestError
+from metastore.errors import ConfigError, InvalidRequestError, NotFoundError
 from metastore.expiration.handler import ExpirationHandler
 from metastore.expiration.policy import ExpirationPolicy
 from metastore.expiration.worker import ExpirationWorker
@@ -26,6 +27,7 @@ from metastore.storage.catalog_entry import CatalogEntry
 from metastore.storage.catalogs import ConfiguredCatalog
 from metastore.storage.commit import Clock, Committer
 from metastore.storage.group_commit import GroupCommitter
+from metastore.storage.handover import Registered, hand_over
 from metastore.storage.reader import Reader
 from metastore.storage.table import ComponentTable
 
@@ -65,6 +67,28 @@ class Metastore:
         raise InvalidRequestError(
             "the materialized_views component is not available in this version; the tables component is"
         )
+
+    def register(self, source: Settings | None = None) -> list[Registered]:
+        """Bring the component tables of ``source`` into the configured catalog, which owns their commits from then on.
+
+        ``source`` is by default the same metastore without a catalog, on the file system. Stop its writers first; who
+        still uses it afterwards is refused. An interrupted call is completed by the next. Raises NotFoundError when
+        there is no table in the source, and otherwise as :func:`metastore.storage.handover.hand_over`.
+        """
+        iceberg = self.settings.iceberg
+        given = source.iceberg if source else replace(iceberg, catalog=replace(iceberg.catalog, type="filesystem"))
+        theirs = ConfiguredCatalog(given)
+        entries = [
+            (CatalogEntry.of(theirs, given.components[name]), CatalogEntry.of(self._catalog, component))
+            for name, component in iceberg.components.items()
+        ]
+        try:
+            found = [done for each in entries if (done := hand_over(*each))]
+        finally:
+            theirs.close()
+        if not found:
+            raise NotFoundError(f"there is no component table in {theirs}")
+        return found
 
     def close(self) -> None:
         """Start no further background work; an expiration that is under way is not waited for."""

@@ -29,6 +29,7 @@ from metastore.pruning.prune import UNIT_COLUMNS, UNIT_TYPES, prune
 from metastore.pruning.result import PruneResult
 from metastore.sources.listing import list_files
 from metastore.sources.naming import SourceTable, resolve
+from metastore.storage.handover import Registered
 
 _log: Final = logging.getLogger(__name__)
 
@@ -127,6 +128,10 @@ class Session:
         if not (dropped or if_exists):
             raise self.no_metadata(info)
         return dropped
+
+    def register(self, source: Settings | None = None) -> list[Registered]:
+        """Bring the component tables of ``source`` into the configured catalog; see :meth:`Metastore.register`."""
+        return self.metastore.register(source)
 
     def source(self, table: TableLike) -> SourceTable:
         """Where the data of ``table`` lies. Raises NotFoundError for a plugin or workspace that is not configured."""

@@ -35,6 +35,8 @@ settings.register_profile(
 settings.register_profile("nightly", settings.get_profile("ci"), derandomize=False, max_examples=2_000)
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "default"))
 
+pytest_plugins = ["services.selection", "services.hms", "services.postgres", "services.rest_catalog"]
+
 MakeUnit = Callable[..., TableMetadataUnit]
 OpenMetastore = Callable[..., Metastore]
 

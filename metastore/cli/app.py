@@ -153,6 +153,20 @@ def init(invocation: Invocation) -> object:
 
 
 @command
+def register(
+    invocation: Invocation,
+    source: Annotated[
+        Path | None,
+        typer.Option("--from", metavar="CONF", help="Configuration of where the tables are; else the file system."),
+    ] = None,
+) -> object:
+    """Bring an existing metastore into the configured catalog."""
+    from metastore.cli.commands import setup
+
+    return setup.register(invocation.session, source)
+
+
+@command
 def config(invocation: Invocation) -> object:
     """Show every setting in effect, and the file it was set in."""
     from metastore.cli.commands import setup

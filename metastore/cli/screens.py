@@ -14,7 +14,7 @@ from rich.text import Text
 from metastore.analyze.run import AnalyzeResult
 from metastore.cli.commands.explore import FileList, SegmentList, TableDescription, TableList
 from metastore.cli.commands.pruning import Pruned
-from metastore.cli.commands.setup import Configuration, Initialized
+from metastore.cli.commands.setup import Configuration, Initialized, Registration
 from metastore.cli.commands.versions import Dropped, Expiry, History, Purged
 from metastore.cli.formats import UNKNOWN, bound, moment, number, plural, seconds, setting_value, size
 
@@ -34,6 +34,14 @@ def _(result: Initialized) -> RenderableType:
     return Group(
         f"{verb} the metastore at {result.location}",
         Text("next: metastore analyze <plugin.workspace.table or path>", "dim"),
+    )
+
+
+@screen.register
+def _(result: Registration) -> RenderableType:
+    return Group(
+        *(f"Registered {each.table}, version {each.version}, in {each.target}" for each in result.tables),
+        Text("whoever still writes by the old configuration is refused: give all the new one", "dim"),
     )
 
 

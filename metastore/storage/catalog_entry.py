@@ -21,6 +21,7 @@ from pyiceberg.exceptions import (
     NoSuchPropertyException,
     NoSuchTableError,
     TableAlreadyExistsError,
+    ValidationError,
 )
 from pyiceberg.io import load_file_io
 from pyiceberg.partitioning import PartitionSpec
@@ -132,20 +133,29 @@ class CatalogEntry:
     def register(self, metadata_location: str) -> Table:
         """Make the entry, for the table whose newest version is the file ``metadata_location``.
 
-        The file is read before the entry is made. Raises InvalidRequestError when there is an entry already,
-        FormatError for a file that is no metadata.
+        The file must be one that fits: a catalog may make the entry before it reads the file. Raises StorageError,
+        and InvalidRequestError when there is an entry already.
         """
         with self._lookup_errors(), self.source.turn:
-            file = load_file_io(self.catalog.properties, metadata_location).new_input(metadata_location)
-            try:
-                self._check_place(FromInputFile.table_metadata(file).location)
-            except ValueError as error:
-                raise FormatError(f"{metadata_location} is no metadata of an Iceberg table: {said(error)}") from error
             self._make_namespace()
             try:
                 return self.catalog.register_table(self.identifier, metadata_location)
             except TableAlreadyExistsError as error:
                 raise InvalidRequestError(f"{self.source} has a table {self.name} already") from error
+
+    def require_fit(self, metadata_location: str) -> None:
+        """Refuse a file that the entry could not be made of.
+
+        Raises FormatError when it is no metadata, ConfigError when the table lies elsewhere, StorageError when the file
+        cannot be read as this catalog is configured.
+        """
+        with self._lookup_errors():
+            file = load_file_io(self.catalog.properties, metadata_location).new_input(metadata_location)
+            try:
+                metadata = FromInputFile.table_metadata(file)
+            except (ValueError, ValidationError) as error:
+                raise FormatError(f"{metadata_location} is no metadata of an Iceberg table: {said(error)}") from error
+        self._check_place(metadata.location)
 
     def remove_old_metadata(self, table: Table) -> Deleted:
         """Delete metadata files of versions before that of ``table``, and of commits that were lost by then."""

@@ -38,9 +38,11 @@ class Versions:
         assert metastore.tables.metadata.version == written[-1]
         assert metastore.tables.metadata.supports_versioning is True
 
-    def test_versions_carry_the_time_of_their_commit(self, metastore: Metastore, written: list[int]) -> None:
+    def test_versions_carry_the_time_of_their_commit(
+        self, metastore: Metastore, written: list[int], now: SimpleNamespace
+    ) -> None:
         """In UTC, to the millisecond."""
-        start = datetime.fromtimestamp(1_700_000_000, timezone.utc)
+        start = datetime(1970, 1, 1, tzinfo=timezone.utc) + timedelta(milliseconds=now.ms - 5_000)
         times = [v.timestamp for v in metastore.tables.metadata.history()]
         assert times == [start + timedelta(seconds=n) for n in (4, 3, 2, 1, 0)]
 

@@ -1,11 +1,13 @@
-"""``init`` and ``config``: the store is made ready, and its settings are told."""
+"""``init``, ``register`` and ``config``: the store is made ready, changes its catalog, and its settings are told."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from pathlib import Path
 
-from metastore.config import Settings
+from metastore.config import Settings, load
 from metastore.session import Session
+from metastore.storage.handover import Registered
 
 
 @dataclass(frozen=True)
@@ -15,6 +17,13 @@ class Initialized:
     location: str
     version: int
     created: bool
+
+
+@dataclass(frozen=True)
+class Registration:
+    """The tables that are in another catalog now."""
+
+    tables: tuple[Registered, ...]
 
 
 @dataclass(frozen=True)
@@ -39,6 +48,11 @@ def init(session: Session) -> Initialized:
     existed = session.tables.metadata.location is not None
     location = session.tables.initialize()
     return Initialized(location, session.tables.metadata.version, not existed)
+
+
+def register(session: Session, source: Path | None) -> Registration:
+    """Hand the component tables over from the catalog that the configuration ``source`` names, or the file system."""
+    return Registration(tuple(session.register(load(source) if source else None)))
 
 
 def config(settings: Settings) -> Configuration:

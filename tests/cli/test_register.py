@@ -1,0 +1,65 @@
+"""``metastore register``: the tables of a site go into a catalog, once."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+TABLE = "dfs.shop.sales"
+Run = Callable[..., Any]
+
+
+def configure_catalog(site: Any, name: str = "metastore") -> Path:
+    """From now on the site's configuration names a SQL catalog; the configuration that was in use."""
+    old = site.folder / f"before-{name}.conf"
+    old.write_text(site.conf.read_text())
+    place = f'type = sql, name = {name}, uri = "sqlite:///{site.folder}/catalog.db"'
+    site.conf.write_text(f"{old.read_text()}drill.metastore.iceberg.catalog {{ {place} }}\n")
+    return old
+
+
+def test_what_was_analyzed_is_known_in_the_catalog(run: Run, site: Any, analyzed: Any) -> None:
+    """Before the registration the catalog is empty; after it, all is as it was, and goes on."""
+    version, old = analyzed.tables.metadata.version, configure_catalog(site)
+    assert run("tables", "--json").document["tables"] == []
+    [registered] = run("register", "--json").document["tables"]
+    assert (registered["table"], registered["version"]) == ("drill_metastore.tables", version)
+    assert [each["table"] for each in run("tables", "--json").document["tables"]] == [TABLE]
+    site.write(2, 5)
+    assert run("analyze", TABLE).code == 0
+    again = run("register")
+    assert again.code == 1
+    assert "has a table drill_metastore.tables already" in again.err
+    refused = run("--conf", str(old), "tables")
+    assert refused.code == 1
+    assert "handed over" in refused.err
+
+
+@pytest.mark.usefixtures("analyzed")
+def test_people_are_told_what_to_do_next(run: Run, site: Any) -> None:
+    """The screen names the catalog."""
+    configure_catalog(site)
+    assert "in namespace drill_metastore of the sql catalog metastore" in run("register").out
+
+
+@pytest.mark.usefixtures("analyzed")
+def test_the_file_system_is_no_place_to_register_in(run: Run) -> None:
+    """Without a catalog in the configuration there is nothing to do; nothing is changed."""
+    refused = run("register")
+    assert refused.code == 1
+    assert "configure the catalog" in refused.err
+    assert len(run("tables", "--json").document["tables"]) == 1
+
+
+@pytest.mark.usefixtures("analyzed")
+def test_the_old_place_can_be_named(run: Run, site: Any) -> None:
+    """From a catalog to another, by the configuration that was in use."""
+    configure_catalog(site, "one")
+    assert run("register").code == 0
+    one = configure_catalog(site, "two")
+    assert run("register", "--from", str(one)).code == 0
+    assert len(run("tables", "--json").document["tables"]) == 1
+    assert "handed over" in run("--conf", str(one), "tables").err

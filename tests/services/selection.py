@@ -1,0 +1,27 @@
+"""Tests that need what neither Python nor Java brings are run on request: ``--services postgres,rest``.
+
+They are left out otherwise, not skipped: `make test` passes on a machine with Python, Java and make. Asked for without
+the service being there, they fail with the reason.
+"""
+
+from __future__ import annotations
+
+import pytest
+
+ON_REQUEST = frozenset({"postgres", "rest"})
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    """The option."""
+    parser.addoption("--services", default="", help="also run the tests of these services: postgres,rest")
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Leave out the tests of services that were not asked for."""
+    asked = {name for name in config.getoption("--services").split(",") if name}
+    if unknown := asked - ON_REQUEST:
+        raise pytest.UsageError(f"--services knows {', '.join(sorted(ON_REQUEST))}, not {', '.join(sorted(unknown))}")
+    left_out = [item for item in items if any(item.get_closest_marker(name) for name in ON_REQUEST - asked)]
+    if left_out:
+        config.hook.pytest_deselected(items=left_out)
+        items[:] = [item for item in items if item not in set(left_out)]
