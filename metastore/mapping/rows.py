@@ -6,7 +6,6 @@ of one key go into one Parquet file.
 
 from __future__ import annotations
 
-from collections import defaultdict
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any, TypeVar
@@ -108,16 +107,16 @@ def by_partition(unit_type: type[Unit], table: pa.Table) -> list[PartitionRows]:
         if table.column(name).null_count:
             raise InvalidRequestError(f"partition column {name!r} must not be null")
     keys = list(zip(*(table.column(name).to_pylist() for name in unit_type.partition_columns), strict=True))
-    if keys.count(keys[0]) == len(keys):
-        return [PartitionRows(keys[0], table)]
-    positions: dict[PartitionKey, list[int]] = defaultdict(list)
+    positions: dict[PartitionKey, list[int]] = {}
     for position, key in enumerate(keys):
-        positions[key].append(position)
-    grouped = table.take(pa.array([p for group in positions.values() for p in group], pa.int64()))
+        positions.setdefault(key, []).append(position)
+    if any(group[-1] - group[0] != len(group) - 1 for group in positions.values()):
+        # Rows of a partition that stand apart are brought together; the others are where they should be.
+        table = table.take(pa.array([p for group in positions.values() for p in group], pa.int64()))
     groups = []
     start = 0
     for key, group in positions.items():
-        groups.append(PartitionRows(key, grouped.slice(start, len(group))))
+        groups.append(PartitionRows(key, table.slice(start, len(group))))
         start += len(group)
     return groups
 
