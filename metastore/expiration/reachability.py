@@ -42,9 +42,9 @@ def only_reached_by(
     one of a kept snapshot is gone: then nothing is proven, and nothing may be deleted.
     """
     kept_manifests = {
-        m.manifest_path: m for snapshot in kept.snapshots for m in _listed(snapshot, manifests, kept=True)
+        m.manifest_path: m for snapshot in kept.snapshots for m in _listed(snapshot, manifests, kept=True) or ()
     }
-    listed = {snapshot.manifest_list: _listed(snapshot, manifests) for snapshot in expired}
+    listed = {s.manifest_list: found for s in expired if (found := _listed(s, manifests)) is not None}
     doomed = {m.manifest_path: m for found in listed.values() for m in found if m.manifest_path not in kept_manifests}
     candidates = _files(doomed.values(), manifests)
     ranges = [range_of(manifest) for manifest in doomed.values()]
@@ -55,7 +55,7 @@ def only_reached_by(
     return Doomed(
         [path for path in candidates if path not in live],
         list(doomed),
-        [path for path, found in listed.items() if found and path not in kept_lists],
+        [path for path in listed if path not in kept_lists],
         [path for path in statistics if path not in kept_statistics],
     )
 
@@ -70,7 +70,8 @@ def _files(wanted: Iterable[ManifestFile], manifests: Manifests, *, kept: bool =
     return {entry.data_file.file_path: None for entry in entries}
 
 
-def _listed(snapshot: Snapshot, manifests: Manifests, *, kept: bool = False) -> Sequence[ManifestFile]:
+def _listed(snapshot: Snapshot, manifests: Manifests, *, kept: bool = False) -> Sequence[ManifestFile] | None:
+    """The snapshot's manifests, of which another writer may list none; None when the list is gone."""
     try:
         return manifests.all_of(snapshot)
     except FileNotFoundError as error:
@@ -78,7 +79,7 @@ def _listed(snapshot: Snapshot, manifests: Manifests, *, kept: bool = False) -> 
             raise FormatError(
                 f"the manifest list of kept version {snapshot.snapshot_id} is missing: {error}"
             ) from error
-        return ()
+        return None
 
 
 def _entries(manifest: ManifestFile, manifests: Manifests, *, kept: bool) -> Sequence[ManifestEntry]:
