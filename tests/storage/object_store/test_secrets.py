@@ -16,9 +16,9 @@ from obstore.store import S3Store
 from metastore.config.settings import Settings
 from metastore.errors import MetastoreError, StorageError
 from metastore.metastore import Metastore
-from metastore.storage.file_system_catalog import FileSystemCatalog
 from metastore.model.table_unit import TableMetadataUnit
 from metastore.model.vocabulary import MetadataType
+from metastore.storage.file_system_catalog import FileSystemCatalog
 from metastore.storage.hadoop_properties import file_io_properties
 from metastore.storage.locations import StoreLocation
 from metastore.storage.object_store import ObjectPointers
