@@ -17,7 +17,7 @@ from typing import Final
 
 from pyiceberg.catalog import Catalog, load_catalog
 from pyiceberg.exceptions import NoSuchPropertyException, NotInstalledError
-from pyiceberg.io import OutputFile, OutputStream
+from pyiceberg.io import OutputFile, OutputStream, load_file_io
 from pyiceberg.typedef import Identifier
 
 from metastore.config.settings import CatalogSettings, ComponentSettings, IcebergSettings
@@ -140,8 +140,9 @@ def _load(settings: CatalogSettings, store_properties: Mapping[str, str]) -> Cat
     properties = {**store_properties, **settings.properties, "type": settings.type}
     if settings.type == "in-memory":
         # SQLite's plain ":memory:" would be another database for each thread.
-        properties.setdefault("uri", f"sqlite:///file:{uuid.uuid4()}?mode=memory&cache=shared&uri=true")
+        properties.setdefault("uri", f"sqlite:///file:/{uuid.uuid4()}?vfs=memdb&uri=true")
     try:
+        load_file_io(properties)  # A FileIO that cannot be had is found out here, not by the first file.
         return _load_even_in_a_race(settings.name, properties)
     except NotInstalledError as error:
         extra = _EXTRAS.get(settings.type)

@@ -14,7 +14,7 @@ Run = Callable[..., Any]
 
 def configure_catalog(site: Any, name: str = "metastore") -> Path:
     """From now on the site's configuration names a SQL catalog; the configuration that was in use."""
-    old = site.folder / f"before-{name}.conf"
+    old = Path(site.folder, f"before-{name}.conf")
     old.write_text(site.conf.read_text())
     place = f'type = sql, name = {name}, uri = "sqlite:///{site.folder}/catalog.db"'
     site.conf.write_text(f"{old.read_text()}drill.metastore.iceberg.catalog {{ {place} }}\n")

@@ -31,7 +31,7 @@ KINDS = (
 
 @pytest.fixture(params=KINDS)
 def kind(request: pytest.FixtureRequest) -> str:
-    """The catalog's kind."""
+    """The catalog's kind: each of them, or those that the test says."""
     return str(request.param)
 
 

@@ -1,0 +1,153 @@
+"""A metastore goes to another catalog whole, once, and the catalog that it came from is closed."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from metastore.config.settings import Settings
+from metastore.errors import ConfigError, InvalidRequestError, NotFoundError
+from metastore.metastore import Metastore
+from metastore.model.table_unit import TableMetadataUnit
+from metastore.model.vocabulary import MetadataType
+from metastore.storage.catalog_entry import CatalogEntry
+
+MakeUnit = Callable[..., TableMetadataUnit]
+OpenMetastore = Callable[..., Metastore]
+ALL = MetadataType.ALL
+
+
+@pytest.fixture
+def plain(open_metastore: OpenMetastore, unit: MakeUnit) -> Metastore:
+    """The metastore on the file system, with two versions."""
+    metastore = open_metastore(catalog={"type": "filesystem"})
+    for name in ("a", "b"):
+        metastore.tables.modify().overwrite([unit(name)]).execute()
+    return metastore
+
+
+def names(metastore: Metastore) -> list[str]:
+    """Tables that the metastore knows."""
+    return sorted(unit.table_name or "" for unit in metastore.tables.read().metadata_types(ALL).execute())
+
+
+def test_history_and_rows_go_with_it(plain: Metastore, open_metastore: OpenMetastore, unit: MakeUnit) -> None:
+    """Every version is there, reads as it did, and the next one follows; expiration works on."""
+    history = plain.tables.metadata.history()
+    metastore = open_metastore()
+    assert names(metastore) == []
+    [done] = metastore.register()
+    assert done.version == history[0].version
+    assert metastore.tables.metadata.history() == history
+    assert metastore.tables.read().metadata_types(ALL).at(history[1].version).execute() == [unit("a")]
+    metastore.tables.modify().overwrite([unit("c")]).execute()
+    metastore.tables.expiration.expire()
+    assert names(open_metastore()) == ["a", "b", "c"]
+
+
+def test_who_still_uses_the_old_catalog_is_refused(
+    plain: Metastore, open_metastore: OpenMetastore, unit: MakeUnit
+) -> None:
+    """Readers, writers and expiration, those already open and new ones; the error names where the table is."""
+    metastore = open_metastore()
+    metastore.register()
+    for old in (plain, open_metastore(catalog={"type": "filesystem"})):
+        for use in (
+            lambda: names(old),  # noqa: B023 - used in this turn
+            old.tables.modify().overwrite([unit("late")]).execute,
+            old.tables.expiration.expire,
+        ):
+            with pytest.raises(ConfigError, match=f"handed over .* to {metastore._catalog}"):
+                use()
+    assert names(metastore) == ["a", "b"]
+
+
+@pytest.mark.usefixtures("plain")
+def test_it_goes_once(open_metastore: OpenMetastore) -> None:
+    """A catalog that has the table already, registered or made there, takes no other."""
+    open_metastore().register()
+    with pytest.raises(InvalidRequestError, match="has a table .* already"):
+        open_metastore().register()
+
+
+def test_a_table_that_stands_there_is_not_replaced(
+    plain: Metastore, open_metastore: OpenMetastore, unit: MakeUnit
+) -> None:
+    """Nothing is changed on either side."""
+    metastore = open_metastore()
+    metastore.tables.modify().overwrite([unit("other")]).execute()
+    with pytest.raises(InvalidRequestError, match="has a table .* already"):
+        metastore.register()
+    assert names(metastore) == ["other"]
+    assert names(plain) == ["a", "b"]
+
+
+@pytest.mark.parametrize("step", ["register", "commit"])
+def test_an_interrupted_call_is_completed_by_the_next(
+    plain: Metastore, open_metastore: OpenMetastore, unit: MakeUnit, monkeypatch: pytest.MonkeyPatch, step: str
+) -> None:
+    """Whether the table was registered already or not: in between nobody can write, afterwards all is there."""
+    metastore = open_metastore()
+    inner, target = getattr(CatalogEntry, step), metastore._catalog
+
+    def killed(entry: CatalogEntry, *arguments: object) -> object:
+        if entry.source is target:
+            raise KeyboardInterrupt
+        return inner(entry, *arguments)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(CatalogEntry, step, killed)
+        with pytest.raises(KeyboardInterrupt):
+            metastore.register()
+    with pytest.raises(ConfigError, match="handed over"):
+        plain.tables.modify().overwrite([unit("late")]).execute()
+    if step == "commit":
+        with pytest.raises(ConfigError, match="handed over"):
+            metastore.tables.modify().overwrite([unit("early")]).execute()
+    metastore.register()
+    metastore.tables.modify().overwrite([unit("c")]).execute()
+    assert names(metastore) == ["a", "b", "c"]
+
+
+@pytest.mark.parametrize("kind", ["sqlite"], indirect=True)
+class TestNothingIsChangedWhen:
+    def test_there_is_nothing_to_register(self, open_metastore: OpenMetastore) -> None:
+        """The error names where it was looked for."""
+        with pytest.raises(NotFoundError, match="no component table in the file system at"):
+            open_metastore().register()
+
+    def test_the_target_is_the_file_system(self, plain: Metastore) -> None:
+        """There the folder names the table."""
+        with pytest.raises(InvalidRequestError, match="configure the catalog"):
+            plain.register()
+        assert names(plain) == ["a", "b"]
+
+    def test_the_files_lie_elsewhere(self, plain: Metastore, open_metastore: OpenMetastore, tmp_path: Path) -> None:
+        """A catalog's metastore has its tables below its own base location."""
+        elsewhere = open_metastore(location={"base_path": str(tmp_path), "relative_path": "elsewhere"})
+        with pytest.raises(ConfigError, match="lies at"):
+            elsewhere.register(plain.settings)
+        assert names(plain) == ["a", "b"]
+
+    def test_the_catalog_could_not_read_its_files(self, plain: Metastore, open_metastore: OpenMetastore) -> None:
+        """As it is configured; no entry is made that nobody could open."""
+        broken = open_metastore(config={"properties": {"py-io-impl": "no.such.FileIO"}})
+        with pytest.raises(ConfigError, match="no.such.FileIO"):
+            broken.register(plain.settings)
+        assert names(plain) == ["a", "b"]
+
+
+@pytest.mark.usefixtures("plain")
+def test_from_one_catalog_to_another(
+    open_metastore: OpenMetastore, settings: Callable[..., Settings], catalog_keys: dict[str, str]
+) -> None:
+    """By the settings that were in use; here from one namespace into another."""
+    open_metastore().register()
+    first = settings()
+    second = open_metastore(catalog={**catalog_keys, "namespace": f"{catalog_keys['namespace']}_2"})
+    assert [done.source for done in second.register(first)] == [str(open_metastore()._catalog)]
+    assert names(second) == ["a", "b"]
+    with pytest.raises(ConfigError, match="handed over"):
+        names(open_metastore())
