@@ -121,7 +121,7 @@ class CatalogEntry:
         except (CommitFailedException, MetastoreError):
             raise
         except Exception as error:
-            match fate_of_commit(error):
+            match fate_of_commit(error, validated_here=self.source.validates_here):
                 case "lost":
                     raise CommitFailedException(f"{self.source} did not take the commit: {said(error)}") from error
                 case "refused":

@@ -55,12 +55,18 @@ def said(error: BaseException) -> str:
     return " ".join(str(cause).split()) or type(cause).__name__
 
 
-def fate_of_commit(error: Exception) -> Fate:
-    """What ``error``, raised by a commit, proves: lost (try again), refused (try not again), or nothing."""
+def fate_of_commit(error: Exception, *, validated_here: bool) -> Fate:
+    """What ``error``, raised by a commit, proves: lost (try again), refused (try not again), or nothing.
+
+    ``validated_here``: this process makes the next version, and the catalog takes it or not.
+    """
     if isinstance(error, CommitFailedException | WaitingForLockException | TooManyRequestsError):
         return "lost"
     if isinstance(error, FileNotFoundError):
         # The version that the catalog began from was expired by others before it was read: nothing was published.
+        return "lost"
+    if validated_here and type(error) in (KeyError, ValueError):
+        # The updates do not fit what others made of the table meanwhile: no next version was made.
         return "lost"
     if isinstance(error, _REFUSALS):
         return "refused"
