@@ -73,8 +73,7 @@ class PartitionWriter:
 
     def _write_one(self, partition: PartitionRows, folder: str, schema: pa.Schema) -> DataFile:
         location = f"{self.state.metadata.location.rstrip('/')}/{folder}/{uuid.uuid4()}.parquet"
-        columns = [column.cast(field.type) for column, field in zip(partition.rows.columns, schema, strict=True)]
-        rows = pa.Table.from_arrays(columns, schema=schema)
+        rows = pa.Table.from_arrays(partition.rows.columns, schema=schema)
         buffer = pa.BufferOutputStream()
         pq.write_table(
             rows,
