@@ -7,7 +7,7 @@ recently used first. Safe across threads; a value may be loaded twice by two thr
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Any, TypeVar
 
 from cachetools import LRUCache
@@ -36,6 +36,11 @@ class FileCache:
         value = load()
         self.put(path, value, size_of(value))
         return value
+
+    def holds(self, paths: Iterable[str]) -> bool:
+        """Whether all of ``paths`` are here now; counts as no look-up."""
+        with self._lock:
+            return all(path in self._entries for path in paths)
 
     def put(self, path: str, value: object, size: int) -> None:
         """Keep ``value``, which takes about ``size`` bytes of memory."""

@@ -8,6 +8,7 @@ again on the newest version; a version asked for by name is then gone, and said 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Final
@@ -34,6 +35,7 @@ from metastore.storage.table import ComponentTable
 
 _ATTEMPTS: Final = 5
 _CACHED_FILES: Final = 32
+_FILES_AT_ONCE: Final = 8
 _CACHED_FILE_BYTES: Final = 1 << 20
 
 SnapshotChoice = Callable[[TableMetadata], Snapshot | None]
@@ -147,26 +149,31 @@ class Reader:
         return evolved(schema, metadata.last_column_id, self.table.unit_type)
 
     def _open(self, table: Table, files: Sequence[DataFile]) -> pa.Table:
-        """Small files, decoded whole and kept."""
+        """Small files, decoded whole and kept; several at a time when there is something to wait for."""
+        paths = [data_file.file_path for data_file in files]
+
+        def rows(path: str) -> pa.Table:
+            return self.cache.get(path, lambda: self._decoded(table, path), lambda decoded: decoded.nbytes)
+
+        if len(paths) == 1 or self.cache.holds(paths):
+            return pa.concat_tables([rows(path) for path in paths])
+        with ThreadPoolExecutor(_FILES_AT_ONCE) as threads:
+            return pa.concat_tables(list(threads.map(rows, paths)))
+
+    def _decoded(self, table: Table, path: str) -> pa.Table:
+        """One file's rows. FormatError when it is no data file of the component; OSError as the store has it."""
         known = set(plain_arrow_schema(self.table.unit_type).names)
-        tables = []
-        for data_file in files:
-
-            def load(path: str = data_file.file_path) -> pa.Table:
-                filesystem, paths = arrow_paths(table.io, [path])
-                try:
-                    with pq.ParquetFile(paths[0], filesystem=filesystem) as file:
-                        # Columns that a newer release or another tool added are not the unit's; Drill ignores them too.
-                        columns = [name for name in file.schema_arrow.names if name in known]
-                        return conform(self.table.unit_type, file.read(columns))
-                except (pa.ArrowInvalid, OSError) as error:
-                    if isinstance(error, OSError) and error.errno is not None:
-                        raise
-                    # Without a number it is not the system's error but Arrow's, of what stands in the file.
-                    raise FormatError(f"{path} cannot be read as a data file of {self.table.name}: {error}") from error
-
-            tables.append(self.cache.get(data_file.file_path, load, lambda decoded: decoded.nbytes))
-        return pa.concat_tables(tables)
+        filesystem, [place] = arrow_paths(table.io, [path])
+        try:
+            with pq.ParquetFile(place, filesystem=filesystem) as file:
+                # Columns that a newer release or another tool added are not the unit's; Drill ignores them too.
+                columns = [name for name in file.schema_arrow.names if name in known]
+                return conform(self.table.unit_type, file.read(columns))
+        except (pa.ArrowInvalid, OSError) as error:
+            if isinstance(error, OSError) and error.errno is not None:
+                raise
+            # Without a number it is not the system's error but Arrow's, of what stands in the file.
+            raise FormatError(f"{path} cannot be read as a data file of {self.table.name}: {error}") from error
 
     def _scan(self, table: Table, files: Sequence[DataFile], columns: Sequence[str]) -> pa.Table:
         """Many files at a time through one dataset."""
