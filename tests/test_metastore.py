@@ -12,6 +12,7 @@ from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from types import SimpleNamespace
+from typing import ClassVar
 
 import pytest
 
@@ -20,6 +21,7 @@ from metastore.errors import ConfigError, InvalidRequestError
 from metastore.metastore import Metastore, MetastoreRegistry
 from metastore.model.table_unit import TableMetadataUnit
 from metastore.model.vocabulary import MetadataType
+from metastore.storage.commit import Clock
 
 MakeUnit = Callable[..., TableMetadataUnit]
 OpenMetastore = Callable[..., Metastore]
@@ -41,18 +43,20 @@ class Special(Metastore):
     """Another implementation."""
 
 
-class Meanwhile(Metastore):
-    """One whose opening takes as long as the test says, and is counted."""
+class Slow(Metastore):
+    """One whose first opening leaves a second one time to begin."""
 
-    opened = 0
-    go_on = threading.Event()
+    opened: ClassVar[list[str]] = []
+    second = threading.Event()
 
     @classmethod
-    def open(cls, conf: object = None, **clock: object) -> Metastore:
-        """Wait for the test."""
-        cls.opened += 1
-        assert cls.go_on.wait(PATIENCE_S)
-        return super().open(conf, **clock)  # type: ignore[arg-type]
+    def open(cls, conf: str | Path | Settings | None = None, *, clock: Clock | None = None) -> Metastore:
+        """Count, and wait for another."""
+        cls.opened.append(threading.current_thread().name)
+        if len(cls.opened) > 1:
+            cls.second.set()
+        cls.second.wait(0.5)
+        return super().open(conf, clock=clock)
 
 
 @pytest.fixture
@@ -275,19 +279,16 @@ class TestRegistry:
     def test_threads_share_one(self, settings: Settings, registered: str) -> None:
         """Many that ask at the same time, while it is still being opened, get the same; it is opened once."""
         registry = MetastoreRegistry(settings)
-        Meanwhile.opened = 0
-        Meanwhile.go_on.clear()
-        start = threading.Barrier(9, timeout=PATIENCE_S)
+        Slow.opened.clear()
+        Slow.second.clear()
+        start = threading.Barrier(8, timeout=PATIENCE_S)
 
-        def get() -> Metastore:
+        def get(_: int) -> Metastore:
             start.wait()
-            return registry.get(f"{registered}.Meanwhile")
+            return registry.get(f"{registered}.Slow")
 
         with ThreadPoolExecutor(8) as pool:
-            found = [pool.submit(get) for _ in range(8)]
-            start.wait()
-            Meanwhile.go_on.set()
-            metastores = {id(each.result(PATIENCE_S)) for each in found}
+            metastores = {id(metastore) for metastore in pool.map(get, range(8))}
         assert len(metastores) == 1
-        assert Meanwhile.opened == 1
+        assert len(Slow.opened) == 1
         registry.close()

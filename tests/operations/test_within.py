@@ -161,13 +161,13 @@ class TestWatchedPartitions:
     def test_a_version_that_has_expired_is_a_conflict(
         self, metastore: Metastore, unit: MakeUnit, tmp_path: Path, written: int
     ) -> None:
-        """Nobody can tell any more what it held; also one that never was."""
+        """Nobody can tell any more what it held, even where nothing stands now; also one that never was."""
         metastore.tables.modify().overwrite([unit("b", owner="B")]).execute()
         metastore.tables.expiration.expire()
         disk = files(tmp_path)
-        for version in (written, 42):
+        for version, table in ((written, "a"), (written, "c"), (42, "a"), (42, "c")):
             with pytest.raises(ConflictError, match=f"version {version}"):
-                metastore.tables.modify().overwrite([unit("a", owner="A")]).execute(version, within=A)
+                metastore.tables.modify().overwrite([unit(table)]).execute(version, within=f"tableName = '{table}'")
         assert owners(metastore)["a GENERAL_INFO"] == "a"
         assert files(tmp_path) == disk
 
