@@ -8,6 +8,7 @@ from typing import Generic, TypeVar
 import pyarrow as pa
 from pyiceberg.expressions import AlwaysFalse, AlwaysTrue, And, BooleanExpression
 from pyiceberg.io import FileIO
+from pyiceberg.table.snapshots import Snapshot
 
 from metastore.errors import ConflictError, InvalidRequestError
 from metastore.mapping.filters import Filter, parse, require_partition_columns
@@ -145,13 +146,17 @@ class Modify(Generic[U]):
         """Refuse when the partitions that ``watched`` matches have other files now than at version ``since``."""
         manifests = self._table.manifests(io)
         base = fresh.metadata.snapshot_by_id(since)
-        now, then = (
-            {
-                file.file_path
-                for file in plan_files(manifests, manifests.of(snapshot), fresh.schema, fresh.spec, watched)
-            }
-            for snapshot in (fresh.snapshot, base)
-        )
+
+        def files_at(snapshot: Snapshot | None) -> set[str]:
+            planned = plan_files(manifests, manifests.of(snapshot), fresh.schema, fresh.spec, watched)
+            return {file.file_path for file in planned}
+
+        now = files_at(fresh.snapshot)
+        try:
+            then = files_at(base)
+        except FileNotFoundError as error:
+            # It expired meanwhile, and what it held can no longer be proven.
+            raise ConflictError(f"version {since} of {self._table.name} expired; nothing was changed") from error
         if now != then or (base is None and since != 0):
             raise ConflictError(
                 f"the watched partitions of {self._table.name} changed since version {since}; nothing was changed"

@@ -20,7 +20,7 @@ from typing import Final
 
 from pyiceberg.exceptions import CommitFailedException
 from pyiceberg.io import FileIO
-from pyiceberg.manifest import DataFile, ManifestEntry, ManifestFile
+from pyiceberg.manifest import DataFile, ManifestEntry
 from pyiceberg.table import Table
 from pyiceberg.table.metadata import TableMetadata
 from pyiceberg.table.refs import MAIN_BRANCH, SnapshotRefType
@@ -30,6 +30,7 @@ from pyiceberg.table.update import AddSnapshotUpdate, AssertRefSnapshotId, Asser
 from metastore.errors import ConflictError, OutcomeUnknownError, StorageError
 from metastore.storage.clustering import Change, NewManifest, rewrite
 from metastore.storage.files import discard, flush
+from metastore.storage.manifest_writer import ListedManifest
 from metastore.storage.manifests import DecodedManifest, added, deleted, existing, key_of, write_entries, write_list
 from metastore.storage.table import ComponentTable, TableState
 
@@ -184,7 +185,7 @@ class _Attempt:
     snapshot: Snapshot
     commit_id: str
     added: Sequence[DataFile]
-    manifests: Sequence[ManifestFile]
+    listed: Sequence[ListedManifest]
     written: Sequence[DecodedManifest]
 
     @property
@@ -231,8 +232,8 @@ class _Attempt:
                 written.append(
                     write_entries(table.io, location, version, state.spec, state.schema, snapshot.snapshot_id, entries)
                 )
-            listed = [*(decoded.file for decoded in written), *result.untouched]
-            write_list(table.io, snapshot, state.metadata.format_version, listed)
+            manifests_now = [*(decoded.file for decoded in written), *result.untouched]
+            listed = write_list(table.io, snapshot, state.metadata.format_version, manifests_now)
             flush([*started, snapshot.manifest_list])
         except BaseException:
             discard(table.io, [*started, snapshot.manifest_list])
@@ -241,7 +242,7 @@ class _Attempt:
 
     def remember(self, component: ComponentTable) -> None:
         """Keep what has landed for the next reader and writer of this process."""
-        component.manifests(self.table.io).remember(self.snapshot, self.manifests, self.written)
+        component.manifests(self.table.io).remember(self.snapshot, self.listed, self.written)
 
 
 def _entries(new: NewManifest, snapshot_id: int) -> list[ManifestEntry]:

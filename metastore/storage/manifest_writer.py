@@ -1,14 +1,14 @@
-"""One manifest as an Avro file, written in one block from entries that are encoded once.
+"""Manifests and manifest lists as Avro files, written in one block from records that are encoded once.
 
-PyIceberg's own manifest writer compresses a block for each entry and encodes every entry again in every manifest that
-carries it over. Most entries of a commit are carried over, so an entry that exists keeps its bytes beside it: a commit
-encodes what it changes. Schemas, encoder and container are PyIceberg's.
+PyIceberg's own manifest writer compresses a block for each entry, and both of its writers encode every record again in
+every file that carries it over. Most records of a commit are carried over, so one that does not change any more keeps
+its bytes beside it: a commit encodes what it changes. Schemas, encoder and container are PyIceberg's.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from functools import lru_cache
+from functools import cache, lru_cache
 from io import BytesIO
 from typing import Any, Final, Literal
 
@@ -19,6 +19,7 @@ from pyiceberg.avro.writer import Writer
 from pyiceberg.io import FileIO, OutputFile
 from pyiceberg.manifest import (
     DEFAULT_READ_VERSION,
+    MANIFEST_LIST_FILE_SCHEMAS,
     UNASSIGNED_SEQ,
     ManifestContent,
     ManifestEntry,
@@ -30,11 +31,12 @@ from pyiceberg.manifest import (
 )
 from pyiceberg.partitioning import PartitionSpec
 from pyiceberg.schema import Schema
+from pyiceberg.table.snapshots import Snapshot
 from pyiceberg.types import StructType
 
 from metastore.storage.encoded_file import EncodedFile
 
-COMPRESSION: Final = "deflate"
+_COMPRESSION: Final = "deflate"
 FormatVersion = Literal[1, 2]
 
 
@@ -44,16 +46,22 @@ class ExistingEntry(ManifestEntry):
     encoded: tuple[FormatVersion, bytes] | None = None
 
 
-class _EntryWriter(Writer):
-    """Encodes entries; those that exist only once."""
+class ListedManifest(ManifestFile):
+    """A manifest as a list that has landed names it, and its bytes there once they are known, by format version."""
+
+    encoded: tuple[FormatVersion, bytes] | None = None
+
+
+class _OnceWriter(Writer):
+    """Encodes records; those that do not change any more only once."""
 
     def __init__(self, writer: Writer, version: FormatVersion) -> None:
         self._writer = writer
         self._version = version
 
     def write(self, encoder: BinaryEncoder, val: Any) -> None:
-        """Write ``val``, a manifest entry, from its bytes if it has them for this format version."""
-        if not isinstance(val, ExistingEntry):
+        """Write the record ``val``, from its bytes if it has them for this format version."""
+        if not isinstance(val, (ExistingEntry, ListedManifest)):
             self._writer.write(encoder, val)
             return
         if val.encoded is None or val.encoded[0] != self._version:
@@ -80,15 +88,49 @@ def write_manifest_file(
         "partition-spec": "[" + ",".join(field.model_dump_json() for field in spec.fields) + "]",
         "partition-spec-id": str(spec.spec_id),
         "format-version": str(version),
-        "avro.codec": COMPRESSION,
     }
     if version == 2:
         metadata["content"] = "data"
-    with _container(output, file_schema, metadata) as container:
-        container.writer = writer
-        container.write_block(list(entries))
+    _write(output, file_schema, "manifest_entry", writer, metadata, entries)
     output.write_to(io)
     return _listed(output, spec, schema, snapshot_id, entries)
+
+
+def write_manifest_list_file(
+    io: FileIO, version: FormatVersion, snapshot: Snapshot, manifests: Sequence[ListedManifest]
+) -> None:
+    """Write the list of ``snapshot`` at the place that it names."""
+    output = EncodedFile(snapshot.manifest_list)
+    parent = snapshot.parent_snapshot_id
+    metadata = {
+        "snapshot-id": str(snapshot.snapshot_id),
+        "parent-snapshot-id": "null" if parent is None else str(parent),
+        "format-version": str(version),
+    }
+    if version == 2:
+        metadata["sequence-number"] = str(snapshot.sequence_number)
+    _write(output, MANIFEST_LIST_FILE_SCHEMAS[version], "manifest_file", _list_writer(version), metadata, manifests)
+    output.write_to(io)
+
+
+def _write(
+    output: OutputFile,
+    schema: Schema,
+    name: str,
+    writer: Writer,
+    metadata: dict[str, str],
+    records: Sequence[ManifestEntry | ManifestFile],
+) -> None:
+    header = {**metadata, "avro.codec": _COMPRESSION}
+    with AvroOutputFile[ManifestEntry | ManifestFile](output, schema, name, metadata=header) as container:
+        container.writer = writer
+        container.write_block(list(records))
+
+
+@cache
+def _list_writer(version: FormatVersion) -> Writer:
+    of_record, of_file = MANIFEST_LIST_FILE_SCHEMAS[DEFAULT_READ_VERSION], MANIFEST_LIST_FILE_SCHEMAS[version]
+    return _OnceWriter(resolve_writer(record_schema=of_record, file_schema=of_file), version)
 
 
 @lru_cache(maxsize=16)
@@ -98,11 +140,7 @@ def _schema_and_writer(version: FormatVersion, partition_type: StructType) -> tu
         manifest_entry_schema_with_data_file(v, data_file_with_partition(partition_type, v))
         for v in (version, DEFAULT_READ_VERSION)
     )
-    return of_file, _EntryWriter(resolve_writer(record_schema=of_record, file_schema=of_file), version)
-
-
-def _container(output: OutputFile, schema: Schema, metadata: dict[str, str]) -> AvroOutputFile[ManifestEntry]:
-    return AvroOutputFile(output, schema, "manifest_entry", metadata=metadata)
+    return of_file, _OnceWriter(resolve_writer(record_schema=of_record, file_schema=of_file), version)
 
 
 def _listed(

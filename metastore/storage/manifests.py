@@ -22,7 +22,6 @@ from pyiceberg.manifest import (
     ManifestEntryStatus,
     ManifestFile,
     read_manifest_list,
-    write_manifest_list,
 )
 from pyiceberg.partitioning import PartitionSpec
 from pyiceberg.schema import Schema
@@ -32,8 +31,13 @@ from pyiceberg.types import StringType
 from metastore.errors import FormatError
 from metastore.mapping.rows import PartitionKey
 from metastore.storage.cache import FileCache
-from metastore.storage.encoded_file import EncodedFile
-from metastore.storage.manifest_writer import COMPRESSION, ExistingEntry, FormatVersion, write_manifest_file
+from metastore.storage.manifest_writer import (
+    ExistingEntry,
+    FormatVersion,
+    ListedManifest,
+    write_manifest_file,
+    write_manifest_list_file,
+)
 
 V = TypeVar("V")
 
@@ -118,7 +122,7 @@ class Manifests:
         return tuple(manifest for manifest in self.all_of(snapshot) if live_count(manifest))
 
     def _read_list(self, path: str) -> tuple[ManifestFile, ...]:
-        manifests = _decoded(path, lambda: tuple(read_manifest_list(self._io.new_input(path))))
+        manifests = _decoded(path, lambda: tuple(map(_kept, read_manifest_list(self._io.new_input(path)))))
         if any(manifest.content != ManifestContent.DATA for manifest in manifests):
             raise FormatError(
                 f"{path} lists delete manifests; a component's table has none: was it written by another tool?"
@@ -136,12 +140,11 @@ class Manifests:
         return self._cache.get(path, load, lambda decoded: _ENTRY_BYTES * len(decoded.entries))
 
     def remember(
-        self, snapshot: Snapshot, manifests: Sequence[ManifestFile], written: Iterable[DecodedManifest]
+        self, snapshot: Snapshot, listed: Sequence[ListedManifest], written: Iterable[DecodedManifest]
     ) -> None:
-        """Keep what a commit that has landed wrote, with the sequence number that it was given."""
+        """Keep what a commit that has landed wrote: its list, and its manifests as the list names them."""
         number = snapshot.sequence_number or 0
-        listed = tuple(_numbered(manifest, number) for manifest in manifests)
-        self._cache.put(snapshot.manifest_list, listed, _MANIFEST_BYTES * len(listed))
+        self._cache.put(snapshot.manifest_list, tuple(listed), _MANIFEST_BYTES * len(listed))
         by_path = {manifest.manifest_path: manifest for manifest in listed}
         for decoded in written:
             file = by_path[decoded.file.manifest_path]
@@ -175,15 +178,13 @@ def write_entries(
     return DecodedManifest(file, live, tuple(key_of(entry.data_file) for entry in live))
 
 
-def write_list(io: FileIO, snapshot: Snapshot, format_version: int, manifests: Sequence[ManifestFile]) -> None:
-    """Write the snapshot's manifest list at the place that the snapshot names."""
-    output = EncodedFile(snapshot.manifest_list)
-    parent, number = snapshot.parent_snapshot_id, snapshot.sequence_number
-    with write_manifest_list(
-        _writable(format_version), output, snapshot.snapshot_id, parent, number, COMPRESSION
-    ) as writer:
-        writer.add_manifests(list(manifests))
-    output.write_to(io)
+def write_list(
+    io: FileIO, snapshot: Snapshot, format_version: int, manifests: Sequence[ManifestFile]
+) -> list[ListedManifest]:
+    """Write the snapshot's manifest list at the place that the snapshot names; the manifests as it lists them."""
+    listed = [_numbered(manifest, snapshot.sequence_number or 0) for manifest in manifests]
+    write_manifest_list_file(io, _writable(format_version), snapshot, listed)
+    return listed
 
 
 def _writable(format_version: int) -> FormatVersion:
@@ -233,11 +234,15 @@ def _landed(entry: ManifestEntry, number: int) -> ManifestEntry:
     return landed
 
 
-def _numbered(manifest: ManifestFile, number: int) -> ManifestFile:
+def _kept(manifest: ManifestFile) -> ListedManifest:
+    return ListedManifest(*(manifest[position] for position in range(len(manifest))))
+
+
+def _numbered(manifest: ManifestFile, number: int) -> ListedManifest:
     """The manifest as a reader of the new list sees it: numbers that were left open are the commit's."""
-    if manifest.sequence_number >= 0 and manifest.min_sequence_number >= 0:
+    if isinstance(manifest, ListedManifest):
         return manifest
-    numbered = ManifestFile(*(manifest[position] for position in range(len(manifest))))
+    numbered = _kept(manifest)
     numbered.sequence_number = number if manifest.sequence_number < 0 else manifest.sequence_number
     numbered.min_sequence_number = number if manifest.min_sequence_number < 0 else manifest.min_sequence_number
     return numbered

@@ -50,7 +50,9 @@ def test_the_outcome_is_that_of_the_whole_history(tmp_path: Path) -> None:
         updates = added(ours, step[0].snapshot.snapshot_id) if isinstance(step[0], AddSnapshotUpdate) else step
         ours = _updated(ours, updates, PLACE)
         theirs = update_table_metadata(theirs, updates, metadata_location=PLACE)
-        assert ours.model_copy(update={"last_updated_ms": 0}) == theirs.model_copy(update={"last_updated_ms": 0})
+        # PyIceberg reads the clock where no snapshot brings its time.
+        theirs = theirs.model_copy(update={"last_updated_ms": ours.last_updated_ms})
+        assert ours == theirs
     assert [snapshot.snapshot_id for snapshot in ours.snapshots] == [1, 2, 3]
     assert ours.refs["old"].snapshot_id == 1
 
