@@ -15,7 +15,8 @@ from pyiceberg.table.metadata import TableMetadata
 from pyiceberg.table.snapshots import Snapshot
 
 from metastore.errors import FormatError
-from metastore.storage.manifests import KeyRange, Manifests, range_of
+from metastore.storage.key_range import KeyRange, range_of
+from metastore.storage.manifests import Manifests
 
 
 @dataclass(frozen=True)

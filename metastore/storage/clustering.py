@@ -18,7 +18,8 @@ from typing import Final
 from pyiceberg.manifest import DataFile, ManifestEntry, ManifestFile
 
 from metastore.mapping.rows import PartitionKey
-from metastore.storage.manifests import DecodedManifest, KeyRange, key_of, live_count, range_of
+from metastore.storage.key_range import KeyRange, range_of
+from metastore.storage.manifests import DecodedManifest, key_of, live_count
 
 SMALLEST_BOUND: Final = 320
 LARGEST_BOUND: Final = 1_000

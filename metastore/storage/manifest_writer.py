@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from functools import cache, lru_cache
 from io import BytesIO
-from typing import Any, Final, Literal
+from typing import Final, Literal, NamedTuple
 
 from pyiceberg.avro.encoder import BinaryEncoder
 from pyiceberg.avro.file import AvroOutputFile
@@ -32,43 +32,79 @@ from pyiceberg.manifest import (
 from pyiceberg.partitioning import PartitionSpec
 from pyiceberg.schema import Schema
 from pyiceberg.table.snapshots import Snapshot
+from pyiceberg.typedef import Record
 from pyiceberg.types import StructType
 
 from metastore.storage.encoded_file import EncodedFile
 
 _COMPRESSION: Final = "deflate"
+_NOTE: Final = "encoded"
 FormatVersion = Literal[1, 2]
 
 
 class ExistingEntry(ManifestEntry):
-    """An entry that was carried over from an older snapshot, and its bytes once they are known, by format version."""
+    """An entry that was carried over from an older snapshot, and its bytes once they are known."""
 
-    encoded: tuple[FormatVersion, bytes] | None = None
+    encoded: _Encoded | None = None
 
 
 class ListedManifest(ManifestFile):
-    """A manifest as a list that has landed names it, and its bytes there once they are known, by format version."""
+    """A manifest as a list that has landed names it, and its bytes there once they are known."""
 
-    encoded: tuple[FormatVersion, bytes] | None = None
+    encoded: _Encoded | None = None
 
 
-class _OnceWriter(Writer):
-    """Encodes records; those that do not change any more only once."""
+class _Encoded(NamedTuple):
+    """The bytes of a record in files of one format version."""
+
+    version: FormatVersion
+    content: bytes
+
+
+class _EntryWriter(Writer):
+    """Encodes entries: a data file once, whatever becomes of it, and an entry that exists once."""
+
+    def __init__(self, head: Writer, data_file: Writer, version: FormatVersion) -> None:
+        self._head = head
+        self._data_file = data_file
+        self._version = version
+
+    def write(self, encoder: BinaryEncoder, val: ManifestEntry) -> None:
+        """Write one entry."""
+        if isinstance(val, ExistingEntry):
+            if val.encoded is None or val.encoded.version != self._version:
+                val.encoded = _Encoded(self._version, self._whole(val))
+            encoder.write(val.encoded.content)
+        else:
+            encoder.write(self._whole(val))
+
+    def _whole(self, entry: ManifestEntry) -> bytes:
+        # A data file is a record of PyIceberg's; that it was encoded is noted on the object itself.
+        known: _Encoded | None = vars(entry.data_file).get(_NOTE)
+        if known is None or known.version != self._version:
+            known = _Encoded(self._version, _bytes(self._data_file, entry.data_file))
+            vars(entry.data_file)[_NOTE] = known
+        return _bytes(self._head, entry) + known.content
+
+
+class _ManifestWriter(Writer):
+    """Encodes manifests as lists name them, once each."""
 
     def __init__(self, writer: Writer, version: FormatVersion) -> None:
         self._writer = writer
         self._version = version
 
-    def write(self, encoder: BinaryEncoder, val: Any) -> None:
-        """Write the record ``val``, from its bytes if it has them for this format version."""
-        if not isinstance(val, (ExistingEntry, ListedManifest)):
-            self._writer.write(encoder, val)
-            return
-        if val.encoded is None or val.encoded[0] != self._version:
-            buffer = BytesIO()
-            self._writer.write(BinaryEncoder(buffer), val)
-            val.encoded = (self._version, buffer.getvalue())
-        encoder.write(val.encoded[1])
+    def write(self, encoder: BinaryEncoder, val: ListedManifest) -> None:
+        """Write one manifest."""
+        if val.encoded is None or val.encoded.version != self._version:
+            val.encoded = _Encoded(self._version, _bytes(self._writer, val))
+        encoder.write(val.encoded.content)
+
+
+def _bytes(writer: Writer, record: Record) -> bytes:
+    buffer = BytesIO()
+    writer.write(BinaryEncoder(buffer), record)
+    return buffer.getvalue()
 
 
 def write_manifest_file(
@@ -130,7 +166,7 @@ def _write(
 @cache
 def _list_writer(version: FormatVersion) -> Writer:
     of_record, of_file = MANIFEST_LIST_FILE_SCHEMAS[DEFAULT_READ_VERSION], MANIFEST_LIST_FILE_SCHEMAS[version]
-    return _OnceWriter(resolve_writer(record_schema=of_record, file_schema=of_file), version)
+    return _ManifestWriter(resolve_writer(record_schema=of_record, file_schema=of_file), version)
 
 
 @lru_cache(maxsize=16)
@@ -140,7 +176,10 @@ def _schema_and_writer(version: FormatVersion, partition_type: StructType) -> tu
         manifest_entry_schema_with_data_file(v, data_file_with_partition(partition_type, v))
         for v in (version, DEFAULT_READ_VERSION)
     )
-    return of_file, _OnceWriter(resolve_writer(record_schema=of_record, file_schema=of_file), version)
+    # The data file comes last in both, so an entry's bytes are those of the rest and then its own.
+    head = resolve_writer(record_schema=Schema(*of_record.fields[:-1]), file_schema=Schema(*of_file.fields[:-1]))
+    data_file = resolve_writer(record_schema=of_record.fields[-1].field_type, file_schema=of_file.fields[-1].field_type)
+    return of_file, _EntryWriter(head, data_file, version)
 
 
 def _listed(

@@ -13,7 +13,6 @@ from functools import cached_property
 from typing import Any, Final, TypeVar
 
 import pyarrow as pa
-from pyiceberg.conversions import from_bytes
 from pyiceberg.io import FileIO
 from pyiceberg.manifest import (
     DataFile,
@@ -26,7 +25,6 @@ from pyiceberg.manifest import (
 from pyiceberg.partitioning import PartitionSpec
 from pyiceberg.schema import Schema
 from pyiceberg.table.snapshots import Snapshot
-from pyiceberg.types import StringType
 
 from metastore.errors import FormatError
 from metastore.mapping.rows import PartitionKey
@@ -73,26 +71,6 @@ class DecodedManifest:
     def key_table(self, names: Sequence[str]) -> pa.Table:
         """The keys as Arrow columns named ``names``, a row an entry; there is at least one."""
         return pa.table(self._key_columns, names=list(names))
-
-
-@dataclass(frozen=True)
-class KeyRange:
-    """Lowest and highest value of each partition column in a manifest."""
-
-    lower: PartitionKey
-    upper: PartitionKey
-
-
-def range_of(manifest: ManifestFile) -> KeyRange | None:
-    """The key range that a manifest's summary gives; None when the summary leaves it open."""
-    summaries = manifest.partitions
-    if not summaries or any(s.contains_null or s.lower_bound is None or s.upper_bound is None for s in summaries):
-        return None
-    text = StringType()
-    return KeyRange(
-        tuple(from_bytes(text, s.lower_bound) for s in summaries if s.lower_bound is not None),
-        tuple(from_bytes(text, s.upper_bound) for s in summaries if s.upper_bound is not None),
-    )
 
 
 def live_count(manifest: ManifestFile) -> int:
