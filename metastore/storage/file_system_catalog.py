@@ -317,7 +317,11 @@ class FileSystemCatalog(Catalog):
 
 
 def _serialized(metadata: TableMetadata) -> bytes:
-    return metadata.model_dump_json(exclude_none=True).encode()
+    text = metadata.model_dump_json(exclude_none=True)
+    if metadata.current_snapshot_id is None:
+        # Drill's Iceberg insists on the field; -1 is its word for none, and PyIceberg reads it as such.
+        text = f'{{"current-snapshot-id":-1,{text[1:]}'
+    return text.encode()
 
 
 def _updated(base: TableMetadata, updates: tuple[TableUpdate, ...], location: str) -> TableMetadata:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 from pyiceberg.schema import Schema
@@ -65,3 +66,11 @@ def test_what_is_kept_in_memory_is_what_stands_on_disk(tmp_path: Path) -> None:
         catalog.commit_table(table, (), added(catalog.load_table("t").metadata, number))
     kept = catalog.load_table("t")
     assert kept.metadata == StaticTable.from_metadata(kept.metadata_location).metadata
+
+
+def test_an_empty_table_says_that_it_has_no_snapshot(tmp_path: Path) -> None:
+    """In the word that Drill's Iceberg insists on; readers that know better read it as none."""
+    catalog = FileSystemCatalog("test", str(tmp_path))
+    table = catalog.create_table("t", Schema(NestedField(1, "a", StringType(), required=False)))
+    assert json.loads(Path(table.metadata_location).read_text())["current-snapshot-id"] == -1
+    assert StaticTable.from_metadata(table.metadata_location).current_snapshot() is None
