@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import os
 import shutil
 import sys
 from pathlib import Path
@@ -35,8 +36,13 @@ def main(arguments: list[str] | None = None) -> int:
         f"\n[bold green]{story.claims} claims checked, all true, in {seconds(story.seconds)}.[/] Everything is in "
         f"{folder}; look around with\n"
     )
-    story.code(f"$ metastore --conf {folder.name}/demo.conf describe {chapters.TABLE}", "console")
+    story.code(f"$ {_command()} --conf {folder.name}/demo.conf describe {chapters.TABLE}", "console")
     return 0
+
+
+def _command() -> str:
+    """What to type for the command line: its name where a shell finds it, else its place beside this Python."""
+    return "metastore" if shutil.which("metastore") else os.path.relpath(Path(sys.executable).with_name("metastore"))
 
 
 def play(story: Story, stage: chapters.Stage) -> None:
