@@ -11,6 +11,7 @@ Everything this package raises on purpose is one of these::
     ├── StorageError                  storage.failed       the store refused or failed; nothing was changed
     ├── EngineError                   engine.failed        a task failed, or the engine cannot be started
     ├── FormatError                   format.invalid       a file is not what its name promises; the file is named
+    ├── StaleRowIdError               row_id.stale         the partition a row id names was changed; ask for new ids
     └── ProcedureError                procedure.failed     a procedure refused or failed
 
 Guarantees: every error pickles (Spark carries them between processes), keeps its ``code`` for ever, and says in its
@@ -74,6 +75,12 @@ class FormatError(MetastoreError):
     """A file cannot be read as the format it should have; the message names the file."""
 
     code = "format.invalid"
+
+
+class StaleRowIdError(MetastoreError):
+    """The partition was changed since the row id was made, or since ANALYZE; the message names it."""
+
+    code = "row_id.stale"
 
 
 class ProcedureError(MetastoreError):

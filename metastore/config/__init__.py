@@ -1,9 +1,9 @@
 """Configuration: HOCON in tiers, read into frozen settings."""
 
+from metastore.config.catalogs import CatalogSettings
 from metastore.config.loader import Origin
 from metastore.config.section import Setting
 from metastore.config.settings import (
-    CatalogSettings,
     CommitSettings,
     ComponentSettings,
     EngineSettings,

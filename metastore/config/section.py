@@ -21,12 +21,15 @@ from metastore.errors import ConfigError
 
 _T = TypeVar("_T")
 _SECRET = re.compile(
-    r"passw|secret|token|credential|(access|account|private|api|shared|encryption)[._-]?key|\bsas\b|authorization$",
+    r"passw|secret|token|credential|(access|account|private|api|shared|encryption)[._-]?key|\bsas\b|authorization$"
+    r"|account[._-]json",
     re.IGNORECASE,
 )
 # Passwords in database URIs may hold slashes and at signs: all up to the last one goes, rather too much than too few.
 _PASSWORD_IN_URI = re.compile(r"(://[^/@\s:]*:)\S+@")
-_PASSWORD_IN_QUERY = re.compile(r"([?&][^=&\s]*(?:passw|pwd|secret|token)[^=&\s]*=)[^&\s]+", re.IGNORECASE)
+_PASSWORD_IN_QUERY = re.compile(
+    r"([?&;](?:sig|[^=&;\s]*(?:passw|pwd|secret|token|credential|signature)[^=&;\s]*)=)[^&;\s]+", re.IGNORECASE
+)
 _REDACTED = "********"
 _BOOLEANS = {"true": True, "yes": True, "on": True, "false": False, "no": False, "off": False}
 

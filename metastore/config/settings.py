@@ -16,13 +16,17 @@ from datetime import timedelta
 from pathlib import Path
 from typing import Any, Literal, get_args
 
+from metastore.config.catalogs import KINDS, CatalogSettings, catalogs_settings
+from metastore.config.daemon import DaemonSettings, daemon_settings
 from metastore.config.hocon import document_of, parse_document
 from metastore.config.loader import Configuration, Origin, Tier, defaults, find_tiers
+from metastore.config.policies import PolicySettings, policy_settings
+from metastore.config.procedures import ProcedureSettings, procedure_settings
 from metastore.config.section import Reading, Section, Setting
 
 _log = logging.getLogger("metastore")
 
-_COMPONENTS = ("tables", "views", "materialized_views")
+_COMPONENTS = ("tables", "views", "materialized_views", "runs")
 _SERVED_IMPLEMENTATION = "IcebergMetastore"
 _OTHER_IMPLEMENTATIONS = ("rdbms", "mongo")  # Drill's other metastores keep their settings under these names
 _DEFAULT_FILE_SYSTEM = "fs.defaultFS"
@@ -43,19 +47,6 @@ class CommitSettings:
     """``timeout``: how long a conflicting commit is tried again before it is given up."""
 
     timeout: timedelta = timedelta(seconds=60)
-
-
-CatalogType = Literal["filesystem", "sql", "rest", "hive", "glue", "dynamodb", "bigquery", "in-memory"]
-
-
-@dataclass(frozen=True)
-class CatalogSettings:
-    """Who keeps the pointers; ``namespace`` by levels, ``properties`` are PyIceberg's."""
-
-    type: CatalogType
-    name: str
-    namespace: tuple[str, ...]
-    properties: Mapping[str, str] = field(default_factory=dict, repr=False)
 
 
 @dataclass(frozen=True)
@@ -99,15 +90,25 @@ class WorkspaceSettings:
     default_format: str | None = None
 
 
+StoragePluginType = Literal["file", "delta", "hive", "iceberg", "jdbc"]
+
+
 @dataclass(frozen=True)
 class StoragePluginSettings:
-    """``connection`` is the file system the workspaces stand on, ``file:///`` for the local disk."""
+    """``connection`` is the file system the workspaces stand on, ``file:///`` for the local disk.
+
+    Workspaces of type ``delta`` hold Delta tables. The other types have workspaces of their own, called like their
+    schemas: ``hive`` has the URI of a Hive Metastore in ``connection``, ``jdbc`` that of a database, and ``iceberg``
+    the name of a ``catalog``.
+    """
 
     name: str
-    connection: str
+    connection: str = field(repr=False)  # a database's may hold a password
     enabled: bool = True
     workspaces: Mapping[str, WorkspaceSettings] = field(default_factory=dict)
     properties: Mapping[str, str] = field(default_factory=dict, repr=False)
+    type: StoragePluginType = "file"
+    catalog: str | None = None
 
 
 EngineKind = Literal["auto", "local", "spark"]
@@ -130,6 +131,10 @@ class Settings:
     iceberg: IcebergSettings
     storage: Mapping[str, StoragePluginSettings]
     engine: EngineSettings
+    catalogs: Mapping[str, CatalogSettings] = field(default_factory=dict)
+    procedures: ProcedureSettings = field(default_factory=ProcedureSettings)
+    daemon: DaemonSettings = field(default_factory=DaemonSettings)
+    policies: PolicySettings = field(default_factory=PolicySettings)
     effective: tuple[Setting, ...] = field(default=(), repr=False)
     warnings: tuple[str, ...] = ()
 
@@ -175,10 +180,15 @@ def _settings(tiers: list[Tier], environ: Mapping[str, str], cwd: Path | None) -
     iceberg = _iceberg(root.section("iceberg"), directory)
     storage = {name: _plugin(name, plugin, directory) for name, plugin in root.section("storage").sections().items()}
     engine = _engine(root.section("engine"))
+    catalogs = catalogs_settings(root.section("catalogs"), lambda path: _absolute(path, directory))
+    procedures = procedure_settings(root.section("procedures"))
+    daemon = daemon_settings(root.section("daemon"))
+    policies = policy_settings(root.section("policies"), catalogs)
     warnings = (*_implementation_notes(root), *reading.unknown(root, ignored=_OTHER_IMPLEMENTATIONS))
     for warning in warnings:
         _log.warning("%s", warning)
-    return Settings(iceberg, storage, engine, reading.effective(), warnings)
+    effective = reading.effective()
+    return Settings(iceberg, storage, engine, catalogs, procedures, daemon, policies, effective, warnings)
 
 
 def _iceberg(section: Section, cwd: Path) -> IcebergSettings:
@@ -217,10 +227,9 @@ def _catalog(iceberg: Section) -> CatalogSettings:
     namespace = tuple(section.text("namespace").split("."))
     if not all(namespace):
         raise section.refusal("namespace", "names with dots between them are expected")
-    kinds: dict[str, CatalogType] = {kind: kind for kind in get_args(CatalogType)}
     own = {"type", "name", "namespace"}
     properties = {key: value for key, value in _set(iceberg.properties("catalog")).items() if key not in own}
-    return CatalogSettings(section.choice("type", kinds), section.text("name"), namespace, properties)
+    return CatalogSettings(section.choice("type", KINDS), section.text("name"), namespace, properties)
 
 
 def _commit(section: Section) -> CommitSettings:
@@ -246,14 +255,19 @@ def _components(section: Section) -> dict[str, ComponentSettings]:
 
 
 def _plugin(name: str, section: Section, cwd: Path) -> StoragePluginSettings:
-    connection = section.text("connection")
-    workspaces = section.section("workspaces").sections()
+    kinds: dict[str, StoragePluginType] = {kind: kind for kind in get_args(StoragePluginType)}
+    kind: StoragePluginType = section.choice("type", kinds) if section.optional_text("type") else "file"
+    catalog = section.text("catalog") if kind == "iceberg" else None
+    connection = "" if kind == "iceberg" else section.text("uri" if kind == "hive" else "connection")
+    workspaces = section.section("workspaces").sections() if kind in ("file", "delta") else {}
     return StoragePluginSettings(
         name=name,
         connection=connection,
         enabled=section.flag("enabled", default=True),
         workspaces={each: _workspace(each, workspace, connection, cwd) for each, workspace in workspaces.items()},
         properties=_set(section.properties("properties")),
+        type=kind,
+        catalog=catalog,
     )
 
 
@@ -292,6 +306,10 @@ def _implementation_notes(section: Section) -> Iterator[str]:
 
 def _is_local(location: str) -> bool:
     return location.startswith("file:")
+
+
+def _absolute(location: str, cwd: Path) -> str:
+    return location if "://" in location and not _is_local(location) else _local_path(location, cwd)
 
 
 def _local_path(location: str, cwd: Path) -> str:

@@ -8,7 +8,7 @@ leaving the rest out keeps manifests small and fast to decode. Bounds are never 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Final
+from typing import Any, Final
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -44,7 +44,8 @@ def bounds_of(unit_type: type[Unit], schema: Schema, rows: pa.Table) -> ColumnBo
         if rows.num_rows == 1:
             low = high = column[0].as_py()
         else:
-            low, high = pc.min(column).as_py(), pc.max(column).as_py()
+            both: Any = pc.min_max(column).as_py()
+            low, high = both["min"], both["max"]
         assert isinstance(field.field_type, PrimitiveType)
         lower, upper = to_bytes(field.field_type, low), to_bytes(field.field_type, high)
         if max(len(lower), len(upper)) <= LONGEST_BOUND:

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 import pyarrow.compute as pc
-from pyiceberg.expressions import AlwaysTrue, And, BooleanExpression
+from pyiceberg.expressions import AlwaysTrue, And, BooleanExpression, Or
 from pyiceberg.expressions.parser import parse as parse_text
 from pyiceberg.expressions.visitors import bind, extract_field_ids, inclusive_projection
 from pyiceberg.io.pyarrow import expression_to_pyarrow
@@ -41,6 +41,19 @@ def bound(schema: Schema, expression: BooleanExpression) -> BooleanExpression:
     except (ValueError, TypeError) as error:
         known = ", ".join(field.name for field in schema.fields)
         raise InvalidRequestError(f"the filter {expression} does not fit the columns ({known}): {error}") from error
+
+
+def fitting(schema: Schema, expression: BooleanExpression) -> BooleanExpression:
+    """The part of ``expression``, which has no NOT, that ``schema`` can test; it holds wherever ``expression`` does."""
+    if isinstance(expression, And):
+        return And(fitting(schema, expression.left), fitting(schema, expression.right))
+    if isinstance(expression, Or):
+        return Or(fitting(schema, expression.left), fitting(schema, expression.right))
+    try:
+        bind(schema, expression, case_sensitive=True)
+    except (ValueError, TypeError):
+        return AlwaysTrue()
+    return expression
 
 
 def all_of(expressions: Iterable[BooleanExpression]) -> BooleanExpression:

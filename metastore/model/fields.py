@@ -95,6 +95,9 @@ class Unit:
     bounded_columns: ClassVar[tuple[str, ...]] = ()
     """Scalar columns whose bounds go into the manifests, so that lists of them open no data file."""
 
+    kind_column: ClassVar[str | None] = None
+    """Column that tells kinds of units of one partition apart, where a reader wants one kind and not the others."""
+
     @classmethod
     def cluster(cls, key: Sequence[str]) -> int:
         """Number of the cluster that the partition ``key`` belongs to; manifests hold entries of one cluster only."""

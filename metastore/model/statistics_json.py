@@ -10,7 +10,7 @@ from __future__ import annotations
 import json
 import math
 from base64 import b64decode, b64encode
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from datetime import date, datetime, time, timedelta, timezone
 from decimal import Decimal
 from typing import Any, TypeAlias
@@ -140,12 +140,33 @@ def read_holders(texts: Iterable[str]) -> dict[str, Any]:
 
     Values are what JSON gives (so dates stay milliseconds), decimals and bytes are unwrapped. Raises FormatError.
     """
+    return _named(decode(text) for text in texts)
+
+
+def read_many_holders(lists: Sequence[Sequence[str]]) -> list[dict[str, Any]]:
+    """:func:`read_holders` of many units at once, in their order."""
+    together = [f"[{','.join(texts)}]" for texts in lists]
+    found = []
+    for start in range(0, len(together), _BATCH):
+        some = together[start : start + _BATCH]
+        documents = decode(f"[{','.join(some)}]")
+        if [len(document) for document in documents] != [len(texts) for texts in lists[start : start + _BATCH]]:
+            raise FormatError("one text of many holds several statistics holders")
+        found += [_named(document) for document in documents]
+    return found
+
+
+_BATCH = 200
+"""Units decoded in one go."""
+
+
+def _named(holders: Iterable[Any]) -> dict[str, Any]:
     values: dict[str, Any] = {}
-    for text in texts:
-        holder = decode(text)
-        try:
+    holder: Any = None
+    try:
+        for holder in holders:
             stored = holder.get("statisticsValue")
             values[holder["statisticsKind"]["name"]] = _read_wrapped(stored) if isinstance(stored, dict) else stored
-        except (KeyError, TypeError, AttributeError) as error:
-            raise FormatError(f"{text!r} is no statistics holder: statisticsKind.name is missing") from error
+    except (KeyError, TypeError, AttributeError) as error:
+        raise FormatError(f"{holder!r} is no statistics holder: statisticsKind.name is missing") from error
     return values

@@ -24,6 +24,7 @@ class TableMetadataUnit(Unit):
     partition_columns: ClassVar[tuple[str, ...]] = ("storagePlugin", "workspace", "tableName", "metadataKey")
     location_columns: ClassVar[tuple[str, ...]] = ("storagePlugin", "workspace", "tableName")
     bounded_columns: ClassVar[tuple[str, ...]] = ("owner", "tableType", "metadataType", "location", "lastModifiedTime")
+    kind_column: ClassVar[str | None] = "metadataType"
 
     storage_plugin: str | None = stored_as("storagePlugin", ColumnType.STRING)
     workspace: str | None = stored_as("workspace", ColumnType.STRING)

@@ -18,6 +18,8 @@ class MetadataType(str, Enum):
     FILE = "FILE"
     ROW_GROUP = "ROW_GROUP"
     PARTITION = "PARTITION"
+    VIEW = "VIEW"
+    MATERIALIZED_VIEW = "MATERIALIZED_VIEW"
 
     def __str__(self) -> str:
         return self.value
@@ -43,6 +45,11 @@ class Statistic:
     START: Final = "start"
     LENGTH: Final = "length"
     HAS_DESCRIPTIVE: Final = "hasDescriptiveStatistics"
+    ESTIMATED_ROWS: Final = "rowcount"
+    ESTIMATED_NON_NULLS: Final = "nonnullrowcount"
+    DISTINCT: Final = "approx_count_distinct"
+    AVERAGE_WIDTH: Final = "avg_width"
+    HISTOGRAM: Final = "histogram"
     ANALYZE_LEVEL: Final = "analyzeMetadataLevel"
     MODIFICATION_TIME_NANOS: Final = "modificationTimeNanos"
     """Ours: modification time of a file in epoch nanoseconds; with ``length`` the file's fingerprint."""

@@ -20,7 +20,7 @@ ROWS = re.findall(r"^\| `(drill\.\S+)` \| (.+?) \| .+ \|$", GUIDE, re.MULTILINE)
 NAMES = {
     r"storage\.dfs\.": "storage.<plugin>.",
     r"workspaces\.(root|tmp)\.": "workspaces.<workspace>.",
-    r"components\.(tables|views|materialized_views)\.": "components.<component>.",
+    r"components\.(tables|views|materialized_views|runs)\.": "components.<component>.",
 }
 
 

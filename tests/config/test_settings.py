@@ -55,6 +55,7 @@ def test_the_defaults() -> None:
         "tables": "tables",
         "views": "views",
         "materialized_views": "materialized_views",
+        "runs": "runs",
     }
     workspaces = settings.storage["dfs"].workspaces
     assert {(each.name, each.location, each.writable, each.default_format) for each in workspaces.values()} == {
@@ -206,6 +207,16 @@ def test_storage_plugins_and_workspaces() -> None:
     assert list(load_text("drill.metastore.storage.dfs = null").storage) == []
 
 
+def test_a_hive_plugin_has_a_uri_and_no_workspaces_of_its_own() -> None:
+    """Its databases are its workspaces; without a URI it is refused."""
+    plugin = load_text('drill.metastore.storage.hive { type = hive, uri = "thrift://h:9083" }').storage["hive"]
+    assert (plugin.type, plugin.connection, plugin.workspaces) == ("hive", "thrift://h:9083", {})
+    with pytest.raises(ConfigError, match=r"storage\.hive\.uri is missing"):
+        load_text("drill.metastore.storage.hive.type = hive")
+    with pytest.raises(ConfigError, match="one of file, delta, hive, iceberg, jdbc"):
+        load_text("drill.metastore.storage.hive { type = hbase, uri = x }")
+
+
 def test_component_properties() -> None:
     """A component's property wins over the common one, and null takes the common one away."""
     text = f"""{ICEBERG}.components {{
@@ -236,7 +247,19 @@ def test_unknown_keys_warn_with_the_nearest_known_one(caplog: pytest.LogCaptureF
 
 @pytest.mark.parametrize(
     "name",
-    ["fs.s3a.secret.key", "fs.s3a.access.key", "password", "s3.session-token", "fs.azure.sas.box", "gcs.credentials"],
+    [
+        "fs.s3a.secret.key",
+        "fs.s3a.access.key",
+        "password",
+        "s3.session-token",
+        "fs.azure.sas.box",
+        "gcs.credentials",
+        "gcs.service-account-json",
+        "adls.sas-token.account",
+        "header.Authorization",
+        "header.X-Api-Key",
+        "spark.ssl.keyPassword",
+    ],
 )
 def test_secrets_are_redacted(name: str) -> None:
     """What looks like a secret is usable, and never shown: not in explain, not in repr, not in an error."""
@@ -255,6 +278,27 @@ def test_a_password_in_a_uri_is_redacted() -> None:
     shown = {each.key: each.value for each in load_text(text).explain()}
     assert shown["drill.metastore.storage.db.connection"] == "sftp://ann:********@host/x"
     assert shown["drill.metastore.storage.db.properties.plain"] == "v"
+
+
+@pytest.mark.parametrize(
+    "uri",
+    [
+        "jdbc:postgresql://host/db?user=ann&password=hunter2",
+        "jdbc:sqlserver://host;databaseName=db;password=hunter2;encrypt=true",
+        "https://box.blob/x?sv=1&sig=hunter2&se=2",
+        "https://box.s3/x?X-Amz-Credential=hunter2&X-Amz-Signature=hunter2",
+        "postgresql+psycopg2://ann:hunter2@host/db",
+    ],
+)
+def test_a_password_anywhere_in_a_uri_is_redacted(uri: str) -> None:
+    """In explain and in representations, of the connection and of any property; the value itself is whole."""
+    settings = load_text(
+        f'drill.metastore.storage.db {{ type = jdbc, connection = "{uri}", properties {{ u = "{uri}" }} }}'
+    )
+    assert settings.storage["db"].connection == uri
+    assert "hunter2" not in repr(settings)
+    assert "hunter2" not in str(settings.explain())
+    assert "host" in str(settings.explain()) or "box" in str(settings.explain())
 
 
 def test_explain_says_where_each_value_came_from(write_conf: WriteConf) -> None:
@@ -281,3 +325,14 @@ def test_loading_is_silent() -> None:
     code = "from metastore.config import load_text; load_text('include \"absent\"')"
     done = subprocess.run([sys.executable, "-W", "error", "-c", code], capture_output=True, text=True, check=True)
     assert (done.stdout, done.stderr) == ("", "")
+
+
+def test_other_storage_has_workspaces_of_its_own() -> None:
+    """Catalogs and databases have schemas; a catalog must be named, and a database has a URL."""
+    lake = "lake { type = iceberg, catalog = prod }"
+    database = 'db { type = jdbc, connection = "jdbc:sqlite:/x", properties.user = me }'
+    storage = load_text(f"drill.metastore.storage {{ {lake}, {database} }}").storage
+    assert (storage["lake"].type, storage["lake"].catalog, storage["lake"].workspaces) == ("iceberg", "prod", {})
+    assert (storage["db"].connection, storage["db"].properties) == ("jdbc:sqlite:/x", {"user": "me"})
+    with pytest.raises(ConfigError, match=r"storage\.lake\.catalog is missing"):
+        load_text("drill.metastore.storage.lake.type = iceberg")

@@ -1,0 +1,64 @@
+"""Catalogs: the one that holds the component tables, and those of others that procedures and queries may name.
+
+Place in the flow: ``settings`` opens the sections, this module turns each into a :class:`CatalogSettings`. Promises:
+a kind is one that can be opened, a name is one that SQL can say, and properties stay out of ``repr``.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Final, Literal, get_args
+
+from metastore.config.section import Section
+
+CatalogType = Literal["filesystem", "sql", "rest", "hive", "glue", "dynamodb", "bigquery", "in-memory"]
+KINDS: Final[Mapping[str, CatalogType]] = {kind: kind for kind in get_args(CatalogType)}
+
+OWN_CATALOG: Final = "metastore"
+"""The catalog of the component tables, as procedures and queries name it; no other may be called so."""
+
+_NAME: Final = re.compile(r"[A-Za-z_]\w*")
+
+
+@dataclass(frozen=True)
+class CatalogSettings:
+    """Who keeps the pointers; ``properties`` are PyIceberg's.
+
+    ``namespace`` is where the component tables are, by levels; empty for the catalogs of others.
+    """
+
+    type: CatalogType
+    name: str
+    namespace: tuple[str, ...] = ()
+    properties: Mapping[str, str] = field(default_factory=dict, repr=False)
+
+
+def catalogs_settings(section: Section, absolute: Callable[[str], str]) -> dict[str, CatalogSettings]:
+    """The catalogs below ``drill.metastore.catalogs``, by the names that SQL calls them.
+
+    ``absolute`` makes a path of the local disk absolute. ``name`` is by default the key, as SQL catalogs keep it.
+    """
+    for key in section.values.keys() - section.sections().keys():
+        section.optional_text(key)  # One that is set to null is known, and gone.
+    return {key: _catalog(key, section, absolute) for key in section.sections()}
+
+
+def _catalog(key: str, catalogs: Section, absolute: Callable[[str], str]) -> CatalogSettings:
+    section = catalogs.section(key)
+    if key.lower() == OWN_CATALOG:
+        raise catalogs.refusal(key, "this name is taken: it is the catalog of the component tables")
+    if not _NAME.fullmatch(key):
+        raise catalogs.refusal(key, "a catalog's name is letters, digits and underscores, and begins with no digit")
+    if taken := [other for other in catalogs.sections() if other.lower() == key.lower() and other != key]:
+        raise catalogs.refusal(key, f"the catalog {taken[0]} differs only in case, which SQL does not see")
+    kind = section.choice("type", KINDS)
+    if kind == "filesystem":
+        section.text("warehouse")
+    own = {"type", "name"}
+    given = catalogs.properties(key).items()
+    properties = {name: value for name, value in given if value is not None and name not in own}
+    if kind == "filesystem":
+        properties["warehouse"] = absolute(properties["warehouse"])
+    return CatalogSettings(kind, section.optional_text("name") or key, (), properties)

@@ -1,0 +1,83 @@
+"""Settings of the daemon itself: how often it looks, its lease, its endpoint, its history."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from datetime import timedelta
+from typing import Final, Literal
+
+from metastore.config.section import Section
+
+LeaseKind = Literal["auto", "store", "catalog"]
+_KINDS: Final[dict[str, LeaseKind]] = {"auto": "auto", "store": "store", "catalog": "catalog"}
+
+
+@dataclass(frozen=True)
+class EndpointSettings:
+    """Where metrics and health are served; ``port`` None: nowhere, 0: any free one."""
+
+    host: str = "127.0.0.1"
+    port: int | None = None
+    token: str | None = field(default=None, repr=False)
+
+
+@dataclass(frozen=True)
+class DaemonSettings:
+    """``interval``: between two looks at what is due. ``lease``: after so long without renewal others take over.
+
+    ``jitter`` is the part of an interval over which tables are spread. A run that failed is tried again after
+    ``backoff``, twice that, and so on up to ``longest_backoff``. A table that never becomes quiet is worked on anyway
+    after ``patience``. History older than ``keep_runs`` goes.
+    """
+
+    interval: timedelta = timedelta(minutes=1)
+    lease: timedelta = timedelta(seconds=60)
+    lease_kind: LeaseKind = "auto"
+    jitter: float = 0.1
+    backoff: timedelta = timedelta(minutes=5)
+    longest_backoff: timedelta = timedelta(hours=6)
+    patience: timedelta = timedelta(days=1)
+    keep_runs: timedelta = timedelta(days=90)
+    endpoint: EndpointSettings = field(default_factory=EndpointSettings)
+
+
+def daemon_settings(section: Section) -> DaemonSettings:
+    """The settings below ``drill.metastore.daemon``. Raises ConfigError."""
+    lease, backoff = section.section("lease"), section.section("backoff")
+    return DaemonSettings(
+        interval=_above_zero(section, "interval"),
+        lease=_above_zero(lease, "duration"),
+        lease_kind=lease.choice("kind", _KINDS),
+        jitter=_part(section, "jitter"),
+        backoff=_above_zero(backoff, "first"),
+        longest_backoff=_above_zero(backoff, "longest"),
+        patience=_above_zero(section, "patience"),
+        keep_runs=_above_zero(section, "keep_runs"),
+        endpoint=_endpoint(section.section("http")),
+    )
+
+
+def _endpoint(section: Section) -> EndpointSettings:
+    port = section.whole("port", least=0)
+    if port is not None and port > 65_535:
+        raise section.refusal("port", "a port is at most 65535")
+    token = section.optional_text("token")
+    return EndpointSettings(section.text("host"), port, token or None)
+
+
+def _above_zero(section: Section, name: str) -> timedelta:
+    value = section.required(name, section.duration(name))
+    if value <= timedelta():
+        raise section.refusal(name, "a time above zero is expected")
+    return value
+
+
+def _part(section: Section, name: str) -> float:
+    text = section.text(name)
+    try:
+        value = float(text)
+    except ValueError as error:
+        raise section.refusal(name, "a number is expected") from error
+    if not 0 <= value <= 1:
+        raise section.refusal(name, "a part of an interval is expected, from 0 to 1")
+    return value
