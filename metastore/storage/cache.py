@@ -1,41 +1,58 @@
-"""Decoded immutable files, kept by path within a budget of bytes.
+"""Decoded immutable files, and small answers from them, kept by path within a budget of bytes.
 
-Manifests, manifest lists and data files never change once written, so an entry is never wrong, only dropped: least
-recently used first. Safe across threads; a value may be loaded twice by two threads that miss at the same time.
+Manifests, manifest lists and data files never change once written, and so what a version answers does not; an entry is
+never wrong, only dropped: least recently used first. Safe across threads, where two that miss at the same time
+may both load; a forked child begins with an empty one.
 """
 
 from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Iterable
-from typing import Any, TypeVar
+from typing import Any, Final, TypeVar, cast
 
 from cachetools import LRUCache
 
+from metastore.forks import renew_in_child
+
 V = TypeVar("V")
+
+_ABSENT: Final = object()
 
 
 class FileCache:
     """Values by path; ``hits`` and ``misses`` count look-ups since the cache was made."""
 
     def __init__(self, budget_bytes: int) -> None:
-        self._entries: LRUCache[str, tuple[Any, int]] = LRUCache(budget_bytes, getsizeof=lambda entry: entry[1])
+        self._budget = budget_bytes
+        self._begin()
+        renew_in_child(self._begin)
+
+    def _begin(self) -> None:
+        self._entries: LRUCache[str, tuple[Any, int]] = LRUCache(self._budget, getsizeof=lambda entry: entry[1])
         self._lock = threading.Lock()
         self.hits = 0
         self.misses = 0
 
     def get(self, path: str, load: Callable[[], V], size_of: Callable[[V], int]) -> V:
         """The value of ``path``, loaded on a miss; a value larger than the budget is returned and not kept."""
-        with self._lock:
-            entry = self._entries.get(path)
-            if entry is not None:
-                self.hits += 1
-                value: V = entry[0]
-                return value
-            self.misses += 1
+        found = self.find(path, _ABSENT)
+        if found is not _ABSENT:
+            return cast("V", found)
         value = load()
         self.put(path, value, size_of(value))
         return value
+
+    def find(self, path: str, absent: object = None) -> object:
+        """The value of ``path``, or ``absent``; counts as a look-up."""
+        with self._lock:
+            entry = self._entries.get(path)
+            if entry is None:
+                self.misses += 1
+                return absent
+            self.hits += 1
+            found: object = entry[0]
+            return found
 
     def holds(self, paths: Iterable[str]) -> bool:
         """Whether all of ``paths`` are here now; counts as no look-up."""

@@ -7,6 +7,7 @@ certainly refused, and lets through whatever leaves the outcome open.
 
 from __future__ import annotations
 
+import errno
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
@@ -34,7 +35,7 @@ from pyiceberg.typedef import Identifier
 from metastore.config.settings import ComponentSettings
 from metastore.errors import ConfigError, FormatError, InvalidRequestError, MetastoreError, StorageError
 from metastore.storage.catalog_errors import fate_of_commit, of_a_catalog, said
-from metastore.storage.catalogs import ConfiguredCatalog
+from metastore.storage.catalogs import CatalogSource, ConfiguredCatalog
 from metastore.storage.file_system_catalog import FileSystemCatalog
 from metastore.storage.files import Deleted, discard
 from metastore.storage.local import local_path
@@ -76,22 +77,10 @@ class CatalogEntry:
         for a table of another metastore.
         """
         with self._lookup_errors():
-            for look in range(1, _LOOKS + 1):
-                try:
-                    with self.source.turn:
-                        table = self.catalog.load_table(self.identifier)
-                except FileNotFoundError:
-                    # An expiration removed that version between the look and the read; the catalog knows a newer one.
-                    if look == _LOOKS:
-                        raise
-                    continue
-                except (NoSuchIcebergTableError, NoSuchPropertyException) as error:
-                    raise FormatError(f"{self.name} in {self.source} is not an Iceberg table: {error}") from error
-                except (NoSuchTableError, NoSuchNamespaceError):
-                    break
+            table = newest(self.source, self.identifier)
+            if table is not None:
                 self._check_place(table.metadata.location)
-                return table
-        return None
+            return table
 
     def create(self, schema: Schema, spec: PartitionSpec, properties: Mapping[str, str]) -> Table:
         """Create the empty table, in its namespace; the table that stands there when another process was faster."""
@@ -115,20 +104,7 @@ class CatalogEntry:
         CommitFailedException: lost to others, certainly not committed; StorageError: refused, certainly not committed;
         any other error leaves open whether it landed.
         """
-        try:
-            with self.source.turn:
-                return self.catalog.commit_table(table, tuple(requirements), tuple(updates))
-        except (CommitFailedException, MetastoreError):
-            raise
-        except Exception as error:
-            match fate_of_commit(error, validated_here=self.source.validates_here):
-                case "lost":
-                    raise CommitFailedException(f"{self.source} did not take the commit: {said(error)}") from error
-                case "refused":
-                    raise StorageError(
-                        f"{self.source} refused the commit: {said(error)}; nothing was changed"
-                    ) from error
-            raise
+        return publish(self.source, table, requirements, updates)
 
     def register(self, metadata_location: str) -> Table:
         """Make the entry, for the table whose newest version is the file ``metadata_location``.
@@ -206,6 +182,50 @@ class CatalogEntry:
             if not of_a_catalog(error):
                 raise
             raise StorageError(f"cannot look up table {self.name} in {self.source}: {said(error)}") from error
+
+
+def newest(source: CatalogSource, identifier: Identifier) -> Table | None:
+    """Any table of ``source`` at its newest version; None where there is none.
+
+    Raises FormatError for an entry that is no Iceberg table, and whatever the catalog's library raises.
+    """
+    for _ in range(_LOOKS - 1):
+        # An expiration may remove that version between the look and the read; the catalog then knows a newer one.
+        with suppress(FileNotFoundError):
+            return _look(source, identifier)
+    return _look(source, identifier)
+
+
+def _look(source: CatalogSource, identifier: Identifier) -> Table | None:
+    try:
+        with source.turn:
+            return source.opened.load_table(identifier)
+    except (NoSuchIcebergTableError, NoSuchPropertyException) as error:
+        raise FormatError(f"{'.'.join(identifier)} in {source} is not an Iceberg table: {error}") from error
+    except (NoSuchTableError, NoSuchNamespaceError):
+        return None
+
+
+def publish(
+    source: CatalogSource, table: Table, requirements: Sequence[TableRequirement], updates: Sequence[TableUpdate]
+) -> CommitTableResponse:
+    """Publish the next version of any table of ``source``. Raises as :meth:`CatalogEntry.commit`."""
+    try:
+        with source.turn:
+            return source.opened.commit_table(table, tuple(requirements), tuple(updates))
+    except MetastoreError:
+        raise
+    except Exception as error:
+        match fate_of_commit(error, validated_here=source.validates_here):
+            case "lost" if isinstance(error, CommitFailedException):
+                raise
+            case "lost":
+                raise CommitFailedException(f"{source} did not take the commit: {said(error)}") from error
+            case "refused":
+                raise StorageError(f"{source} refused the commit: {said(error)}; nothing was changed") from error
+        if isinstance(error, CommitFailedException):
+            raise OSError(errno.EIO, f"it is open whether {source} took the commit: {said(error)}") from error
+        raise
 
 
 def _is_older(name: str, newest: str) -> bool:

@@ -7,6 +7,8 @@ their modules, so that none of them is imported for it.
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from typing import Final, Literal
 
 from pyiceberg.exceptions import (
@@ -20,6 +22,8 @@ from pyiceberg.exceptions import (
     UnauthorizedError,
     WaitingForLockException,
 )
+
+from metastore.errors import MetastoreError, StorageError
 
 _LIBRARIES: Final = frozenset(
     {"botocore", "fb303", "google", "hive_metastore", "psycopg2", "pyiceberg", "requests", "sqlalchemy", "thrift"}
@@ -44,6 +48,17 @@ def of_a_catalog(error: Exception) -> bool:
     return isinstance(error, OSError) or any(_library(kind) in _LIBRARIES for kind in type(error).__mro__)
 
 
+@contextmanager
+def failures_of(source: object, *passing: type[Exception]) -> Iterator[None]:
+    """Failures of the catalog become StorageErrors that name ``source``; those of ``passing`` stay what they are."""
+    try:
+        yield
+    except Exception as error:
+        if isinstance(error, (MetastoreError, *passing)) or not of_a_catalog(error):
+            raise
+        raise StorageError(f"{source} does not answer: {said(error)}") from error
+
+
 def is_of_database(error: Exception) -> bool:
     """Whether a database of a SQL catalog raised it."""
     return _library(type(error)) == "sqlalchemy"
@@ -58,8 +73,11 @@ def said(error: BaseException) -> str:
 def fate_of_commit(error: Exception, *, validated_here: bool) -> Fate:
     """What ``error``, raised by a commit, proves: lost (try again), refused (try not again), or nothing.
 
-    ``validated_here``: this process makes the next version, and the catalog takes it or not.
+    ``validated_here``: this process makes the next version, and the catalog takes it or not. Even a conflict proves
+    nothing where the catalog's client had sent the request before: it may conflict with itself.
     """
+    if _was_sent_again(error) or _was_sent_again(error.__cause__):
+        return "unknown"
     if isinstance(error, CommitFailedException | WaitingForLockException | TooManyRequestsError):
         return "lost"
     if isinstance(error, FileNotFoundError):
@@ -70,9 +88,13 @@ def fate_of_commit(error: Exception, *, validated_here: bool) -> Fate:
         return "lost"
     if isinstance(error, _REFUSALS):
         return "refused"
+    if isinstance(error, NotImplementedError):
+        return "refused"  # PyIceberg reads some catalogs, and does not commit to them.
     match _library(type(error)):
         case "sqlalchemy":
             return _fate_by_database(error)
+        case "botocore":
+            return "refused" if 400 <= _metadata_of_answer(error).get("HTTPStatusCode", 0) < 500 else "unknown"
         case "thrift":
             return "refused" if getattr(error, "type", None) == _THRIFT_NOT_OPEN else "unknown"
         case _:
@@ -87,6 +109,18 @@ def _fate_by_database(error: Exception) -> Fate:
     if "is locked" in str(cause) or code.startswith("40") or code == "55P03":
         return "lost"
     return "refused" if getattr(error, "statement", None) else "unknown"
+
+
+def _was_sent_again(error: BaseException | None) -> bool:
+    """Whether AWS's client, which repeats requests by itself when no answer comes, did so before this answer."""
+    return error is not None and bool(_metadata_of_answer(error).get("RetryAttempts"))
+
+
+def _metadata_of_answer(error: BaseException) -> Mapping[str, int]:
+    """What botocore says of an answer; empty for errors that are none, and for those of others."""
+    response = getattr(error, "response", None) if _library(type(error)) == "botocore" else None
+    found: Mapping[str, int] = response.get("ResponseMetadata", {}) if response else {}
+    return found
 
 
 def _library(kind: type) -> str:

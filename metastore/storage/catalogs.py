@@ -1,4 +1,4 @@
-"""Opening the configured catalog: the file system itself, or any catalog that PyIceberg can load.
+"""Opening catalogs: the file system itself, or any catalog that PyIceberg can load; our own, and those of others.
 
 Nothing is asked of a catalog before its first use. Files go through the FileIOs of this package, whatever the catalog,
 unless its properties name another one (``py-io-impl``).
@@ -10,49 +10,67 @@ import io
 import os
 import threading
 import uuid
+from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from contextlib import AbstractContextManager, nullcontext
 from functools import cached_property
-from typing import Final
+from typing import Any, Final
 
 from pyiceberg.catalog import Catalog, load_catalog
 from pyiceberg.exceptions import NoSuchPropertyException, NotInstalledError
 from pyiceberg.io import OutputFile, OutputStream, load_file_io
 from pyiceberg.typedef import Identifier
 
-from metastore.config.settings import CatalogSettings, ComponentSettings, IcebergSettings
+from metastore.config.catalogs import CatalogSettings
+from metastore.config.settings import ComponentSettings, IcebergSettings
 from metastore.errors import ConfigError, StorageError
+from metastore.forks import renew_in_child
 from metastore.storage.catalog_errors import is_of_database, of_a_catalog, said
 from metastore.storage.file_system_catalog import FileSystemCatalog
 from metastore.storage.hadoop_properties import file_io_properties
 from metastore.storage.local import LocalFile, LocalFileIO, local_path, make_durable
-from metastore.storage.locations import is_local
+from metastore.storage.locations import StoreLocation, is_local
 
 _KEY: Final = "drill.metastore.iceberg.catalog"
 _EXTRAS: Final = {"sql": "postgres", "glue": "aws", "dynamodb": "aws", "bigquery": "bigquery"}
+_ONE_LEVEL: Final = ("glue", "hive")
+_WITHOUT_COMMITS: Final = ("dynamodb", "bigquery")
+_GLUE_RETRIES: Final = "glue.max-retries"
 _ONE_CONNECTION: Final = ("hive", "in-memory")
 
 
-class ConfiguredCatalog:
-    """The catalog of ``iceberg``, opened when it is first needed; shared by all components and threads."""
+class CatalogSource(ABC):
+    """One catalog by its settings, opened when it is first needed; shared by threads.
 
-    def __init__(self, iceberg: IcebergSettings) -> None:
-        self.settings: CatalogSettings = iceberg.catalog
-        self._iceberg = iceberg
-        self._opening = threading.Lock()
-        one_connection = iceberg.catalog.type in _ONE_CONNECTION
-        self.turn: AbstractContextManager[object] = threading.RLock() if one_connection else nullcontext()
-        """Held during each call: PyIceberg's clients for some catalogs are one connection, which threads must share."""
-        if iceberg.catalog.type == "filesystem":
+    ``key`` names it in messages; ``store_properties`` say how its files are reached.
+    """
+
+    def __init__(self, settings: CatalogSettings, key: str, store_properties: Mapping[str, str]) -> None:
+        self.settings = settings
+        self.store_properties: Mapping[str, str] = store_properties
+        """What opens the store of the tables, by Hadoop's keys or PyIceberg's."""
+        self._key = key
+        self._begin()
+        renew_in_child(self._begin)
+        if settings.type == "filesystem":
             # Opening asks nothing of the store, and says at once when it is not one that is served.
             self.opened  # noqa: B018
 
+    def _begin(self) -> None:
+        """Not opened: a forked child does not speak on its parent's connections."""
+        self._opening = threading.Lock()
+        one_connection = self.settings.type in _ONE_CONNECTION
+        self.turn: AbstractContextManager[object] = threading.RLock() if one_connection else nullcontext()
+        """Held during each call: PyIceberg's clients for some catalogs are one connection, which threads must share."""
+        vars(self).pop("_catalog", None)
+
     @cached_property
     def _catalog(self) -> Catalog:
-        iceberg = self._iceberg
-        if iceberg.catalog.type == "filesystem":
-            return FileSystemCatalog("metastore", iceberg.base_location, **iceberg.config_properties)
-        return _load(iceberg.catalog, _store_properties(iceberg.base_location, iceberg.config_properties))
+        return self._open()
+
+    @abstractmethod
+    def _open(self) -> Catalog:
+        """PyIceberg's catalog. Raises as :attr:`opened`."""
 
     @property
     def opened(self) -> Catalog:
@@ -65,10 +83,35 @@ class ConfiguredCatalog:
         """Whether requirements are checked in this process, and so may be of a kind that only we know."""
         return self.settings.type != "rest"
 
-    @property
-    def store_properties(self) -> Mapping[str, str]:
-        """What opens the store of the component tables, by Hadoop's keys or PyIceberg's."""
-        return self._iceberg.config_properties
+    def close(self) -> None:
+        """Give connections back; a later use opens new ones."""
+        with self._opening:
+            if "_catalog" in self.__dict__:
+                self._catalog.close()
+
+
+class ConfiguredCatalog(CatalogSource):
+    """The catalog of ``iceberg``, shared by all components."""
+
+    def __init__(self, iceberg: IcebergSettings) -> None:
+        self._iceberg = iceberg
+        super().__init__(iceberg.catalog, _KEY, iceberg.config_properties)
+
+    def _open(self) -> Catalog:
+        base, properties = self._iceberg.base_location, self.store_properties
+        if self.settings.type == "filesystem":
+            return FileSystemCatalog("metastore", base, **properties)
+        if self.settings.type in _ONE_LEVEL and len(self.settings.namespace) > 1:
+            raise ConfigError(
+                f"{_KEY}.namespace = {'.'.join(self.settings.namespace)}: a {self.settings.type} catalog has "
+                "namespaces of one level; give a name without dots"
+            )
+        if self.settings.type in _WITHOUT_COMMITS:
+            raise ConfigError(
+                f"{_KEY}.type = {self.settings.type}: PyIceberg cannot commit to such a catalog, only read it. Choose "
+                "another type for the metastore; tables of this one can be read by drill.metastore.catalogs"
+            )
+        return _load(self.settings, self._key, _store_properties(base, properties))
 
     def identifier_of(self, component: ComponentSettings) -> Identifier:
         """Name of the component's table: its folder on the file system, elsewhere its own name in the namespace."""
@@ -80,17 +123,35 @@ class ConfiguredCatalog:
         """Folder of the component's table, the same on every catalog."""
         return f"{self._iceberg.base_location.rstrip('/')}/{component.location}"
 
-    def close(self) -> None:
-        """Give connections back; a later use opens new ones."""
-        with self._opening:
-            if "_catalog" in self.__dict__:
-                self._catalog.close()
-
     def __str__(self) -> str:
         """How people name it; holds no secret."""
         if self.settings.type == "filesystem":
             return f"the file system at {self._iceberg.base_location}"
         return f"namespace {'.'.join(self.settings.namespace)} of the {self.settings.type} catalog {self.settings.name}"
+
+
+class ForeignCatalog(CatalogSource):
+    """A catalog of ``drill.metastore.catalogs``, called ``name`` there; its tables are anybody's, and lie anywhere.
+
+    Files go through the FileIOs of this package where the catalog says by ``warehouse`` on which store they are, else
+    through the one that PyIceberg takes for a location.
+    """
+
+    def __init__(self, name: str, settings: CatalogSettings) -> None:
+        self.name = name
+        super().__init__(settings, f"drill.metastore.catalogs.{name}", settings.properties)
+
+    def _open(self) -> Catalog:
+        properties = dict(self.store_properties)
+        if self.settings.type == "filesystem":
+            return FileSystemCatalog(self.settings.name, properties.pop("warehouse"), **properties)
+        warehouse = properties.get("warehouse", "")
+        is_place = "://" in warehouse or warehouse.startswith(("/", "file:"))
+        return _load(self.settings, self._key, _store_properties(warehouse, properties) if is_place else properties)
+
+    def __str__(self) -> str:
+        """How people name it; holds no secret."""
+        return f"the {self.settings.type} catalog {self.name}"
 
 
 class DurableFileIO(LocalFileIO):
@@ -132,12 +193,16 @@ class _DurableStream(io.BytesIO):
 def _store_properties(base_location: str, properties: Mapping[str, str]) -> dict[str, str]:
     if is_local(base_location):
         return {"py-io-impl": f"{__name__}.{DurableFileIO.__name__}", **properties}
-    impl = "metastore.storage.object_store_io.ObjectFileIO"
+    on_hdfs = StoreLocation.parse(base_location).kind == "hdfs"
+    impl = f"metastore.storage.{'hdfs_io.HdfsFileIO' if on_hdfs else 'object_store_io.ObjectFileIO'}"
     return {"py-io-impl": impl, **file_io_properties(base_location, properties)}
 
 
-def _load(settings: CatalogSettings, store_properties: Mapping[str, str]) -> Catalog:
-    properties = {**store_properties, **settings.properties, "type": settings.type}
+def _load(settings: CatalogSettings, key: str, store_properties: Mapping[str, str]) -> Catalog:
+    properties: dict[str, Any] = {**store_properties, **settings.properties, "type": settings.type}
+    if _GLUE_RETRIES in properties:
+        # AWS's client wants a number, and PyIceberg hands on what it is given.
+        properties[_GLUE_RETRIES] = _count(properties[_GLUE_RETRIES], f"{key}.{_GLUE_RETRIES}")
     if settings.type == "in-memory":
         # SQLite's plain ":memory:" would be another database for each thread.
         properties.setdefault("uri", f"sqlite:///file:/{uuid.uuid4()}?vfs=memdb&uri=true")
@@ -147,16 +212,23 @@ def _load(settings: CatalogSettings, store_properties: Mapping[str, str]) -> Cat
     except NotInstalledError as error:
         extra = _EXTRAS.get(settings.type)
         hint = f"; pip install 'metastore[{extra}]'" if extra else ""
-        raise ConfigError(f"{_KEY}.type = {settings.type}: its library is not installed ({error}){hint}") from error
+        raise ConfigError(f"{key}.type = {settings.type}: its library is not installed ({error}){hint}") from error
     except (ValueError, NoSuchPropertyException) as error:
-        raise ConfigError(f"{_KEY} of type {settings.type} cannot be used: {said(error)}") from error
+        raise ConfigError(f"{key} of type {settings.type} cannot be used: {said(error)}") from error
     except Exception as error:
         if not of_a_catalog(error):
             raise
         raise StorageError(f"cannot open the {settings.type} catalog {settings.name}: {said(error)}") from error
 
 
-def _load_even_in_a_race(name: str, properties: Mapping[str, str]) -> Catalog:
+def _count(text: str, key: str) -> int:
+    try:
+        return int(text)
+    except ValueError:
+        raise ConfigError(f"{key} = {text}: a whole number is expected") from None
+
+
+def _load_even_in_a_race(name: str, properties: Mapping[str, Any]) -> Catalog:
     """Another process that makes a SQL catalog's tables at the same moment makes this one fail, once."""
     try:
         return load_catalog(name, **properties)

@@ -83,25 +83,26 @@ class Committer:
         try:
             flush(paths)
             while True:
-                table = self.table.writable()
-                state = self._state_at(table, if_version)
-                try:
-                    attempt = _Attempt.write(self.table, table, state, plan(state), self.clock.now_ms())
-                except FileNotFoundError:
-                    if self._is_kept(state):
-                        raise
-                    # Others committed and expired the version that was being planned on: a race lost like any other.
-                    self._wait(pause, deadline)
-                    continue
-                if attempt is None:
-                    discard(io, paths)
-                    return state.version
-                unsettled = True
-                landed = self._publish(attempt)
-                unsettled = False
-                if landed:
-                    return attempt.snapshot.snapshot_id
-                discard(table.io, attempt.paths)
+                with self.table.turn(self.clock.monotonic, self.clock.pause, deadline):
+                    table = self.table.writable()
+                    state = self._state_at(table, if_version)
+                    try:
+                        attempt = _Attempt.write(self.table, table, state, plan(state), self.clock.now_ms())
+                    except FileNotFoundError:
+                        if self._is_kept(state):
+                            raise
+                        # Others committed and expired the version that was being planned on: a race lost like others.
+                        landed = False
+                    else:
+                        if attempt is None:
+                            discard(io, paths)
+                            return state.version
+                        unsettled = True
+                        landed = self._publish(attempt)
+                        unsettled = False
+                        if landed:
+                            return attempt.snapshot.snapshot_id
+                        discard(table.io, attempt.paths)
                 self._wait(pause, deadline)
                 pause = min(2 * pause, _LONGEST_PAUSE_S)
         except BaseException as error:

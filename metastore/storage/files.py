@@ -6,13 +6,16 @@ from collections.abc import Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from dataclasses import dataclass
-from typing import Final
+from io import IOBase
+from typing import IO, Final, cast
 
+import pyarrow as pa
 import pyarrow.fs as pafs
 from pyiceberg.io import FileIO
 from pyiceberg.io.pyarrow import PyArrowFileIO
 
 from metastore.errors import MetastoreError, StorageError
+from metastore.storage.hdfs_io import HdfsArrow, HdfsFileIO
 from metastore.storage.local import LocalFileIO, local_path, make_durable
 from metastore.storage.locations import is_local
 from metastore.storage.object_store_io import ArrowReads, ObjectFileIO
@@ -52,7 +55,7 @@ def discard(io: FileIO, locations: Iterable[str]) -> Deleted:
 
 
 def flush(locations: Iterable[str]) -> None:
-    """Make written files survive a crash. Object stores promise that with the write; a local disk must be told."""
+    """Make written files survive a crash. Other stores promise that with the write; a local disk must be told."""
     if local := [location for location in locations if is_local(location)]:
         make_durable(local)
 
@@ -63,6 +66,8 @@ def arrow_paths(io: FileIO, locations: Sequence[str]) -> tuple[pafs.FileSystem, 
         return pafs.LocalFileSystem(), [local_path(location) for location in locations]
     if isinstance(io, ObjectFileIO):
         return pafs.PyFileSystem(ArrowReads(io.buckets)), list(locations)
+    if isinstance(io, HdfsFileIO):
+        return pafs.PyFileSystem(HdfsArrow(io.clusters)), list(locations)
     if isinstance(io, PyArrowFileIO):
         parsed = [PyArrowFileIO.parse_location(location) for location in locations]
         scheme, host, _ = parsed[0]
@@ -70,3 +75,21 @@ def arrow_paths(io: FileIO, locations: Sequence[str]) -> tuple[pafs.FileSystem, 
     raise StorageError(
         f"files cannot be read through {type(io).__name__}; use the file system catalog or PyIceberg's Arrow FileIO"
     )
+
+
+def open_ranges(io: FileIO, location: str) -> pa.NativeFile:
+    """The file for reading parts of it; of a large one that is not local only what is asked for is fetched."""
+    if isinstance(io, LocalFileIO | ObjectFileIO | HdfsFileIO | PyArrowFileIO):
+        system, [path] = arrow_paths(io, [location])
+        return system.open_input_file(path)
+    return pa.PythonFile(cast("IOBase", io.new_input(location).open()), mode="r")
+
+
+def open_stream(io: FileIO, location: str) -> IO[bytes]:
+    """A stream into a new file, under a name that nobody else uses; what is written is not held in memory.
+
+    Closing it makes the file. OSError when the store does not take it.
+    """
+    if isinstance(io, ObjectFileIO | HdfsFileIO):
+        return cast("IO[bytes]", io.open_stream(location))
+    return cast("IO[bytes]", io.new_output(location).create())

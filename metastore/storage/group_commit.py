@@ -18,6 +18,7 @@ from pyiceberg.io import FileIO
 from pyiceberg.manifest import DataFile
 
 from metastore.errors import ConflictError, MetastoreError, OutcomeUnknownError, StorageError
+from metastore.forks import renew_in_child
 from metastore.mapping.rows import PartitionKey
 from metastore.storage.clustering import Change
 from metastore.storage.commit import Committer
@@ -49,8 +50,17 @@ class GroupCommitter:
     """Commits through ``committer``, for all threads of this process that share the component."""
 
     committer: Committer
-    _queue: deque[_Request] = field(default_factory=deque, init=False)
-    _lead: threading.Lock = field(default_factory=threading.Lock, init=False)
+    _queue: deque[_Request] = field(init=False)
+    _lead: threading.Lock = field(init=False)
+
+    def __post_init__(self) -> None:
+        self._begin()
+        renew_in_child(self._begin)
+
+    def _begin(self) -> None:
+        """Nothing queued: in a forked child, what its parent's threads had queued is their parent's to commit."""
+        self._queue = deque()
+        self._lead = threading.Lock()
 
     def commit(
         self,

@@ -23,6 +23,7 @@ ADLS_AUTHORITY_HOST: Final = "adls.authority-host"
 """Keys of our own, for what the connectors can say and PyIceberg has no key for."""
 
 _CENTRAL_S3: Final = "s3.amazonaws.com"
+_CENTRAL_AZURE: Final = "core.windows.net"
 
 
 def _same(value: str) -> str:
@@ -110,7 +111,10 @@ def _translated(place: StoreLocation, properties: Mapping[str, str]) -> dict[str
         case "gcs":
             return {**_meant(_GCS, properties), **_service_account(properties)}
         case "azure":
-            return {"adls.account-name": place.account, **_meant(_ABFS, _for_account(place, properties))}
+            hadoop = _for_account(place, properties)
+            return {"adls.account-name": place.account, **_azure_endpoint(place, hadoop), **_meant(_ABFS, hadoop)}
+        case "hdfs":
+            return {}  # Hadoop's own keys are what opens it: see hdfs_access
 
 
 def _meant(rules: tuple[tuple[str, str, _Convert], ...], hadoop: Mapping[str, str]) -> dict[str, str]:
@@ -127,7 +131,8 @@ def _for_bucket(bucket: str, properties: Mapping[str, str]) -> dict[str, str]:
 def _for_account(place: StoreLocation, properties: Mapping[str, str]) -> dict[str, str]:
     """The keys without the account that ABFS ends them with, and WASB's own spelling of a SAS token."""
     special = {}
-    for host in (place.account, f"{place.account}.blob.core.windows.net", f"{place.account}.dfs.core.windows.net"):
+    domain = _azure_domain(place)
+    for host in (place.account, f"{place.account}.blob.{domain}", f"{place.account}.dfs.{domain}"):
         own = f".{host}"
         special.update({key.removesuffix(own): value for key, value in properties.items() if key.endswith(own)})
         if token := properties.get(f"fs.azure.sas.{place.bucket}.{host}"):
@@ -143,6 +148,25 @@ def _s3_endpoint(hadoop: Mapping[str, str]) -> dict[str, str]:
         return {}
     secure = _is_true(hadoop.get("fs.s3a.connection.ssl.enabled", "true"))
     return {"s3.endpoint": endpoint if "://" in endpoint else f"{'https' if secure else 'http'}://{host}"}
+
+
+def _azure_endpoint(place: StoreLocation, hadoop: Mapping[str, str]) -> dict[str, str]:
+    """ABFS's endpoint is a host and port below which accounts are folders; without one the location names the cloud.
+
+    As ABFS does: the endpoint is passed over without a port, and spoken to without TLS if scheme and settings allow it.
+    """
+    endpoint = hadoop.get("fs.azure.abfs.endpoint", "").rstrip("/")
+    if ":" in endpoint:
+        secure = place.scheme in ("abfss", "wasbs") or _is_true(hadoop.get("fs.azure.always.use.https", "true"))
+        base = endpoint if "://" in endpoint else f"{'https' if secure else 'http'}://{endpoint}"
+        return {"adls.account-host": f"{base}/{place.account}"}
+    domain = _azure_domain(place)
+    return {} if domain == _CENTRAL_AZURE else {"adls.account-host": f"{place.account}.blob.{domain}"}
+
+
+def _azure_domain(place: StoreLocation) -> str:
+    """The cloud of ``<account>.dfs.<domain>``: sovereign ones have domains of their own."""
+    return ".".join(place.authority.partition("@")[2].split(".")[2:]) or _CENTRAL_AZURE
 
 
 def _service_account(hadoop: Mapping[str, str]) -> dict[str, str]:

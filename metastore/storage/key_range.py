@@ -1,16 +1,21 @@
-"""The range of partition keys that a manifest holds, as its summary gives it; read once for each listed manifest.
+"""Partition keys: which of them a manifest holds, as its summary gives it, and which ones a filter asks for.
 
-Every commit looks at the range of every manifest, so what it costs to read one must not come again with each commit.
+Every commit and every read look at the range of every manifest, so it is read once for each listed manifest. And every
+read names a table, most a metadata key too: columns of the key, which all rows of a file share. Such terms of a filter
+are compared as they stand; binding, projecting and compiling an expression takes hundreds of times as long, and is for
+the rest of it.
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from pyiceberg.conversions import from_bytes
+from pyiceberg.expressions import AlwaysTrue, And, BooleanExpression, EqualTo, In, Reference
+from pyiceberg.expressions.literals import StringLiteral
 from pyiceberg.manifest import ManifestFile
-from pyiceberg.types import StringType
+from pyiceberg.partitioning import PartitionSpec
 
 from metastore.mapping.rows import PartitionKey
 
@@ -23,6 +28,70 @@ class KeyRange:
 
     lower: PartitionKey
     upper: PartitionKey
+
+
+Required = tuple[frozenset[str] | None, ...]
+"""For each partition column the values it must have one of; None where it may have any."""
+
+
+@dataclass(frozen=True)
+class SplitFilter:
+    """A filter taken apart: a row matches it exactly if its key has the values of ``keys`` and ``rest`` holds."""
+
+    keys: Required
+    rest: BooleanExpression
+
+    def among(self, keys: Sequence[PartitionKey]) -> list[int]:
+        """Positions of those ``keys`` that have the values."""
+        hits = list(range(len(keys)))
+        # The last columns tell most keys apart, and a column at a time is the shortest loop that Python has.
+        for column, values in reversed([*enumerate(self.keys)]):
+            if values is not None:
+                hits = [position for position in hits if keys[position][column] in values]
+        return hits
+
+
+def split(expression: BooleanExpression, spec: PartitionSpec) -> SplitFilter:
+    """``expression`` taken apart under ``spec``, whose fields are columns of strings as they stand."""
+    columns = [field.name for field in spec.fields]
+    found: dict[str, frozenset[str]] = {}
+    rest: BooleanExpression = AlwaysTrue()
+    for term in _conjuncts(expression):
+        name, values = _fixed(term)
+        if values is None or name not in columns:
+            rest = And(rest, term)
+        else:
+            found[name] = found[name] & values if name in found else values
+    return SplitFilter(tuple(found.get(column) for column in columns), rest)
+
+
+def may_hold(keys: KeyRange | None, required: Required) -> bool:
+    """False only if no key of the range has the values ``required``."""
+    if keys is None:
+        return True
+    return all(
+        values is None or any(low <= value <= high for value in values)
+        for low, values, high in zip(keys.lower, required, keys.upper, strict=True)
+    )
+
+
+def _conjuncts(expression: BooleanExpression) -> Iterator[BooleanExpression]:
+    if isinstance(expression, And):
+        yield from _conjuncts(expression.left)
+        yield from _conjuncts(expression.right)
+    else:
+        yield expression
+
+
+def _fixed(term: BooleanExpression) -> tuple[str, frozenset[str] | None]:
+    """The column and the strings of which it must have one; None in place of these for any other term."""
+    match term:
+        case EqualTo(term=Reference(name=name), literal=StringLiteral(value=value)):
+            return name, frozenset((value,))
+        case In(term=Reference(name=name), literals=literals):
+            values = [literal.value for literal in literals if isinstance(literal, StringLiteral)]
+            return name, frozenset(values) if len(values) == len(literals) else None
+    return "", None
 
 
 def range_of(manifest: ManifestFile) -> KeyRange | None:
@@ -38,8 +107,8 @@ def _read(manifest: ManifestFile) -> KeyRange | None:
     summaries = manifest.partitions
     if not summaries or any(s.contains_null or s.lower_bound is None or s.upper_bound is None for s in summaries):
         return None
-    text = StringType()
+    # Partition columns are strings, whose bounds are their UTF-8.
     return KeyRange(
-        tuple(from_bytes(text, s.lower_bound) for s in summaries if s.lower_bound is not None),
-        tuple(from_bytes(text, s.upper_bound) for s in summaries if s.upper_bound is not None),
+        tuple(s.lower_bound.decode() for s in summaries if s.lower_bound is not None),
+        tuple(s.upper_bound.decode() for s in summaries if s.upper_bound is not None),
     )

@@ -15,7 +15,6 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from pathlib import Path
 from typing import Literal
-from urllib.parse import unquote, urlparse
 
 from pyiceberg.io import FileIO, InputFile, InputStream, OutputFile, OutputStream
 from pyiceberg.typedef import EMPTY_DICT, Properties
@@ -27,13 +26,19 @@ _NO_HARD_LINKS = {errno.EPERM, errno.ENOTSUP, errno.EOPNOTSUPP, errno.EMLINK, er
 
 
 def local_path(location: str) -> str:
-    """Plain path of a local ``location``, which is a path already or a ``file:`` URI."""
-    if location.startswith("file:"):
-        parsed = urlparse(location)
-        if parsed.netloc not in ("", "localhost"):
-            raise StorageError(f"{location!r} names a host; a local location is file:///path or a plain path")
-        return unquote(parsed.path)
-    return location
+    """Plain path of a local ``location``, which is a path already or a ``file:`` URI.
+
+    A URI is taken as Hadoop and PyIceberg write them, without escapes: a partition's folder may be named ``t=12%3A00``.
+    """
+    if not location.startswith("file:"):
+        return location
+    path = location[len("file:") :]
+    if not path.startswith("//"):
+        return path
+    host, slash, rest = path[2:].partition("/")
+    if host not in ("", "localhost"):
+        raise StorageError(f"{location!r} names a host; a local location is file:///path or a plain path")
+    return slash + rest
 
 
 def make_durable(locations: Iterable[str]) -> None:

@@ -1,6 +1,7 @@
 """What a location says about its store: scheme, bucket (or container), key; and which stores are served.
 
-Keys are taken as they stand, byte for byte: what looks like a query or an escape is part of the name.
+Keys are taken as they stand, byte for byte: what looks like a query or an escape is part of the name. Only on HDFS,
+which has folders, ``.`` and ``..`` are no names, and are refused.
 """
 
 from __future__ import annotations
@@ -11,16 +12,29 @@ from typing import Final, Literal
 
 from metastore.errors import StorageError
 
-StoreKind = Literal["s3", "gcs", "azure"]
+StoreKind = Literal["s3", "gcs", "azure", "hdfs"]
 
 _KINDS: Final[dict[str, StoreKind]] = {
     **dict.fromkeys(("s3", "s3a", "s3n"), "s3"),
     **dict.fromkeys(("gs", "gcs"), "gcs"),
     **dict.fromkeys(("abfs", "abfss", "wasb", "wasbs"), "azure"),
+    **dict.fromkeys(("hdfs", "webhdfs", "swebhdfs"), "hdfs"),
+}
+_EXPECTED: Final[dict[StoreKind, str]] = {
+    "s3": "the name of a bucket",
+    "gcs": "the name of a bucket",
+    "azure": "<container>@<account>.dfs.core.windows.net",
+    "hdfs": "<namenode>:<port> or the name of a nameservice",
 }
 
 _BUCKET: Final = re.compile(r"[A-Za-z0-9][\w.-]*")
 _CONTAINER: Final = re.compile(r"[A-Za-z0-9$][\w.-]*@[A-Za-z0-9][\w.-]*")
+_AUTHORITIES: Final[dict[StoreKind, re.Pattern[str]]] = {
+    "s3": _BUCKET,
+    "gcs": _BUCKET,
+    "azure": _CONTAINER,
+    "hdfs": re.compile(r"[A-Za-z0-9][\w.-]*(:\d{1,5})?"),
+}
 
 
 def is_local(location: str) -> bool:
@@ -30,7 +44,7 @@ def is_local(location: str) -> bool:
 
 @dataclass(frozen=True)
 class StoreLocation:
-    """One place on an object store; ``authority`` is what stands between ``://`` and the key."""
+    """One place on a store; ``authority`` is what stands between ``://`` and the key, which on HDFS is a path."""
 
     scheme: str
     authority: str
@@ -41,22 +55,17 @@ class StoreLocation:
         """The parts of ``scheme://authority/key``. Raises StorageError for a store that is not served."""
         scheme, _, rest = location.partition("://")
         authority, _, key = rest.partition("/")
-        if scheme in ("hdfs", "viewfs", "webhdfs"):
-            raise StorageError(
-                f"{location} is on HDFS, which is not served: a commit there needs a rename that refuses an existing "
-                "target, and what HDFS clients do has not been shown to. Keep the metastore on the local disk, on S3, "
-                "GCS or Azure, or on HDFS behind a catalog"
-            )
         if scheme not in _KINDS:
             raise StorageError(f"{location} is on no known store; known are file, {', '.join(sorted(_KINDS))}")
-        on_azure = _KINDS[scheme] == "azure"
-        if not (_CONTAINER if on_azure else _BUCKET).fullmatch(authority):
+        kind = _KINDS[scheme]
+        if not _AUTHORITIES[kind].fullmatch(authority):
             # The location is not shown: it may hold credentials, as old Hadoop releases had them there.
-            wanted = "<container>@<account>.dfs.core.windows.net" if on_azure else "the name of a bucket"
             raise StorageError(
-                f"a location on {scheme}:// does not say where it is: {wanted} is expected, and nothing else, after "
-                f"{scheme}://; credentials belong in drill.metastore.iceberg.config.properties"
+                f"a location on {scheme}:// does not say where it is: {_EXPECTED[kind]} is expected, and nothing else, "
+                f"after {scheme}://; credentials belong in drill.metastore.iceberg.config.properties"
             )
+        if kind == "hdfs" and not {".", ".."}.isdisjoint(key.split("/")):
+            raise StorageError(f"{location} has a step . or .. in its path, which HDFS does not know")
         return cls(scheme, authority, key)
 
     @property
@@ -71,7 +80,7 @@ class StoreLocation:
 
     @property
     def bucket(self) -> str:
-        """Bucket; on Azure the container."""
+        """Bucket; on Azure the container, on HDFS the namenode or nameservice."""
         return self.authority.partition("@")[0] if self.kind == "azure" else self.authority
 
     @property

@@ -1,4 +1,4 @@
-"""Reading and writing manifest lists and manifests through PyIceberg's public pieces, decoded ones cached.
+"""Manifest lists and manifests of a component: read, written, decoded ones cached.
 
 A decoded manifest is its live entries beside their partition keys, as tuples for look-ups and as an Arrow table for
 filters. What a commit has just written is put into the cache as a reader would decode it, so the next commit and the
@@ -20,7 +20,6 @@ from pyiceberg.manifest import (
     ManifestEntry,
     ManifestEntryStatus,
     ManifestFile,
-    read_manifest_list,
 )
 from pyiceberg.partitioning import PartitionSpec
 from pyiceberg.schema import Schema
@@ -29,6 +28,7 @@ from pyiceberg.table.snapshots import Snapshot
 from metastore.errors import FormatError
 from metastore.mapping.rows import PartitionKey
 from metastore.storage.cache import FileCache
+from metastore.storage.manifest_reader import read_list, read_live_entries
 from metastore.storage.manifest_writer import (
     ExistingEntry,
     FormatVersion,
@@ -40,7 +40,7 @@ from metastore.storage.manifest_writer import (
 V = TypeVar("V")
 
 _ENTRY_BYTES: Final = 4_000
-_MANIFEST_BYTES: Final = 1_500
+_MANIFEST_BYTES: Final = 2_000
 
 
 def key_of(data_file: DataFile) -> PartitionKey:
@@ -100,7 +100,7 @@ class Manifests:
         return tuple(manifest for manifest in self.all_of(snapshot) if live_count(manifest))
 
     def _read_list(self, path: str) -> tuple[ManifestFile, ...]:
-        manifests = _decoded(path, lambda: tuple(map(_kept, read_manifest_list(self._io.new_input(path)))))
+        manifests = _decoded(path, lambda: read_list(self._io, path))
         if any(manifest.content != ManifestContent.DATA for manifest in manifests):
             raise FormatError(
                 f"{path} lists delete manifests; a component's table has none: was it written by another tool?"
@@ -112,7 +112,7 @@ class Manifests:
         path = manifest.manifest_path
 
         def load() -> DecodedManifest:
-            entries = _decoded(path, lambda: tuple(manifest.fetch_manifest_entry(self._io)))
+            entries = _decoded(path, lambda: read_live_entries(self._io, manifest))
             return DecodedManifest(manifest, entries, tuple(key_of(entry.data_file) for entry in entries))
 
         return self._cache.get(path, load, lambda decoded: _ENTRY_BYTES * len(decoded.entries))
@@ -212,15 +212,11 @@ def _landed(entry: ManifestEntry, number: int) -> ManifestEntry:
     return landed
 
 
-def _kept(manifest: ManifestFile) -> ListedManifest:
-    return ListedManifest(*(manifest[position] for position in range(len(manifest))))
-
-
 def _numbered(manifest: ManifestFile, number: int) -> ListedManifest:
     """The manifest as a reader of the new list sees it: numbers that were left open are the commit's."""
     if isinstance(manifest, ListedManifest):
         return manifest
-    numbered = _kept(manifest)
+    numbered = ListedManifest(*(manifest[position] for position in range(len(manifest))))
     numbered.sequence_number = number if manifest.sequence_number < 0 else manifest.sequence_number
     numbered.min_sequence_number = number if manifest.min_sequence_number < 0 else manifest.min_sequence_number
     return numbered

@@ -20,7 +20,7 @@ from typing import Any, Final
 from obstore.exceptions import BaseError, PermissionDeniedError, UnauthenticatedError
 from obstore.store import AzureStore, GCSStore, S3Store
 
-from metastore.errors import ConfigError
+from metastore.errors import ConfigError, StorageError
 from metastore.storage.hadoop_properties import (
     ADLS_AUTHORITY_HOST,
     GCS_ANONYMOUS,
@@ -161,7 +161,7 @@ def _store(place: StoreLocation, properties: Mapping[str, str], retries: int) ->
             http["allow_http"] = str(options.get("endpoint", "")).startswith("http://")
             return S3Store(place.bucket, client_options=http, retry_config=again, **options)
         case "gcs":
-            options = _with_token(_taken(_GCS, properties), properties.get("gcs.oauth2.token"))
+            options = _with_token(_taken(_GCS, properties), _gcs_token(properties))
             http["allow_http"] = str(options.get("base_url", "")).startswith("http://")
             return GCSStore(place.bucket, client_options=http, retry_config=again, **options)
         case "azure":
@@ -170,10 +170,18 @@ def _store(place: StoreLocation, properties: Mapping[str, str], retries: int) ->
                 options["endpoint"] = host if "://" in host else f"https://{host}"
             http["allow_http"] = str(options.get("endpoint", "")).startswith("http://")
             return AzureStore(place.bucket, client_options=http, retry_config=again, **options)
+        case "hdfs":
+            raise StorageError(f"{place.root} is no object store; its files go through HdfsFileIO")
 
 
 def _taken(names: Mapping[str, str], properties: Mapping[str, str]) -> _Options:
     return {option: properties[name] for name, option in names.items() if properties.get(name)}
+
+
+def _gcs_token(properties: Mapping[str, str]) -> str | None:
+    """A token for the anonymous too: the client asks the machine's metadata service for one before each write else."""
+    anonymous = properties.get(GCS_ANONYMOUS, "").lower() == "true"
+    return properties.get("gcs.oauth2.token") or ("anonymous" if anonymous else None)
 
 
 def _with_token(options: _Options, token: str | None) -> _Options:

@@ -10,7 +10,6 @@ import errno
 import io
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
-from types import TracebackType
 from typing import Any, Final, NoReturn
 
 import obstore
@@ -22,9 +21,10 @@ from pyiceberg.typedef import EMPTY_DICT, Properties
 
 from metastore.storage.locations import StoreLocation
 from metastore.storage.object_store_client import Bucket, Buckets
+from metastore.storage.whole_files import WHOLE_BYTES, RangedFile, WholeFile
 
-WHOLE_BYTES: Final = 8 << 20
-"""Data files up to this size are read by one request."""
+_PART_BYTES: Final = 16 << 20
+"""Parts of a large object that is written: a store takes 10,000 of them."""
 
 
 class ObjectFileIO(FileIO):
@@ -41,6 +41,14 @@ class ObjectFileIO(FileIO):
     def new_output(self, location: str) -> OutputFile:
         """The file to create; nothing is asked of the store yet."""
         return ObjectFile(location, self.buckets)
+
+    def open_stream(self, location: str) -> io.RawIOBase:
+        """A stream into an object, sent in parts as they fill; the object is there when it is closed, or not at all.
+
+        Not for names that others may take: it writes over what is there.
+        """
+        place = StoreLocation.parse(location)
+        return _PartsUpload(self.buckets.of(place), place.key)
 
     def delete(self, location: str | InputFile | OutputFile) -> None:
         """Remove the file. Raises FileNotFoundError when there is none, on stores that tell (S3 does not)."""
@@ -94,49 +102,51 @@ class ObjectFile(InputFile, OutputFile):
 
         When a ``with`` ends by an exception no object is made.
         """
-        return _Upload(self._bucket, self._key, overwrite)
+
+        def send(content: bytes) -> None:
+            store = self._bucket.store
+            with self._bucket.plain_errors():
+                try:
+                    obstore.put(store, self._key, content, mode="overwrite" if overwrite else "create")
+                except (AlreadyExistsError, PreconditionError) as error:
+                    # A request that was sent again, since its answer was lost, finds what it made itself.
+                    if bytes(obstore.get(store, self._key).bytes()) != content:
+                        raise FileExistsError(errno.EEXIST, f"{self._key} is there already") from error
+
+        return WholeFile(send)
 
     def to_input_file(self) -> InputFile:
         """Itself, for reading."""
         return self
 
 
-class _Upload(OutputStream):
-    def __init__(self, bucket: Bucket, key: str, overwrite: bool) -> None:
-        self._bucket = bucket
-        self._key = key
-        self._overwrite = overwrite
-        self._content = io.BytesIO()
+class _PartsUpload(io.RawIOBase):
+    """A large object, a part a request."""
 
-    def write(self, b: bytes) -> int:
-        return self._content.write(b)
+    def __init__(self, bucket: Bucket, key: str) -> None:
+        super().__init__()
+        self._bucket = bucket
+        with bucket.plain_errors():
+            self._writer = obstore.open_writer(bucket.store, key, buffer_size=_PART_BYTES)
+        self._position = 0
+
+    def writable(self) -> bool:
+        return True
 
     def tell(self) -> int:
-        return self._content.tell()
+        return self._position
+
+    def write(self, content: Any) -> int:
+        with self._bucket.plain_errors():
+            self._writer.write(content)
+        self._position += len(content)
+        return len(content)
 
     def close(self) -> None:
-        if self._content.closed:
-            return
-        content = self._content.getvalue()
-        self._content.close()
-        store = self._bucket.store
-        with self._bucket.plain_errors():
-            try:
-                obstore.put(store, self._key, content, mode="overwrite" if self._overwrite else "create")
-            except (AlreadyExistsError, PreconditionError) as error:
-                # A request that was sent again, since its answer was lost, finds what it made itself.
-                if bytes(obstore.get(store, self._key).bytes()) != content:
-                    raise FileExistsError(errno.EEXIST, f"{self._key} is there already") from error
-
-    def __enter__(self) -> _Upload:
-        return self
-
-    def __exit__(
-        self, exctype: type[BaseException] | None, excinst: BaseException | None, exctb: TracebackType | None
-    ) -> None:
-        if exctype:
-            self._content.close()
-        self.close()
+        if not self.closed:
+            super().close()
+            with self._bucket.plain_errors():
+                self._writer.close()
 
 
 class ArrowReads(pafs.FileSystemHandler):
@@ -154,7 +164,12 @@ class ArrowReads(pafs.FileSystemHandler):
             size = found.meta["size"]
             if size <= WHOLE_BYTES:
                 return pa.BufferReader(found.bytes().to_bytes())
-        return pa.PythonFile(_Ranges(bucket, place.key, size), mode="r")
+
+        def fetch(begin: int, end: int) -> bytes:
+            with bucket.plain_errors():
+                return bytes(obstore.get_range(bucket.store, place.key, start=begin, end=end))
+
+        return pa.PythonFile(RangedFile(size, fetch), mode="r")
 
     def open_input_stream(self, path: str) -> pa.NativeFile:
         """As :meth:`open_input_file`."""
@@ -183,36 +198,3 @@ class ArrowReads(pafs.FileSystemHandler):
 
     get_file_info_selector = create_dir = delete_dir = delete_dir_contents = delete_root_dir_contents = _refuse
     delete_file = move = copy_file = open_output_stream = open_append_stream = _refuse
-
-
-class _Ranges(io.RawIOBase):
-    """A large object, one request a read."""
-
-    def __init__(self, bucket: Bucket, key: str, size: int) -> None:
-        super().__init__()
-        self._bucket = bucket
-        self._key = key
-        self._size = size
-        self._position = 0
-
-    def readable(self) -> bool:
-        return True
-
-    def seekable(self) -> bool:
-        return True
-
-    def seek(self, offset: int, whence: int = io.SEEK_SET) -> int:
-        self._position = offset + {io.SEEK_SET: 0, io.SEEK_CUR: self._position, io.SEEK_END: self._size}[whence]
-        return self._position
-
-    def tell(self) -> int:
-        return self._position
-
-    def read(self, size: int = -1) -> bytes:
-        end = self._size if size < 0 else min(self._size, self._position + size)
-        if end <= self._position:
-            return b""
-        with self._bucket.plain_errors():
-            got = obstore.get_range(self._bucket.store, self._key, start=self._position, end=end)
-        self._position = end
-        return bytes(got)

@@ -10,10 +10,9 @@ import uuid
 from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
-from typing import Final, Literal
+from functools import cached_property
+from typing import Final
 
-import pyarrow as pa
-import pyarrow.parquet as pq
 from pyiceberg.io import FileIO
 from pyiceberg.manifest import DataFile, DataFileContent, FileFormat
 from pyiceberg.typedef import Record
@@ -24,16 +23,18 @@ from metastore.mapping.rows import PartitionKey, PartitionRows
 from metastore.mapping.schema import arrow_schema
 from metastore.model.fields import Unit
 from metastore.storage.files import discard
+from metastore.storage.parquet_content import Codec, ParquetContent
 from metastore.storage.paths import folder_of
 from metastore.storage.table import TableState
 
 _THREADS: Final = 4
+_FILES_AT_ONCE: Final = 16
+"""Files are quickly written, so that handing each alone to a thread would cost too."""
 _CODEC_PROPERTY: Final = "write.parquet.compression-codec"
 _DEFAULT_CODEC: Final = "snappy"
 """Readable by every Parquet reader, Drill's included, without native libraries."""
 
-_Codec = Literal["none", "snappy", "gzip", "zstd", "lz4", "brotli"]
-_CODECS: Final[Mapping[str, _Codec]] = {
+_CODECS: Final[Mapping[str, Codec]] = {
     "uncompressed": "none",
     "snappy": "snappy",
     "gzip": "gzip",
@@ -41,9 +42,6 @@ _CODECS: Final[Mapping[str, _Codec]] = {
     "lz4": "lz4",
     "brotli": "brotli",
 }
-
-_SMALL_ROWS: Final = 64
-"""Below this, dictionaries cost more bytes and time than they save."""
 
 
 @dataclass(frozen=True)
@@ -56,47 +54,44 @@ class PartitionWriter:
 
     def write(self, partitions: Sequence[PartitionRows]) -> dict[PartitionKey, DataFile]:
         """One new file for each partition. When one fails, the others are removed again and the error is raised."""
-        folders = [partition_folder(self.unit_type, partition.key) for partition in partitions]
-        schema = arrow_schema(self.unit_type, self.state.schema)
+        at_once = max(1, min(_FILES_AT_ONCE, len(partitions) // _THREADS))
+        written: dict[PartitionKey, DataFile] = {}
+
+        def write(some: Sequence[PartitionRows]) -> None:
+            for partition in some:
+                written[partition.key] = self.write_one(partition)
+
         with ThreadPoolExecutor(_THREADS) as threads:
             pending = [
-                threads.submit(self._write_one, partition, folder, schema)
-                for partition, folder in zip(partitions, folders, strict=True)
+                threads.submit(write, partitions[start : start + at_once])
+                for start in range(0, len(partitions), at_once)
             ]
         failures = [error for future in pending if (error := future.exception())]
         if failures:
-            discard(self.io, [future.result().file_path for future in pending if not future.exception()])
+            discard(self.io, [data_file.file_path for data_file in written.values()])
             if isinstance(failures[0], OSError):
                 raise StorageError(f"cannot write data files: {failures[0]}; nothing was changed") from failures[0]
             raise failures[0]
-        return {partition.key: future.result() for partition, future in zip(partitions, pending, strict=True)}
+        return {partition.key: written[partition.key] for partition in partitions}
 
-    def _write_one(self, partition: PartitionRows, folder: str, schema: pa.Schema) -> DataFile:
+    def write_one(self, partition: PartitionRows) -> DataFile:
+        """The new file of one partition; when that fails, nothing stays, and the store's own error is raised."""
+        folder = partition_folder(self.unit_type, partition.key)
         location = f"{self.state.metadata.location.rstrip('/')}/{folder}/{uuid.uuid4()}.parquet"
-        rows = pa.Table.from_arrays(partition.rows.columns, schema=schema)
-        buffer = pa.BufferOutputStream()
-        pq.write_table(
-            rows,
-            buffer,
-            compression=_codec(self.state.metadata.properties),
-            use_dictionary=rows.num_rows > _SMALL_ROWS,
-            write_statistics=rows.num_rows > _SMALL_ROWS,
-            store_schema=False,
-        )
-        content = buffer.getvalue()
+        content = self._parquet.of(partition.rows)
         try:
             with self.io.new_output(location).create() as stream:
                 stream.write(content.to_pybytes())
         except BaseException:
             discard(self.io, [location])
             raise
-        bounds = bounds_of(self.unit_type, self.state.schema, rows)
+        bounds = bounds_of(self.unit_type, self.state.schema, partition.rows)
         return DataFile.from_args(
             content=DataFileContent.DATA,
             file_path=location,
             file_format=FileFormat.PARQUET,
             partition=Record(*partition.key),
-            record_count=rows.num_rows,
+            record_count=partition.rows.num_rows,
             file_size_in_bytes=content.size,
             value_counts=bounds.value_counts,
             null_value_counts=bounds.null_value_counts,
@@ -105,14 +100,19 @@ class PartitionWriter:
             spec_id=self.state.spec.spec_id,
         )
 
+    @cached_property
+    def _parquet(self) -> ParquetContent:
+        schema = arrow_schema(self.unit_type, self.state.schema)
+        return ParquetContent(self.unit_type, schema, _codec(self.state.metadata.properties))
+
 
 def partition_folder(unit_type: type[Unit], key: PartitionKey) -> str:
     """Folder of a partition's files, below the component's location. InvalidRequestError for unsafe location keys."""
     keys: Mapping[str, str] = dict(zip(unit_type.partition_columns, key, strict=True))
-    return folder_of(unit_type.location_columns, [keys[column] for column in unit_type.location_columns])
+    return folder_of(unit_type.location_columns, tuple(keys[column] for column in unit_type.location_columns))
 
 
-def _codec(properties: Mapping[str, str]) -> _Codec:
+def _codec(properties: Mapping[str, str]) -> Codec:
     name = properties.get(_CODEC_PROPERTY, _DEFAULT_CODEC).lower()
     if name not in _CODECS:
         raise InvalidRequestError(f"table property {_CODEC_PROPERTY} is {name!r}; it can be {', '.join(_CODECS)}")

@@ -8,7 +8,7 @@ is dropped, as Drill does). Characters that some store cannot hold are escaped a
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from functools import lru_cache
 from typing import Final
 from urllib.parse import unquote
 
@@ -21,7 +21,8 @@ _CONTROL = re.compile(r"[\x00-\x1f\x7f]")
 _UNSAFE = re.compile(r'[%\\:*?"<>|#]')
 
 
-def folder_of(columns: Sequence[str], keys: Sequence[str | None]) -> str:
+@lru_cache(maxsize=1024)
+def folder_of(columns: tuple[str, ...], keys: tuple[str | None, ...]) -> str:
     """Relative folder of data files with location ``keys`` (values of ``columns``). InvalidRequestError if unsafe."""
     levels: list[str] = []
     last = len(keys) - 1

@@ -1,22 +1,26 @@
 """Reading rows of one version: plan on the manifests, answer from them what they know, open the other files together.
 
-Few small files are read whole and kept decoded, since a table's metadata is asked for again and again; many are read
-through one Arrow dataset with filter and projection pushed down. A reader that loses a file to an expiration plans
-again on the newest version; a version asked for by name is then gone, and said so.
+A table's metadata is asked for again and again: few small files are read whole and kept decoded, and so is a small
+answer, for its version. Many files are read through one Arrow dataset with filter and projection pushed down. A reader
+that loses a file to an expiration plans again on the newest version; a version asked for by name is then gone, and said
+so. :meth:`Reader.parts` is for what may be too large for one table: the plan alone, in parts that are read one by one,
+here or in other processes.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Final
 
 import pyarrow as pa
-import pyarrow.dataset as ds
+import pyarrow.compute as pc
 import pyarrow.parquet as pq
-from pyiceberg.expressions import BooleanExpression
+from pyarrow import fs
+from pyiceberg.expressions import AlwaysTrue, BooleanExpression
+from pyiceberg.io import FileIO
 from pyiceberg.manifest import DataFile
 from pyiceberg.schema import Schema
 from pyiceberg.table import Table
@@ -26,17 +30,20 @@ from pyiceberg.table.snapshots import Snapshot, ancestors_of
 from metastore.errors import FormatError, NotFoundError, StorageError
 from metastore.mapping.filters import bound, columns_read, compiled
 from metastore.mapping.rows import conform
-from metastore.mapping.schema import added_fields, evolved, plain_arrow_schema
+from metastore.mapping.schema import added_fields, evolved, iceberg_schema, plain_arrow_schema
+from metastore.model.fields import Unit
 from metastore.storage.cache import FileCache
+from metastore.storage.data_files import FILES_AT_ONCE, FilesToRead, PlannedFile, batches_of, grouped, matching
 from metastore.storage.files import arrow_paths
 from metastore.storage.iceberg_private import metrics_evaluator
+from metastore.storage.key_range import split
 from metastore.storage.planning import ManifestRows, plan
 from metastore.storage.table import ComponentTable
 
 _ATTEMPTS: Final = 5
 _CACHED_FILES: Final = 32
-_FILES_AT_ONCE: Final = 8
 _CACHED_FILE_BYTES: Final = 1 << 20
+_CACHED_ANSWER_BYTES: Final = 1 << 20
 
 SnapshotChoice = Callable[[TableMetadata], Snapshot | None]
 
@@ -74,6 +81,72 @@ def as_of(time: datetime) -> SnapshotChoice:
 
 
 @dataclass(frozen=True)
+class FileGroup:
+    """Data files of one version that are read together: plain data, which another process can be given."""
+
+    component: str
+    unit_type: type[Unit]
+    io: FileIO
+    paths: tuple[str, ...]
+    columns: tuple[str, ...]
+    expression: BooleanExpression
+    rows: int = 0
+    """How many rows the files have, those that do not match included."""
+    tiny: bool = False
+    """Whether each file is so small that it is fetched whole."""
+
+    @property
+    def schema(self) -> pa.Schema:
+        """The Arrow schema of the batches."""
+        types = plain_arrow_schema(self.unit_type)
+        return pa.schema([types.field(name) for name in self.columns])
+
+    def batches(self) -> Iterator[pa.RecordBatch]:
+        """The matching rows with the wanted columns. Raises StorageError for a lost file, FormatError for a bad one."""
+        schema = iceberg_schema(self.unit_type)
+        row_test = bound(schema, self.expression)
+        row_filter = None if isinstance(row_test, AlwaysTrue) else compiled(row_test)
+        needed = _needed(self.columns, schema, row_test)
+        files = FilesToRead(self.paths, self.rows, self.tiny)
+        try:
+            yield from batches_of(self.io, self.unit_type, files, self.columns, needed, row_filter)
+        except OSError as error:
+            raise StorageError(
+                f"a file of {self.component} cannot be read; if its version has expired meanwhile, read again: {error}"
+            ) from error
+        except (pa.ArrowInvalid, pa.ArrowTypeError) as error:
+            raise FormatError(f"a data file of {self.component} cannot be read: {error}") from error
+
+
+@dataclass(frozen=True)
+class Parts:
+    """What a read comes to at ``version``: rows that the manifests answer, and groups of files still to be read."""
+
+    version: int
+    answered: pa.Table
+    groups: tuple[FileGroup, ...] = ()
+
+    def batches(self) -> Iterator[pa.RecordBatch]:
+        """All rows, group by group. Raises as :meth:`FileGroup.batches`."""
+        yield from self.answered.to_batches()
+        for group in self.groups:
+            yield from group.batches()
+
+
+@dataclass(frozen=True)
+class _Plan:
+    """How the rows of one version are found: ``answered`` rows, all of which match, and files with candidates."""
+
+    answered: pa.Table
+    files: Sequence[PlannedFile]
+    needed: tuple[str, ...]
+    rest: BooleanExpression
+    """What of the filter is to be tested on the rows of ``files``: their keys are right."""
+    row_filter: pc.Expression | None
+    """The same, compiled; None where there is nothing to test."""
+
+
+@dataclass(frozen=True)
 class Reader:
     """Reads rows of one component's table."""
 
@@ -95,7 +168,7 @@ class Reader:
             self.table.state_of(table)
             snapshot = choose(table.metadata)
             try:
-                return self._read_snapshot(table, snapshot, expression, wanted)
+                return self._answer(table, snapshot, expression, wanted)
             except FileNotFoundError as error:
                 lost = error
                 if snapshot is not None and self._still_kept(snapshot):
@@ -110,36 +183,113 @@ class Reader:
             f"versions of {self.table.name} expired faster than they could be read; last lost: {lost}"
         ) from lost
 
+    def parts(
+        self,
+        choose: SnapshotChoice,
+        expression: BooleanExpression,
+        columns: Sequence[str] | None,
+        *,
+        open_small: bool = False,
+    ) -> Parts:
+        """The same rows as parts, of which only the manifests' own are read already. Raises as :meth:`read`.
+
+        With ``open_small`` what is little is read already too, and kept decoded, as by :meth:`read`.
+        """
+        return self._parts(choose, expression, columns, open_small=open_small)
+
+    def batches(
+        self, choose: SnapshotChoice, expression: BooleanExpression, columns: Sequence[str] | None
+    ) -> Iterator[pa.RecordBatch]:
+        """The same rows one batch after the other; what is little is kept decoded, as by :meth:`read`.
+
+        Raises as :meth:`read`, at once what the plan meets, and StorageError when the version expires meanwhile.
+        """
+        return self._parts(choose, expression, columns, open_small=True).batches()
+
+    def _parts(
+        self,
+        choose: SnapshotChoice,
+        expression: BooleanExpression,
+        columns: Sequence[str] | None,
+        *,
+        open_small: bool,
+    ) -> Parts:
+        wanted = tuple(columns) if columns is not None else tuple(plain_arrow_schema(self.table.unit_type).names)
+        table = self.table.load()
+        if table is None:
+            return Parts(0, plain_arrow_schema(self.table.unit_type).empty_table().select(wanted))
+        self.table.state_of(table)
+        snapshot = choose(table.metadata)
+        version = snapshot.snapshot_id if snapshot else 0
+        try:
+            found = self._plan(table, snapshot, expression, wanted)
+            if open_small and _small(found.files):
+                return Parts(version, self._rows(table, found, wanted))
+        except OSError as error:
+            raise StorageError(f"cannot read {self.table.name}: {error}") from error
+        groups = tuple(
+            FileGroup(
+                self.table.name, self.table.unit_type, table.io, files.paths, wanted, found.rest, files.rows, files.tiny
+            )
+            for files in grouped(found.files)
+        )
+        return Parts(version, found.answered.select(wanted), groups)
+
     def _still_kept(self, snapshot: Snapshot) -> bool:
         table = self.table.load()
         return table is not None and table.metadata.snapshot_by_id(snapshot.snapshot_id) is not None
 
-    def _read_snapshot(
+    def _answer(
         self, table: Table, snapshot: Snapshot | None, expression: BooleanExpression, columns: tuple[str, ...]
     ) -> pa.Table:
+        """The rows of one version. A version never changes, so what was asked once need not be looked for again."""
+
+        def found() -> pa.Table:
+            return self._rows(table, self._plan(table, snapshot, expression, columns), columns)
+
+        if snapshot is None:
+            return found()
+        question = f"{snapshot.manifest_list}?{columns}{expression!r}"
+        known = self.cache.find(question)
+        if isinstance(known, pa.Table):
+            return known
+        rows = found()
+        size = rows.nbytes + len(question)
+        if size <= _CACHED_ANSWER_BYTES:
+            self.cache.put(question, rows, size)
+        return rows
+
+    def _rows(self, table: Table, found: _Plan, columns: tuple[str, ...]) -> pa.Table:
+        from_manifests = found.answered.select(columns)
+        if not found.files:
+            return from_manifests
+        from_files = (
+            self._open(table, found.files).select(found.needed) if _small(found.files) else self._scan(table, found)
+        )
+        return pa.concat_tables([from_manifests, matching(from_files, found.row_filter).select(columns)])
+
+    def _plan(
+        self, table: Table, snapshot: Snapshot | None, expression: BooleanExpression, columns: tuple[str, ...]
+    ) -> _Plan:
         schema, spec = self._schema(table.metadata), table.metadata.spec()
         manifests = self.table.manifests(table.io)
-        row_test = bound(schema, expression)
-        files = plan(manifests, manifests.of(snapshot), schema, spec, expression)
-        needed = tuple(dict.fromkeys((*columns, *sorted(columns_read(schema, row_test)))))
-        types = plain_arrow_schema(self.table.unit_type)
+        wanted = split(expression, spec)
+        row_test = bound(schema, wanted.rest)
+        needed = _needed(columns, schema, row_test)
         known = ManifestRows.of(schema, spec, needed)
-        in_bounds = metrics_evaluator(schema, expression)
+        in_bounds: Callable[[DataFile], bool] | None = None
         answered, to_open = [], []
-        for data_file in files:
+        for data_file in plan(manifests, manifests.of(snapshot), schema, spec, wanted):
             row = known.row(data_file)
             if row is not None:
                 answered.append(row)
-            elif in_bounds(data_file):
-                to_open.append(data_file)
-        row_filter = compiled(row_test)
-        from_manifests = known.table(answered, types).filter(row_filter).select(columns)
-        if not to_open:
-            return from_manifests
-        from_files = (
-            self._open(table, to_open).select(needed) if _small(to_open) else self._scan(table, to_open, needed)
-        )
-        return pa.concat_tables([from_manifests, from_files.filter(row_filter).select(columns)])
+                continue
+            in_bounds = in_bounds or metrics_evaluator(schema, wanted.rest)
+            if in_bounds(data_file):
+                to_open.append(PlannedFile(data_file.file_path, data_file.record_count, data_file.file_size_in_bytes))
+        row_filter = None if isinstance(row_test, AlwaysTrue) else compiled(row_test)
+        rows = known.table(answered, plain_arrow_schema(self.table.unit_type))
+        return _Plan(matching(rows, row_filter), to_open, needed, wanted.rest, row_filter)
 
     def _schema(self, metadata: TableMetadata) -> Schema:
         """The table's schema with every column of the unit: one that the table lacks so far reads as null."""
@@ -148,16 +298,17 @@ class Reader:
             return schema
         return evolved(schema, metadata.last_column_id, self.table.unit_type)
 
-    def _open(self, table: Table, files: Sequence[DataFile]) -> pa.Table:
-        """Small files, decoded whole and kept; several at a time when there is something to wait for."""
-        paths = [data_file.file_path for data_file in files]
+    def _open(self, table: Table, files: Sequence[PlannedFile]) -> pa.Table:
+        """Small files, decoded whole and kept; several at a time where there is something to wait for."""
+        paths = [planned.path for planned in files]
+        filesystem, _ = arrow_paths(table.io, paths)
 
         def rows(path: str) -> pa.Table:
             return self.cache.get(path, lambda: self._decoded(table, path), lambda decoded: decoded.nbytes)
 
-        if len(paths) == 1 or self.cache.holds(paths):
+        if len(paths) == 1 or isinstance(filesystem, fs.LocalFileSystem) or self.cache.holds(paths):
             return pa.concat_tables([rows(path) for path in paths])
-        with ThreadPoolExecutor(_FILES_AT_ONCE) as threads:
+        with ThreadPoolExecutor(FILES_AT_ONCE) as threads:
             return pa.concat_tables(list(threads.map(rows, paths)))
 
     def _decoded(self, table: Table, path: str) -> pa.Table:
@@ -168,23 +319,33 @@ class Reader:
             with pq.ParquetFile(place, filesystem=filesystem) as file:
                 # Columns that a newer release or another tool added are not the unit's; Drill ignores them too.
                 columns = [name for name in file.schema_arrow.names if name in known]
-                return conform(self.table.unit_type, file.read(columns))
+                return conform(self.table.unit_type, file.read(columns, use_threads=False))
         except (pa.ArrowInvalid, OSError) as error:
             if isinstance(error, OSError) and error.errno is not None:
                 raise
             # Without a number it is not the system's error but Arrow's, of what stands in the file.
             raise FormatError(f"{path} cannot be read as a data file of {self.table.name}: {error}") from error
 
-    def _scan(self, table: Table, files: Sequence[DataFile], columns: Sequence[str]) -> pa.Table:
-        """Many files at a time through one dataset."""
-        filesystem, paths = arrow_paths(table.io, [data_file.file_path for data_file in files])
-        parquet = ds.ParquetFileFormat()
-        fragments = [parquet.make_fragment(path, filesystem) for path in paths]
-        rows = ds.FileSystemDataset(fragments, plain_arrow_schema(self.table.unit_type), parquet, filesystem)
-        return rows.to_table(columns=list(columns))
+    def _scan(self, table: Table, found: _Plan) -> pa.Table:
+        """Many files, of which only row groups are decoded that may hold a matching row.
+
+        A dataset holds the footers of its files while it is read, some hundred kilobytes each: so not all are one.
+        """
+        needed, types = found.needed, plain_arrow_schema(self.table.unit_type)
+        return pa.Table.from_batches(
+            (
+                batch
+                for files in grouped(found.files)
+                for batch in batches_of(table.io, self.table.unit_type, files, needed, needed, found.row_filter)
+            ),
+            pa.schema([types.field(name) for name in needed]),
+        )
 
 
-def _small(files: Sequence[DataFile]) -> bool:
-    return len(files) <= _CACHED_FILES and all(
-        data_file.file_size_in_bytes <= _CACHED_FILE_BYTES for data_file in files
-    )
+def _needed(columns: Sequence[str], schema: Schema, row_test: BooleanExpression) -> tuple[str, ...]:
+    """``columns``, and those that the test looks at."""
+    return tuple(dict.fromkeys((*columns, *sorted(columns_read(schema, row_test)))))
+
+
+def _small(files: Sequence[PlannedFile]) -> bool:
+    return len(files) <= _CACHED_FILES and all(planned.size_bytes <= _CACHED_FILE_BYTES for planned in files)

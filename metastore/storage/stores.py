@@ -7,8 +7,10 @@ from collections.abc import Mapping
 from pyiceberg.io import FileIO
 
 from metastore.storage.hadoop_properties import file_io_properties
+from metastore.storage.hdfs import HdfsPointers
+from metastore.storage.hdfs_io import HdfsFileIO
 from metastore.storage.local import LocalFileIO
-from metastore.storage.locations import is_local
+from metastore.storage.locations import StoreLocation, is_local
 from metastore.storage.object_store import ObjectPointers
 from metastore.storage.object_store_io import ObjectFileIO
 from metastore.storage.pointer_store import LOCAL_POINTERS, PointerStore
@@ -22,6 +24,11 @@ def open_store(location: str, properties: Mapping[str, str]) -> tuple[PointerSto
     """
     if is_local(location):
         return LOCAL_POINTERS, LocalFileIO(dict(properties))
+    place = StoreLocation.parse(location)
+    if place.kind == "hdfs":
+        on_hdfs = HdfsFileIO(dict(properties))
+        on_hdfs.clusters.of(place)
+        return HdfsPointers(on_hdfs.clusters), on_hdfs
     files = ObjectFileIO(file_io_properties(location, properties))
     files.new_input(location)
     return ObjectPointers(files.buckets), files

@@ -7,8 +7,8 @@ alignment of properties happen on the first use for writing, once per process.
 from __future__ import annotations
 
 import threading
-from collections.abc import Mapping
-from contextlib import suppress
+from collections.abc import Callable, Mapping
+from contextlib import AbstractContextManager, nullcontext, suppress
 from dataclasses import dataclass
 from typing import Final
 
@@ -30,14 +30,19 @@ from pyiceberg.table.update import (
     SetPropertiesUpdate,
     TableUpdate,
 )
+from pyiceberg.transforms import IdentityTransform
 
 from metastore.errors import ConfigError, ConflictError, FormatError, StorageError
+from metastore.forks import renew_in_child
 from metastore.mapping.schema import added_fields, evolved, iceberg_schema, partition_spec
 from metastore.model.fields import Unit
 from metastore.storage.cache import FileCache
 from metastore.storage.catalog_entry import CatalogEntry
 from metastore.storage.files import Deleted
+from metastore.storage.local import local_path
+from metastore.storage.locations import is_local
 from metastore.storage.manifests import Manifests
+from metastore.storage.turns import turn
 
 OWN_PROPERTIES: Final = "metastore."
 """Prefix of table properties that the metastore keeps for itself, and that alignment leaves alone."""
@@ -88,6 +93,10 @@ class ComponentTable:
         self._properties = dict(properties)
         self._cache = cache
         self._aligned = False
+        self._begin()
+        renew_in_child(self._begin)
+
+    def _begin(self) -> None:
         self._lock = threading.Lock()
 
     @property
@@ -136,6 +145,14 @@ class ComponentTable:
         """Delete metadata files of versions before that of ``table``. Only after what they alone name is gone."""
         return self.entry.remove_old_metadata(table)
 
+    def turn(
+        self, monotonic: Callable[[], float], pause: Callable[[float], object], until: float
+    ) -> AbstractContextManager[None]:
+        """Held while a commit is prepared and published, so that writers of this machine take turns; see ``turns``."""
+        if not is_local(self.entry.location):
+            return nullcontext()
+        return turn(f"{local_path(self.entry.location)}/metadata", monotonic, pause, until)
+
     def writable(self) -> Table:
         """The table, created if need be; on first use its schema and properties are brought up to date.
 
@@ -175,17 +192,27 @@ class ComponentTable:
         )
 
     def _check(self, metadata: TableMetadata) -> None:
-        names = tuple(field.name for field in metadata.spec().fields)
-        if names != self.unit_type.partition_columns:
+        found = _partition_columns(metadata)
+        if found != self.unit_type.partition_columns:
             raise FormatError(
-                f"the Iceberg table at {metadata.location} is partitioned by {names or 'nothing'}, "
-                f"but component {self.name} needs {self.unit_type.partition_columns}"
+                f"the Iceberg table at {metadata.location} is partitioned by {', '.join(found) or 'nothing'}, "
+                f"but component {self.name} needs {', '.join(self.unit_type.partition_columns)}"
             )
         if metadata.format_version > 2:
             raise FormatError(
                 f"the Iceberg table at {metadata.location} has format version {metadata.format_version}; "
                 "versions 1 and 2 can be used"
             )
+
+
+def _partition_columns(metadata: TableMetadata) -> tuple[str, ...]:
+    """What the table is partitioned by: columns as they are, or as transforms of them."""
+    schema = metadata.schema()
+    return tuple(
+        str(column) if isinstance(field.transform, IdentityTransform) else f"{field.transform}({column})"
+        for field in metadata.spec().fields
+        for column in (schema.find_column_name(field.source_id),)
+    )
 
 
 def _schema_updates(metadata: TableMetadata, unit_type: type[Unit]) -> list[TableUpdate]:

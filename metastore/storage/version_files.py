@@ -57,7 +57,7 @@ class VersionFiles:
         if found is None and (hinted := self._hint()) is not None:
             found = self._onwards(hinted)
         for _ in range(_LOOKS):
-            if found is not None or not (listed := self._listed()):
+            if found is not None or not (listed := self._listed_after(0)):
                 return found
             found = self._onwards(max(listed))
         raise OSError(errno.EBUSY, "versions go faster than they can be looked at", self.folder)
@@ -83,7 +83,7 @@ class VersionFiles:
     def _overtaken(self, version: int) -> bool:
         """Whether others may have gone on and expired while the writer of ``version`` slept."""
         if version == 1:
-            return max(self._listed()) > 1
+            return max(self._listed_after(1)) > 1
         return not self._stands(version - 1)
 
     def remove_before(self, version: int) -> tuple[int, list[OSError]]:
@@ -92,7 +92,11 @@ class VersionFiles:
         Stops at the first failure, so that ascending order holds.
         """
         removed = 0
-        for number, name in sorted(self._listed().items()):
+        try:
+            listed = self._listed()
+        except OSError as error:
+            return removed, [error]
+        for number, name in sorted(listed.items()):
             if number >= version:
                 break
             try:
@@ -129,6 +133,19 @@ class VersionFiles:
             return int(self._store.read(f"{self.folder}/{HINT}"))
         except (OSError, ValueError):
             return None
+
+    def _listed_after(self, version: int) -> dict[int, str]:
+        """What stands in the folder, with a version after ``version`` in it if there is any.
+
+        A listing is no snapshot: while versions come and expire, it can miss the one that goes and the one that comes.
+        So one that shows nothing is believed only where the hint knows of nothing either, or when it stays so.
+        """
+        listed = self._listed()
+        looks = 1
+        while looks < _LOOKS and max(listed, default=0) <= version < (self._hint() or 0):
+            listed = self._listed()
+            looks += 1
+        return listed
 
     def _listed(self) -> dict[int, str]:
         try:

@@ -1,9 +1,17 @@
-"""A Hive Metastore 2.3 on Derby, from the jars of PySpark: for the session, on loopback, in a folder of its own."""
+"""A Hive Metastore 2.3 on Derby, from the jars of PySpark: for the session, on loopback, in a folder of its own.
+
+``make hms`` (this module as a program) starts one for people, in a folder that may be kept between two starts.
+"""
 
 from __future__ import annotations
 
+import argparse
+import signal
 import subprocess
+import tempfile
+import threading
 from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 import pyspark
@@ -51,9 +59,15 @@ CREATE TABLE AUX_TABLE (MT_KEY1 VARCHAR(128) NOT NULL, MT_KEY2 BIGINT NOT NULL, 
 @pytest.fixture(scope="session")
 def hive_metastore(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     """The thrift URI of the service."""
-    folder, port = tmp_path_factory.mktemp("hms"), free_port()
+    with hive_metastore_in(tmp_path_factory.mktemp("hms")) as uri:
+        yield uri
+
+
+@contextmanager
+def hive_metastore_in(folder: Path, port: int = 0) -> Iterator[str]:
+    """The thrift URI of a service whose database and warehouse are in ``folder``; port 0 means any free one."""
+    port = port or free_port()
     (folder / "hive-log4j2.properties").write_text(LOGGING)
-    (folder / "locks.sql").write_text(f"CONNECT 'jdbc:derby:{folder}/db;create=true';\n{LOCK_TABLES}")
     jars = Path(pyspark.__file__).parent / "jars"
     java = [
         str(find_java().home / "bin/java"),
@@ -63,7 +77,9 @@ def hive_metastore(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
         "-cp",
         f"{folder}:{jars}/*",
     ]
-    subprocess.run([*java, "org.apache.derby.tools.ij", "locks.sql"], cwd=folder, check=True, capture_output=True)
+    if not (folder / "db").exists():
+        (folder / "locks.sql").write_text(f"CONNECT 'jdbc:derby:{folder}/db;create=true';\n{LOCK_TABLES}")
+        subprocess.run([*java, "org.apache.derby.tools.ij", "locks.sql"], cwd=folder, check=True, capture_output=True)
     settings = {
         "javax.jdo.option.ConnectionURL": f"jdbc:derby:{folder}/db",
         "javax.jdo.option.ConnectionDriverName": "org.apache.derby.jdbc.EmbeddedDriver",
@@ -77,3 +93,22 @@ def hive_metastore(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     command = [*java, "org.apache.hadoop.hive.metastore.HiveMetaStore", "-p", str(port), *given]
     with serving(command, port, folder):
         yield f"thrift://127.0.0.1:{port}"
+
+
+def main() -> None:
+    """Start a service and keep it until Ctrl-C."""
+    parser = argparse.ArgumentParser(description="Start a Hive Metastore on loopback, until Ctrl-C.")
+    parser.add_argument("--folder", type=Path, help="where its database and warehouse are kept; else a temporary one")
+    parser.add_argument("--port", type=int, default=0, help="else a free one")
+    asked = parser.parse_args()
+    with tempfile.TemporaryDirectory() as temporary:
+        folder = (asked.folder or Path(temporary)).absolute()
+        folder.mkdir(parents=True, exist_ok=True)
+        signal.signal(signal.SIGTERM, signal.default_int_handler)
+        with suppress(KeyboardInterrupt), hive_metastore_in(folder, asked.port) as uri:
+            print(uri, flush=True)  # noqa: T201 - what this program is for
+            threading.Event().wait()
+
+
+if __name__ == "__main__":
+    main()

@@ -13,7 +13,10 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from services.maven import class_path
 from services.processes import free_port, serving
+
+from metastore.java import find_java
 
 UNPRIVILEGED = ("postgres", "nobody")
 """Whom root runs the server as: PostgreSQL refuses to run as root itself."""
@@ -50,6 +53,15 @@ def postgres_uri(postgres_server: str) -> str:
         connection.execute(text(f"CREATE DATABASE {name}"))
     engine.dispose()
     return f"postgresql+psycopg2://{postgres_server}/{name}"
+
+
+@pytest.fixture(scope="session")
+def postgres_driver(tmp_path_factory: pytest.TempPathFactory) -> str:
+    """The jar of PostgreSQL's JDBC driver."""
+    folder = tmp_path_factory.mktemp("postgres-driver")
+    pom = Path(__file__).parent / "postgres_driver" / "pom.xml"
+    jar: str = class_path(pom, folder / "classpath", find_java().home)
+    return jar
 
 
 def _binaries() -> Path:

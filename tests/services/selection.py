@@ -1,4 +1,4 @@
-"""Tests that need what neither Python nor Java brings are run on request: ``--services postgres,rest``.
+"""Tests that need what neither Python nor Java brings are run on request: ``--services hdfs,postgres`` and so on.
 
 They are left out otherwise, not skipped: `make test` passes on a machine with Python, Java and make. Asked for without
 the service being there, they fail with the reason.
@@ -8,12 +8,12 @@ from __future__ import annotations
 
 import pytest
 
-ON_REQUEST = frozenset({"postgres", "rest"})
+ON_REQUEST = frozenset({"azure", "gcs", "glue", "hdfs", "postgres", "rest"})
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
     """The option."""
-    parser.addoption("--services", default="", help="also run the tests of these services: postgres,rest")
+    parser.addoption("--services", default="", help="also run the tests of these services, with commas between")
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
+from botocore.exceptions import ClientError, EndpointConnectionError
 from pyiceberg.exceptions import (
     BadRequestError,
     CommitFailedException,
@@ -33,6 +36,19 @@ class PostgresError(Exception):
         self.pgcode = pgcode
 
 
+def answer(status: int, repeated: int = 0) -> ClientError:
+    """What AWS's client raises for an answer that is an error, to a request that was sent again so often."""
+    error: Any = {"Error": {"Code": "Some", "Message": "no luck"}}
+    return ClientError({**error, "ResponseMetadata": {"HTTPStatusCode": status, "RetryAttempts": repeated}}, "Update")
+
+
+def conflict(cause: Exception) -> CommitFailedException:
+    """As PyIceberg raises it for ``cause``."""
+    error = CommitFailedException("conflict")
+    error.__cause__ = cause
+    return error
+
+
 FATES = [
     (CommitFailedException(), "lost"),
     (WaitingForLockException(), "lost"),
@@ -59,6 +75,14 @@ FATES = [
     (TTransportException(TTransportException.END_OF_FILE), "unknown"),
     (OSError(), "unknown"),
     (TypeError(), "unknown"),
+    (NotImplementedError(), "refused"),
+    (conflict(answer(400)), "lost"),
+    (conflict(answer(400, repeated=1)), "unknown"),
+    (answer(400), "refused"),
+    (answer(403), "refused"),
+    (answer(400, repeated=1), "unknown"),
+    (answer(500), "unknown"),
+    (EndpointConnectionError(endpoint_url="http://glue"), "unknown"),
 ]
 
 
@@ -79,7 +103,8 @@ def test_updates_that_do_not_fit_are_lost_where_they_are_applied_here(error: Exc
 
 def test_only_catalogs_and_the_system_are_expected_to_fail() -> None:
     """A defect of ours is no StorageError."""
-    assert [of_a_catalog(error) for error, _ in FATES] == [not isinstance(error, TypeError) for error, _ in FATES]
+    ours = (TypeError, NotImplementedError)
+    assert [of_a_catalog(error) for error, _ in FATES] == [not isinstance(error, ours) for error, _ in FATES]
 
 
 def test_what_is_said_is_one_line_without_the_statement() -> None:

@@ -25,6 +25,7 @@ MakeUnit = Callable[..., TableMetadataUnit]
 OpenMetastore = Callable[..., Metastore]
 CommitTable = Callable[..., CommitTableResponse]
 Around = Callable[[CommitTable, Any], CommitTableResponse]
+Wrap = Callable[[Metastore, Around], None]
 
 
 @pytest.fixture
@@ -34,7 +35,7 @@ def component(tmp_path: Path) -> Path:
 
 
 @pytest.fixture
-def around(monkeypatch: pytest.MonkeyPatch) -> Callable[[Metastore, Around], None]:
+def around(monkeypatch: pytest.MonkeyPatch) -> Wrap:
     """Wrap the catalog of one metastore: ``around(commit, arguments)`` stands in for its ``commit_table``."""
 
     def wrap(metastore: Metastore, act: Around) -> None:
@@ -75,11 +76,7 @@ def unreferenced(component: Path) -> set[str]:
 
 class TestCompetition:
     def test_a_competing_commit_is_planned_around(
-        self,
-        open_metastore: OpenMetastore,
-        unit: MakeUnit,
-        component: Path,
-        around: Callable[[Metastore, Around], None],
+        self, open_metastore: OpenMetastore, unit: MakeUnit, component: Path, around: Wrap
     ) -> None:
         """Another writer lands between plan and publication, three times: neither loses, and no file is left over."""
         metastore, other = open_metastore(), open_metastore()
@@ -98,11 +95,7 @@ class TestCompetition:
         assert unreferenced(component) == set()
 
     def test_data_files_are_written_once_however_often_it_is_tried(
-        self,
-        open_metastore: OpenMetastore,
-        unit: MakeUnit,
-        component: Path,
-        around: Callable[[Metastore, Around], None],
+        self, open_metastore: OpenMetastore, unit: MakeUnit, component: Path, around: Wrap
     ) -> None:
         """A lost race costs manifests, not data."""
         metastore, other = open_metastore(), open_metastore()
@@ -121,11 +114,7 @@ class TestCompetition:
         assert all(found == seen[0] for found in seen)
 
     def test_an_expiration_in_between_is_no_conflict(
-        self,
-        open_metastore: OpenMetastore,
-        unit: MakeUnit,
-        component: Path,
-        around: Callable[[Metastore, Around], None],
+        self, open_metastore: OpenMetastore, unit: MakeUnit, component: Path, around: Wrap
     ) -> None:
         """Old versions go while a commit is on its way: it lands on what is left, and reaches no removed file."""
         metastore, other = open_metastore(), open_metastore()
@@ -203,12 +192,7 @@ class TestCompetition:
             assert metastore.tables.metadata.version == version
 
     def test_it_gives_up_when_the_time_is_over(
-        self,
-        open_metastore: OpenMetastore,
-        unit: MakeUnit,
-        component: Path,
-        now: SimpleNamespace,
-        around: Callable[[Metastore, Around], None],
+        self, open_metastore: OpenMetastore, unit: MakeUnit, component: Path, now: SimpleNamespace, around: Wrap
     ) -> None:
         """By the configured time, with growing pauses; nothing of it is left."""
         metastore = open_metastore(commit={"timeout": "10 seconds"})
@@ -229,11 +213,7 @@ class TestCompetition:
         assert files(component) == before
 
     def test_a_timeout_of_zero_tries_once(
-        self,
-        open_metastore: OpenMetastore,
-        unit: MakeUnit,
-        now: SimpleNamespace,
-        around: Callable[[Metastore, Around], None],
+        self, open_metastore: OpenMetastore, unit: MakeUnit, now: SimpleNamespace, around: Wrap
     ) -> None:
         """And does not wait."""
         metastore = open_metastore(commit={"timeout": "0 seconds"})
@@ -250,11 +230,7 @@ class TestCompetition:
         assert tries == [now.ms]
 
     def test_a_version_that_is_overtaken_while_it_is_published_is_not_the_one_asked_for(
-        self,
-        open_metastore: OpenMetastore,
-        unit: MakeUnit,
-        component: Path,
-        around: Callable[[Metastore, Around], None],
+        self, open_metastore: OpenMetastore, unit: MakeUnit, component: Path, around: Wrap
     ) -> None:
         """Compare-and-set holds to the very publication, and leaves no file."""
         metastore, other = open_metastore(), open_metastore()
@@ -282,12 +258,7 @@ ERRORS = [
 class TestUnknownOutcome:
     @pytest.mark.parametrize("error", ERRORS, ids=repr)
     def test_it_landed(
-        self,
-        open_metastore: OpenMetastore,
-        unit: MakeUnit,
-        component: Path,
-        error: Exception,
-        around: Callable[[Metastore, Around], None],
+        self, open_metastore: OpenMetastore, unit: MakeUnit, component: Path, error: Exception, around: Wrap
     ) -> None:
         """The answer was lost, not the commit: the history tells by the commit id, and it is not made twice."""
         metastore = open_metastore()
@@ -307,12 +278,7 @@ class TestUnknownOutcome:
 
     @pytest.mark.parametrize("error", ERRORS, ids=repr)
     def test_it_cannot_be_told(
-        self,
-        open_metastore: OpenMetastore,
-        unit: MakeUnit,
-        component: Path,
-        error: Exception,
-        around: Callable[[Metastore, Around], None],
+        self, open_metastore: OpenMetastore, unit: MakeUnit, component: Path, error: Exception, around: Wrap
     ) -> None:
         """Nothing landed so far, but it still may: no file of it is removed, and the error says what to look for."""
         metastore = open_metastore()
@@ -333,11 +299,7 @@ class TestUnknownOutcome:
         assert reachable(component) <= files(component)
 
     def test_another_writer_took_its_place(
-        self,
-        open_metastore: OpenMetastore,
-        unit: MakeUnit,
-        component: Path,
-        around: Callable[[Metastore, Around], None],
+        self, open_metastore: OpenMetastore, unit: MakeUnit, component: Path, around: Wrap
     ) -> None:
         """Then it certainly did not land, never will, and is tried again."""
         metastore, other = open_metastore(), open_metastore()
@@ -357,12 +319,7 @@ class TestUnknownOutcome:
 
     @pytest.mark.parametrize("first", [True, False])
     def test_it_landed_and_others_went_on_from_it(
-        self,
-        first: bool,
-        open_metastore: OpenMetastore,
-        unit: MakeUnit,
-        component: Path,
-        around: Callable[[Metastore, Around], None],
+        self, first: bool, open_metastore: OpenMetastore, unit: MakeUnit, component: Path, around: Wrap
     ) -> None:
         """Its version expired before anyone could look: what it wrote is in use, and must not be removed as failed."""
         metastore, other = open_metastore(), open_metastore()
@@ -385,11 +342,7 @@ class TestUnknownOutcome:
         assert reachable(component) <= files(component)
 
     def test_properties_of_another_do_not_settle_it(
-        self,
-        open_metastore: OpenMetastore,
-        unit: MakeUnit,
-        component: Path,
-        around: Callable[[Metastore, Around], None],
+        self, open_metastore: OpenMetastore, unit: MakeUnit, component: Path, around: Wrap
     ) -> None:
         """A new version file without a new snapshot says nothing: ours can still land on top of it."""
         metastore = open_metastore()
@@ -414,12 +367,7 @@ class TestUnknownOutcome:
 
     @pytest.mark.parametrize("landed", [True, False])
     def test_an_interrupt_while_publishing_removes_nothing(
-        self,
-        open_metastore: OpenMetastore,
-        unit: MakeUnit,
-        component: Path,
-        around: Callable[[Metastore, Around], None],
-        landed: bool,
+        self, open_metastore: OpenMetastore, unit: MakeUnit, component: Path, around: Wrap, landed: bool
     ) -> None:
         """Whether or not it had landed: the person at the keyboard knows less than the store."""
         metastore = open_metastore()
@@ -463,11 +411,7 @@ class _Full:
 class TestFailedWrites:
     @pytest.mark.parametrize("part", ["/t3/", "-m0.avro", "snap-"], ids=["data", "manifest", "manifest list"])
     def test_a_full_disk_leaves_no_file(
-        self,
-        open_metastore: OpenMetastore,
-        unit: MakeUnit,
-        component: Path,
-        part: str,
+        self, open_metastore: OpenMetastore, unit: MakeUnit, component: Path, part: str
     ) -> None:
         """Neither whole ones nor the half one; the error says that nothing was changed, and the next write works."""
         metastore = open_metastore()

@@ -14,6 +14,7 @@ from metastore.metastore import Metastore
 from metastore.model.identity import TableInfo
 from metastore.model.table_unit import TableMetadataUnit
 from metastore.model.vocabulary import MetadataType
+from metastore.operations.read import Read
 from metastore.storage.local import LocalFile
 
 MakeUnit = Callable[..., TableMetadataUnit]
@@ -167,6 +168,29 @@ def test_an_unchanged_warm_read_opens_nothing(
     counts.clear()
     assert read.execute() == first
     assert counts.opened == {}
+
+
+def test_a_question_that_was_answered_for_the_version_is_not_planned_again(
+    open_metastore: OpenMetastore, unit: MakeUnit, filled: Callable[[int], None]
+) -> None:
+    """One look-up, of the answer; another filter, other columns or a new version are other questions."""
+    filled(10)
+    metastore = open_metastore()
+    read = metastore.tables.read().metadata_types(MetadataType.ALL)
+
+    def lookups(read: Read[TableMetadataUnit]) -> int:
+        before = metastore._cache.hits + metastore._cache.misses
+        read.execute()
+        return metastore._cache.hits + metastore._cache.misses - before
+
+    narrow = read.filter("tableName = 't00007'")
+    first = lookups(narrow)
+    assert first > 1
+    assert lookups(narrow) == 1
+    assert lookups(narrow.columns("owner")) > 1
+    open_metastore().tables.modify().overwrite([unit("t00007", "1994", owner="new")]).execute()
+    assert lookups(narrow) > 1
+    assert {row.owner for row in narrow.execute()} == {None, "new"}
 
 
 def test_a_read_after_another_writers_commit_opens_what_is_new(

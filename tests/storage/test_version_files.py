@@ -17,6 +17,7 @@ from metastore.model.table_unit import TableMetadataUnit
 from metastore.model.vocabulary import MetadataType
 from metastore.storage import local
 from metastore.storage.local import create_if_absent
+from metastore.storage.pointer_store import Entries, LocalPointers
 from metastore.storage.version_files import HINT, VersionFiles
 
 MakeUnit = Callable[..., TableMetadataUnit]
@@ -233,10 +234,16 @@ class TestCreateIfAbsent:
 
 @pytest.mark.parametrize(
     ("location", "path"),
-    [("/a/b", "/a/b"), ("file:///a/b", "/a/b"), ("file:/a/b", "/a/b"), ("file:///a%20b/%23", "/a b/#")],
+    [
+        ("/a/b", "/a/b"),
+        ("file:///a/b", "/a/b"),
+        ("file:/a/b", "/a/b"),
+        ("file://localhost/a", "/a"),
+        ("file:///t=12%3A00/a b#?;.parquet", "/t=12%3A00/a b#?;.parquet"),
+    ],
 )
 def test_a_local_location_is_a_path_or_a_file_uri(location: str, path: str) -> None:
-    """In every spelling that engines use."""
+    """In every spelling that engines use; none of them escapes characters, so what looks like an escape is a name."""
     assert local.local_path(location) == path
 
 
@@ -255,3 +262,33 @@ def test_a_creator_that_slept_through_an_expiration_creates_nothing(tmp_path: Pa
     assert not versions.publish(1, b"{}")
     assert versions.current() == (3, versions.location_of(3))
     assert sorted(path.name for path in (tmp_path / "metadata").iterdir()) == ["v3.metadata.json", "version-hint.text"]
+
+
+class UnsteadyListing(LocalPointers):
+    """The local disk, whose listings miss all versions so many times: one went and one came while it was made."""
+
+    def __init__(self, misses: int) -> None:
+        self.misses = misses
+
+    def entries(self, folder: str) -> Entries:
+        """Without the versions that others made, as long as there are misses left."""
+        found = super().entries(folder)
+        if not self.misses:
+            return found
+        self.misses -= 1
+        own = {name for name in found.files if name.startswith("v1.") or not name.startswith("v")}
+        return Entries(frozenset(own), found.folders)
+
+
+@pytest.mark.parametrize("hint", [b"7", b"8"])
+def test_a_listing_that_misses_the_versions_loses_no_table(tmp_path: Path, hint: bytes) -> None:
+    """A hint tells that there is a table: it is looked for again, and nobody makes another in its place."""
+    versions = VersionFiles(str(tmp_path))
+    for version in range(1, 10):
+        assert versions.publish(version, b"{}")
+    versions.remove_before(9)
+    (tmp_path / "metadata" / HINT).write_bytes(hint)
+    assert VersionFiles(str(tmp_path), UnsteadyListing(3)).current() == (9, versions.location_of(9))
+    assert not VersionFiles(str(tmp_path), UnsteadyListing(3)).publish(1, b"{}")
+    assert versions.current() == (9, versions.location_of(9))
+    assert not Path(versions.location_of(1)).exists()

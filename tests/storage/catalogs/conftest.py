@@ -11,7 +11,7 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
-from pyiceberg.partitioning import PartitionSpec
+from pyiceberg.partitioning import UNPARTITIONED_PARTITION_SPEC, PartitionSpec
 from pyiceberg.schema import Schema
 from pyiceberg.table import Table
 
@@ -26,6 +26,7 @@ KINDS = (
     pytest.param("hive", marks=[pytest.mark.integration]),
     pytest.param("postgres", marks=[pytest.mark.integration, pytest.mark.postgres]),
     pytest.param("rest", marks=[pytest.mark.integration, pytest.mark.rest]),
+    pytest.param("glue", marks=[pytest.mark.integration, pytest.mark.glue]),
 )
 
 
@@ -54,6 +55,11 @@ def catalog_keys(kind: str, request: pytest.FixtureRequest, tmp_path_factory: py
             return {**own, "type": "sql", "uri": request.getfixturevalue("postgres_uri")}
         case "hive":
             return {**own, "type": "hive", "uri": request.getfixturevalue("hive_metastore")}
+        case "glue":
+            endpoint = request.getfixturevalue("glue_server")
+            credentials = {'"glue.access-key-id"': "AKIALOOPBACKTESTS", '"glue.secret-access-key"': "made up"}
+            place = {"glue.endpoint": endpoint, "glue.region": "us-east-1", "glue.max-retries": "2"}
+            return {**own, "type": "glue", **place, **credentials}
         case _:
             return {**own, "type": "rest", "uri": request.getfixturevalue("rest_catalog")}
 
@@ -101,7 +107,9 @@ class Others:
         """The table."""
         return self.entry(name).catalog.load_table(self.entry(name).identifier)
 
-    def create_table(self, name: str, schema: Schema, partition_spec: PartitionSpec) -> Table:
+    def create_table(
+        self, name: str, schema: Schema, partition_spec: PartitionSpec = UNPARTITIONED_PARTITION_SPEC
+    ) -> Table:
         """The table, made by them."""
         entry = self.entry(name)
         entry.catalog.create_namespace_if_not_exists(entry.identifier[:-1])

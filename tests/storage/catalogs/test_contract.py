@@ -45,3 +45,7 @@ class TestSchemaEvolution(suite("test_upkeep", "TestSchemaEvolution")):  # type:
 
 class TestForeignTables(suite("test_upkeep", "TestForeignTables")):  # type: ignore[misc] # by file
     """The fixtures of this folder put the metastore on each catalog."""
+
+
+class TestEveryComponent(suite("test_every_component", "EveryComponent")):  # type: ignore[misc] # by file
+    """Views and materialized views, too."""

@@ -45,6 +45,29 @@ def test_an_unknown_type_is_refused() -> None:
         Settings.from_mapping(keys, environ={})
 
 
+@pytest.mark.parametrize("kind", ["dynamodb", "bigquery"])
+def test_a_catalog_that_takes_no_commits_is_refused(tmp_path: Path, unit: MakeUnit, kind: str) -> None:
+    """Before anything is written: PyIceberg would make the table, and then not commit to it."""
+    with pytest.raises(ConfigError, match=f"catalog.type = {kind}: PyIceberg cannot commit"):
+        on(tmp_path, type=kind).tables.modify().overwrite([unit("a")]).execute()
+    assert list(tmp_path.rglob("*.*")) == []
+
+
+@pytest.mark.parametrize("kind", ["hive", "glue"])
+def test_levels_that_a_catalog_does_not_have_are_refused(tmp_path: Path, kind: str) -> None:
+    """Its databases are in no other."""
+    metastore = on(tmp_path, type=kind, namespace="a.b")
+    with pytest.raises(ConfigError, match=f"namespace = a.b: a {kind} catalog has namespaces of one level"):
+        metastore.tables.metadata.history()
+
+
+def test_a_number_that_is_none_is_named(tmp_path: Path) -> None:
+    """AWS's client is given numbers, not their texts."""
+    metastore = on(tmp_path, type="glue", **{'"glue.max-retries"': "few", '"glue.region"': "us-east-1"})
+    with pytest.raises(ConfigError, match=r"catalog\.glue\.max-retries = few: a whole number"):
+        metastore.tables.metadata.history()
+
+
 @pytest.mark.parametrize("namespace", ["", "a..b", ".a"])
 def test_a_namespace_has_names(namespace: str) -> None:
     """With dots between them."""

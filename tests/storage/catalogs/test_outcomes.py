@@ -22,10 +22,18 @@ from metastore.model.vocabulary import MetadataType
 MakeUnit = Callable[..., TableMetadataUnit]
 OpenMetastore = Callable[..., Metastore]
 
-COMMIT = {"postgres": b"COMMIT", "hive": b"alter_table_with_environment_context", "rest": b"POST /v1/namespaces/"}
+COMMIT = {
+    "postgres": b"COMMIT",
+    "hive": b"alter_table_with_environment_context",
+    "rest": b"POST /v1/namespaces/",
+    "glue": b"AWSGlue.UpdateTable",
+}
 """What stands in the request that publishes, by kind of catalog."""
 
-SERVERS = ["hive", *(pytest.param(name, marks=getattr(pytest.mark, name)) for name in ("postgres", "rest"))]
+WITHOUT_REPETITION = ["hive", *(pytest.param(name, marks=getattr(pytest.mark, name)) for name in ("postgres", "rest"))]
+SERVERS = [*WITHOUT_REPETITION, pytest.param("glue", marks=pytest.mark.glue)]
+"""AWS's client, for Glue, sends a request again by itself when no answer comes."""
+
 ALL = MetadataType.ALL
 
 
@@ -34,6 +42,7 @@ class Wire:
 
     def __init__(self, address: tuple[str, int]) -> None:
         self.cut: tuple[bytes, Literal["request", "answer"]] | None = None
+        self.meanwhile: Callable[[], None] = lambda: None
         self._address = address
         self._listening = socket.create_server(("127.0.0.1", 0))
         self.port = self._listening.getsockname()[1]
@@ -60,6 +69,7 @@ class Wire:
                 if self.cut and self.cut[0] in data:
                     (_, lost), self.cut = self.cut, None
                     if lost == "request":
+                        self.meanwhile()
                         break
                     broken.set()
                 server.sendall(data)
@@ -86,11 +96,12 @@ def _hang_up(*lines: socket.socket) -> None:
 @pytest.fixture
 def wire(catalog_keys: dict[str, str]) -> Iterator[Wire]:
     """The line between the metastore and its catalog's server."""
-    parts = urlsplit(catalog_keys["uri"])
+    address = next(key for key in ("uri", "glue.endpoint") if key in catalog_keys)
+    parts = urlsplit(catalog_keys[address])
     assert parts.hostname
     assert parts.port
     wire = Wire((parts.hostname, parts.port))
-    catalog_keys["uri"] = catalog_keys["uri"].replace(f":{parts.port}", f":{wire.port}")
+    catalog_keys[address] = catalog_keys[address].replace(f":{parts.port}", f":{wire.port}")
     yield wire
     wire.close()
 
@@ -116,7 +127,7 @@ def test_a_commit_whose_answer_was_lost_has_landed_once(
 
 
 @pytest.mark.integration
-@pytest.mark.parametrize("kind", SERVERS, indirect=True)
+@pytest.mark.parametrize("kind", WITHOUT_REPETITION, indirect=True)
 def test_a_commit_whose_request_was_lost_is_open_and_its_files_stay(
     wire: Wire, kind: str, open_metastore: OpenMetastore, unit: MakeUnit, tmp_path: Path
 ) -> None:
@@ -129,6 +140,38 @@ def test_a_commit_whose_request_was_lost_is_open_and_its_files_stay(
     assert wire.cut is None
     assert len(files_of(tmp_path)) == 1
     assert metastore.tables.read().metadata_types(ALL).execute() == []
+
+
+@pytest.mark.integration
+@pytest.mark.parametrize("kind", [pytest.param("glue", marks=pytest.mark.glue)], indirect=True)
+def test_a_commit_whose_request_was_lost_is_sent_again(
+    wire: Wire, kind: str, open_metastore: OpenMetastore, unit: MakeUnit
+) -> None:
+    """By a client that does so by itself: it has landed once."""
+    metastore = open_metastore()
+    metastore.tables.initialize()
+    wire.cut = (COMMIT[kind], "request")
+    version = metastore.tables.modify().overwrite([unit("a")]).execute()
+    assert wire.cut is None
+    assert [each.version for each in metastore.tables.metadata.history()] == [version]
+
+
+@pytest.mark.integration
+@pytest.mark.parametrize("kind", [pytest.param("glue", marks=pytest.mark.glue)], indirect=True)
+def test_a_repeated_commit_that_lost_to_others_is_made_on_theirs(
+    wire: Wire, kind: str, open_metastore: OpenMetastore, unit: MakeUnit
+) -> None:
+    """The request is lost, others commit, the repetition is refused: the metadata shows that ours did not land."""
+    metastore, other = open_metastore(), open_metastore()
+    metastore.tables.initialize()
+
+    def others_commit() -> None:
+        other.tables.modify().overwrite([unit("b")]).execute()
+
+    wire.cut, wire.meanwhile = (COMMIT[kind], "request"), others_commit
+    metastore.tables.modify().overwrite([unit("a")]).execute()
+    assert {each.table_name for each in metastore.tables.read().metadata_types(ALL).execute()} == {"a", "b"}
+    assert len(metastore.tables.metadata.history()) == 2
 
 
 @pytest.mark.parametrize("kind", ["sqlite"], indirect=True)
@@ -194,7 +237,7 @@ def test_a_server_that_is_away_is_a_storage_error(
     """For readers and writers, in one line, and without the password."""
     metastore = open_metastore()
     wire._address = ("127.0.0.1", 1)
-    password = urlsplit(catalog_keys["uri"]).password
+    password = urlsplit(catalog_keys.get("uri", "")).password
     for work in (metastore.tables.metadata.history, metastore.tables.modify().overwrite([unit("a")]).execute):
         with pytest.raises(StorageError) as caught:
             work()

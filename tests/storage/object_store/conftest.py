@@ -1,20 +1,13 @@
-"""An S3 API server on loopback for the session, a bucket for each test, and metastores in it."""
+"""A bucket for each test on each store whose server can be had, and metastores in it."""
 
 from __future__ import annotations
 
-import socket
-import subprocess
-import sys
-import threading
-import time
 import uuid
 from collections.abc import Callable, Iterator
-from pathlib import Path
 from typing import Any
-from urllib.request import Request, urlopen
 
 import pytest
-from obstore.store import S3Store
+from obstore.store import ObjectStore
 
 from metastore.config.settings import Settings
 from metastore.metastore import Metastore
@@ -23,90 +16,64 @@ from metastore.storage.hadoop_properties import file_io_properties
 from metastore.storage.object_store import ObjectPointers
 from metastore.storage.object_store_client import Buckets
 
-READY_WITHIN_S = 60
-ACCESS_KEY, SECRET_KEY = "AKIALOOPBACKTESTS", "made-up/secret+for=loopback"
+KINDS = (
+    "s3",
+    pytest.param("azure", marks=[pytest.mark.integration, pytest.mark.azure]),
+    pytest.param("gcs", marks=[pytest.mark.integration, pytest.mark.gcs]),
+)
 
 
-@pytest.fixture(scope="session")
-def s3_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
-    """Endpoint of moto's server, a process of its own that speaks S3 over HTTP."""
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        port = probe.getsockname()[1]
-    log = tmp_path_factory.mktemp("moto") / "log"
-    with log.open("wb") as output:
-        command = [sys.executable, "-m", "moto.server", "-H", "127.0.0.1", "-p", str(port)]
-        server = subprocess.Popen(command, stdout=output, stderr=output)
-    try:
-        wait_for(port, server, log)
-        yield f"http://127.0.0.1:{port}"
-    finally:
-        server.kill()
-        server.wait()
-
-
-def wait_for(port: int, server: subprocess.Popen[bytes], log: Path) -> None:
-    """Until something listens on the port."""
-    deadline = time.monotonic() + READY_WITHIN_S
-    while server.poll() is None and time.monotonic() < deadline:
-        with socket.socket() as client:
-            if client.connect_ex(("127.0.0.1", port)) == 0:
-                return
-        threading.Event().wait(0.05)
-    raise RuntimeError(f"the S3 server did not answer: {log.read_text()}")
+@pytest.fixture(params=KINDS)
+def kind(request: pytest.FixtureRequest) -> str:
+    """The store's kind: each of them, or those that the test says."""
+    return str(request.param)
 
 
 @pytest.fixture
-def hadoop(s3_server: str) -> dict[str, str]:
-    """S3A's keys for the server."""
-    return {
-        "fs.s3a.endpoint": s3_server,
-        "fs.s3a.endpoint.region": "us-east-1",
-        "fs.s3a.access.key": ACCESS_KEY,
-        "fs.s3a.secret.key": SECRET_KEY,
-        "fs.s3a.path.style.access": "true",
-    }
+def server(kind: str, request: pytest.FixtureRequest) -> Any:
+    """The server of the kind, from tests/services."""
+    return request.getfixturevalue(f"{kind}_server")
 
 
 @pytest.fixture
-def pyiceberg_properties(s3_server: str) -> dict[str, str]:
+def hadoop(server: Any) -> dict[str, str]:
+    """The keys of Hadoop's connector for the server."""
+    keys: dict[str, str] = server.hadoop(server.endpoint)
+    return keys
+
+
+@pytest.fixture
+def pyiceberg_properties(hadoop: dict[str, str], root: str) -> dict[str, str]:
     """PyIceberg's keys for the server."""
-    return {
-        "s3.endpoint": s3_server,
-        "s3.region": "us-east-1",
-        "s3.access-key-id": ACCESS_KEY,
-        "s3.secret-access-key": SECRET_KEY,
-    }
+    return {key: value for key, value in file_io_properties(root, hadoop).items() if key not in hadoop}
 
 
 @pytest.fixture
-def bucket(s3_server: str) -> S3Store:
+def bucket(server: Any) -> ObjectStore:
     """A new empty bucket, to look at directly."""
-    name = f"test-{uuid.uuid4()}"
-    with urlopen(Request(f"{s3_server}/{name}", data=b"", method="PUT")):  # noqa: S310 - loopback
-        return S3Store(
-            name,
-            endpoint=s3_server,
-            region="us-east-1",
-            access_key_id=ACCESS_KEY,
-            secret_access_key=SECRET_KEY,
-            client_options={"allow_http": True},
-        )
+    made: ObjectStore = server.create(f"test-{uuid.uuid4()}")
+    return made
 
 
 @pytest.fixture
-def pointers(hadoop: dict[str, str], bucket: S3Store) -> ObjectPointers:
+def root(server: Any, bucket: Any) -> str:
+    """The location of the bucket."""
+    return str(server.root(bucket.config.get("bucket") or bucket.config["container_name"]))
+
+
+@pytest.fixture
+def pointers(hadoop: dict[str, str], root: str) -> ObjectPointers:
     """Pointers in the bucket."""
-    return ObjectPointers(Buckets(file_io_properties(root_of(bucket), hadoop)))
+    return ObjectPointers(Buckets(file_io_properties(root, hadoop)))
 
 
 @pytest.fixture
-def settings(hadoop: dict[str, str], bucket: S3Store) -> Callable[..., Settings]:
+def settings(server: Any, root: str) -> Callable[..., Settings]:
     """Settings of a metastore in the bucket, by ``endpoint``, with more keys of ``drill.metastore.iceberg``."""
 
     def make(endpoint: str | None = None, **iceberg: Any) -> Settings:
-        location = {"base_path": root_of(bucket), "relative_path": "metastore"}
-        given = {**hadoop, "fs.s3a.endpoint": endpoint or hadoop["fs.s3a.endpoint"]}
+        location = {"base_path": root, "relative_path": "metastore"}
+        given = server.hadoop(endpoint or server.endpoint)
         quoted = {f'"{key}"': value for key, value in given.items()}  # bare, one key would be a path into another
         keys = {"location": location, "config.properties": quoted, **iceberg}
         return Settings.from_mapping({"drill.metastore.iceberg": keys}, environ={})
@@ -127,8 +94,3 @@ def open_metastore(settings: Callable[..., Settings], clock: Clock) -> Iterator[
     for metastore in opened:
         metastore.tables.expiration_worker.join()
         metastore.close()
-
-
-def root_of(bucket: S3Store) -> str:
-    """The bucket's location."""
-    return f"s3a://{bucket.config['bucket']}"

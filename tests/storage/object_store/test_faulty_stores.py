@@ -9,10 +9,12 @@ from collections import Counter
 from collections.abc import Callable, Iterator
 from http.client import HTTPConnection
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from typing import Any
+from urllib.parse import unquote
 
 import obstore
 import pytest
-from obstore.store import S3Store
+from obstore.store import ObjectStore
 
 from metastore.config.settings import Settings
 from metastore.errors import OutcomeUnknownError, StorageError
@@ -26,6 +28,7 @@ from metastore.storage.object_store_client import Buckets
 MakeUnit = Callable[..., TableMetadataUnit]
 
 REFUSALS = {"forbid": 403, "clash": 409}
+CONDITIONS = ("if-none-match", "x-goog-if-generation-match")
 
 
 class Proxy:
@@ -33,7 +36,7 @@ class Proxy:
 
     ``forget``: it is carried out, and the connection is reset instead of an answer. ``refuse``: it is not carried out,
     and so. ``unavailable``: it is carried out and answered by 503. ``forbid``, ``clash``: it is not, and
-    answered by 403 or 409. ``overwrite``: If-None-Match is taken from it.
+    answered by 403 or 409. ``overwrite``: its condition is taken from it.
     """
 
     def __init__(self, server: str) -> None:
@@ -65,7 +68,7 @@ class Proxy:
             return request.send_error(REFUSALS[fault])
         headers = {name: value for name, value in request.headers.items() if name.lower() != "host"}
         if fault == "overwrite":
-            headers = {name: value for name, value in headers.items() if name.lower() != "if-none-match"}
+            headers = {name: value for name, value in headers.items() if name.lower() not in CONDITIONS}
         server = HTTPConnection(self.server)
         server.request(request.command, request.path, body, headers)
         answer = server.getresponse()
@@ -90,9 +93,9 @@ class Proxy:
 
 
 @pytest.fixture
-def proxy(s3_server: str) -> Iterator[Proxy]:
+def proxy(server: Any) -> Iterator[Proxy]:
     """A proxy before the server, without faults."""
-    made = Proxy(s3_server)
+    made = Proxy(server.endpoint)
     thread = threading.Thread(target=made.listener.serve_forever, kwargs={"poll_interval": 0.05})
     thread.start()
     yield made
@@ -108,6 +111,14 @@ def metastore(settings: Callable[..., Settings], proxy: Proxy) -> Iterator[Metas
         yield opened
 
 
+@pytest.fixture
+def through_gateway(settings: Callable[..., Settings], server: Any, proxy: Proxy) -> Iterator[Metastore]:
+    """A metastore seen through the proxy, by credentials that leave it free to change headers, as a gateway may."""
+    keys = server.hadoop_with_open_headers(proxy.endpoint)
+    with Metastore.open(settings(**{"config.properties": {f'"{key}"': keys[key] for key in keys}})) as opened:
+        yield opened
+
+
 def names(metastore: Metastore) -> list[str]:
     """Names of all tables, sorted."""
     units = metastore.tables.read().metadata_types(MetadataType.ALL).execute()
@@ -119,7 +130,7 @@ def on_versions(*first: str, then: str | None = None) -> Callable[[str, str], st
     left = list(first)
 
     def choose(method: str, path: str) -> str | None:
-        if method != "PUT" or not path.endswith(".metadata.json"):
+        if method != "PUT" or not unquote(path).endswith(".metadata.json"):
             return None
         return left.pop(0) if left else then
 
@@ -155,20 +166,24 @@ class TestOutcome:
         assert names(metastore) == ["a", "b"]
         assert len(metastore.tables.metadata.history()) == 2
 
-    def test_forbidden(self, metastore: Metastore, unit: MakeUnit, proxy: Proxy, bucket: S3Store) -> None:
-        """A refusal is certain: nothing was changed, the files of the commit are removed again, together."""
+    def test_forbidden(
+        self, metastore: Metastore, unit: MakeUnit, proxy: Proxy, bucket: ObjectStore, kind: str
+    ) -> None:
+        """A refusal is certain: nothing was changed, the files of the commit are removed again, in one request."""
         metastore.tables.modify().overwrite([unit("a")]).execute()
-        before = proxy.seen["POST None"]
+        before = proxy.seen["POST None"], proxy.seen["DELETE None"]
         proxy.fault = on_versions(then="forbid")
         with pytest.raises(StorageError, match=r"403.*nothing was changed"):
             metastore.tables.modify().overwrite([unit(name) for name in "bcde"]).execute()
         keys = [entry["path"] for chunk in obstore.list(bucket) for entry in chunk]
         assert sum(key.endswith(".parquet") for key in keys) == 1
         assert sum(key.endswith(".avro") for key in keys) == 2
-        assert (proxy.seen["POST None"] - before, proxy.seen["DELETE None"]) == (1, 0)
+        asked = proxy.seen["POST None"] - before[0], proxy.seen["DELETE None"] - before[1]
+        # The client deletes one by one on GCS: four data files, a manifest and its list.
+        assert asked == ((0, 6) if kind == "gcs" else (1, 0))
         assert names(metastore) == ["a"]
 
-    def test_open_for_good(self, metastore: Metastore, unit: MakeUnit, proxy: Proxy, bucket: S3Store) -> None:
+    def test_open_for_good(self, metastore: Metastore, unit: MakeUnit, proxy: Proxy, bucket: ObjectStore) -> None:
         """The store cannot be written to any more: the error says that the outcome is open, and nothing is deleted."""
         metastore.tables.modify().overwrite([unit("a")]).execute()
         proxy.fault = on_versions(then="refuse")
@@ -180,11 +195,11 @@ class TestOutcome:
         assert names(metastore) == ["a"]
 
     def test_a_lost_race_is_no_unknown_outcome(
-        self, hadoop: dict[str, str], pointers: ObjectPointers, bucket: S3Store, proxy: Proxy
+        self, server: Any, pointers: ObjectPointers, root: str, proxy: Proxy
     ) -> None:
         """An answer is lost, and then another's file stands there: the race is lost for certain."""
-        location = f"s3a://{bucket.config['bucket']}/t/metadata/v2.metadata.json"
-        through = Buckets(file_io_properties(location, {**hadoop, "fs.s3a.endpoint": proxy.endpoint}))
+        location = f"{root}/t/metadata/v2.metadata.json"
+        through = Buckets(file_io_properties(location, server.hadoop(proxy.endpoint)))
         proxy.fault = on_versions("refuse")
         pauses: list[float] = []
 
@@ -221,37 +236,39 @@ class TestRefused:
     """What cannot be committed to safely is not written to."""
 
     def test_a_store_without_create_if_absent(
-        self, metastore: Metastore, unit: MakeUnit, proxy: Proxy, bucket: S3Store
+        self, through_gateway: Metastore, unit: MakeUnit, proxy: Proxy, bucket: ObjectStore, kind: str
     ) -> None:
         """One that overwrites in spite of If-None-Match is found out before the first commit, and left empty."""
         proxy.fault = always("overwrite")
         with pytest.raises(StorageError, match=r"overwrites what should only be created.*nothing was changed"):
-            metastore.tables.modify().overwrite([unit("a")]).execute()
-        assert [entry for chunk in obstore.list(bucket) for entry in chunk] == []
+            through_gateway.tables.modify().overwrite([unit("a")]).execute()
+        left = [entry["path"] for chunk in obstore.list(bucket) for entry in chunk]
+        # Azurite answers 500 to the deletion, a batch, when the credential is a token: there the probe stays.
+        assert [path for path in left if kind != "azure" or not path.endswith(".probe")] == []
 
     def test_it_is_refused_in_a_table_that_stands_already(
-        self, metastore: Metastore, open_metastore: Callable[..., Metastore], unit: MakeUnit, proxy: Proxy
+        self, through_gateway: Metastore, open_metastore: Callable[..., Metastore], unit: MakeUnit, proxy: Proxy
     ) -> None:
         """A store may lose the promise after the table was made, by a release or a gateway: each process looks."""
         open_metastore().tables.modify().overwrite([unit("a")]).execute()
         proxy.fault = always("overwrite")
         with pytest.raises(StorageError, match=r"overwrites what should only be created"):
-            metastore.tables.modify().overwrite([unit("b")]).execute()
-        assert names(metastore) == ["a"]
+            through_gateway.tables.modify().overwrite([unit("b")]).execute()
+        assert names(through_gateway) == ["a"]
 
-    def test_a_bucket_that_does_not_exist(self, settings: Callable[..., Settings]) -> None:
+    def test_a_bucket_that_does_not_exist(self, settings: Callable[..., Settings], server: Any) -> None:
         """It is no empty metastore."""
-        location = {"base_path": "s3a://no-such-bucket", "relative_path": "metastore"}
+        location = {"base_path": server.root("no-such-bucket"), "relative_path": "metastore"}
         with (
             Metastore.open(settings(location=location)) as metastore,
-            pytest.raises(StorageError, match="NoSuchBucket"),
+            pytest.raises(StorageError, match="NoSuchBucket|ContainerNotFound|no bucket"),
         ):
             names(metastore)
 
     @pytest.mark.parametrize(
         ("base", "reason"),
         [
-            ("hdfs://namenode:8020/drill", "HDFS, which is not served"),
+            ("viewfs://cluster/drill", "no known store"),
             ("ftp://host/drill", "no known store"),
             ("s3a:///drill", "the name of a bucket"),
             ("s3a://no bucket/drill", "the name of a bucket"),

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import json
 
+import obstore
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from obstore.exceptions import BaseError
 from obstore.store import AzureStore, GCSStore, S3Store
 
 from metastore.errors import ConfigError
@@ -47,6 +49,9 @@ MEANINGS = [
     (ABFS, "fs.azure.account.key.account.blob.core.windows.net", "a2V5", {"adls.account-key": "a2V5"}),
     (ABFS, "fs.azure.account.key.another.dfs.core.windows.net", "a2V5", {}),
     (ABFS, "fs.azure.account.key.myaccount", "a2V5", {}),
+    (ABFS, "fs.azure.abfs.endpoint", "127.0.0.1:10000", {"adls.account-host": "https://127.0.0.1:10000/account"}),
+    (ABFS, "fs.azure.abfs.endpoint", "http://azurite:10000/", {"adls.account-host": "http://azurite:10000/account"}),
+    (ABFS, "fs.azure.abfs.endpoint", "no.port", {}),
     (ABFS, f"fs.azure.sas.fixed.token.{END}", "sig=x", {"adls.sas-token": "sig=x"}),
     (ABFS, "fs.azure.sas.box.account.blob.core.windows.net", "sig=x", {"adls.sas-token": "sig=x"}),
     (ABFS, f"fs.azure.account.oauth2.client.id.{END}", "id", {"adls.client-id": "id"}),
@@ -83,6 +88,25 @@ def test_an_endpoint_without_scheme_asks_whether_to_encrypt() -> None:
     assert file_io_properties("s3a://b/x", properties)["s3.endpoint"] == "http://minio:9000"
 
 
+def test_an_azure_endpoint_asks_whether_to_encrypt() -> None:
+    """ABFS's default is yes; who names the scheme that encrypts gets it in any case."""
+    properties = {"fs.azure.abfs.endpoint": "azurite:10000", "fs.azure.always.use.https": "false"}
+    for scheme, meant in (("abfs", "http"), ("wasb", "http"), ("abfss", "https"), ("wasbs", "https")):
+        location = f"{scheme}://box@account.dfs.core.windows.net/x"
+        assert file_io_properties(location, properties)["adls.account-host"] == f"{meant}://azurite:10000/account"
+
+
+def test_a_location_in_another_cloud_names_its_own_endpoint_and_keys() -> None:
+    """Sovereign clouds are not Azure's central one: neither asked in its place, nor opened by its keys."""
+    location = "abfss://box@account.dfs.core.chinacloudapi.cn/x"
+    keys = {f"fs.azure.account.key.{END}": "b3RoZXI=", "fs.azure.account.key.account.dfs.core.chinacloudapi.cn": "a2V5"}
+    mapped = file_io_properties(location, keys)
+    assert (mapped["adls.account-host"], mapped["adls.account-key"]) == ("account.blob.core.chinacloudapi.cn", "a2V5")
+    store = Buckets(mapped).of(StoreLocation.parse(location)).store
+    assert dict(store.config)["endpoint"] == "https://account.blob.core.chinacloudapi.cn"
+    assert "adls.account-host" not in file_io_properties(ABFS, keys)
+
+
 @pytest.mark.parametrize("prefix", ["google.cloud.auth.service.account", "fs.gs.auth.service.account"])
 def test_a_service_account_field_by_field(prefix: str) -> None:
     """It becomes the JSON of a key file; line ends of the key may be written as in a properties file."""
@@ -114,6 +138,13 @@ def test_any_keys_together(properties: dict[str, str], data: st.DataObject) -> N
         ("s3a://b/x", {"fs.s3a.aws.credentials.provider": ANONYMOUS}, S3Store, "skip_signature", True),
         ("gs://b/x", {"fs.gs.auth.type": "UNAUTHENTICATED"}, GCSStore, "skip_signature", True),
         ("gs://b/x", {"gcs.oauth2.token": "t"}, GCSStore, "bucket", "b"),
+        (
+            ABFS,
+            {"fs.azure.abfs.endpoint": "http://azurite:10000"},
+            AzureStore,
+            "endpoint",
+            "http://azurite:10000/account",
+        ),
         (ABFS, {f"fs.azure.account.key.{END}": "a2V5"}, AzureStore, "account_key", "a2V5"),
         (ABFS, {f"fs.azure.account.key.{END}": "a2V5"}, AzureStore, "account_name", "account"),
         (ABFS, {f"fs.azure.account.key.{END}": "a2V5"}, AzureStore, "container_name", "box"),
@@ -130,6 +161,14 @@ def test_the_client_takes_them(
     store = Buckets(file_io_properties(location, properties)).of(StoreLocation.parse(location)).store
     assert isinstance(store, kind)
     assert str(dict(store.config)[option]).lower() == str(value).lower()
+
+
+def test_who_is_anonymous_asks_gcs_itself() -> None:
+    """To write, too: not the machine's metadata service first, for a token that nobody wants."""
+    keys = {"fs.gs.auth.type": "UNAUTHENTICATED", "fs.gs.storage.root.url": "http://127.0.0.1:1"}
+    bucket = Buckets(file_io_properties("gs://b/x", keys)).of(StoreLocation.parse("gs://b/x"))
+    with pytest.raises(BaseError, match=r"PUT http://127\.0\.0\.1:1/b/x"):
+        obstore.put(bucket.once, "x", b"", mode="create")
 
 
 def test_properties_that_no_client_takes_are_a_configuration_error() -> None:

@@ -12,7 +12,7 @@ from types import SimpleNamespace
 import obstore
 import pyarrow as pa
 import pytest
-from obstore.store import S3Store
+from obstore.store import ObjectStore
 from pyiceberg.table import StaticTable
 
 from metastore.config.settings import Settings
@@ -34,7 +34,7 @@ with pickle.load(sys.stdin.buffer) as metastore:
 """
 
 
-def objects(bucket: S3Store) -> Counter[str]:
+def objects(bucket: ObjectStore) -> Counter[str]:
     """How many objects of each kind are in the bucket; an unknown kind is counted by its key."""
     keys = [entry["path"] for chunk in obstore.list(bucket) for entry in chunk]
     return Counter(next((kind for end, kind in KINDS.items() if key.endswith(end)), key) for key in keys)
@@ -65,7 +65,7 @@ def test_another_metastore_sees_each_commit(open_metastore: Callable[..., Metast
 
 
 def test_a_bucket_emptied_and_filled_anew(
-    open_metastore: Callable[..., Metastore], unit: MakeUnit, bucket: S3Store
+    open_metastore: Callable[..., Metastore], unit: MakeUnit, bucket: ObjectStore
 ) -> None:
     """The old table is not remembered for the new one, though its version files have the same names."""
     ours, theirs = open_metastore(), open_metastore()
@@ -88,7 +88,7 @@ def test_time_travel(metastore: Metastore, unit: MakeUnit) -> None:
 
 
 def test_expiration_leaves_what_the_last_version_needs(
-    open_metastore: Callable[..., Metastore], unit: MakeUnit, bucket: S3Store, now: SimpleNamespace
+    open_metastore: Callable[..., Metastore], unit: MakeUnit, bucket: ObjectStore, now: SimpleNamespace
 ) -> None:
     """Counted in the bucket: one data file, one manifest and its list, one version file, the hint, nothing else."""
     metastore = open_metastore(expiration={"period": {"hours": 1}, "retain_last": 1})
@@ -103,16 +103,17 @@ def test_expiration_leaves_what_the_last_version_needs(
     assert names(metastore) == ["a"]
 
 
+@pytest.mark.parametrize("kind", ["s3"], indirect=True)
 def test_pyiceberg_reads_it(
     metastore: Metastore,
     unit: MakeUnit,
-    bucket: S3Store,
+    root: str,
     pyiceberg_properties: dict[str, str],
     as_rows: Callable[[pa.Table], list[str]],
 ) -> None:
     """PyIceberg's own Arrow FileIO, which shares nothing with ours, finds the same rows."""
     metastore.tables.modify().overwrite([unit("a b/ü"), unit("c", additional_metadata="{}")]).execute()
-    location = f"s3://{bucket.config['bucket']}/metastore/tables/metadata/v2.metadata.json"
+    location = f"{root}/metastore/tables/metadata/v2.metadata.json"
     theirs = StaticTable.from_metadata(location, properties=pyiceberg_properties).scan().to_arrow()
     ours = metastore.tables.read().metadata_types(MetadataType.ALL).to_arrow()
     assert len(as_rows(theirs)) == 2

@@ -5,31 +5,33 @@ from __future__ import annotations
 import os
 import pickle
 from collections.abc import Callable
+from typing import Any
 
 import obstore
 import pyarrow as pa
 import pyarrow.dataset as ds
 import pyarrow.parquet as pq
 import pytest
-from obstore.store import S3Store
+from obstore.store import ObjectStore
 
 from metastore.errors import StorageError
 from metastore.storage.files import arrow_paths, discard, flush
 from metastore.storage.hadoop_properties import file_io_properties
-from metastore.storage.object_store_io import WHOLE_BYTES, ObjectFileIO
+from metastore.storage.object_store_io import ObjectFileIO
 from metastore.storage.stores import open_store
+from metastore.storage.whole_files import WHOLE_BYTES
 
 
 @pytest.fixture
-def files(hadoop: dict[str, str], bucket: S3Store) -> ObjectFileIO:
+def files(hadoop: dict[str, str], root: str) -> ObjectFileIO:
     """Files in the bucket."""
-    return ObjectFileIO(file_io_properties(f"s3a://{bucket.config['bucket']}", hadoop))
+    return ObjectFileIO(file_io_properties(root, hadoop))
 
 
 @pytest.fixture
-def at(bucket: S3Store) -> Callable[[str], str]:
+def at(root: str) -> Callable[[str], str]:
     """The location of a key in the bucket."""
-    return lambda key: f"s3a://{bucket.config['bucket']}/{key}"
+    return lambda key: f"{root}/{key}"
 
 
 def put(files: ObjectFileIO, location: str, content: bytes, *, overwrite: bool = False) -> None:
@@ -82,7 +84,7 @@ def test_a_missing_file(files: ObjectFileIO, at: Callable[[str], str]) -> None:
         assert raised.value.errno == 2
 
 
-def test_files_are_deleted_together(files: ObjectFileIO, at: Callable[[str], str], bucket: S3Store) -> None:
+def test_files_are_deleted_together(files: ObjectFileIO, at: Callable[[str], str], bucket: ObjectStore) -> None:
     """More than one request could hold; those that are gone already count as removed; the others stay."""
     for number in range(3):
         put(files, at(f"{number}"), b"x")
@@ -123,13 +125,14 @@ def test_arrow_reads_files_of_any_size(files: ObjectFileIO, at: Callable[[str], 
         pq.read_table(at("missing.parquet"), filesystem=filesystem, partitioning=None)
 
 
+@pytest.mark.parametrize("kind", ["s3"], indirect=True)
 def test_an_assumed_role_opens_the_store(
-    hadoop: dict[str, str], at: Callable[[str], str], s3_server: str, bucket: S3Store
+    hadoop: dict[str, str], at: Callable[[str], str], server: Any, bucket: ObjectStore
 ) -> None:
     """Its credentials are asked of the token service, and are those that sign the requests."""
     role = {
         "fs.s3a.assumed.role.arn": "arn:aws:iam::123456789012:role/metastore",
-        "fs.s3a.assumed.role.sts.endpoint": s3_server,
+        "fs.s3a.assumed.role.sts.endpoint": server.endpoint,
     }
     pointers, _ = open_store(at(""), {**hadoop, **role})
     assert pointers.create_if_absent(at("x"), b"by a role")

@@ -11,7 +11,7 @@ from threading import Barrier
 
 import obstore
 import pytest
-from obstore.store import S3Store
+from obstore.store import ObjectStore
 
 from metastore.config.settings import Settings
 from metastore.metastore import Metastore
@@ -54,9 +54,9 @@ with Metastore.open(settings) as metastore:
 """
 
 
-def test_one_of_racing_threads_wins(pointers: ObjectPointers, bucket: S3Store) -> None:
+def test_one_of_racing_threads_wins(pointers: ObjectPointers, root: str) -> None:
     """The winner's content stands, and all others are told that they lost."""
-    location, start = f"s3a://{bucket.config['bucket']}/t/metadata/v2.metadata.json", Barrier(WRITERS)
+    location, start = f"{root}/t/metadata/v2.metadata.json", Barrier(WRITERS)
 
     def write(writer: int) -> bool:
         start.wait()
@@ -69,9 +69,9 @@ def test_one_of_racing_threads_wins(pointers: ObjectPointers, bucket: S3Store) -
 
 
 @pytest.mark.integration
-def test_one_of_racing_processes_wins(pointers: ObjectPointers, bucket: S3Store, hadoop: dict[str, str]) -> None:
+def test_one_of_racing_processes_wins(pointers: ObjectPointers, root: str, hadoop: dict[str, str]) -> None:
     """Four processes of eight writers each, let go together."""
-    location = f"s3a://{bucket.config['bucket']}/t/metadata/v2.metadata.json"
+    location = f"{root}/t/metadata/v2.metadata.json"
     groups = [range(first, first + 8) for first in range(0, WRITERS, 8)]
     pipe = subprocess.PIPE
     racers = [subprocess.Popen([sys.executable, "-c", RACE], stdin=pipe, stdout=pipe) for _ in groups]
@@ -106,9 +106,9 @@ def test_processes_lose_no_update(settings: Callable[..., Settings]) -> None:
 
 
 @pytest.mark.parametrize("hint", [b"1", b"2", b"77", b"no number", None], ids=repr)
-def test_the_hint_may_be_anything(pointers: ObjectPointers, bucket: S3Store, hint: bytes | None) -> None:
+def test_the_hint_may_be_anything(pointers: ObjectPointers, root: str, bucket: ObjectStore, hint: bytes | None) -> None:
     """Stale, too new, broken or missing: the newest version is found."""
-    versions = VersionFiles(f"s3a://{bucket.config['bucket']}/t", pointers)
+    versions = VersionFiles(f"{root}/t", pointers)
     assert versions.current() is None
     assert [versions.publish(version, str(version).encode()) for version in (1, 2, 3)] == [True] * 3
     if hint is None:
@@ -118,9 +118,9 @@ def test_the_hint_may_be_anything(pointers: ObjectPointers, bucket: S3Store, hin
     assert versions.current() == (3, versions.location_of(3))
 
 
-def test_old_versions_go(pointers: ObjectPointers, bucket: S3Store) -> None:
+def test_old_versions_go(pointers: ObjectPointers, root: str) -> None:
     """Those before the one given, and a writer that slept through it cannot bring an old one back."""
-    versions = VersionFiles(f"s3a://{bucket.config['bucket']}/t", pointers)
+    versions = VersionFiles(f"{root}/t", pointers)
     for version in (1, 2, 3):
         versions.publish(version, str(version).encode())
     assert versions.remove_before(3) == (2, [])

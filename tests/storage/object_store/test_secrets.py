@@ -11,7 +11,7 @@ from typing import Any
 
 import obstore
 import pytest
-from obstore.store import S3Store
+from obstore.store import ObjectStore
 
 from metastore.config.settings import Settings
 from metastore.errors import MetastoreError, StorageError
@@ -41,19 +41,20 @@ def shown(error: BaseException) -> str:
     return "".join(traceback.format_exception(error)) + repr(error) + str(error)
 
 
-@pytest.mark.parametrize("kind", SECRETS)
+@pytest.mark.parametrize("kind", ["s3"], indirect=True)
+@pytest.mark.parametrize("spelling", SECRETS)
 def test_nothing_that_is_written_or_shown_holds_a_secret(
     settings: Callable[..., Settings],
-    s3_server: str,
-    bucket: S3Store,
+    server: Any,
+    bucket: ObjectStore,
     unit: MakeUnit,
     caplog: pytest.LogCaptureFixture,
     capfd: pytest.CaptureFixture[str],
-    kind: str,
+    spelling: str,
 ) -> None:
     """From opening to expiration: every object of the bucket, the settings as shown, logs, output, representations."""
     caplog.set_level(logging.DEBUG)
-    keys = {"fs.s3a.endpoint": s3_server, "fs.s3a.endpoint.region": "us-east-1", **SECRETS[kind]}
+    keys = {"fs.s3a.endpoint": server.endpoint, "fs.s3a.endpoint.region": "us-east-1", **SECRETS[spelling]}
     given = {
         "config.properties": {f'"{key}"': value for key, value in keys.items()},
         "expiration": {"period": {"millis": 1}, "retain_last": 1},
@@ -104,23 +105,24 @@ def chatty_store() -> Iterator[str]:
         thread.join()
 
 
-@pytest.mark.parametrize("kind", SECRETS)
+@pytest.mark.parametrize("kind", ["s3"], indirect=True)
+@pytest.mark.parametrize("spelling", SECRETS)
 def test_no_error_holds_a_secret(
-    settings: Callable[..., Settings], unit: MakeUnit, chatty_store: str, kind: str
+    settings: Callable[..., Settings], unit: MakeUnit, chatty_store: str, spelling: str
 ) -> None:
     """Neither its text nor its causes, though the store's answer does: it is shown without them."""
-    keys = {"fs.s3a.endpoint": chatty_store, **SECRETS[kind]}
+    keys = {"fs.s3a.endpoint": chatty_store, **SECRETS[spelling]}
     chosen = settings(**{"config.properties": {f'"{key}"': value for key, value in keys.items()}})
     with Metastore.open(chosen) as metastore, pytest.raises(StorageError, match="SignatureDoesNotMatch") as raised:
         metastore.tables.modify().overwrite([unit("a")]).execute()
     assert SECRET not in shown(raised.value)
 
 
-@pytest.mark.parametrize("kind", SECRETS)
-def test_no_refusal_of_a_commit_holds_a_secret(chatty_store: str, kind: str) -> None:
+@pytest.mark.parametrize("spelling", SECRETS)
+def test_no_refusal_of_a_commit_holds_a_secret(chatty_store: str, spelling: str) -> None:
     """Nor that of each operation of a pointer."""
     location = "s3a://box/t/metadata/v1.metadata.json"
-    properties = file_io_properties(location, {"fs.s3a.endpoint": chatty_store, **SECRETS[kind]})
+    properties = file_io_properties(location, {"fs.s3a.endpoint": chatty_store, **SECRETS[spelling]})
     pointers = ObjectPointers(Buckets(properties), lambda _: None)
     operations: list[Callable[[], object]] = [
         lambda: pointers.create_if_absent(location, b""),

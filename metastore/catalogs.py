@@ -1,0 +1,257 @@
+"""All Iceberg tables that a deployment can name: those of its components, and those of the catalogs of others.
+
+Place in the flow: procedures, metadata tables and queries say ``catalog.schema.table``, and get a :class:`TargetTable`
+here, whoever's it is. The catalog ``metastore`` has one schema, ``components``, with a table for each component; the
+others are ``drill.metastore.catalogs.<name>``. Nothing is opened before it is asked for. Errors of foreign catalogs
+are mapped here: what cannot be found is a NotFoundError that names what is near, what fails is a StorageError.
+"""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from typing import Final
+
+from pyiceberg.catalog import Catalog
+from pyiceberg.exceptions import CommitFailedException, NoSuchNamespaceError
+from pyiceberg.table import Table
+from pyiceberg.table.metadata import TableMetadata
+from pyiceberg.table.update import (
+    AddSnapshotUpdate,
+    RemoveSnapshotRefUpdate,
+    SetSnapshotRefUpdate,
+    TableRequirement,
+    TableUpdate,
+)
+from pyiceberg.typedef import Identifier
+
+from metastore.config.catalogs import OWN_CATALOG
+from metastore.errors import (
+    InvalidRequestError,
+    MetastoreError,
+    NotFoundError,
+    OutcomeUnknownError,
+)
+from metastore.metastore import Metastore
+from metastore.storage.catalog_entry import newest, publish
+from metastore.storage.catalog_errors import failures_of, of_a_catalog, said
+from metastore.storage.catalogs import CatalogSource, ForeignCatalog
+from metastore.storage.table import ComponentTable
+
+COMPONENTS: Final = "components"
+"""The one schema of the catalog of the component tables."""
+
+_NESTED: Final = ("sql", "rest", "in-memory")
+"""Kinds of catalogs whose nested namespaces are listed; a file system's would take a walk through all data."""
+
+
+@dataclass(frozen=True)
+class TargetTable:
+    """One Iceberg table by its name, whoever's catalog it is in; it need not exist yet. Shared by threads."""
+
+    catalog_name: str
+    schema_name: str
+    name: str
+    source: CatalogSource
+    identifier: Identifier
+    component_table: ComponentTable | None = None
+
+    def __str__(self) -> str:
+        """The name that SQL calls it by."""
+        return f"{self.catalog_name}.{self.schema_name}.{self.name}"
+
+    @property
+    def is_component(self) -> bool:
+        """Whether the metastore itself keeps its metadata in it."""
+        return self.component_table is not None
+
+    @property
+    def validates_here(self) -> bool:
+        """Whether requirements of our own kind may be used in a commit: this process checks them."""
+        return self.source.validates_here
+
+    def load(self) -> Table:
+        """The table at its newest version.
+
+        Raises NotFoundError when there is none, FormatError for what is no Iceberg table, StorageError when catalog or
+        store fail.
+        """
+        if self.component_table is not None:
+            table = self.component_table.load()
+            if table is None:
+                raise NotFoundError(f"{self} does not exist yet: nothing was written to this component")
+            return table
+        with failures_of(self.source, NoSuchNamespaceError):
+            found = newest(self.source, self.identifier)
+        if found is None:
+            raise NotFoundError(f"table {self} does not exist")
+        return found
+
+    def commit(self, table: Table, requirements: Sequence[TableRequirement], updates: Sequence[TableUpdate]) -> Table:
+        """Publish the next version of the table that was loaded as ``table``; the table as it is then.
+
+        CommitFailedException: surely lost to others, plan again on the fresh table. StorageError: surely refused,
+        nothing was changed. OutcomeUnknownError: it may or may not have landed, so nothing of it may be deleted. An
+        error of unknown outcome is settled here when the fresh metadata has the snapshot that was added, or the refs
+        that were set.
+        """
+        try:
+            response = publish(self.source, table, requirements, updates)
+        except (CommitFailedException, MetastoreError):
+            raise
+        except Exception as error:
+            if not of_a_catalog(error):
+                raise
+            landed = self._landed(updates)
+            if landed is not None:
+                return landed
+            raise OutcomeUnknownError(
+                f"the commit to {self} failed, and it is open whether it landed: {said(error)}. No file was removed. "
+                "Look at the table's history before trying again"
+            ) from error
+        return Table(table.name(), response.metadata, response.metadata_location, table.io, self.source.opened)
+
+    def _landed(self, updates: Sequence[TableUpdate]) -> Table | None:
+        """The fresh table when it shows that the commit landed, or that all it was to do is done."""
+        try:
+            fresh = self.load()
+        except MetastoreError:
+            return None
+        added = [update.snapshot.snapshot_id for update in updates if isinstance(update, AddSnapshotUpdate)]
+        if added:
+            # Nobody else can have made them.
+            return fresh if all(fresh.metadata.snapshot_by_id(each) for each in added) else None
+        return fresh if all(_stands(update, fresh.metadata) for update in updates) else None
+
+
+def _stands(update: TableUpdate, metadata: TableMetadata) -> bool:
+    """Whether a ref is as ``update`` would make it; False for what is no update of a ref."""
+    if isinstance(update, RemoveSnapshotRefUpdate):
+        return update.ref_name not in metadata.refs
+    if not isinstance(update, SetSnapshotRefUpdate):
+        return False
+    ref = metadata.refs.get(update.ref_name)
+    return ref is not None and (ref.snapshot_id, ref.snapshot_ref_type) == (update.snapshot_id, update.type)
+
+
+class Catalogs:
+    """Every catalog of a deployment by its name, our own included; closes those that it opened. Shared by threads."""
+
+    def __init__(self, metastore: Metastore) -> None:
+        self._metastore = metastore
+        configured = metastore.settings.catalogs
+        self._foreign = {name: ForeignCatalog(name, settings) for name, settings in configured.items()}
+
+    def names(self) -> list[str]:
+        """Names of all catalogs: ``metastore`` first, then the configured ones as they stand."""
+        return [OWN_CATALOG, *self._foreign]
+
+    def canonical(self, catalog: str) -> str:
+        """The name as it is configured, found without regard to case. Raises NotFoundError, and names what is near."""
+        by_lower = {name.lower(): name for name in self.names()}
+        found = by_lower.get(catalog.lower())
+        if found is None:
+            raise NotFoundError(
+                f"catalog {catalog} does not exist{_near(catalog, self.names())}; catalogs are configured as "
+                "drill.metastore.catalogs.<name>"
+            )
+        return found
+
+    def schemas(self, catalog: str) -> list[str]:
+        """Schemas of ``catalog``, sorted; nested ones with dots. Raises NotFoundError, StorageError."""
+        source = self._source(catalog)
+        if source is None:
+            return [COMPONENTS]
+        with failures_of(source, NoSuchNamespaceError), source.turn:
+            found = list(source.opened.list_namespaces())
+            if source.settings.type in _NESTED:
+                for namespace in found:
+                    with suppress(NoSuchNamespaceError):  # Dropped since it was listed.
+                        found += source.opened.list_namespaces(namespace)
+        return sorted(".".join(name) for name in found)
+
+    def tables(self, catalog: str, schema: str) -> list[str]:
+        """Tables of one schema, sorted; of components those that exist. Raises NotFoundError, StorageError."""
+        source = self._source(catalog)
+        if source is None:
+            return sorted(name for name, table in self._components(schema).items() if table.load() is not None)
+        try:
+            with failures_of(source, NoSuchNamespaceError), source.turn:
+                return sorted(name[-1] for name in source.opened.list_tables(_levels(schema)))
+        except NoSuchNamespaceError as error:
+            raise self._no_schema(catalog, schema) from error
+
+    def table(self, catalog: str, schema: str, name: str) -> TargetTable:
+        """The table of that name, which exists at this moment.
+
+        Raises NotFoundError, which names what is near, for a catalog, schema or table that does not exist, and as
+        :meth:`TargetTable.load`.
+        """
+        target = self.target(catalog, schema, name)
+        try:
+            target.load()
+        except NotFoundError as error:
+            if target.is_component:
+                raise
+            tables = self.tables(catalog, schema)
+            if not tables and schema not in self.schemas(catalog):
+                raise self._no_schema(catalog, schema) from error
+            raise NotFoundError(f"{error}{_near(name, tables)}") from error
+        return target
+
+    def target(self, catalog: str, schema: str, name: str) -> TargetTable:
+        """The place of that name, which a table may stand at or not; asks nothing of a catalog of others.
+
+        Raises NotFoundError for a catalog that is not configured, InvalidRequestError for an empty name.
+        """
+        if not (name and all(_levels(schema))):
+            raise InvalidRequestError(f"{'a schema' if name else 'a table'} of catalog {catalog} is named by nothing")
+        catalog = self.canonical(catalog)
+        source = self._source(catalog)
+        if source is not None:
+            return TargetTable(catalog, schema, name, source, (*_levels(schema), name))
+        components = self._components(schema)
+        if name not in components:
+            raise NotFoundError(f"the metastore has no component {name}{_near(name, list(components))}")
+        table = components[name]
+        return TargetTable(OWN_CATALOG, schema, name, table.entry.source, table.entry.identifier, table)
+
+    def open(self, catalog: str) -> Catalog:
+        """PyIceberg's catalog of a configured one. Raises NotFoundError, ConfigError, StorageError."""
+        source = self._source(catalog)
+        if source is None:
+            raise InvalidRequestError(
+                f"{OWN_CATALOG} is the metastore's own; its tables are changed by its components and by procedures only"
+            )
+        return source.opened
+
+    def close(self) -> None:
+        """Give connections back; a later use opens new ones."""
+        for source in self._foreign.values():
+            source.close()
+
+    def _source(self, catalog: str) -> ForeignCatalog | None:
+        return self._foreign.get(self.canonical(catalog))
+
+    def _components(self, schema: str) -> dict[str, ComponentTable]:
+        if schema != COMPONENTS:
+            raise NotFoundError(
+                f"schema {OWN_CATALOG}.{schema} does not exist; did you mean {OWN_CATALOG}.{COMPONENTS}?"
+            )
+        return {name: component.table for name, component in self._metastore.components.items()}
+
+    def _no_schema(self, catalog: str, schema: str) -> NotFoundError:
+        return NotFoundError(f"schema {catalog}.{schema} does not exist{_near(schema, self.schemas(catalog))}")
+
+
+def _levels(schema: str) -> Identifier:
+    return tuple(schema.split("."))
+
+
+def _near(name: str, names: Sequence[str]) -> str:
+    """A clause with the names that ``name`` may be a slip of; empty when there is none."""
+    by_lower = {each.lower(): each for each in names}
+    found = difflib.get_close_matches(name.lower(), by_lower, n=3, cutoff=0.5)
+    return f"; did you mean {' or '.join(by_lower[each] for each in found)}?" if found else ""

@@ -1,0 +1,142 @@
+"""Pointers on HDFS. The commit is a rename that the namenode refuses when the name is taken, as Hadoop tables have it.
+
+The content is written under a name of its own first. A rename whose answer was lost is certain in the end: it needs
+that file, so where the file is still there and can be removed, the rename did not happen and cannot any more; where it
+is gone, the rename took it.
+"""
+
+from __future__ import annotations
+
+import errno
+import time
+import uuid
+from collections.abc import Callable, Hashable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
+from typing import Final
+
+from metastore.errors import StorageError
+from metastore.storage.pointer_store import Entries
+from metastore.storage.webhdfs import Clusters, NotDone, WebHdfs
+
+_PAUSES_S: Final = (0.1, 0.4, 1.6)
+"""Waits between renames of unknown outcome."""
+
+
+class HdfsPointers:
+    """Pointers on ``clusters``; ``pause`` waits between tries. Safe to share between threads."""
+
+    def __init__(self, clusters: Clusters, pause: Callable[[float], None] = time.sleep) -> None:
+        self._clusters = clusters
+        self._pause = pause
+
+    def identities(self, locations: Sequence[str]) -> list[Hashable | None]:
+        """Numbers of the files, which a namenode never gives twice, in the time of one request."""
+        with ThreadPoolExecutor(len(locations)) as threads:
+            return list(threads.map(self._identity, locations))
+
+    def _identity(self, location: str) -> Hashable | None:
+        cluster, path = self._clusters.at(location)
+        try:
+            status = cluster.status(path)
+        except FileNotFoundError:
+            return None
+        return None if status.is_folder else status.identity
+
+    def read(self, location: str) -> bytes:
+        """The whole file."""
+        cluster, path = self._clusters.at(location)
+        return cluster.read(path)
+
+    def create_if_absent(self, location: str, content: bytes) -> bool:
+        """By rename."""
+        cluster, path = self._clusters.at(location)
+        temporary = f"{path}.{uuid.uuid4().hex}.tmp"
+        try:
+            cluster.write(temporary, content, overwrite=True)
+        except OSError as error:
+            _forget(cluster, temporary)
+            raise StorageError(f"cannot write beside {location}: {error}; nothing was changed") from error
+        unknown: OSError | None = None
+        for wait in (0.0, *_PAUSES_S):
+            self._pause(wait)
+            try:
+                cluster.rename(temporary, path)
+            except FileNotFoundError as error:
+                if unknown is None:
+                    raise StorageError(f"{temporary} was removed by somebody else; nothing was changed") from error
+                return self._took(cluster, path, content, unknown)
+            except FileExistsError:
+                return self._lost(cluster, temporary, path, content, unknown)
+            except (NotDone, PermissionError) as error:
+                if unknown is None:
+                    _forget(cluster, temporary)
+                    raise StorageError(f"cannot create {location}: {error}; nothing was changed") from error
+                unknown = error
+            except OSError as error:
+                unknown = error
+            else:
+                return True
+        assert unknown is not None
+        if self._lost(cluster, temporary, path, content, unknown):
+            return True
+        raise StorageError(f"cannot create {location}: {unknown}; nothing was changed") from unknown
+
+    def _lost(self, cluster: WebHdfs, temporary: str, path: str, content: bytes, unknown: OSError | None) -> bool:
+        """False once the rename cannot happen any more; True when it has. OSError leaves that open."""
+        if unknown is None:
+            _forget(cluster, temporary)
+            return False
+        try:
+            removed = cluster.delete(temporary)
+        except OSError as error:
+            raise OSError(errno.EIO, f"it is open whether {path} was created: {unknown}") from error
+        return False if removed else self._took(cluster, path, content, unknown)
+
+    def _took(self, cluster: WebHdfs, path: str, content: bytes, unknown: OSError) -> bool:
+        """True when the file that is gone from its own name has become ``path``, as it must have."""
+        with suppress(OSError):
+            if cluster.read(path) == content:
+                return True
+        raise OSError(errno.EIO, f"it is open whether {path} was created: {unknown}") from unknown
+
+    def replace(self, location: str, content: bytes) -> None:
+        """By rename."""
+        cluster, path = self._clusters.at(location)
+        temporary = f"{path}.{uuid.uuid4().hex}.tmp"
+        try:
+            cluster.write(temporary, content, overwrite=True)
+            cluster.rename(temporary, path, overwrite=True)
+        except OSError:
+            _forget(cluster, temporary)
+            raise
+
+    def remove(self, location: str) -> None:
+        """The namenode tells whether there was a file."""
+        cluster, path = self._clusters.at(location)
+        if not cluster.delete(path):
+            raise FileNotFoundError(errno.ENOENT, "there is no file", location)
+
+    def entries(self, folder: str) -> Entries:
+        """As the namenode has them."""
+        cluster, path = self._clusters.at(folder)
+        found = cluster.entries(path)
+        below = frozenset(entry.name for entry in found if entry.is_folder)
+        return Entries(frozenset(entry.name for entry in found) - below, below)
+
+    def make_folder(self, folder: str) -> None:
+        """No error when it stands."""
+        cluster, path = self._clusters.at(folder)
+        cluster.make_folder(path)
+
+    def remove_folder(self, folder: str) -> None:
+        """Also fails when there is none."""
+        cluster, path = self._clusters.at(folder)
+        if not cluster.delete(path):
+            raise FileNotFoundError(errno.ENOENT, "there is no folder", folder)
+
+
+def _forget(cluster: WebHdfs, temporary: str) -> None:
+    """Remove what never was more than a try; what stays is an orphan."""
+    with suppress(OSError):
+        cluster.delete(temporary)

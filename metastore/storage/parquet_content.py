@@ -1,0 +1,73 @@
+"""The content of one data file: its rows as Parquet, cut so that a reader takes only what it asks for.
+
+Lists and maps that are null in every row are left out: a reader of Iceberg tables knows that a column which a file
+lacks is null there, and each costs more time and bytes than the values of a small file. Plain columns stay, since
+PyIceberg compares one that is absent otherwise than one that is null. In files of many rows each kind of unit has row
+groups of its own, of a bounded number of rows: who reads the segments of a table does not decode their files, and
+nobody holds more than a few of the row groups.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import Final, Literal
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from metastore.mapping.rows import runs
+from metastore.model.fields import Unit
+
+Codec = Literal["none", "snappy", "gzip", "zstd", "lz4", "brotli"]
+
+_SMALL_ROWS: Final = 64
+"""Up to here, dictionaries and statistics cost more bytes and time than they save."""
+_ROWS_OF_A_GROUP: Final = 10_000
+
+
+@dataclass(frozen=True)
+class ParquetContent:
+    """Makes data files of units of one type, in the Arrow ``schema`` that carries the table's field ids."""
+
+    unit_type: type[Unit]
+    schema: pa.Schema
+    codec: Codec
+    _schemas: dict[tuple[int, ...], pa.Schema] = field(default_factory=dict, init=False)
+
+    def of(self, rows: pa.Table) -> pa.Buffer:
+        """The file that holds ``rows``, at least one, in the unit's columns."""
+        held = tuple(
+            n
+            for n, column in enumerate(rows.columns)
+            if column.null_count < rows.num_rows or not pa.types.is_nested(column.type)
+        )
+        schema = self._schemas.get(held)
+        if schema is None:
+            schema = self._schemas[held] = pa.schema([self.schema.field(n) for n in held])
+        many = rows.num_rows > _SMALL_ROWS
+        content = pa.BufferOutputStream()
+        with pq.ParquetWriter(
+            content,
+            schema,
+            compression=self.codec,
+            use_dictionary=many,
+            write_statistics=many,
+            store_schema=False,
+        ) as file:
+            for kind in self._kinds(rows) if many else (rows,):
+                columns = pa.Table.from_arrays([kind.column(n) for n in held], schema=schema)
+                file.write_table(columns, _ROWS_OF_A_GROUP)
+        return content.getvalue()
+
+    def _kinds(self, rows: pa.Table) -> Iterator[pa.Table]:
+        """The rows of each kind, in their order."""
+        column = self.unit_type.kind_column
+        if column is None:
+            yield rows
+            return
+        kinds: dict[str | None, list[pa.RecordBatch]] = {}
+        for kind, batch in runs(rows, column):
+            kinds.setdefault(kind, []).append(batch)
+        for batches in kinds.values():
+            yield pa.Table.from_batches(batches)

@@ -1,0 +1,327 @@
+"""One HDFS cluster over WebHDFS: its operations as calls, its answers as Python's own errors.
+
+Promises. What a call reports is certain: :class:`NotDone` and the errors that Python has a name for mean that the
+cluster did not carry it out; any other OSError leaves that open. Only what changes nothing when it is done twice is
+sent again after an answer was lost. Every request has a connection of its own, so threads and forks share nothing, and
+a request waits no longer than its timeout. No text here holds an URL, since a token may be part of it.
+"""
+
+from __future__ import annotations
+
+import errno
+import getpass
+import json
+import os
+import ssl
+import time
+import uuid
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from http.client import HTTPConnection, HTTPException, HTTPResponse, HTTPSConnection
+from typing import Any, Final
+from urllib.parse import quote, urlencode, urlsplit
+
+from metastore.errors import StorageError
+from metastore.storage.hdfs_access import HdfsAccess, hdfs_access
+from metastore.storage.locations import StoreLocation
+
+_PAUSES_S: Final = (0.1, 0.4, 1.6)
+"""Waits between tries, while a namenode hands over to another one or cannot be reached."""
+
+_BYTES: Final = "application/octet-stream"
+_Options = Mapping[str, object]
+
+_LONGEST_TEXT: Final = 400
+_ELSEWHERE: Final = {"StandbyException", "ObserverRetryOnActiveException", "RetriableException", "SafeModeException"}
+"""What a namenode says that does nothing now: another one may, or this one later."""
+
+
+class NotDone(OSError):  # noqa: N818 - said of a request, as Python's own FileExistsError is of a file
+    """The cluster has certainly not carried the request out."""
+
+
+@dataclass(frozen=True)
+class Status:
+    """A file or folder; ``name`` is empty when it was asked for by its path. ``identity`` is of no other file."""
+
+    name: str
+    is_folder: bool
+    size: int
+    modified_ms: int
+    identity: tuple[int, int]
+
+
+@dataclass(frozen=True)
+class _Answer:
+    status: int
+    location: str
+    kind: str
+    content: bytes
+
+    def said(self, key: str) -> Any:
+        """What WebHDFS says under ``key``. OSError when it was not WebHDFS that answered."""
+        try:
+            return json.loads(self.content)[key]
+        except (ValueError, KeyError, TypeError):
+            raise OSError(errno.EIO, f"no answer of WebHDFS: {self.status}, without {key}") from None
+
+
+class WebHdfs:
+    """The cluster that ``access`` reaches; ``pause`` waits between tries. Safe to share between threads.
+
+    Paths are absolute. Raises FileNotFoundError, FileExistsError, NotADirectoryError, PermissionError, NotDone when
+    the request was not carried out, and another OSError when that is open.
+    """
+
+    def __init__(self, access: HdfsAccess, pause: Callable[[float], None] = time.sleep) -> None:
+        self._access = access
+        self._pause = pause
+        self._namenodes = access.namenodes
+        self._who = {"delegation": access.token} if access.token else {"user.name": access.user}
+
+    def status(self, path: str) -> Status:
+        """The file or folder at ``path``. Raises FileNotFoundError."""
+        return _status(self._asked("GET", path, "GETFILESTATUS", {}, again=True).said("FileStatus"))
+
+    def entries(self, path: str) -> list[Status]:
+        """What is directly below the folder. Raises FileNotFoundError, and NotADirectoryError for a file."""
+        answer = self._asked("GET", path, "LISTSTATUS", {}, again=True)
+        found = answer.said("FileStatuses")["FileStatus"]
+        if [entry["pathSuffix"] for entry in found] == [""]:
+            raise NotADirectoryError(errno.ENOTDIR, "no folder", path)
+        return [_status(entry) for entry in found]
+
+    def read(self, path: str, offset: int = 0, length: int | None = None) -> bytes:
+        """``length`` bytes from ``offset`` on, fewer where the file ends; ``offset`` lies within the file."""
+        part = {} if length is None else {"offset": offset, "length": length}
+        answer = self._carried_out("GET", path, "OPEN", part, again=True)
+        if answer.kind != _BYTES:  # what a proxy says to people must not be taken for a file
+            raise OSError(errno.EIO, f"no answer of WebHDFS: {answer.status}, of the type {answer.kind!r}", path)
+        return answer.content
+
+    def write(self, path: str, content: bytes, *, overwrite: bool) -> None:
+        """Create the file with those above it; on the disks of its datanodes when this returns.
+
+        A failure may leave a part of it. With ``overwrite`` it is tried again, without it raises FileExistsError.
+        """
+        options = {"overwrite": str(overwrite).lower(), "createflag": "CREATE,SYNC_BLOCK"}
+        self._carried_out("PUT", path, "CREATE", options, again=overwrite, body=content)
+
+    @contextmanager
+    def writing(self, path: str) -> Iterator[Callable[[bytes], None]]:
+        """A file over whatever stands there, by pieces that are sent as they come; it is there at the end, whole.
+
+        Until then it has a name of its own, since a datanode may begin to write long after it was given up on.
+        """
+        temporary = f"{path}.{uuid.uuid4().hex}.tmp"
+        place = self._asked("PUT", temporary, "CREATE", {"overwrite": "true"}, again=True).location
+        if not place:
+            raise OSError(errno.EIO, "no answer of WebHDFS, which names a place to write to", path)
+        connection, target = self._connection(place)
+        try:
+            with _as_os_errors(path):
+                connection.putrequest("PUT", target)
+                connection.putheader("Content-Type", _BYTES)
+                connection.putheader("Transfer-Encoding", "chunked")
+                connection.endheaders()
+
+            def send(content: bytes) -> None:
+                if content:
+                    with _as_os_errors(path):
+                        connection.send(b"%x\r\n%b\r\n" % (len(content), content))
+
+            yield send
+            with _as_os_errors(path):
+                connection.send(b"0\r\n\r\n")
+                self._judged(_answer(connection.getresponse()), path)
+        except BaseException:
+            connection.close()
+            with suppress(OSError):
+                self.delete(temporary)
+            raise
+        connection.close()
+        self.rename(temporary, path, overwrite=True)
+
+    def rename(self, source: str, target: str, *, overwrite: bool = False) -> None:
+        """Atomically. FileExistsError when ``target`` stands, FileNotFoundError when ``source`` does not."""
+        options = {"destination": target, "renameoptions": "OVERWRITE" if overwrite else "NONE"}
+        answer = self._asked("PUT", source, "RENAME", options, again=False)
+        if answer.content and not answer.said("boolean"):
+            # A gateway that does not know the options: it refuses as it always did, and does not say why.
+            raise FileExistsError(errno.EEXIST, "not renamed, most likely since the name is taken", target)
+
+    def delete(self, path: str, *, recursive: bool = False) -> bool:
+        """Whether there was something to delete. NotDone for a folder that is not empty, unless ``recursive``."""
+        options = {"recursive": str(recursive).lower()}
+        return bool(self._asked("DELETE", path, "DELETE", options, again=False).said("boolean"))
+
+    def make_folder(self, path: str) -> None:
+        """The folder and those above it; no error when it stands."""
+        self._asked("PUT", path, "MKDIRS", {}, again=True).said("boolean")
+
+    def _carried_out(
+        self, method: str, path: str, operation: str, options: _Options, *, again: bool, body: bytes | None = None
+    ) -> _Answer:
+        """The answer of the namenode, or of the datanode that it names."""
+        problem: OSError | None = None
+        for wait in (0.0, *(_PAUSES_S if again else ())):
+            if wait:
+                self._pause(wait)
+            answer = self._asked(method, path, operation, options, again=again)
+            if not answer.location and body is None:
+                return answer  # some gateways read themselves
+            if not answer.location:
+                raise OSError(errno.EIO, f"no answer of WebHDFS: {answer.status}, without a place to write to", path)
+            tried = self._tried(answer.location, method, path, body, again=again)
+            if isinstance(tried, _Answer):
+                return tried
+            problem = tried  # a datanode that does not answer: the namenode may name another
+        assert problem is not None
+        raise problem
+
+    def _asked(self, method: str, path: str, operation: str, options: _Options, *, again: bool) -> _Answer:
+        """The answer of the first namenode that is in charge; a redirection is one."""
+        query = urlencode({"op": operation, **self._who, **options})
+        target = f"/webhdfs/v1{quote(path, errors='surrogatepass')}?{query}"
+        problem: OSError | None = None
+        for wait in (0.0, *_PAUSES_S):
+            if wait:
+                self._pause(wait)
+            for namenode in self._namenodes:
+                tried = self._tried(f"{namenode}{target}", method, path, None, again=again)
+                if isinstance(tried, _Answer):
+                    self._namenodes = (namenode, *(other for other in self._namenodes if other != namenode))
+                    return tried
+                problem = tried
+        assert problem is not None
+        raise problem
+
+    def _tried(self, url: str, method: str, path: str, body: bytes | None, *, again: bool) -> _Answer | OSError:
+        """The answer, or the reason to ask another host or later. Raises what is final."""
+        try:
+            return self._judged(self._sent(url, method, path, body), path)
+        except _NotNow as error:
+            return error
+        except (NotDone, FileExistsError, FileNotFoundError, PermissionError):
+            raise
+        except OSError as error:
+            if not again:
+                raise
+            return error
+
+    def _sent(self, url: str, method: str, path: str, body: bytes | None) -> _Answer:
+        connection, target = self._connection(url)
+        try:
+            with _as_os_errors(path):
+                headers = {} if body is None else {"Content-Type": _BYTES}
+                connection.request(method, target, body, headers)
+                return _answer(connection.getresponse())
+        finally:
+            connection.close()
+
+    def _connection(self, url: str) -> tuple[HTTPConnection, str]:
+        """A connection that stands, and what to ask it for. Raises _NotNow when it cannot be had."""
+        parts = urlsplit(url)
+        host, port, timeout = parts.hostname or "", parts.port, self._access.connect_timeout_s
+        if parts.scheme == "https":
+            connection: HTTPConnection = HTTPSConnection(
+                host, port, timeout=timeout, context=ssl.create_default_context()
+            )
+        else:
+            connection = HTTPConnection(host, port, timeout=timeout)
+        try:
+            connection.connect()
+        except OSError as error:
+            raise _NotNow(error.errno or errno.EIO, f"cannot reach {host}:{parts.port}: {error}") from error
+        connection.sock.settimeout(self._access.read_timeout_s)
+        return connection, f"{parts.path}?{parts.query}" if parts.query else parts.path
+
+    def _judged(self, answer: _Answer, path: str) -> _Answer:
+        """The answer, if it is none of a failure."""
+        if answer.status < 400:
+            return answer
+        try:
+            said: Mapping[str, str] = json.loads(answer.content)["RemoteException"]
+            name, text = said["exception"], said["message"]
+        except (ValueError, KeyError, TypeError):
+            name, text = "", _text(answer.content)
+        if self._access.token:
+            text = text.replace(self._access.token, "********")
+        raise _failure(answer.status, name, text, path)
+
+
+class Clusters:
+    """The clusters that ``properties`` open. Who asks is said by them, ``HADOOP_USER_NAME`` or the machine."""
+
+    def __init__(self, properties: Mapping[str, str], pause: Callable[[float], None] = time.sleep) -> None:
+        self._properties = dict(properties)
+        self._pause = pause
+        self._known: dict[str, WebHdfs] = {}
+
+    def of(self, place: StoreLocation) -> WebHdfs:
+        """The cluster of ``place``. Raises ConfigError for properties that do not say where it is."""
+        if place.root not in self._known:
+            user = os.environ.get("HADOOP_USER_NAME") or getpass.getuser()
+            self._known[place.root] = WebHdfs(hdfs_access(place, self._properties, user), self._pause)
+        return self._known[place.root]
+
+    def at(self, location: str) -> tuple[WebHdfs, str]:
+        """The cluster that holds ``location``, and the path there. Raises StorageError for one that is not on HDFS."""
+        place = StoreLocation.parse(location)
+        if place.kind != "hdfs":
+            raise StorageError(f"{location} is not on HDFS")
+        path = "/".join(part for part in place.key.split("/") if part)
+        return self.of(place), f"/{path}"
+
+
+class _NotNow(NotDone):
+    """Not by this namenode, or not yet."""
+
+
+def _failure(status: int, name: str, text: str, path: str) -> OSError:
+    """What a failure means. Without Hadoop's word for it, what answered may have been anybody between."""
+    said = f"{name or status}: {_text(text.encode())}"
+    if name in _ELSEWHERE:
+        return _NotNow(errno.EAGAIN, said, path)
+    no_folder = name in ("AccessControlException", "ParentNotDirectoryException") and "is not a directory" in text
+    if name == "FileNotFoundException" or no_folder:
+        return FileNotFoundError(errno.ENOENT, said, path)
+    if name in ("FileAlreadyExistsException", "AlreadyBeingCreatedException"):
+        return FileExistsError(errno.EEXIST, said, path)
+    if name == "PathIsNotEmptyDirectoryException":
+        return NotDone(errno.ENOTEMPTY, said, path)
+    if status in (401, 403) and name in ("", "AccessControlException", "SecurityException", "InvalidToken"):
+        return PermissionError(errno.EACCES, said, path)
+    return (NotDone if name and status < 500 else OSError)(errno.EIO, said, path)
+
+
+@contextmanager
+def _as_os_errors(path: str) -> Iterator[None]:
+    """Within, what goes wrong between two hosts is an OSError."""
+    try:
+        yield
+    except HTTPException as error:
+        # Such an error may quote an URL, and so a token.
+        raise OSError(errno.EIO, f"the answer broke off: {type(error).__name__}", path) from None
+
+
+def _answer(response: HTTPResponse) -> _Answer:
+    location = response.getheader("Location", "") if response.status == 307 else ""
+    kind = response.getheader("Content-Type", "").partition(";")[0]
+    return _Answer(response.status, location, kind, response.read())
+
+
+def _status(entry: Mapping[str, Any]) -> Status:
+    return Status(
+        name=entry["pathSuffix"],
+        is_folder=entry["type"] == "DIRECTORY",
+        size=entry["length"],
+        modified_ms=entry["modificationTime"],
+        identity=(entry.get("fileId", 0), entry["modificationTime"]),
+    )
+
+
+def _text(content: bytes) -> str:
+    """The first line, without the stack of a server."""
+    return content.decode(errors="replace").partition("\n")[0][:_LONGEST_TEXT]

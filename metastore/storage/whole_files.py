@@ -1,0 +1,96 @@
+"""Files as requests: one that is written whole, and one that is read by ranges.
+
+Place in the flow: the FileIOs over object stores and over HDFS hand these to PyIceberg and Arrow, and say what a
+request is. Promises: nothing is sent before a file is closed, and nothing at all when a ``with`` over it ends by an
+exception.
+"""
+
+from __future__ import annotations
+
+import io
+from collections.abc import Callable
+from types import TracebackType
+from typing import Final
+
+from pyiceberg.io import OutputStream
+
+WHOLE_BYTES: Final = 8 << 20
+"""Data files up to this size are read by one request."""
+
+
+class WholeFile(OutputStream):
+    """Gathers what is written; ``send`` is given all of it at the close, once, and raises what the close raises."""
+
+    def __init__(self, send: Callable[[bytes], None]) -> None:
+        self._send = send
+        self._content = io.BytesIO()
+
+    def write(self, b: bytes) -> int:
+        """Keep ``b``; how many bytes that are."""
+        return self._content.write(b)
+
+    def tell(self) -> int:
+        """How many bytes were written."""
+        return self._content.tell()
+
+    @property
+    def closed(self) -> bool:
+        """Arrow takes a stream that does not say so for a closed one."""
+        return self._content.closed
+
+    def flush(self) -> None:
+        """Nothing is sent before the end."""
+
+    def close(self) -> None:
+        """Send the file; the second time nothing."""
+        if self._content.closed:
+            return
+        content = self._content.getvalue()
+        self._content.close()
+        self._send(content)
+
+    def __enter__(self) -> WholeFile:
+        return self
+
+    def __exit__(
+        self, exctype: type[BaseException] | None, excinst: BaseException | None, exctb: TracebackType | None
+    ) -> None:
+        if exctype:
+            self._content.close()
+        self.close()
+
+
+class RangedFile(io.RawIOBase):
+    """A file of ``size`` bytes that is read by ranges: ``fetch(start, end)`` gives what stands from start to end."""
+
+    def __init__(self, size: int, fetch: Callable[[int, int], bytes]) -> None:
+        super().__init__()
+        self._size = size
+        self._fetch = fetch
+        self._position = 0
+
+    def readable(self) -> bool:
+        """Always."""
+        return True
+
+    def seekable(self) -> bool:
+        """Always."""
+        return True
+
+    def seek(self, offset: int, whence: int = io.SEEK_SET) -> int:
+        """Where the next read begins; nothing is asked of the store."""
+        self._position = offset + {io.SEEK_SET: 0, io.SEEK_CUR: self._position, io.SEEK_END: self._size}[whence]
+        return self._position
+
+    def tell(self) -> int:
+        """Where the next read begins."""
+        return self._position
+
+    def read(self, size: int = -1) -> bytes:
+        """At most ``size`` bytes, or all that is left, by one request; none at the end."""
+        end = self._size if size < 0 else min(self._size, self._position + size)
+        if end <= self._position:
+            return b""
+        got = self._fetch(self._position, end)
+        self._position += len(got)
+        return got

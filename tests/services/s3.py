@@ -1,0 +1,60 @@
+"""moto's server for the session: it speaks S3's API over HTTP, and AWS's token service."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator
+from dataclasses import dataclass
+from urllib.request import Request, urlopen
+
+import pytest
+from obstore.store import S3Store
+from services.processes import free_port, serving
+
+ACCESS_KEY, SECRET_KEY = "AKIALOOPBACKTESTS", "made-up/secret+for=loopback"
+
+
+@dataclass(frozen=True)
+class S3Server:
+    """The server at ``endpoint``."""
+
+    endpoint: str
+
+    def hadoop(self, endpoint: str) -> dict[str, str]:
+        """S3A's keys for the server, or for what stands before it at ``endpoint``."""
+        return {
+            "fs.s3a.endpoint": endpoint,
+            "fs.s3a.endpoint.region": "us-east-1",
+            "fs.s3a.access.key": ACCESS_KEY,
+            "fs.s3a.secret.key": SECRET_KEY,
+            "fs.s3a.path.style.access": "true",
+        }
+
+    def hadoop_with_open_headers(self, endpoint: str) -> dict[str, str]:
+        """Keys by which a request's headers may be changed on its way: this server checks no signature."""
+        return self.hadoop(endpoint)
+
+    def root(self, name: str) -> str:
+        """The location of the bucket."""
+        return f"s3a://{name}"
+
+    def create(self, name: str) -> S3Store:
+        """A new empty bucket, to look at directly."""
+        with urlopen(Request(f"{self.endpoint}/{name}", data=b"", method="PUT")):  # noqa: S310 - loopback
+            return S3Store(
+                name,
+                endpoint=self.endpoint,
+                region="us-east-1",
+                access_key_id=ACCESS_KEY,
+                secret_access_key=SECRET_KEY,
+                client_options={"allow_http": True},
+            )
+
+
+@pytest.fixture(scope="session")
+def s3_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[S3Server]:
+    """The server, as a process of its own."""
+    port = free_port()
+    command = [sys.executable, "-m", "moto.server", "-H", "127.0.0.1", "-p", str(port)]
+    with serving(command, port, tmp_path_factory.mktemp("moto")):
+        yield S3Server(f"http://127.0.0.1:{port}")

@@ -1,0 +1,104 @@
+"""Data files read together: tiny ones whole, each by one request, and the rows are those that a dataset gives."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.dataset as ds
+import pyarrow.parquet as pq
+import pytest
+from fsspec.implementations.local import LocalFileSystem  # type: ignore[import-untyped] # fsspec has no types
+from pyarrow import fs
+from pyiceberg.io import FileIO
+
+from metastore.mapping.schema import plain_arrow_schema
+from metastore.model.table_unit import TableMetadataUnit
+from metastore.storage import data_files
+from metastore.storage.data_files import FilesToRead, PlannedFile, batches_of, grouped
+from metastore.storage.local import LocalFileIO
+
+COLUMNS = ("metadataType", "path", "rowGroupIndex", "columnsStatistics", "partitionKeys")
+NEEDED = (*COLUMNS, "metadataKey")
+
+
+@pytest.fixture
+def files(tmp_path: Path) -> list[str]:
+    """Files of several writers: one wrote few columns, one a column of its own and a wider type, one no rows."""
+    tables = [
+        pa.table({"metadataKey": ["a", "b"], "metadataType": ["FILE", "FILE"], "path": ["/1", "/2"]}),
+        pa.table({"other": [1.5], "metadataKey": ["a"], "path": ["/3"], "rowGroupIndex": pa.array([7], pa.int64())}),
+        pa.table(
+            {
+                "metadataKey": ["a"],
+                "columnsStatistics": pa.array([[("n", "{}"), ("m", None)]], pa.map_(pa.string(), pa.string())),
+            }
+        ),
+        pa.table({"metadataKey": pa.array([], pa.string())}),
+        pa.table({"metadataKey": ["a", "c"], "metadataType": ["TABLE", "FILE"], "path": ["/4", None]}),
+    ]
+    paths = [str(tmp_path / f"{number}.parquet") for number in range(len(tables))]
+    for path, table in zip(paths, tables, strict=True):
+        pq.write_table(table, path, row_group_size=1)
+    return paths
+
+
+def rows(paths: Sequence[str], *, tiny: bool, test: pc.Expression) -> pa.Table:
+    """The rows of the files that pass."""
+    read = batches_of(LocalFileIO(), TableMetadataUnit, FilesToRead(tuple(paths), 6, tiny), COLUMNS, NEEDED, test)
+    types = plain_arrow_schema(TableMetadataUnit)
+    return pa.Table.from_batches(read, pa.schema([types.field(name) for name in COLUMNS]))
+
+
+@pytest.mark.parametrize("tiny", [True, False])
+def test_rows_of_which_no_column_is_asked_for_stay_rows(files: list[str], *, tiny: bool) -> None:
+    """Files that have none of the columns answer nulls, as many as they have rows; also when all files are such."""
+    for paths in (files, files[:1]):
+        read = batches_of(
+            LocalFileIO(), TableMetadataUnit, FilesToRead(tuple(paths), 6, tiny), ["owner"], ["owner"], None
+        )
+        assert [row["owner"] for batch in read for row in batch.to_pylist()] == [None] * (6 if len(paths) > 1 else 2)
+
+
+@pytest.mark.parametrize("key", ["a", "b", "none"])
+def test_whole_files_give_the_rows_of_a_dataset(files: list[str], key: str) -> None:
+    """Absent columns are null, those of others are left out, and types are the unit's."""
+    test = ds.field("metadataKey") == key
+    whole, by_dataset = (rows(files, tiny=tiny, test=test).to_pylist() for tiny in (True, False))
+    assert sorted(map(str, whole)) == sorted(map(str, by_dataset))
+    assert len(whole) == {"a": 4, "b": 1, "none": 0}[key]
+
+
+def test_a_tiny_file_is_one_request_for_all_its_bytes(files: list[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    """Also on stores that several files are fetched from at a time."""
+    requests: Counter[str] = Counter()
+
+    class Counting(LocalFileSystem):  # type: ignore[misc] # fsspec has no types
+        def open(self, path: str, mode: str = "rb", **options: object) -> object:
+            requests[path] += 1
+            return super().open(path, mode, **options)
+
+    store = fs.PyFileSystem(fs.FSSpecHandler(Counting()))  # type: ignore[abstract] # the stubs lack its methods
+    locally = rows(files, tiny=True, test=ds.field("metadataKey") == "a")
+
+    def places(_: FileIO, locations: Sequence[str]) -> tuple[fs.FileSystem, list[str]]:
+        return store, list(locations)
+
+    monkeypatch.setattr(data_files, "arrow_paths", places)
+    assert rows(files, tiny=True, test=ds.field("metadataKey") == "a").equals(locally)
+    assert requests == Counter(files)
+
+
+def test_only_files_that_are_all_tiny_are_fetched_whole() -> None:
+    """One large file among them, or one of very many rows, is read by a dataset."""
+    tiny, large, long = PlannedFile("a", 10, 4_000), PlannedFile("b", 10, 70_000), PlannedFile("c", 20_000, 4_000)
+    assert [group.tiny for group in grouped([tiny, tiny])] == [True]
+    assert [group.tiny for group in grouped([tiny, large])] == [False]
+    assert [(group.paths, group.tiny) for group in grouped([tiny, long, tiny])] == [
+        (("a",), True),
+        (("c",), False),
+        (("a",), True),
+    ]

@@ -1,0 +1,65 @@
+"""Data files as they lie there: without columns that say nothing, and with each kind of unit by itself."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+import pyarrow.parquet as pq
+import pytest
+
+from metastore.metastore import Metastore
+from metastore.model.table_unit import TableMetadataUnit
+from metastore.model.vocabulary import MetadataType
+from metastore.storage import parquet_content
+
+MakeUnit = Callable[..., TableMetadataUnit]
+
+
+def segment(unit: MakeUnit, files: int) -> list[TableMetadataUnit]:
+    """A segment, and its files and their row groups one after the other, as ANALYZE finds them."""
+    units = [unit("t", "1994", metadata_type="SEGMENT", metadata_identifier="1994", locations=["a", "b"])]
+    for number in range(files):
+        path = f"/1994/{number}.parquet"
+        units.append(unit("t", "1994", metadata_type="FILE", metadata_identifier=f"1994/{number}", path=path))
+        units.append(
+            unit("t", "1994", metadata_type="ROW_GROUP", metadata_identifier=f"1994/{number}/0", row_group_index=0)
+        )
+    return units
+
+
+def only_file(metastore: Metastore) -> Path:
+    """The one data file of the component."""
+    location = metastore.tables.metadata.location
+    assert location is not None
+    [path] = Path(location).rglob("*.parquet")
+    return path
+
+
+def test_a_list_or_map_that_is_null_in_every_row_is_not_in_the_file(metastore: Metastore, unit: MakeUnit) -> None:
+    """It reads as null all the same; what a single row says stays, and so do columns that filters compare."""
+    units = segment(unit, 2)
+    metastore.tables.modify().overwrite(units).execute()
+    names = pq.read_schema(only_file(metastore)).names
+    assert not {"hostAffinity", "partitionKeys", "interestingColumns"} & set(names)
+    assert {"locations", "rowGroupIndex", "metadataKey", "owner"} <= set(names)
+    found = metastore.tables.read().metadata_types(MetadataType.ALL).execute()
+    assert sorted(found, key=str) == sorted(units, key=str)
+
+
+def test_each_kind_of_many_units_has_row_groups_of_its_own(
+    metastore: Metastore, unit: MakeUnit, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """In whatever order they came; a row group has a bounded number of rows, and says which kind is in it."""
+    monkeypatch.setattr(parquet_content, "_ROWS_OF_A_GROUP", 30)
+    units = segment(unit, 40)
+    metastore.tables.modify().overwrite(units).execute()
+    with pq.ParquetFile(only_file(metastore)) as file:
+        at = file.schema_arrow.get_field_index("metadataType")
+        groups = [file.metadata.row_group(n) for n in range(file.num_row_groups)]
+        assert [group.num_rows for group in groups] == [1, 30, 10, 30, 10]
+        bounds = [group.column(at).statistics for group in groups]
+    kinds = ["SEGMENT", "FILE", "FILE", "ROW_GROUP", "ROW_GROUP"]
+    assert [(known.min, known.max) for known in bounds if known is not None] == [(kind, kind) for kind in kinds]
+    found = metastore.tables.read().metadata_types(MetadataType.ALL).execute()
+    assert sorted(found, key=str) == sorted(units, key=str)
