@@ -35,11 +35,28 @@ _Outcome = list[pa.RecordBatch] | MetastoreError
 
 _HELPERS_PAY_AFTER: Final = 0.15
 """Seconds of work in this process before helpers are started: about what starting one costs (an interpreter and
-pyarrow: 0.17 s), so that small work never pays for them and large work loses little by having begun alone."""
+pyarrow: 0.17 s), so that small work never pays for them and large work loses little by having begun alone. Nor are they
+started for an end that is done sooner without them."""
+
+_PIPE_BYTES: Final = 1 << 20
+"""What the kernel holds between two processes: as much as it grants everybody, since batches are megabytes."""
 
 _BOOTSTRAP: Final = (
     "import pickle, sys; sys.path[:] = pickle.load(sys.stdin.buffer); import metastore.engine; metastore.engine.serve()"
 )
+
+
+_expendable: Final = threading.Event()
+
+
+def mark_expendable() -> None:
+    """Say that an engine keeps this process for its tasks only: when a task ends it, an error tells that."""
+    _expendable.set()
+
+
+def is_expendable() -> bool:
+    """Whether a task may do here what could end the process, rather than pay for making sure that it does not."""
+    return _expendable.is_set()
 
 
 class Engine(Protocol):
@@ -70,10 +87,11 @@ class Engine(Protocol):
 class LocalEngine:
     """Runs tasks on this machine: in this process at once, and in helper processes when the work is long enough.
 
-    The calling thread always works itself; up to ``processes - 1`` helpers take chunks from the same list. Helpers are
-    started by the first run that lasts long enough to pay for them, stay warm, and are used at once from then on.
-    ``processes`` = 0 means one per usable core; 1 means no helpers. Batches that helpers have finished and the caller
-    has not yet taken wait in memory. May be used from several threads; close it, or use it as a context manager.
+    The calling thread works itself until there are helpers, and then only takes what they return: so it is free to go
+    on with that. Helpers, up to ``processes`` of them, are started by the first run that lasts long enough to pay for
+    them, stay warm, and are used at once from then on. ``processes`` = 0 means one per usable core; 1 means no helpers.
+    Batches that helpers have finished and the caller has not yet taken wait in memory. May be used from several
+    threads; close it, or use it as a context manager.
     """
 
     name: Final = "local"
@@ -96,20 +114,15 @@ class LocalEngine:
         began = time.monotonic()
         try:
             while outstanding:
-                if todo and not lent and self._helpers_pay(time.monotonic() - began):
-                    lent = self._lend(min(self.parallelism - 1, len(todo)), todo, task, finished)
-                chunk = _take(todo)
-                if chunk is not None:
-                    for batch in _guarded(task, chunk):
-                        yield _checked(batch, schema)
-                    outstanding -= 1
-                while outstanding and not (finished.empty() and todo):
-                    outcome = finished.get()
-                    if isinstance(outcome, MetastoreError):
-                        raise outcome
-                    for batch in outcome:
-                        yield _checked(batch, schema)
-                    outstanding -= 1
+                left = len(todo) / max(1, len(chunks) - outstanding)
+                if todo and not lent and self._helpers_pay(time.monotonic() - began, left):
+                    lent = self._lend(min(self.parallelism, len(todo)), todo, task, finished)
+                outcome = finished.get() if lent else _guarded(task, todo.pop())
+                if isinstance(outcome, MetastoreError):
+                    raise outcome
+                for batch in outcome:
+                    yield _checked(batch, schema)
+                outstanding -= 1
             self._idle.extend(lent)
             lent = []
         finally:
@@ -129,8 +142,10 @@ class LocalEngine:
     ) -> None:
         self.close()
 
-    def _helpers_pay(self, elapsed: float) -> bool:
-        return self.parallelism > 1 and (bool(self._idle) or elapsed > _HELPERS_PAY_AFTER)
+    def _helpers_pay(self, elapsed: float, left: float) -> bool:
+        """After so many seconds, when ``left`` times as much work is left as was done in them."""
+        pays = elapsed > _HELPERS_PAY_AFTER and elapsed * left > 2 * _HELPERS_PAY_AFTER
+        return self.parallelism > 1 and (bool(self._idle) or pays)
 
     def _lend(
         self,
@@ -165,7 +180,11 @@ class _Helper:
 
     def __init__(self) -> None:
         self._process = subprocess.Popen(  # noqa: S603 - this very interpreter, a constant program
-            [sys.executable, "-c", _BOOTSTRAP], stdin=subprocess.PIPE, stdout=subprocess.PIPE, start_new_session=True
+            [sys.executable, "-c", _BOOTSTRAP],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            start_new_session=True,
+            pipesize=_PIPE_BYTES,
         )
         self._input = cast("BinaryIO", self._process.stdin)
         self._output = cast("BinaryIO", self._process.stdout)
@@ -212,6 +231,7 @@ class _Helper:
 
 def serve() -> None:
     """The helper's side: answer (task, chunk) with its batches or its error until the input ends."""
+    mark_expendable()
     requests = sys.stdin.buffer
     with os.fdopen(os.dup(1), "wb") as replies:
         os.dup2(2, 1)  # a task that prints must not speak into the protocol

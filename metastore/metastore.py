@@ -7,18 +7,21 @@ procedures and an engine.
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from functools import cached_property
 from importlib import import_module
 from pathlib import Path
 from types import TracebackType
-from typing import Final, NoReturn
+from typing import Any, Final
 
-from metastore.components.component import Backing, Definition, U
+from metastore.components.component import Backing, Component, Definition, U
+from metastore.components.materialized_views import MATERIALIZED_VIEWS, MaterializedViews
+from metastore.components.runs import RUNS, Runs
 from metastore.components.tables import TABLES, Tables
+from metastore.components.views import VIEWS, Views
 from metastore.config.settings import ComponentSettings, Settings, load
-from metastore.errors import ConfigError, InvalidRequestError, NotFoundError
+from metastore.errors import ConfigError, NotFoundError
 from metastore.expiration.handler import ExpirationHandler
 from metastore.expiration.policy import ExpirationPolicy
 from metastore.expiration.worker import ExpirationWorker
@@ -37,7 +40,7 @@ class Metastore:
 
     def __init__(self, settings: Settings, clock: Clock | None = None) -> None:
         self.settings = settings
-        self._clock = clock or Clock()
+        self.clock = clock or Clock()
         self._cache = FileCache(settings.iceberg.cache_bytes)
         self._workers: list[ExpirationWorker] = []
         self._catalog = ConfiguredCatalog(settings.iceberg)
@@ -57,16 +60,25 @@ class Metastore:
         return Tables(TABLES, self._backing(TABLES))
 
     @property
-    def views(self) -> NoReturn:
-        """Not there yet. Raises InvalidRequestError."""
-        raise InvalidRequestError("the views component is not available in this version; the tables component is")
+    def components(self) -> Mapping[str, Component[Any]]:
+        """All components, by name."""
+        every: tuple[Component[Any], ...] = (self.tables, self.views, self.materialized_views, self.runs)
+        return {component.definition.name: component for component in every}
 
-    @property
-    def materialized_views(self) -> NoReturn:
-        """Not there yet. Raises InvalidRequestError."""
-        raise InvalidRequestError(
-            "the materialized_views component is not available in this version; the tables component is"
-        )
+    @cached_property
+    def views(self) -> Views:
+        """Definitions of views."""
+        return Views(VIEWS, self._backing(VIEWS))
+
+    @cached_property
+    def materialized_views(self) -> MaterializedViews:
+        """Definitions of materialized views, and where their rows lie."""
+        return MaterializedViews(MATERIALIZED_VIEWS, self._backing(MATERIALIZED_VIEWS))
+
+    @cached_property
+    def runs(self) -> Runs:
+        """What the daemon did."""
+        return Runs(RUNS, self._backing(RUNS))
 
     def register(self, source: Settings | None = None) -> list[Registered]:
         """Bring the component tables of ``source`` into the configured catalog, which owns their commits from then on.
@@ -115,10 +127,10 @@ class Metastore:
         table = ComponentTable(entry, definition.unit_type, component.properties, self._cache)
         expiration = iceberg.expiration
         policy = ExpirationPolicy(expiration.period, expiration.retain_last, expiration.min_age)
-        handler = ExpirationHandler(table, policy, self._clock.now_ms)
+        handler = ExpirationHandler(table, policy, self.clock.now_ms)
         worker = ExpirationWorker(handler)
         self._workers.append(worker)
-        committer = GroupCommitter(Committer(table, iceberg.commit.timeout, self._clock))
+        committer = GroupCommitter(Committer(table, iceberg.commit.timeout, self.clock))
         return Backing(table, Reader(table, self._cache), committer, handler, worker)
 
     def _component_settings(self, name: str) -> ComponentSettings:

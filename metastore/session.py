@@ -10,26 +10,38 @@ from __future__ import annotations
 import difflib
 import logging
 from collections.abc import Callable, Sequence
+from functools import cached_property
 from pathlib import Path, PurePath
 from types import TracebackType
-from typing import Final, Literal
+from typing import Any, Final, Literal
 
+import pyarrow as pa
 from pyiceberg.expressions import BooleanExpression
 
-from metastore.analyze.run import AnalyzeResult, Progress, analyze, drop_metadata
+from metastore.analyze.database import JdbcReader, no_reader
+from metastore.analyze.elsewhere import asked_for
+from metastore.analyze.run import AnalyzeResult, Request, analyze, drop_metadata
+from metastore.analyze.work import Progress
+from metastore.catalogs import Catalogs
 from metastore.components.requests import of_table
-from metastore.components.tables import Tables
 from metastore.config import Settings
 from metastore.engine import Engine, LocalEngine
 from metastore.errors import EngineError, NotFoundError
+from metastore.hive.source import hive_name, hive_source
+from metastore.information_schema import InformationSchema
 from metastore.metastore import Metastore
 from metastore.model.identity import TableInfo
 from metastore.model.vocabulary import MetadataType
-from metastore.pruning.prune import UNIT_COLUMNS, UNIT_TYPES, prune
+from metastore.procedures.calls import Procedures
+from metastore.pruning.prune import prune
 from metastore.pruning.result import PruneResult
-from metastore.sources.listing import list_files
+from metastore.pruning.stored_units import StoredUnits, in_newest
+from metastore.scan.tables import ScannedTables
 from metastore.sources.naming import SourceTable, resolve
+from metastore.sql.door import execute
 from metastore.storage.handover import Registered
+from metastore.views.of_session import DefinedViews, RefreshedViews
+from metastore.views.runner import DuckDBRunner, QueryRunner
 
 _log: Final = logging.getLogger(__name__)
 
@@ -55,26 +67,43 @@ class Session:
         self._given = engine
         self._spark_engine = spark_engine
         self._engines: dict[str, Engine] = {}
+        self.catalogs = Catalogs(metastore)
+        """All Iceberg tables that can be named: the components, and those of ``drill.metastore.catalogs``."""
+        self.procedures = Procedures(self.catalogs, metastore.settings, self.engine_for, metastore.clock.now_ms)
+        """What can be called on them."""
 
     @property
     def settings(self) -> Settings:
         """The settings that the metastore was opened with."""
         return self.metastore.settings
 
-    @property
-    def tables(self) -> Tables:
-        """Metadata of tables: read, modify, ready requests, versions."""
-        return self.metastore.tables
+    @cached_property
+    def tables(self) -> ScannedTables:
+        """Metadata of tables: read, modify, ready requests, versions; and scans of the tables themselves."""
+        return ScannedTables(self.metastore.tables, self)
+
+    @cached_property
+    def views(self) -> DefinedViews:
+        """Views: from SQL, by name; read, modify, versions."""
+        return DefinedViews(self.metastore.views, self)
+
+    @cached_property
+    def materialized_views(self) -> RefreshedViews:
+        """Materialized views: from SQL, by name; refresh and status; read, modify, versions."""
+        return RefreshedViews(self.metastore.materialized_views, self)
 
     @property
-    def views(self) -> object:
-        """Not there yet. Raises InvalidRequestError."""
-        return self.metastore.views
+    def information_schema(self) -> InformationSchema:
+        """What the metastore knows, as the tables of INFORMATION_SCHEMA in Arrow."""
+        return InformationSchema(self.metastore)
 
-    @property
-    def materialized_views(self) -> object:
-        """Not there yet. Raises InvalidRequestError."""
-        return self.metastore.materialized_views
+    def call(self, name: str, /, *values: Any, on_progress: Progress | None = None, **named: Any) -> pa.Table:
+        """Call a procedure by its name and arguments; see :meth:`Procedures.call`."""
+        return self.procedures.call(name, *values, on_progress=on_progress, **named)
+
+    def sql(self, text: str, on_progress: Progress | None = None) -> pa.Table:
+        """Run one statement; its rows. See :func:`metastore.sql.door.execute`."""
+        return execute(self, text, on_progress)
 
     def analyze(
         self,
@@ -82,17 +111,20 @@ class Session:
         *,
         columns: Sequence[str] | None = None,
         level: MetadataType | str = MetadataType.ROW_GROUP,
+        statistics: Sequence[str] | bool = False,
+        sample: float | None = None,
+        format: str | None = None,
+        schema: str | None = None,
         on_progress: Progress | None = None,
     ) -> AnalyzeResult:
         """Bring the metadata of ``table`` up to date with its files, on the engine that suits how many are to be read.
 
-        ``columns`` limits statistics to these (None: all), ``level`` says how deep metadata goes. ``on_progress`` is
-        called with the number of footers read and to read. Raises as :func:`metastore.analyze.run.analyze` does, and
-        EngineError when the engine cannot be had.
+        The wishes are those of :class:`metastore.analyze.run.Request`. ``on_progress`` is called with the number of
+        files read and to read. Raises as :func:`metastore.analyze.run.analyze` does, and EngineError when the engine
+        cannot be had.
         """
-        source = self.source(table)
-        engine = self._engine_for
-        return analyze(self.tables, source, engine, columns=columns, level=level, on_progress=on_progress)
+        request = Request(columns, level, statistics, sample, format, schema)
+        return analyze(self.tables, self.source(table), self.engine_for, request, on_progress=on_progress)
 
     def prune(
         self,
@@ -111,12 +143,17 @@ class Session:
         """
         source = self.source(table) if list_files else None
         info = source.table if source else self.table_info(table)
-        read = self.tables.read().metadata_types(*UNIT_TYPES).filter(of_table(info)).columns(*UNIT_COLUMNS)
-        units = read.to_arrow()
-        if not units.num_rows:
+        general = self.tables.read().metadata_types(MetadataType.TABLE).filter(of_table(info)).columns("location")
+        if not general.to_arrow().num_rows:
             raise self.no_metadata(info)
         listing = self._listing(source) if source else None
-        return prune(where, units, listing=listing, time_zone=time_zone)
+        tell = source is None or source.provided is None
+
+        def ask(version: int) -> PruneResult:
+            units = StoredUnits(self.tables, info, version)
+            return prune(where, units, listing=listing, time_zone=time_zone, directories_tell=tell)
+
+        return in_newest(self.tables, ask)
 
     def drop_metadata(self, table: TableLike, *, if_exists: bool = False) -> bool:
         """Remove all metadata of ``table``, in one version; its data is not touched. True if there was any.
@@ -135,12 +172,17 @@ class Session:
 
     def source(self, table: TableLike) -> SourceTable:
         """Where the data of ``table`` lies. Raises NotFoundError for a plugin or workspace that is not configured."""
-        return resolve(self.settings.storage, table)
+        storage = self.settings.storage
+        if (found := hive_source(storage, table, self.engine_for)) is not None:
+            return found
+        found = resolve(storage, table)
+        plugin = storage.get(found.table.storage_plugin)
+        return found if plugin is None else asked_for(found, plugin, lambda: self.catalogs, self._jdbc_reader)
 
     def table_info(self, table: TableLike) -> TableInfo:
         """The name that the metastore knows ``table`` by; its plugin need not be configured here."""
         try:
-            return self.source(table).table
+            return hive_name(self.settings.storage, table) or resolve(self.settings.storage, table).table
         except NotFoundError:
             return table if isinstance(table, TableInfo) else TableInfo.parse(str(table))
 
@@ -158,6 +200,7 @@ class Session:
         while self._engines:
             _, engine = self._engines.popitem()
             engine.close()
+        self.catalogs.close()
         self.metastore.close()
 
     def __enter__(self) -> Session:
@@ -168,7 +211,12 @@ class Session:
     ) -> None:
         self.close()
 
-    def _engine_for(self, files: int) -> Engine:
+    def query_runner(self, files: int) -> QueryRunner:
+        """Who runs the query of a materialized view over so many files: Spark when it is the engine, else DuckDB."""
+        engine = self.engine_for(files)
+        return engine if isinstance(engine, QueryRunner) else DuckDBRunner()
+
+    def engine_for(self, files: int) -> Engine:
         """The engine that was given, else the one that the settings name, by the number of ``files`` if they say so."""
         if self._given is not None:
             return self._given
@@ -195,9 +243,15 @@ class Session:
             )
         return self._spark_engine()
 
+    def _jdbc_reader(self) -> JdbcReader:
+        """What reads tables of databases: Spark, if there is any."""
+        engine = self._given or (self._engine("spark") if self._spark_engine is not None else None)
+        reader: JdbcReader = getattr(engine, "read_jdbc", None) or no_reader()
+        return reader
+
     @staticmethod
     def _listing(source: SourceTable) -> dict[str, tuple[int, int]]:
-        return {file.path: file.fingerprint for file in list_files(source.location, options=source.options).files}
+        return {file.path: file.fingerprint for file in source.files()}
 
 
 def connect(

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Generic, TypeVar
 
-from pyiceberg.expressions import BooleanExpression
+from pyiceberg.expressions import AlwaysFalse, AlwaysTrue, BooleanExpression
 
 from metastore.expiration.handler import ExpirationHandler
 from metastore.expiration.worker import ExpirationWorker
@@ -28,13 +28,23 @@ class Definition(Generic[U]):
     """What makes a component: its name, its unit, and its filters for metadata types.
 
     ``rows_of`` selects the rows of given types; ``partitions_of`` the partitions that can hold them, by partition
-    columns only.
+    columns only. ``whole_types`` are those whose units fill partitions of their own, and so can be deleted alone.
     """
 
     name: str
     unit_type: type[U]
     rows_of: TypesFilter
     partitions_of: TypesFilter
+    whole_types: frozenset[MetadataType]
+
+
+def single_type(name: str, unit_type: type[U], kind: MetadataType) -> Definition[U]:
+    """The definition of a component whose units are all of one ``kind``, each in a partition of its own."""
+
+    def rows_of(types: frozenset[MetadataType]) -> BooleanExpression:
+        return AlwaysTrue() if types & {MetadataType.ALL, kind} else AlwaysFalse()
+
+    return Definition(name, unit_type, rows_of, rows_of, frozenset({kind}))
 
 
 @dataclass(frozen=True)
@@ -67,8 +77,14 @@ class Component(Generic[U]):
             backing.table,
             backing.committer,
             self.definition.partitions_of,
+            self.definition.whole_types,
             backing.worker.after_commit,
         )
+
+    @property
+    def table(self) -> ComponentTable:
+        """The Iceberg table beneath, for what works on any Iceberg table."""
+        return self._backing.table
 
     @property
     def metadata(self) -> ComponentMetadata:

@@ -27,7 +27,7 @@ def _rows_of(types: frozenset[MetadataType]) -> BooleanExpression:
     return And(_partitions_of(types), In("metadataType", {str(kind) for kind in types}))
 
 
-TABLES = Definition("tables", TableMetadataUnit, _rows_of, _partitions_of)
+TABLES = Definition("tables", TableMetadataUnit, _rows_of, _partitions_of, frozenset({MetadataType.TABLE}))
 
 
 class Tables(Component[TableMetadataUnit]):

@@ -10,11 +10,11 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from typing import Final, Literal
 
 from pydantic import Field
-from pyiceberg.exceptions import CommitFailedException
+from pyiceberg.exceptions import CommitFailedException, ValidationError
 from pyiceberg.serializers import FromInputFile
 from pyiceberg.table import Table
 from pyiceberg.table.metadata import TableMetadata
@@ -34,6 +34,7 @@ from metastore.errors import ConflictError, FormatError, OutcomeUnknownError, St
 from metastore.expiration.policy import LAST_RUN, ExpirationPolicy, is_due, outdated
 from metastore.expiration.reachability import Doomed, only_reached_by, statistics_files
 from metastore.storage.files import discard
+from metastore.storage.places import Place
 from metastore.storage.table import OWN_PROPERTIES, ComponentTable
 
 logger = logging.getLogger(__name__)
@@ -55,6 +56,10 @@ class Expired:
     statistics: int = 0
     version_files: int = 0
     failed: tuple[tuple[str, str], ...] = field(default=())
+
+    def __add__(self, other: Expired) -> Expired:
+        """What both runs did."""
+        return Expired(*(getattr(self, each.name) + getattr(other, each.name) for each in fields(self)))
 
 
 class AssertHistory(ValidatableTableRequirement):
@@ -115,17 +120,26 @@ class ExpirationHandler:
                     raise
                 # Others expired what was being marked: what is left is marked anew.
                 continue
+            except OSError as error:
+                raise StorageError(f"{self._cannot_mark(error)}; nothing was changed") from error
             if dry_run:
                 return _result(versions, doomed)
             current = self._commit(table, versions, unswept, now) if versions else table
             if current is None:
                 continue
             if current.metadata.snapshots != kept.snapshots:
-                doomed = self._mark(table, current.metadata, versions, unswept)
+                try:
+                    doomed = self._mark(table, current.metadata, versions, unswept)
+                except OSError as error:
+                    text = f"{self._cannot_mark(error)}; they are expired, and the next run deletes their files"
+                    raise StorageError(text) from error
             return self._sweep(current, versions, doomed)
         raise ConflictError(
             f"{self.table.name} was written to {_ATTEMPTS} times while its versions were being expired; try again later"
         )
+
+    def _cannot_mark(self, error: OSError) -> str:
+        return f"cannot tell which files old versions of {self.table.name} alone reach: {error}"
 
     def _is_current(self, table: Table) -> bool:
         fresh = self.table.load()
@@ -140,6 +154,10 @@ class ExpirationHandler:
                     found[location] = FromInputFile.table_metadata(table.io.new_input(location))
                 except FileNotFoundError:
                     continue
+                except OSError as error:
+                    raise StorageError(f"{self._cannot_mark(error)}; nothing was changed") from error
+                except (ValueError, ValidationError) as error:
+                    raise FormatError(f"{location} is not the metadata of an Iceberg table: {error}") from error
         return found
 
     def _mark(
@@ -151,7 +169,8 @@ class ExpirationHandler:
         for metadata in (table.metadata, *unswept.values()):
             expired.update((s.snapshot_id, s) for s in metadata.snapshots if s.snapshot_id not in kept_ids)
             statistics.extend(statistics_files(metadata))
-        return only_reached_by(list(expired.values()), statistics, kept, self.table.manifests(table.io))
+        doomed = only_reached_by(list(expired.values()), statistics, kept, self.table.manifests(table.io))
+        return doomed.only(Place(table.metadata.location).holds)
 
     def _commit(
         self, table: Table, versions: list[int], unswept: Mapping[str, TableMetadata], now_ms: int

@@ -7,7 +7,8 @@ are in no snapshot, so they are out of reach by construction.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+import logging
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 
 from pyiceberg.manifest import ManifestEntry, ManifestFile
@@ -17,6 +18,8 @@ from pyiceberg.table.snapshots import Snapshot
 from metastore.errors import FormatError
 from metastore.storage.key_range import KeyRange, range_of
 from metastore.storage.manifests import Manifests
+
+logger = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True)
@@ -32,6 +35,14 @@ class Doomed:
     def paths(self) -> list[str]:
         """All of them, in order."""
         return [*self.data_files, *self.manifests, *self.manifest_lists, *self.statistics]
+
+    def only(self, holds: Callable[[str], bool]) -> Doomed:
+        """Without the files that ``holds`` denies: metadata may name what is not its table's to delete."""
+        for path in self.paths:
+            if not holds(path):
+                logger.warning("%s is not below the table that names it; it is left alone", path)
+        kinds = (self.data_files, self.manifests, self.manifest_lists, self.statistics)
+        return Doomed(*([path for path in paths if holds(path)] for paths in kinds))
 
 
 def only_reached_by(

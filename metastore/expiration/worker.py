@@ -10,6 +10,7 @@ import logging
 import threading
 
 from metastore.expiration.handler import ExpirationHandler, Expired
+from metastore.forks import renew_in_child
 
 logger = logging.getLogger(__name__)
 
@@ -19,12 +20,17 @@ class ExpirationWorker:
 
     def __init__(self, handler: ExpirationHandler) -> None:
         self._handler = handler
-        self._lock = threading.Lock()
-        self._thread: threading.Thread | None = None
+        self._begin()
+        renew_in_child(self._begin)
         self._closed = False
         self.runs = 0
         self.failures = 0
         self.last: Expired | None = None
+
+    def _begin(self) -> None:
+        """No run is under way: one that was when this process was forked is its parent's."""
+        self._lock = threading.Lock()
+        self._thread: threading.Thread | None = None
 
     def after_commit(self, version: int) -> None:
         """Start a run when one is due and none is under way; returns at once and never raises."""

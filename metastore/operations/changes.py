@@ -17,13 +17,17 @@ from pyiceberg.typedef import Record
 
 from metastore.mapping.filters import partition_schema, projected
 from metastore.mapping.rows import PartitionKey, PartitionRows
+from metastore.storage.background_writer import Ahead
+
+Written = PartitionRows | Ahead
+"""What a partition is to hold: rows still to be written, or a file that is being written already."""
 
 
 @dataclass(frozen=True)
 class Overwrite:
     """Replace each of these partitions, or add it; two groups of one key were merged by the caller."""
 
-    partitions: Sequence[PartitionRows]
+    partitions: Sequence[Written]
 
 
 @dataclass(frozen=True)
@@ -40,14 +44,14 @@ Operation = Overwrite | Delete
 class Outcome:
     """What the operations come to: partitions to write, keys to replace, and a filter of partitions to remove."""
 
-    partitions: Sequence[PartitionRows]
+    partitions: Sequence[Written]
     replaced: frozenset[PartitionKey]
     removed: BooleanExpression
 
 
 def outcome_of(operations: Sequence[Operation], schema: Schema, spec: PartitionSpec) -> Outcome:
     """Fold ``operations`` in their order."""
-    written: dict[PartitionKey, PartitionRows] = {}
+    written: dict[PartitionKey, Written] = {}
     replaced: set[PartitionKey] = set()
     removed: BooleanExpression = AlwaysFalse()
     for operation in operations:

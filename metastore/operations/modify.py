@@ -12,13 +12,16 @@ from pyiceberg.table.snapshots import Snapshot
 
 from metastore.errors import ConflictError, InvalidRequestError
 from metastore.mapping.filters import Filter, parse, require_partition_columns
-from metastore.mapping.rows import by_partition, rows_of
+from metastore.mapping.rows import PartitionRows, by_partition, rows_of
 from metastore.mapping.schema import iceberg_schema, partition_spec
 from metastore.model.fields import Unit
 from metastore.model.vocabulary import MetadataType
 from metastore.operations.changes import Delete, Operation, Overwrite, outcome_of
+from metastore.storage.background_writer import Ahead, BackgroundWriter
 from metastore.storage.clustering import Change
+from metastore.storage.files import discard
 from metastore.storage.group_commit import GroupCommitter
+from metastore.storage.key_range import split
 from metastore.storage.partition_writer import PartitionWriter, partition_folder
 from metastore.storage.planning import partition_test
 from metastore.storage.planning import plan as plan_files
@@ -28,8 +31,6 @@ U = TypeVar("U", bound=Unit)
 
 PartitionsOf = Callable[[frozenset[MetadataType]], BooleanExpression]
 """Which partitions can hold units of given types, as a filter over partition columns."""
-
-_WHOLE_PARTITIONS = frozenset({MetadataType.ALL, MetadataType.TABLE})
 
 
 class Modify(Generic[U]):
@@ -41,14 +42,17 @@ class Modify(Generic[U]):
         table: ComponentTable,
         committer: GroupCommitter,
         partitions_of: PartitionsOf,
+        whole_types: frozenset[MetadataType],
         after_commit: Callable[[int], None],
     ) -> None:
         self._unit_type = unit_type
         self._table = table
         self._partitions_of = partitions_of
+        self._whole_types = whole_types
         self._committer = committer
         self._after_commit = after_commit
         self._operations: list[Operation] = []
+        self._ahead: BackgroundWriter | None = None
 
     def overwrite(self, units: Iterable[U] | pa.Table) -> Modify[U]:
         """Replace or add the partitions that ``units`` belong to: afterwards each holds exactly these units.
@@ -57,27 +61,47 @@ class Modify(Generic[U]):
         Raises InvalidRequestError for null partition keys, keys that cannot name a folder, unknown columns and values
         that do not fit.
         """
-        partitions = by_partition(self._unit_type, rows_of(self._unit_type, units))
-        for partition in partitions:
-            partition_folder(self._unit_type, partition.key)
-        if partitions:
+        if partitions := self._partitions(units):
             self._operations.append(Overwrite(partitions))
         return self
 
-    def delete(self, filter_: Filter, *metadata_types: MetadataType) -> Modify[U]:
-        """Remove whole partitions. The filter may use partition columns only; the types, ALL or TABLE.
+    def overwrite_ahead(self, units: Iterable[U] | pa.Table) -> Modify[U]:
+        """As :meth:`overwrite`, but files are written from now on, while the caller makes further units.
 
-        TABLE means the partition of general information; a single kind of unit inside a segment's partition cannot be
-        deleted, since a partition goes whole. Raises InvalidRequestError.
+        So rows need not be held until all are known. The component's table is made if there is none. Who calls this
+        must call :meth:`execute` or :meth:`abandon`, which removes the files. Raises as :meth:`overwrite`, and what
+        writing raised.
+        """
+        if partitions := self._partitions(units):
+            if self._ahead is None:
+                table = self._table.writable()
+                state = self._table.state_of(table)
+                self._ahead = BackgroundWriter(PartitionWriter(table.io, self._unit_type, state))
+            self._operations.append(Overwrite([self._ahead.add(partition) for partition in partitions]))
+        return self
+
+    def abandon(self) -> None:
+        """Forget all operations, and remove what was written ahead for them."""
+        self._operations = []
+        if self._ahead is not None:
+            self._ahead.abandon()
+            self._ahead = None
+
+    def delete(self, filter_: Filter, *metadata_types: MetadataType) -> Modify[U]:
+        """Remove whole partitions. The filter may use partition columns only; the types, ALL or one that fills its own.
+
+        For tables that is TABLE, the partition of general information; a single kind of unit inside a segment's
+        partition cannot be deleted, since a partition goes whole. Raises InvalidRequestError.
         """
         expression = self._partition_filter(filter_)
-        if others := sorted(str(kind) for kind in metadata_types if kind not in _WHOLE_PARTITIONS):
+        types = frozenset(metadata_types)
+        if others := sorted(str(kind) for kind in types - self._whole_types - {MetadataType.ALL}):
             raise InvalidRequestError(
                 f"metadata of type {', '.join(others)} cannot be deleted alone: a partition goes whole. "
                 "Delete ALL of a metadata key, or overwrite the segment without these units"
             )
-        if MetadataType.TABLE in metadata_types and MetadataType.ALL not in metadata_types:
-            expression = And(expression, self._partitions_of(frozenset(metadata_types)))
+        if types and MetadataType.ALL not in types:
+            expression = And(expression, self._partitions_of(types))
         self._operations.append(Delete(expression))
         return self
 
@@ -107,6 +131,12 @@ class Modify(Generic[U]):
             raise InvalidRequestError("purge stands alone: execute the staged operations first")
         return self._run([Delete(AlwaysTrue())])
 
+    def _partitions(self, units: Iterable[U] | pa.Table) -> list[PartitionRows]:
+        partitions = by_partition(self._unit_type, rows_of(self._unit_type, units))
+        for partition in partitions:
+            partition_folder(self._unit_type, partition.key)
+        return partitions
+
     def _partition_filter(self, filter_: Filter) -> BooleanExpression:
         expression = parse(filter_)
         require_partition_columns(iceberg_schema(self._unit_type), partition_spec(self._unit_type), expression)
@@ -121,14 +151,24 @@ class Modify(Generic[U]):
         table = self._table.writable()
         state = self._table.state_of(table)
         outcome = outcome_of(operations, state.schema, state.spec)
-        files = PartitionWriter(table.io, self._unit_type, state).write(outcome.partitions)
+        ahead = [partition for partition in outcome.partitions if isinstance(partition, Ahead)]
+        files = PartitionWriter(table.io, self._unit_type, state).write(
+            [partition for partition in outcome.partitions if isinstance(partition, PartitionRows)]
+        )
+        if self._ahead is not None:
+            try:
+                files |= self._ahead.finish(ahead)
+            except BaseException:
+                discard(table.io, [file.file_path for file in files.values()])
+                raise
+            self._ahead = None
 
         def plan(fresh: TableState) -> Change:
             if watched is not None and if_version is not None and fresh.version != if_version:
                 self._require_unchanged(table.io, fresh, if_version, watched)
             if isinstance(outcome.removed, AlwaysFalse):
                 return Change(outcome.replaced, files)
-            test = partition_test(fresh.schema, fresh.spec, outcome.removed)
+            test = partition_test(fresh.schema, fresh.spec, split(outcome.removed, fresh.spec))
             return Change(outcome.replaced, files, test.may_match, test.matches)
 
         version = self._committer.commit(
@@ -146,9 +186,10 @@ class Modify(Generic[U]):
         """Refuse when the partitions that ``watched`` matches have other files now than at version ``since``."""
         manifests = self._table.manifests(io)
         base = fresh.metadata.snapshot_by_id(since)
+        wanted = split(watched, fresh.spec)
 
         def files_at(snapshot: Snapshot | None) -> set[str]:
-            planned = plan_files(manifests, manifests.of(snapshot), fresh.schema, fresh.spec, watched)
+            planned = plan_files(manifests, manifests.of(snapshot), fresh.schema, fresh.spec, wanted)
             return {file.file_path for file in planned}
 
         now = files_at(fresh.snapshot)

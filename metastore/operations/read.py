@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from datetime import datetime, timezone
 from typing import TYPE_CHECKING, Generic, TypeVar
 
@@ -15,7 +15,7 @@ from metastore.mapping.rows import from_arrow
 from metastore.mapping.schema import iceberg_schema
 from metastore.model.fields import Unit, require_columns
 from metastore.model.vocabulary import MetadataType
-from metastore.storage.reader import Reader, SnapshotChoice, as_of, at_version, newest
+from metastore.storage.reader import Parts, Reader, SnapshotChoice, as_of, at_version, newest
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -74,11 +74,19 @@ class Read(Generic[U]):
 
         Raises InvalidRequestError when no metadata type was given, NotFoundError when the version is not kept.
         """
-        if not self._types:
-            raise InvalidRequestError(
-                "name the metadata types to read, at least one: read().metadata_types(MetadataType.ALL)"
-            )
-        return self._reader.read(self._choose, And(self._rows_of(self._types), self._filter), self._columns)
+        return self._reader.read(self._choose, self._expression(), self._columns)
+
+    def to_batches(self) -> Iterator[pa.RecordBatch]:
+        """The rows one batch after the other, so that they need not fit into memory. Raises as :meth:`to_arrow`."""
+        return self._reader.batches(self._choose, self._expression(), self._columns)
+
+    def parts(self, *, open_small: bool = False) -> Parts:
+        """The rows in parts that can be read one after the other, or by several processes. Raises as :meth:`to_arrow`.
+
+        Other than :meth:`to_arrow` it keeps nothing decoded, and cannot go on when its version expires meanwhile. With
+        ``open_small`` rows of few small files are read at once, and kept.
+        """
+        return self._reader.parts(self._choose, self._expression(), self._columns, open_small=open_small)
 
     def execute(self) -> list[U]:
         """The rows as units; columns that were not asked for stay None. Raises as :meth:`to_arrow`."""
@@ -87,3 +95,10 @@ class Read(Generic[U]):
     def to_pandas(self) -> pd.DataFrame:
         """The rows as a pandas frame. Raises as :meth:`to_arrow`."""
         return self.to_arrow().to_pandas()
+
+    def _expression(self) -> BooleanExpression:
+        if not self._types:
+            raise InvalidRequestError(
+                "name the metadata types to read, at least one: read().metadata_types(MetadataType.ALL)"
+            )
+        return And(self._rows_of(self._types), self._filter)

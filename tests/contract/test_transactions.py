@@ -128,11 +128,11 @@ class Transactions:
         metastore.tables.modify().delete("tableName = 'nation'", ALL).execute()
         assert tables(metastore) == ""
 
-    @pytest.mark.parametrize("kind", sorted(set(MetadataType) - {ALL, TABLE}))
-    def test_delete_of_a_part_of_a_partition_is_refused(self, metastore: Metastore, kind: MetadataType) -> None:
+    @pytest.mark.parametrize("part", sorted(set(MetadataType) - {ALL, TABLE}))
+    def test_delete_of_a_part_of_a_partition_is_refused(self, metastore: Metastore, part: MetadataType) -> None:
         """A partition's file goes whole."""
-        with pytest.raises(InvalidRequestError, match=kind.value):
-            metastore.tables.modify().delete("tableName = 'nation'", kind)
+        with pytest.raises(InvalidRequestError, match=part.value):
+            metastore.tables.modify().delete("tableName = 'nation'", part)
 
     @pytest.mark.parametrize("filter_", ["owner = 'me'", "tableName = 'a' and path = 'b'", EqualTo("location", "/")])
     def test_delete_by_other_than_partition_columns_is_refused(self, metastore: Metastore, filter_: str) -> None:

@@ -9,7 +9,7 @@ import pyarrow as pa
 import pytest
 from pyiceberg.partitioning import PartitionField, PartitionSpec
 from pyiceberg.schema import Schema
-from pyiceberg.transforms import IdentityTransform
+from pyiceberg.transforms import IdentityTransform, TruncateTransform
 from pyiceberg.types import NestedField, StringType
 
 from metastore.errors import FormatError, InvalidRequestError
@@ -156,19 +156,30 @@ class TestSchemaEvolution:
 
 
 class TestForeignTables:
+    @pytest.mark.parametrize("hidden", [False, True])
     def test_a_table_partitioned_otherwise_is_refused(
-        self, open_metastore: OpenMetastore, unit: MakeUnit, catalog: FileSystemCatalog
+        self, *, hidden: bool, open_metastore: OpenMetastore, unit: MakeUnit, catalog: FileSystemCatalog
     ) -> None:
-        """Some other table stands where the component's should be: neither read nor written."""
-        schema = Schema(NestedField(1, "storagePlugin", StringType(), required=False))
-        by_plugin = PartitionSpec(PartitionField(1, 1000, IdentityTransform(), "storagePlugin"))
-        catalog.create_table("tables", schema, partition_spec=by_plugin)
+        """Another table stands where the component's should be, if only by its transforms: neither read nor written."""
+        if hidden:
+            whole = iceberg_schema(TableMetadataUnit)
+            names = [field.name for field in partition_spec(TableMetadataUnit).fields]
+            catalog.create_table("tables", whole)
+            with catalog.load_table("tables").update_spec() as change:
+                for name in names[:-1]:
+                    change.add_identity(name)
+                change.add_field(names[-1], TruncateTransform(3), "key")
+        else:
+            schema = Schema(NestedField(1, "storagePlugin", StringType(), required=False))
+            by_plugin = PartitionSpec(PartitionField(1, 1000, IdentityTransform(), "storagePlugin"))
+            catalog.create_table("tables", schema, partition_spec=by_plugin)
+        before = catalog.load_table("tables").metadata
         metastore = open_metastore()
         with pytest.raises(FormatError, match="partitioned by"):
             metastore.tables.read().metadata_types(ALL).execute()
         with pytest.raises(FormatError, match="partitioned by"):
             metastore.tables.modify().overwrite([unit()]).execute()
-        assert catalog.load_table("tables").schema() == schema
+        assert catalog.load_table("tables").metadata == before
 
     def test_opening_and_reading_write_nothing(self, open_metastore: OpenMetastore, tmp_path: Path) -> None:
         """A metastore can be looked at without leave to write."""

@@ -488,20 +488,9 @@ class TestCompetition:
         """Planned on a version that expired before its files were opened: planned again; one asked for is not found."""
         writer, reader = open_metastore(), open_metastore()
         old = writer.tables.modify().overwrite([unit(owner="old", path="p")]).execute()
-        table = reader.tables._backing.table
-        load, racing = table.load, iter([True])
-
-        def load_then_expire() -> Table | None:
-            loaded = load()
-            if next(racing, False):
-                writer.tables.modify().overwrite([unit(owner="new", path="p")]).execute()
-                writer.tables.expiration.expire()
-            return loaded
-
-        monkeypatch.setattr(table, "load", load_then_expire)
+        expire_under(reader, writer, unit, monkeypatch)
         [found] = reader.tables.read().metadata_types(ALL).execute()
         assert found.owner == "new"
-        racing = iter([True])
         with pytest.raises(NotFoundError, match=str(old)):
             open_metastore().tables.read().metadata_types(ALL).at(old).execute()
 
@@ -511,19 +500,24 @@ class TestCompetition:
         """It asked for that version and no other."""
         writer, reader = open_metastore(), open_metastore()
         old = writer.tables.modify().overwrite([unit(owner="old", path="p")]).execute()
-        table = reader.tables._backing.table
-        load, racing = table.load, iter([True])
-
-        def load_then_expire() -> Table | None:
-            loaded = load()
-            if next(racing, False):
-                writer.tables.modify().overwrite([unit(owner="new", path="p")]).execute()
-                writer.tables.expiration.expire()
-            return loaded
-
-        monkeypatch.setattr(table, "load", load_then_expire)
+        expire_under(reader, writer, unit, monkeypatch)
         with pytest.raises(NotFoundError, match=str(old)):
             reader.tables.read().metadata_types(ALL).at(old).execute()
+
+
+def expire_under(reader: Metastore, writer: Metastore, unit: MakeUnit, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let the version that ``reader`` loads next be replaced and expire before its files are opened."""
+    table = reader.tables._backing.table
+    load, racing = table.load, iter([True])
+
+    def load_then_expire() -> Table | None:
+        loaded = load()
+        if next(racing, False):
+            writer.tables.modify().overwrite([unit(owner="new", path="p")]).execute()
+            writer.tables.expiration.expire()
+        return loaded
+
+    monkeypatch.setattr(table, "load", load_then_expire)
 
 
 def _die(*_: Any) -> Any:

@@ -1,0 +1,218 @@
+"""Components whose units are things with a name of their own, one unit each: views and materialized views.
+
+Beside read, modify and metadata they can be created, replaced, got, listed, renamed and dropped by name. Each of these
+is one transaction that holds only if nobody touched the names concerned since they were looked at; if somebody did, it
+looks again, so that of two who create the same name one is told that it exists.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import difflib
+from collections.abc import Callable, Sequence
+from datetime import datetime
+from typing import Any, ClassVar, TypeVar
+
+from pyiceberg.expressions import AlwaysTrue, BooleanExpression, EqualTo, Or
+
+from metastore.components.component import Component
+from metastore.errors import ConflictError, InvalidRequestError, NotFoundError
+from metastore.mapping.filters import all_of
+from metastore.model.identity import TableInfo
+from metastore.model.named_unit import NamedUnit
+from metastore.model.vocabulary import MetadataType
+from metastore.operations.modify import Modify
+from metastore.operations.read import Read
+from metastore.operations.versions import Version
+
+_LOOKS = 10
+"""How often a transaction starts over because others touched its names meanwhile."""
+
+
+N = TypeVar("N", bound=NamedUnit)
+
+_Change = Callable[[Modify[N], N | None, int], bool]
+"""Stages what is to be done, given the unit that is there and the version it was seen in; False for nothing to do."""
+
+
+def named(name: TableInfo) -> BooleanExpression:
+    """The unit with this name."""
+    return all_of(
+        [
+            EqualTo("storagePlugin", name.storage_plugin),
+            EqualTo("workspace", name.workspace),
+            EqualTo("name", name.name),
+        ]
+    )
+
+
+class NamedComponent(Component[N]):
+    """A component of named things; ``noun`` is what one is called in messages."""
+
+    noun: ClassVar[str]
+
+    def get(self, name: TableInfo | str, *, at: int | None = None, as_of: datetime | None = None) -> N:
+        """The unit called ``name``, in the newest version or in another. NotFoundError, with the nearest names."""
+        info = _info(name)
+        found = self.find(info, at=at, as_of=as_of)
+        if found is None:
+            raise self.unknown(info)
+        return found
+
+    def find(self, name: TableInfo | str, *, at: int | None = None, as_of: datetime | None = None) -> N | None:
+        """The unit called ``name``; None when there is none. NotFoundError for a version that is not kept."""
+        found = self._all(at, as_of).filter(named(_info(name))).execute()
+        return found[0] if found else None
+
+    def list(
+        self,
+        storage_plugin: str | None = None,
+        workspace: str | None = None,
+        *,
+        at: int | None = None,
+        as_of: datetime | None = None,
+    ) -> list[N]:
+        """All units, or those of one plugin or workspace, by name."""
+        parts = {"storagePlugin": storage_plugin, "workspace": workspace}
+        chosen = all_of(EqualTo(column, value) for column, value in parts.items() if value is not None)
+        read = self._all(at, as_of)
+        found = (read if isinstance(chosen, AlwaysTrue) else read.filter(chosen)).execute()
+        return sorted(found, key=lambda unit: unit.info)
+
+    def create(self, unit: N, *, replace: bool = False, if_not_exists: bool = False) -> int:
+        """Write ``unit``; the version that holds it. With ``if_not_exists`` one that is there already stays as it is.
+
+        Raises InvalidRequestError when the name is taken, unless ``replace``, and for a name that cannot be a folder.
+        """
+        info = unit.info
+
+        def change(modify: Modify[N], present: N | None, _: int) -> bool:
+            if present is not None and not replace:
+                if if_not_exists:
+                    return False
+                raise InvalidRequestError(f"{self.noun} {info} exists already; replace it, or drop it first")
+            modify.overwrite([unit])
+            return True
+
+        return self._transact(info, change)
+
+    def replace(self, unit: N, *, seen: N | None = None) -> int:
+        """Write ``unit`` over the one of its name, which must be there, and be ``seen`` if that is given.
+
+        Raises NotFoundError, and ConflictError when it is another than ``seen`` by now.
+        """
+        info = unit.info
+
+        def change(modify: Modify[N], present: N | None, _: int) -> bool:
+            if present is None:
+                raise self.unknown(info)
+            if seen is not None and present != seen:
+                raise ConflictError(f"{self.noun} {info} was changed by somebody else meanwhile; nothing was changed")
+            modify.overwrite([unit])
+            return True
+
+        return self._transact(info, change)
+
+    def drop(self, name: TableInfo | str, *, if_exists: bool = False) -> bool:
+        """Remove the unit called ``name``; True if there was one. NotFoundError if not, unless ``if_exists``."""
+        info = _info(name)
+        was_there = False
+
+        def change(modify: Modify[N], present: N | None, _: int) -> bool:
+            nonlocal was_there
+            was_there = present is not None
+            if present is None and not if_exists:
+                raise self.unknown(info)
+            modify.delete(named(info))
+            return was_there
+
+        self._transact(info, change)
+        return was_there
+
+    def rename(self, name: TableInfo | str, to: TableInfo | str, *, now_ms: int | None = None) -> int:
+        """Give the unit called ``name`` the name ``to``, in one version: nobody sees both, or neither.
+
+        ``now_ms`` becomes its modification time. Raises NotFoundError, and InvalidRequestError when ``to`` is taken.
+        """
+        old, new = _info(name), _info(to)
+        if old == new:
+            raise InvalidRequestError(f"{self.noun} {old} has that name already")
+
+        def change(modify: Modify[N], present: N | None, version: int) -> bool:
+            if present is None:
+                raise self.unknown(old)
+            if self.find(new, at=version) is not None:
+                raise InvalidRequestError(f"{self.noun} {new} exists already; drop it first")
+            values: dict[str, Any] = {
+                "storage_plugin": new.storage_plugin,
+                "workspace": new.workspace,
+                "name": new.name,
+            }
+            if now_ms is not None:
+                values["last_modified_time"] = now_ms
+            modify.delete(named(old)).overwrite([dataclasses.replace(present, **values)])
+            return True
+
+        return self._transact(old, change, Or(named(old), named(new)))
+
+    def versions(self, name: TableInfo | str) -> Sequence[tuple[Version, N | None]]:
+        """The kept versions in which the unit called ``name`` changed, newest first, with the unit as it was then.
+
+        None stands for not being there. The oldest kept version counts as a change if the unit stands in it.
+        """
+        info = _info(name)
+        changes = []
+        before: N | None = None
+        for version in reversed(self.metadata.history()):
+            unit = self.find(info, at=version.version)
+            if unit != before:
+                changes.append((version, unit))
+            before = unit
+        return changes[::-1]
+
+    def restore(self, name: TableInfo | str, version: int) -> int:
+        """Bring the unit called ``name`` back to what it was in ``version``; others stay. The new version.
+
+        Raises NotFoundError when the version is not kept, or the unit was not in it.
+        """
+        info = _info(name)
+        earlier = self.find(info, at=version)
+        if earlier is None:
+            raise NotFoundError(f"version {version} holds no {self.noun} {info}")
+        return self.create(earlier, replace=True)
+
+    def unknown(self, name: TableInfo) -> NotFoundError:
+        """The error for a name that is not there; names the nearest."""
+        known = [str(unit.info) for unit in self.list()]
+        near = difflib.get_close_matches(str(name), known, n=3)
+        hint = f"; did you mean {' or '.join(near)}?" if near else ""
+        return NotFoundError(f"there is no {self.noun} {name}{hint}")
+
+    def _all(self, at: int | None, as_of: datetime | None) -> Read[N]:
+        if at is not None and as_of is not None:
+            raise InvalidRequestError("give a version or a time, not both")
+        read = self.read().metadata_types(MetadataType.ALL)
+        if at is not None:
+            read.at(at)
+        if as_of is not None:
+            read.as_of(as_of)
+        return read
+
+    def _transact(self, name: TableInfo, change: _Change[N], within: BooleanExpression | None = None) -> int:
+        """Carry out what ``change`` stages when it is shown the unit called ``name``; watched by compare-and-set."""
+        watched = named(name) if within is None else within
+        lost: ConflictError | None = None
+        for _ in range(_LOOKS):
+            version = self.metadata.version
+            modify = self.modify()
+            if not change(modify, self.find(name, at=version), version):
+                return version
+            try:
+                return modify.execute(if_version=version, within=watched)
+            except ConflictError as error:
+                lost = error
+        raise ConflictError(f"others kept changing {self.noun} {name}; nothing was changed, try again") from lost
+
+
+def _info(name: TableInfo | str) -> TableInfo:
+    return name if isinstance(name, TableInfo) else TableInfo.parse(name)

@@ -1,0 +1,62 @@
+"""The runs component: the history of what the daemon did, a file for each day."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Sequence
+
+from pyiceberg.expressions import AlwaysFalse, AlwaysTrue, BooleanExpression, EqualTo, GreaterThanOrEqual, LessThan
+
+from metastore.components.component import Component, Definition
+from metastore.errors import ConflictError
+from metastore.model.run_unit import RunUnit
+from metastore.model.vocabulary import MetadataType
+
+_ATTEMPTS = 20
+
+
+def _of_types(types: frozenset[MetadataType]) -> BooleanExpression:
+    """Runs are of no type that metadata of tables has: they are asked for with all others, or not at all."""
+    return AlwaysTrue() if MetadataType.ALL in types else AlwaysFalse()
+
+
+RUNS = Definition("runs", RunUnit, _of_types, _of_types, frozenset())
+
+
+class Runs(Component[RunUnit]):
+    """What the daemon did; every partition holds one day."""
+
+    def since(self, day: str) -> list[RunUnit]:
+        """All runs that began on ``day`` (``2026-11-20``, UTC) or later, oldest first."""
+        read = self.read().metadata_types(MetadataType.ALL).filter(GreaterThanOrEqual("day", day))
+        return sorted(read.execute(), key=lambda run: (run.started or 0, run.run_id or ""))
+
+    def add(self, runs: Sequence[RunUnit]) -> int:
+        """Write ``runs`` beside those of their days, in one version for each day; the last version.
+
+        Raises ConflictError when others kept adding, and as :meth:`Modify.execute`.
+        """
+        days: dict[str, list[RunUnit]] = defaultdict(list)
+        for run in runs:
+            days[run.day or ""].append(run)
+        version = self.metadata.version
+        for day, of_day in sorted(days.items()):
+            version = self._add(day, of_day)
+        return version
+
+    def forget_before(self, day: str) -> int:
+        """Remove whole days older than ``day``; the version that is current then."""
+        return self.modify().delete(LessThan("day", day)).execute()
+
+    def _add(self, day: str, runs: Sequence[RunUnit]) -> int:
+        of_day = EqualTo("day", day)
+        lost: ConflictError | None = None
+        for _ in range(_ATTEMPTS):
+            version = self.metadata.version
+            read = self.read().metadata_types(MetadataType.ALL).filter(of_day)
+            present = read.at(version).execute() if version else []
+            try:
+                return self.modify().overwrite([*present, *runs]).execute(if_version=version, within=of_day)
+            except ConflictError as error:
+                lost = error
+        raise ConflictError(f"others kept adding runs of {day}; these were not written") from lost

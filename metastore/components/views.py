@@ -1,0 +1,18 @@
+"""The views component: one unit a view."""
+
+from __future__ import annotations
+
+from typing import ClassVar
+
+from metastore.components.component import single_type
+from metastore.components.named import NamedComponent
+from metastore.model.view_unit import ViewMetadataUnit
+from metastore.model.vocabulary import MetadataType
+
+VIEWS = single_type("views", ViewMetadataUnit, MetadataType.VIEW)
+
+
+class Views(NamedComponent[ViewMetadataUnit]):
+    """Definitions of views, by name."""
+
+    noun: ClassVar[str] = "view"

@@ -1,0 +1,115 @@
+"""A process with an open metastore may fork at any moment: the children use it as if they had opened it themselves."""
+
+from __future__ import annotations
+
+import faulthandler
+import os
+import threading
+import traceback
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+from metastore.config.settings import Settings
+from metastore.metastore import Metastore
+from metastore.model.table_unit import TableMetadataUnit
+from metastore.model.tuple_schema import SchemaColumn, TupleSchema
+from metastore.model.vocabulary import MetadataType
+
+MakeUnit = Callable[..., TableMetadataUnit]
+
+CHILDREN = 12
+SECONDS_AT_MOST = 60
+
+pytestmark = [
+    pytest.mark.integration,
+    # Forking beside threads is what is tried here.
+    pytest.mark.filterwarnings("ignore:.*multi-threaded.*:DeprecationWarning"),
+]
+
+
+def in_child(work: Callable[[], None]) -> int:
+    """Fork; the child does ``work`` and ends, with 0 if it went well. One that hangs ends too, and says where.
+
+    Its process id. The watch is no thread of Python's, so nothing that the child has inherited can hold it up.
+    """
+    child = os.fork()
+    if child:
+        return child
+    faulthandler.dump_traceback_later(SECONDS_AT_MOST, exit=True, file=2)
+    try:
+        work()
+    except BaseException:  # noqa: BLE001 - nothing may get out of the child into pytest
+        traceback.print_exc()
+        os._exit(1)
+    os._exit(0)
+
+
+def test_children_forked_while_threads_read_and_commit_do_both(tmp_path: Path, unit: MakeUnit) -> None:
+    """No child inherits a lock or a queue, and no update of parent or children is lost."""
+    location = {"base_path": str(tmp_path), "relative_path": "metastore"}
+    settings = Settings.from_mapping({"drill.metastore.iceberg": {"location": location}}, environ={})
+    with Metastore.open(settings) as metastore:
+        metastore.tables.modify().overwrite([unit("first")]).execute()
+        stop = threading.Event()
+        written = [0, 0]
+
+        def names() -> set[str | None]:
+            rows = metastore.tables.read().metadata_types(MetadataType.ALL).columns("tableName").to_arrow()
+            return set(rows["tableName"].to_pylist())
+
+        def write(thread: int) -> None:
+            while not stop.is_set():
+                metastore.tables.modify().overwrite([unit(f"thread{thread}-{written[thread]}")]).execute()
+                names()
+                written[thread] += 1
+
+        def child(number: int) -> None:
+            assert "first" in names()
+            metastore.tables.modify().overwrite([unit(f"child{number}")]).execute()
+            assert f"child{number}" in names()
+
+        threads = [threading.Thread(target=write, args=(number,)) for number in range(len(written))]
+        for thread in threads:
+            thread.start()
+        try:
+            children = [in_child(lambda number=number: child(number)) for number in range(CHILDREN)]  # type: ignore[misc]
+            ends = [os.waitstatus_to_exitcode(os.waitpid(one, 0)[1]) for one in children]
+        finally:
+            stop.set()
+            for thread in threads:
+                thread.join()
+        assert ends == [0] * CHILDREN
+        expected = {f"child{number}" for number in range(CHILDREN)} | {"first"}
+        expected |= {f"thread{thread}-{n}" for thread, count in enumerate(written) for n in range(count)}
+        assert names() == expected
+        assert min(written) > 0
+
+
+def test_a_cached_property_that_another_thread_was_making_is_free_in_the_child() -> None:
+    """Its lock, where Python has one, was held at the moment of the fork by a thread that the child does not have."""
+    inside, leave = threading.Event(), threading.Event()
+
+    class Slow(tuple[SchemaColumn, ...]):
+        __slots__ = ()
+
+        def __iter__(self) -> Iterator[SchemaColumn]:
+            inside.set()
+            leave.wait()
+            return super().__iter__()
+
+    column = SchemaColumn("a", "INT")
+    made: list[object] = []
+    thread = threading.Thread(target=lambda: made.append(TupleSchema(Slow((column,))).by_name))
+    thread.start()
+    assert inside.wait(SECONDS_AT_MOST)
+
+    def child() -> None:
+        assert TupleSchema((column,)).by_name == {"a": column}
+
+    end = os.waitstatus_to_exitcode(os.waitpid(in_child(child), 0)[1])
+    leave.set()
+    thread.join()
+    assert end == 0
+    assert made == [{"a": column}]

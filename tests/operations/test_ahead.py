@@ -1,0 +1,52 @@
+"""Partitions written ahead: a transaction like any other, of which nothing stays unless it is carried out."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from metastore.errors import ConflictError
+from metastore.metastore import Metastore
+from metastore.model.vocabulary import MetadataType
+
+
+def keys_of(metastore: Metastore) -> set[tuple[str | None, str | None]]:
+    """Table and key of every unit."""
+    units = metastore.tables.read().metadata_types(MetadataType.ALL).execute()
+    return {(unit.table_name, unit.metadata_key) for unit in units}
+
+
+def data_files(folder: Path) -> set[Path]:
+    """All data files on disk."""
+    return set(folder.rglob("*.parquet"))
+
+
+def test_it_is_one_snapshot_with_all_else(metastore: Metastore, unit: Callable[..., Any], tmp_path: Path) -> None:
+    """What is written ahead and what is not become one version, in the order in which they were asked for."""
+    metastore.tables.modify().overwrite([unit("old"), unit("kept")]).execute()
+    modify = metastore.tables.modify().overwrite_ahead([unit("a"), unit("old")]).delete("tableName = 'old'")
+    modify.overwrite([unit("b")]).overwrite_ahead([unit("c")])
+    assert {name for name, _ in keys_of(metastore)} == {"old", "kept"}
+    modify.execute()
+    assert {name for name, _ in keys_of(metastore)} == {"kept", "a", "b", "c"}
+    # Of the deleted table there is the file of the first version; the one that was written ahead is gone.
+    on_disk = Counter(path.parent.name for path in data_files(tmp_path))
+    assert on_disk == Counter(["old", "kept", "a", "b", "c"])
+    assert len(metastore.tables.metadata.history()) == 2
+
+
+def test_what_is_abandoned_leaves_no_file(metastore: Metastore, unit: Callable[..., Any], tmp_path: Path) -> None:
+    """Abandoned, or refused for a version that is not current: the files on disk are those of before."""
+    version = metastore.tables.modify().overwrite([unit("kept")]).execute()
+    before = data_files(tmp_path)
+    modify = metastore.tables.modify().overwrite_ahead([unit(f"t{number}") for number in range(40)])
+    modify.abandon()
+    assert data_files(tmp_path) == before
+    refused = metastore.tables.modify().overwrite_ahead([unit("t")])
+    with pytest.raises(ConflictError):
+        refused.execute(if_version=version + 1)
+    assert (data_files(tmp_path), metastore.tables.metadata.version) == (before, version)

@@ -1,0 +1,83 @@
+"""Reading in parts: the same rows as at once, of the version that was planned, also in another process."""
+
+from __future__ import annotations
+
+import os
+import pickle
+from collections.abc import Callable
+
+import pyarrow as pa
+import pytest
+
+from metastore.errors import InvalidRequestError, StorageError
+from metastore.metastore import Metastore
+from metastore.model.table_unit import TableMetadataUnit
+from metastore.model.vocabulary import MetadataType
+from metastore.storage import data_files
+
+MakeUnit = Callable[..., TableMetadataUnit]
+
+
+@pytest.fixture
+def filled(metastore: Metastore, unit: MakeUnit) -> Metastore:
+    """Twenty tables, each with general information and a segment of three units."""
+    units = []
+    for n in range(20):
+        units.append(unit(f"t{n}", last_modified_time=n, owner="me"))
+        units += [unit(f"t{n}", "1994", path=path, partition_values=["1994"]) for path in ("a", "b", "c")]
+    metastore.tables.modify().overwrite(units).execute()
+    return metastore
+
+
+@pytest.mark.parametrize(
+    "condition", [None, "tableName = 't7'", "path = 'b'", "lastModifiedTime > 12", "owner is null"]
+)
+@pytest.mark.parametrize("columns", [(), ("tableName", "lastModifiedTime"), ("partitionValues",)])
+def test_parts_are_the_rows(
+    filled: Metastore, as_rows: Callable[[pa.Table], list[str]], condition: str | None, columns: tuple[str, ...]
+) -> None:
+    """Whatever is asked for; the groups pickle, and are read wherever they arrive."""
+    read = filled.tables.read().metadata_types(MetadataType.ALL)
+    read = read.filter(condition) if condition else read
+    read = read.columns(*columns) if columns else read
+    whole = read.to_arrow()
+    parts = pickle.loads(pickle.dumps(read.parts()))  # noqa: S301 - made right here
+    assert parts.version == filled.tables.metadata.version
+    assert as_rows(pa.Table.from_batches(parts.batches(), whole.schema)) == as_rows(whole)
+    assert as_rows(pa.Table.from_batches(read.to_batches(), whole.schema)) == as_rows(whole)
+
+
+def test_what_the_manifests_know_needs_no_files(filled: Metastore) -> None:
+    """Names and times of tables."""
+    read = filled.tables.read().metadata_types(MetadataType.TABLE).columns("tableName", "lastModifiedTime")
+    parts = read.parts()
+    assert (parts.answered.num_rows, parts.groups) == (20, ())
+
+
+def test_files_are_grouped_by_rows(filled: Metastore, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A group has few rows, unless one file has more."""
+    read = filled.tables.read().metadata_types(MetadataType.SEGMENT)
+    assert len(read.parts().groups) == 1
+    monkeypatch.setattr(data_files, "ROWS_OF_A_PART", 6)
+    assert [len(group.paths) for group in read.parts().groups] == [2] * 10
+    monkeypatch.setattr(data_files, "ROWS_OF_A_PART", 1)
+    assert [len(group.paths) for group in read.parts().groups] == [1] * 20
+
+
+def test_parts_stay_with_their_version(filled: Metastore, unit: MakeUnit) -> None:
+    """A commit in between changes nothing of them; when files are gone it is an error, never fewer rows."""
+    parts = filled.tables.read().metadata_types(MetadataType.ALL).parts()
+    filled.tables.modify().overwrite([unit("t0", "1994", path="new")]).execute()
+    assert sum(batch.num_rows for batch in parts.batches()) == 80
+    for path in parts.groups[0].paths:
+        os.unlink(path)
+    with pytest.raises(StorageError, match="read again"):
+        list(parts.batches())
+
+
+def test_nothing_is_read_of_a_metastore_that_is_not_there(metastore: Metastore) -> None:
+    """No rows, version 0; and a kind of units must be named."""
+    parts = metastore.tables.read().metadata_types(MetadataType.ALL).columns("owner").parts()
+    assert (parts.version, list(parts.batches())) == (0, [])
+    with pytest.raises(InvalidRequestError, match="metadata types"):
+        metastore.tables.read().parts()
