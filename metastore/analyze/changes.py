@@ -11,21 +11,52 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from hashlib import blake2b
 from itertools import groupby
+from typing import Any
 
+from metastore.analyze.description import Describing
+from metastore.analyze.levels import reaches
 from metastore.errors import InvalidRequestError
-from metastore.model.column_path import ColumnPath
-from metastore.model.identity import metadata_key
+from metastore.model.column_path import ColumnPath, parse, quote
+from metastore.model.identity import TableInfo, metadata_key
+from metastore.model.tuple_schema import TupleSchema
 from metastore.model.vocabulary import DEFAULT_SEGMENT, GENERAL_INFO, MetadataType
+from metastore.pruning.partition_component import component_entry, partition_component
+from metastore.sources.formats import PARQUET
 from metastore.sources.listing import Fingerprint, SourceFile
 
 _FINGERPRINT = "metastore.fingerprint"
+_DESCRIBING = "metastore.statistics"
+_DECLARED = "metastore.schema"
+_STATE = (_FINGERPRINT, *component_entry(b""))
 _FORM = "1"
 """Raised whenever units are made differently, so that every table is then analyzed anew."""
 
 
 @dataclass(frozen=True)
+class Wanted:
+    """What an ANALYZE is to bring about.
+
+    ``columns`` None means statistics of every column, ``describing`` None that no column is described, ``declared``
+    None that the files' own schemas make the table's.
+    """
+
+    level: MetadataType
+    columns: tuple[ColumnPath, ...] | None = None
+    describing: Describing | None = None
+    format: str = PARQUET
+    declared: TupleSchema | None = None
+
+    @property
+    def described(self) -> Describing | None:
+        """``describing`` with its columns: those that are analyzed where none are named."""
+        if self.describing is None or self.describing.columns is not None:
+            return self.describing
+        return Describing(self.columns, self.describing.percent)
+
+
+@dataclass(frozen=True)
 class Known:
-    """What the metastore knows of a table as a whole; ``columns`` None means statistics of every column.
+    """What the metastore knows of a table as a whole.
 
     The fingerprint is that of all files, None where another program wrote the metadata. So two equal values mean the
     same metadata.
@@ -35,6 +66,9 @@ class Known:
     level: MetadataType | None
     columns: tuple[ColumnPath, ...] | None
     fingerprint: str | None
+    describing: Describing | None = None
+    format: str = PARQUET
+    declared: TupleSchema | None = None
 
 
 @dataclass(frozen=True)
@@ -44,14 +78,24 @@ class Unchanged:
 
 @dataclass(frozen=True)
 class Full:
-    """Everything is made anew, for ``reason``."""
+    """Everything is made anew, for ``reason``; ``wanted`` is what is to come of it."""
 
+    wanted: Wanted
     reason: str
 
 
 @dataclass(frozen=True)
 class Changed:
-    """Some segments changed; which ones, :func:`changed_segments` tells."""
+    """Some segments changed; which ones, :func:`changed_segments` tells. Or all are to say something else than before.
+
+    ``wanted`` is what is to come of it, ``reason`` tells why it concerns unchanged segments too (None: it does not),
+    ``footers`` that even of unchanged files the exact statistics must be read again, ``anew`` that descriptions must.
+    """
+
+    wanted: Wanted
+    reason: str | None = None
+    footers: bool = False
+    anew: bool = False
 
 
 @dataclass(frozen=True)
@@ -88,10 +132,14 @@ def segments_of(files: Sequence[SourceFile]) -> dict[str, list[SourceFile]]:
 
 def fingerprint_of(parts: Iterable[Iterable[object]]) -> str:
     """One text that differs whenever anything in ``parts`` does."""
-    digest = blake2b(digest_size=16)
-    for part in parts:
-        digest.update(repr(tuple(part)).encode("utf-8", "surrogateescape"))
-    return json.dumps({_FINGERPRINT: f"{_FORM}-{digest.hexdigest()}"}, separators=(",", ":"))
+    return _text({_FINGERPRINT: f"{_FORM}-{_digest(parts)}"})
+
+
+def segment_state(table: TableInfo, key: str, files: Sequence[SourceFile]) -> str:
+    """The fingerprint of a top-level segment's files, with the component that row ids of this state end with."""
+    digest = _digest(files)
+    component = partition_component(table, key, digest)
+    return _text({_FINGERPRINT: f"{_FORM}-{digest}"} | component_entry(component))
 
 
 def table_fingerprint(segments: Mapping[str, str]) -> str:
@@ -99,31 +147,74 @@ def table_fingerprint(segments: Mapping[str, str]) -> str:
     return fingerprint_of(sorted(segments.items()))
 
 
-def decide(
-    known: Known | None,
-    fresh: Mapping[str, str],
-    *,
-    location: str,
-    level: MetadataType,
-    columns: Sequence[ColumnPath] | None,
-) -> Decision:
-    """What an ANALYZE with ``level`` and ``columns`` has to do, given the ``fresh`` fingerprints by segment.
+def decide(known: Known | None, fresh: Mapping[str, str], *, location: str, asked: Wanted) -> Decision:
+    """What an ANALYZE has to do for what was ``asked``, given the ``fresh`` states by segment.
 
-    Columns that are among those of the last run (of which "all" has every one) are kept up with the last run's.
+    What an earlier run was asked for is kept up: columns that are among its own stand for all of them, descriptions and
+    a declared schema stay.
     """
     if known is None:
-        return Full("the table was not analyzed before")
-    if known.location != location:
-        return Full(f"the table has moved from {known.location}")
-    if known.level != level:
-        return Full(f"the level was {known.level}")
-    if known.columns is not None and (columns is None or not set(columns).issubset(known.columns)):
-        return Full("the last run analyzed other columns")
-    if known.fingerprint == table_fingerprint(fresh):
+        return Full(asked, "the table was not analyzed before")
+    columns = known.columns if _are_among(asked.columns, known.columns) else asked.columns
+    describing = Describing.asked(_kept_up(known, asked.describing), asked.describing)
+    if columns is not None and describing is not None and describing.columns is not None:
+        columns = tuple(dict.fromkeys((*columns, *describing.columns)))  # what is described is analyzed, too
+    wanted = Wanted(asked.level, columns, describing, asked.format, asked.declared or known.declared)
+    if (reason := _foreign(known, wanted, location)) is not None:
+        return Full(wanted, reason)
+    same_files = known.fingerprint == table_fingerprint(fresh)
+    reason = _other_wishes(known, wanted)
+    if same_files and reason is None:
         return Unchanged()
-    if level is MetadataType.TABLE:
-        return Full("the files have changed, and no segments are kept at level TABLE")
-    return Changed()
+    if known.level is MetadataType.TABLE:
+        return Full(wanted, reason or "the files have changed, and no segments are kept at level TABLE")
+    if wanted.level is MetadataType.TABLE and not same_files:
+        return Full(wanted, reason or "the files have changed, and no segments are kept at level TABLE")
+    assert known.level is not None
+    return Changed(
+        wanted,
+        reason,
+        footers=wanted.columns != known.columns or not reaches(known.level, wanted.level),
+        anew=known.describing is not None
+        and wanted.describing is not None
+        and wanted.describing.percent != known.describing.percent,
+    )
+
+
+def _kept_up(known: Known, asked: Describing | None) -> Describing | None:
+    """What was described, by name where ``asked`` names another column: "all" would come to mean that one as well."""
+    before = known.describing
+    if before is None or before.columns is not None or known.columns is None or asked is None or asked.columns is None:
+        return before
+    return before if set(asked.columns) <= set(known.columns) else Describing(known.columns, before.percent)
+
+
+def _foreign(known: Known, wanted: Wanted, location: str) -> str | None:
+    """Why nothing of what is known can be used; None if something can."""
+    if known.location != location:
+        return f"the table has moved from {known.location}"
+    if known.level is None:
+        return "the level was not recorded"
+    if known.format != wanted.format:
+        return f"the files were {known.format}"
+    if known.declared != wanted.declared:
+        return "another schema was declared"
+    return None
+
+
+def _other_wishes(known: Known, wanted: Wanted) -> str | None:
+    """Why units of unchanged files must say something else than before; None if they need not."""
+    if known.level != wanted.level:
+        return f"the level was {known.level}"
+    if known.columns != wanted.columns:
+        return "the last run analyzed other columns"
+    if known.describing != wanted.describing:
+        return "the last run computed other statistics"
+    return None
+
+
+def _are_among(columns: Sequence[ColumnPath] | None, known: Sequence[ColumnPath] | None) -> bool:
+    return known is None or (columns is not None and set(columns).issubset(known))
 
 
 def changed_segments(known: Mapping[str, str | None], fresh: Mapping[str, str]) -> ChangedSegments:
@@ -140,3 +231,54 @@ def file_changes(known: Mapping[str, Fingerprint], files: Iterable[SourceFile]) 
         changed=frozenset(path for path, print_ in fresh.items() if known.get(path, print_) != print_),
         removed=frozenset(known.keys() - fresh.keys()),
     )
+
+
+def table_state(fingerprint: str, wanted: Wanted) -> str:
+    """What general information keeps for the next run: the files' state, and what was wanted beyond Drill's columns."""
+    entries: dict[str, Any] = json.loads(fingerprint)
+    if wanted.describing is not None:
+        columns = wanted.describing.columns
+        entries[_DESCRIBING] = {
+            "columns": None if columns is None else [quote(path) for path in columns],
+            "percent": wanted.describing.percent,
+        }
+    if wanted.declared is not None:
+        entries[_DECLARED] = wanted.declared.to_json()
+    return _text(entries)
+
+
+def state_in(additional_metadata: str | None) -> str | None:
+    """The state of files (:func:`segment_state`, :func:`table_fingerprint`) that a unit holds among other things."""
+    entries = _entries(additional_metadata)
+    found = {name: entries[name] for name in _STATE if name in entries}
+    return _text(found) if found else None
+
+
+def wishes_in(additional_metadata: str | None) -> tuple[Describing | None, TupleSchema | None]:
+    """What :func:`table_state` kept: what is described, and the schema that was declared."""
+    entries = _entries(additional_metadata)
+    describing, declared = entries.get(_DESCRIBING), entries.get(_DECLARED)
+    if describing is not None:
+        columns = describing["columns"]
+        paths = None if columns is None else tuple(parse(column) for column in columns)
+        describing = Describing(paths, describing["percent"])
+    return describing, None if declared is None else TupleSchema.from_json(declared)
+
+
+def _entries(additional_metadata: str | None) -> dict[str, Any]:
+    try:
+        found = json.loads(additional_metadata or "{}")
+    except ValueError:
+        return {}
+    return found if isinstance(found, dict) else {}
+
+
+def _digest(parts: Iterable[Iterable[object]]) -> str:
+    digest = blake2b(digest_size=16)
+    for part in parts:
+        digest.update(repr(tuple(part)).encode("utf-8", "surrogateescape"))
+    return digest.hexdigest()
+
+
+def _text(entries: Mapping[str, Any]) -> str:
+    return json.dumps(entries, separators=(",", ":"))

@@ -15,7 +15,7 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from itertools import groupby
 from operator import attrgetter
-from typing import Final
+from typing import Final, NamedTuple
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -23,6 +23,7 @@ from pyarrow._parquet import ParquetReader  # the reader beneath pq.ParquetFile,
 
 from metastore.analyze.parquet_columns import Bounds, Plan, combined
 from metastore.analyze.unit_rows import UnitRow, to_batch
+from metastore.engine import is_expendable
 from metastore.errors import FormatError, NotFoundError, StorageError
 from metastore.model.column_path import ColumnPath
 from metastore.model.identity import (
@@ -35,6 +36,7 @@ from metastore.model.identity import (
 from metastore.model.statistics_json import holder_json
 from metastore.model.vocabulary import MetadataType, Statistic
 from metastore.sources.listing import SourceFile, open_location
+from metastore.storage.parquet_footer import read_footer
 
 _FETCHES: Final = 16
 """Footers fetched at once from a store that is not the local disk: there, waiting is what takes the time."""
@@ -59,27 +61,53 @@ class FooterChunk:
 
 
 def read_footers(chunk: FooterChunk) -> Iterator[pa.RecordBatch]:
-    """The chunk's fragments, which are unit rows: those of files and row groups (if wanted), then those of segments.
+    """One batch of unit rows: those of files and row groups (if wanted), then the chunk's fragments of segments.
 
-    Raises FormatError for a file that is no readable Parquet file, NotFoundError for one that is gone, StorageError
-    when the store fails; each names the file.
+    In both parts, rows of one directory stand together. Raises FormatError for a file that is no readable Parquet
+    file, NotFoundError for one that is gone, StorageError when the store fails; each names the file.
     """
     reader = _FooterReader(chunk)
     for directories, files in groupby(chunk.files, attrgetter("directories")):
         reader.read_directory(directories, list(files))
-    for rows in (reader.rows, reader.segments):
-        if rows:
-            yield to_batch(chunk.schema, chunk.table, rows)
+    if reader.segments:
+        yield to_batch(chunk.schema, chunk.table, [*reader.rows, *reader.segments])
 
 
 class _Part:
-    """What the files of one directory and one schema have come to so far."""
+    """What the files of one directory and one schema have come to so far; bounds stand by leaf, then by container."""
 
     def __init__(self, plan: Plan) -> None:
+        self.plan = plan
         self.files: list[SourceFile] = []
         self.rows: list[int] = []
         self.bounds: list[list[Bounds]] = [[] for _ in plan.leaves]
-        self.mtime = 0
+        self.groups: list[_Group] = []
+        self.group_bounds: list[list[Bounds]] = [[] for _ in plan.leaves]
+
+    def add(self, file: SourceFile, metadata: pq.FileMetaData) -> None:
+        """Take in the footer of ``file``. Raises ValueError where it contradicts its own schema."""
+        leaves = tuple(zip(self.plan.leaves, self.group_bounds, strict=True))
+        count = metadata.num_row_groups
+        for index in range(count):
+            group = metadata.row_group(index)
+            chunks = [group.column(position) for position in range(group.num_columns)]
+            for leaf, bounds in leaves:
+                bounds.append(leaf.measure(chunks[leaf.index]))
+            self.groups.append(_Group(file, index, group.num_rows, *_extent(chunks)))
+        for of_groups, bounds in zip(self.group_bounds, self.bounds, strict=True):
+            bounds.append(of_groups[-1] if count == 1 else combined(of_groups[len(of_groups) - count :]))
+        self.files.append(file)
+        self.rows.append(metadata.num_rows)
+
+
+class _Group(NamedTuple):
+    """One row group: its place among those of ``file``, its rows, and where it lies in the file, in bytes."""
+
+    file: SourceFile
+    number: int
+    rows: int
+    start: int
+    length: int
 
 
 class _FooterReader:
@@ -95,14 +123,19 @@ class _FooterReader:
             self._add(file, metadata, parts)
         for plan in self._plans:
             if part := parts.get(id(plan)):
-                self.segments.append(_segment(directories, plan, part))
+                self.segments.append(_segment(directories, part))
+                if self._chunk.file_rows:
+                    self.rows.extend(_details(directories, part, row_groups=self._chunk.row_group_rows))
 
     def _add(self, file: SourceFile, metadata: pq.FileMetaData, parts: dict[int, _Part]) -> None:
-        """Read one file's footer into its rows and into the part of its schema, by the identity of the plan."""
+        """Read one file's footer into the part of its schema, by the identity of the plan."""
         try:
             plan = self._plan(metadata)
-            self._read_file(file, metadata, plan, parts.setdefault(id(plan), _Part(plan)))
-        except (pa.ArrowException, OSError, UnicodeDecodeError, KeyError, ValueError) as error:
+            part = parts.get(id(plan))
+            if part is None:
+                part = parts[id(plan)] = _Part(plan)
+            part.add(file, metadata)
+        except (pa.ArrowException, OSError, LookupError, ValueError) as error:
             raise _unreadable(file, error) from error
 
     def _footers(self, files: Sequence[SourceFile]) -> Iterator[pq.FileMetaData]:
@@ -131,71 +164,63 @@ class _FooterReader:
         self._plans.append(plan)
         return plan
 
-    def _read_file(self, file: SourceFile, metadata: pq.FileMetaData, plan: Plan, part: _Part) -> None:
-        groups = [metadata.row_group(index) for index in range(metadata.num_row_groups)]
-        counts = [group.num_rows for group in groups]
-        chunks = [[group.column(index) for index in range(group.num_columns)] for group in groups]
-        measured = []
-        for position, leaf in enumerate(plan.leaves):
-            of_groups = [leaf.measure(of_group[leaf.index]) for of_group in chunks]
-            of_file = of_groups[0] if len(groups) == 1 else combined(of_groups)
-            part.bounds[position].append(of_file)
-            measured.append((leaf, of_groups, of_file))
-        part.files.append(file)
-        part.rows.append(metadata.num_rows)
-        modified = file.mtime_ns // 1_000_000
-        part.mtime = max(part.mtime, modified)
-        if not self._chunk.file_rows:
-            return
-        key = metadata_key(file.directories)
-        parent = file.path[: -len(file.name) - 1]
-        texts = [leaf.json(of_file, metadata.num_rows) for leaf, _, of_file in measured]
-        self.rows.append(
-            UnitRow(
-                MetadataType.FILE,
-                key,
-                file_identifier(file.directories, file.name),
-                plan.schema_json,
-                plan.keys,
-                texts,
-                (
-                    _HOLDERS[Statistic.ROW_COUNT] % metadata.num_rows,
-                    _HOLDERS[Statistic.LENGTH] % file.size,
-                    _HOLDERS[Statistic.MODIFICATION_TIME_NANOS] % file.mtime_ns,
-                ),
-                modified,
-                parent,
-                file.path,
-            )
+
+def _details(directories: tuple[str, ...], part: _Part, *, row_groups: bool) -> Iterator[UnitRow]:
+    """The FILE rows of a part, then its ROW_GROUP rows if these are wanted."""
+    plan, key = part.plan, metadata_key(directories)
+    parents = {file.name: file.path[: -len(file.name) - 1] for file in part.files}
+    texts = _texts(plan, part.bounds, part.rows)
+    for file, rows, of_file in zip(part.files, part.rows, texts, strict=True):
+        yield UnitRow(
+            MetadataType.FILE,
+            key,
+            file_identifier(directories, file.name),
+            plan.schema_json,
+            plan.keys,
+            of_file,
+            (
+                _HOLDERS[Statistic.ROW_COUNT] % rows,
+                _HOLDERS[Statistic.LENGTH] % file.size,
+                _HOLDERS[Statistic.MODIFICATION_TIME_NANOS] % file.mtime_ns,
+            ),
+            file.mtime_ns // 1_000_000,
+            parents[file.name],
+            file.path,
         )
-        if not self._chunk.row_group_rows:
-            return
-        for index, of_group in enumerate(chunks):
-            start, length = _extent(of_group)
-            self.rows.append(
-                UnitRow(
-                    MetadataType.ROW_GROUP,
-                    key,
-                    row_group_identifier(file.directories, file.name, index),
-                    plan.schema_json,
-                    plan.keys,
-                    # The only row group of a file says what the file says.
-                    texts if len(groups) == 1 else [leaf.json(of[index], counts[index]) for leaf, of, _ in measured],
-                    (
-                        _HOLDERS[Statistic.ROW_COUNT] % counts[index],
-                        _HOLDERS[Statistic.START] % start,
-                        _HOLDERS[Statistic.LENGTH] % length,
-                    ),
-                    modified,
-                    parent,
-                    file.path,
-                    index,
-                )
-            )
+    if not row_groups:
+        return
+    # Where every file is one row group, these say what the files say.
+    if len(part.groups) != len(part.files) or [group.number for group in part.groups].count(0) != len(part.files):
+        texts = _texts(plan, part.group_bounds, [group.rows for group in part.groups])
+    for group, of_group in zip(part.groups, texts, strict=True):
+        file = group.file
+        yield UnitRow(
+            MetadataType.ROW_GROUP,
+            key,
+            row_group_identifier(directories, file.name, group.number),
+            plan.schema_json,
+            plan.keys,
+            of_group,
+            (
+                _HOLDERS[Statistic.ROW_COUNT] % group.rows,
+                _HOLDERS[Statistic.START] % group.start,
+                _HOLDERS[Statistic.LENGTH] % group.length,
+            ),
+            file.mtime_ns // 1_000_000,
+            parents[file.name],
+            file.path,
+            group.number,
+        )
 
 
-def _segment(directories: tuple[str, ...], plan: Plan, part: _Part) -> UnitRow:
-    rows = sum(part.rows)
+def _texts(plan: Plan, bounds: Sequence[Sequence[Bounds]], rows: Sequence[int]) -> list[tuple[str, ...]]:
+    """For each container the JSON of its columns; ``bounds`` stand by leaf, ``rows`` are the containers' own."""
+    by_leaf = [leaf.texts(of_leaf, rows) for leaf, of_leaf in zip(plan.leaves, bounds, strict=True)]
+    return list(zip(*by_leaf, strict=True)) if by_leaf else [()] * len(rows)
+
+
+def _segment(directories: tuple[str, ...], part: _Part) -> UnitRow:
+    plan, rows = part.plan, sum(part.rows)
     return UnitRow(
         MetadataType.SEGMENT,
         metadata_key(directories),
@@ -204,7 +229,7 @@ def _segment(directories: tuple[str, ...], plan: Plan, part: _Part) -> UnitRow:
         plan.keys,
         [leaf.json(combined(bounds), rows) for leaf, bounds in zip(plan.leaves, part.bounds, strict=True)],
         (_HOLDERS[Statistic.ROW_COUNT] % rows,),
-        part.mtime,
+        max(file.mtime_ns for file in part.files) // 1_000_000,
         locations=[file.path for file in part.files],
         partitionValues=directories,
     )
@@ -212,6 +237,9 @@ def _segment(directories: tuple[str, ...], plan: Plan, part: _Part) -> UnitRow:
 
 def _footer(file: SourceFile, source: str | pa.NativeFile) -> pq.FileMetaData:
     try:
+        if not is_expendable():
+            return read_footer(source)
+        # Judging takes longer than reading, and here a death is an error: Work finds out which file it was.
         reader = ParquetReader()
         reader.open(source)
     except (pa.ArrowException, OSError) as error:

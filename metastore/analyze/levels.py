@@ -18,12 +18,13 @@ LEVELS: Final = (
 
 def level_named(name: str) -> MetadataType:
     """The level of a name in any case; ALL means the deepest. InvalidRequestError for another name."""
-    try:
-        level = MetadataType(name.upper())
-    except ValueError:
+    if name.upper() == MetadataType.ALL.value:
+        return LEVELS[-1]
+    level = next((level for level in LEVELS if level.value == name.upper()), None)
+    if level is None:
         known = ", ".join(map(str, LEVELS))
-        raise InvalidRequestError(f"there is no ANALYZE level {name!r}; the levels are {known} and ALL") from None
-    return LEVELS[-1] if level is MetadataType.ALL else level
+        raise InvalidRequestError(f"there is no ANALYZE level {name!r}; the levels are {known} and ALL")
+    return level
 
 
 def reaches(level: MetadataType, wanted: MetadataType) -> bool:

@@ -47,6 +47,7 @@ class Leaf:
 
     index: int
     path: ColumnPath
+    physical: str
     type: str
     required: bool
     reading: Reading | None
@@ -60,7 +61,10 @@ class Leaf:
         return quote(self.path)
 
     def measure(self, chunk: pq.ColumnChunkMetaData) -> Bounds:
-        """What the footer says of this column in one row group."""
+        """What the footer says of this column in one row group. Raises ValueError when its type is not the column's."""
+        if chunk.physical_type != self.physical:
+            # Arrow would end the process over the statistics of such a chunk.
+            raise ValueError(f"column {self.key} is {self.physical}, a row group has {chunk.physical_type}")
         rows = chunk.num_values
         statistics = chunk.statistics
         if statistics is None:
@@ -104,6 +108,17 @@ class Leaf:
             rows if nulls is None else None,
             0 if self._has_no_nans(bounds) else None,
         )
+
+    def texts(self, bounds: Sequence[Bounds], rows: Sequence[int]) -> list[str]:
+        """:meth:`json` of many containers, a third of its time where the bounds of all are known and plainly said."""
+        if bounds and self._literal is not None:
+            lows, highs, nulls, values = zip(*bounds, strict=True)
+            if None not in lows and None not in highs and None not in nulls:
+                low_texts, high_texts = list(map(self._literal, lows)), list(map(self._literal, highs))
+                if None not in low_texts and None not in high_texts:
+                    pattern = self._pattern
+                    return [pattern % told for told in zip(low_texts, high_texts, nulls, values, strict=True)]
+        return list(map(self.json, bounds, rows))
 
     def json(self, bounds: Bounds, rows: int) -> str:
         """The JSON of :meth:`statistics`, without the way through it where the type allows."""
@@ -290,6 +305,7 @@ class _SchemaReader:
                 Leaf(
                     self._next,
                     path,
+                    column.physical_type,
                     minor_type(type_),
                     column.max_definition_level == 0,
                     None if self._writer.misorders(column) else reading_of(column, kind),

@@ -123,8 +123,7 @@ def reading_of(column: pq.ColumnSchema, kind: ParquetType) -> Reading | None:
                 comparable,
                 lambda bound: (bound or -0.0, True),
                 lambda bound: (bound or 0.0, True),
-                # Zero is written with the sign that includes the other zero, which depends on the side.
-                lambda bound: value_json(bound) if bound else None,
+                _float_literal,
             )
         case "VARCHAR":
             return Reading(_text, literal=encode_basestring)
@@ -151,6 +150,11 @@ def reading_of(column: pq.ColumnSchema, kind: ParquetType) -> Reading | None:
 
 def _number(raw: float) -> float | None:
     return None if raw != raw else raw
+
+
+def _float_literal(bound: float) -> str | None:
+    """Zero is written with the sign that includes the other zero, which depends on the side; JSON has no infinity."""
+    return repr(bound) if bound and bound - bound == 0 else None
 
 
 def _half(raw: bytes) -> float | None:

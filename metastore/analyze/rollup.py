@@ -1,106 +1,43 @@
 """Fragments of many tasks -> the units of a table, level by level. Pure: Arrow tables in, Arrow tables out.
 
-A :class:`Part` is what some files of one directory come to: schema, statistics, rows, files. Parts are added up to
-nested segments, those to top-level segments, those to the table. Adding is associative and commutative (schemas keep
-the order of the sorted files), so that it does not matter which parts came from footers just now and which from
-units stored long ago: the result of an incremental run is that of a full one.
+Parts (:mod:`metastore.analyze.parts`) are added up to nested segments, those to top-level segments, those to the table.
+Since it does not matter in which order they are, the result of an incremental run is that of a full one.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
-from functools import lru_cache
+from dataclasses import dataclass, replace
 from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from metastore.analyze.changes import Wanted, table_state
 from metastore.analyze.constants import constant_values
+from metastore.analyze.description import descriptions_text
+from metastore.analyze.gathering import side_by_side
 from metastore.analyze.levels import reaches
-from metastore.analyze.unit_rows import UnitRow, of_kind, to_batch, values
+from metastore.analyze.parts import (
+    Directories,
+    Part,
+    column_statistics,
+    file_statistics,
+    row_counts,
+    schema_of,
+    without_statistics,
+)
+from metastore.analyze.unit_rows import UnitRow, to_batch, values
 from metastore.errors import InvalidRequestError
 from metastore.model.column_path import ColumnPath, parse, quote
-from metastore.model.drill_types import NO_TYPE, minor_type, parse_type
+from metastore.model.drill_types import common_type, minor_type, parse_type
 from metastore.model.identity import metadata_key, partition_identifier, segment_identifier
-from metastore.model.statistics import ColumnStatistics, merge, parse_many
-from metastore.model.statistics_json import holder_json, read_holders
+from metastore.model.statistics import ColumnStatistics, merge
+from metastore.model.statistics_json import holder_json
 from metastore.model.tuple_schema import SchemaColumn, TupleSchema
-from metastore.model.tuple_schema import merge as merge_schemas
 from metastore.model.vocabulary import GENERAL_INFO, MetadataType, Statistic
-from metastore.pruning.partition_values import DirectoryColumns
+from metastore.pruning.partition_values import DirectoryColumns, directories_of
 from metastore.sources.naming import SourceTable
-
-Directories = tuple[str, ...]
-
-
-@dataclass(frozen=True)
-class Part:
-    """What some files below ``directories`` come to; ``files`` are their paths, sorted, ``modified`` is in epoch ms."""
-
-    directories: Directories
-    schema: TupleSchema
-    statistics: Mapping[str, ColumnStatistics]
-    rows: int
-    modified: int
-    files: Sequence[str]
-
-    @classmethod
-    def added(cls, directories: Directories, parts: Sequence[Part]) -> Part:
-        """All ``parts`` together, seen as parts of ``directories``; for no parts, no rows."""
-        parts = sorted(parts, key=lambda part: list(part.files[:1]))
-        schema = merge_schemas(part.schema for part in parts)
-        named = dict.fromkeys(key for part in parts for key in part.statistics)
-        leaves = {quote(path): path for path, _ in schema.leaves()}
-        # Where files disagree on whether a column is nested, the merged schema settles which leaves there are.
-        statistics = {key: merge(_of_part(part, key, leaves[key]) for part in parts) for key in leaves if key in named}
-        return cls(
-            directories,
-            schema,
-            statistics,
-            sum(part.rows for part in parts),
-            max((part.modified for part in parts), default=0),
-            sorted(file for part in parts for file in part.files),
-        )
-
-
-def segment_parts(rows: pa.Table) -> list[Part]:
-    """The parts that SEGMENT rows stand for, fragments and stored units alike."""
-    return [
-        Part(
-            tuple(row["partitionValues"] or ()),
-            _schema(row["schema"]),
-            _statistics([key for key, _ in row["columnsStatistics"]], [text for _, text in row["columnsStatistics"]]),
-            int(read_holders(row["metadataStatistics"])[Statistic.ROW_COUNT]),
-            row["lastModifiedTime"],
-            row["locations"],
-        )
-        for row in rows.to_pylist()
-    ]
-
-
-def file_parts(rows: pa.Table, root: str) -> list[Part]:
-    """Parts made of stored FILE rows: one for each directory and schema among them."""
-    files = of_kind(rows, MetadataType.FILE).sort_by("path")
-    groups: dict[tuple[str, str], list[int]] = {}
-    for position, group in enumerate(zip(values(files, "location"), values(files, "schema"), strict=True)):
-        groups.setdefault(group, []).append(position)
-    parts = []
-    for (location, schema), positions in groups.items():
-        members = files.take(pa.array(positions))
-        keys = members["columnsStatistics"][0].as_py()
-        merged = {key: merge(_known(_column(members, key))) for key, _ in keys}
-        directories = tuple(location[len(root) :].split("/")[1:])
-        modified = max(values(members, "lastModifiedTime"))
-        parts.append(
-            Part(directories, _schema(schema), merged, sum(row_counts(members)), modified, values(members, "path"))
-        )
-    return parts
-
-
-def row_counts(units: pa.Table) -> list[int]:
-    """The row count of every unit."""
-    return [int(read_holders(holders)[Statistic.ROW_COUNT]) for holders in values(units, "metadataStatistics")]
 
 
 def segment_units(
@@ -125,7 +62,7 @@ def segment_units(
     if reaches(level, MetadataType.PARTITION):
         rows.extend(row for top, files in _files_of(tops, details) for row in _partition_rows(source, top, files))
     kept = details if reaches(level, MetadataType.FILE) else details.slice(0, 0)
-    return pa.concat_tables([pa.Table.from_batches([to_batch(schema, source.table, rows)]), kept]), tops
+    return side_by_side(schema, pa.Table.from_batches([to_batch(schema, source.table, rows)]), kept), tops
 
 
 def _nested(parts: Sequence[Part]) -> list[Part]:
@@ -154,44 +91,69 @@ def table_unit(
     tops: Sequence[Part],
     *,
     owner: str,
-    level: MetadataType,
-    columns: Sequence[ColumnPath] | None,
+    wanted: Wanted,
     fingerprint: str,
 ) -> tuple[pa.Table, int]:
-    """The one TABLE unit, from the parts of all top-level segments, and the table's row count."""
+    """The one TABLE unit, from the parts of all top-level segments, and the table's row count.
+
+    InvalidRequestError where the declared schema does not hold the files' values, or lacks a column that was asked for.
+    """
     whole = Part.added((), tops)
+    if wanted.declared is not None:
+        whole = _as_declared(whole, wanted.declared)
+    if wanted.columns and tops:
+        _refuse_unknown_columns(wanted.columns, whole.schema)
     every_directory = {tuple(directory) for part in tops for directory in _directories(part, source.location)}
-    directory_columns = DirectoryColumns(every_directory)
-    keys = _partition_keys(every_directory)
+    if source.partition_columns is None:
+        keys = _partition_keys(every_directory)
+        columns = {column.path[0]: str(column.type) for column in DirectoryColumns(every_directory).columns}
+    else:
+        keys = {name: f"dir{level}" for level, name in enumerate(source.partition_columns)}
+        columns = dict(source.partition_columns)
     names = {column.name for column in whole.schema.columns}
-    added = [
-        SchemaColumn(column.path[0], str(column.type))
-        for column in directory_columns.columns
-        if column.path[0] in keys and column.path[0] not in names
-    ]
+    added = [SchemaColumn(name, type_) for name, type_ in columns.items() if name in keys and name not in names]
     row = UnitRow(
         MetadataType.TABLE,
         GENERAL_INFO,
         GENERAL_INFO,
         TupleSchema((*whole.schema.columns, *added), whole.schema.properties).to_json(),
         tuple(whole.statistics),
-        [statistics.to_json() for statistics in whole.statistics.values()],
+        whole.texts,
         (
-            holder_json(Statistic.ROW_COUNT, whole.rows),
-            holder_json(Statistic.ANALYZE_LEVEL, level.value, exact=False),
+            whole.row_count,
+            holder_json(Statistic.ANALYZE_LEVEL, wanted.level.value, exact=False),
+            *(() if wanted.describing is None else (holder_json(Statistic.HAS_DESCRIPTIVE, True, exact=False),)),
         ),
         whole.modified,
         location=source.location,
-        additionalMetadata=fingerprint,
+        additionalMetadata=descriptions_text(whole.descriptions, table_state(fingerprint, wanted)),
         owner=owner,
-        tableType=source.format,
-        interestingColumns=None if columns is None else [quote(path) for path in columns],
+        tableType=wanted.format,
+        interestingColumns=None if wanted.columns is None else [quote(path) for path in wanted.columns],
         partitionKeys=keys,
     )
     return pa.Table.from_batches([to_batch(schema, source.table, [row])]), whole.rows
 
 
-def refuse_unknown_columns(columns: Iterable[ColumnPath], schema: TupleSchema) -> None:
+def _as_declared(whole: Part, declared: TupleSchema) -> Part:
+    """``whole`` with the declared columns and no others, and its statistics in their types."""
+    for column in declared.columns:
+        found = whole.schema.by_name.get(column.name)
+        if found is not None and common_type(found.type, column.type) != str(parse_type(column.type)):
+            raise InvalidRequestError(
+                f"column {column.name} is declared as {column.type}, but the files hold {found.type} values"
+            )
+    leaves = {quote(path): type_ for path, type_ in declared.leaves()}
+    statistics = {
+        key: merge([known, ColumnStatistics(minor_type(leaves[key]), nulls=0, non_nulls=0, rows=0)])
+        for key, known in whole.statistics.items()
+        if key in leaves
+    }
+    descriptions = {key: known for key, known in whole.descriptions.items() if key in leaves}
+    return replace(whole, schema=declared, statistics=statistics, descriptions=descriptions)
+
+
+def _refuse_unknown_columns(columns: Iterable[ColumnPath], schema: TupleSchema) -> None:
     """InvalidRequestError for a column that the table does not have."""
     leaves = [path for path, _ in schema.leaves()]
     for column in columns:
@@ -210,15 +172,15 @@ def _segment_row(source: SourceTable, part: Part, fingerprints: Mapping[str, str
         segment_identifier(part.directories),
         part.schema.to_json(),
         tuple(part.statistics),
-        [statistics.to_json() for statistics in part.statistics.values()],
-        (holder_json(Statistic.ROW_COUNT, part.rows),),
+        part.texts,
+        (part.row_count,),
         part.modified,
         location=place,
         path=place,
         column=quote((f"dir{depth - 1}",)) if depth else None,
         locations=part.files,
         partitionValues=part.directories or None,
-        additionalMetadata=fingerprints[key] if depth <= 1 else None,
+        additionalMetadata=descriptions_text(part.descriptions, fingerprints[key] if depth <= 1 else None),
     )
 
 
@@ -247,8 +209,14 @@ class _Files:
         """Which columns are constant in the first file that has rows, and so may be in all of them."""
         for position in self.positions:
             file = self.columns.slice(position, 1)
-            if row_counts(file)[0]:
-                return [key for key in keys if constant_values(_of_files(file, key)) is not None]
+            [rows] = row_counts(file)
+            if rows:
+                [known], [schema] = file_statistics(file), values(file, "schema")
+                return [
+                    key
+                    for key in keys
+                    if constant_values([known.get(key) or without_statistics(schema_of(schema), parse(key), rows)])
+                ]
         return []
 
     def sorted(self) -> pa.Table:
@@ -272,7 +240,7 @@ def _partition_rows(source: SourceTable, top: Part, chosen: _Files) -> Iterator[
             if rows[position]:
                 groups.setdefault((places[position], value), []).append(position)
         for (place, value), positions in groups.items():
-            directories = tuple(place[len(source.location) :].split("/")[1:])
+            directories = directories_of(f"{place}/", source.location)
             yield UnitRow(
                 MetadataType.PARTITION,
                 metadata_key(directories),
@@ -292,58 +260,15 @@ def _of_files(files: pa.Table, key: str) -> list[ColumnStatistics]:
     """Each file's statistics of one column."""
     path = parse(key)
     return [
-        found if found is not None else _without_statistics(_schema(schema), path, rows)
-        for found, schema, rows in zip(_column(files, key), values(files, "schema"), row_counts(files), strict=True)
+        found if found is not None else without_statistics(schema_of(schema), path, rows)
+        for found, schema, rows in zip(
+            column_statistics(files, key), values(files, "schema"), row_counts(files), strict=True
+        )
     ]
 
 
-def _of_part(part: Part, key: str, path: ColumnPath) -> ColumnStatistics:
-    found = part.statistics.get(key)
-    return found if found is not None else _without_statistics(part.schema, path, part.rows)
-
-
-def _without_statistics(schema: TupleSchema, path: ColumnPath, rows: int) -> ColumnStatistics:
-    """What rows of ``schema`` say of a leaf without statistics: all null if they lack it, else nothing."""
-    if _lacks(schema, path):
-        return ColumnStatistics(NO_TYPE, nulls=rows, non_nulls=0, rows=rows)
-    return ColumnStatistics(minor_type(schema.by_name[path[0]].type), rows=rows)
-
-
-def _lacks(schema: TupleSchema, path: ColumnPath) -> bool:
-    column = schema.by_name.get(path[0])
-    if column is None:
-        return True
-    type_ = parse_type(column.type)
-    for name in path[1:]:
-        if type_.name != "STRUCT":
-            return False
-        inner = next((field for field in type_.fields if field.name == name), None)
-        if inner is None:
-            return True
-        type_ = inner.type
-    return False
-
-
-def _column(units: pa.Table, key: str) -> list[ColumnStatistics | None]:
-    return parse_many(pc.map_lookup(units["columnsStatistics"], pa.scalar(key), "first").to_pylist())
-
-
-def _known(statistics: Sequence[ColumnStatistics | None]) -> list[ColumnStatistics]:
-    return [one for one in statistics if one is not None]
-
-
-def _statistics(keys: Sequence[str], texts: Sequence[str]) -> dict[str, ColumnStatistics]:
-    return dict(zip(keys, _known(parse_many(texts)), strict=True))
-
-
-@lru_cache(maxsize=256)
-def _schema(text: str) -> TupleSchema:
-    """One object for each text, so that merging the schemas of alike files is cheap."""
-    return TupleSchema.from_json(text)
-
-
 def _directories(part: Part, root: str) -> set[Directories]:
-    return {tuple(file[len(root) :].split("/")[1:-1]) for file in part.files}
+    return {directories_of(file, root) for file in part.files}
 
 
 def _partition_keys(directories: Iterable[Directories]) -> dict[str, str]:

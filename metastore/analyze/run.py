@@ -1,4 +1,4 @@
-"""ANALYZE TABLE … REFRESH METADATA and DROP METADATA: list, decide, read footers on an engine, roll up, commit once.
+"""ANALYZE TABLE … REFRESH METADATA and DROP METADATA: list, decide, read on an engine, roll up, commit once.
 
 The whole of a run is one transaction: readers see the metadata of before or of after it, and a run that fails (at a
 corrupt file, say) leaves nothing behind. Concurrent runs over one table end in the result of one: a commit is made
@@ -12,67 +12,51 @@ import getpass
 import os
 import pwd
 import time
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
 from typing import Any
 
-import pyarrow as pa
-import pyarrow.compute as pc
-from pyiceberg.expressions import And, In
-
 from metastore.analyze.changes import (
-    FileChanges,
     Full,
     Known,
     Unchanged,
-    changed_segments,
+    Wanted,
     decide,
-    file_changes,
-    fingerprint_of,
+    segment_state,
     segments_of,
-    table_fingerprint,
+    state_in,
+    wishes_in,
 )
-from metastore.analyze.footers import FooterChunk, read_footers
-from metastore.analyze.levels import level_named, reaches
-from metastore.analyze.rollup import Part, file_parts, refuse_unknown_columns, segment_parts, segment_units, table_unit
-from metastore.analyze.unit_rows import of_kind, values
+from metastore.analyze.description import Describing
+from metastore.analyze.levels import level_named
+from metastore.analyze.work import Progress, Work
 from metastore.components.requests import of_table
 from metastore.components.tables import Tables
 from metastore.engine import Engine
-from metastore.errors import ConflictError, NotFoundError
-from metastore.mapping.schema import plain_arrow_schema
+from metastore.errors import ConflictError, InvalidRequestError, NotFoundError
 from metastore.model.column_path import ColumnPath, parse
 from metastore.model.identity import TableInfo
 from metastore.model.statistics_json import read_holders
 from metastore.model.table_unit import TableMetadataUnit
-from metastore.model.tuple_schema import TupleSchema
 from metastore.model.vocabulary import MetadataType, Statistic
-from metastore.sources.listing import Fingerprint, SourceFile, list_files
+from metastore.operations.modify import Modify
+from metastore.sources.declared import declared_schema
+from metastore.sources.formats import PARQUET, format_named, format_of_files
+from metastore.sources.listing import SourceFile
 from metastore.sources.naming import SourceTable
-
-UNIT_SCHEMA = plain_arrow_schema(TableMetadataUnit)
-
-Progress = Callable[[int, int], None]
-"""Told how many footers are read so far, and how many there are to read."""
 
 _DECISIONS = 5
 """How often a run starts over because another one analyzed the same table meanwhile."""
 
-_CHUNK_FILES = (16, 256)
-"""Fewest and most files in a chunk: below, the cost per chunk shows; above, the last chunk keeps others waiting."""
-
-
-_CHUNKS_PER_TASK = 12
-"""Chunks for each of the engine's tasks at once, so that none waits long for the last chunk of another."""
-
 
 @dataclass(frozen=True)
 class AnalyzeResult:
-    """What a run found and did. ``status`` is "analyzed" or "up to date"; ``reason`` tells why a run was a full one.
+    """What a run found and did. ``status`` is "analyzed" or "up to date".
 
-    File counts compare the table with its metadata; in a full run every file counts as new. ``units`` counts those
-    written. ``version`` is the component's version that holds the result. ``engine`` names the one that read footers;
-    None when there were none to read.
+    ``reason`` tells why all files were concerned, not only changed ones; which does not mean that all were read. File
+    counts compare the table with its metadata; where nothing of it could be used, every file counts as new. ``units``
+    counts those written. ``version`` is the component's version that holds the result. ``engine`` names the one that
+    read files; None when there were none to read.
     """
 
     status: str
@@ -92,55 +76,86 @@ class AnalyzeResult:
 
 
 @dataclass(frozen=True)
-class _Outcome:
-    """What is to be committed: the units of whole partitions, and the segments that go (None: everything first)."""
+class Request:
+    """What is asked of ANALYZE.
 
-    units: pa.Table
-    removed: frozenset[str] | None
-    changes: FileChanges
-    segments: int
-    rows: int
+    ``columns`` limits statistics to these columns (a struct stands for its leaves), an empty list wants none, None
+    wants all. ``level`` says how deep metadata goes. ``statistics``: distinct values, width and histogram of these
+    columns too, or of all analyzed ones (True); what an earlier run computed is kept up in any case. ``sample`` is the
+    percentage of rows that they are estimated from, None for all. ``format`` is that of the files, where their suffixes
+    do not tell. ``schema`` declares the table's columns (``a INT, b VARCHAR``), and is kept.
+    """
+
+    columns: Sequence[str] | None = None
+    level: MetadataType | str = MetadataType.ROW_GROUP
+    statistics: Sequence[str] | bool = False
+    sample: float | None = None
+    format: str | None = None
+    schema: str | None = None
+
+    def wanted(self) -> Wanted:
+        """The request checked. InvalidRequestError for what cannot be wanted; the format is still to be found."""
+        columns = None if self.columns is None else _paths(self.columns)
+        describing = None
+        if self.statistics is not False:
+            described = None if self.statistics is True else _paths(self.statistics)
+            describing = Describing(described, None if self.sample is None else _percent(self.sample))
+            if columns is not None and described is not None:
+                columns = tuple(dict.fromkeys((*columns, *described)))
+        elif self.sample is not None:
+            raise InvalidRequestError("a sample is for statistics: ask for these, too")
+        format_ = "" if self.format is None else format_named(self.format)
+        declared = None if self.schema is None else declared_schema(self.schema)
+        return Wanted(level_named(str(self.level)), columns, describing, format_, declared)
 
 
 def analyze(
     tables: Tables,
     source: SourceTable,
     engine: Engine | Callable[[int], Engine],
+    request: Request | None = None,
     *,
-    columns: Sequence[str] | None = None,
-    level: MetadataType | str = MetadataType.ROW_GROUP,
     clock: Callable[[], float] = time.monotonic,
     on_progress: Progress | None = None,
 ) -> AnalyzeResult:
     """Bring the metadata of ``source`` up to date with its files; ``engine`` may be chosen by how many are to be read.
 
-    ``columns`` limits statistics to these columns (a struct stands for its leaves), an empty list wants none, None
-    wants all. Unchanged data: nothing is written. Changed data: only top-level segments with changes are written again,
-    and only changed files' footers are read; but everything is done anew when the level differs from the last run's,
-    or the columns are not among the last run's.
+    Unchanged data: nothing is written. Changed data: only top-level segments with changes are written again, and only
+    changed files are read. Another level, other columns, statistics that were not asked for before: of unchanged files
+    only what is missing is read. Everything is done anew where the table moved, or has another format or another
+    declared schema.
 
-    Raises NotFoundError when nothing lies at the location, InvalidRequestError for a view, an unknown column or level,
-    FormatError naming a corrupt file, ConflictError when other runs over this table keep coming first. On any error the
-    metadata stays as it was.
+    Raises NotFoundError when nothing lies at the location, InvalidRequestError for a view, an unknown column, level or
+    format, FormatError naming a corrupt file, ConflictError when other runs over this table keep coming first. On any
+    error the metadata stays as it was.
     """
     began = clock()
-    wanted = level_named(str(level))
-    paths = None if columns is None else tuple(dict.fromkeys(parse(column) for column in columns))
+    asked = (request or Request()).wanted()
     for _ in range(_DECISIONS):
         version = tables.metadata.version
         known = _known(tables, source.table, version)
-        files = list_files(source.location, options=source.options).files
+        files = source.files()
         segments = segments_of(files)
-        fresh = {key: fingerprint_of(own) for key, own in segments.items()}
-        decision = decide(known, fresh, location=source.location, level=wanted, columns=paths)
+        fresh = {key: segment_state(source.table, key, own) for key, own in segments.items()}
+        found = replace(asked, format=asked.format or _format(source, files, known))
+        if source.provided is not None and asked.describing is not None:
+            raise InvalidRequestError(
+                f"{source.table} is {found.format}: its statistics come with its metadata, and none are computed"
+            )
+        decision = decide(known, fresh, location=source.location, asked=found)
         if isinstance(decision, Unchanged):
             return AnalyzeResult("up to date", source.table, version, len(files), seconds=clock() - began)
-        run = _Run(tables, source, engine, wanted, paths if isinstance(decision, Full) else _kept(known), on_progress)
-        if isinstance(decision, Full):
-            outcome = run.full(files, fresh, known=known is not None)
-        else:
-            outcome = run.incremental(segments, fresh, version)
-        committed = _commit(tables, source.table, outcome, version)
+        modify = tables.modify()
+        work = Work(tables, modify, source, engine, decision.wanted, on_progress)
+        owner = source.owner or _owner(source.location)
+        try:
+            if isinstance(decision, Full):
+                outcome = work.full(segments, fresh, owner=owner, known=known is not None)
+            else:
+                outcome = work.incremental(segments, fresh, decision, owner=owner, version=version)
+            committed = _commit(modify, source.table, version)
+        finally:
+            modify.abandon()
         if committed is not None:
             return AnalyzeResult(
                 "analyzed",
@@ -151,12 +166,12 @@ def analyze(
                 len(outcome.changes.changed),
                 len(outcome.changes.removed),
                 outcome.segments,
-                len(outcome.removed or ()),
-                outcome.units.num_rows,
+                len(outcome.removed),
+                outcome.units,
                 outcome.rows,
                 clock() - began,
-                decision.reason if isinstance(decision, Full) else None,
-                run.engine,
+                decision.reason,
+                work.engine,
             )
     raise ConflictError(f"other runs kept analyzing {source.table}; nothing was changed by this one, run it again")
 
@@ -181,139 +196,34 @@ def drop_metadata(tables: Tables, table: TableInfo, *, if_exists: bool = False) 
     raise NotFoundError(f"there is no metadata of {table}; analyze the table first")
 
 
-class _Run:
-    """One decision carried out up to the commit."""
-
-    def __init__(
-        self,
-        tables: Tables,
-        source: SourceTable,
-        engine: Engine | Callable[[int], Engine],
-        level: MetadataType,
-        columns: Sequence[ColumnPath] | None,
-        on_progress: Progress | None,
-    ) -> None:
-        self._tables = tables
-        self._source = source
-        self._engine = engine
-        self.engine: str | None = None
-        self._level = level
-        self._columns = columns
-        self._on_progress = on_progress
-
-    def full(self, files: Sequence[SourceFile], fresh: Mapping[str, str], *, known: bool) -> _Outcome:
-        fragments, details = self._footers(files)
-        units, tops = self._segments(segment_parts(fragments), details, fresh)
-        changes = FileChanges(frozenset(file.path for file in files), frozenset(), frozenset())
-        return self._outcome(units, tops, fresh, len(fresh), changes, None if known else frozenset())
-
-    def incremental(self, segments: Mapping[str, list[SourceFile]], fresh: Mapping[str, str], version: int) -> _Outcome:
-        stored = self._stored_segments(version)
-        known = dict(zip(values(stored, "metadataKey"), values(stored, "additionalMetadata"), strict=True))
-        segment_changes = changed_segments(known, fresh)
-        files = [file for key in sorted(segment_changes.touched) for file in segments[key]]
-        kept = self._stored_files(version, segment_changes.touched | segment_changes.removed)
-        changes = file_changes(_fingerprints(kept), files)
-        stale = changes.changed | changes.removed
-        kept = _without(kept, "path", stale)
-        unread = set(values(kept, "path"))
-        fragments, details = self._footers([file for file in files if file.path not in unread])
-        parts = [*segment_parts(fragments), *file_parts(kept, self._source.location)]
-        units, tops = self._segments(parts, pa.concat_tables([kept, details]), fresh)
-        others = segment_parts(_without(stored, "metadataKey", segment_changes.touched | segment_changes.removed))
-        return self._outcome(
-            units, [*tops, *others], fresh, len(segment_changes.touched), changes, segment_changes.removed
-        )
-
-    def _segments(
-        self, parts: Sequence[Part], details: pa.Table, fresh: Mapping[str, str]
-    ) -> tuple[pa.Table, list[Part]]:
-        return segment_units(self._source, UNIT_SCHEMA, parts, details, level=self._level, fingerprints=fresh)
-
-    def _outcome(
-        self,
-        units: pa.Table,
-        tops: Sequence[Part],
-        fresh: Mapping[str, str],
-        segments: int,
-        changes: FileChanges,
-        removed: frozenset[str] | None,
-    ) -> _Outcome:
-        general, rows = table_unit(
-            self._source,
-            UNIT_SCHEMA,
-            tops,
-            owner=_owner(self._source.location),
-            level=self._level,
-            columns=self._columns,
-            fingerprint=table_fingerprint(fresh),
-        )
-        if self._columns and tops:
-            refuse_unknown_columns(self._columns, TupleSchema.from_json(general["schema"][0].as_py()))
-        return _Outcome(pa.concat_tables([general, units]), removed, changes, segments, rows)
-
-    def _footers(self, files: Sequence[SourceFile]) -> tuple[pa.Table, pa.Table]:
-        """SEGMENT fragments of ``files``, and their FILE and ROW_GROUP rows, read on the engine."""
-        if not files:
-            return UNIT_SCHEMA.empty_table(), UNIT_SCHEMA.empty_table()
-        engine = self._engine(len(files)) if callable(self._engine) else self._engine
-        self.engine = engine.name
-        fewest, most = _CHUNK_FILES
-        size = min(most, max(fewest, -(-len(files) // (_CHUNKS_PER_TASK * engine.parallelism))))
-        chunks = [
-            FooterChunk(
-                self._source.table,
-                self._source.location,
-                UNIT_SCHEMA,
-                files[start : start + size],
-                self._columns,
-                reaches(self._level, MetadataType.PARTITION),
-                reaches(self._level, MetadataType.ROW_GROUP),
-                self._source.options,
-            )
-            for start in range(0, len(files), size)
-        ]
-        segments, details = [], []
-        done = 0
-        for batch in engine.run(chunks, read_footers, UNIT_SCHEMA):
-            if batch["metadataType"][0].as_py() != MetadataType.SEGMENT.value:
-                details.append(batch)
-                continue
-            segments.append(batch)
-            done += sum(len(paths or ()) for paths in batch["locations"].to_pylist())
-            if self._on_progress is not None:
-                self._on_progress(done, len(files))
-        return pa.Table.from_batches(segments, UNIT_SCHEMA), pa.Table.from_batches(details, UNIT_SCHEMA)
-
-    def _stored_segments(self, version: int) -> pa.Table:
-        """The top-level SEGMENT rows of the table."""
-        read = self._tables.read().metadata_types(MetadataType.SEGMENT).filter(of_table(self._source.table))
-        rows = read.at(version).to_arrow()
-        return rows.filter(pc.equal(rows["metadataKey"], rows["metadataIdentifier"]))
-
-    def _stored_files(self, version: int, keys: Iterable[str]) -> pa.Table:
-        """The FILE and ROW_GROUP rows of the top-level segments ``keys``; none where the level has none."""
-        read = self._tables.read().metadata_types(MetadataType.FILE, MetadataType.ROW_GROUP)
-        chosen = And(of_table(self._source.table), In(term="metadataKey", literals=set(keys)))
-        return read.filter(chosen).at(version).to_arrow().cast(UNIT_SCHEMA)
-
-
-def _commit(tables: Tables, table: TableInfo, outcome: _Outcome, version: int) -> int | None:
+def _commit(modify: Modify[TableMetadataUnit], table: TableInfo, version: int) -> int | None:
     """The new version; None if the table's metadata changed since ``version`` and must be decided on again."""
-    modify = tables.modify()
-    if outcome.removed is None:
-        modify.delete(of_table(table), MetadataType.ALL)
-    elif outcome.removed:
-        modify.delete(And(of_table(table), In(term="metadataKey", literals=set(outcome.removed))), MetadataType.ALL)
     try:
-        return modify.overwrite(outcome.units).execute(if_version=version, within=of_table(table))
+        return modify.execute(if_version=version, within=of_table(table))
     except ConflictError:
         return None
 
 
+def _paths(columns: Sequence[str]) -> tuple[ColumnPath, ...]:
+    return tuple(dict.fromkeys(parse(column) for column in columns))
+
+
+def _percent(sample: float) -> float:
+    if not 0 < sample <= 100:
+        raise InvalidRequestError(f"a sample of {sample} percent cannot be taken; more than 0 and at most 100 can")
+    return float(sample)
+
+
+def _format(source: SourceTable, files: Sequence[SourceFile], known: Known | None) -> str:
+    """As the workspace says, else as the files' suffixes tell, else as it was."""
+    if source.provided is not None:
+        return source.provided.format
+    return source.format or format_of_files(files) or (PARQUET if known is None else known.format)
+
+
 def _known(tables: Tables, table: TableInfo, version: int) -> Known | None:
     """What the metastore's ``version`` knows of the table as a whole."""
-    columns = ("location", "interestingColumns", "metadataStatistics", "additionalMetadata")
+    columns = ("location", "interestingColumns", "metadataStatistics", "additionalMetadata", "tableType")
     read = tables.read().metadata_types(MetadataType.TABLE).columns(*columns).filter(of_table(table))
     rows = read.at(version).to_arrow().to_pylist()
     if not rows:
@@ -321,30 +231,16 @@ def _known(tables: Tables, table: TableInfo, version: int) -> Known | None:
     row: dict[str, Any] = rows[0]
     level = read_holders(row["metadataStatistics"] or ()).get(Statistic.ANALYZE_LEVEL)
     interesting = row["interestingColumns"]
+    describing, declared = wishes_in(row["additionalMetadata"])
     return Known(
         row["location"],
         None if level is None else level_named(level),
         None if interesting is None else tuple(parse(column) for column in interesting),
-        row["additionalMetadata"],
+        state_in(row["additionalMetadata"]),
+        describing,
+        row["tableType"] or PARQUET,
+        declared,
     )
-
-
-def _kept(known: Known | None) -> Sequence[ColumnPath] | None:
-    return None if known is None else known.columns
-
-
-def _without(units: pa.Table, column: str, unwanted: Iterable[str]) -> pa.Table:
-    return units.filter(pc.invert(pc.is_in(units[column], pa.array(unwanted, pa.string()))))
-
-
-def _fingerprints(units: pa.Table) -> dict[str, Fingerprint]:
-    """Fingerprints by path, of the FILE rows; one that another program wrote has none, and matches no file."""
-    files = of_kind(units, MetadataType.FILE)
-    found = {}
-    for path, texts in zip(values(files, "path"), values(files, "metadataStatistics"), strict=True):
-        holders = read_holders(texts)
-        found[path] = Fingerprint(holders.get(Statistic.LENGTH, -1), holders.get(Statistic.MODIFICATION_TIME_NANOS, -1))
-    return found
 
 
 def _owner(location: str) -> str:

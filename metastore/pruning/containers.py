@@ -59,7 +59,7 @@ class UnitStatistics:
         """See :class:`metastore.pruning.evaluate.Statistics`; a column that a unit's schema lacks is all null."""
         if column in self._directory_columns:
             return self._by_folder.of(column, containers)
-        everything = len(containers) == len(self._statistics)
+        everything = list(containers) == list(range(len(self._statistics)))
         maps = self._statistics if everything else self._statistics.take(pa.array(containers, pa.int64()))
         found = parse_many(pc.map_lookup(maps, pa.scalar(column), "first").to_pylist())
         for position, statistics in enumerate(found):

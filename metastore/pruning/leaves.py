@@ -50,6 +50,10 @@ class Leaves:
             return self._checked(NotNull(key), column, f"a prefix of {'.'.join(column.path)}", usable=False)
         return NotStartsWith(key, prefix) if inverted else StartsWith(key, prefix)
 
+    def may_match(self, column: PredicateColumn, prefix: str) -> BooleanExpression:
+        """What ``column LIKE pattern`` asks at least, of a pattern that begins with ``prefix`` and asks for more."""
+        return self.start_with(column, prefix, inverted=False)
+
     def is_null(self, column: PredicateColumn, *, inverted: bool) -> BooleanExpression:
         """``column IS NULL``."""
         key = self._named(column).key

@@ -42,7 +42,7 @@ class DirectoryColumns:
     """The directory columns of one table, from all directories that its files lie in."""
 
     def __init__(self, directories: Iterable[Directories]) -> None:
-        distinct = set(directories)
+        distinct = self._distinct = frozenset(directories)
         depth = max(map(len, distinct), default=0)
         values: dict[str, set[str]] = {}
         for levels in distinct:
@@ -60,7 +60,12 @@ class DirectoryColumns:
         return column in self._levels or column in self._named
 
     def statistics(self, column: str, directories: Directories) -> ColumnStatistics | None:
-        """What ``directories`` say about directory column ``column``: one value for all rows, null, or nothing."""
+        """What ``directories`` say about directory column ``column``: one value for all rows, null, or nothing.
+
+        Nothing also where they are not among those that the columns' types were inferred from.
+        """
+        if directories not in self._distinct:
+            return None
         level = self._levels.get(column)
         if level is not None:
             return _one_value(directories[level], "VARCHAR") if level < len(directories) else None

@@ -9,8 +9,13 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
+from typing import Final
 
+from metastore.pruning.columns import PredicateColumn
 from metastore.pruning.evaluate import Exclusion
+
+_NOTHING: Final[Mapping[int, Exclusion]] = {}
+"""One for all: most files have no such row groups, and there may be a million of them."""
 
 
 @dataclass(frozen=True)
@@ -44,18 +49,22 @@ class SegmentDecision:
         return "may match" if self.exclusion is None else str(self.exclusion)
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, slots=True)
 class KeptFile:
-    """One file to read: all of it, or the row groups of ``row_groups`` (ascending) only."""
+    """One file to read: all of it, or the row groups of ``row_groups`` (ascending) only.
+
+    ``schema`` is the file's in Drill's JSON; None for files that are new or have changed.
+    """
 
     path: str
     row_groups: tuple[int, ...] | None
     reason: str
     size: int | None = None
-    skipped_row_groups: Mapping[int, Exclusion] = field(default_factory=dict, compare=False, repr=False)
+    skipped_row_groups: Mapping[int, Exclusion] = field(default_factory=lambda: _NOTHING, compare=False, repr=False)
+    schema: str | None = field(default=None, compare=False, repr=False)
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, slots=True)
 class SkippedFile:
     """One file not to read, decided by its own statistics or directories; files of skipped segments are not listed."""
 
@@ -75,6 +84,7 @@ class PruneResult:
     ``files`` are all that must be read. ``files_count`` counts the files that exist now; ``row_groups_count`` those
     that are known, so of unchanged files; ``bytes_count`` is None where a size is not known. ``unknown`` files were not
     there at ANALYZE, ``changed`` ones have another size or time since, ``missing`` ones are gone (and need no reading).
+    ``directory_columns`` are those that the question could name, of the types that the decision took them to have.
     """
 
     predicate: str
@@ -85,6 +95,7 @@ class PruneResult:
     files_count: Count
     row_groups_count: Count
     bytes_count: Count | None
+    directory_columns: Sequence[PredicateColumn] = field(default=(), repr=False)
     unknown: Sequence[str] = ()
     changed: Sequence[str] = ()
     missing: Sequence[str] = ()

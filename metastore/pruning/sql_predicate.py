@@ -193,7 +193,7 @@ class _Translator:
             return self._leaves.start_with(column, prefix, inverted=inverted)
         if inverted or not prefix:
             raise _NotConstant
-        return self._leaves.start_with(column, prefix, inverted=False)
+        return self._leaves.may_match(column, prefix)
 
     def _column(self, node: exp.Expr) -> PredicateColumn | None:
         node = node.unnest()

@@ -19,8 +19,11 @@ import pyarrow as pa
 from pyarrow import fs
 
 from metastore.errors import InvalidRequestError, NotFoundError, StorageError
+from metastore.storage.hdfs_io import HdfsArrow
+from metastore.storage.webhdfs import Clusters
 
 _VIEW_SUFFIX = ".view.drill"
+_HDFS = ("hdfs://", "webhdfs://", "swebhdfs://")
 _LISTING_THREADS = 8
 """Directories listed at once when only some are wanted; enough to hide an object store's latency."""
 
@@ -82,7 +85,10 @@ def list_files(
 
 
 def open_location(location: str, options: Mapping[str, str] | None = None) -> tuple[fs.FileSystem, str]:
-    """The file system of a location and the path on it. InvalidRequestError for a scheme pyarrow does not know."""
+    """The file system of a location and the path on it. InvalidRequestError for a scheme that nothing here knows.
+
+    ``options`` are those of pyarrow's client; on HDFS, Hadoop's own keys.
+    """
     if location.startswith("/"):
         return fs.LocalFileSystem(), location
     return _remote(location, tuple(sorted((options or {}).items())))
@@ -90,6 +96,8 @@ def open_location(location: str, options: Mapping[str, str] | None = None) -> tu
 
 @lru_cache(maxsize=64)
 def _remote(location: str, options: tuple[tuple[str, str], ...]) -> tuple[fs.FileSystem, str]:
+    if location.startswith(_HDFS):
+        return fs.PyFileSystem(HdfsArrow(Clusters(dict(options)))), location
     uri = f"{location}?{urlencode(options)}" if options else location
     try:
         return fs.FileSystem.from_uri(uri)

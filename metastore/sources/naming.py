@@ -13,16 +13,16 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import PurePath
 
 from metastore.config.settings import StoragePluginSettings, WorkspaceSettings
 from metastore.errors import InvalidRequestError, NotFoundError
 from metastore.model.identity import TableInfo
-
-PARQUET = "PARQUET"
-"""The table type of Parquet files, as it stands in the metastore."""
+from metastore.sources.formats import format_named
+from metastore.sources.listing import Listing, SourceFile, list_files
+from metastore.sources.provided import Provided
 
 _SCHEME = re.compile(r"([A-Za-z][A-Za-z0-9+.-]*)://")
 _CONTROL = re.compile(r"[\x00-\x1f\x7f]")
@@ -33,13 +33,31 @@ class SourceTable:
     """A table and where its data lies.
 
     ``location`` is a plain absolute path on the local disk, as Drill stores it, and a URI anywhere else; it ends in no
-    slash. ``options`` are what ``pyarrow.fs`` needs beyond the URI (region, endpoint_override …).
+    slash. ``format`` None: the files' suffixes tell. ``options`` are what ``pyarrow.fs`` needs beyond the URI (region,
+    endpoint_override …). Where a catalog keeps the table, ``owner`` and ``partition_columns`` (their types by name, in
+    the order of the directories) are what it says, and ``lister`` finds the files that it counts to the table. Where
+    somebody keeps the files' statistics too, ``provided`` has both.
     """
 
     table: TableInfo
     location: str
-    format: str = PARQUET
+    format: str | None = None
     options: Mapping[str, str] = field(default_factory=dict, repr=False)
+    owner: str | None = None
+    partition_columns: Mapping[str, str] | None = None
+    lister: Callable[[], Listing] | None = field(default=None, compare=False, repr=False)
+    provided: Provided | None = field(default=None, compare=False, repr=False)
+
+    def files(self, only_directories: Callable[[str], bool] | None = None) -> Sequence[SourceFile]:
+        """The data files that exist now, sorted; raises as :func:`metastore.sources.listing.list_files`.
+
+        With ``only_directories`` those in first-level directories that it refuses may be left out.
+        """
+        if self.provided is not None:
+            return self.provided.files()
+        if self.lister is not None:
+            return self.lister().files
+        return list_files(self.location, only_directories, options=self.options).files
 
 
 def resolve(storage: Mapping[str, StoragePluginSettings], table: TableInfo | str | PurePath) -> SourceTable:
@@ -47,7 +65,7 @@ def resolve(storage: Mapping[str, StoragePluginSettings], table: TableInfo | str
 
     A text is a path when it has a scheme (``s3://``, ``file:///``) or begins with a slash or a dot (then relative to
     the working directory). NotFoundError for an unknown plugin or workspace, InvalidRequestError for a disabled plugin,
-    a name that leads out of its workspace, or a format other than Parquet. Whether anything lies there is not asked.
+    a name that leads out of its workspace, or an unknown format. Whether anything lies there is not asked.
     """
     if isinstance(table, PurePath) or (isinstance(table, str) and (_SCHEME.match(table) or table[:1] in ("/", "."))):
         return _by_path(storage, _normal(os.fspath(table)))
@@ -55,6 +73,8 @@ def resolve(storage: Mapping[str, StoragePluginSettings], table: TableInfo | str
     plugin = storage.get(named.storage_plugin)
     if plugin is None:
         raise NotFoundError(f"{named}: unknown storage plugin {named.storage_plugin!r}; {_known(storage)}")
+    if plugin.type in ("iceberg", "jdbc"):
+        return _elsewhere(plugin, named)
     workspace = plugin.workspaces.get(named.workspace)
     if workspace is None:
         raise NotFoundError(
@@ -79,16 +99,23 @@ def _by_path(storage: Mapping[str, StoragePluginSettings], location: str) -> Sou
     return SourceTable(TableInfo(scheme.group(1), "default", location[scheme.end() :]), location)
 
 
-def _source(plugin: StoragePluginSettings, workspace: WorkspaceSettings, table: TableInfo) -> SourceTable:
+def _elsewhere(plugin: StoragePluginSettings, table: TableInfo) -> SourceTable:
+    """A table of a catalog or database: its workspace is a schema there, and where it lies is asked there."""
+    _require_enabled(plugin, table)
+    place = f"{plugin.catalog or plugin.connection}/{table.workspace}/{table.name}"
+    return SourceTable(table, place, options=plugin.properties)
+
+
+def _require_enabled(plugin: StoragePluginSettings, table: TableInfo) -> None:
     if not plugin.enabled:
         raise InvalidRequestError(f"{table}: storage plugin {plugin.name} is disabled in the configuration")
-    format_ = (workspace.default_format or PARQUET).upper()
-    if format_ != PARQUET:
-        raise InvalidRequestError(
-            f"{table}: workspace {workspace.name} holds {format_} files; only Parquet can be analyzed"
-        )
+
+
+def _source(plugin: StoragePluginSettings, workspace: WorkspaceSettings, table: TableInfo) -> SourceTable:
+    _require_enabled(plugin, table)
+    format_ = None if workspace.default_format is None else format_named(workspace.default_format)
     location = f"{_location(plugin, workspace).rstrip('/')}/{table.name}"
-    return SourceTable(table, location, PARQUET, plugin.properties)
+    return SourceTable(table, location, format_, plugin.properties)
 
 
 def _location(plugin: StoragePluginSettings, workspace: WorkspaceSettings) -> str:
@@ -125,7 +152,7 @@ def _workspaces(
     storage: Mapping[str, StoragePluginSettings],
 ) -> Iterator[tuple[StoragePluginSettings, WorkspaceSettings]]:
     for plugin in storage.values():
-        if plugin.enabled:
+        if plugin.enabled and plugin.type in ("file", "delta"):
             for workspace in plugin.workspaces.values():
                 yield plugin, workspace
 

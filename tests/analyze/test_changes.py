@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -12,16 +14,25 @@ from metastore.analyze.changes import (
     Full,
     Known,
     Unchanged,
+    Wanted,
     changed_segments,
     decide,
     file_changes,
     fingerprint_of,
+    segment_state,
     segments_of,
+    state_in,
     table_fingerprint,
+    table_state,
+    wishes_in,
 )
+from metastore.analyze.description import Describing
 from metastore.errors import InvalidRequestError
 from metastore.model.column_path import ColumnPath
+from metastore.model.identity import TableInfo
+from metastore.model.tuple_schema import SchemaColumn, TupleSchema
 from metastore.model.vocabulary import MetadataType
+from metastore.pruning.partition_component import component_in, segment_prefix, table_prefix
 from metastore.sources.listing import Fingerprint, SourceFile
 
 FRESH = {"1994": "a", "1995": "b"}
@@ -31,7 +42,7 @@ X, Y = ("x",), ("y",)
 
 def decided(known: Known | None, level: MetadataType = MetadataType.FILE, columns: Columns = None) -> Decision:
     """What is to be done about :data:`FRESH` files."""
-    return decide(known, FRESH, location="/t", level=level, columns=columns)
+    return decide(known, FRESH, location="/t", asked=Wanted(level, columns))
 
 
 def last_run(fingerprint: str | None = None, columns: Columns = None, location: str = "/t") -> Known:
@@ -45,21 +56,98 @@ def last_run(fingerprint: str | None = None, columns: Columns = None, location: 
      ((X,), None, False), ((X,), (X, Y), False), ((), (X,), False)],
 )  # fmt: skip
 def test_columns_must_be_among_the_last_runs(known: Columns, wanted: Columns, same: bool) -> None:
-    """All columns include any; otherwise a column more needs a full run."""
+    """All columns include any; otherwise the footers of all files are read again."""
     decision = decided(last_run(columns=known), columns=wanted)
-    assert isinstance(decision, Unchanged if same else Full)
+    if same:
+        assert isinstance(decision, Unchanged)
+    else:
+        assert isinstance(decision, Changed)
+        assert (decision.footers, decision.wanted.columns) == (True, wanted)
 
 
 def test_reasons_for_a_full_run_are_told() -> None:
     """No metadata, another level or another place each give their reason."""
     for known, level, told in (
         (None, MetadataType.FILE, "not analyzed before"),
-        (last_run(), MetadataType.ROW_GROUP, "level was FILE"),
         (last_run(location="/old"), MetadataType.FILE, "/old"),
+        (replace(last_run(), level=MetadataType.TABLE), MetadataType.FILE, "level was TABLE"),
+        (replace(last_run(), format="CSV"), MetadataType.FILE, "CSV"),
     ):
         decision = decided(known, level)
         assert isinstance(decision, Full)
         assert told in decision.reason
+
+
+def test_another_declared_schema_makes_everything_anew() -> None:
+    """The one that was declared before is kept where none is given."""
+    one, other = (TupleSchema((SchemaColumn("a", type_),)) for type_ in ("INT", "BIGINT"))
+    known = replace(last_run(), declared=one)
+    assert isinstance(decided(known), Unchanged)
+    decision = decide(known, FRESH, location="/t", asked=Wanted(MetadataType.FILE, declared=other))
+    assert isinstance(decision, Full)
+    assert "declared" in decision.reason
+
+
+def test_another_level_reads_only_what_it_lacks() -> None:
+    """A deeper level needs footers again, one less deep needs nothing."""
+    deeper, flatter = decided(last_run(), MetadataType.ROW_GROUP), decided(last_run(), MetadataType.SEGMENT)
+    assert isinstance(deeper, Changed)
+    assert isinstance(flatter, Changed)
+    assert (deeper.footers, flatter.footers) == (True, False)
+    assert "level was FILE" in (deeper.reason or "")
+
+
+ALL, ONLY_X, ONLY_Y = Describing(), Describing((X,)), Describing((Y,))
+
+
+@pytest.mark.parametrize(
+    ("known", "asked", "kept"),
+    [
+        (None, None, None),
+        (None, ONLY_X, ONLY_X),
+        (ONLY_X, None, ONLY_X),
+        (ONLY_X, ONLY_Y, Describing((X, Y))),
+        (ONLY_X, ALL, ALL),
+        (ALL, ONLY_X, ALL),
+        (ALL, Describing(None, 10.0), ALL),
+        (Describing((X,), 10.0), ONLY_Y, Describing((X, Y))),
+        (Describing((X,), 10.0), Describing((Y,), 20.0), Describing((X, Y), 20.0)),
+    ],
+)
+def test_statistics_are_kept_up(known: Describing | None, asked: Describing | None, kept: Describing | None) -> None:
+    """No column is forgotten; what all rows told is not replaced by a sample; another sample is another figure."""
+    decision = decide(
+        replace(last_run(), describing=known), FRESH, location="/t", asked=Wanted(MetadataType.FILE, None, asked)
+    )
+    if known == kept:
+        assert isinstance(decision, Unchanged)
+    else:
+        assert isinstance(decision, Changed)
+        assert (decision.wanted.describing, decision.footers) == (kept, False)
+        assert decision.anew is (known is not None and kept is not None and known.percent != kept.percent)
+
+
+def test_all_that_was_described_stays_when_another_column_is_named() -> None:
+    """The word "all" meant the columns of that run: with other columns it would forget them."""
+    known = replace(last_run(columns=(X,)), describing=ALL)
+    decision = decide(known, FRESH, location="/t", asked=Wanted(MetadataType.FILE, (Y,), ONLY_Y))
+    assert isinstance(decision, Changed)
+    assert decision.wanted.describing == Describing((X, Y))
+    assert set(decision.wanted.columns or ()) == {X, Y}
+    again = decide(known, FRESH, location="/t", asked=Wanted(MetadataType.FILE, (X,), ONLY_X))
+    assert isinstance(again, Unchanged)
+
+
+def test_what_was_wanted_is_remembered() -> None:
+    """In general information, beside the state of the files; units of other programs hold nothing of it."""
+    declared = TupleSchema((SchemaColumn("a", "INT"),))
+    describing = Describing((("s", "x.y"),), 12.5)
+    state = table_state(table_fingerprint(FRESH), Wanted(MetadataType.FILE, None, describing, "CSV", declared))
+    assert wishes_in(state) == (describing, declared)
+    assert state_in(state) == table_fingerprint(FRESH)
+    for foreign in (None, "text", "[]", "{}"):
+        assert wishes_in(foreign) == (None, None)
+        assert state_in(foreign) is None
 
 
 def test_other_fingerprints_mean_changes() -> None:
@@ -96,6 +184,32 @@ def test_fingerprints_see_every_difference() -> None:
     prints = [fingerprint_of(files) for files in ([file], [file, file], [], *([other] for other in others))]
     assert len(set(prints)) == len(prints)
     assert fingerprint_of([file]) == prints[0]
+
+
+def test_states_hold_a_component_of_their_own() -> None:
+    """Other files, another segment or another table make another component; the same ones make the same, always."""
+    table, other = TableInfo("dfs", "tmp", "t"), TableInfo("dfs", "tmp", "u")
+    file = SourceFile(("d",), "a", "/t/d/a", 1, 2)
+    states = [
+        segment_state(table, "d", [file]),
+        segment_state(table, "d", [file._replace(mtime_ns=3)]),
+        segment_state(table, "e", [file]),
+        segment_state(other, "d", [file]),
+    ]
+    components = [component_in(state) for state in states]
+    assert len(set(components)) == len(components)
+    assert None not in components
+    assert component_in(segment_state(table, "d", [file])) == components[0]
+    starts = [component is not None and component.startswith(segment_prefix(table, "d")) for component in components]
+    assert starts == [True, True, False, False]
+    assert components[2] is not None
+    assert components[2].startswith(table_prefix(table))
+
+
+def test_units_of_other_programs_have_no_component() -> None:
+    """Whatever else stands in additionalMetadata is no component."""
+    foreign = (None, "", "text", "1", "[]", "{}", '{"metastore.partition":"zz"}', '{"metastore.partition":"01"}')
+    assert [component_in(text) for text in foreign] == [None] * len(foreign)
 
 
 def test_segments_are_the_first_directories() -> None:

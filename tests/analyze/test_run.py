@@ -4,19 +4,14 @@ from __future__ import annotations
 
 import datetime as dt
 from collections.abc import Callable
-from itertools import count
 from pathlib import Path
-from tempfile import TemporaryDirectory
 from typing import Any
 
 import pyarrow as pa
 import pytest
-from hypothesis import example, given, settings
-from hypothesis import strategies as st
 
-from metastore.analyze.run import AnalyzeResult, analyze, drop_metadata
-from metastore.config.settings import Settings
-from metastore.engine import Engine, LocalEngine
+from metastore.analyze.run import AnalyzeResult, Request, analyze, drop_metadata
+from metastore.engine import Engine
 from metastore.errors import FormatError, InvalidRequestError, NotFoundError
 from metastore.metastore import Metastore
 from metastore.model.identity import TableInfo
@@ -35,7 +30,12 @@ def stored(metastore: Metastore) -> pa.Table:
 @pytest.fixture
 def run(metastore: Metastore, lake: Any, engine: Engine) -> Callable[..., AnalyzeResult]:
     """ANALYZE of the lake."""
-    return lambda **options: analyze(metastore.tables, SourceTable(TABLE, str(lake.root)), engine, **options)
+
+    def run(on_progress: Any = None, **request: Any) -> AnalyzeResult:
+        source = SourceTable(TABLE, str(lake.root))
+        return analyze(metastore.tables, source, engine, Request(**request), on_progress=on_progress)
+
+    return run
 
 
 @pytest.fixture
@@ -171,10 +171,10 @@ def test_one_run_is_one_snapshot_of_the_touched_segments(lake: Any, run: Any, me
         ({"columns": []}, {"columns": ["y"]}, "columns"),
     ],
 )
-def test_other_levels_and_columns_need_a_full_run(
+def test_other_levels_and_columns_concern_all_files(
     lake: Any, run: Any, units: Any, first: Any, second: Any, reason: str
 ) -> None:
-    """What the last run did not store cannot be completed; the result is that of a run that knew nothing."""
+    """The reason is told, and the result is that of a run that knew nothing."""
     lake.write("d/a.parquet", {"x": [1], "y": [2]})
     run(**first)
     assert reason in run(**second).reason
@@ -298,59 +298,3 @@ def test_commits_to_other_tables_do_not_matter(lake: Any, metastore: Metastore, 
     result = analyze(metastore.tables, SourceTable(TABLE, str(lake.root)), other)
     assert result.reason == "the table was not analyzed before"
     assert len(metastore.tables.metadata.history()) == 2
-
-
-FILES = [
-    "a.parquet",
-    "b.parquet",
-    "p/a.parquet",
-    "p/b.parquet",
-    "p/c.parquet",
-    "p/q/a.parquet",
-    "r=1/a.parquet",
-    "r=2/s=x/a.parquet",
-]
-CONTENTS: list[dict[str, Any]] = [
-    {"x": [1, 2], "c": ["k", "k"]},
-    {"x": [2], "c": [None]},
-    {"c": ["m"], "x": [2.5], "y": [dt.datetime(2020, 1, 1)]},
-    {"x": pa.array([], pa.int64())},
-    {"x": [None, 7], "st": [{"a": 1}, None]},
-    {"x": ["text"], "c": ["k"]},
-    {"n": pa.array([1_500, 1_500], pa.timestamp("ns")), "f": [-0.0, 0.0]},
-]
-STEPS = st.lists(
-    st.dictionaries(st.sampled_from(FILES), st.none() | st.sampled_from(range(len(CONTENTS))), min_size=1, max_size=4),
-    min_size=2,
-    max_size=4,
-)
-NUMBERS = count()
-
-
-# A schema that comes between two files of another one, and the second of these comes last.
-@example(steps=[{"p/a.parquet": 0, "p/b.parquet": 2}, {"p/c.parquet": 0}], level="FILE")
-@settings(max_examples=25)
-@given(steps=STEPS, level=st.sampled_from(["SEGMENT", "PARTITION", "FILE", "ROW_GROUP"]))
-def test_increments_end_where_a_fresh_run_does(
-    new_lake: Callable[[Path], Any], as_rows: Callable[[pa.Table], list[str]], steps: list[Any], level: str
-) -> None:
-    """After any sequence of files added, changed and removed the units are those of a first run over the same files."""
-    with TemporaryDirectory() as folder, LocalEngine(1) as engine:
-        lake = new_lake(Path(folder) / "lake")
-        source = SourceTable(TABLE, str(lake.root))
-
-        def metastore() -> Metastore:
-            location = {"base_path": folder, "relative_path": f"m{next(NUMBERS)}"}
-            return Metastore.open(Settings.from_mapping({"drill.metastore.iceberg.location": location}, environ={}))
-
-        with metastore() as kept:
-            for step in steps:
-                for name, content in step.items():
-                    if content is not None:
-                        lake.write(name, CONTENTS[content])
-                    elif (lake.root / name).exists():
-                        lake.remove(name)
-                analyze(kept.tables, source, engine, level=level)
-                with metastore() as fresh:
-                    analyze(fresh.tables, source, engine, level=level)
-                    assert as_rows(stored(kept)) == as_rows(stored(fresh))

@@ -5,7 +5,7 @@ from __future__ import annotations
 import tempfile
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from datetime import date, datetime, timezone
+from datetime import date, timezone
 from decimal import Decimal
 from functools import reduce
 from itertools import combinations_with_replacement, product
@@ -19,6 +19,7 @@ import pyarrow.compute as pc
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from support.questions import DAYS, INF, MOMENTS, NAN, TEXTS
 
 from metastore.pruning.prune import prune
 from metastore.pruning.result import PruneResult
@@ -33,10 +34,7 @@ class TableOnDisk(Protocol):
     places: dict[int, tuple[str, int]]
 
 
-INF, NAN = float("inf"), float("nan")
 UTC = timezone.utc
-DAYS = [date(1969, 12, 31), date(2020, 2, 29), date(2020, 3, 1)]
-MOMENTS = [datetime(1969, 12, 31, 23, 59, 59, 999999), datetime(2020, 3, 1), datetime(2020, 3, 1, 11, 30, 0, 1)]
 
 _FIELDS: list[tuple[str, pa.DataType]] = [
     ("id", pa.int32()),
@@ -56,7 +54,6 @@ _FIELDS: list[tuple[str, pa.DataType]] = [
 ]
 SCHEMA = pa.schema(_FIELDS)
 
-TEXTS = ["", " ", "a", "A", "a ", "ab", "abc", "b", "ä", "é", "e\u0301", "z", "\uffee", "😀", "😀a", "10", "9", "09"]
 VALUES: dict[str, Sequence[Any]] = {
     "i": [-3, -1, 0, 1, 2, 3, 2**31 - 1],
     "big": [-(2**63), -1, 0, 1, 2**53, 2**53 + 1, 2**63 - 1],

@@ -163,3 +163,15 @@ def test_nothing_is_read_for_what_is_never_true(table: Any) -> None:
         0,
         6,
     ]
+
+
+def test_alternatives_are_judged_by_each_files_own_bounds(table_on_disk: Callable[..., Any], tmp_path: Path) -> None:
+    """Though the parts of the first alternative exclude the files in another order than they stand in."""
+    files = {
+        "0.parquet": pa.table({"id": [0], "a": [9], "b": [1]}),
+        "1.parquet": pa.table({"id": [1], "a": [0], "b": [2]}),
+    }
+    table = table_on_disk(tmp_path, files, row_group_size=1, count_nans=False)
+    # `a >= 5` excludes the second file, and then `a <= 6` the first one.
+    kept = prune("(a >= 5 and a <= 6) or b = 2", table.units, listing=table.listing)
+    assert names(table, [f.path for f in kept.files]) == ["1.parquet"]

@@ -22,6 +22,7 @@ STORAGE = {
             "tmp": WorkspaceSettings("tmp", "/tmp"),
             "deep": WorkspaceSettings("deep", "/tmp/deep/"),
             "csv": WorkspaceSettings("csv", "/csv", default_format="csv"),
+            "odd": WorkspaceSettings("odd", "/odd", default_format="xml"),
         },
     ),
     "lake": StoragePluginSettings(
@@ -46,6 +47,12 @@ def test_a_name_lies_below_its_workspace(name: str, location: str) -> None:
     """The location is the workspace's plus the name: a plain path on the local disk, a URI elsewhere."""
     assert resolve(STORAGE, name).location == location
     assert resolve(STORAGE, TableInfo.parse(name)).location == location
+
+
+def test_a_workspace_may_name_the_format() -> None:
+    """In any case; without, the files' suffixes will tell."""
+    assert resolve(STORAGE, "dfs.csv.x").format == "CSV"
+    assert resolve(STORAGE, "dfs.tmp.x").format is None
 
 
 @pytest.mark.parametrize(
@@ -111,9 +118,9 @@ def test_path_and_name_agree() -> None:
     ("name", "error", "told"),
     [
         ("nope.tmp.x", NotFoundError, "dfs, lake, off"),
-        ("dfs.nope.x", NotFoundError, "csv, deep, tmp"),
+        ("dfs.nope.x", NotFoundError, "csv, deep, odd, tmp"),
         ("off.w.x", InvalidRequestError, "disabled"),
-        ("dfs.csv.x", InvalidRequestError, "CSV"),
+        ("dfs.odd.x", InvalidRequestError, "no format 'xml'"),
         ("nation", InvalidRequestError, "plugin.workspace.table"),
     ],
 )

@@ -1,0 +1,106 @@
+"""Data files of every format as a schema and Arrow batches, for what must be read to be known.
+
+Place in the flow: a task opens a file here, measures what it gives, and goes on to the next. Promises: the columns are
+those of the file, in its order, or those that the user declared; a file that is none of its format, or holds a value
+that is none of its declared type, is a FormatError that names it; memory is bounded by stripes, blocks or batches.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any, Final
+
+import pyarrow as pa
+from pyarrow import orc
+
+from metastore.analyze.avro_files import open_avro
+from metastore.analyze.csv_files import open_csv
+from metastore.analyze.json_files import open_json
+from metastore.errors import FormatError, MetastoreError, NotFoundError, StorageError
+from metastore.model.tuple_schema import TupleSchema
+from metastore.sources.listing import SourceFile, open_location
+
+Names = Sequence[str]
+
+
+@dataclass(frozen=True)
+class FileData:
+    """One file: its schema, and its rows; of each batch the columns of ``schema`` that were asked for."""
+
+    schema: pa.Schema
+    batches: Callable[[Names], Iterator[pa.RecordBatch]]
+
+
+@dataclass(frozen=True)
+class Opening:
+    """How the files of a table are opened: format, the schema that was declared for it, and access to its store."""
+
+    format: str
+    location: str
+    declared: TupleSchema | None = None
+    options: Mapping[str, str] | None = None
+
+    @contextmanager
+    def open(self, file: SourceFile) -> Iterator[FileData]:
+        """The data of ``file``. Raises FormatError, NotFoundError or StorageError, which name it."""
+        with self.guarded(file):
+            yield _READERS[self.format](lambda: self.source(file), self.declared)
+
+    @contextmanager
+    def guarded(self, file: SourceFile) -> Iterator[None]:
+        """What goes wrong while ``file`` is read becomes an error that names it, as :meth:`open` has it."""
+        try:
+            yield
+        except MetastoreError as error:
+            if isinstance(error, FormatError) and file.path not in str(error):
+                raise FormatError(f"{file.path} cannot be read as {self.format}: {error}") from error
+            raise
+        except Exception as error:
+            raise unreadable(file, self.format, error) from error
+
+    def source(self, file: SourceFile) -> Any:
+        """The bytes of ``file``, as its format's reader takes them."""
+        store, root = open_location(self.location, self.options)
+        path = root + file.path[len(self.location) :]
+        # Text is read from its beginning to its end, and may be compressed, which the suffix then tells.
+        return store.open_input_stream(path) if self.format in _TEXT else store.open_input_file(path)
+
+
+def unreadable(file: SourceFile, format_: str, error: Exception) -> FormatError | NotFoundError | StorageError:
+    """The error for a file that cannot be read, whatever its reader said."""
+    if isinstance(error, FileNotFoundError):
+        return NotFoundError(f"{file.path} is gone since the table was listed; run ANALYZE again")
+    # Readers report broken content as an OSError too, but only the system's own errors carry a number.
+    if isinstance(error, OSError) and error.errno is not None:
+        return StorageError(f"cannot read {file.path}: {os.strerror(error.errno)}")
+    return FormatError(f"{file.path} is no readable {_SPELLED.get(format_, format_)} file: {error}")
+
+
+def _open_orc(source: Callable[[], Any], _declared: TupleSchema | None) -> tuple[pa.Schema, Any]:
+    file = orc.ORCFile(source())
+
+    def batches(names: Names) -> Iterator[pa.RecordBatch]:
+        for stripe in range(file.nstripes):
+            yield file.read_stripe(stripe, columns=list(names))
+
+    return file.schema, batches
+
+
+def _reader(
+    open_: Callable[[Callable[[], Any], TupleSchema | None], tuple[pa.Schema, Any]],
+) -> Callable[[Callable[[], Any], TupleSchema | None], FileData]:
+    return lambda source, declared: FileData(*open_(source, declared))
+
+
+_TEXT: Final = ("CSV", "TSV", "JSON")
+_SPELLED: Final = {"PARQUET": "Parquet", "AVRO": "Avro"}
+_READERS: Final = {
+    "ORC": _reader(_open_orc),
+    "AVRO": _reader(open_avro),
+    "CSV": _reader(lambda source, declared: open_csv(source, declared, ",")),
+    "TSV": _reader(lambda source, declared: open_csv(source, declared, "\t")),
+    "JSON": _reader(open_json),
+}

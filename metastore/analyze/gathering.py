@@ -1,0 +1,98 @@
+"""What tasks return, gathered by top-level segment until all files of a segment are in.
+
+Place in the flow: between the engine, whose batches come in any order, and the roll-up, which makes the units of whole
+segments. So a segment is rolled up and written while others are still being read, and only those that are being read
+are held in memory. Rows of files and row groups are passed through as they are: slices, no copies.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from metastore.mapping.rows import runs
+from metastore.model.vocabulary import MetadataType
+
+
+@dataclass(frozen=True)
+class Gathered:
+    """All there is of some complete segments: fragments and rows of files that were read, by key those of others."""
+
+    fragments: pa.Table
+    read: pa.Table
+    kept: Mapping[str, pa.Table]
+
+
+@dataclass
+class _Segment:
+    awaited: int
+    fragments: list[pa.RecordBatch] = field(default_factory=list)
+    read: list[pa.RecordBatch] = field(default_factory=list)
+    kept: list[pa.RecordBatch] = field(default_factory=list)
+
+
+class Gathering:
+    """Waits for so many files of each segment as ``awaited`` tells by key; a batch is :func:`read_footers`'s.
+
+    ``kept`` are rows of the files, and of their row groups, that need not be read.
+    """
+
+    def __init__(self, awaited: Mapping[str, int], kept: pa.Table) -> None:
+        self._schema = kept.schema
+        self._segments = {key: _Segment(count) for key, count in awaited.items()}
+        for key, rows in runs(kept, "metadataKey"):
+            self._segments[key].kept.append(rows)
+
+    def complete(self) -> Gathered | None:
+        """Those segments of which nothing is awaited from the start; None if there are none."""
+        return self._gathered([key for key, segment in self._segments.items() if segment.awaited == 0])
+
+    def add(self, batch: pa.RecordBatch) -> Gathered | None:
+        """Take in what one task returned; the segments that are complete with it, None if none is."""
+        details, fragments = parts_of(batch)
+        for key, rows in runs(pa.Table.from_batches([details]), "metadataKey"):
+            self._segments[key].read.append(rows)
+        complete = []
+        for key, rows in runs(pa.Table.from_batches([fragments]), "metadataKey"):
+            segment = self._segments[key]
+            segment.fragments.append(rows)
+            segment.awaited -= files_in(rows)
+            if segment.awaited == 0:
+                complete.append(key)
+        return self._gathered(complete)
+
+    def _gathered(self, keys: Sequence[str]) -> Gathered | None:
+        if not keys:
+            return None
+        segments = [self._segments.pop(key) for key in keys]
+        return Gathered(
+            self._table(batch for segment in segments for batch in segment.fragments),
+            self._table(batch for segment in segments for batch in segment.read),
+            {key: self._table(segment.kept) for key, segment in zip(keys, segments, strict=True) if segment.kept},
+        )
+
+    def _table(self, batches: Iterable[pa.RecordBatch]) -> pa.Table:
+        return pa.Table.from_batches(list(batches), self._schema)
+
+
+def parts_of(batch: pa.RecordBatch) -> tuple[pa.RecordBatch, pa.RecordBatch]:
+    """What :func:`read_footers` returned: rows of files and row groups, and fragments of segments."""
+    first = pc.index(batch["metadataType"], MetadataType.SEGMENT.value).as_py()
+    return batch.slice(0, first), batch.slice(first)
+
+
+def files_in(fragments: pa.RecordBatch) -> int:
+    """How many files SEGMENT fragments add up."""
+    return int(pc.sum(pc.list_value_length(fragments["locations"])).as_py() or 0)
+
+
+def side_by_side(schema: pa.Schema, *tables: pa.Table) -> pa.Table:
+    """All rows, those of one top-level segment together. Runs of rows change their places, none is copied."""
+    of_keys: dict[str, list[pa.RecordBatch]] = {}
+    for table in tables:
+        for key, rows in runs(table, "metadataKey"):
+            of_keys.setdefault(key, []).append(rows)
+    return pa.Table.from_batches([rows for of_key in of_keys.values() for rows in of_key], schema)

@@ -1,0 +1,202 @@
+"""Delta tables: files and statistics from the add actions of the current version, by deltalake (extra ``delta``).
+
+Delta keeps moments to the millisecond, cut off, may cut texts short, and some writers keep decimals as doubles: such
+bounds are widened, and not exact. What a file's partition says stands for all its rows. A table with column mapping
+keeps statistics by the names that files have for its columns. The state of a file is its modification time, with a
+trace of the table's columns in the part below a millisecond; where columns are mapped or rows deleted by vectors it is
+a hash of all that says what the file's rows are.
+"""
+
+from __future__ import annotations
+
+import importlib
+from collections.abc import Iterator, Mapping, Sequence
+from datetime import datetime, timedelta, timezone
+from decimal import Decimal
+from functools import cached_property
+from typing import Any, Final, get_args
+from urllib.parse import unquote
+
+import numpy as np
+import pyarrow as pa
+
+from metastore.errors import EngineError, InvalidRequestError, NotFoundError, StorageError
+from metastore.model.column_path import ColumnPath
+from metastore.model.drill_types import minor_type, parse_type
+from metastore.model.statistics import ColumnStatistics, Value
+from metastore.model.tuple_schema import TupleSchema
+from metastore.sources.arrow_schema import tuple_schema
+from metastore.sources.delta_rows import DeltaFile, DeltaRows, RowNumbers, stored_path, stored_schema
+from metastore.sources.listing import SourceFile
+from metastore.sources.provided import Measures, ProvidedFile, by_key, column_statistics, source_file, state_of
+
+FORMAT: Final = "DELTA"
+
+_UTC: Final = timezone.utc
+_CUT: Final = timedelta(microseconds=999)
+_TEXTS: Final = ("VARCHAR", "VARBINARY")
+_PRECISE: Final = 15
+"""Digits of a decimal that a double keeps."""
+
+_MAPPING: Final = "columnMapping"
+_DELETION_VECTORS: Final = "deletionVectors"
+_FEATURES: Final = frozenset({_MAPPING, _DELETION_VECTORS, "timestampNtz", "v2Checkpoint", "vacuumProtocolCheck"})
+"""What tables may ask of readers here."""
+
+_NANOS: Final = 1_000_000
+
+
+class DeltaSource:
+    """The current version of the Delta table at ``location``."""
+
+    format: Final = FORMAT
+
+    def __init__(self, location: str, options: Mapping[str, str] | None = None) -> None:
+        self.location = location
+        self._options = options
+
+    def files(self) -> Sequence[SourceFile]:
+        """As :meth:`metastore.sources.provided.Provided.files`."""
+        return sorted(self._actions)
+
+    def contents(self, files: Sequence[SourceFile]) -> Iterator[ProvidedFile]:
+        """As :meth:`metastore.sources.provided.Provided.contents`."""
+        for file in files:
+            yield self._content(file, self._actions[file])
+
+    @cached_property
+    def schema(self) -> TupleSchema:
+        """As :attr:`metastore.sources.provided.ReadableTable.schema`."""
+        return tuple_schema(self._arrow)[0]
+
+    def reader(self, paths: Sequence[str]) -> DeltaRows:
+        """As :meth:`metastore.sources.provided.ReadableTable.reader`."""
+        if unknown := sorted(self._features - _FEATURES):
+            raise InvalidRequestError(
+                f"the Delta table at {self.location} asks readers for {', '.join(unknown)}, which scans do not have; "
+                "read it with deltalake (DeltaTable.scan), or by Spark"
+            )
+        if self._mapped and self._mapping == "id":
+            raise InvalidRequestError(
+                f"the Delta table at {self.location} maps columns by id, scans read those mapped by name; "
+                "read it with deltalake (DeltaTable.scan), or by Spark"
+            )
+        actions = {file.path: action for file, action in self._actions.items()}
+        if gone := [path for path in paths if path not in actions]:
+            raise NotFoundError(f"{gone[0]} is no file of the Delta table at {self.location} any more; run ANALYZE")
+        files = {path: DeltaFile(actions[path]["partition"] or {}, self._deleted.get(path)) for path in paths}
+        stored = stored_schema(self._arrow) if self._mapped else self._arrow
+        return DeltaRows(self.location, self._arrow, stored, files, dict(self._options or {}))
+
+    @cached_property
+    def _table(self) -> Any:
+        try:
+            deltalake = importlib.import_module("deltalake")
+        except ImportError as error:
+            raise EngineError("Delta tables are read by deltalake: install metastore[delta]") from error
+        try:
+            return deltalake.DeltaTable(self.location, storage_options=dict(self._options or {}) or None)
+        except deltalake.exceptions.TableNotFoundError as error:
+            raise NotFoundError(f"there is no Delta table at {self.location}") from error
+        except (deltalake.exceptions.DeltaError, OSError) as error:
+            raise StorageError(f"the Delta table at {self.location} cannot be opened: {error}") from error
+
+    @cached_property
+    def _actions(self) -> dict[SourceFile, Mapping[str, Any]]:
+        rows = pa.table(self._table.get_add_actions()).to_pylist()
+        columns = [(column.name, str(column.type), sorted((column.metadata or {}).items())) for column in self._arrow]
+        found: dict[SourceFile, Mapping[str, Any]] = {}
+        for row in rows:
+            row.setdefault("partition", None)
+            path = self._path(row["path"])
+            deleted = self._deleted.get(path)
+            if self._mapped or deleted is not None:
+                state = state_of(columns, row["modification_time"], None if deleted is None else deleted.tobytes())
+            else:
+                state = row["modification_time"] * _NANOS + state_of(columns) % _NANOS
+            found[source_file(path, row["size_bytes"], state)] = row
+        if strange := self._deleted.keys() - {file.path for file in found}:
+            raise StorageError(f"{min(strange)} has a deletion vector and is no file of the table at {self.location}")
+        return found
+
+    @cached_property
+    def _deleted(self) -> dict[str, RowNumbers]:
+        """The numbers of deleted rows, by the path of their file; of a table that can be read."""
+        found = {}
+        if self._table.protocol().min_reader_version >= 3 and self._features <= _FEATURES:
+            for batch in pa.RecordBatchReader.from_stream(self._table.deletion_vectors()):
+                for uri, kept in zip(batch["filepath"], batch["selection_vector"], strict=True):
+                    mask = kept.values.to_numpy(zero_copy_only=False)
+                    found[self._path(uri.as_py())] = np.flatnonzero(~mask)
+        return found
+
+    def _path(self, said: str) -> str:
+        """The path of a file as the metastore has it, by the log's, relative or absolute and escaped."""
+        path = unquote(said)
+        if path.startswith("file:"):
+            return "/" + path[len("file:") :].lstrip("/")
+        return path if "://" in path or path.startswith("/") else f"{self.location}/{path}"
+
+    @cached_property
+    def _arrow(self) -> pa.Schema:
+        return pa.schema(self._table.schema().to_arrow())
+
+    @cached_property
+    def _features(self) -> frozenset[str]:
+        """What the table asks of readers."""
+        protocol = self._table.protocol()
+        named = frozenset(protocol.reader_features or ())
+        return named | {_MAPPING} if protocol.min_reader_version == 2 else named
+
+    @cached_property
+    def _mapping(self) -> str:
+        return str(self._table.metadata().configuration.get("delta.columnMapping.mode", "none"))
+
+    @property
+    def _mapped(self) -> bool:
+        return _MAPPING in self._features and self._mapping != "none"
+
+    def _content(self, file: SourceFile, action: Mapping[str, Any]) -> ProvidedFile:
+        rows = action.get("num_records")
+        told = self._features <= _FEATURES or _DELETION_VECTORS not in self._features
+        whole = rows is not None and told and file.path not in self._deleted
+        statistics: dict[ColumnPath, ColumnStatistics] = {}
+        for path, type_ in self.schema.leaves():
+            if parse_type(type_).parts:
+                continue
+            minor = minor_type(type_)
+            if rows is None:
+                statistics[path] = ColumnStatistics(minor)
+            else:
+                statistics[path] = column_statistics(minor, rows, self._said(path, type_, rows, action), whole=whole)
+        return ProvidedFile(file, self.schema, by_key(statistics), rows or 0, whole)
+
+    def _said(self, path: ColumnPath, type_: str, rows: int, action: Mapping[str, Any]) -> Measures:
+        if path[0] in (action["partition"] or {}):
+            value = _value(action["partition"][path[0]])
+            return Measures(value, value, rows if action["partition"][path[0]] is None else 0)
+        stored = stored_path(self._arrow, path) if self._mapped else path
+        low, high = (_value(_at(action.get(side), stored)) for side in ("min", "max"))
+        nulls = _at(action.get("null_count"), stored)
+        parsed = parse_type(type_)
+        if isinstance(high, datetime):
+            return Measures(low, high + _CUT, nulls, exact=False)
+        if isinstance(low, Decimal) and isinstance(high, Decimal) and parsed.arguments[0] > _PRECISE:
+            return Measures(low - abs(low) * _ROUNDED, high + abs(high) * _ROUNDED, nulls, exact=False)
+        return Measures(low, high, nulls, exact=minor_type(type_) not in _TEXTS)
+
+
+_ROUNDED: Final = Decimal("1e-15")
+"""More than what a decimal loses as a double, of its own size."""
+
+
+def _at(nested: Any, path: Sequence[str]) -> Any:
+    for name in path:
+        nested = nested.get(name) if isinstance(nested, Mapping) else None
+    return nested
+
+
+def _value(value: Any) -> Value | None:
+    if isinstance(value, datetime) and value.tzinfo is not None:
+        return value.astimezone(_UTC)
+    return value if isinstance(value, get_args(Value)) and value == value else None

@@ -1,0 +1,137 @@
+"""Rows of Delta tables' files: Parquet by Arrow, with what the log says of each file (values, deleted rows, names).
+
+Place in the flow: :class:`metastore.sources.delta.DeltaSource` makes a reader of the files that a scan has left; it
+reads here or travels to tasks. Columns are found in files by the names that the table's column mapping gives them, a
+partition's values are the log's and never the directory's, rows of deletion vectors are left out. Off the local disk
+files are opened as deltalake opens the log, by its own options.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from importlib import import_module
+from typing import Any, Final
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.dataset as ds
+from pyarrow import fs
+
+RowNumbers = np.ndarray[Any, np.dtype[np.int64]]
+
+_PHYSICAL_NAME: Final = b"delta.columnMapping.physicalName"
+_FORMAT: Final = ds.ParquetFileFormat(coerce_int96_timestamp_unit="us")
+
+
+@dataclass(frozen=True)
+class DeltaFile:
+    """One file: the values of its partition by column, and the numbers of its deleted rows."""
+
+    values: Mapping[str, Any]
+    deleted: RowNumbers | None = None
+
+
+@dataclass(frozen=True)
+class DeltaRows:
+    """Reads ``files``, by path, of the table at ``location``.
+
+    ``logical`` has the table's columns; ``stored`` the same ones, in the same order, as files call them.
+    """
+
+    location: str
+    logical: pa.Schema
+    stored: pa.Schema
+    files: Mapping[str, DeltaFile] = field(repr=False)
+    options: Mapping[str, str] = field(default_factory=dict, repr=False)
+
+    def of(self, paths: Sequence[str]) -> DeltaRows:
+        """As :meth:`metastore.sources.provided.Reader.of`."""
+        return replace(self, files={path: self.files[path] for path in paths})
+
+    def groups(self, paths: Sequence[str]) -> Iterator[Sequence[str]]:
+        """As :meth:`metastore.sources.provided.Reader.groups`: each file alone."""
+        return ([path] for path in paths)
+
+    def rows(self, paths: Sequence[str], schema: pa.Schema, *, threads: bool) -> Iterator[pa.RecordBatch]:
+        """As :meth:`metastore.sources.provided.Reader.rows`."""
+        for path in paths:
+            file = self.files[path]
+            for batch in self._kept(path, file, [name for name in schema.names if name not in file.values], threads):
+                columns: dict[str, Any] = dict(zip(batch.schema.names, batch.columns, strict=True))
+                arrays = [
+                    columns[asked.name].cast(asked.type)
+                    if asked.name in columns
+                    else pa.repeat(pa.scalar(file.values[asked.name], asked.type), batch.num_rows)
+                    for asked in schema
+                ]
+                yield pa.RecordBatch.from_arrays(arrays, schema=schema)
+
+    def _kept(self, path: str, file: DeltaFile, names: Sequence[str], threads: bool) -> Iterator[pa.RecordBatch]:
+        """The rows of one file that are not deleted, in its columns called ``names`` in the table."""
+        places = [self.logical.get_field_index(name) for name in names]
+        stored = pa.schema([self.stored.field(place) for place in places])
+        logical = pa.schema([self.logical.field(place) for place in places])
+        store, inside = self._opened(path)
+        scanner = ds.Scanner.from_fragment(
+            _FORMAT.make_fragment(inside, store), schema=stored, columns=stored.names, use_threads=threads
+        )
+        first = 0
+        for batch in scanner.to_batches():  # in the order of the file
+            named = _renamed(batch, logical)
+            if file.deleted is not None:
+                keep = np.ones(batch.num_rows, bool)
+                low, high = np.searchsorted(file.deleted, [first, first + batch.num_rows])
+                keep[file.deleted[low:high] - first] = False
+                named = named.filter(pa.array(keep))
+            first += batch.num_rows
+            yield named
+
+    def _opened(self, path: str) -> tuple[fs.FileSystem, str]:
+        if path.startswith("/"):
+            return fs.LocalFileSystem(), path
+        root = self.location if path.startswith(f"{self.location}/") else path.rpartition("/")[0]
+        handler = import_module("deltalake.fs").DeltaStorageHandler(root, dict(self.options) or None)
+        return fs.PyFileSystem(handler), path[len(root) + 1 :]
+
+
+def stored_schema(schema: pa.Schema) -> pa.Schema:
+    """The columns of a mapped table's ``schema`` (as deltalake gives it) by the names that files have for them."""
+    return pa.schema([_stored(column) for column in schema])
+
+
+def stored_path(schema: pa.Schema, path: Sequence[str]) -> tuple[str, ...]:
+    """What files call the leaf at ``path``."""
+    found = []
+    fields: Any = schema
+    for name in path:
+        column = fields.field(name)
+        found.append(_stored_name(column))
+        fields = column.type
+    return tuple(found)
+
+
+def _stored_name(column: pa.Field[Any]) -> str:
+    return (column.metadata or {}).get(_PHYSICAL_NAME, column.name.encode()).decode()
+
+
+def _stored(column: pa.Field[Any]) -> pa.Field[Any]:
+    return pa.field(_stored_name(column), _stored_type(column.type), column.nullable)
+
+
+def _stored_type(type_: Any) -> Any:
+    if pa.types.is_struct(type_):
+        return pa.struct([_stored(type_.field(place)) for place in range(type_.num_fields)])
+    if pa.types.is_list(type_):
+        return pa.list_(_stored(type_.value_field))
+    if pa.types.is_map(type_):
+        return pa.map_(_stored(type_.key_field), _stored(type_.item_field))
+    return type_
+
+
+def _renamed(batch: pa.RecordBatch, schema: pa.Schema) -> pa.RecordBatch:
+    """``batch`` with the names of ``schema``, also inside structs; nothing else is different."""
+    if batch.schema.types == schema.types:
+        return pa.RecordBatch.from_arrays(batch.columns, schema.names) if len(schema) else batch
+    # A message holds values and no names: it is read as what has the same layout.
+    return pa.ipc.read_record_batch(batch.serialize(), schema)

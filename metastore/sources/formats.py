@@ -1,0 +1,59 @@
+"""Formats of data files: their names in the metastore, the suffixes that tell them, and which one a table has."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Final
+
+from metastore.errors import InvalidRequestError
+from metastore.sources.listing import SourceFile
+
+PARQUET: Final = "PARQUET"
+"""The table type of Parquet files, as it stands in the metastore."""
+
+FORMATS: Final = (PARQUET, "ORC", "AVRO", "CSV", "TSV", "JSON")
+
+_SUFFIXES: Final = {
+    "parquet": PARQUET,
+    "parq": PARQUET,
+    "orc": "ORC",
+    "avro": "AVRO",
+    "csv": "CSV",
+    "tsv": "TSV",
+    "json": "JSON",
+    "jsonl": "JSON",
+    "ndjson": "JSON",
+}
+_COMPRESSIONS: Final = ("gz", "bz2", "zst", "lz4")
+
+
+def format_named(name: str) -> str:
+    """The format called ``name``, in any case. InvalidRequestError for another."""
+    if name.upper() in FORMATS:
+        return name.upper()
+    raise InvalidRequestError(f"there is no format {name!r}; known are {', '.join(FORMATS)}")
+
+
+def format_of_suffix(name: str) -> str | None:
+    """What the suffix of a file's name tells, that of a compression aside; None for nothing."""
+    stem, _, suffix = name.lower().rpartition(".")
+    if stem and suffix in _COMPRESSIONS:
+        stem, _, suffix = stem.rpartition(".")
+    return _SUFFIXES.get(suffix) if stem else None
+
+
+def format_of_files(files: Iterable[SourceFile]) -> str | None:
+    """The one format that the files' suffixes tell; None if no file's does.
+
+    InvalidRequestError for files of several formats: which are the table's, and which lie there by mistake?
+    """
+    found: dict[str, str] = {}
+    for file in files:
+        if (format_ := format_of_suffix(file.name)) is not None:
+            found.setdefault(format_, file.path)
+    if len(found) > 1:
+        told = ", ".join(f"{format_} ({path})" for format_, path in sorted(found.items()))
+        raise InvalidRequestError(
+            f"the table's files are of several formats: {told}; name the format that all of them have"
+        )
+    return next(iter(found), None)

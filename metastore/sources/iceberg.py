@@ -1,0 +1,243 @@
+"""Iceberg tables of configured catalogs: files and statistics from the manifests of the current snapshot.
+
+A file of a snapshot never changes; its state is told by the delete files that apply to it and by the table's columns,
+since a name may have come to mean another column. Bounds of texts and bytes may be cut short and are not exact; where a
+file has rows that delete files take away, its bounds still contain what is left, and its counts are told only where
+they cannot have changed. A value that a file's partition fixes is that of all its rows.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from datetime import date, timedelta
+from functools import cached_property
+from typing import Any, Final, get_args
+
+import pyarrow as pa
+from pyiceberg.conversions import from_bytes
+from pyiceberg.io.pyarrow import schema_to_pyarrow
+from pyiceberg.manifest import DataFile, FileFormat
+from pyiceberg.table import FileScanTask, Table
+from pyiceberg.transforms import IdentityTransform
+from pyiceberg.types import (
+    BinaryType,
+    BooleanType,
+    DateType,
+    DecimalType,
+    DoubleType,
+    FixedType,
+    FloatType,
+    IcebergType,
+    IntegerType,
+    LongType,
+    NestedField,
+    PrimitiveType,
+    StringType,
+    StructType,
+    TimestampNanoType,
+    TimestampType,
+    TimestamptzNanoType,
+    TimestamptzType,
+    TimeType,
+)
+
+from metastore.errors import FormatError, InvalidRequestError, NotFoundError, StorageError
+from metastore.model.column_path import ColumnPath
+from metastore.model.drill_types import minor_type
+from metastore.model.statistics import ColumnStatistics, Value
+from metastore.model.statistics_json import from_micros
+from metastore.model.tuple_schema import LOGICAL_TYPE, TupleSchema
+from metastore.sources.arrow_schema import tuple_schema
+from metastore.sources.iceberg_rows import IcebergRows
+from metastore.sources.listing import SourceFile
+from metastore.sources.provided import Measures, ProvidedFile, by_key, column_statistics, source_file, state_of
+
+FORMAT: Final = "ICEBERG"
+
+_EPOCH: Final = date(1970, 1, 1)
+
+
+class IcebergSource:
+    """The current snapshot of one table; ``load`` gives the table at its newest version, and is asked once."""
+
+    format: Final = FORMAT
+
+    def __init__(self, load: Callable[[], Table]) -> None:
+        self._load = load
+
+    @cached_property
+    def _table(self) -> Table:
+        return self._load()
+
+    @property
+    def location(self) -> str:
+        """As :attr:`metastore.sources.provided.Provided.location`."""
+        return _plain(self._table.location()).rstrip("/")
+
+    def files(self) -> Sequence[SourceFile]:
+        """As :meth:`metastore.sources.provided.Provided.files`."""
+        return sorted(self._tasks)
+
+    def contents(self, files: Sequence[SourceFile]) -> Iterator[ProvidedFile]:
+        """As :meth:`metastore.sources.provided.Provided.contents`."""
+        for file in files:
+            yield self._content(file, self._tasks[file])
+
+    @cached_property
+    def schema(self) -> TupleSchema:
+        """As :attr:`metastore.sources.provided.ReadableTable.schema`."""
+        nanos = (TimestampNanoType, TimestamptzNanoType)
+        counted = {each.name for each in self._table.schema().fields if isinstance(each.field_type, nanos)}
+        arrow = schema_to_pyarrow(self._table.schema(), include_field_ids=False)
+        mark: dict[bytes | str, bytes | str] = {LOGICAL_TYPE: "timestamp_ns"}
+        return tuple_schema(pa.schema([f.with_metadata(mark) if f.name in counted else f for f in arrow]))[0]
+
+    def reader(self, paths: Sequence[str]) -> IcebergRows:
+        """As :meth:`metastore.sources.provided.ReadableTable.reader`."""
+        tasks = {file.path: task for file, task in self._tasks.items()}
+        for path in paths:
+            if path not in tasks:
+                raise NotFoundError(f"{path} is no file of {self._name} any more; run ANALYZE")
+            if tasks[path].file.file_format not in _READABLE:
+                raise InvalidRequestError(
+                    f"{path} is in {tasks[path].file.file_format.value}, which PyIceberg does not read; "
+                    "rewrite the table's data files as Parquet, by an engine that reads them"
+                )
+        return IcebergRows.made(self._table.metadata, self._table.io, {path: tasks[path] for path in paths})
+
+    @property
+    def _name(self) -> str:
+        return ".".join(self._table.name())
+
+    @cached_property
+    def _tasks(self) -> dict[SourceFile, FileScanTask]:
+        try:
+            tasks = list(self._table.scan().plan_files())
+        except (OSError, ValueError, NotImplementedError) as error:
+            if "equality deletes" in str(error):
+                raise InvalidRequestError(
+                    f"{self._name} has equality deletes, which PyIceberg does not read; rewrite its data files by an "
+                    "engine that applies them (Spark or Flink: CALL system.rewrite_data_files), then ask again"
+                ) from error
+            raise StorageError(f"the manifests of {self._name} cannot be read: {error}") from error
+        columns = [_identity(field) for field in self._table.schema().fields]
+        found = {}
+        for task in tasks:
+            # Other delete files, or other columns, are another state of the file.
+            state = state_of(columns, sorted(each.file_path for each in task.delete_files))
+            found[source_file(_plain(task.file.file_path), task.file.file_size_in_bytes, state)] = task
+        if len(found) < len(tasks):
+            raise FormatError(f"the manifests of {self._name} name a data file twice; PyIceberg would read it twice")
+        return found
+
+    @cached_property
+    def _leaves(self) -> list[tuple[ColumnPath, int, PrimitiveType, str]]:
+        types = dict(self.schema.leaves())
+        return [
+            (path, field.field_id, field.field_type, minor_type(types[path]))
+            for path, field in _leaf_fields(self._table.schema().fields, ())
+            if isinstance(field.field_type, PrimitiveType)
+        ]
+
+    def _content(self, file: SourceFile, task: FileScanTask) -> ProvidedFile:
+        data = task.file
+        whole = not task.delete_files
+        statistics: dict[ColumnPath, ColumnStatistics] = {}
+        fixed = self._fixed(data)
+        for path, number, type_, minor in self._leaves:
+            said = fixed.get(number) or Measures(
+                _bound(type_, (data.lower_bounds or {}).get(number)),
+                _bound(type_, (data.upper_bounds or {}).get(number)),
+                (data.null_value_counts or {}).get(number),
+                (data.nan_value_counts or {}).get(number),
+                exact=not isinstance(type_, (StringType, BinaryType, FixedType)),
+            )
+            statistics[path] = column_statistics(minor, data.record_count, said, whole=whole)
+        return ProvidedFile(file, self.schema, by_key(statistics), data.record_count, whole)
+
+    def _fixed(self, data: DataFile) -> dict[int, Measures]:
+        """What the partition of a file says of its columns, by their ids."""
+        found = {}
+        for place, part in enumerate(self._table.specs()[data.spec_id].fields):
+            source = self._by_id.get(part.source_id)
+            if (
+                source is None
+                or source.initial_default is not None
+                or not isinstance(part.transform, IdentityTransform)
+            ):
+                continue
+            value = data.partition[place]
+            if value is None:
+                found[part.source_id] = Measures(None, None, data.record_count)
+            elif (known := _typed(source.field_type, value)) is not None:
+                found[part.source_id] = Measures(known, known, 0, 0)
+        return found
+
+    @cached_property
+    def _by_id(self) -> dict[int, NestedField]:
+        return {field.field_id: field for field in self._table.schema().fields}
+
+
+def _identity(field: NestedField) -> tuple[object, ...]:
+    return field.field_id, field.name, str(field.field_type), repr(field.initial_default)
+
+
+def _leaf_fields(fields: Sequence[NestedField], above: ColumnPath) -> Iterator[tuple[ColumnPath, NestedField]]:
+    for field in fields:
+        path = (*above, field.name)
+        if isinstance(field.field_type, StructType):
+            yield from _leaf_fields(field.field_type.fields, path)
+        else:
+            yield path, field
+
+
+def _bound(type_: PrimitiveType, stored: bytes | None) -> Value | None:
+    return None if stored is None or not isinstance(type_, _BOUNDED) else _typed(type_, from_bytes(type_, stored))
+
+
+def _typed(type_: IcebergType, value: Any) -> Value | None:
+    """A value as Iceberg stores it, as one of the metastore's; None for what has none."""
+    if not isinstance(type_, _BOUNDED):
+        return None
+    if isinstance(type_, DateType):
+        return _day(value)
+    if isinstance(type_, TimeType):
+        return from_micros(value, "TIME")
+    if isinstance(type_, (TimestampType, TimestamptzType)):
+        return from_micros(value, "TIMESTAMP", zoned=isinstance(type_, TimestamptzType))
+    return value if isinstance(value, _KNOWN) and value == value else None
+
+
+_READABLE: Final = (FileFormat.PARQUET, FileFormat.ORC)
+_BOUNDED: Final = (
+    BinaryType,
+    BooleanType,
+    DateType,
+    DecimalType,
+    DoubleType,
+    FixedType,
+    FloatType,
+    IntegerType,
+    LongType,
+    StringType,
+    TimestampType,
+    TimestamptzType,
+    TimeType,
+)
+"""Types whose bounds are ordered as the metastore orders values. UUIDs are not: some writers compare signed halves."""
+
+_KNOWN: Final = get_args(Value)
+
+
+def _day(days: int) -> date | None:
+    try:
+        return _EPOCH + timedelta(days=days)
+    except OverflowError:
+        return None
+
+
+def _plain(location: str) -> str:
+    """A plain path on the local disk, as the metastore has it."""
+    if location.startswith("file:"):
+        return "/" + location[len("file:") :].lstrip("/")
+    return location

@@ -1,0 +1,88 @@
+"""Rows of Iceberg tables' files, as PyIceberg reads them: columns by their ids, delete files applied.
+
+Place in the flow: :class:`metastore.sources.iceberg.IcebergSource` makes a reader of the files that a scan has left;
+it reads here or travels to tasks. PyIceberg opens the files, by the catalog's own properties; nothing is filtered
+there, since engines differ in what a predicate means.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any, Final
+
+import pyarrow as pa
+from pyiceberg.expressions import AlwaysTrue
+from pyiceberg.io import FileIO
+from pyiceberg.io.pyarrow import ArrowScan
+from pyiceberg.manifest import DataFile
+from pyiceberg.schema import Schema
+from pyiceberg.table import FileScanTask
+from pyiceberg.table.metadata import TableMetadata
+
+_TOGETHER: Final = 16
+_BYTES_TOGETHER: Final = 32 << 20
+"""Files that are read together are planned, and their delete files read, once; their rows are in memory at once."""
+
+
+@dataclass(frozen=True)
+class IcebergRows:
+    """Reads the files of ``tasks``, by path; ``metadata`` is the table's, without history."""
+
+    metadata: TableMetadata = field(repr=False)
+    io: FileIO = field(repr=False)
+    tasks: Mapping[str, FileScanTask] = field(repr=False)
+
+    @classmethod
+    def made(cls, metadata: TableMetadata, io: FileIO, tasks: Mapping[str, FileScanTask]) -> IcebergRows:
+        """A reader that carries no more than reading needs: no history, and no bounds of columns."""
+        nothing: dict[str, Any] = {"snapshots": [], "snapshot_log": [], "metadata_log": [], "refs": {}}
+        nothing |= {"statistics": [], "schemas": [metadata.schema()]}
+        bare = {
+            path: FileScanTask(_bare(each.file), set(map(_bare, each.delete_files))) for path, each in tasks.items()
+        }
+        return cls(metadata.model_copy(update=nothing), io, bare)
+
+    def of(self, paths: Sequence[str]) -> IcebergRows:
+        """As :meth:`metastore.sources.provided.Reader.of`."""
+        return replace(self, tasks={path: self.tasks[path] for path in paths})
+
+    def groups(self, paths: Sequence[str]) -> Iterator[Sequence[str]]:
+        """As :meth:`metastore.sources.provided.Reader.groups`: some neighbours, large files alone."""
+        group: list[str] = []
+        size = 0
+        for path in paths:
+            more = self.tasks[path].file.file_size_in_bytes
+            if group and (len(group) == _TOGETHER or size + more > _BYTES_TOGETHER):
+                yield group
+                group, size = [], 0
+            group.append(path)
+            size += more
+        if group:
+            yield group
+
+    def rows(self, paths: Sequence[str], schema: pa.Schema, *, threads: bool) -> Iterator[pa.RecordBatch]:
+        """As :meth:`metastore.sources.provided.Reader.rows`; PyIceberg decides on its threads."""
+        fields = {column.name: column for column in self.metadata.schema().fields}
+        projected = Schema(*(fields[name] for name in schema.names))
+        scan = ArrowScan(self.metadata, self.io, projected, AlwaysTrue())
+        for batch in scan.to_record_batches([self.tasks[path] for path in paths]):
+            columns = [_plain(column).cast(asked.type) for column, asked in zip(batch.columns, schema, strict=True)]
+            yield pa.RecordBatch.from_arrays(columns, schema=schema)
+
+
+def _plain(column: Any) -> Any:
+    return column.storage if isinstance(column.type, pa.BaseExtensionType) else column
+
+
+def _bare(file: DataFile) -> DataFile:
+    made = DataFile.from_args(
+        content=file.content,
+        file_path=file.file_path,
+        file_format=file.file_format,
+        partition=file.partition,
+        record_count=file.record_count,
+        file_size_in_bytes=file.file_size_in_bytes,
+    )
+    made.spec_id = file.spec_id
+    return made

@@ -1,0 +1,70 @@
+"""Footers that contradict themselves are refused, by name, before Arrow is asked what it would end the process over."""
+
+from __future__ import annotations
+
+import io
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from metastore.analyze.changes import Wanted
+from metastore.analyze.chunks import Read, footer_chunks
+from metastore.analyze.footers import FooterChunk, read_footers
+from metastore.analyze.run import analyze
+from metastore.engine import LocalEngine
+from metastore.errors import EngineError, FormatError
+from metastore.mapping.schema import plain_arrow_schema
+from metastore.metastore import Metastore
+from metastore.model.identity import TableInfo
+from metastore.model.table_unit import TableMetadataUnit
+from metastore.model.vocabulary import MetadataType
+from metastore.sources.listing import list_files
+from metastore.sources.naming import SourceTable
+
+INT64, INT96 = b"\x1c\x15\x04\x19", b"\x1c\x15\x06\x19"
+"""How the description of a column's data begins, in Thrift: a structure, its type, then the list of encodings."""
+
+OPTIONAL_K, REQUIRED_K = b"\x15\x04\x25\x02\x18\x01k", b"\x15\x04\x25\x00\x18\x01k"
+"""A column of the schema: type, repetition, name. Levels are counted by it, and by then column chunks tell others."""
+
+TABLE = TableInfo("dfs", "tmp", "t")
+
+
+def test_data_of_another_type_than_the_column(tmp_path: Path) -> None:
+    """A bit flipped in the type of a column chunk: the process lives, and the file is named."""
+    buffer = io.BytesIO()
+    pq.write_table(pa.table({"k": [1, 2], "s": ["a", "b"]}), buffer, store_schema=False)
+    content = buffer.getvalue()
+    footer = content[-8 - int.from_bytes(content[-8:-4], "little") :]
+    assert footer.count(INT64) == 1
+    damaged = content[: -len(footer)] + footer.replace(INT64, INT96)
+    (tmp_path / "a.parquet").write_bytes(damaged)
+    files = list_files(str(tmp_path)).files
+    chunk = FooterChunk(TABLE, str(tmp_path), plain_arrow_schema(TableMetadataUnit), files)
+    with pytest.raises(FormatError, match=r"a\.parquet is no readable Parquet file: .* is INT64.*INT96"):
+        list(read_footers(chunk))
+
+
+def test_a_footer_that_ends_a_helper_is_named(lake: Any, metastore: Metastore, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Helpers read footers as they are; when one dies of it, the error still tells which file it was."""
+    monkeypatch.setattr("metastore.engine._HELPERS_PAY_AFTER", -1.0)
+    for name in "abc":
+        lake.write(f"{name}.parquet", {"k": [1, 2], "s": ["a", "b"]}, store_schema=False)
+    content = (lake.root / "b.parquet").read_bytes()
+    assert content.count(OPTIONAL_K) == 1
+    lake.put("b.parquet", content.replace(OPTIONAL_K, REQUIRED_K))
+    with LocalEngine(2) as engine:
+        [chunk] = footer_chunks(SourceTable(TABLE, str(lake.root)), Wanted(MetadataType.FILE), reads(lake), 1)
+        with pytest.raises(EngineError, match="helper process ended"):
+            list(engine.run([chunk], read_footers, chunk.schema))
+        with pytest.raises(FormatError, match=r"b\.parquet"):
+            analyze(metastore.tables, SourceTable(TABLE, str(lake.root)), engine)
+    assert metastore.tables.metadata.version == 0
+
+
+def reads(lake: Any) -> list[Read]:
+    """All of a lake's files, to be read."""
+    return [Read(file, exact=True, missing=None) for file in list_files(str(lake.root)).files]
