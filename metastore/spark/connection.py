@@ -10,7 +10,7 @@ from pyspark.sql import SparkSession
 from metastore.config import Settings, load
 from metastore.session import Session
 from metastore.session import connect as connect_session
-from metastore.spark.engine import SparkEngine
+from metastore.spark.materialized import SparkQueryEngine
 
 
 def connect(spark: SparkSession | None = None, conf: str | Path | Settings | None = None) -> Session:
@@ -23,5 +23,6 @@ def connect(spark: SparkSession | None = None, conf: str | Path | Settings | Non
     settings = conf if isinstance(conf, Settings) else load(conf)
     engine = settings.engine
     return connect_session(
-        replace(settings, engine=replace(engine, kind="spark")), spark_engine=lambda: SparkEngine(spark, engine.spark)
+        replace(settings, engine=replace(engine, kind="spark")),
+        spark_engine=lambda: SparkQueryEngine(spark, engine.spark),
     )

@@ -18,6 +18,7 @@ import pickle
 import re
 import uuid
 import zipfile
+import zlib
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from functools import cache
@@ -28,10 +29,12 @@ from pyspark import cloudpickle, inheritable_thread_target
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.functions import max as greatest
 from pyspark.sql.functions import spark_partition_id
+from pyspark.sql.types import StructType
 
 from metastore.engine import Chunk
 from metastore.errors import EngineError, InvalidRequestError, MetastoreError
 from metastore.spark import worker
+from metastore.spark.jdbc import read_jdbc
 from metastore.spark.session import active_session, adopt, process_folder, quiet_about_pandas, start_session
 
 JOB_BYTES: Final = 8 << 20
@@ -43,6 +46,9 @@ _PARTITIONS_PER_CORE: Final = 2
 _CODE: Final = tuple(worker.package_files())
 """This package, read as early as can be: what runs here, what is compared and what is sent stay the same, though its
 files are edited while this process lives."""
+
+_FINDER: Final = "pyspark_metastore"
+"""The package by whose name Spark finds the data source; it goes where this one goes."""
 
 _FINGERPRINT: Final = worker.fingerprint(_CODE)
 
@@ -105,6 +111,41 @@ class SparkEngine:
                 self._ship()
                 answers = self._answers(job, len(parts))
             yield from _batches(answers)
+
+    def rows(
+        self,
+        chunks: Sequence[Chunk],
+        task: Callable[[Chunk], Iterable[pa.RecordBatch]],
+        schema: StructType,
+    ) -> DataFrame:
+        """The batches of ``task`` over ``chunks`` as a DataFrame of ``schema``, one partition for each chunk.
+
+        Batches must have ``schema``'s columns in its order and types. Executors are sent this package now: nothing can
+        be sent to them once the DataFrame runs.
+        """
+        if not chunks:
+            return self.spark.createDataFrame([], schema)
+        self.prepare()
+        pickled_task = cloudpickle.dumps(task)  # type: ignore[no-untyped-call]
+        parts = [[zlib.compress(pickle.dumps(chunk, pickle.HIGHEST_PROTOCOL))] for chunk in chunks]
+        with quiet_about_pandas():
+            return self.spark.range(0, len(parts), 1, len(parts)).mapInArrow(
+                worker.reader(pickled_task, parts, _FINGERPRINT), schema
+            )
+
+    def prepare(self) -> None:
+        """Send this package to all executors, once.
+
+        Whether they need it is not asked: a job that asks reaches some of them, and what runs later may reach others.
+        """
+        if not self._shipped:
+            self._ship()
+
+    def read_jdbc(
+        self, url: str, table: str, properties: Mapping[str, str]
+    ) -> tuple[pa.Schema, Iterator[pa.RecordBatch]]:
+        """A table of a database: its schema, and its rows; raises as :func:`metastore.spark.jdbc.read_jdbc`."""
+        return read_jdbc(self.spark, url, table, properties)
 
     def close(self) -> None:
         """Stop the session if this engine started it; the next use starts a new one."""
@@ -180,7 +221,7 @@ def _own_code_zipped() -> str:
     """
     path = os.path.join(process_folder(), worker.zip_name(_FINGERPRINT))
     with zipfile.ZipFile(path, "w") as archive:
-        for name, content in _CODE:
+        for name, content in (*_CODE, *worker.package_files(_FINDER)):
             archive.writestr(zipfile.ZipInfo(name), content, zipfile.ZIP_DEFLATED)
     return path
 

@@ -27,13 +27,27 @@ def read_files(spark: SparkSession, base_path: str, schema: StructType | None, f
     """
     if not files and schema is not None:
         return spark.createDataFrame([], schema)
+    frame = _read(spark, base_path, schema, files or [base_path], len(files))
+    return frame if files else frame.limit(0)
+
+
+def read_directory(spark: SparkSession, location: str, schema: StructType, directories: int) -> DataFrame:
+    """The rows of all Parquet files below ``location``, as :func:`read_files` of them, without their names.
+
+    Right only where all files lie equally deep in ``directories`` directories ``name=value``, or in none. Spark asks
+    for the state of each file that it is given by name; of a directory it learns all at once.
+    """
+    return _read(spark, location, schema, [location], directories)
+
+
+def _read(
+    spark: SparkSession, base_path: str, schema: StructType | None, paths: Sequence[str], listings: int
+) -> DataFrame:
     reader = spark.read.option("basePath", base_path)
     if schema is not None:
         reader = reader.schema(schema)
-    if not files:
-        return reader.parquet(_literal(base_path)).limit(0)
-    with _listed_by_the_driver(spark, len(files)):
-        frame = reader.parquet(*map(_literal, files))
+    with _listed_by_the_driver(spark, listings):
+        frame = reader.parquet(*map(_literal, paths))
         if schema is not None:
             frame = frame.select(*(f"`{name.replace('`', '``')}`" for name in schema.names))
         frame.schema  # noqa: B018 - a Connect server lists the files when it is first asked something about the frame

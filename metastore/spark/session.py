@@ -43,7 +43,7 @@ _STATIC: Final = {
     "spark.python.unix.domain.socket.dir": "/tmp",  # noqa: S108
 }
 
-_LOG_PROPERTIES: Final = Path(__file__).with_name("log4j2.properties")
+_LOG_PROPERTIES: Final = Path(__file__).absolute().with_name("log4j2.properties")
 _LOCAL: Final = {
     "spark.driver.host": "127.0.0.1",
     "spark.driver.bindAddress": "127.0.0.1",

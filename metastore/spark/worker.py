@@ -15,6 +15,7 @@ import importlib
 import pickle
 import sys
 import traceback
+import zlib
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from importlib.resources import files
 from typing import Any, Final
@@ -50,8 +51,31 @@ def mapper(
     return answers
 
 
-def package_files() -> Iterator[tuple[str, bytes]]:
-    """Path and content of every file of the package, in order, be it a directory or inside a zip."""
+def reader(
+    task: bytes, parts: Sequence[Sequence[bytes]], code: str
+) -> Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
+    """The function for ``mapInArrow`` over ``range(len(parts))`` whose rows are those of the task itself.
+
+    As :func:`mapper`, but nothing is packed and errors are Spark's; chunks are compressed pickles.
+    """
+
+    def rows(ids: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        for batch in ids:
+            for part in batch.column(0):
+                # What was loaded before the driver's code came is forgotten by the first look; the second loads that.
+                found = _other_code(code) and _other_code(code)
+                if found is not None:
+                    raise RuntimeError(found)
+                pa.set_cpu_count(1)  # the other cores belong to other tasks
+                job = pickle.loads(task)  # noqa: S301 - the driver's own
+                for chunk in parts[int(part)]:
+                    yield from job(pickle.loads(zlib.decompress(chunk)))  # noqa: S301
+
+    return rows
+
+
+def package_files(package: str = _PACKAGE) -> Iterator[tuple[str, bytes]]:
+    """Path and content of every file of a package, in order, be it a directory or inside a zip."""
 
     def walk(folder: Any, prefix: str) -> Iterator[tuple[str, bytes]]:
         for entry in sorted(folder.iterdir(), key=lambda entry: str(entry.name)):
@@ -61,7 +85,7 @@ def package_files() -> Iterator[tuple[str, bytes]]:
             elif entry.name != "__pycache__":
                 yield from walk(entry, path)
 
-    return walk(files(_PACKAGE), _PACKAGE)
+    return walk(files(package), package)
 
 
 def fingerprint(package: Iterable[tuple[str, bytes]]) -> str:
@@ -86,9 +110,10 @@ def _answers(task: bytes, chunks: Sequence[bytes], schema: pa.Schema, code: str)
     if found is not None:
         yield OTHER_CODE, found.encode()
         return
-    from metastore.engine import LocalEngine  # noqa: PLC0415
+    from metastore.engine import LocalEngine, mark_expendable  # noqa: PLC0415
     from metastore.errors import EngineError, MetastoreError  # noqa: PLC0415
 
+    mark_expendable()
     pa.set_cpu_count(1)  # the other cores belong to other tasks
     try:
         try:

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import fcntl
 import json
 import os
 import subprocess
 import sys
+import tempfile
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager, nullcontext
 from pathlib import Path
 from typing import Any
 
@@ -43,6 +46,14 @@ def engine(spark: SparkSession) -> SparkEngine:
 Driver = Callable[..., dict[str, Any]]
 
 
+@contextmanager
+def one_connect_server() -> Iterator[None]:
+    """A local Connect server has one fixed port, so the processes that share the tests take turns."""
+    with open(Path(tempfile.gettempdir()) / "metastore-tests-connect.lock", "w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        yield
+
+
 @pytest.fixture(scope="session")
 def bare_python(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """An interpreter with every library of this one, save the package itself, however that is installed here."""
@@ -77,14 +88,15 @@ def run_driver(tmp_path_factory: pytest.TempPathFactory) -> Driver:
         # As a file, not with -c: a script's own folder is on its path, the working directory is not.
         (folder / "driver.py").write_text(program)
         elsewhere = tmp_path_factory.mktemp("elsewhere")
-        ran = subprocess.run(
-            [sys.executable, folder / "driver.py"],
-            capture_output=True,
-            check=False,
-            cwd=elsewhere,
-            env={**os.environ, **environ},
-            text=True,
-        )
+        with one_connect_server() if "SPARK_CONNECT_MODE_ENABLED" in environ else nullcontext():
+            ran = subprocess.run(
+                [sys.executable, folder / "driver.py"],
+                capture_output=True,
+                check=False,
+                cwd=elsewhere,
+                env={**os.environ, **environ},
+                text=True,
+            )
         assert ran.returncode == 0, ran.stderr[-6000:]
         assert os.listdir(elsewhere) == []
         said = [line for line in ran.stdout.splitlines() if line.startswith("ANSWER ")]

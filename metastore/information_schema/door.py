@@ -1,0 +1,211 @@
+"""INFORMATION_SCHEMA as its users see it: by name, with columns and a condition, as one table, batches or parts.
+
+Place in the flow: ``Session.information_schema``, SELECT and the Spark data source ask here. Only the unit columns
+that the wanted columns are made of are read, of units that can match only; rows are tested once more when they are
+made, so that the answer is exact.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, replace
+from datetime import datetime
+from typing import Any
+
+import pyarrow as pa
+from pyiceberg.expressions import AlwaysFalse, AlwaysTrue, BooleanExpression
+from pyiceberg.expressions.visitors import bind
+
+from metastore.components.component import Component
+from metastore.errors import InvalidRequestError, NotFoundError
+from metastore.information_schema.conditions import for_units
+from metastore.information_schema.relation import OWN_SCHEMAS, OWN_TABLES, SCHEMA_PARTS, Relation, Source
+from metastore.information_schema.relations import RELATIONS, own_tables, relation, schemas
+from metastore.mapping.filters import Filter, columns_read, compiled, parse
+from metastore.metastore import Metastore
+from metastore.model.vocabulary import MetadataType
+from metastore.operations.read import Read
+from metastore.storage.reader import FileGroup
+
+
+@dataclass(frozen=True)
+class Request:
+    """Wanted ``columns`` of a relation, in this order, of the rows that satisfy ``condition``, which is bound."""
+
+    relation: str
+    columns: tuple[str, ...]
+    condition: BooleanExpression
+
+    @classmethod
+    def of(cls, name: str, columns: Iterable[str] | None, where: Filter | None) -> Request:
+        """Names are taken in any case. Raises NotFoundError, and InvalidRequestError for what does not fit."""
+        found = relation(name)
+        expression = AlwaysTrue() if where is None else parse(where)
+        try:
+            condition = bind(found.iceberg_schema, expression, case_sensitive=False)
+        except (ValueError, TypeError) as error:
+            raise InvalidRequestError(
+                f"the condition {expression} does not fit INFORMATION_SCHEMA.{found.name} "
+                f"({', '.join(found.columns)}): {error}"
+            ) from error
+        return cls(found.name, found.canonical(columns), condition)
+
+    @property
+    def schema(self) -> pa.Schema:
+        """The columns of the answer."""
+        return _part_of(RELATIONS[self.relation], self.columns)
+
+    @property
+    def made(self) -> tuple[str, ...]:
+        """The columns of the answer, and those that the condition looks at beside them."""
+        tested = columns_read(RELATIONS[self.relation].iceberg_schema, self.condition)
+        return (*self.columns, *sorted(tested - set(self.columns)))
+
+    def rows(self, units: pa.Table, source: int) -> pa.Table:
+        """The answer's rows that ``units`` of a source give."""
+        asked = RELATIONS[self.relation]
+        rows = asked.sources[source].rows(units, _part_of(asked, self.made))
+        if not isinstance(self.condition, AlwaysTrue):
+            rows = rows.filter(compiled(self.condition))
+        return rows.select(self.columns)
+
+
+def _part_of(asked: Relation, columns: Iterable[str]) -> pa.Schema:
+    return pa.schema([(name, asked.columns[name]) for name in columns])
+
+
+@dataclass(frozen=True)
+class Part:
+    """Some of an answer's rows, as units or as files of units: plain data, which another process can be given."""
+
+    request: Request
+    source: int
+    units: pa.Table | FileGroup
+
+    def batches(self) -> Iterator[pa.RecordBatch]:
+        """The rows. Raises as :meth:`metastore.storage.reader.FileGroup.batches`."""
+        batches = self.units.to_batches() if isinstance(self.units, pa.Table) else self.units.batches()
+        for batch in batches:
+            yield from self.request.rows(pa.Table.from_batches([batch]), self.source).to_batches()
+
+
+@dataclass(frozen=True)
+class InformationSchema:
+    """INFORMATION_SCHEMA of one metastore; ``versions`` of components by name, the newest of those that have none."""
+
+    metastore: Metastore
+    versions: Mapping[str, int] | None = None
+
+    def at(self, version: int) -> InformationSchema:
+        """As of a version of the tables component, and what other components were when it came.
+
+        Raises NotFoundError for a version that is not kept.
+        """
+        if version == 0:
+            return replace(self, versions=dict.fromkeys(self.metastore.components, 0))
+        for known in self.metastore.tables.metadata.history():
+            if known.version == version:
+                others = self.as_of(known.timestamp)
+                return replace(others, versions={**(others.versions or {}), "tables": version})
+        raise NotFoundError(f"version {version} is not kept (any more); the history lists the versions that are")
+
+    def as_of(self, time: datetime) -> InformationSchema:
+        """As of ``time``, which needs a zone. Raises NotFoundError when a component keeps nothing so old."""
+        found = {
+            name: component.read().metadata_types(MetadataType.ALL).filter(AlwaysFalse()).as_of(time).parts().version
+            for name, component in self.metastore.components.items()
+        }
+        return replace(self, versions=found)
+
+    def pinned(self) -> InformationSchema:
+        """As it is now: whatever is read from it later is of these versions."""
+        if self.versions is not None:
+            return self
+        components = self.metastore.components.items()
+        return replace(self, versions={name: component.metadata.version for name, component in components})
+
+    def schemata(self, columns: Iterable[str] | None = None, where: Filter | None = None) -> pa.Table:
+        """Every schema; ``columns`` are all when None, ``where`` is a PyIceberg expression or its text.
+
+        Raises InvalidRequestError for a column that there is not, as all of its sisters do.
+        """
+        return self.read("SCHEMATA", columns, where)
+
+    def tables(self, columns: Iterable[str] | None = None, where: Filter | None = None) -> pa.Table:
+        """Every table, view and table of the metastore's own; see :meth:`schemata`."""
+        return self.read("TABLES", columns, where)
+
+    def columns(self, columns: Iterable[str] | None = None, where: Filter | None = None) -> pa.Table:
+        """Every column with its statistics; see :meth:`schemata`."""
+        return self.read("COLUMNS", columns, where)
+
+    def partitions(self, columns: Iterable[str] | None = None, where: Filter | None = None) -> pa.Table:
+        """Every directory and every value of constant columns; see :meth:`schemata`."""
+        return self.read("PARTITIONS", columns, where)
+
+    def files(self, columns: Iterable[str] | None = None, where: Filter | None = None) -> pa.Table:
+        """Every data file; see :meth:`schemata`."""
+        return self.read("FILES", columns, where)
+
+    def row_groups(self, columns: Iterable[str] | None = None, where: Filter | None = None) -> pa.Table:
+        """Every row group; see :meth:`schemata`."""
+        return self.read("ROW_GROUPS", columns, where)
+
+    def views(self, columns: Iterable[str] | None = None, where: Filter | None = None) -> pa.Table:
+        """Every view with its query; see :meth:`schemata`."""
+        return self.read("VIEWS", columns, where)
+
+    def read(self, name: str, columns: Iterable[str] | None = None, where: Filter | None = None) -> pa.Table:
+        """The rows of the relation ``name``. Raises NotFoundError, InvalidRequestError, and what reading units does."""
+        reader = self.batches(name, columns, where)
+        return reader.read_all()
+
+    def batches(
+        self, name: str, columns: Iterable[str] | None = None, where: Filter | None = None
+    ) -> pa.RecordBatchReader:
+        """The same rows one batch after the other, none of them read yet."""
+        request = Request.of(name, columns, where)
+        return pa.RecordBatchReader.from_batches(request.schema, self._batches(request))
+
+    def parts(self, name: str, columns: Iterable[str] | None = None, where: Filter | None = None) -> list[Part]:
+        """The same rows in parts that other processes can read; what needs no file is in the parts already."""
+        request = Request.of(name, columns, where)
+        found = []
+        for position, source in enumerate(RELATIONS[request.relation].sources):
+            if source.kinds:
+                parts = self._read(request, source).parts()
+                found.append(Part(request, position, parts.answered))
+                found += [Part(request, position, group) for group in parts.groups]
+            else:
+                found.append(Part(request, position, self._own(source)))
+        return [part for part in found if isinstance(part.units, FileGroup) or part.units.num_rows]
+
+    def _batches(self, request: Request) -> Iterator[pa.RecordBatch]:
+        for position, source in enumerate(RELATIONS[request.relation].sources):
+            batches = self._read(request, source).to_batches() if source.kinds else self._own(source).to_batches()
+            for batch in batches:
+                yield from request.rows(pa.Table.from_batches([batch]), position).to_batches()
+
+    def _read(self, request: Request, source: Source) -> Read[Any]:
+        read = self._component(source.component).metadata_types(*source.kinds)
+        condition = for_units(source, request.condition)
+        if not isinstance(condition, AlwaysTrue):
+            read = read.filter(condition)
+        return read.columns(*source.units_needed(request.made))
+
+    def _component(self, name: str) -> Read[Any]:
+        component: Component[Any] = self.metastore.components[name]
+        return component.read() if self.versions is None else component.read().at(self.versions[name])
+
+    def _own(self, source: Source) -> pa.Table:
+        if source.component == OWN_TABLES:
+            units = {name: each.definition.unit_type for name, each in self.metastore.components.items()}
+            return own_tables(units)
+        assert source.component == OWN_SCHEMAS
+        known = [
+            self._component(each.component).metadata_types(*each.kinds).columns(*SCHEMA_PARTS).to_arrow()
+            for each in RELATIONS["TABLES"].sources
+            if each.kinds
+        ]
+        pairs = pa.concat_tables(known).group_by(list(SCHEMA_PARTS)).aggregate([]).to_pylist()
+        return schemas(self.metastore.settings.storage, [(row["storagePlugin"], row["workspace"]) for row in pairs])

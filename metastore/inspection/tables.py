@@ -1,0 +1,62 @@
+"""Metadata tables by name: ``t$snapshots`` and its like, each an Arrow table made when it is asked for.
+
+Some show what the whole table has (its snapshots, refs, properties), others what one of its snapshots holds.
+"""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Callable, Mapping
+from typing import Final
+
+import pyarrow as pa
+from pyiceberg.table import Table
+from pyiceberg.table.snapshots import Snapshot
+
+from metastore.catalogs import TargetTable
+from metastore.errors import InvalidRequestError, NotFoundError, StorageError
+from metastore.inspection import of_manifests, of_metadata
+from metastore.inspection.versions import resolve_version
+
+_OF_TABLES: Final[Mapping[str, Callable[[Table], pa.Table]]] = {
+    "snapshots": of_metadata.snapshots,
+    "history": of_metadata.history,
+    "refs": of_metadata.refs,
+    "properties": of_metadata.properties,
+    "metadata_log_entries": of_metadata.metadata_log_entries,
+}
+_OF_SNAPSHOTS: Final[Mapping[str, Callable[[Table, Snapshot | None], pa.Table]]] = {
+    "manifests": of_manifests.manifests,
+    "files": of_manifests.files,
+    "entries": of_manifests.entries,
+    "partitions": of_manifests.partitions,
+}
+
+METADATA_TABLES: Final = tuple(sorted({*_OF_TABLES, *_OF_SNAPSHOTS}))
+"""What may stand after ``$`` in the name of a table."""
+
+
+def metadata_table(target: TargetTable, name: str, at: int | None = None) -> pa.Table:
+    """The metadata table ``name`` of ``target``, as of snapshot ``at`` (None: the current one).
+
+    A table without snapshots has metadata tables too, without rows. Raises NotFoundError for a name, table or snapshot
+    that does not exist, InvalidRequestError for a snapshot where the table is not of one, StorageError when files
+    cannot be read.
+    """
+    table = target.load()
+    key = name.lower()
+    if key in _OF_SNAPSHOTS:
+        snapshot = table.metadata.current_snapshot()
+        if at is not None:
+            snapshot = table.metadata.snapshot_by_id(resolve_version(table, at))
+        try:
+            return _OF_SNAPSHOTS[key](table, snapshot)
+        except OSError as error:
+            raise StorageError(f"cannot read the manifests of {target}: {error}") from error
+    if key not in _OF_TABLES:
+        near = difflib.get_close_matches(key, METADATA_TABLES, n=1)
+        hint = f"did you mean {target}${near[0]}?" if near else f"there are {', '.join(METADATA_TABLES)}"
+        raise NotFoundError(f"{target} has no metadata table {name!r}; {hint}")
+    if at is not None:
+        raise InvalidRequestError(f"{target}${key} tells of the whole table, not of one version of it")
+    return _OF_TABLES[key](table)

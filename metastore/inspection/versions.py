@@ -1,0 +1,63 @@
+"""Which snapshot a version of a table is: by id, by branch or tag, by point in time.
+
+A point in time means the history of the table: the snapshot that was current then, though it was rolled back since.
+"""
+
+from __future__ import annotations
+
+import difflib
+from datetime import datetime, timezone
+from typing import Final
+
+from pyiceberg.table import Table
+
+from metastore.errors import InvalidRequestError, NotFoundError
+
+_EPOCH: Final = datetime(1970, 1, 1, tzinfo=timezone.utc)
+
+
+def resolve_version(table: Table, version: int | str | datetime) -> int:
+    """The id of the snapshot that ``version`` means: a snapshot's id, the name of a branch or tag, a point in time.
+
+    Raises NotFoundError when the table has no such version, InvalidRequestError for a time without a zone.
+    """
+    if isinstance(version, datetime):
+        return _at_time(table, version)
+    if isinstance(version, str):
+        return _of_ref(table, version)
+    if table.metadata.snapshot_by_id(version) is None:
+        newest = table.metadata.current_snapshot_id
+        raise NotFoundError(
+            f"table {_name(table)} has no snapshot {version}: it never had, or it has expired; "
+            + (f"the current one is {newest}" if newest is not None else "the table is empty")
+        )
+    return version
+
+
+def _of_ref(table: Table, name: str) -> int:
+    refs = table.metadata.refs
+    if name not in refs:
+        near = difflib.get_close_matches(name, refs, n=3, cutoff=0.5)
+        hint = f"did you mean {' or '.join(near)}?" if near else f"it has {', '.join(sorted(refs)) or 'none'}"
+        raise NotFoundError(f"table {_name(table)} has no branch or tag {name!r}; {hint}")
+    return refs[name].snapshot_id
+
+
+def _at_time(table: Table, time: datetime) -> int:
+    if time.tzinfo is None:
+        raise InvalidRequestError(f"a point in time needs a zone: {time} could be any of two dozen instants")
+    limit = (time - _EPOCH).total_seconds() * 1000
+    found = [entry for entry in table.metadata.snapshot_log if entry.timestamp_ms <= limit]
+    if not found:
+        first = min((entry.timestamp_ms for entry in table.metadata.snapshot_log), default=None)
+        since = "it is empty" if first is None else f"its history begins at {_iso(first)}"
+        raise NotFoundError(f"table {_name(table)} had no version at {time.isoformat()}: {since}")
+    return resolve_version(table, found[-1].snapshot_id)
+
+
+def _iso(millis: int) -> str:
+    return datetime.fromtimestamp(millis / 1000, timezone.utc).isoformat(timespec="milliseconds")
+
+
+def _name(table: Table) -> str:
+    return ".".join(table.name())

@@ -1,0 +1,289 @@
+"""count, min and max from statistics where these are exact and speak for every row asked for, from the data elsewhere.
+
+A file is answered from its statistics if it has not changed since ANALYZE, every row of it satisfies the question, and
+its statistics are exact for all that is asked. The first is the listing's word. The second is shown by pruning: no row
+satisfies the negated question, and no column that the question compares has a null in it, so the question is neither
+FALSE nor NULL anywhere in the file. All other files are read, row groups that cannot match left out as ever.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Final
+from zoneinfo import ZoneInfo
+
+import pyarrow as pa
+import pyarrow.compute as pc
+from pyiceberg.expressions import BooleanExpression, Not
+from sqlglot import exp
+from sqlglot.dialects.spark import Spark
+
+from metastore.errors import InvalidRequestError, NotFoundError, StorageError
+from metastore.model.column_path import ColumnPath, parse, quote
+from metastore.model.drill_types import FLOAT_TYPES
+from metastore.model.statistics import ColumnStatistics, parse_many
+from metastore.model.statistics_json import read_holders
+from metastore.model.tuple_schema import TupleSchema
+from metastore.model.vocabulary import IDENTIFIER_SEPARATOR, Statistic
+from metastore.pruning.columns import Columns
+from metastore.pruning.predicate import parse as parse_predicate
+from metastore.pruning.prune import prune
+from metastore.scan.plan import ScanFile, ScanPlan
+
+_CALL: Final = re.compile(r"\s*(count|min|max)\s*\(\s*(.+?)\s*\)\s*", re.IGNORECASE | re.DOTALL)
+
+
+@dataclass(frozen=True)
+class Aggregate:
+    """``function`` (count, min, max) over the column at ``path``; count of rows where ``path`` is empty."""
+
+    text: str
+    function: str
+    path: ColumnPath
+
+    @classmethod
+    def parse(cls, text: str, columns: Columns) -> Aggregate:
+        """Read ``count(*)``, ``count(x)``, ``min(x)`` or ``max(x)``. InvalidRequestError for anything else."""
+        call = _CALL.fullmatch(text)
+        if call is None:
+            raise InvalidRequestError(f"{text!r} is none of count(*), count(x), min(x), max(x)")
+        function, inside = call.group(1).lower(), call.group(2)
+        if inside == "*":
+            if function != "count":
+                raise InvalidRequestError(f"{text!r}: only count takes *")
+            return cls(text, function, ())
+        return cls(text, function, columns.resolve(parse(inside), f" of {text!r}").path)
+
+
+Values = list[Any]
+"""One Arrow scalar for each aggregate; null for the smallest and largest of nothing."""
+
+
+Read = Callable[[Sequence[ScanFile], Sequence[str]], Iterable[pa.RecordBatch]]
+"""Reads the rows of some files that satisfy the question, in the columns that are named."""
+
+
+def aggregate(plan: ScanPlan, wanted: Sequence[Aggregate], zone: ZoneInfo, read: Read) -> pa.Table:
+    """One row with the values of ``wanted`` over the rows of ``plan``, each under the text that asked for it.
+
+    Raises InvalidRequestError for the smallest or largest of what has no order, and what ``read`` raises.
+    """
+    types = [_type(one, plan.readable) for one in wanted]
+    known = _from_statistics(plan, wanted, types, zone)
+    parts = list(known.values())
+    rest = [file for file in plan.files if file.path not in known]
+    if rest:
+        names = list(dict.fromkeys(one.path[0] for one in wanted if one.path)) or [_cheapest(plan)]
+        parts += [
+            [_measured(one, type_, batch) for one, type_ in zip(wanted, types, strict=True)]
+            for batch in read(rest, names)
+        ]
+    values = [
+        _together(one, type_, [part[position] for part in parts])
+        for position, (one, type_) in enumerate(zip(wanted, types, strict=True))
+    ]
+    return pa.Table.from_arrays([_column([value], value.type) for value in values], [one.text for one in wanted])
+
+
+def _from_statistics(
+    plan: ScanPlan, wanted: Sequence[Aggregate], types: Sequence[pa.DataType], zone: ZoneInfo
+) -> dict[str, Values]:
+    """The values of each file that statistics answer for, by path."""
+    try:
+        covered = _covered(plan, zone)
+        if not covered:
+            return {}
+        names = set() if plan.question is None else set(parse_predicate(plan.question, plan.columns, zone.key).columns)
+        excluded = (one.identifier for one in plan.pruned.segments if not one.kept)
+        without = frozenset(name for name in excluded if IDENTIFIER_SEPARATOR not in name)
+        found: dict[str, Values] = {}
+        for portion in plan.units.lower(without):
+            for units in portion.files():
+                found.update(_values(units, covered, names, wanted, types))
+    except (NotFoundError, StorageError):
+        # The version that was planned by has expired since: the data is still there, and has the same answer.
+        return {}
+    return found
+
+
+def _values(
+    units: pa.Table,
+    covered: Mapping[str, ScanFile],
+    names: Iterable[str],
+    wanted: Sequence[Aggregate],
+    types: Sequence[pa.DataType],
+) -> dict[str, Values]:
+    """The values of those ``covered`` files among ``units`` that have no null in the columns ``names`` (quoted)."""
+    paths: list[Any] = units["path"].to_pylist()
+    chosen = [position for position, path in enumerate(paths) if path in covered]
+    if not chosen:
+        return {}
+    if len(chosen) < len(paths):
+        units = units.take(pa.array(chosen, pa.int64()))
+    files = [covered[paths[position]] for position in chosen]
+    doubtful = _with_nulls(units, files, names)
+    columns = {
+        one.path: parse_many(pc.map_lookup(units["columnsStatistics"], pa.scalar(quote(one.path)), "first").to_pylist())
+        for one in wanted
+        if one.path
+    }
+    found: dict[str, Values] = {}
+    rows_of: list[list[Any]] = [units[name].to_pylist() for name in ("schema", "metadataStatistics")]
+    for position, (file, schema, holders) in enumerate(zip(files, *rows_of, strict=True)):
+        if file.path in doubtful:
+            continue
+        rows = read_holders(holders or ()).get(Statistic.ROW_COUNT)
+        values = []
+        for one, type_ in zip(wanted, types, strict=True):
+            known = _statistics(one, file, schema, rows, columns.get(one.path, ()), position)
+            value = None if known is None else _value(one, type_, known)
+            if value is None:
+                break
+            values.append(value)
+        else:
+            found[file.path] = values
+    return found
+
+
+def _covered(plan: ScanPlan, zone: ZoneInfo) -> dict[str, ScanFile]:
+    """The unchanged files, by path, of which no row fails the question; it may be NULL where a column is."""
+    whole = {file.path: file for file in plan.files if file.schema is not None}
+    where = plan.question
+    if where is None or not whole:
+        return whole
+    negated = _negated(where)
+    if negated is None:
+        return {}
+    # What exists was looked at already, and only unchanged files are asked about: so no listing.
+    for path in prune(negated, plan.units, time_zone=zone.key).paths:
+        whole.pop(path, None)
+    return whole
+
+
+def _negated(where: str | BooleanExpression) -> str | BooleanExpression | None:
+    """The question under NOT; None where it may be NULL without a null in a column."""
+    if isinstance(where, BooleanExpression):
+        return Not(where)
+    tree = Spark().parse_into(exp.Condition, where)[0]
+    if tree is None or any(not isinstance(null.parent, exp.Is) for null in tree.find_all(exp.Null)):
+        return None
+    return f"NOT ({where})"
+
+
+def _with_nulls(units: pa.Table, files: Sequence[ScanFile], names: Iterable[str]) -> set[str]:
+    """Paths of the ``files``, of which ``units`` are, that may have a null in one of the columns (quoted paths)."""
+    found: set[str] = set()
+    for name in names:
+        texts = pc.map_lookup(units["columnsStatistics"], pa.scalar(name), "first").to_pylist()
+        top = parse(name)[0]
+        for file, known in zip(files, parse_many(texts), strict=True):
+            if top in file.constants:
+                if file.constants[top] is None:
+                    found.add(file.path)
+            elif known is None or known.nulls != 0:
+                found.add(file.path)
+    return found
+
+
+def _statistics(
+    one: Aggregate,
+    file: ScanFile,
+    schema: str | None,
+    rows: int | None,
+    column: Sequence[ColumnStatistics | None],
+    position: int,
+) -> ColumnStatistics | None:
+    """What is known of the aggregate's column in one file, None for nothing."""
+    if rows is None:
+        return None
+    if not one.path:
+        return ColumnStatistics("", rows=rows, non_nulls=rows)
+    if one.path[0] in file.constants:
+        value = file.constants[one.path[0]]
+        return ColumnStatistics("", value, value, non_nulls=0 if value is None else rows, rows=rows, nans=0)
+    if column[position] is None and schema is not None and one.path[0] not in TupleSchema.from_json(schema).by_name:
+        return ColumnStatistics("", non_nulls=0, rows=rows)
+    return column[position]
+
+
+def _value(one: Aggregate, type_: pa.DataType, known: ColumnStatistics) -> Any:
+    """The aggregate's value where it is certain, else None."""
+    if one.function == "count":
+        count = known.non_nulls
+        if count is None and known.nulls is not None and known.rows is not None:
+            count = known.rows - known.nulls
+        return None if count is None else pa.scalar(count, pa.int64())
+    if known.all_null:
+        return pa.scalar(None, type_)
+    smallest = one.function == "min"
+    value, exact = (known.min, known.min_exact) if smallest else (known.max, known.max_exact)
+    if value is None or not exact:
+        return None
+    if known.type in FLOAT_TYPES:
+        if not smallest and known.nans != 0:  # a NaN would be the largest
+            return None
+        value = value + 0.0 if isinstance(value, float) else value  # statistics say -0.0 for the smaller zero
+    try:
+        return pa.scalar(value, type_)
+    except (pa.ArrowException, TypeError, ValueError, OverflowError):
+        return None
+
+
+def _measured(one: Aggregate, type_: pa.DataType, batch: pa.RecordBatch) -> Any:
+    if not one.path:
+        return pa.scalar(batch.num_rows, pa.int64())
+    column = batch[one.path[0]]
+    if len(one.path) > 1:
+        column = pc.struct_field(column, list(one.path[1:]))
+    if one.function == "count":
+        return pa.scalar(len(column) - column.null_count, pa.int64())
+    return _extreme(one, type_, column)
+
+
+def _extreme(one: Aggregate, type_: pa.DataType, values: Any) -> Any:
+    """The smallest or largest of ``values``, NaN above all numbers; null if there is none."""
+    side = one.function
+    if not pa.types.is_floating(type_):
+        return pc.min_max(values)[side]
+    nan = pc.is_nan(values)
+    numbers = values.filter(pc.invert(nan)).drop_null()
+    if len(numbers) and (side == "min" or not pc.any(nan).as_py()):
+        return pc.min_max(numbers)[side]
+    return pa.scalar(float("nan") if pc.any(nan).as_py() else None, type_)
+
+
+def _together(one: Aggregate, type_: pa.DataType, values: Values) -> Any:
+    if one.function == "count":
+        return pa.scalar(sum(value.as_py() for value in values), pa.int64())
+    if not values:
+        return pa.scalar(None, type_)
+    return _extreme(one, type_, _column(values, type_))
+
+
+def _column(values: Values, type_: pa.DataType) -> Any:
+    pieces: Any = [pa.repeat(value, 1) for value in values]
+    return pa.chunked_array(pieces, type_)  # type: ignore[call-overload] # the stubs know few of its types
+
+
+def _type(one: Aggregate, schema: pa.Schema) -> Any:
+    """The type of the aggregate's value. InvalidRequestError for the smallest or largest of what has no order."""
+    if one.function == "count":
+        return pa.int64()
+    type_: Any = schema.field(one.path[0]).type
+    for name in one.path[1:]:
+        type_ = type_.field(name).type
+    if pa.types.is_nested(type_):
+        raise InvalidRequestError(f"{one.text}: a column of type {type_} has no smallest or largest value")
+    return type_
+
+
+def _cheapest(plan: ScanPlan) -> str:
+    """The column that costs least to count rows by."""
+
+    def cost(column: pa.Field[Any]) -> tuple[bool, int]:
+        fixed: Mapping[str, int] = {"bool": 1, "int8": 8, "int16": 16, "int32": 32, "date32[day]": 32}
+        return pa.types.is_nested(column.type), fixed.get(str(column.type), 64)
+
+    return min(plan.readable, key=cost).name

@@ -1,0 +1,49 @@
+"""The metastore's schema of a table as an Arrow schema: the one that every scan returns, whatever single files say."""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+import pyarrow as pa
+
+from metastore.errors import FormatError
+from metastore.model.column_path import ColumnPath
+from metastore.model.drill_types import DrillType, parse_type
+from metastore.model.tuple_schema import LOGICAL_TYPE, TIME_ZONE, SchemaColumn, TupleSchema
+from metastore.sources.arrow_schema import ARROW_TYPES
+
+_NANOS: Final = frozenset({"time_ns", "timestamp_ns", "int96"})
+"""Logical types that count nanoseconds; all other times are read in microseconds."""
+
+
+def arrow_schema(schema: TupleSchema) -> pa.Schema:
+    """The columns of ``schema`` in their order, all nullable. FormatError for a type that Arrow has no word for."""
+    return pa.schema([pa.field(column.name, arrow_type(column)) for column in schema.columns])
+
+
+def arrow_type(column: SchemaColumn) -> pa.DataType:
+    """The Arrow type of one top-level column."""
+    return _type(parse_type(column.type), column, (column.name,))
+
+
+def _type(type_: DrillType, column: SchemaColumn, path: ColumnPath) -> pa.DataType:
+    name = type_.name
+    unit: Any = "ns" if column.leaf_property(LOGICAL_TYPE, path) in _NANOS else "us"
+    if name == "TIMESTAMP":
+        return pa.timestamp(unit, column.leaf_property(TIME_ZONE, path))
+    if name == "TIME":
+        return pa.time64(unit)
+    if name in ARROW_TYPES:
+        return ARROW_TYPES[name]
+    if name == "DECIMAL":
+        precision, scale = (*type_.arguments, 38, 0)[:2] if len(type_.arguments) != 1 else (type_.arguments[0], 0)
+        return pa.decimal128(precision, scale)
+    if name == "STRUCT":
+        return pa.struct([pa.field(f.name, _type(f.type, column, (*path, f.name))) for f in type_.fields])
+    # Inside arrays and maps no properties are kept, so the path need not go on.
+    if name == "ARRAY" and len(type_.parts) == 1:
+        return pa.list_(_type(type_.parts[0], column, (*path, "element")))
+    if name == "MAP" and len(type_.parts) == 2:
+        key, value = type_.parts
+        return pa.map_(_type(key, column, (*path, "key")), _type(value, column, (*path, "value")))
+    raise FormatError(f"column {column.name!r} is of type {column.type}, which cannot be read")

@@ -1,0 +1,64 @@
+"""The values that a file's directories give its rows, in the types that the metastore knows of these columns.
+
+``year=2024`` gives column ``year``, a plain directory ``dir0``, ``dir1`` … by its level. A file that lies less deep
+than others has nulls. A directory that came after ANALYZE and does not fit its column's type is an error that names it:
+nobody could say which type the column has then.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping
+from functools import cache
+from typing import Any, Final
+from urllib.parse import unquote
+
+import pyarrow as pa
+
+from metastore.errors import InvalidRequestError
+from metastore.model.identity import TableInfo
+from metastore.pruning.partition_values import NULL_DIRECTORY
+
+Directories = tuple[str, ...]
+
+LEVEL: Final = re.compile(r"dir(\d+)")
+"""A column that holds the names of directories of one level."""
+
+
+class DirectoryValues:
+    """The directory columns of one table: those of ``schema`` that ``keys`` name."""
+
+    def __init__(self, table: TableInfo, keys: Iterable[str], schema: pa.Schema) -> None:
+        names = {unquote(key) for key in keys}
+        self._types = {f.name: f.type for f in schema if f.name in names}
+        self._table = table
+        self._of = cache(self._values)
+
+    def of(self, path: str, directories: Directories) -> Mapping[str, Any]:
+        """The value of each directory column for the file at ``path``, which lies in ``directories``."""
+        try:
+            return self._of(directories)
+        except pa.ArrowException as error:
+            raise InvalidRequestError(
+                f"the directories of {path} do not fit the columns that {self._table} had when it was analyzed "
+                f"({error}); run ANALYZE"
+            ) from error
+
+    def _values(self, directories: Directories) -> Mapping[str, Any]:
+        named: dict[str, str] = {}
+        for directory in directories:
+            name, equals, value = directory.partition("=")
+            if equals and name:
+                named.setdefault(unquote(name), value)
+        values: dict[str, Any] = {}
+        for name, type_ in self._types.items():
+            text = named.get(name)
+            level = LEVEL.fullmatch(name)
+            if name not in named and level is not None:
+                depth = int(level.group(1))
+                values[name] = directories[depth] if depth < len(directories) else None
+            elif not text or text == NULL_DIRECTORY:  # an empty value is null to Spark, which wrote the most of them
+                values[name] = None
+            else:
+                values[name] = pa.scalar(unquote(text)).cast(type_).as_py()
+        return values

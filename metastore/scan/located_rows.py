@@ -1,0 +1,103 @@
+"""Row ids -> where the rows lie, with proof that each id still means the row that it was made for.
+
+An id is refused where it cannot be proven: StaleRowIdError when its partition was changed or is gone, naming it;
+InvalidRequestError when the id was never one of this table.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from metastore.errors import InvalidRequestError, StaleRowIdError
+from metastore.model.identity import TableInfo
+from metastore.pruning.partition_component import segment_prefix, table_prefix
+from metastore.pruning.row_id import RowIds, encode
+from metastore.scan.partition_groups import PartitionGroups, refuse_mutated
+from metastore.scan.rows import RowNumbers
+
+Positions = np.ndarray[Any, np.dtype[np.intp]]
+
+
+@dataclass(frozen=True)
+class LocatedRows:
+    """The rows of one row group that were asked for: their numbers, and the positions of their ids in the question."""
+
+    path: str
+    index: int
+    rows: RowNumbers
+    positions: Positions
+
+
+def partitions_named(table: TableInfo, ids: RowIds, components: Mapping[str, bytes]) -> list[str]:
+    """Metadata keys of the partitions that ``ids`` name, given the present ``components`` of ``table`` by key.
+
+    Raises StaleRowIdError for an id of an earlier state of a partition, InvalidRequestError for one of another table.
+    """
+    keys = {component: key for key, component in components.items()}
+    for component in ids.components:
+        if component not in keys:
+            raise _unknown(table, component, components)
+    return [keys[component] for component in ids.components]
+
+
+def locate(
+    table: TableInfo, ids: RowIds, partitions: Mapping[str, PartitionGroups], mutated: Mapping[str, str]
+) -> list[LocatedRows]:
+    """Where the rows of ``ids`` lie, by row group. ``mutated`` partitions have changed since ANALYZE, each with how.
+
+    Raises StaleRowIdError for an id of such a partition, InvalidRequestError for an id that no row has.
+    """
+    by_component = {partition.component: partition for partition in partitions.values()}
+    refuse_mutated(table, [by_component[component].key for component in ids.components], mutated)
+    located = []
+    for component, positions in ids.positions():
+        partition = by_component[component]
+        groups = ids.groups[positions]
+        for group in np.unique(groups):
+            inside = positions[groups == group]
+            rows = ids.rows[inside]
+            found = partition.locate(int(group))
+            if found is None or int(rows.max()) >= found.rows:
+                forged = encode(component, int(group), int(rows.max()) % 2**63, 1)[0].as_py()
+                raise InvalidRequestError(
+                    f"X'{forged.hex()}' is no row id of {table}: partition {partition.key} has no such row"
+                )
+            located.append(LocatedRows(found.path, found.index, rows, inside))
+    return located
+
+
+def excluded_rows(located: Sequence[LocatedRows]) -> dict[tuple[str, int], RowNumbers]:
+    """The row numbers to leave out, by file and row group."""
+    return {(rows.path, rows.index): np.unique(rows.rows) for rows in located}
+
+
+def in_order(parts: Sequence[pa.Table], located: Sequence[LocatedRows], schema: pa.Schema) -> pa.Table:
+    """The rows of ``parts``, read row group by row group, in the order of the ids that asked for them."""
+    if not parts:
+        return schema.empty_table()
+    order = np.argsort(np.concatenate([rows.positions for rows in located]), kind="stable")
+    return pa.concat_tables(parts).take(order)
+
+
+def _unknown(
+    table: TableInfo, component: bytes, components: Mapping[str, bytes]
+) -> InvalidRequestError | StaleRowIdError:
+    if not component.startswith(table_prefix(table)):
+        return InvalidRequestError(
+            f"an id that ends with X'{component.hex()}' is no row id of {table}: it was made elsewhere, or by hand"
+        )
+    prefix = len(segment_prefix(table, ""))
+    for key in components:
+        if component[:prefix] == segment_prefix(table, key):
+            return StaleRowIdError(
+                f"partition {key} of {table} has changed since this row id was made (it ends with "
+                f"X'{component.hex()}'); find the row again and take its new id"
+            )
+    return StaleRowIdError(
+        f"the partition of {table} that a row id names (by X'{component.hex()}') is gone; find the row again"
+    )

@@ -1,0 +1,188 @@
+"""A plan: which files and row groups of a table a scan reads, with all that reading them needs. Pure.
+
+Place in the flow: metadata units and a listing of the files that exist come in; pruning decides what is left; the plan
+adds the table's Arrow schema, what directories say of each file, and, where row ids are wanted, the partition component
+and row group ids. It is plain data, so it can be read here (:mod:`metastore.scan.scan`) or in tasks elsewhere.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Final
+
+import pyarrow as pa
+from pyiceberg.expressions import AlwaysTrue, BooleanExpression
+
+from metastore.errors import InvalidRequestError
+from metastore.model.identity import TableInfo, metadata_key
+from metastore.model.statistics_json import read_holders
+from metastore.model.tuple_schema import TupleSchema
+from metastore.model.vocabulary import MetadataType, Statistic
+from metastore.pruning.columns import Columns
+from metastore.pruning.known_files import Fingerprint
+from metastore.pruning.partition_values import directories_of
+from metastore.pruning.prune import UNIT_COLUMNS, prune
+from metastore.pruning.result import PruneResult
+from metastore.pruning.units import Units, UnitsWithSchema, of_kind
+from metastore.scan.arrow_types import arrow_schema
+from metastore.scan.directories import LEVEL, DirectoryValues
+from metastore.scan.partition_groups import (
+    GROUP_COLUMNS,
+    PartitionGroups,
+    partitions_of,
+    refuse_mutated,
+    require_row_groups,
+)
+from metastore.sources.formats import FORMATS, PARQUET
+from metastore.sources.provided import ReadableTable
+
+PLAN_COLUMNS: Final = tuple(dict.fromkeys((*UNIT_COLUMNS, *GROUP_COLUMNS, "tableType", "partitionKeys")))
+"""The columns of units that plans are made from, by their on-disk names."""
+
+Where = str | BooleanExpression
+
+Groups = Callable[[Collection[str]], pa.Table]
+"""The SEGMENT and ROW_GROUP units of the partitions with some metadata keys, in :data:`GROUP_COLUMNS`."""
+
+
+@dataclass(frozen=True)
+class Ids:
+    """What the row ids of one file's rows are made with: the row group ids of a file follow one another."""
+
+    component: bytes
+    first_group: int
+
+
+@dataclass(frozen=True)
+class ScanFile:
+    """One file to read: all of it, or its row groups ``row_groups`` (ascending) only, and why.
+
+    ``constants`` are the values that its directories give, in the types of the table's schema; ``schema`` is the
+    file's own in Drill's JSON, None where it is not known (the file is new or has changed).
+    """
+
+    path: str
+    row_groups: tuple[int, ...] | None
+    reason: str
+    size: int | None = None
+    constants: Mapping[str, Any] = field(default_factory=dict)
+    schema: str | None = field(default=None, repr=False)
+    ids: Ids | None = field(default=None, repr=False)
+
+
+@dataclass(frozen=True)
+class ScanPlan:
+    """What is read, and the decision behind it.
+
+    ``location`` is the table's, as is the ``format`` of its files; ``options`` are what opening it needs. ``schema``
+    has every column of the table, those of its directories included; ``hidden`` has the levels of directories
+    (``dir0`` …) that are no columns of it, yet can be asked for. ``columns`` are those that a question may name,
+    ``units`` the metadata that was planned by, ``groups`` that of row groups.
+    """
+
+    table: TableInfo
+    location: str
+    format: str
+    question: Where | None
+    schema: pa.Schema
+    hidden: pa.Schema
+    files: Sequence[ScanFile]
+    pruned: PruneResult
+    columns: Columns = field(repr=False)
+    units: Units = field(repr=False)
+    groups: Groups = field(repr=False)
+    options: Mapping[str, str] = field(default_factory=dict, repr=False)
+    kept_by: ReadableTable | None = field(default=None, repr=False)
+    """Who says what the rows of the files are, where somebody else keeps the table."""
+    whole: Callable[[], ScanPlan] | None = field(default=None, repr=False)
+    """Plans over all partitions, where names of directories have left some out before this plan was made."""
+    is_everything: bool = False
+    """Whether ``files`` are all data files that lie below ``location``, every row group of them."""
+
+    @property
+    def readable(self) -> pa.Schema:
+        """All columns that can be asked for."""
+        return pa.schema([*self.schema, *self.hidden])
+
+
+def plan(
+    table: TableInfo,
+    units: Units,
+    *,
+    groups: Groups,
+    where: Where | None = None,
+    listing: Mapping[str, Fingerprint] | None = None,
+    time_zone: str | None = None,
+    row_ids: bool = False,
+    kept_by: ReadableTable | None = None,
+) -> ScanPlan:
+    """Plan the scan of ``table`` from its ``units``, above the files in :data:`PLAN_COLUMNS`, and what exists now.
+
+    With ``kept_by`` the columns are those that the table has now, and its directories say nothing.
+
+    ``groups`` is asked for no more than the partitions that are read, and only with ``row_ids``. ``listing`` None
+    trusts the metadata. Raises what :func:`metastore.pruning.prune.prune` raises; InvalidRequestError for a table in a
+    format that no scan reads, or, with ``row_ids``, not analyzed to its row groups; StaleRowIdError when a partition of
+    which rows may match has changed since ANALYZE, so that its rows have no ids.
+    """
+    if kept_by is not None:
+        units = UnitsWithSchema(units, kept_by.schema.to_json())
+    general = of_kind(units.upper(), MetadataType.TABLE)
+    question = AlwaysTrue() if where is None else where
+    pruned = prune(question, units, listing=listing, time_zone=time_zone, directories_tell=kept_by is None)
+    unit: dict[str, Any] = general.select(
+        ["location", "schema", "tableType", "partitionKeys", "metadataStatistics"]
+    ).to_pylist()[0]
+    format_ = (unit["tableType"] or PARQUET).upper()
+    if kept_by is None and format_ not in FORMATS:
+        raise InvalidRequestError(f"{table} is of {format_} files; scans read {', '.join(FORMATS)}")
+    if row_ids and format_ != PARQUET:
+        raise InvalidRequestError(f"row ids number row groups, and {table} is of {format_} files, which have none")
+    tuple_schema = TupleSchema.from_json(unit["schema"] or "{}")
+    location: str = unit["location"] or ""
+    schema = arrow_schema(tuple_schema)
+    levels = [column.path[0] for column in pruned.directory_columns if LEVEL.fullmatch(column.path[0])]
+    hidden = pa.schema([pa.field(name, pa.string()) for name in levels if name not in schema.names])
+    directories = DirectoryValues(
+        table, (*dict(unit["partitionKeys"] or ()), *hidden.names), pa.schema([*schema, *hidden])
+    )
+    partitions: Mapping[str, PartitionGroups] = {}
+    if row_ids:
+        require_row_groups(table, read_holders(unit["metadataStatistics"] or ()).get(Statistic.ANALYZE_LEVEL))
+        wanted = {_key(path, location) for path in pruned.paths}
+        refuse_mutated(table, sorted(wanted), mutated_partitions(pruned, location))
+        partitions = partitions_of(table, groups(wanted)) if wanted else {}
+    files = [
+        ScanFile(
+            kept.path,
+            kept.row_groups,
+            kept.reason,
+            kept.size,
+            {} if kept_by is not None else directories.of(kept.path, directories_of(kept.path, location)),
+            kept.schema,
+            _ids(partitions, kept.path, location),
+        )
+        for kept in pruned.files
+    ]
+    columns = Columns(tuple_schema, pruned.directory_columns)
+    return ScanPlan(
+        table, location, format_, where, schema, hidden, files, pruned, columns, units, groups, kept_by=kept_by
+    )
+
+
+def mutated_partitions(pruned: PruneResult, location: str) -> dict[str, str]:
+    """Metadata keys of the partitions whose files differ from those of ANALYZE, each with one file that does."""
+    found: dict[str, str] = {}
+    for paths, said in ((pruned.missing, "is gone"), (pruned.changed, "has changed"), (pruned.unknown, "is new")):
+        found.update({_key(path, location): f"{path} {said}" for path in paths})
+    return found
+
+
+def _key(path: str, location: str) -> str:
+    return metadata_key(directories_of(path, location))
+
+
+def _ids(partitions: Mapping[str, PartitionGroups], path: str, location: str) -> Ids | None:
+    groups = partitions.get(_key(path, location)) if partitions else None
+    return None if groups is None else Ids(groups.component, groups.first_group(path))

@@ -1,0 +1,248 @@
+"""Files of a plan -> Arrow batches: the task of every scan, here or on executors.
+
+A chunk is plain data. Each file is read into the table's schema, whatever types and columns the file itself has, by
+Arrow's Parquet reader, or as its format is read (:mod:`metastore.scan.row_files`); its directories' values are added,
+then row ids, then rows are filtered and columns put in order. Row ids count rows before anything is filtered, so they
+do not depend on what else was asked.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Iterator, Mapping, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from typing import Any, Final
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.dataset as ds
+from pyarrow import fs
+from pyiceberg.exceptions import ResolveError
+
+from metastore.analyze.data_files import Opening
+from metastore.errors import FormatError, NotFoundError, StorageError
+from metastore.pruning.row_id import ROW_ID, TYPE, encode
+from metastore.scan.arrow_filter import RowFilter
+from metastore.scan.plan import ScanFile
+from metastore.scan.row_files import read_file
+from metastore.sources.formats import PARQUET
+from metastore.sources.listing import open_location
+from metastore.sources.provided import Reader
+
+RowNumbers = np.ndarray[Any, np.dtype[np.uint64]]
+
+_FORMAT: Final = ds.ParquetFileFormat()
+_THREADS: Final = 8
+"""Files read at once by a scan in this process; Arrow's own threads do the work, these keep them busy."""
+
+
+@dataclass(frozen=True)
+class ReadChunk:
+    """Files of one table to read: plain data.
+
+    ``schema`` is the table's, ``format`` that of its files; ``columns`` names those to return (``$row_id`` among them
+    if wanted), in order. ``exclude`` holds rows to leave out: file path and row group -> numbers of its rows. ``types``
+    are returned instead of the table's own, for engines that have not all of them; times then lose what a type cannot
+    hold. ``threads`` lets Arrow use several. ``reader`` reads the files of a table that somebody else keeps.
+    """
+
+    location: str
+    schema: pa.Schema
+    files: Sequence[ScanFile]
+    columns: Sequence[str]
+    options: Mapping[str, str] = field(default_factory=dict, repr=False)
+    where: RowFilter | None = None
+    exclude: Mapping[tuple[str, int], RowNumbers] = field(default_factory=dict, repr=False)
+    types: pa.Schema | None = None
+    threads: bool = True
+    format: str = PARQUET
+    reader: Reader | None = field(default=None, repr=False)
+
+    @cached_property
+    def output(self) -> pa.Schema:
+        """The schema of the batches."""
+        return self.types or pa.schema([self.column(name) for name in self.columns])
+
+    def column(self, name: str) -> pa.Field[Any]:
+        """One column of the table, or the row id."""
+        return pa.field(ROW_ID, TYPE) if name == ROW_ID else self.schema.field(name)
+
+
+def read_rows(chunk: ReadChunk) -> Iterator[pa.RecordBatch]:
+    """The rows of ``chunk``, file by file in order, each in batches of ``chunk.output``.
+
+    Raises NotFoundError for a file that is gone, FormatError for one that is none of its format or whose values do not
+    fit the table's schema, StorageError when the store fails; each names the file. EngineError for Avro without its
+    reader.
+    """
+    if chunk.reader is not None:
+        for group in _groups(chunk):
+            yield from _told_rows(group)
+        return
+    store, root = open_location(chunk.location, chunk.options)
+    for file in chunk.files:
+        yield from _FileReader(chunk, file, store, root).batches()
+
+
+def read_rows_at_once(chunk: ReadChunk) -> Iterator[pa.RecordBatch]:
+    """:func:`read_rows` with several files read ahead; batches in the order of the files. Raises as it does."""
+    waiting: deque[Future[list[pa.RecordBatch]]] = deque()
+    with ThreadPoolExecutor(_THREADS) as threads:
+        try:
+            for group in _groups(chunk):
+                waiting.append(threads.submit(lambda part: list(read_rows(part)), group))
+                if len(waiting) > _THREADS:
+                    yield from waiting.popleft().result()
+            while waiting:
+                yield from waiting.popleft().result()
+        finally:
+            for future in waiting:
+                future.cancel()
+
+
+def _groups(chunk: ReadChunk) -> Iterator[ReadChunk]:
+    """``chunk`` in the smallest parts that are read as one."""
+    if chunk.reader is None:
+        yield from (replace(chunk, files=[file]) for file in chunk.files)
+        return
+    files = {file.path: file for file in chunk.files}
+    for paths in chunk.reader.groups(list(files)):
+        yield replace(chunk, files=[files[path] for path in paths])
+
+
+def _told_rows(chunk: ReadChunk) -> Iterator[pa.RecordBatch]:
+    """The rows of files whose table says what they are, read together."""
+    reader, where = chunk.reader, chunk.where
+    assert reader is not None, "the chunk has a reader"
+    names = dict.fromkeys((*chunk.columns, *(sorted(where.columns) if where else ())))
+    schema = pa.schema([chunk.schema.field(name) for name in names])
+    try:
+        for batch in reader.rows([file.path for file in chunk.files], schema, threads=chunk.threads):
+            rows = batch if where is None else batch.filter(where.expression)
+            if rows.num_rows:
+                chosen = rows.select(list(chunk.columns))
+                yield chosen if chunk.types is None else chosen.cast(chunk.types, safe=False)
+    except (pa.ArrowException, ResolveError, OSError, ValueError, NotImplementedError) as error:
+        if len(chunk.files) > 1:  # which of them it was is found by reading each alone
+            for file in chunk.files:
+                deque(_told_rows(replace(chunk, files=[file])), maxlen=0)
+        raise read_error(chunk.files[0], error) from error
+
+
+def take_rows(chunk: ReadChunk, wanted: Sequence[tuple[str, int, RowNumbers]]) -> list[pa.Table]:
+    """Rows by file path, row group and their numbers, in that order; one table for each. Raises as :func:`read_rows`.
+
+    Only these row groups are read.
+    """
+    files = {file.path: file for file in chunk.files}
+    with ThreadPoolExecutor(_THREADS) as threads:
+        return list(threads.map(lambda one: _taken(chunk, files[one[0]], one[1], one[2]), wanted))
+
+
+def _taken(chunk: ReadChunk, file: ScanFile, index: int, rows: RowNumbers) -> pa.Table:
+    group = replace(chunk, files=[replace(file, row_groups=(index,))])
+    return pa.Table.from_batches(read_rows(group), chunk.output).take(rows.astype(np.int64))
+
+
+def fragment(
+    file: ScanFile, location: str, schema: pa.Schema, store: fs.FileSystem, root: str
+) -> ds.ParquetFileFragment:
+    """``file`` as part of an Arrow dataset of ``schema``: its chosen row groups, with what its directories say."""
+    guarantee = pc.scalar(True)
+    for name in schema.names:
+        if name in file.constants:
+            value, column = file.constants[name], pc.field(name)
+            known = column.is_null() if value is None else column == pa.scalar(value, schema.field(name).type)
+            guarantee &= known
+    path = root + file.path[len(location) :]
+    groups = None if file.row_groups is None else list(file.row_groups)
+    made: Any = _FORMAT.make_fragment(path, store, guarantee, row_groups=groups)  # the stubs give the base class
+    return made  # type: ignore[no-any-return]
+
+
+def read_error(file: ScanFile, error: Exception) -> FormatError | NotFoundError | StorageError:
+    """What a failure to read ``file`` means."""
+    if isinstance(error, FileNotFoundError):
+        return NotFoundError(f"{file.path} is gone since the scan was planned; plan it again")
+    # pyarrow reports a broken file as an OSError too, but only the system's own errors carry a number.
+    if isinstance(error, OSError) and error.errno is not None:
+        return StorageError(f"cannot read {file.path}: {error}")
+    return FormatError(f"{file.path} cannot be read into the columns of its table: {error}; if it is new, run ANALYZE")
+
+
+class _FileReader:
+    def __init__(self, chunk: ReadChunk, file: ScanFile, store: fs.FileSystem, root: str) -> None:
+        self._chunk = chunk
+        self._file = file
+        needed = dict.fromkeys(name for name in chunk.columns if name != ROW_ID)
+        needed.update(dict.fromkeys(sorted(chunk.where.columns) if chunk.where else ()))
+        self._constants = {
+            name: pa.scalar(file.constants[name], chunk.schema.field(name).type)
+            for name in needed
+            if name in file.constants
+        }
+        self._read = [name for name in needed if name not in file.constants]
+        self._schema = pa.schema([chunk.schema.field(name) for name in self._read])
+        self._fragment = fragment(file, chunk.location, self._schema, store, root)
+
+    def batches(self) -> Iterator[pa.RecordBatch]:
+        if self._chunk.format != PARQUET:
+            opening = Opening(self._chunk.format, self._chunk.location, None, self._chunk.options)
+            for batch in read_file(opening, self._file.path, self._schema):
+                yield from self._finished(batch, {})
+            return
+        try:
+            if ROW_ID not in self._chunk.columns and not any(
+                path == self._file.path for path, _ in self._chunk.exclude
+            ):
+                for batch in self._scan(self._fragment):
+                    yield from self._finished(batch, {})
+                return
+            for group in self._fragment.row_groups:
+                yield from self._row_group(group.id)
+        except (pa.ArrowException, OSError) as error:
+            raise read_error(self._file, error) from error
+
+    def _row_group(self, index: int) -> Iterator[pa.RecordBatch]:
+        first = 0
+        excluded = self._chunk.exclude.get((self._file.path, index))
+        ids = self._file.ids
+        for batch in self._scan(self._fragment.subset(row_group_ids=[index])):  # type: ignore[arg-type] # the stubs are wrong
+            more = {}
+            if ROW_ID in self._chunk.columns:
+                assert ids is not None, "row ids were planned for"
+                more = {ROW_ID: encode(ids.component, ids.first_group + index, first, batch.num_rows)}
+            mask = None
+            if excluded is not None:
+                inside = excluded[(excluded >= first) & (excluded < first + batch.num_rows)]
+                mask = np.ones(batch.num_rows, bool)
+                mask[(inside - np.uint64(first)).astype(np.intp)] = False
+            first += batch.num_rows
+            yield from self._finished(batch, more, mask)
+
+    def _scan(self, part: ds.Fragment) -> Iterator[pa.RecordBatch]:
+        scanner = ds.Scanner.from_fragment(
+            part, schema=self._schema, columns=self._read, use_threads=self._chunk.threads
+        )
+        return scanner.to_batches()  # in the order of the file
+
+    def _finished(
+        self, batch: pa.RecordBatch, more: Mapping[str, pa.Array[Any]], mask: np.ndarray[Any, Any] | None = None
+    ) -> Iterator[pa.RecordBatch]:
+        count = batch.num_rows
+        arrays = dict(zip(self._read, batch.columns, strict=True))
+        arrays.update({name: pa.repeat(value, count) for name, value in self._constants.items()})
+        arrays.update(more)
+        whole = pa.RecordBatch.from_arrays(
+            list(arrays.values()), schema=pa.schema([self._chunk.column(name) for name in arrays])
+        )
+        if mask is not None:
+            whole = whole.filter(pa.array(mask))
+        if self._chunk.where is not None:
+            whole = whole.filter(self._chunk.where.expression)
+        if whole.num_rows:
+            chosen = whole.select(list(self._chunk.columns))
+            yield chosen if self._chunk.types is None else chosen.cast(self._chunk.types, safe=False)

@@ -1,0 +1,302 @@
+"""A pruned scan of one table: planned once, read as often and in as many ways as wanted.
+
+The plan says which files and row groups; every way of reading gives the same rows, exactly those that satisfy the
+question. Where rows must be judged by more than an Arrow expression can say, DuckDB judges them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import cached_property, lru_cache
+from typing import TYPE_CHECKING, Any, Final
+from zoneinfo import ZoneInfo
+
+import pyarrow as pa
+import pyarrow.dataset as ds
+from pyiceberg.expressions import BooleanExpression
+
+from metastore.errors import InvalidRequestError, StorageError
+from metastore.model.tuple_schema import TupleSchema
+from metastore.pruning.row_id import ROW_ID, TYPE
+from metastore.scan.aggregates import Aggregate, aggregate
+from metastore.scan.arrow_filter import NotExact, RowFilter, arrow_filter
+from metastore.scan.explanation import Explanation
+from metastore.scan.optional import library
+from metastore.scan.plan import ScanFile, ScanPlan
+from metastore.scan.rows import ReadChunk, RowNumbers, fragment, read_error, read_rows_at_once
+from metastore.scan.sql_filter import connection, filtered
+from metastore.sources.formats import PARQUET
+from metastore.sources.listing import open_location
+
+if TYPE_CHECKING:
+    import duckdb
+    import pandas as pd
+    import polars as pl
+
+_LARGE_BATCH: Final = 1 << 17
+
+
+@dataclass(frozen=True)
+class Scan:
+    """The rows of one table that satisfy the plan's question, in ``columns``; read when they are asked for.
+
+    ``zone`` is that of timestamps in the question that name none; ``exclude`` holds rows to leave out, by file and row
+    group.
+
+    Every reading method raises NotFoundError for a file that went since the scan was planned, FormatError for one that
+    cannot be read into the table's columns, StorageError, and InvalidRequestError where a library is needed that is
+    not installed. The order of rows is that of files and rows where one method returns them all.
+    """
+
+    plan: ScanPlan = field(repr=False)
+    columns: Sequence[str]
+    zone: ZoneInfo
+    exclude: Mapping[tuple[str, int], RowNumbers] = field(default_factory=dict, repr=False)
+
+    @classmethod
+    def of(
+        cls,
+        plan: ScanPlan,
+        columns: Sequence[str] | None,
+        *,
+        zone: ZoneInfo,
+        row_id: bool = False,
+        exclude: Mapping[tuple[str, int], RowNumbers] | None = None,
+    ) -> Scan:
+        """A scan by ``plan``; ``columns`` None means all. InvalidRequestError for an unknown column or none at all."""
+        known = plan.columns
+        chosen = plan.schema.names if columns is None else [known.resolve_reference(name).path[0] for name in columns]
+        if len(set(chosen)) < len(chosen):
+            raise InvalidRequestError(f"a column is asked for twice: {', '.join(chosen)}")
+        if not chosen and not row_id:
+            raise InvalidRequestError("a scan of no columns has no rows; use .count() for their number")
+        return cls(plan, [*chosen, ROW_ID] if row_id else chosen, zone, exclude or {})
+
+    @property
+    def files(self) -> Sequence[ScanFile]:
+        """The files to read, each with its row groups and the reason."""
+        return self.plan.files
+
+    @property
+    def paths(self) -> list[str]:
+        """Paths of the files to read."""
+        return [file.path for file in self.files]
+
+    @property
+    def row_groups(self) -> Mapping[str, tuple[int, ...] | None]:
+        """The row groups to read of each file, None for all of them."""
+        return {file.path: file.row_groups for file in self.files}
+
+    @property
+    def schema(self) -> pa.Schema:
+        """The columns of the rows, in the types that the metastore knows; if others keep the table, that it has now."""
+        readable = self.plan.readable
+        return pa.schema([pa.field(ROW_ID, TYPE) if name == ROW_ID else readable.field(name) for name in self.columns])
+
+    def explain(self) -> Explanation:
+        """What is read and what is not, and why; its text is for people."""
+        plan = self.plan
+        return Explanation.of(plan if plan.whole is None else plan.whole())
+
+    def count(self) -> int:
+        """The number of rows, from exact statistics where they are, else by reading what must be read."""
+        if self.exclude:
+            return sum(batch.num_rows for batch in self.to_batches())
+        counted: int = self.aggregate(["count(*)"])[0][0].as_py()
+        return counted
+
+    def aggregate(self, expressions: Sequence[str]) -> pa.Table:
+        """One row with the values of ``count(*)``, ``count(x)``, ``min(x)``, ``max(x)``, named as they are written.
+
+        What exact statistics of unchanged files answer is not read; the rest is. NaN counts as the largest number.
+        InvalidRequestError for any other expression, and where rows are excluded.
+        """
+        if self.exclude:
+            raise InvalidRequestError("statistics know nothing of excluded rows; aggregate what to_arrow() returns")
+        plan = self.plan
+        wanted = [Aggregate.parse(text, plan.columns) for text in expressions]
+
+        def read(files: Sequence[ScanFile], names: Sequence[str]) -> Iterator[pa.RecordBatch]:
+            return Scan.of(replace(plan, files=files), names, zone=self.zone).to_batches()
+
+        return aggregate(plan, wanted, self.zone, read)
+
+    def to_batches(self) -> Iterator[pa.RecordBatch]:
+        """The rows as Arrow batches, read as they are taken; all at once where SQL must judge them."""
+        if self._in_sql:
+            yield from self.to_arrow().to_batches(_LARGE_BATCH)
+        else:
+            yield from self._read(self.columns)
+
+    def to_reader(self) -> pa.RecordBatchReader:
+        """The rows as a stream of Arrow batches, which knows its schema."""
+        return pa.RecordBatchReader.from_batches(self.schema, self.to_batches())
+
+    def to_arrow(self) -> pa.Table:
+        """The rows as an Arrow table."""
+        if not self._in_sql:
+            return pa.Table.from_batches(self._read(self.columns), self.schema)
+        where = self.plan.question
+        assert isinstance(where, str)
+        schema = pa.schema([self.chunk.column(name) for name in self.needed])
+        return filtered(self._read(self.needed), schema, where, self.zone).select(list(self.columns))
+
+    def to_arrow_dataset(self) -> ds.Dataset:
+        """The rows as an Arrow dataset that reads only what is asked of it.
+
+        Where that is not possible (files other than Parquet; with row ids or excluded rows; for questions beyond Arrow
+        or about floats, which may be NaN; where a file has numbers in a column of text), the dataset holds the rows in
+        memory.
+        """
+        if self._in_sql or not self._is_one_dataset or not self._pushes_down():
+            return ds.dataset(self.to_arrow())
+        # A dataset filters by its own columns, so it has those that the question needs besides those asked for.
+        dataset = self._dataset(self.needed)
+        return dataset if self.row_filter is None else dataset.filter(self.row_filter.expression)
+
+    def to_duckdb(self, connection_: duckdb.DuckDBPyConnection | None = None) -> duckdb.DuckDBPyRelation:
+        """The rows as a relation of ``connection_``, by default a new one in the scan's time zone.
+
+        DuckDB reads through Arrow, only the columns and rows that its query needs where that is possible.
+        """
+        engine = connection(self.zone) if connection_ is None else connection_
+        dataset = self.to_arrow_dataset()
+        relation: duckdb.DuckDBPyRelation = engine.from_arrow(dataset)
+        if dataset.schema.names == list(self.columns):
+            return relation
+        names = (name.replace('"', '""') for name in self.columns)
+        return relation.project(", ".join(f'"{name}"' for name in names))
+
+    def to_polars(self) -> pl.DataFrame:
+        """The rows as a Polars frame."""
+        frame: pl.DataFrame = library("polars", "polars").from_arrow(self.to_arrow())
+        return frame
+
+    def to_pandas(self) -> pd.DataFrame:
+        """The rows as a pandas frame."""
+        return self.to_arrow().to_pandas()
+
+    @property
+    def filter_is_exact(self) -> bool:
+        """Whether :attr:`chunk` gives exactly the rows asked for; False if SQL must judge those it gives."""
+        return not self._in_sql
+
+    @property
+    def row_filter(self) -> RowFilter | None:
+        """What Arrow judges rows by; None where all pass, and where SQL must judge them."""
+        return self._judged[0]
+
+    @property
+    def _in_sql(self) -> bool:
+        """Whether the question is beyond Arrow's expressions."""
+        return self._judged[1]
+
+    @cached_property
+    def _judged(self) -> tuple[RowFilter | None, bool]:
+        where = self.plan.question
+        if where is None:
+            return None, False
+        try:
+            return arrow_filter(where, self.plan.columns, self.plan.readable, self.zone), False
+        except NotExact:
+            if isinstance(where, BooleanExpression):
+                raise InvalidRequestError(
+                    f"engines do not agree on what {where} means for the types of these columns; "
+                    "give literals of the columns' types, or the question as SQL"
+                ) from None
+            return None, True
+
+    @cached_property
+    def chunk(self) -> ReadChunk:
+        """What the scan reads, as work for a task; where SQL must judge, without a filter."""
+        plan = self.plan
+        return ReadChunk(
+            plan.location,
+            plan.readable,
+            self.files,
+            self.columns,
+            plan.options,
+            self.row_filter,
+            self.exclude,
+            format=plan.format,
+            reader=None if plan.kept_by is None else plan.kept_by.reader(self.paths),
+        )
+
+    @cached_property
+    def needed(self) -> list[str]:
+        """The columns to return, and those that the question needs: where SQL judges, any."""
+        more = self.plan.readable.names if self._in_sql else sorted(self.row_filter.columns) if self.row_filter else []
+        return list(dict.fromkeys((*self.columns, *more)))
+
+    def _read(self, columns: Sequence[str]) -> Iterator[pa.RecordBatch]:
+        """The rows that the filter leaves, in ``columns``; by one dataset where that gives them, else file by file."""
+        chunk = replace(self.chunk, columns=columns)
+        if not self._is_one_dataset:
+            yield from read_rows_at_once(chunk)
+            return
+        where = self.row_filter
+        scanner = self._dataset(list(dict.fromkeys((*columns, *sorted(where.columns if where else ())))))
+        try:
+            for batch in scanner.to_batches():
+                rows = batch if where is None else batch.filter(where.expression)
+                if rows.num_rows:
+                    yield rows.select(list(columns))
+        except (pa.ArrowException, OSError) as error:
+            # Which file it was, a dataset does not say; reading them one by one ends at it.
+            for _ in read_rows_at_once(chunk):
+                pass
+            raise StorageError(f"{self.plan.table} could not be read: {error}; read it again") from error
+
+    def _dataset(self, columns: Sequence[str]) -> ds.Dataset:
+        """The files as a dataset of ``columns``, unfiltered."""
+        plan = self.plan
+        store, root = open_location(plan.location, plan.options)
+        schema = pa.schema([plan.readable.field(name) for name in columns])
+        fragments: list[ds.Fragment] = [fragment(file, plan.location, schema, store, root) for file in self.files]
+        return ds.FileSystemDataset(fragments, schema, ds.ParquetFileFormat(), store)
+
+    @cached_property
+    def _is_one_dataset(self) -> bool:
+        """Whether Arrow reads all files as one dataset as it reads each: it prefers a file's column to its directory's.
+
+        Many small files are read by it in half the time.
+        """
+        plan = self.plan
+        if plan.format != PARQUET or ROW_ID in self.columns or self.exclude or not self.columns:
+            return False
+        return not any(file.constants.keys() & _columns_of(file, plan).keys() for file in self.files)
+
+    def _pushes_down(self) -> bool:
+        """Whether Arrow may filter while it reads, by this question and by those that the dataset is asked.
+
+        It fails to compare text where a file has another type. And it skips row groups by bounds of floats, which say
+        nothing of NaN: rows that pass by one would be lost.
+        """
+        plan, where = self.plan, self.row_filter
+        if where is not None and any(_has_floats(plan.readable.field(name)) for name in where.columns):
+            return False
+        texts = {column.name for column in plan.schema if pa.types.is_string(column.type)}
+        return all(_columns_of(file, plan).get(name, True) for file in self.files for name in texts)
+
+
+def _has_floats(field: pa.Field[Any]) -> bool:
+    inner = (field.type.field(index) for index in range(field.type.num_fields))
+    return pa.types.is_floating(field.type) or any(map(_has_floats, inner))
+
+
+def _columns_of(file: ScanFile, plan: ScanPlan) -> Mapping[str, bool]:
+    """The columns of a file, and whether each is text; asks the file itself where the metadata cannot say."""
+    if file.schema is not None:
+        return _of_text(file.schema)
+    store, root = open_location(plan.location, plan.options)
+    try:
+        schema = fragment(file, plan.location, pa.schema([]), store, root).physical_schema
+    except (pa.ArrowException, OSError) as error:
+        raise read_error(file, error) from error
+    return {column.name: pa.types.is_string(column.type) for column in schema}
+
+
+@lru_cache(maxsize=64)
+def _of_text(schema: str) -> Mapping[str, bool]:
+    return {column.name: column.type == "VARCHAR" for column in TupleSchema.from_json(schema).columns}

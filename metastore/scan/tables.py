@@ -1,0 +1,245 @@
+"""``ms.tables``: the tables component, and with it the rows of the tables that it describes.
+
+Place in the flow: a session knows where the data of a table lies and which files exist; here metadata, listing and
+question come together. Answers always equal those of a reader that knows no metadata: files that changed since ANALYZE
+and new ones are read, files that are gone are not.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+from dataclasses import replace
+from functools import partial
+from pathlib import PurePath
+from typing import Final, Protocol
+
+import pyarrow as pa
+from pyiceberg.expressions import In
+
+from metastore.components.requests import of_table
+from metastore.components.tables import Tables
+from metastore.errors import InvalidRequestError, NotFoundError
+from metastore.model.identity import TableInfo, metadata_key
+from metastore.model.vocabulary import DEFAULT_SEGMENT, GENERAL_INFO, MetadataType
+from metastore.pruning.prune import UNIT_COLUMNS
+from metastore.pruning.row_id import Ids, decode
+from metastore.pruning.stored_units import StoredUnits, in_newest, units_of
+from metastore.scan.arrow_filter import zone_named
+from metastore.scan.directories import LEVEL
+from metastore.scan.located_rows import LocatedRows, excluded_rows, in_order, locate, partitions_named
+from metastore.scan.narrowing import WORTH_IT, directories_left, top_level_directories
+from metastore.scan.partition_groups import GROUP_COLUMNS, components_of, partitions_of
+from metastore.scan.plan import PLAN_COLUMNS, ScanPlan, Where, mutated_partitions, plan
+from metastore.scan.rows import RowNumbers, take_rows
+from metastore.scan.scan import Scan
+from metastore.sources.listing import Fingerprint
+from metastore.sources.naming import SourceTable
+from metastore.sources.provided import ReadableTable
+
+_NUMBERED: Final = (MetadataType.SEGMENT, MetadataType.ROW_GROUP)
+
+TableLike = str | TableInfo | PurePath
+
+
+class Places(Protocol):
+    """What a scan asks of its session."""
+
+    def source(self, table: TableLike) -> SourceTable:
+        """Where the data of ``table`` lies."""
+
+    def table_info(self, table: TableLike) -> TableInfo:
+        """The name that the metastore knows ``table`` by."""
+
+    def no_metadata(self, table: TableInfo) -> NotFoundError:
+        """The error for a table without metadata."""
+
+
+class ScannedTables(Tables):
+    """Metadata of tables, as :class:`Tables` has it, and their rows.
+
+    ``table`` is a name or the path of the data. Every method raises NotFoundError for a table that was never analyzed,
+    and InvalidRequestError for a question or a column that does not fit it.
+    """
+
+    def __init__(self, tables: Tables, places: Places) -> None:
+        super().__init__(tables.definition, tables._backing)  # noqa: SLF001 - the same component, with more to it
+        self._places = places
+
+    def scan(
+        self,
+        table: TableLike,
+        where: Where | None = None,
+        columns: Sequence[str] | None = None,
+        *,
+        row_id: bool = False,
+        exclude: Ids | None = None,
+        time_zone: str | None = None,
+        list_files: bool = True,
+        at: int | None = None,
+    ) -> Scan:
+        """Plan a scan: the rows that satisfy ``where`` (Spark SQL or a PyIceberg expression), in ``columns``.
+
+        ``row_id`` adds the column ``$row_id``. ``exclude`` leaves out the rows with these ids. ``time_zone`` is that of
+        timestamps in ``where`` that name none, UTC by default. ``list_files=False`` trusts the metadata: right only if
+        the files are as they were. ``at`` takes the metadata of that version.
+
+        With ``row_id`` or ``exclude``: StaleRowIdError when a partition that must be read, or that an id names, has
+        changed; InvalidRequestError for ids of no row of the table, and for a level other than ROW_GROUP.
+
+        Of an Iceberg or Delta table the columns are those that it has now; its rows have no ids. InvalidRequestError
+        for what the library that reads it cannot read, and for a table of a database.
+        """
+        zone = zone_named(time_zone)
+        source = self._places.source(table)
+        if row_id or exclude is not None:
+            _require_ids(source)
+        whole = partial(self._plan, source, where, time_zone=time_zone, list_files=list_files, at=at, row_ids=row_id)
+        # Ids may name any partition, and a level of directories that is asked for may be there in any.
+        names_tell = exclude is None and not any(LEVEL.fullmatch(name) for name in columns or ())
+        left = self._left(source, where, time_zone, list_files=list_files, at=at) if where and names_tell else None
+        planned = whole() if left is None else replace(whole(only=left), whole=whole)
+        excluded = {} if exclude is None else self._excluded(planned, exclude)
+        return Scan.of(planned, columns, zone=zone, row_id=row_id, exclude=excluded)
+
+    def rows_by_id(
+        self, table: TableLike, ids: Ids, columns: Sequence[str] | None = None, *, row_id: bool = False
+    ) -> pa.Table:
+        """The rows with these ``ids``, one for each in their order; nothing but their row groups is read.
+
+        Raises StaleRowIdError, naming the partition, for an id of a partition that was changed since the id was made,
+        and InvalidRequestError for an id that is none of this table.
+        """
+        source = self._places.source(table)
+        _require_ids(source)
+        pieces = decode(ids)
+        segments = self._units(source.table, GROUP_COLUMNS, (MetadataType.SEGMENT,), None)
+        keys = set(partitions_named(source.table, pieces, components_of(source.table, segments)))
+        planned = self._plan(source, None, row_ids=True, only=keys)
+        scan = Scan.of(planned, columns, zone=zone_named(None), row_id=row_id)
+        located = self._located(planned, ids)
+        return in_order(
+            take_rows(scan.chunk, [(rows.path, rows.index, rows.rows) for rows in located]), located, scan.schema
+        )
+
+    def aggregate(
+        self,
+        table: TableLike,
+        expressions: Sequence[str],
+        where: Where | None = None,
+        *,
+        time_zone: str | None = None,
+        list_files: bool = True,
+    ) -> pa.Table:
+        """One row with the values of ``count(*)``, ``count(x)``, ``min(x)``, ``max(x)``, named as they are written.
+
+        What exact statistics of unchanged files answer is not read; the rest is. NaN counts as the largest number.
+        InvalidRequestError for any other expression.
+        """
+        return self.scan(table, where, time_zone=time_zone, list_files=list_files).aggregate(expressions)
+
+    def _plan(
+        self,
+        source: SourceTable,
+        where: Where | None,
+        *,
+        time_zone: str | None = None,
+        list_files: bool = True,
+        at: int | None = None,
+        row_ids: bool = False,
+        only: Collection[str] | None = None,
+    ) -> ScanPlan:
+        """A plan over the whole table, or over the partitions with the metadata keys ``only``."""
+        info = source.table
+        kept_by = _kept_by(source)
+
+        def planned_at(version: int) -> ScanPlan:
+            stored = StoredUnits(self, info, version, PLAN_COLUMNS, None if only is None else frozenset(only))
+            units = units_of(stored)
+            if not units.upper().num_rows:
+                raise self._places.no_metadata(info)
+            planned = plan(
+                source.table,
+                units,
+                groups=partial(self._units, info, GROUP_COLUMNS, _NUMBERED, version),
+                where=where,
+                listing=_listing(source, only) if list_files else None,
+                time_zone=time_zone,
+                row_ids=row_ids,
+                kept_by=kept_by,
+            )
+            return replace(planned, options=source.options)
+
+        planned = in_newest(self, planned_at) if at is None else planned_at(at)
+        alone = source.lister is None and kept_by is None
+        listed = list_files and only is None and alone and source.location == planned.location
+        skipped = planned.pruned.files_count.skipped or any(file.row_groups is not None for file in planned.files)
+        return replace(planned, is_everything=listed and not skipped)
+
+    def _left(
+        self, source: SourceTable, where: Where, time_zone: str | None, *, list_files: bool, at: int | None
+    ) -> set[str] | None:
+        """Metadata keys of the partitions that ``where`` leaves by the names of directories; None for all of them."""
+        if source.provided is not None:
+            return None
+        if list_files:
+            names = top_level_directories(source)
+        else:
+            # Of files too: another writer may have left out the segment that they lie in.
+            keys = self._units(source.table, ("metadataKey",), (MetadataType.SEGMENT, MetadataType.FILE), at)
+            names = [key for key in keys["metadataKey"].unique().to_pylist() if key and key != DEFAULT_SEGMENT]
+        if names is None or len(names) < WORTH_IT:
+            return None
+        left = directories_left(
+            where, self._units(source.table, UNIT_COLUMNS, (MetadataType.TABLE,), at), names, time_zone
+        )
+        return None if left is None else {DEFAULT_SEGMENT, *left}
+
+    def _units(
+        self,
+        info: TableInfo,
+        columns: Sequence[str],
+        types: Sequence[MetadataType],
+        at: int | None,
+        only: Collection[str] | None = None,
+    ) -> pa.Table:
+        read = self.read().metadata_types(*types).filter(of_table(info)).columns(*columns)
+        if only is not None:
+            read.filter(In(term="metadataKey", literals={GENERAL_INFO, *only}))
+        units = (read if at is None else read.at(at)).to_arrow()
+        if not units.num_rows:
+            raise self._places.no_metadata(info)
+        return units
+
+    def _located(self, planned: ScanPlan, ids: Ids) -> list[LocatedRows]:
+        table = planned.table
+        pieces = decode(ids)
+        keys = set(partitions_named(table, pieces, components_of(table, planned.units.upper())))
+        mutated = mutated_partitions(planned.pruned, planned.location)
+        return locate(table, pieces, partitions_of(table, planned.groups(keys)) if keys else {}, mutated)
+
+    def _excluded(self, planned: ScanPlan, ids: Ids) -> dict[tuple[str, int], RowNumbers]:
+        return excluded_rows(self._located(planned, ids))
+
+
+def _kept_by(source: SourceTable) -> ReadableTable | None:
+    """Who says what the rows of ``source`` are; None for plain files. InvalidRequestError where nobody does."""
+    if source.provided is None or isinstance(source.provided, ReadableTable):
+        return source.provided
+    raise InvalidRequestError(
+        f"{source.table} is {source.provided.format}: its files alone do not say what its rows are, so they "
+        "are read by what keeps the table; ms.prune tells which files such a reader needs"
+    )
+
+
+def _require_ids(source: SourceTable) -> None:
+    if source.provided is not None:
+        raise InvalidRequestError(
+            f"rows of {source.table} have no row ids: these number row groups in one state of a partition, and "
+            f"{source.provided.format} tells neither; name rows by a key of theirs"
+        )
+
+
+def _listing(source: SourceTable, only: Collection[str] | None) -> dict[str, Fingerprint]:
+    wanted = None if only is None else only.__contains__
+    found = source.files(wanted)
+    return {file.path: file.fingerprint for file in found if only is None or metadata_key(file.directories) in only}

@@ -1,0 +1,204 @@
+"""Spark's data source ``metastore``: components, INFORMATION_SCHEMA and analyzed tables by their names.
+
+::
+
+    spark.read.format("metastore").option("conf", …).load("metastore.components.tables")
+    spark.read.format("metastore").option("version", …).load("information_schema.columns")
+    spark.read.format("metastore").load("dfs.tmp.nation").where(…)
+
+Place in the flow: Spark makes a :class:`MetastoreSource` in a Python process on the driver's host, asks it for the
+schema, and carries it to other such processes, where reads are planned. So what it knows is in its options, and in what
+:meth:`MetastoreSource.schema` has found: the versions that are read.
+
+Spark pushes filters down only where that is asked for: it keeps the read that it was pushed to, and takes it for later
+scans of the same DataFrame that have other filters or none, which then lack rows (PySpark 4.3; tests hold it to that,
+docs/design/019 tells why a source cannot see it). What prunes by default is the option ``where``, and ``select``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from datetime import datetime
+from typing import Any, Final
+
+from pydantic import TypeAdapter, ValidationError
+from pyspark.sql.datasource import DataSource, DataSourceReader, InputPartition
+from pyspark.sql.types import StructType
+
+from metastore.config import Settings, load
+from metastore.config.policies import PolicySettings
+from metastore.errors import InvalidRequestError
+from metastore.metastore import Metastore
+from metastore.procedures.types import parse_timestamp
+from metastore.pruning.row_id import ROW_ID
+from metastore.spark.own_tables import OwnTable, OwnTableReader, Versions
+from metastore.spark.scan_source import TableScanReader, table_schema, table_version
+from metastore.spark.spark_types import spark_schema
+
+FORMAT: Final = "metastore"
+"""What Spark calls the source."""
+
+SETTINGS: Final = "settings-token"
+"""Option: the settings themselves, for who has them in memory. Spark shows no value of a name with "token" in it."""
+
+_OPTIONS: Final = ("path", "conf", "version", "asOf", "columns", "where", "rowId", "pushFilters", SETTINGS)
+_FLAGS: Final = {"true": True, "false": False}
+
+
+_JSON: Final = TypeAdapter(Settings)
+
+
+def settings_option(settings: Settings) -> str:
+    """The value of the option :data:`SETTINGS`: what a read needs of ``settings``, as JSON.
+
+    Options can be set by who may only write SQL, so what is read from them must not be able to do more than ``conf``.
+    """
+    return _JSON.dump_json(replace(settings, policies=PolicySettings(), effective=(), warnings=())).decode()
+
+
+def _given_settings(option: str) -> Settings:
+    try:
+        return _JSON.validate_json(option)
+    except ValidationError as error:
+        raise InvalidRequestError(f"the option {SETTINGS} holds no settings; name a configuration by conf") from error
+
+
+@dataclass(frozen=True)
+class Request:
+    """What the options ask for: rows of the table called ``name``, at ``version`` or ``time``, else the newest."""
+
+    settings: Settings
+    name: str
+    version: int | None
+    time: datetime | None
+    columns: tuple[str, ...] | None
+    where: str | None
+    row_id: bool
+    push_filters: bool
+
+    @classmethod
+    def of(cls, options: Mapping[str, str]) -> Request:
+        """Raises InvalidRequestError for an option that is unknown or wrong, ConfigError for a bad configuration."""
+        given = {key.lower(): value for key, value in options.items()}
+        if unknown := sorted(given.keys() - {name.lower() for name in _OPTIONS}):
+            raise InvalidRequestError(f"unknown option {', '.join(unknown)}; there are {', '.join(_OPTIONS[:-1])}")
+        if not given.get("path"):
+            raise InvalidRequestError('name a table: load("information_schema.tables"), load("dfs.tmp.nation")')
+        version, time = given.get("version"), given.get("asof")
+        if version is not None and (time is not None or not version.isdecimal()):
+            raise InvalidRequestError(f"version is the id of one, {version!r}, and excludes asOf")
+        columns = given.get("columns")
+        return cls(
+            _given_settings(given[SETTINGS]) if SETTINGS in given else load(given.get("conf")),
+            given["path"],
+            None if version is None else int(version),
+            None if time is None else parse_timestamp(time),
+            None if columns is None else tuple(name.strip() for name in columns.split(",")),
+            given.get("where"),
+            _flag(given, "rowid"),
+            _flag(given, "pushfilters"),
+        )
+
+
+def _flag(options: Mapping[str, str], name: str) -> bool:
+    value = options.get(name, "false").lower()
+    if value not in _FLAGS:
+        raise InvalidRequestError(f"the option {name} is true or false, not {value!r}")
+    return _FLAGS[value]
+
+
+class MetastoreSource(DataSource):
+    """Spark's data source ``metastore``.
+
+    Options: ``conf`` (a configuration as :func:`metastore.connect` takes it, seen from the driver's host), ``version``
+    or ``asOf``, ``columns`` (names with commas between: Spark itself does not tell a source which it needs), ``where``
+    (a condition as reads of components take it, for analyzed tables as scans do: it chooses files and rows),
+    ``rowId`` for analyzed tables; ``pushFilters``: Spark's filters spare files, too, for a DataFrame that is scanned
+    once. All queries over a DataFrame read the version that was newest when it was made, unless another is named.
+    """
+
+    def __init__(self, options: dict[str, str]) -> None:
+        super().__init__(options)
+        self._versions: Versions | None = None
+
+    @classmethod
+    def name(cls) -> str:
+        """The name of the format."""
+        return FORMAT
+
+    def schema(self) -> StructType:
+        """The columns; from here on the version is fixed."""
+        request = Request.of(self.options)
+        self._versions = _versions(request)
+        table = OwnTable.named(request.name)
+        if table is None:
+            version = self._versions["tables"]
+            found = table_schema(request.settings, request.name, version=version, row_id=request.row_id)
+        else:
+            with Metastore.open(request.settings) as metastore:
+                found = spark_schema(table.schema(metastore))[0]
+        return _chosen(found, request.columns)
+
+    def reader(self, schema: StructType) -> DataSourceReader:
+        """The read of these columns, which the user may have declared; Spark asks for one for every scan."""
+        request = Request.of(self.options)
+        versions = _versions(request) if self._versions is None else self._versions
+        table = OwnTable.named(request.name)
+        reader: DataSourceReader
+        if table is not None:
+            with Metastore.open(request.settings) as metastore:
+                _require_known(spark_schema(table.schema(metastore))[0], schema)
+            reader = OwnTableReader(request.settings, table, schema.names, versions=versions, where=request.where)
+            return reader if request.push_filters else _Unfiltered(reader)
+        version = versions["tables"]
+        row_id = ROW_ID in schema.names
+        _require_known(table_schema(request.settings, request.name, version=version, row_id=row_id), schema)
+        reader = TableScanReader(request.settings, request.name, schema, version=version, where=request.where)
+        return reader if request.push_filters else _Unfiltered(reader)
+
+
+class _Unfiltered(DataSourceReader):
+    """A reader that Spark does not push filters to: by having no method of its own for them."""
+
+    def __init__(self, reader: DataSourceReader) -> None:
+        self._reader = reader
+
+    def partitions(self) -> Sequence[InputPartition]:
+        """Those of the reader."""
+        return self._reader.partitions()
+
+    def read(self, partition: InputPartition) -> Iterator[Any]:
+        """Its rows."""
+        return iter(self._reader.read(partition))
+
+
+def _versions(request: Request) -> Versions:
+    """The versions of components that the options mean, now."""
+    table = OwnTable.named(request.name)
+    if table is not None:
+        with Metastore.open(request.settings) as metastore:
+            return table.versions(metastore, request.version, request.time)
+    if request.time is not None:
+        raise InvalidRequestError(f"asOf is for the metastore's own tables; {request.name} keeps no earlier rows")
+    return {"tables": table_version(request.settings) if request.version is None else request.version}
+
+
+def _require_known(schema: StructType, declared: StructType) -> None:
+    """InvalidRequestError unless every declared column is one of ``schema`` with its type."""
+    types = {field.name: field.dataType for field in schema}
+    for field in declared:
+        found = types.get(field.name)
+        if found != field.dataType:
+            said = f"is {found.simpleString()}, not {field.dataType.simpleString()}" if found else "is unknown"
+            raise InvalidRequestError(f"column {field.name} {said}; the columns are {schema.simpleString()}")
+
+
+def _chosen(schema: StructType, columns: tuple[str, ...] | None) -> StructType:
+    """The columns of these names, in any case. Raises InvalidRequestError for one that there is not."""
+    if columns is None:
+        return schema
+    by_lower = {field.name.lower(): field for field in schema}
+    if unknown := [name for name in columns if name.lower() not in by_lower]:
+        raise InvalidRequestError(f"unknown column {', '.join(unknown)}; there are {', '.join(schema.names)}")
+    return StructType([by_lower[name.lower()] for name in columns])

@@ -1,0 +1,41 @@
+"""Tables of databases through Spark's JDBC source, as Arrow: whole, and by way of the driver's memory.
+
+Place in the flow: ANALYZE measures what comes out of here (:mod:`metastore.analyze.database`). The JDBC driver must be
+on Spark's class path, as for any other use of it; Derby's comes with PySpark. Timestamps without a zone stay so: as
+moments in the session's zone, which is Spark's own way, those that the clock there skips would be moved.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+
+import pyarrow as pa
+from pyspark.errors import PySparkException
+from pyspark.sql import SparkSession
+from pyspark.sql.types import TimestampType
+
+from metastore.errors import EngineError
+
+
+def read_jdbc(
+    spark: SparkSession, url: str, table: str, properties: Mapping[str, str]
+) -> tuple[pa.Schema, Iterator[pa.RecordBatch]]:
+    """All rows of ``table``; moments in UTC, other timestamps without zone.
+
+    EngineError for what Spark or the database's driver refuses.
+    """
+    try:
+        frame = spark.read.jdbc(url, table, properties={"preferTimestampNTZ": "true", **properties})
+        found = frame.toArrow()
+    except Exception as error:
+        if not isinstance(error, PySparkException) and type(error).__module__ != "py4j.protocol":
+            raise
+        reason = str(error).partition("\n")[0]
+        raise EngineError(f"Spark cannot read {table} from {url.partition('?')[0]}: {reason}") from error
+    zoned = {field.name for field in frame.schema.fields if isinstance(field.dataType, TimestampType)}
+    fields = [
+        pa.field(field.name, pa.timestamp("us", "UTC"), field.nullable) if field.name in zoned else field
+        for field in found.schema
+    ]
+    schema = pa.schema(fields)
+    return schema, iter(found.cast(schema).to_batches())

@@ -1,0 +1,202 @@
+"""``metastore.spark.read_table``: a table as a DataFrame, of the files that the metastore leaves of it.
+
+Place in the flow: the session plans the scan; Spark reads nothing else, and lists no directory. Where Spark's own
+vectorized reader gives the very rows, it reads; else tasks read by Arrow: for row ids, for row groups of which rows are
+left out, and for files whose types are not those of the table. Either way the DataFrame has the columns and the types
+that the metastore knows, and its rows are exactly those of the unpruned table that satisfy the question.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Final
+from urllib.parse import quote
+from weakref import WeakKeyDictionary
+
+import pyarrow as pa
+from pyiceberg.expressions import BooleanExpression
+from pyspark.sql import Column, DataFrame, SparkSession
+from pyspark.sql import functions as sql
+
+from metastore.model.tuple_schema import TupleSchema
+from metastore.pruning.partition_values import directories_of
+from metastore.pruning.row_id import ROW_ID, Ids
+from metastore.scan.arrow_types import arrow_schema
+from metastore.scan.directories import LEVEL
+from metastore.scan.plan import ScanFile, Where
+from metastore.scan.rows import ReadChunk, read_rows
+from metastore.scan.scan import Scan
+from metastore.session import Session, TableLike
+from metastore.sources.formats import PARQUET
+from metastore.spark.engine import SparkEngine
+from metastore.spark.reading import read_directory, read_files
+from metastore.spark.spark_types import reads_natively, spark_schema
+
+_TASK_BYTES: Final = 128 << 20
+"""As much as Spark itself would put into one task of a file scan."""
+
+_FILE_COST: Final = 4 << 20
+"""What opening a file counts for, as Spark has it."""
+
+_UNQUOTED: Final = "/:=!$&'()*+,;@-_.~"
+"""What Spark leaves as it is in the URI of a file."""
+
+_engines: WeakKeyDictionary[SparkSession, SparkEngine] = WeakKeyDictionary()
+
+
+def read_table(
+    spark: SparkSession,
+    ms: Session,
+    table: TableLike,
+    where: Where | None = None,
+    columns: Sequence[str] | None = None,
+    *,
+    row_id: bool = False,
+    exclude: Ids | None = None,
+) -> DataFrame:
+    """The rows of ``table`` that satisfy ``where``, in ``columns`` (None: all), planned now and read when Spark runs.
+
+    ``where`` is Spark SQL, in the time zone of ``spark``, or a PyIceberg expression. ``row_id`` adds ``$row_id``,
+    ``exclude`` leaves out the rows with these ids. Raises as ``ms.tables.scan`` does.
+    """
+    zone = spark.conf.get("spark.sql.session.timeZone")
+    scan = ms.tables.scan(table, where, columns, row_id=row_id, exclude=exclude, time_zone=zone)
+    if _is_native(scan) and not isinstance(where, BooleanExpression):
+        return _natively(spark, scan)
+    return _by_arrow(_engines.setdefault(spark, SparkEngine(spark)), scan)
+
+
+def split(chunk: ReadChunk, tasks: int) -> list[ReadChunk]:
+    """``chunk`` in parts of about equal bytes, none larger than Spark's own tasks are, at least ``tasks`` if it can."""
+    costs = [(file.size or 0) + _FILE_COST for file in chunk.files]
+    limit = max(1, min(_TASK_BYTES, -(-sum(costs) // max(1, tasks))))
+    parts: list[list[ScanFile]] = []
+    size = limit
+    for file, cost in zip(chunk.files, costs, strict=True):
+        if size + cost > limit and size > 0:
+            parts.append([])
+            size = 0
+        # Tasks need to know nothing of why.
+        parts[-1].append(replace(file, reason="", schema=None))
+        size += cost
+    inside = [
+        {(path, group) for path, group in chunk.exclude if path in {file.path for file in files}} for files in parts
+    ]
+    return [
+        replace(
+            chunk,
+            files=files,
+            exclude={key: chunk.exclude[key] for key in keys},
+            threads=False,
+            reader=None if chunk.reader is None else chunk.reader.of([file.path for file in files]),
+        )
+        for files, keys in zip(parts, inside, strict=True)
+    ]
+
+
+def _by_arrow(engine: SparkEngine, scan: Scan) -> DataFrame:
+    where = scan.plan.question
+    chunk = scan.chunk if scan.filter_is_exact else replace(scan.chunk, columns=scan.needed)
+    struct, types = spark_schema(chunk.output)
+    frame = engine.rows(split(replace(chunk, types=types), engine.parallelism), read_rows, struct)
+    if scan.filter_is_exact:
+        return frame
+    assert isinstance(where, str)
+    return frame.where(where).select(*map(_name, scan.columns))
+
+
+def _natively(spark: SparkSession, scan: Scan) -> DataFrame:
+    plan = scan.plan
+    levels = [name for name in plan.readable.names if LEVEL.fullmatch(name) and _is_level(name, scan)]
+    stored = pa.schema([column for column in plan.schema if column.name not in levels])
+    struct = spark_schema(stored)[0]
+    directories = _alike(scan) if plan.is_everything else 0
+    if directories:
+        frame = read_directory(spark, plan.location, struct, directories)
+    else:
+        frame = read_files(spark, plan.location, struct, scan.paths)
+    if levels and scan.files:
+        below = _directories(plan.location)
+        frame = frame.withColumns({name: _level(below, int(name.removeprefix("dir"))) for name in levels})
+    elif levels:
+        frame = frame.withColumns({name: sql.lit(None).cast("string") for name in levels})
+    if plan.question is not None:
+        assert isinstance(plan.question, str)
+        frame = frame.where(plan.question)
+    return frame.select(*map(_name, scan.columns))
+
+
+def _alike(scan: Scan) -> int:
+    """How many directories the files lie in, if Spark finds all of them, and their columns, by itself; else 0."""
+    found = {directories_of(file.path, scan.plan.location) for file in scan.files}
+    shapes = {tuple(name.partition("=")[:2] for name in directories) for directories in found}
+    alike = len(shapes) == 1 and all(name and equals for shape in shapes for name, equals in shape)
+    return len(found) if alike else 0
+
+
+def _is_level(name: str, scan: Scan) -> bool:
+    """Whether a column called ``dirN`` is a level of directories, and no column of the files."""
+    return name in scan.plan.hidden.names or all(name in file.constants for file in scan.files)
+
+
+def _directories(location: str) -> Column:
+    """The directories of a row's file below ``location``, and the file's name, as an array."""
+    root = (
+        quote(location, safe=_UNQUOTED) if not location.startswith("/") else "file:" + quote(location, safe=_UNQUOTED)
+    )
+    return sql.split(sql.substr(sql.col("_metadata.file_path"), sql.lit(len(root) + 2)), sql.lit("/"))
+
+
+def _level(below: Column, level: int) -> Column:
+    # Spark's url_decode takes a plus for a blank, as forms have it and paths do not.
+    name = sql.url_decode(sql.replace(below[level], sql.lit("+"), sql.lit("%2B")))
+    return sql.when(sql.size(below) > level + 1, name)
+
+
+def _is_native(scan: Scan) -> bool:
+    """Whether Spark's own reader gives the rows of ``scan``."""
+    plan = scan.plan
+    if plan.format != PARQUET or ROW_ID in scan.columns or scan.exclude:
+        return False
+    names = {name.lower() for name in plan.readable.names}
+    if len(names) < len(plan.readable.names) or not all(reads_natively(column.type) for column in plan.schema):
+        return False
+    texts = {file.schema for file in scan.files}
+    schemas = [arrow_schema(TupleSchema.from_json(text)) for text in texts if text is not None]
+    return (
+        None not in texts
+        and all(_agree(schema, plan.schema) for schema in schemas)
+        and not any(_is_odd(file, plan.location) for file in scan.files)
+        and _is_found(scan)
+    )
+
+
+def _agree(own: pa.Schema, table: pa.Schema) -> bool:
+    return all(table.field(column.name).type == column.type for column in own if column.name in table.names)
+
+
+def _is_found(scan: Scan) -> bool:
+    """Whether Spark finds every file, and the columns of its directories.
+
+    It leaves out, without a word, files that lie in other directories ``name=value`` than the rest, or in none, and it
+    reads no names above a plain directory.
+    """
+    found = {directories_of(file.path, scan.plan.location) for file in scan.files}
+    shapes = set()
+    for directories in found:
+        names = ["=" in name and name.partition("=")[0] for name in directories]
+        inside = [index for index, name in enumerate(names) if name]
+        if inside and not all(names[inside[0] : inside[-1] + 1]):
+            return False
+        shapes.add(tuple(name for name in names if name))
+    return len(shapes) <= 1
+
+
+def _is_odd(file: ScanFile, location: str) -> bool:
+    """Whether Spark may read another value out of the directories of ``file``."""
+    return any("%" in directory for directory in directories_of(file.path, location))
+
+
+def _name(column: str) -> str:
+    return f"`{column.replace('`', '``')}`"

@@ -1,0 +1,46 @@
+"""The metastore in a Spark session: its data source, and temporary views of its own tables."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from pyspark.sql import SparkSession
+
+from metastore.errors import InvalidRequestError
+from metastore.information_schema.relations import NAME, RELATIONS
+from metastore.session import Session
+from metastore.spark.data_source import FORMAT, SETTINGS, MetastoreSource, settings_option
+from metastore.spark.engine import SparkEngine
+from metastore.spark.session import adopt, quiet_about_pandas
+
+_COMPONENTS: Final = "components"
+
+
+def register_source(spark: SparkSession) -> None:
+    """Make ``spark.read.format("metastore")`` known to this session, wherever the package is installed or not.
+
+    Executors that lack the package are sent it. Needed only where Spark does not find the source by itself: it does
+    where the package is installed on the driver's host for the Python that Spark runs.
+    """
+    SparkEngine(adopt(spark)).prepare()
+    spark.dataSource.register(MetastoreSource)
+
+
+def register(spark: SparkSession, ms: Session, *, prefix: str = "") -> list[str]:
+    """Make temporary views of the metastore's own tables in ``spark``; their names, sorted.
+
+    They are ``information_schema_tables`` and its like, and ``components_tables`` and its like, each after ``prefix``.
+    They show what is newest now: Spark's views keep to the read that they were made of, so call this again for what
+    came since. Raises InvalidRequestError for a prefix that cannot begin the name of a view.
+    """
+    if prefix and not prefix.isidentifier():
+        raise InvalidRequestError(f"views cannot be called {prefix!r}…: letters, digits and _ are expected")
+    register_source(spark)
+    tables = {f"{NAME}_{name.lower()}": f"{NAME}.{name}" for name in RELATIONS}
+    tables |= {f"{_COMPONENTS}_{name}": f"metastore.{_COMPONENTS}.{name}" for name in ms.metastore.components}
+    settings = settings_option(ms.settings)
+    for view, table in tables.items():
+        with quiet_about_pandas():
+            frame = spark.read.format(FORMAT).option(SETTINGS, settings).load(table)
+            frame.createOrReplaceTempView(prefix + view)
+    return sorted(prefix + view for view in tables)

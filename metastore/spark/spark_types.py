@@ -1,0 +1,71 @@
+"""Arrow's types and Spark's: what Spark calls a column of the metastore, and in which Arrow type it takes it.
+
+Unsigned integers become the next wider signed type, nanoseconds microseconds; a time of day, for which Spark's readers
+have no type that every edge of it takes, becomes text (``12:30:00.000001``); a column of nothing but nulls is text.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, Final
+
+import pyarrow as pa
+from pyspark.sql import types as spark
+
+_PLAIN: Final[Mapping[pa.DataType, tuple[spark.DataType, pa.DataType]]] = {
+    pa.bool_(): (spark.BooleanType(), pa.bool_()),
+    pa.int8(): (spark.ByteType(), pa.int8()),
+    pa.int16(): (spark.ShortType(), pa.int16()),
+    pa.int32(): (spark.IntegerType(), pa.int32()),
+    pa.int64(): (spark.LongType(), pa.int64()),
+    pa.uint8(): (spark.ShortType(), pa.int16()),
+    pa.uint16(): (spark.IntegerType(), pa.int32()),
+    pa.uint32(): (spark.LongType(), pa.int64()),
+    pa.uint64(): (spark.DecimalType(20, 0), pa.decimal128(20, 0)),
+    pa.float32(): (spark.FloatType(), pa.float32()),
+    pa.float64(): (spark.DoubleType(), pa.float64()),
+    pa.string(): (spark.StringType(), pa.string()),
+    pa.binary(): (spark.BinaryType(), pa.binary()),
+    pa.date32(): (spark.DateType(), pa.date32()),
+    pa.null(): (spark.StringType(), pa.string()),
+    pa.time64("us"): (spark.StringType(), pa.string()),
+    pa.time64("ns"): (spark.StringType(), pa.string()),
+}
+
+
+def spark_schema(schema: pa.Schema) -> tuple[spark.StructType, pa.Schema]:
+    """``schema`` as Spark's, and the Arrow schema that Spark takes for it; all columns nullable, as they are."""
+    pairs = [(field.name, _types(field.type)) for field in schema]
+    struct = spark.StructType([spark.StructField(name, type_) for name, (type_, _) in pairs])
+    return struct, pa.schema([pa.field(name, arrow) for name, (_, arrow) in pairs])
+
+
+def reads_natively(type_: pa.DataType) -> bool:
+    """Whether Spark's own Parquet reader gives a column of this type the values that Arrow gives it."""
+    if pa.types.is_nested(type_):
+        return all(reads_natively(type_.field(index).type) for index in range(type_.num_fields))
+    if pa.types.is_timestamp(type_):
+        return bool(type_.unit == "us")
+    return not (pa.types.is_time(type_) or pa.types.is_null(type_))
+
+
+def _types(type_: Any) -> tuple[spark.DataType, pa.DataType]:
+    if type_ in _PLAIN:
+        return _PLAIN[type_]
+    if pa.types.is_timestamp(type_):
+        if type_.tz is None:
+            return spark.TimestampNTZType(), pa.timestamp("us")
+        return spark.TimestampType(), pa.timestamp("us", "UTC")
+    if pa.types.is_decimal(type_):
+        return spark.DecimalType(type_.precision, type_.scale), type_
+    if pa.types.is_struct(type_):
+        fields = [(field.name, _types(field.type)) for field in type_.fields]
+        return (
+            spark.StructType([spark.StructField(name, inner) for name, (inner, _) in fields]),
+            pa.struct([pa.field(name, inner) for name, (_, inner) in fields]),
+        )
+    if pa.types.is_map(type_):
+        key, value = _types(type_.key_type), _types(type_.item_type)
+        return spark.MapType(key[0], value[0]), pa.map_(key[1], value[1])
+    inner, arrow = _types(type_.value_type)
+    return spark.ArrayType(inner), pa.list_(arrow)

@@ -1,0 +1,125 @@
+"""``metastore.spark.register_views``: the metastore's views as temporary views of a Spark session.
+
+Place in the flow: a view is expanded to its tables, what it asks of each table prunes that table's scan, and Spark runs
+the query over what is left. Tables are planned when views are registered: call it again to see newer data.
+"""
+
+from __future__ import annotations
+
+import re
+import uuid
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Any, Final
+
+from pyspark.sql import DataFrame, SparkSession
+from sqlglot import exp
+
+from metastore.errors import EngineError, InvalidRequestError
+from metastore.model.identity import TableInfo
+from metastore.session import Session
+from metastore.spark.read_table import read_table
+from metastore.views.binding import bind
+from metastore.views.dialects import translate
+from metastore.views.expansion import Lookup, expand
+from metastore.views.freshness import Freshness
+from metastore.views.names import Names
+from metastore.views.push_down import conditions
+from metastore.views.references import table_named
+from metastore.views.text import DEFAULT_DIALECT
+
+_UNFIT: Final = re.compile(r"\W")
+
+
+def register_views(
+    spark: SparkSession,
+    ms: Session,
+    views: Iterable[TableInfo | str] | None = None,
+    *,
+    name: Callable[[TableInfo], str] | None = None,
+    freshness: Freshness | str | None = None,
+) -> dict[TableInfo, str]:
+    """Make views and materialized views (None: all of them) temporary views of ``spark``; the names they have there.
+
+    By default one is called by its last name alone, other than letters, digits and underscores replaced by underscores.
+    ``freshness`` says how old the rows of materialized views may be that are read instead of running their queries;
+    None leaves it to ``ms.views.freshness``.
+    Raises NotFoundError for an unknown view, and InvalidRequestError when two would have one name: ``name`` gives
+    others.
+    """
+    wanted = _every_view(ms) if views is None else [_info(view) for view in views]
+    called: dict[str, TableInfo] = {}
+    for view in wanted:
+        short = name(view) if name is not None else _UNFIT.sub("_", view.name)
+        if (other := called.setdefault(short.lower(), view)) != view:
+            raise InvalidRequestError(
+                f"{view} and {other} would both be called {short}; pass name=… to tell them apart"
+            )
+    lookup = ms.views.lookup(freshness)
+    registered = {}
+    for short, view in called.items():
+        frame_of_view(spark, ms, view, lookup).createOrReplaceTempView(short)
+        registered[view] = short
+    return registered
+
+
+def frame_of_view(spark: SparkSession, ms: Session, view: TableInfo | str, lookup: Lookup) -> DataFrame:
+    """The rows of ``view`` as a DataFrame over pruned scans. Raises as ``register_views`` and ``read_table`` do."""
+    info = _info(view)
+    if Names(ms.metastore).get(info).text is None:
+        raise InvalidRequestError(f"{info} is a table, which read_table reads")
+    return frame_of_query(spark, ms, exp.select("*").from_(table_named(info)), lookup)
+
+
+def frame_of_query(spark: SparkSession, ms: Session, query: str | exp.Query, lookup: Lookup) -> DataFrame:
+    """The rows of ``query`` as a DataFrame over pruned scans, its views expanded by ``lookup``.
+
+    Raises InvalidRequestError, with line and column, for what cannot be read or bound, NotFoundError for an unknown
+    table, and as ``read_table`` does.
+    """
+    names = Names(ms.metastore)
+    bound = bind(expand(query, lookup), names.schema)
+    pruning = conditions(bound, {key: names.schema(table) for key, table in bound.tables.items()})
+    return run(
+        spark,
+        bound.query,
+        {key: read_table(spark, ms, table, pruning.get(key)) for key, table in bound.tables.items()},
+        [column.name for column in bound.columns],
+    )
+
+
+def run(
+    spark: SparkSession, query: exp.Query, frames: Mapping[str, DataFrame], columns: Sequence[str] | None = None
+) -> DataFrame:
+    """The rows of ``query``, whose tables are ``frames`` by name; ``columns`` are what its columns are to be called.
+
+    Raises InvalidRequestError for what Spark has no word for, EngineError for what it does not understand.
+    """
+    translated = translate(query, DEFAULT_DIALECT, "spark")
+    if translated.unsupported:
+        raise InvalidRequestError(f"Spark cannot run the query: {'; '.join(translated.unsupported)}")
+    places = {name: f"metastore_{uuid.uuid4().hex}" for name in frames}
+    tree = query.copy()
+    for table in tree.find_all(exp.Table):
+        if table.name in frames and not table.db:
+            if not table.alias:
+                table.set("alias", exp.TableAlias(this=exp.to_identifier(table.name)))
+            table.set("this", exp.to_identifier(places[table.name]))
+    text = tree.sql(DEFAULT_DIALECT).replace("{", "{{").replace("}", "}}")
+    for name, place in places.items():
+        text = text.replace(place, f"{{{name}}}")
+    try:
+        named: dict[str, Any] = dict(frames)
+        made = spark.sql(text, **named)
+        made.columns  # noqa: B018 - a Connect server looks at the query when it is first asked something
+    except Exception as error:
+        said = str(error).partition("\n")[0]
+        raise EngineError(f"Spark does not understand the query: {said}; it was {text}") from error
+    return made if columns is None else made.toDF(*columns)
+
+
+def _every_view(ms: Session) -> list[TableInfo]:
+    return [unit.info for unit in (*ms.views.list(), *ms.materialized_views.list())]
+
+
+def _info(view: TableInfo | str) -> TableInfo:
+    return view if isinstance(view, TableInfo) else TableInfo.parse(view)

@@ -1,0 +1,1 @@
+"""Statements: the text comes in by the door, and goes to the family that its first words name."""

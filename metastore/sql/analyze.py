@@ -1,0 +1,155 @@
+"""ANALYZE TABLE, as Drill's users know it.
+
+::
+
+    ANALYZE TABLE plugin.workspace.name [(format => 'CSV', schema => 'a INT, b VARCHAR')]
+        [COLUMNS (a, b.c, …) | COLUMNS NONE]
+        [REFRESH METADATA ['level' LEVEL]]
+        [COMPUTE STATISTICS [(a, …)] | ESTIMATE STATISTICS [(a, …)]] [SAMPLE number PERCENT]
+    ANALYZE TABLE plugin.workspace.name DROP METADATA [IF EXISTS]
+
+At least one of REFRESH METADATA and STATISTICS is there; statistics refresh the metadata, too. The table may also be
+the path of its data in quotes.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+import pyarrow as pa
+from sqlglot import TokenType
+
+from metastore.analyze.run import AnalyzeResult, Request
+from metastore.model.column_path import quote
+from metastore.model.identity import TableInfo
+from metastore.model.vocabulary import MetadataType
+from metastore.sql.statement import Cursor, Statement
+from metastore.sql.target import StatementTarget
+
+_COUNTS: Final = (
+    "version",
+    "files",
+    "new",
+    "changed",
+    "removed",
+    "segments_written",
+    "segments_removed",
+    "units",
+    "rows",
+)
+_OK: Final[list[tuple[str, pa.DataType]]] = [("ok", pa.bool_()), ("summary", pa.string())]
+ANSWER: Final = pa.schema(
+    [
+        *_OK,
+        *((name, pa.int64()) for name in _COUNTS),
+        ("seconds", pa.float64()),
+        ("engine", pa.string()),
+    ]
+)
+"""What ANALYZE answers with: one row, which begins as Drill's does."""
+
+DROPPED: Final = pa.schema(_OK)
+
+
+def analyze(target: StatementTarget, statement: Statement) -> pa.Table:
+    """Run an ANALYZE TABLE of either kind."""
+    cursor = Cursor(statement, 2)
+    table = _table(cursor)
+    if cursor.accept_word("DROP"):
+        cursor.expect_word("METADATA")
+        if_exists = cursor.accept_word("IF")
+        if if_exists:
+            cursor.expect_word("EXISTS")
+        cursor.end()
+        return _dropped(table, dropped=target.drop_metadata(table, if_exists=if_exists))
+    return _answer(target.analyze(table, **vars(_request(cursor)), on_progress=statement.on_progress))
+
+
+def _request(cursor: Cursor) -> Request:
+    options = _options(cursor)
+    columns = _columns(cursor)
+    refreshes = cursor.accept_word("REFRESH")
+    level = _level(cursor) if refreshes else MetadataType.ROW_GROUP.value
+    statistics: list[str] | bool = False
+    if cursor.accept_word("COMPUTE") or cursor.accept_word("ESTIMATE"):
+        cursor.expect_word("STATISTICS")
+        statistics = _paths(cursor) if cursor.ahead(TokenType.L_PAREN) else True
+    elif not refreshes:
+        raise cursor.unexpected("REFRESH METADATA, COMPUTE STATISTICS, ESTIMATE STATISTICS or DROP METADATA")
+    sample = _sample(cursor) if statistics is not False else None
+    cursor.end()
+    return Request(columns, level, statistics, sample, options.get("FORMAT"), options.get("SCHEMA"))
+
+
+def _table(cursor: Cursor) -> TableInfo | str:
+    first = cursor.token
+    names = cursor.names("the name of a table")
+    if len(names) == 1 and names[0].exact and names[0].text[:1] in ("/", "."):
+        return names[0].text
+    if len(names) < 3:
+        raise cursor.statement.error("a table is named plugin.workspace.table", first)
+    return TableInfo(names[0].text, names[1].text, ".".join(name.text for name in names[2:]))
+
+
+def _options(cursor: Cursor) -> dict[str, str]:
+    options: dict[str, str] = {}
+    if not cursor.accept(TokenType.L_PAREN):
+        return options
+    while True:
+        word = cursor.word
+        if word not in ("FORMAT", "SCHEMA") or word in options:
+            raise cursor.unexpected("FORMAT or SCHEMA, each once,")
+        cursor.advance()
+        cursor.expect(TokenType.FARROW, "=>")
+        options[word] = cursor.expect(TokenType.STRING, "a text in quotes").text
+        if cursor.accept(TokenType.R_PAREN):
+            return options
+        cursor.expect(TokenType.COMMA, ", or )")
+
+
+def _columns(cursor: Cursor) -> list[str] | None:
+    if not cursor.accept_word("COLUMNS"):
+        return None
+    return [] if cursor.accept_word("NONE") else _paths(cursor)
+
+
+def _paths(cursor: Cursor) -> list[str]:
+    cursor.expect(TokenType.L_PAREN, "(")
+    paths = []
+    while True:
+        paths.append(quote(tuple(name.text for name in cursor.names("the name of a column"))))
+        if cursor.accept(TokenType.R_PAREN):
+            return paths
+        cursor.expect(TokenType.COMMA, ", or )")
+
+
+def _level(cursor: Cursor) -> str:
+    cursor.expect_word("METADATA")
+    if not cursor.ahead(TokenType.STRING):
+        return MetadataType.ROW_GROUP.value
+    level = cursor.advance().text
+    cursor.expect_word("LEVEL")
+    return level
+
+
+def _sample(cursor: Cursor) -> float | None:
+    if not cursor.accept_word("SAMPLE"):
+        return None
+    percent = float(cursor.expect(TokenType.NUMBER, "a number").text)
+    cursor.expect_word("PERCENT")
+    return percent
+
+
+def _answer(result: AnalyzeResult) -> pa.Table:
+    done = "is up to date" if result.status == "up to date" else f"analyzed: {result.files:,} files"
+    row: dict[str, Any] = {"ok": True, "summary": f"{result.table} {done}", **vars(result)}
+    return pa.Table.from_pylist([{name: row[name] for name in ANSWER.names}], ANSWER)
+
+
+def _dropped(table: TableInfo | str, *, dropped: bool) -> pa.Table:
+    told = f"metadata of {table} dropped" if dropped else f"there was no metadata of {table}"
+    return pa.Table.from_pylist([{"ok": dropped, "summary": told}], DROPPED)
+
+
+HANDLERS: Final = {("ANALYZE", "TABLE"): analyze}
+"""Handlers by the first words of their statements."""

@@ -1,0 +1,214 @@
+"""CALL, EXPLAIN CALL, SHOW PROCEDURES, DESCRIBE PROCEDURE.
+
+::
+
+    CALL catalog.schema.name([[argument =>] constant, ...])
+    EXPLAIN CALL ...
+    SHOW PROCEDURES [FROM catalog]
+    DESCRIBE PROCEDURE catalog.schema.name
+
+Arguments are constants: texts, numbers, TRUE, FALSE, NULL, DATE '…', TIMESTAMP '…' (with a zone), DECIMAL '…',
+ARRAY[…] and MAP(ARRAY[…], ARRAY[…]). How they meet the declared arguments is ``procedures.binding``.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from decimal import Decimal, InvalidOperation
+from typing import Any, Final, TypeVar
+
+import pyarrow as pa
+from sqlglot import Token, TokenType
+
+from metastore.errors import InvalidRequestError, NotFoundError
+from metastore.procedures.binding import Given
+from metastore.procedures.calls import Found
+from metastore.procedures.types import parse_date, parse_timestamp
+from metastore.sql.statement import Cursor, Name, Statement
+from metastore.sql.target import StatementTarget
+
+_T = TypeVar("_T")
+
+_DEEPEST: Final = 16
+_MOST_DIGITS: Final = 38
+_NUMBER: Final = re.compile(r"[0-9]+(\.[0-9]*)?([eE][+-]?[0-9]+)?")
+_WORDS: Final = {"TRUE": True, "FALSE": False, "NULL": None}
+
+
+def call(target: StatementTarget, statement: Statement) -> pa.Table:
+    """Run a CALL; the rows of the procedure."""
+    place, found, given = _call(target, statement, 0)
+    return target.procedures.call_given(found, given, place, statement.on_progress)
+
+
+def explain_call(target: StatementTarget, statement: Statement) -> pa.Table:
+    """The plan of a CALL, which is not run."""
+    place, found, given = _call(target, statement, 1)
+    return target.procedures.explain_given(found, given, place)
+
+
+def show_procedures(target: StatementTarget, statement: Statement) -> pa.Table:
+    """All procedures, or those of one catalog."""
+    cursor = Cursor(statement, 2)
+    catalog = None
+    if cursor.accept_word("FROM") or cursor.accept_word("IN"):
+        catalog = cursor.name("the name of a catalog")
+    cursor.end()
+    if catalog is None:
+        return target.procedures.list()
+    with _at(statement, catalog.token):
+        return target.procedures.list(catalog.text)
+
+
+def describe_procedure(target: StatementTarget, statement: Statement) -> pa.Table:
+    """Arguments and result of one procedure."""
+    cursor = Cursor(statement, 2)
+    name = cursor.names("the name of a procedure")
+    cursor.end()
+    with _at(statement, name[0].token):
+        return target.procedures.describe(_dotted(name))
+
+
+def _call(target: StatementTarget, statement: Statement, start: int) -> tuple[str, Found, list[Given]]:
+    """Where the call stands in the text, what is called, and with which arguments."""
+    cursor = Cursor(statement, start)
+    cursor.expect_word("CALL")
+    name = cursor.names("the name of a procedure")
+    cursor.expect(TokenType.L_PAREN, "(")
+    given = _arguments(cursor)
+    cursor.end()
+    with _at(statement, name[0].token):
+        return statement.place(name[0].token), target.procedures.find(_dotted(name)), given
+
+
+def _arguments(cursor: Cursor) -> list[Given]:
+    return list(_listed(cursor, TokenType.R_PAREN, ")", _argument))
+
+
+def _argument(cursor: Cursor) -> Given:
+    token = cursor.token
+    name: Name | None = None
+    if cursor.ahead(TokenType.FARROW, by=1):
+        name = cursor.name("the name of an argument")
+        cursor.expect(TokenType.FARROW, "=>")
+    value = _constant(cursor, 0)
+    return Given(value, name.text if name else None, name.exact if name else False, cursor.statement.place(token))
+
+
+def _listed(cursor: Cursor, closing: TokenType, sign: str, read: Callable[[Cursor], _T]) -> Iterator[_T]:
+    """What ``read`` reads, any number of times with commas between, up to the ``closing`` token."""
+    if cursor.accept(closing):
+        return
+    yield read(cursor)
+    while not cursor.accept(closing):
+        if not cursor.accept(TokenType.COMMA):
+            raise cursor.unexpected(f", or {sign}")
+        yield read(cursor)
+
+
+def _constant(cursor: Cursor, depth: int) -> Any:
+    """One constant as its Python value."""
+    if depth > _DEEPEST:
+        raise cursor.statement.error(f"a constant is nested deeper than {_DEEPEST} levels", cursor.token)
+    if cursor.ahead(TokenType.STRING):
+        return cursor.advance().text
+    if cursor.ahead(TokenType.NUMBER):
+        return _number(cursor, 1)
+    if cursor.accept(TokenType.DASH):
+        return _number(cursor, -1)
+    if cursor.accept(TokenType.PLUS):
+        return _number(cursor, 1)
+    word = cursor.word
+    if word in _WORDS:
+        cursor.advance()
+        return _WORDS[word]
+    if word in _TYPED and cursor.ahead(TokenType.STRING, by=1):
+        cursor.advance()
+        token = cursor.advance()
+        with _at(cursor.statement, token):
+            return _TYPED[word](token.text)
+    if word == "ARRAY":
+        return _array(cursor, depth)
+    if word == "MAP":
+        return _map(cursor, depth)
+    raise cursor.unexpected("a constant")
+
+
+def _array(cursor: Cursor, depth: int) -> list[Any]:
+    cursor.expect_word("ARRAY")
+    cursor.expect(TokenType.L_BRACKET, "[")
+    return list(_listed(cursor, TokenType.R_BRACKET, "]", lambda each: _constant(each, depth + 1)))
+
+
+def _map(cursor: Cursor, depth: int) -> dict[Any, Any]:
+    first = cursor.expect_word("MAP")
+    cursor.expect(TokenType.L_PAREN, "(")
+    if cursor.accept(TokenType.R_PAREN):
+        return {}
+    keys = _array(cursor, depth)
+    cursor.expect(TokenType.COMMA, ",")
+    values = _array(cursor, depth)
+    cursor.expect(TokenType.R_PAREN, ")")
+    if len(keys) != len(values):
+        raise cursor.statement.error(f"a map of {len(keys)} keys has {len(values)} values", first)
+    if any(isinstance(key, list | dict) for key in keys):
+        raise cursor.statement.error("a key of a map is a plain constant", first)
+    found = dict(zip(keys, values, strict=True))
+    if len(found) != len(keys):
+        raise cursor.statement.error("a key of a map stands there twice", first)
+    return found
+
+
+def _number(cursor: Cursor, sign: int) -> int | float | Decimal:
+    """An integer, a decimal where there is a point, or a double where there is an exponent."""
+    token = cursor.expect(TokenType.NUMBER, "a number")
+    text = token.text
+    if not _NUMBER.fullmatch(text):
+        raise cursor.statement.error(f"{text} is not a number", token)
+    if "e" in text.lower():
+        return sign * float(text)
+    if "." in text:
+        return sign * Decimal(text)
+    if len(text) > _MOST_DIGITS:
+        raise cursor.statement.error(f"a whole number has at most {_MOST_DIGITS} digits", token)
+    return sign * int(text)
+
+
+def _decimal(text: str) -> Decimal:
+    try:
+        return Decimal(text)
+    except InvalidOperation as error:
+        raise InvalidRequestError(f"{text!r} is not a decimal number") from error
+
+
+_TYPED: Final[Mapping[str, Callable[[str], Any]]] = {
+    "DATE": parse_date,
+    "DECIMAL": _decimal,
+    "TIMESTAMP": parse_timestamp,
+}
+"""Constants that are a word and a text."""
+
+
+def _dotted(name: Sequence[Name]) -> str:
+    return ".".join(part.text for part in name)
+
+
+@contextmanager
+def _at(statement: Statement, token: Token) -> Iterator[None]:
+    """An error of what ``token`` says gets its place."""
+    try:
+        yield
+    except (InvalidRequestError, NotFoundError) as error:
+        raise type(error)(f"{statement.place(token)}: {error}") from error
+
+
+HANDLERS: Final = {
+    ("CALL",): call,
+    ("EXPLAIN", "CALL"): explain_call,
+    ("SHOW", "PROCEDURES"): show_procedures,
+    ("DESCRIBE", "PROCEDURE"): describe_procedure,
+    ("DESC", "PROCEDURE"): describe_procedure,
+}
+"""Handlers by the first words of their statements."""

@@ -1,0 +1,144 @@
+"""Types of columns as SQL writes them, as Iceberg's types: ``DECIMAL(9, 2)``, ``ARRAY(ROW(a BIGINT, b VARCHAR))``."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from typing import Final
+
+from pyiceberg.types import (
+    BinaryType,
+    BooleanType,
+    DateType,
+    DecimalType,
+    DoubleType,
+    FixedType,
+    FloatType,
+    IcebergType,
+    IntegerType,
+    ListType,
+    LongType,
+    MapType,
+    NestedField,
+    PrimitiveType,
+    StringType,
+    StructType,
+    TimestampType,
+    TimestamptzType,
+    TimeType,
+    UUIDType,
+)
+from sqlglot import TokenType
+
+from metastore.sql.statement import Cursor
+
+_PLAIN: Final[Mapping[str, type[PrimitiveType]]] = {
+    "BOOLEAN": BooleanType,
+    "INT": IntegerType,
+    "INTEGER": IntegerType,
+    "BIGINT": LongType,
+    "LONG": LongType,
+    "REAL": FloatType,
+    "FLOAT": FloatType,
+    "DOUBLE": DoubleType,
+    "DATE": DateType,
+    "TIME": TimeType,
+    "TIMESTAMPTZ": TimestamptzType,
+    "VARCHAR": StringType,
+    "STRING": StringType,
+    "VARBINARY": BinaryType,
+    "BINARY": BinaryType,
+    "UUID": UUIDType,
+}
+_MICROSECONDS: Final = 6
+_DEEPEST: Final = 32
+_NO_ID: Final = -1
+"""Ids of nested fields are given when the column is added."""
+
+
+def column_type(cursor: Cursor, depth: int = 0) -> IcebergType:
+    """Read one type. Raises InvalidRequestError, with its place, for what is none, or none of Iceberg's."""
+    token = cursor.token
+    if depth > _DEEPEST:
+        raise cursor.statement.error(f"a type is nested deeper than {_DEEPEST} levels", token)
+    if token is not None and cursor.statement.source(token).upper().split() == ["DOUBLE", "PRECISION"]:
+        cursor.advance()  # to the tokenizer that is one word
+        return DoubleType()
+    word = cursor.name("a type").text.upper()
+    if word in _PLAIN:
+        return _PLAIN[word]()
+    if word == "TIMESTAMP":
+        return _timestamp(cursor)
+    if word == "DECIMAL":
+        precision, scale = _decimal(cursor)
+        if not (0 < precision <= 38 and 0 <= scale <= precision):
+            raise cursor.statement.error(f"DECIMAL({precision}, {scale}) has more digits than there are", token)
+        return DecimalType(precision, scale)
+    if word == "FIXED":
+        cursor.expect(TokenType.L_PAREN, "(")
+        length = _number(cursor)
+        cursor.expect(TokenType.R_PAREN, ")")
+        return FixedType(length)
+    if word in ("ARRAY", "MAP", "ROW", "STRUCT"):
+        return _nested(cursor, word, depth)
+    raise cursor.statement.error(
+        f"{word} is no type of an Iceberg column; there are {', '.join(sorted(_PLAIN))}", token
+    )
+
+
+def _timestamp(cursor: Cursor) -> IcebergType:
+    if cursor.accept(TokenType.L_PAREN):
+        token = cursor.token
+        if _number(cursor) != _MICROSECONDS:
+            raise cursor.statement.error("times of Iceberg tables have microseconds: TIMESTAMP(6)", token)
+        cursor.expect(TokenType.R_PAREN, ")")
+    zoned = cursor.accept_word("WITH")
+    if zoned or cursor.accept_word("WITHOUT"):
+        cursor.expect_word("TIME")
+        cursor.expect_word("ZONE")
+    return TimestamptzType() if zoned else TimestampType()
+
+
+def _decimal(cursor: Cursor) -> tuple[int, int]:
+    if not cursor.accept(TokenType.L_PAREN):
+        return 38, 0
+    precision = _number(cursor)
+    scale = _number(cursor) if cursor.accept(TokenType.COMMA) else 0
+    cursor.expect(TokenType.R_PAREN, ")")
+    return precision, scale
+
+
+def _nested(cursor: Cursor, word: str, depth: int) -> IcebergType:
+    """With round brackets as Trino has them, or angular ones as Spark has them."""
+    angular = cursor.ahead(TokenType.LT)
+    cursor.expect(TokenType.LT if angular else TokenType.L_PAREN, "(")
+    below = depth + 1
+    found: IcebergType
+    if word == "ARRAY":
+        found = ListType(_NO_ID, column_type(cursor, below), element_required=False)
+    elif word == "MAP":
+        key = column_type(cursor, below)
+        cursor.expect(TokenType.COMMA, ",")
+        found = MapType(_NO_ID, key, _NO_ID, column_type(cursor, below), value_required=False)
+    else:
+        found = StructType(*_listed(cursor, lambda: _field(cursor, below)))
+    cursor.expect(TokenType.GT if angular else TokenType.R_PAREN, ">" if angular else ")")
+    return found
+
+
+def _field(cursor: Cursor, depth: int) -> NestedField:
+    name = cursor.name("the name of a field").text
+    cursor.accept(TokenType.COLON)
+    return NestedField(_NO_ID, name, column_type(cursor, depth), required=False)
+
+
+def _listed(cursor: Cursor, read: Callable[[], NestedField]) -> Iterator[NestedField]:
+    yield read()
+    while cursor.accept(TokenType.COMMA):
+        yield read()
+
+
+def _number(cursor: Cursor) -> int:
+    token = cursor.expect(TokenType.NUMBER, "a number")
+    if not token.text.isdecimal():
+        raise cursor.statement.error(f"a whole number is expected, not {token.text}", token)
+    return int(token.text)

@@ -1,0 +1,39 @@
+"""The one door of statements: ``execute`` finds the family of a text by its first words, and runs it.
+
+A family is a module with ``HANDLERS``: handlers by the words that their statements begin with, of which the longest
+that fits wins. To add one, add its module to ``_FAMILIES``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Final
+
+import pyarrow as pa
+
+from metastore.sql import alter, analyze, call, select, show, views
+from metastore.sql.statement import Statement
+from metastore.sql.target import Progress, StatementTarget
+
+Handler = Callable[[StatementTarget, Statement], pa.Table]
+"""Runs one statement in a session: ``handler(target, statement)`` gives its rows."""
+
+_FAMILIES: Final = (alter, analyze, call, views, select, show)
+_HANDLERS: Final[Mapping[tuple[str, ...], Handler]] = {
+    words: handler for family in _FAMILIES for words, handler in family.HANDLERS.items()
+}
+
+
+def execute(target: StatementTarget, text: str, on_progress: Progress | None = None) -> pa.Table:
+    """Run the one statement of ``text``; its rows.
+
+    ``on_progress`` is called with how much of long work is done, and of how much. Raises InvalidRequestError, which
+    says line and column, for a text that is no statement, and what the statement raises.
+    """
+    statement = Statement.parse(text, on_progress)
+    fitting = [words for words in _HANDLERS if statement.begins_with(words)]
+    if not fitting:
+        known = ", ".join(sorted({" ".join(words) for words in _HANDLERS}))
+        first = statement.tokens[0]
+        raise statement.error(f"no statement begins with {statement.source(first)}; there are {known}", first)
+    return _HANDLERS[max(fitting, key=len)](target, statement)

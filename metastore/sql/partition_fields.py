@@ -1,0 +1,240 @@
+"""Columns and partition transforms of ALTER TABLE, resolved against the table that they are said of.
+
+A name in quotes is exact; another one is found without regard to case, as SQL has it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, Final
+
+from pyiceberg.schema import Schema
+from pyiceberg.table import Transaction
+from pyiceberg.transforms import (
+    BucketTransform,
+    DayTransform,
+    HourTransform,
+    IdentityTransform,
+    MonthTransform,
+    Transform,
+    TruncateTransform,
+    VoidTransform,
+    YearTransform,
+)
+from pyiceberg.types import ListType, MapType, NestedField, StructType
+from sqlglot import Token, TokenType
+
+from metastore.errors import InvalidRequestError
+from metastore.sql.statement import Cursor, Name, Statement
+
+Change = Callable[[Transaction], None]
+"""Adds what a statement changes to a transaction."""
+
+_OF_TIME: Final[dict[str, type[Transform[Any, Any]]]] = {
+    "YEAR": YearTransform,
+    "MONTH": MonthTransform,
+    "DAY": DayTransform,
+    "HOUR": HourTransform,
+}
+_SIZED: Final[dict[str, Callable[[int], Transform[Any, Any]]]] = {
+    "BUCKET": BucketTransform,
+    "TRUNCATE": TruncateTransform,
+}
+
+
+@dataclass(frozen=True)
+class PartitionTerm:
+    """A transform of a column; a bare name may also be that of a partition field."""
+
+    names: tuple[Name, ...]
+    transform: Transform[Any, Any]
+    text: str
+    token: Token | None
+
+    def __str__(self) -> str:
+        """As it was written."""
+        return self.text
+
+
+def partition_term(cursor: Cursor) -> PartitionTerm:
+    """Read ``column``, ``day(column)``, ``bucket(16, column)`` or ``bucket(column, 16)``."""
+    first = cursor.token
+    names = cursor.names("a column, or a transform of one")
+    if not (len(names) == 1 and cursor.accept(TokenType.L_PAREN)):
+        return PartitionTerm(tuple(names), IdentityTransform(), ".".join(name.text for name in names), first)
+    word = names[0].text.upper()
+    singular = word.removesuffix("S")
+    size: int | None = None
+    if word in _SIZED and cursor.ahead(TokenType.NUMBER):
+        size = _size(cursor)
+        cursor.expect(TokenType.COMMA, ",")
+    column = cursor.names("a column")
+    if word in _SIZED and size is None:
+        cursor.expect(TokenType.COMMA, ",")
+        size = _size(cursor)
+    cursor.expect(TokenType.R_PAREN, ")")
+    shown = ".".join(name.text for name in column)
+    if word in _SIZED:
+        assert size is not None
+        return PartitionTerm(tuple(column), _SIZED[word](size), f"{word.lower()}({size}, {shown})", first)
+    if singular in _OF_TIME:
+        return PartitionTerm(tuple(column), _OF_TIME[singular](), f"{singular.lower()}({shown})", first)
+    raise cursor.statement.error(
+        f"there is no transform {names[0].text}; there are bucket, truncate, year, month, day and hour", first
+    )
+
+
+def term_of_text(token: Token) -> PartitionTerm:
+    """The term that a text constant holds. Raises InvalidRequestError, with the place inside of the text."""
+    statement = Statement.parse(token.text)
+    cursor = Cursor(statement)
+    term = partition_term(cursor)
+    cursor.end()
+    # What is wrong with a column is said where the text stands.
+    names = tuple(Name(name.text, name.exact, token) for name in term.names)
+    return PartitionTerm(names, term.transform, term.text, token)
+
+
+@dataclass(frozen=True)
+class Columns:
+    """Names of a statement's columns, looked up in the table."""
+
+    statement: Statement
+
+    def path(self, transaction: Transaction, names: list[Name] | tuple[Name, ...]) -> tuple[str, ...]:
+        """The column's names from the top down. Raises InvalidRequestError at the one that there is not."""
+        return self._found(transaction, names)[0]
+
+    def field(self, transaction: Transaction, names: list[Name] | tuple[Name, ...]) -> NestedField:
+        """The column. Raises as :meth:`path`."""
+        return self._found(transaction, names)[1]
+
+    def known(self, transaction: Transaction, names: list[Name]) -> bool:
+        """Whether there is such a column."""
+        try:
+            self._found(transaction, names)
+        except InvalidRequestError:
+            return False
+        return True
+
+    def sibling(self, transaction: Transaction, path: tuple[str, ...], name: Name) -> tuple[str, ...]:
+        """The path of the column ``name`` beside the one at ``path``."""
+        parents = [Name(part, True, name.token) for part in path[:-1]]
+        return self.path(transaction, [*parents, name])
+
+    def require_unused(self, transaction: Transaction, names: list[Name]) -> None:
+        """Refuse a column that new rows are partitioned or sorted by."""
+        metadata = transaction.table_metadata
+        gone = _ids(self.field(transaction, names))
+        for field in metadata.spec().fields:
+            if field.source_id in gone and not isinstance(field.transform, VoidTransform):
+                raise self.statement.error(
+                    f"{names[-1].text} cannot be dropped: new rows are partitioned by {field.name}; "
+                    "drop that partition field first",
+                    names[0].token,
+                )
+        order = next(each for each in metadata.sort_orders if each.order_id == metadata.default_sort_order_id)
+        if any(field.source_id in gone for field in order.fields):
+            raise self.statement.error(
+                f"{names[-1].text} cannot be dropped: it is part of the table's sort order", names[0].token
+            )
+
+    def _found(
+        self, transaction: Transaction, names: list[Name] | tuple[Name, ...]
+    ) -> tuple[tuple[str, ...], NestedField]:
+        schema: Schema = transaction.table_metadata.schema()
+        fields: tuple[NestedField, ...] = schema.fields
+        path: list[str] = []
+        field: NestedField | None = None
+        for name in names:
+            field = self._one(fields, name, path)
+            path.append(field.name)
+            fields = _inside(field)
+        assert field is not None
+        return tuple(path), field
+
+    def _one(self, fields: tuple[NestedField, ...], name: Name, above: list[str]) -> NestedField:
+        exact = [field for field in fields if field.name == name.text]
+        loose = [] if name.exact else [field for field in fields if field.name.lower() == name.text.lower()]
+        found = exact or loose
+        if len(found) == 1:
+            return found[0]
+        where = f" in {'.'.join(above)}" if above else ""
+        known = ", ".join(field.name for field in fields) or "none"
+        problem = f"there is no column {name.text}{where}" if not found else f"{name.text} may mean several columns"
+        raise self.statement.error(f"{problem}; there are {known}", name.token)
+
+
+@dataclass(frozen=True)
+class PartitionChange:
+    """Another partition spec for new rows: terms dropped and added, or ``exactly`` these."""
+
+    statement: Statement
+    drop: tuple[PartitionTerm, ...] = ()
+    add: tuple[tuple[PartitionTerm, str | None], ...] = ()
+    exactly: tuple[PartitionTerm, ...] | None = None
+
+    def __call__(self, transaction: Transaction) -> None:
+        """Add the change to ``transaction``."""
+        columns = Columns(self.statement)
+        spec = transaction.table_metadata.spec()
+        present = {
+            (field.source_id, field.transform): field.name
+            for field in spec.fields
+            if not isinstance(field.transform, VoidTransform)
+        }
+        drop = [self._name_of(transaction, term, present) for term in self.drop]
+        add = list(self.add)
+        if self.exactly is not None:
+            wanted = {(columns.field(transaction, term.names).field_id, term.transform): term for term in self.exactly}
+            drop = [name for key, name in present.items() if key not in wanted]
+            add = [(term, None) for key, term in wanted.items() if key not in present]
+        if not (drop or add):
+            return
+        with transaction.update_spec() as update:
+            for name in drop:
+                update.remove_field(name)
+            for term, name_of_new in add:
+                source = ".".join(columns.path(transaction, term.names))
+                update.add_field(source, term.transform, name_of_new)
+
+    def _name_of(
+        self, transaction: Transaction, term: PartitionTerm, present: dict[tuple[int, Transform[Any, Any]], str]
+    ) -> str:
+        """The partition field that the term means: by its name, or by what it is of."""
+        if isinstance(term.transform, IdentityTransform) and len(term.names) == 1:
+            named = [name for name in present.values() if name.lower() == term.names[0].text.lower()]
+            if named:
+                return named[0]
+        columns = Columns(self.statement)
+        if columns.known(transaction, list(term.names)):
+            name = present.get((columns.field(transaction, term.names).field_id, term.transform))
+            if name is not None:
+                return name
+        known = ", ".join(present.values()) or "none"
+        raise self.statement.error(f"there is no partition field {term}; there are {known}", term.token)
+
+
+def _inside(field: NestedField) -> tuple[NestedField, ...]:
+    """Fields of a struct, or of the structs that a list or map holds, by Iceberg's names for these."""
+    kind = field.field_type
+    if isinstance(kind, StructType):
+        return kind.fields
+    if isinstance(kind, ListType):
+        return (kind.element_field,)
+    if isinstance(kind, MapType):
+        return (kind.key_field, kind.value_field)
+    return ()
+
+
+def _ids(field: NestedField) -> set[int]:
+    """The field's id and those of all fields inside of it."""
+    return {field.field_id}.union(*(_ids(each) for each in _inside(field)))
+
+
+def _size(cursor: Cursor) -> int:
+    token = cursor.expect(TokenType.NUMBER, "a number")
+    if not token.text.isdecimal() or not int(token.text):
+        raise cursor.statement.error(f"a whole number above 0 is expected, not {token.text}", token)
+    return int(token.text)

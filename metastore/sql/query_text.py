@@ -1,0 +1,197 @@
+"""A query as text and tree: the tables that it names, where they stand in the text, and which versions it wants.
+
+Place in the flow: SELECT parses here, and runs the text itself in DuckDB, with each table's name replaced in its place.
+The tree tells where names are; nothing is written anew from it, so whatever DuckDB understands is left as it was. Texts
+keep their length, so that DuckDB's errors can be told at the line and column of the original.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import AbstractContextManager
+from dataclasses import dataclass
+from datetime import datetime
+from functools import cached_property
+from typing import Any
+
+import sqlglot
+from sqlglot import Token, TokenType, exp
+from sqlglot.dialects.duckdb import DuckDB
+from sqlglot.errors import ParseError, SqlglotError
+
+from metastore.errors import InvalidRequestError
+from metastore.procedures.types import parse_timestamp
+from metastore.sql.duck import Failure, quoted
+from metastore.sql.statement import Statement
+from metastore.views.text import ctes_seen_from
+
+
+@dataclass(frozen=True)
+class Version:
+    """A version that is asked for: a snapshot's id, the name of a branch or tag, or a point in time."""
+
+    value: int | str | datetime
+    token: Token
+
+
+@dataclass(frozen=True)
+class Reference:
+    """One place where the query names a table: the parts of the name, and the characters from ``start`` to ``end``."""
+
+    parts: tuple[str, ...]
+    start: int
+    end: int
+    node: exp.Table
+    version: Version | None = None
+
+    def __str__(self) -> str:
+        return ".".join(self.parts)
+
+
+@dataclass(frozen=True)
+class QueryText:
+    """One query. ``tree`` is its syntax tree, whose names know their places in ``text``."""
+
+    statement: Statement
+    text: str
+    tree: exp.Expr
+    references: tuple[Reference, ...]
+
+    @classmethod
+    def parse(cls, statement: Statement, check: Callable[[str], None], text: str | None = None) -> QueryText:
+        """The query that ``statement`` is, or ``text`` is, its latter part at its place.
+
+        ``check`` raises :class:`Failure` for what is no SQL. Raises InvalidRequestError, which says line and column.
+        """
+        tokens = statement.tokens
+        text = statement.text if text is None else text
+        clauses = list(_versions(statement))
+        for first, last, _ in clauses:
+            text = _replaced(text, tokens[first].start, tokens[last].end + 1, "")
+        for token in reversed(tokens):
+            if statement.text[token.start] == "`":
+                text = _replaced(text, token.start, token.end + 1, quoted(token.text))
+        try:
+            check(text)
+        except Failure as failure:
+            raise _error(statement, text, failure) from failure.__cause__
+        tree = _tree(statement, text)
+        versions = {tokens[first - 1].end: version for first, _, version in clauses}
+        found = []
+        for node in tree.find_all(exp.Table):
+            reference = _reference(node, versions)
+            if reference is not None:
+                found.append(reference)
+        if versions:
+            stray = next(iter(versions.values()))
+            raise statement.error("a version is asked for of something that is no table", stray.token)
+        return cls(statement, text, tree, tuple(sorted(found, key=lambda each: each.start)))
+
+    @cached_property
+    def names(self) -> frozenset[str]:
+        """Every name in the query, in lower case."""
+        return frozenset(each.name.lower() for each in self.tree.find_all(exp.Identifier))
+
+    def at(self, reference: Reference) -> AbstractContextManager[None]:
+        """An error of what is named there gets its place."""
+        return self.statement.at(next(token for token in self.statement.tokens if token.start == reference.start))
+
+    def with_names(self, names: Sequence[str]) -> str:
+        """The text with the references' names replaced by ``names``, which keep the places of all else if they fit."""
+        spans = {(each.start, each.end): name for each, name in zip(self.references, names, strict=True)}
+        spans.update(self._qualifiers())
+        text = self.text
+        for (start, end), name in sorted(spans.items(), reverse=True):
+            text = _replaced(text, start, end, name)
+        return text
+
+    def _qualifiers(self) -> Iterator[tuple[tuple[int, int], str]]:
+        """Before columns in full (``catalog.schema.table.column``) only the table's own name is left."""
+        known = {tuple(part.lower() for part in each.parts) for each in self.references}
+        for column in self.tree.find_all(exp.Column):
+            parts = [part for part in column.parts if isinstance(part, exp.Identifier)]
+            before = tuple(part.name.lower() for part in parts[:-1])
+            if len(before) > 1 and before in known and all("start" in part.meta for part in parts):
+                yield (parts[0].meta["start"], parts[-2].meta["start"]), ""
+
+    def error(self, failure: Failure, text: str) -> InvalidRequestError:
+        """DuckDB's error in ``text``, made by :meth:`with_names`, told at its place in the original."""
+        return _error(self.statement, text, failure)
+
+
+def _error(statement: Statement, text: str, failure: Failure) -> InvalidRequestError:
+    if failure.line is None:
+        return InvalidRequestError(f"{statement.place(statement.tokens[0])}: {failure.said}")
+    line, column = text.split("\n")[failure.line - 1], failure.offset
+    if failure.snippet.startswith("..."):  # a long line is shown in part
+        shown = failure.snippet[3:].removesuffix("...")
+        column += max(line.find(shown), 3) - 3
+    return InvalidRequestError(f"line {failure.line}, column {min(column, len(line)) + 1}: {failure.said}")
+
+
+def _tree(statement: Statement, text: str) -> exp.Expr:
+    try:
+        trees = [tree for tree in sqlglot.parse(text, read=DuckDB) if tree is not None]
+    except ParseError as error:  # DuckDB would understand it
+        first: dict[str, Any] = dict(error.errors[0]) if error.errors else {}
+        marked = first.get("highlight") or " "
+        place = f"line {first.get('line', 1)}, column {max(first.get('col', 1) - len(marked), 0) + 1}"
+        raise InvalidRequestError(f"{place}: this cannot be searched for tables: {first.get('description')}") from error
+    except (SqlglotError, RecursionError) as error:
+        place = statement.place(statement.tokens[0])
+        raise InvalidRequestError(f"{place}: this cannot be searched for tables: {error}") from error
+    if len(trees) != 1 or not isinstance(trees[0], exp.Query | exp.Pivot | exp.Summarize | exp.Values):
+        raise statement.error("a query is expected", statement.tokens[0])
+    return trees[0]
+
+
+def _reference(node: exp.Table, versions: dict[int, Version]) -> Reference | None:
+    """The reference that ``node`` is; None for a function, and for the name of a common table expression."""
+    if isinstance(node.this, exp.Func | exp.Anonymous):
+        return None
+    parts = [part for part in node.parts if isinstance(part, exp.Identifier)]
+    if not parts or len(parts) != len(node.parts) or not all("start" in part.meta for part in parts):
+        return None
+    if len(parts) == 1 and parts[0].name.lower() in set(ctes_seen_from(node)):
+        return None
+    start, last = parts[0].meta["start"], parts[-1].meta["end"]
+    return Reference(tuple(part.name for part in parts), start, last + 1, node, versions.pop(last, None))
+
+
+def _versions(statement: Statement) -> Iterator[tuple[int, int, Version]]:
+    """``[FOR] VERSION|TIMESTAMP AS OF constant``: its first and last token, and what is asked for."""
+    for index in range(1, len(statement.tokens)):
+        kind = statement.word(index)
+        if kind not in {"VERSION", "TIMESTAMP"} or not _begin(statement, index + 1, ("AS", "OF")):
+            continue
+        value = index + 3
+        if kind == "TIMESTAMP" and statement.word(value) == "TIMESTAMP":
+            value += 1
+        token = statement.tokens[value] if value < len(statement.tokens) else None
+        if token is None or token.token_type not in {TokenType.NUMBER, TokenType.STRING}:
+            continue
+        first = index - 1 if statement.word(index - 1) == "FOR" else index
+        yield first, value, Version(_value(statement, kind, token), token)
+
+
+def _value(statement: Statement, kind: str, token: Token) -> int | str | datetime:
+    if kind == "TIMESTAMP":
+        try:
+            return parse_timestamp(token.text)
+        except InvalidRequestError as error:
+            raise InvalidRequestError(f"{statement.place(token)}: {error}") from error
+    if token.token_type is TokenType.STRING:
+        return token.text
+    if not token.text.isdecimal():
+        raise statement.error("a version is a whole number, or the name of a branch or tag in quotes", token)
+    return int(token.text)
+
+
+def _begin(statement: Statement, index: int, words: Iterable[str]) -> bool:
+    return all(statement.word(index + offset) == word for offset, word in enumerate(words))
+
+
+def _replaced(text: str, start: int, end: int, new: str) -> str:
+    """``text`` with ``new`` in that place, and blanks up to its end: what follows stays where it was."""
+    breaks = "\n" * text.count("\n", start, end)
+    return text[:start] + new + " " * max(end - start - len(new) - len(breaks), 0) + breaks + text[end:]

@@ -1,0 +1,213 @@
+"""What the name of a table in a query means, and how its rows are read: projected, filtered, one batch after another.
+
+A name is one of these::
+
+    INFORMATION_SCHEMA.TABLES               FOR VERSION AS OF a version of the tables component
+    metastore.components.tables             a component, FOR VERSION AS OF one of its versions
+    catalog.schema.table                    an Iceberg table of a configured catalog
+    catalog.schema."table$snapshots"        a metadata table of either
+    plugin.workspace.table                  an analyzed table, or a view; with dir0, dir1 … if a query names them
+
+A configured catalog wins over a storage plugin of the same name. Everything that one statement reads of a component or
+of an Iceberg table is of one version.
+"""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Callable, Collection, Iterator, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+
+import pyarrow as pa
+from pyiceberg.expressions import AlwaysTrue, BooleanExpression
+from pyiceberg.io.pyarrow import schema_to_pyarrow
+from pyiceberg.schema import Schema
+from pyiceberg.table import Table
+
+from metastore.catalogs import TargetTable
+from metastore.errors import InvalidRequestError, NotFoundError
+from metastore.information_schema import InformationSchema
+from metastore.information_schema.relations import NAME, relation
+from metastore.inspection import metadata_table, resolve_version
+from metastore.mapping.filters import fitting
+from metastore.mapping.schema import iceberg_schema, plain_arrow_schema
+from metastore.model.identity import TableInfo
+from metastore.model.vocabulary import MetadataType
+from metastore.scan.arrow_types import arrow_schema
+from metastore.scan.directories import LEVEL
+from metastore.sql.push_down import Asked
+from metastore.sql.target import StatementTarget
+from metastore.views.expansion import ViewText
+from metastore.views.names import Meaning, Names
+
+Wanted = int | str | datetime | None
+"""A version: a snapshot's id, the name of a branch or tag, a point in time; None for the newest."""
+
+
+@dataclass(frozen=True)
+class Relation:
+    """Something that a query can read: its columns, and how to read some of them.
+
+    ``fits`` is the Iceberg schema that conditions must fit, None where any condition can be tried; of ``whole`` ones
+    all rows are there anyway.
+    """
+
+    schema: pa.Schema
+    read: Callable[[Asked], Iterator[pa.RecordBatch]]
+    fits: Schema | None = None
+    whole: bool = False
+
+    def condition(self, asked: Asked) -> BooleanExpression:
+        """What rows are chosen by; the rest of the condition is left to who asked."""
+        if self.whole:
+            return AlwaysTrue()
+        return asked.condition if self.fits is None else fitting(self.fits, asked.condition)
+
+    def batches(self, asked: Asked) -> Iterator[pa.RecordBatch]:
+        """Rows in exactly the types of the schema."""
+        schema = self.part(asked.columns)
+        for batch in self.read(Asked(asked.columns, self.condition(asked))):
+            yield batch if batch.schema.equals(schema) else batch.cast(schema)
+
+    def part(self, columns: Sequence[str]) -> pa.Schema:
+        """The schema of some columns."""
+        return pa.schema([self.schema.field(name) for name in columns])
+
+
+class Relations:
+    """What names mean for one statement."""
+
+    def __init__(self, target: StatementTarget) -> None:
+        self._target = target
+        self._names = Names(target.metastore)
+        self._views = target.views.lookup()
+        self._versions: dict[str, int] = {}
+        self._tables: dict[str, Table] = {}
+
+    def resolve(self, parts: Sequence[str], wanted: Wanted = None, named: Collection[str] = ()) -> Relation | ViewText:
+        """What a name of these parts means, at the ``wanted`` version; of a view, the query that it stands for.
+
+        ``named`` are the names in the query, in lower case: columns that are there only when asked for are looked for
+        among them.
+
+        Raises NotFoundError, with the nearest names, and InvalidRequestError for a version of what has none.
+        """
+        if len(parts) == 2 and parts[0].lower() == NAME:
+            return self._of_information_schema(parts[1], wanted)
+        info = self.plugin_name(parts)
+        if info is not None:
+            return self._analyzed(info, wanted, named)
+        return self._of_catalog(parts[0], ".".join(parts[1:-1]), parts[-1], wanted)
+
+    def plugin_name(self, parts: Sequence[str]) -> TableInfo | None:
+        """The name that these parts are in a storage plugin; None for a name in a catalog, or INFORMATION_SCHEMA.
+
+        Raises NotFoundError for a name that is too short.
+        """
+        if len(parts) == 2 and parts[0].lower() == NAME:
+            return None
+        if len(parts) < 3:
+            raise self._too_short(parts)
+        if parts[0].lower() in {name.lower() for name in self._target.catalogs.names()}:
+            return None
+        return TableInfo(parts[0], parts[1], ".".join(parts[2:]))
+
+    def meaning(self, info: TableInfo) -> Meaning:
+        """What a name in a storage plugin means. NotFoundError, with the nearest names, when nothing is called so."""
+        return self._names.get(info)
+
+    def text(self, info: TableInfo) -> ViewText | None:
+        """The query that ``info`` stands for: a view's, or one for a materialized view's rows; None for a table."""
+        return self._views(info)
+
+    def _of_information_schema(self, name: str, wanted: Wanted) -> Relation:
+        found = relation(name)
+        known = InformationSchema(self._target.metastore)
+        if wanted is None:
+            known = InformationSchema(self._target.metastore, {each: self._version(each) for each in self._components})
+        elif isinstance(wanted, datetime):
+            known = known.as_of(wanted)
+        elif isinstance(wanted, int):
+            known = known.at(wanted)
+        else:
+            raise InvalidRequestError(f"INFORMATION_SCHEMA has no branches and tags, so no {wanted!r}")
+        return Relation(
+            found.schema,
+            lambda asked: iter(known.batches(found.name, asked.columns, asked.condition)),
+            found.iceberg_schema,
+        )
+
+    def _of_catalog(self, catalog: str, schema: str, name: str, wanted: Wanted) -> Relation:
+        base, dollar, kind = name.rpartition("$")
+        if dollar:
+            target = self._target.catalogs.table(catalog, schema, base)
+            version = None if wanted is None else resolve_version(target.load(), wanted)
+            rows = metadata_table(target, kind, version)
+            return Relation(rows.schema, lambda asked: iter(rows.select(asked.columns).to_batches()), whole=True)
+        target = self._target.catalogs.target(catalog, schema, name)
+        return self._of_component(target, wanted) if target.is_component else self._of_iceberg(target, wanted)
+
+    def _of_component(self, target: TargetTable, wanted: Wanted) -> Relation:
+        component = self._target.metastore.components[target.name]
+        version = self._version(target.name) if wanted is None else resolve_version(target.load(), wanted)
+        unit = component.definition.unit_type
+
+        def read(asked: Asked) -> Iterator[pa.RecordBatch]:
+            found = component.read().metadata_types(MetadataType.ALL).columns(*asked.columns).at(version)
+            narrowed = found if isinstance(asked.condition, AlwaysTrue) else found.filter(asked.condition)
+            return narrowed.to_batches()
+
+        return Relation(plain_arrow_schema(unit), read, iceberg_schema(unit))
+
+    def _of_iceberg(self, target: TargetTable, wanted: Wanted) -> Relation:
+        table = (
+            self._tables.get(str(target))
+            or self._target.catalogs.table(target.catalog_name, target.schema_name, target.name).load()
+        )
+        self._tables[str(target)] = table
+        version = None if wanted is None else resolve_version(table, wanted)
+        schema = table.scan(snapshot_id=version).projection()
+
+        def read(asked: Asked) -> Iterator[pa.RecordBatch]:
+            return iter(table.scan(asked.condition, asked.columns, snapshot_id=version).to_arrow_batch_reader())
+
+        return Relation(schema_to_pyarrow(schema, include_field_ids=False), read, schema)
+
+    def _analyzed(self, info: TableInfo, wanted: Wanted, named: Collection[str]) -> Relation | ViewText:
+        view = self.text(info)
+        if wanted is not None:
+            raise InvalidRequestError(f"{info} has no versions to go back to: only Iceberg tables keep their rows")
+        if view is not None:
+            return view
+        tables = self._target.tables
+
+        def read(asked: Asked) -> Iterator[pa.RecordBatch]:
+            where = None if isinstance(asked.condition, AlwaysTrue) else asked.condition
+            return tables.scan(info, where, asked.columns).to_batches()
+
+        schema = arrow_schema(self.meaning(info).schema)
+        levels = [name for name in named if LEVEL.fullmatch(name) and name not in schema.names]
+        if levels:  # the directories' names are columns for who asks for them, as in Drill
+            hidden = tables.scan(info, list_files=False).plan.hidden
+            schema = pa.schema([*schema, *(column for column in hidden if column.name in levels)])
+        return Relation(schema, read)
+
+    def _version(self, component: str) -> int:
+        if component not in self._versions:
+            self._versions[component] = self._target.metastore.components[component].metadata.version
+        return self._versions[component]
+
+    @property
+    def _components(self) -> list[str]:
+        return list(self._target.metastore.components)
+
+    def _too_short(self, parts: Sequence[str]) -> NotFoundError:
+        """The error for a name of one or two parts: what ends in the same way may be meant."""
+        name = ".".join(parts)
+        tables = InformationSchema(self._target.metastore).tables(["TABLE_SCHEMA", "TABLE_NAME"])
+        known = [f"{row['TABLE_SCHEMA']}.{row['TABLE_NAME']}" for row in tables.to_pylist()]
+        ends = {".".join(each.lower().split(".")[-len(parts) :]): each for each in known}
+        near = [ends[each] for each in difflib.get_close_matches(name.lower(), ends, n=3)]
+        hint = f"; did you mean {' or '.join(near)}?" if near else "."
+        return NotFoundError(f"unknown table {name}{hint} Names are plugin.workspace.table or catalog.schema.table")

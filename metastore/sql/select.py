@@ -1,0 +1,104 @@
+"""SELECT: any query that DuckDB understands, over what the metastore can name.
+
+::
+
+    [EXPLAIN] SELECT … | WITH … SELECT … | FROM … | VALUES … | SUMMARIZE … | PIVOT …
+
+Names of tables are those of :mod:`metastore.sql.relations`; after a name may stand ``FOR VERSION AS OF constant`` or
+``FOR TIMESTAMP AS OF 'time'``. Of each table only the columns and rows are fetched that the query can need
+(:mod:`metastore.sql.push_down`); EXPLAIN tells which, and DuckDB's plan. The session's time zone is UTC.
+"""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import Final
+
+import pyarrow as pa
+from pyiceberg.expressions import AlwaysTrue
+
+from metastore.errors import InvalidRequestError, NotFoundError
+from metastore.sql.duck import Duck, Failure
+from metastore.sql.push_down import asked_of, said
+from metastore.sql.query_text import QueryText, Reference
+from metastore.sql.relations import Relation, Relations
+from metastore.sql.statement import Statement
+from metastore.sql.target import StatementTarget
+from metastore.views.expansion import ViewText, expand
+
+
+def select(target: StatementTarget, statement: Statement) -> pa.Table:
+    """Run a query; its rows."""
+    with Duck() as duck:
+        query = QueryText.parse(statement, duck.check)
+        text = _Preparation(duck, Relations(target)).prepared(query)
+        return _run(duck, query, text)
+
+
+def explain(target: StatementTarget, statement: Statement) -> pa.Table:
+    """What a query fetches of each table, and DuckDB's plan; the query is not run."""
+    word = statement.tokens[0]
+    before, after = statement.text[: word.start], statement.text[word.end + 1 :]
+    with Duck() as duck:
+        query = QueryText.parse(statement, duck.check, before + " " * len("EXPLAIN") + after)
+        preparation = _Preparation(duck, Relations(target))
+        text = preparation.prepared(query)
+        plan = _run(duck, query, before + "EXPLAIN" + text[word.end + 1 :])
+    lines = [*preparation.fetched, *(line for row in plan.to_pylist() for line in row["explain_value"].splitlines())]
+    return pa.table({"plan": pa.array(lines, pa.string())})
+
+
+def _run(duck: Duck, query: QueryText, text: str) -> pa.Table:
+    try:
+        return duck.run(text)
+    except Failure as failure:
+        raise query.error(failure, text) from failure.__cause__
+
+
+class _Preparation:
+    """Makes the tables of one statement known to DuckDB; ``fetched`` tells what is fetched of each."""
+
+    def __init__(self, duck: Duck, relations: Relations) -> None:
+        self._duck = duck
+        self._relations = relations
+        self.fetched: list[str] = []
+
+    def prepared(self, query: QueryText) -> str:
+        """The text of ``query`` with the names that its tables have in DuckDB."""
+        return query.with_names([self._named(query, each) for each in query.references])
+
+    def _named(self, query: QueryText, reference: Reference) -> str:
+        with query.at(reference):
+            wanted = None if reference.version is None else reference.version.value
+            found = self._relations.resolve(reference.parts, wanted, query.names)
+            if isinstance(found, ViewText):
+                return self._view(reference, found)
+        return self._table(query, reference, found)
+
+    def _table(self, query: QueryText, reference: Reference, relation: Relation) -> str:
+        asked = asked_of(query, reference, relation.schema)
+        condition = relation.condition(asked)
+        told = "" if isinstance(condition, AlwaysTrue) else f" where {said(condition)}"
+        self.fetched.append(f"Fetch {reference} ({', '.join(asked.columns)}){told}")
+        batches = partial(relation.batches, asked)
+        return self._duck.add(reference.parts[-1], relation.part(asked.columns), batches)
+
+    def _view(self, reference: Reference, view: ViewText) -> str:
+        """A view's query has no views in it once it is expanded, so this goes one level deep."""
+        tree = expand(view.sql, self._relations.text, dialect=view.dialect, schema_path=view.schema_path)
+        inner = QueryText.parse(Statement.parse(tree.sql(dialect="duckdb")), self._duck.check)
+        try:
+            return self._duck.add_view(reference.parts[-1], self.prepared(inner))
+        except (Failure, InvalidRequestError, NotFoundError) as error:
+            raise InvalidRequestError(f"view {reference}: {error}") from error
+
+
+HANDLERS: Final = {
+    ("SELECT",): select,
+    ("WITH",): select,
+    ("FROM",): select,
+    ("VALUES",): select,
+    ("SUMMARIZE",): select,
+    ("PIVOT",): select,
+    ("EXPLAIN",): explain,
+}

@@ -1,0 +1,204 @@
+"""One statement as tokens, each of which knows its line and column; and a cursor to read them with.
+
+Place in the flow: the door makes a :class:`Statement` of the text, a family's handler walks it with a :class:`Cursor`.
+Promises: whatever the text is, what comes out is a statement or an InvalidRequestError that says ``line L, column C``.
+Words are compared without regard to case; a name in double quotes or backquotes is never a keyword.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import ClassVar, Final
+
+from sqlglot import Token, Tokenizer, TokenType
+from sqlglot.errors import SqlglotError
+
+from metastore.errors import InvalidRequestError, NotFoundError
+from metastore.sql.target import Progress
+
+_WORD: Final = re.compile(r"[^\W\d]\w*")
+
+
+class _Tokenizer(Tokenizer):
+    """Without commands: sqlglot takes what follows CALL or SHOW as one string otherwise."""
+
+    IDENTIFIERS: ClassVar = ['"', "`"]
+    COMMANDS: ClassVar = set()
+
+
+@dataclass(frozen=True)
+class Name:
+    """One part of a name; ``exact`` when it was in quotes."""
+
+    text: str
+    exact: bool
+    token: Token
+
+
+@dataclass(frozen=True)
+class Statement:
+    """A text that is one statement, without the semicolon at its end; ``on_progress`` is told of long work."""
+
+    text: str
+    tokens: tuple[Token, ...]
+    on_progress: Progress | None = None
+
+    @classmethod
+    def parse(cls, text: str, on_progress: Progress | None = None) -> Statement:
+        """Raises InvalidRequestError for an empty text, one that cannot be cut into tokens, or several statements."""
+        try:
+            tokens = _Tokenizer().tokenize(text)
+        except (SqlglotError, ValueError) as error:
+            raise InvalidRequestError(f"{_place(text, len(text))}: the text ends within a quote or comment") from error
+        while tokens and tokens[-1].token_type is TokenType.SEMICOLON:
+            tokens.pop()
+        statement = cls(text, tuple(tokens), on_progress)
+        if not tokens:
+            raise statement.error("a statement is expected")
+        for token in tokens:
+            if token.token_type is TokenType.SEMICOLON:
+                raise statement.error("one statement at a time is expected, not several", token)
+        return statement
+
+    def word(self, index: int) -> str:
+        """The token at ``index`` in upper case, where it is a word; else an empty text."""
+        if index >= len(self.tokens) or self.tokens[index].token_type is TokenType.IDENTIFIER:
+            return ""
+        source = self.source(self.tokens[index])
+        return source.upper() if _WORD.fullmatch(source) else ""
+
+    def begins_with(self, words: Sequence[str]) -> bool:
+        """Whether these are the first words."""
+        return all(self.word(index) == word for index, word in enumerate(words))
+
+    def source(self, token: Token) -> str:
+        """The token as it stands in the text."""
+        return self.text[token.start : token.end + 1]
+
+    def place(self, token: Token | None = None) -> str:
+        """``line L, column C`` of the token's first character, both from 1; of the end without one."""
+        return _place(self.text, len(self.text.rstrip()) if token is None else token.start)
+
+    @contextmanager
+    def at(self, token: Token) -> Iterator[None]:
+        """An error of what ``token`` begins gets its place."""
+        try:
+            yield
+        except (InvalidRequestError, NotFoundError) as error:
+            raise type(error)(f"{self.place(token)}: {error}") from error
+
+    def error(self, message: str, token: Token | None = None) -> InvalidRequestError:
+        """The error for what is wrong at ``token``, or at the end."""
+        return InvalidRequestError(f"{self.place(token)}: {message}")
+
+
+def split(text: str) -> list[str]:
+    """The statements of a script, each at the lines and columns where it stands; none for blanks and comments alone.
+
+    Raises InvalidRequestError for a text that ends within a quote or comment.
+    """
+    try:
+        tokens = _Tokenizer().tokenize(text)
+    except (SqlglotError, ValueError) as error:
+        raise InvalidRequestError(f"{_place(text, len(text))}: the text ends within a quote or comment") from error
+    found, first = [], None
+    for token in tokens:
+        if token.token_type is not TokenType.SEMICOLON:
+            first = token.start if first is None else first
+        elif first is not None:
+            found.append((first, token.start))
+            first = None
+    if first is not None:
+        found.append((first, len(text)))
+    return [re.sub(r"[^\n]", " ", text[:start]) + text[start:end] for start, end in found]
+
+
+class Cursor:
+    """Reads a statement from left to right."""
+
+    def __init__(self, statement: Statement, start: int = 0) -> None:
+        self.statement = statement
+        self._next = start
+
+    @property
+    def token(self) -> Token | None:
+        """The next token; None at the end."""
+        tokens = self.statement.tokens
+        return tokens[self._next] if self._next < len(tokens) else None
+
+    @property
+    def word(self) -> str:
+        """The next token in upper case, where it is a word; else an empty text."""
+        return self.statement.word(self._next)
+
+    def ahead(self, kind: TokenType, by: int = 0) -> bool:
+        """Whether the token ``by`` places further is of ``kind``."""
+        index = self._next + by
+        return index < len(self.statement.tokens) and self.statement.tokens[index].token_type is kind
+
+    def advance(self) -> Token:
+        """The next token, which is read with this."""
+        token = self.token
+        if token is None:
+            raise self.unexpected("more")
+        self._next += 1
+        return token
+
+    def accept(self, kind: TokenType) -> bool:
+        """Read the next token if it is of ``kind``."""
+        found = self.ahead(kind)
+        self._next += found
+        return found
+
+    def accept_word(self, word: str) -> bool:
+        """Read the next token if it is that word."""
+        found = self.word == word
+        self._next += found
+        return found
+
+    def expect(self, kind: TokenType, sign: str) -> Token:
+        """Read the next token, which must be ``sign``."""
+        if not self.ahead(kind):
+            raise self.unexpected(sign)
+        return self.advance()
+
+    def expect_word(self, word: str) -> Token:
+        """Read the next token, which must be that word."""
+        if self.word != word:
+            raise self.unexpected(word)
+        return self.advance()
+
+    def name(self, what: str) -> Name:
+        """Read one part of a name: a word, a keyword too, or anything in quotes."""
+        token = self.token
+        if token is not None and token.token_type is TokenType.IDENTIFIER and token.text:
+            return Name(token.text, True, self.advance())
+        if token is None or not self.word:
+            raise self.unexpected(what)
+        return Name(self.statement.source(token), False, self.advance())
+
+    def names(self, what: str) -> list[Name]:
+        """Read a name of parts with dots between them."""
+        found = [self.name(what)]
+        while self.accept(TokenType.DOT):
+            found.append(self.name(what))
+        return found
+
+    def end(self) -> None:
+        """There must be nothing more."""
+        if self.token is not None:
+            raise self.unexpected("the end of the statement")
+
+    def unexpected(self, wanted: str) -> InvalidRequestError:
+        """The error for a next token that is not ``wanted``."""
+        token = self.token
+        found = "the end" if token is None else self.statement.source(token)
+        return self.statement.error(f"{wanted} is expected, not {found}", token)
+
+
+def _place(text: str, position: int) -> str:
+    before = text[:position]
+    return f"line {before.count(chr(10)) + 1}, column {position - (before.rfind(chr(10)) + 1) + 1}"

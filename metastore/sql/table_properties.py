@@ -1,0 +1,112 @@
+"""SET PROPERTIES and UNSET PROPERTIES of ALTER TABLE: keys as Iceberg has them, and ``partitioning``, which is no key.
+
+Brackets around the list may stand or not, and PROPERTIES may be called TBLPROPERTIES, as Trino and Spark write it.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from pyiceberg.table import Transaction
+from sqlglot import TokenType
+
+from metastore.sql.partition_fields import Change, PartitionChange, PartitionTerm, term_of_text
+from metastore.sql.statement import Cursor
+
+_PARTITIONING: Final = "partitioning"
+_RESERVED: Final = frozenset({"format-version", "uuid", "location", "current-snapshot-id", "snapshot-count"})
+
+
+def set_properties(cursor: Cursor) -> tuple[Change, str]:
+    """Read what follows SET: ``PROPERTIES key = value, …``; the change, and what to say of it."""
+    if not cursor.accept_word("PROPERTIES"):
+        cursor.expect_word("TBLPROPERTIES")
+    bracketed = cursor.accept(TokenType.L_PAREN)
+    values: dict[str, str | None] = {}
+    terms: list[PartitionTerm] | None = None
+    while True:
+        token = cursor.token
+        key = _key(cursor)
+        if key in values or key in _RESERVED or (key == _PARTITIONING and terms is not None):
+            why = "is set by Iceberg itself" if key in _RESERVED else "stands there twice"
+            raise cursor.statement.error(f"property {key!r} {why}", token)
+        cursor.expect(TokenType.EQ, "=")
+        if key == _PARTITIONING:
+            terms = _terms(cursor)
+        else:
+            values[key] = _value(cursor)
+        if not cursor.accept(TokenType.COMMA):
+            break
+    if bracketed:
+        cursor.expect(TokenType.R_PAREN, ")")
+    partitioning = None if terms is None else PartitionChange(cursor.statement, exactly=tuple(terms))
+
+    def change(transaction: Transaction) -> None:
+        _apply_properties(transaction, values)
+        if partitioning is not None:
+            partitioning(transaction)
+
+    told = [*values, *([_PARTITIONING] if terms is not None else [])]
+    return change, f"{', '.join(told)} {'is' if len(told) == 1 else 'are'} set"
+
+
+def unset_properties(cursor: Cursor) -> tuple[Change, str]:
+    """Read what follows UNSET: ``PROPERTIES key, …``; the change, and what to say of it."""
+    if not cursor.accept_word("PROPERTIES"):
+        cursor.expect_word("TBLPROPERTIES")
+    bracketed = cursor.accept(TokenType.L_PAREN)
+    keys = [_key(cursor)]
+    while cursor.accept(TokenType.COMMA):
+        keys.append(_key(cursor))
+    if bracketed:
+        cursor.expect(TokenType.R_PAREN, ")")
+    values: dict[str, str | None] = dict.fromkeys(keys)
+    return lambda transaction: _apply_properties(transaction, values), f"{', '.join(keys)} back to the default"
+
+
+def _apply_properties(transaction: Transaction, values: dict[str, str | None]) -> None:
+    present = transaction.table_metadata.properties
+    changed = {key: value for key, value in values.items() if value is not None and present.get(key) != value}
+    removed = [key for key, value in values.items() if value is None and key in present]
+    if changed:
+        transaction.set_properties(changed)
+    if removed:
+        transaction.remove_properties(*removed)
+
+
+def _key(cursor: Cursor) -> str:
+    """A property's key: a text, a name in quotes, or words with dots and dashes."""
+    if cursor.ahead(TokenType.STRING):
+        return cursor.advance().text
+    parts = [cursor.name("the key of a property").text]
+    while cursor.ahead(TokenType.DOT) or cursor.ahead(TokenType.DASH):
+        sign = cursor.statement.source(cursor.advance())
+        parts += [sign, cursor.name("the key of a property").text]
+    return "".join(parts)
+
+
+def _value(cursor: Cursor) -> str | None:
+    """A value as the text that Iceberg keeps; None for DEFAULT."""
+    if cursor.ahead(TokenType.STRING):
+        return cursor.advance().text
+    if cursor.accept_word("DEFAULT"):
+        return None
+    if cursor.word in ("TRUE", "FALSE"):
+        return cursor.statement.source(cursor.advance()).lower()
+    sign = "-" if cursor.accept(TokenType.DASH) else ""
+    if cursor.ahead(TokenType.NUMBER):
+        return sign + cursor.advance().text
+    raise cursor.unexpected("a text, a number, TRUE, FALSE or DEFAULT")
+
+
+def _terms(cursor: Cursor) -> list[PartitionTerm]:
+    cursor.expect_word("ARRAY")
+    cursor.expect(TokenType.L_BRACKET, "[")
+    found: list[PartitionTerm] = []
+    while not cursor.accept(TokenType.R_BRACKET):
+        if found:
+            cursor.expect(TokenType.COMMA, ", or ]")
+        token = cursor.expect(TokenType.STRING, "a text such as 'day(ts)'")
+        with cursor.statement.at(token):
+            found.append(term_of_text(token))
+    return found

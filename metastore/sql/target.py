@@ -1,0 +1,62 @@
+"""What statements need of the session that they run in; a session satisfies it, and knows statements in turn."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Protocol
+
+from metastore.analyze.run import AnalyzeResult
+from metastore.catalogs import Catalogs
+from metastore.config import Settings
+from metastore.metastore import Metastore
+from metastore.model.identity import TableInfo
+from metastore.procedures.calls import Procedures
+from metastore.scan.tables import ScannedTables
+from metastore.sources.naming import SourceTable
+from metastore.views.of_session import DefinedViews, RefreshedViews
+
+Progress = Callable[[int, int], None]
+"""Called with how much is done, and of how much."""
+
+
+class StatementTarget(Protocol):
+    """The session of a statement."""
+
+    metastore: Metastore
+
+    @property
+    def settings(self) -> Settings:
+        """The settings of the session."""
+
+    @property
+    def tables(self) -> ScannedTables:
+        """Metadata of tables, and scans of the tables themselves."""
+
+    @property
+    def catalogs(self) -> Catalogs:
+        """All Iceberg tables that can be named."""
+
+    @property
+    def procedures(self) -> Procedures:
+        """All procedures that can be called."""
+
+    @property
+    def views(self) -> DefinedViews:
+        """Views by name and from SQL."""
+
+    @property
+    def materialized_views(self) -> RefreshedViews:
+        """Materialized views by name and from SQL."""
+
+    @property
+    def analyze(self) -> Callable[..., AnalyzeResult]:
+        """ANALYZE of a table, with the wishes of :class:`metastore.analyze.run.Request` by name."""
+
+    def drop_metadata(self, table: TableInfo | str, *, if_exists: bool = False) -> bool:
+        """Forget a table; True if there was anything to forget."""
+
+    def source(self, table: str) -> SourceTable:
+        """Where the data of ``table`` lies."""
+
+    def table_info(self, table: str) -> TableInfo:
+        """The name that the metastore knows ``table`` by."""

@@ -1,0 +1,212 @@
+"""What is pushed down to a table never costs a row, and spares files and columns."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import duckdb
+import pyarrow as pa
+import pyarrow.compute as pc
+import pytest
+from hypothesis import HealthCheck, example, given, settings
+from hypothesis import strategies as st
+from pyiceberg.expressions import AlwaysTrue
+from pyiceberg.table import DataScan
+
+from metastore.scan.tables import ScannedTables
+from metastore.sql.push_down import Asked, asked_of
+from metastore.sql.query_text import QueryText
+from metastore.sql.statement import Statement
+
+LITERALS = {
+    "id": ("3", "-1", "7.0", "7.5", "'4'", "99999999999999999999"),
+    "small": ("3", "0", "2.5", "1e0"),
+    "price": ("0.5", "1", "0.125", "1.250"),
+    "weight": ("0", "-0.0", "1.5", "6", "'nan'::double", "0.1"),
+    "name": ("'n0'", "''", "'N1'", "'ä'", "'zz%_'", "'o'"),
+    "day": ("'2024-02-01'", "DATE '2024-01-07'", "'2024-2-1'", "TIMESTAMP '2024-02-01 00:00:00'"),
+    "time": ("'2024-01-01 02:00:00'", "TIMESTAMP '2024-01-01 07:00:00'", "'2024-01-01'", "DATE '2024-01-01'"),
+    "utc": (
+        "'2024-01-01 02:00:00'",
+        "'2024-01-01 04:00:00+02:00'",
+        "TIMESTAMPTZ '2024-01-01 07:00:00Z'",
+        "TIMESTAMP '2024-01-01 07:00:00'",
+    ),
+    "paid": ("true", "false"),
+}
+
+
+@st.composite
+def leaves(draw: st.DrawFn) -> str:
+    """One test of one column, in one of many spellings."""
+    column = draw(st.sampled_from(sorted(LITERALS)))
+    literals = st.sampled_from(LITERALS[column])
+    named = draw(st.sampled_from([column, f"sales.{column}", f'"{column.upper()}"', f"({column})"]))
+    match draw(st.integers(0, 6)):
+        case 0:
+            return f"{named} IN ({', '.join(draw(st.lists(literals, min_size=1, max_size=3)))})"
+        case 1:
+            return f"{named} NOT IN ({', '.join(draw(st.lists(literals, min_size=1, max_size=3)))})"
+        case 2:
+            return f"{named} IS {draw(st.sampled_from(['NULL', 'NOT NULL']))}"
+        case 3:
+            return f"{named} BETWEEN {draw(literals)} AND {draw(literals)}"
+        case 4:
+            return f"{draw(literals)} {draw(st.sampled_from(['=', '<', '<=', '>', '>=', '<>']))} {named}"
+        case 5 if column == "name":
+            return (
+                f"{named} LIKE {draw(st.sampled_from(['n%', 'n0', '%', '_1', 'zz%', 'N%1', 'zz|%%']))}".replace(
+                    "LIKE ", "LIKE '"
+                )
+                + "'"
+                + draw(st.sampled_from(["", " ESCAPE '|'"]))
+            )
+    return f"{named} {draw(st.sampled_from(['=', '<', '<=', '>', '>=', '<>', '!=', '==']))} {draw(literals)}"
+
+
+CONDITIONS = st.recursive(
+    leaves(),
+    lambda inner: (
+        st.builds("({} AND {})".format, inner, inner)
+        | st.builds("({} OR {})".format, inner, inner)
+        | st.builds("NOT ({})".format, inner)
+    ),
+    max_leaves=4,
+)
+
+
+@pytest.mark.parametrize("name", ["lake.default.sales", "dfs.shop.sales"])
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=40)
+@given(condition=CONDITIONS)
+@example(condition="weight IN (0, 1.5)")
+def test_no_row_is_lost(lake: Any, name: str, condition: str) -> None:
+    """Any condition gives what DuckDB alone gives; where DuckDB refuses it, we do."""
+    with duckdb.connect() as alone:
+        alone.execute("SET TimeZone = 'UTC'")
+        alone.register("sales", lake.data)
+        query = f"SELECT id FROM sales WHERE {condition} ORDER BY id"
+        try:
+            expected = alone.sql(query).to_arrow_table()
+        except duckdb.Error:
+            with pytest.raises(ValueError, match="line 1, column"):
+                lake.session.sql(query.replace("FROM sales", f"FROM {name}"))
+            return
+    assert lake.session.sql(query.replace("FROM sales", f"FROM {name}")).to_pylist() == expected.to_pylist()
+
+
+@pytest.fixture
+def scans(monkeypatch: pytest.MonkeyPatch) -> list[int]:
+    """How many files each scan of an Iceberg table planned."""
+    found: list[int] = []
+    plan = DataScan.plan_files
+
+    def counted(self: DataScan) -> Any:
+        files = list(plan(self))
+        found.append(len(files))
+        return files
+
+    monkeypatch.setattr(DataScan, "plan_files", counted)
+    return found
+
+
+@pytest.mark.parametrize(
+    ("condition", "files"),
+    [
+        ("id >= 12", 1),
+        ("id IN (1, 2)", 1),
+        ("id < 6 OR id > 11", 2),
+        ("day = '2024-01-07' AND length(name) > 0", 2),
+        ("utc > '2024-01-01 14:00:00+00'", 1),
+        ("id + 0 >= 12", 3),
+        ("price IS NULL", 3),
+    ],
+)
+def test_files_without_a_match_are_not_opened(lake: Any, scans: list[int], condition: str, files: int) -> None:
+    """By the bounds in the manifests of an Iceberg table."""
+    lake.session.sql(f"SELECT count(*) FROM lake.default.sales WHERE {condition}")
+    assert scans == [files]
+
+
+def test_pruned_files_of_an_analyzed_table_are_not_read(lake: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The scan is given the condition and the columns."""
+    scans = []
+    scan = ScannedTables.scan
+
+    def seen(self: ScannedTables, *arguments: Any) -> Any:
+        scans.append(scan(self, *arguments))
+        return scans[-1]
+
+    monkeypatch.setattr(ScannedTables, "scan", seen)
+    lake.session.sql("SELECT name FROM dfs.shop.sales WHERE id BETWEEN 7 AND 8")
+    assert [each.columns for each in scans] == [["id", "name"]]
+    assert [len(each.files) for each in scans] == [1]
+
+
+DAY = pa.date32()
+SCHEMA = pa.table({"a": [1], "b": ["x"], "C": [0.5], "x y": pa.array([None], DAY)}).schema
+
+
+def asked(query: str) -> list[Asked]:
+    """What a query asks of each table in it."""
+    text = QueryText.parse(Statement.parse(query), lambda _: None)
+    return [asked_of(text, reference, SCHEMA) for reference in text.references]
+
+
+@pytest.mark.parametrize(
+    ("query", "columns"),
+    [
+        ("SELECT a FROM k.s.t", "a"),
+        ("SELECT A, upper(B) FROM k.s.t", "a b"),
+        ("SELECT count(*) FROM k.s.t", "a"),
+        ("SELECT * FROM k.s.t", "a b C x y"),
+        ("SELECT u.* FROM k.s.t u", "a b C x y"),
+        ("SELECT t FROM k.s.t", "a b C x y"),
+        ("SELECT u.a FROM k.s.t u ORDER BY b", "a b"),
+        ('SELECT "x y" FROM k.s.t', "x y"),
+        ("SELECT a FROM k.s.t u JOIN other USING (b)", "a b"),
+        ("SELECT a FROM k.s.t NATURAL JOIN other", "a b C x y"),
+        ("SELECT a FROM k.s.t WHERE c > 1", "a C"),
+        ("FROM k.s.t", "a b C x y"),
+        ("SELECT max(COLUMNS('a|b')) FROM k.s.t", "a b C x y"),
+        ("SELECT (SELECT b) FROM (SELECT a FROM k.s.t)", "a b"),
+    ],
+)
+def test_columns_that_may_be_meant_are_read(query: str, columns: str) -> None:
+    """All where a star or the whole row is; otherwise those whose names stand anywhere."""
+    found = asked(query.replace("other", "(SELECT 1 AS b) o"))[0]
+    assert " ".join(found.columns) == columns
+
+
+@pytest.mark.parametrize(
+    "query",
+    [
+        "SELECT 1 FROM k.s.t LEFT JOIN k.s.t u ON t.a = u.a WHERE u.a = 1",
+        "SELECT 1 FROM k.s.t RIGHT JOIN (SELECT 1 AS b) o ON true WHERE a = 1",
+        "SELECT 1 FROM k.s.t FULL JOIN (SELECT 1 AS b) o ON true WHERE t.a = 1",
+        "SELECT 1 FROM k.s.t ASOF JOIN (SELECT 1 AS b) o ON t.a > o.b WHERE t.a = 1",
+        "SELECT 1 FROM k.s.t POSITIONAL JOIN (SELECT 1 AS b) o WHERE t.a = 1",
+        "SELECT 1 FROM k.s.t TABLESAMPLE 10% WHERE a = 1",
+        "SELECT 1 FROM k.s.t WHERE a = 1 USING SAMPLE 10%",
+        "SELECT 1 FROM k.s.t, range(3) WHERE a = 1",
+        "SELECT 1 FROM k.s.t WHERE NOT (a = 1 AND b = 'x')",
+        "SELECT 1 FROM k.s.t WHERE a = 1 OR length(b) > 1",
+        "SELECT 1 FROM k.s.t WHERE u.a = 1",
+    ],
+)
+def test_where_it_would_change_the_answer_nothing_is_pushed_down(query: str) -> None:
+    """Outer joins, joins by position or nearness, samples, names that may be another table's, half-understood tests."""
+    assert isinstance(asked(query)[-1].condition, AlwaysTrue)
+
+
+def test_of_a_left_join_the_left_side_is_narrowed() -> None:
+    """Its rows are dropped whatever they meet."""
+    left, right = asked("SELECT 1 FROM k.s.t LEFT JOIN k.s.t u ON t.a = u.a WHERE t.a = 1 AND u.b = 'x'")
+    assert "a" in repr(left.condition)
+    assert isinstance(right.condition, AlwaysTrue)
+
+
+def test_nan_counts_as_large(lake: Any) -> None:
+    """As in DuckDB, though Iceberg's bounds pass over it."""
+    found = lake.session.sql("SELECT weight FROM lake.default.sales WHERE weight > 1000")
+    assert pc.all(pc.is_nan(found["weight"])).as_py()
+    assert found.num_rows == 3

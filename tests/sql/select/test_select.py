@@ -1,0 +1,235 @@
+"""SELECT: the answers of DuckDB over the same rows, whatever the table is; names, versions, errors and their places."""
+
+from __future__ import annotations
+
+import re
+from datetime import datetime, timezone
+from pathlib import Path
+from typing import Any
+
+import duckdb
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from metastore.catalogs import TargetTable
+from metastore.config import Settings
+from metastore.errors import InvalidRequestError, MetastoreError, NotFoundError
+from metastore.session import connect
+
+TABLES = ("lake.default.sales", "dfs.shop.sales")
+
+QUERIES = (
+    "SELECT * FROM sales",
+    "SELECT count(*), count(small), min(weight), max(name) FROM sales",
+    "SELECT name, sum(price) AS total FROM sales GROUP BY ALL HAVING total > 1",
+    "WITH a AS (SELECT id, weight w FROM sales), b AS (FROM a WHERE w > 1) SELECT a.id FROM a JOIN b USING (id)",
+    "SELECT x.id, y.id FROM sales x LEFT JOIN sales y ON x.id = y.small WHERE y.id IS NULL",
+    "SELECT x.id FROM sales x FULL JOIN sales y ON x.id = y.small WHERE x.id > 3",
+    "SELECT x.id FROM sales x RIGHT JOIN sales y ON x.id = y.small WHERE y.id IN (1, 2, 3)",
+    "SELECT x.id, y.id FROM sales x ASOF JOIN sales y ON x.id >= y.small WHERE y.price > 1",
+    "SELECT id FROM sales WHERE weight > (SELECT avg(price) FROM sales WHERE price > 0.5)",
+    "SELECT id FROM sales s WHERE EXISTS (SELECT 1 FROM sales WHERE sales.id = s.small AND sales.price > 1)",
+    "SELECT id FROM sales WHERE name LIKE 'n%' UNION ALL SELECT small FROM sales WHERE small < 3",
+    "FROM sales WHERE day BETWEEN '2024-02-01' AND DATE '2024-02-02'",
+    "SELECT s FROM sales s WHERE id = 1",
+    "SELECT COLUMNS('.*a.*') FROM sales",
+    "SELECT * EXCLUDE (id) REPLACE (price * 2 AS price) FROM sales",
+    "SELECT sales.id FROM sales POSITIONAL JOIN (SELECT 1 AS one) WHERE sales.id > 4",
+    "SELECT id, row_number() OVER (ORDER BY id) FROM sales WHERE id > 4 QUALIFY row_number() OVER (ORDER BY id) < 3",
+    "SELECT id FROM sales WHERE utc >= '2024-01-01 05:00:00+02' OR time < TIMESTAMP '2024-01-01 02:00:00'",
+    "SELECT (SELECT max(id) FROM sales b WHERE b.id < a.id) FROM sales a WHERE NOT (a.paid = true)",
+    "SELECT id AS small FROM sales WHERE small > 4",
+    "PIVOT sales ON paid USING count(*) GROUP BY name",
+    "SUMMARIZE sales",
+    "SELECT id FROM sales, range(2) t(n) WHERE n = 1 AND id <> 3",
+)
+
+
+def answer(table: pa.Table) -> list[str]:
+    """Rows in an order of their own, NaN like NaN, and zero like zero."""
+    rows = ([each + 0.0 if isinstance(each, float) else each for each in row.values()] for row in table.to_pylist())
+    return sorted(map(repr, rows))
+
+
+@pytest.mark.parametrize("name", TABLES)
+@pytest.mark.parametrize("query", QUERIES)
+def test_the_answer_is_that_of_duckdb_over_the_rows(lake: Any, query: str, name: str) -> None:
+    """Columns too; what is pushed down to the table shows nowhere."""
+    with duckdb.connect() as alone:
+        alone.execute("SET TimeZone = 'UTC'")
+        alone.register("sales", lake.data)
+        expected = alone.sql(query).to_arrow_table()
+    found = lake.session.sql(re.sub(r"\b(FROM|JOIN|PIVOT|SUMMARIZE) sales", rf"\1 {name}", query))
+    assert found.column_names == expected.column_names
+    if not query.startswith("SUMMARIZE"):  # estimates differ with the order of rows
+        assert answer(found) == answer(expected)
+
+
+def test_every_kind_of_name_has_rows(lake: Any) -> None:
+    """INFORMATION_SCHEMA, components, metadata tables, Iceberg tables, analyzed tables; in any case, in any quotes."""
+    version = lake.session.tables.metadata.version
+    counts = {
+        "information_schema.files": 3,
+        "INFORMATION_SCHEMA.ROW_GROUPS": 9,
+        '"information_schema"."Files"': 3,
+        "metastore.components.tables": None,
+        'metastore.components."tables$snapshots"': 1,
+        'LAKE.default."sales$snapshots"': 3,
+        "`lake`.`default`.`sales$refs`": 1,
+        "lake.default.sales": 18,
+        "`dfs`.`shop`.`sales`": 18,
+        f"metastore.components.tables FOR VERSION AS OF {version} AS t": None,
+    }
+    for name, count in counts.items():
+        [row] = lake.session.sql(f"SELECT count(*) AS n FROM {name}").to_pylist()
+        assert row["n"] == count if count is not None else row["n"] > 10
+
+
+def test_names_in_full_may_stand_before_columns(lake: Any) -> None:
+    """As in standard SQL; and the table's own name, as everywhere."""
+    query = "SELECT lake.default.sales.id, sales.name FROM lake.default.sales WHERE lake.default.sales.id = 3"
+    assert lake.session.sql(query).to_pylist() == [{"id": 3, "name": None}]
+
+
+def test_tables_of_all_kinds_meet_in_a_query(lake: Any) -> None:
+    """What the metastore knows beside the data itself."""
+    query = """
+        SELECT f.path, f.num_rows, count(*) AS found FROM information_schema.files f
+        JOIN dfs.shop.sales s ON s.id // 6 = cast(regexp_extract(f.path, '(\\d+)\\.parquet', 1) AS int)
+        JOIN lake.default.sales i USING (id)
+        GROUP BY ALL
+    """
+    assert [row["found"] for row in lake.session.sql(query).to_pylist()] == [6, 6, 6]
+
+
+def test_earlier_versions_are_read(lake: Any) -> None:
+    """By id, by time, by the name of a ref; several in one query."""
+    session = lake.session
+    table = session.catalogs.table("lake", "default", "sales").load()
+    second = table.metadata.snapshots[1]
+    after = datetime.fromtimestamp(second.timestamp_ms / 1000, timezone.utc).isoformat()
+    query = f"""
+        SELECT (SELECT count(*) FROM lake.default.sales FOR VERSION AS OF {lake.first}) AS first,
+               (SELECT count(*) FROM lake.default.sales FOR TIMESTAMP AS OF TIMESTAMP '{after}') AS second,
+               (SELECT count(*) FROM lake.default.sales VERSION AS OF 'main' x WHERE x.id >= 0) AS main,
+               (SELECT count(*) FROM lake.default.sales) AS newest
+    """
+    assert session.sql(query).to_pylist() == [{"first": 6, "second": 12, "main": 18, "newest": 18}]
+    version = session.tables.metadata.version
+    counts = f"SELECT count(*) AS n FROM information_schema.files FOR VERSION AS OF {version}"
+    assert session.sql(counts).to_pylist() == [{"n": 3}]
+
+
+def test_one_statement_sees_one_version(lake: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Every mention of an Iceberg table or of a component is of the same snapshot, whatever is committed meanwhile."""
+    session, loaded = lake.session, []
+    load = TargetTable.load
+
+    def counted(self: TargetTable) -> Any:
+        loaded.append(str(self))
+        return load(self)
+
+    monkeypatch.setattr(TargetTable, "load", counted)
+    session.sql("SELECT count(*) FROM lake.default.sales a, lake.default.sales b, lake.default.sales c")
+    assert len(loaded) <= 2
+    plan = "SELECT count(*) AS n FROM metastore.components.tables a, metastore.components.tables b"
+    [row] = session.sql(plan).to_pylist()
+    assert row["n"] == session.sql("SELECT count(*) AS n FROM metastore.components.tables").to_pylist()[0]["n"] ** 2
+
+
+def test_explain_says_what_is_fetched(lake: Any) -> None:
+    """Columns and conditions of each table, then DuckDB's plan; nothing is run."""
+    plan = lake.session.sql(
+        "EXPLAIN SELECT s.id FROM lake.default.sales s, dfs.shop.sales d "
+        "WHERE s.weight > 2 AND s.name IN ('a', 'b') AND d.day IS NULL AND s.id = d.id"
+    )
+    lines = plan["plan"].to_pylist()
+    assert lines[:2] == [
+        "Fetch lake.default.sales (id, weight, name, day) where (weight > 2.0 OR weight IS NAN) AND name IN ('a', 'b')",
+        "Fetch dfs.shop.sales (id, weight, name, day) where day IS NULL",
+    ]
+
+
+def test_views_are_read_through(lake: Any) -> None:
+    """Views of views, in Spark's SQL, of tables that SELECT knows."""
+    session = lake.session
+    session.sql("CREATE VIEW dfs.shop.cheap AS SELECT id, price FROM dfs.shop.sales WHERE price < 1")
+    session.sql("CREATE VIEW dfs.shop.cheaper AS SELECT id FROM dfs.shop.cheap WHERE price < 0.5")
+    assert answer(session.sql("SELECT cheaper.id FROM dfs.shop.cheaper")) == ["[0]", "[1]"]
+    assert session.sql("SELECT view_definition FROM information_schema.views").num_rows == 2
+
+
+def test_column_types_come_through(lake: Any) -> None:
+    """The types of the Iceberg table, as Arrow has them."""
+    found = lake.session.sql("SELECT * FROM lake.default.sales").schema
+    assert found == lake.data.schema
+
+
+ERRORS = {
+    "SELECT nope\nFROM lake.default.sales": (InvalidRequestError, 'line 1, column 8: Referenced column "nope"'),
+    "SELECT id FROM lake.default.sales\nWHERE  nope = 1": (InvalidRequestError, "line 2, column 8: "),
+    "SELECT id,\n FROM x y z": (InvalidRequestError, "line 2, column 11: syntax error"),
+    "SELECT *\n  FROM lake.default.salez": (NotFoundError, "line 2, column 8: .*did you mean sales"),
+    "SELECT * FROM lak.default.sales": (NotFoundError, "line 1, column 15: unknown table or view lak.default.sales"),
+    "SELECT * FROM dfs.shop.salez": (NotFoundError, "line 1, column 15: .* did you mean dfs.shop.sales"),
+    "SELECT * FROM sales": (NotFoundError, "line 1, column 15: unknown table sales; did you mean dfs.shop.sales"),
+    "SELECT * FROM information_schema.tabels": (NotFoundError, "line 1, column 15: .* its tables are SCHEMATA"),
+    "SELECT * FROM lake.default.sales FOR VERSION AS OF 7": (NotFoundError, "column 15: .*no snapshot 7"),
+    "SELECT * FROM dfs.shop.sales FOR VERSION AS OF 7": (
+        InvalidRequestError,
+        "column 15: .* no versions to go back to",
+    ),
+    "SELECT * FROM lake.default.sales\nFOR TIMESTAMP AS OF '2024-01-01'": (InvalidRequestError, "line 2, column 21: "),
+    "SELECT * FROM range(3) FOR VERSION AS OF 7": (InvalidRequestError, "column 42: a version is asked for"),
+    "SELECT 1; SELECT 2": (InvalidRequestError, "line 1, column 9: one statement at a time"),
+    "SELECT id + name FROM lake.default.sales": (InvalidRequestError, "line 1, column "),
+    "SELECT 'a": (InvalidRequestError, "line 1, column "),
+    "SELECT " + "id, " * 60 + "nope FROM lake.default.sales": (InvalidRequestError, 'line 1, column 248: .*"nope"'),
+}
+
+
+@pytest.mark.parametrize("query", ERRORS, ids=range(len(ERRORS)))
+def test_errors_say_where(lake: Any, query: str) -> None:
+    """Line and column in the text as it was given, also where names of tables are longer or shorter in DuckDB."""
+    kind, said = ERRORS[query]
+    with pytest.raises(kind, match=said) as caught:
+        lake.session.sql(query)
+    assert isinstance(caught.value, MetastoreError)
+
+
+def test_an_error_while_reading_is_the_reads_own(lake: Any) -> None:
+    """Not DuckDB's: a file of the metastore that is gone is a StorageError."""
+    session = lake.session
+    session.sql("CREATE VIEW dfs.shop.broken AS SELECT id FROM dfs.shop.sales")
+    (lake.folder / "data" / "sales" / "2.parquet").rename(lake.folder / "away.parquet")
+    try:
+        assert session.sql("SELECT count(*) AS n FROM dfs.shop.sales").to_pylist() == [{"n": 12}]
+        (lake.folder / "data" / "sales" / "2.parquet").write_bytes(b"no Parquet")
+        with pytest.raises(MetastoreError) as caught:
+            session.sql("SELECT sum(id) FROM dfs.shop.sales")
+        assert "2.parquet" in str(caught.value)
+        assert type(caught.value).__name__ == "FormatError"
+    finally:
+        (lake.folder / "away.parquet").replace(lake.folder / "data" / "sales" / "2.parquet")
+
+
+def test_levels_of_directories_are_there_for_who_names_them(tmp_path: Path) -> None:
+    """``dir0`` chooses files, and groups; a level that is not there is no column."""
+    given = {
+        "drill.metastore.iceberg.location.base_path": str(tmp_path),
+        "drill.metastore.storage.dfs.workspaces.tmp.location": str(tmp_path / "data"),
+    }
+    for number, folder in enumerate(("eu/a", "eu/b", "us/a")):
+        (tmp_path / "data" / "t" / folder).mkdir(parents=True)
+        pq.write_table(pa.table({"n": [number]}), tmp_path / "data" / "t" / folder / "0.parquet")
+    with connect(Settings.from_mapping(given, environ={})) as session:
+        session.analyze("dfs.tmp.t", columns=["n"])
+        asked = session.sql("SELECT n, dir1 FROM dfs.tmp.t WHERE dir0 = 'eu' ORDER BY n").to_pylist()
+        assert asked == [{"n": 0, "dir1": "a"}, {"n": 1, "dir1": "b"}]
+        grouped = session.sql("SELECT DIR0 AS d, count(*) AS c FROM dfs.tmp.t GROUP BY ALL ORDER BY d").to_pylist()
+        assert grouped == [{"d": "eu", "c": 2}, {"d": "us", "c": 1}]
+        (tmp_path / "data" / "t" / "us" / "a" / "0.parquet").write_bytes(b"no Parquet")
+        assert session.sql("SELECT sum(n) AS s FROM dfs.tmp.t WHERE dir0 = 'eu'").to_pylist() == [{"s": 1}]
+        with pytest.raises(InvalidRequestError, match="dir2"):
+            session.sql("SELECT dir2 FROM dfs.tmp.t")

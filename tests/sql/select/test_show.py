@@ -1,0 +1,66 @@
+"""SHOW and DESCRIBE: what there is."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from metastore.errors import InvalidRequestError, NotFoundError
+
+
+def listed(lake: Any, statement: str) -> list[Any]:
+    """The rows of a statement as plain tuples, or values where there is one column."""
+    rows = [tuple(row.values()) for row in lake.session.sql(statement).to_pylist()]
+    return [row[0] if len(row) == 1 else row for row in rows]
+
+
+def test_catalogs_and_schemas(lake: Any) -> None:
+    """The metastore's own without FROM; a catalog's when it is named."""
+    assert listed(lake, "SHOW CATALOGS") == ["metastore", "lake"]
+    assert listed(lake, "SHOW SCHEMAS LIKE 'dfs.%'") == ["dfs.root", "dfs.shop", "dfs.tmp"]
+    assert listed(lake, "show databases from LAKE") == ["LAKE.default"]
+    assert listed(lake, "SHOW SCHEMAS IN metastore") == ["metastore.components"]
+
+
+def test_tables(lake: Any) -> None:
+    """Of plugins, catalogs, components and INFORMATION_SCHEMA."""
+    assert listed(lake, "SHOW TABLES IN dfs.shop") == [("dfs.shop", "sales")]
+    assert listed(lake, "SHOW TABLES FROM lake.default LIKE 's_les'") == [("lake.default", "sales")]
+    assert listed(lake, "SHOW TABLES FROM metastore.components") == [("metastore.components", "tables")]
+    assert ("information_schema", "FILES") in listed(lake, "SHOW TABLES FROM INFORMATION_SCHEMA LIKE 'F%'")
+    assert {("dfs.shop", "sales"), ("information_schema", "TABLES")} <= set(listed(lake, "SHOW TABLES"))
+    assert listed(lake, "SHOW TABLES IN dfs.tmp") == []
+
+
+def test_columns(lake: Any) -> None:
+    """Of a catalog's table in Iceberg's types, of an analyzed one in Drill's."""
+    iceberg = {row[0]: row[1:] for row in listed(lake, "DESCRIBE lake.default.sales")}
+    assert iceberg["price"] == ("decimal(9, 2)", "YES", None)
+    analyzed = {row[0]: row[1] for row in listed(lake, "DESC TABLE `dfs`.shop.sales")}
+    assert analyzed["price"] == "DECIMAL(9, 2)"
+    assert list(analyzed) == list(iceberg) == lake.data.column_names
+    assert [row[0] for row in listed(lake, "DESCRIBE information_schema.schemata")][:2] == [
+        "CATALOG_NAME",
+        "SCHEMA_NAME",
+    ]
+    assert ("snapshot_id", "int64", "YES", None) in listed(lake, 'DESCRIBE lake.default."sales$snapshots"')
+
+
+@pytest.mark.parametrize(
+    ("statement", "kind", "said"),
+    [
+        ("SHOW TABLES FROM dfs.shp", NotFoundError, "column 18: unknown schema dfs.shp; did you mean dfs.shop"),
+        ("SHOW TABLES FROM lake.defualt", NotFoundError, "column 18: schema lake.defualt does not exist; did you mean"),
+        ("SHOW SCHEMAS FROM lak", NotFoundError, "column 19: catalog lak does not exist"),
+        ("SHOW TABLES LIKE x", InvalidRequestError, "column 18: a pattern in single quotes is expected"),
+        ("DESCRIBE dfs.shop.sale", NotFoundError, "column 10: .*did you mean dfs.shop.sales"),
+        ("DESCRIBE lake.default.sale", NotFoundError, "column 10: table lake.default.sale does not exist"),
+        ("DESCRIBE sales", NotFoundError, "column 10: unknown table sales; did you mean dfs.shop.sales"),
+        ("SHOW NOTHING", InvalidRequestError, "column 1: no statement begins with SHOW"),
+    ],
+)
+def test_what_is_not_there_is_said_at_its_place(lake: Any, statement: str, kind: type[Exception], said: str) -> None:
+    """With what is near."""
+    with pytest.raises(kind, match=said):
+        lake.session.sql(statement)

@@ -1,0 +1,109 @@
+"""ANALYZE TABLE by the door of statements."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from metastore.analyze.run import Request
+from metastore.config import Settings
+from metastore.errors import InvalidRequestError, NotFoundError
+from metastore.model.vocabulary import MetadataType
+from metastore.session import Session, connect
+from metastore.sql.analyze import _request
+from metastore.sql.statement import Cursor, Statement
+
+
+@pytest.fixture
+def session(tmp_path: Path) -> Iterator[Session]:
+    """Two tables: one of Parquet, one of text without a suffix."""
+    for name, start in (("a", 0), ("b", 10)):
+        path = tmp_path / "data/nation" / f"{name}.parquet"
+        path.parent.mkdir(parents=True, exist_ok=True)
+        pq.write_table(pa.table({"id": range(start, start + 10), "st": [{"x": n % 3} for n in range(10)]}), path)
+    (tmp_path / "data/plain").mkdir()
+    (tmp_path / "data/plain/part-0").write_text("a,b\n1,007\n2,\n")
+    given = {
+        "drill.metastore.iceberg.location": {"base_path": str(tmp_path), "relative_path": "metastore"},
+        "drill.metastore.storage.dfs.workspaces.shop.location": str(tmp_path / "data"),
+    }
+    with connect(Settings.from_mapping(given)) as opened:
+        yield opened
+
+
+@pytest.mark.parametrize(
+    ("text", "request_"),
+    [
+        ("REFRESH METADATA", Request()),
+        ("columns (a, b.c, `d.e`) refresh metadata", Request(["`a`", "`b`.`c`", "`d.e`"])),
+        ("COLUMNS NONE REFRESH METADATA 'file' LEVEL", Request([], "file")),
+        ("COMPUTE STATISTICS", Request(statistics=True)),
+        (
+            "REFRESH METADATA 'SEGMENT' LEVEL COMPUTE STATISTICS (a) SAMPLE 10 PERCENT",
+            Request(None, "SEGMENT", ["`a`"], 10.0),
+        ),
+        ("ESTIMATE STATISTICS SAMPLE 2.5 PERCENT", Request(statistics=True, sample=2.5)),
+        (
+            "(format => 'csv', schema => 'a INT') REFRESH METADATA COMPUTE STATISTICS",
+            Request(statistics=True, format="csv", schema="a INT"),
+        ),
+    ],
+)
+def test_a_statement_says_what_is_wanted(text: str, request_: Request) -> None:
+    """In Drill's words, in any case."""
+    assert _request(Cursor(Statement.parse(text))) == request_
+
+
+@pytest.mark.parametrize(
+    ("text", "place"),
+    [
+        ("ANALYZE TABLE dfs.shop.nation", "column 30"),
+        ("ANALYZE TABLE nation REFRESH METADATA", "column 15"),
+        ("ANALYZE TABLE dfs.shop.nation COLUMNS () REFRESH METADATA", "column 40"),
+        ("ANALYZE TABLE dfs.shop.nation COLUMNS a REFRESH METADATA", "column 39"),
+        ("ANALYZE TABLE dfs.shop.nation REFRESH METADATA 'FILE'", "column 54"),
+        ("ANALYZE TABLE dfs.shop.nation REFRESH METADATA SAMPLE 10 PERCENT", "column 48"),
+        ("ANALYZE TABLE dfs.shop.nation COMPUTE STATISTICS SAMPLE ten PERCENT", "column 57"),
+        ("ANALYZE TABLE dfs.shop.nation (size => '1') REFRESH METADATA", "column 32"),
+        ("ANALYZE TABLE dfs.shop.nation DROP METADATA IF", "column 47"),
+    ],
+)
+def test_an_error_says_where(session: Session, text: str, place: str) -> None:
+    """Line and column of what is not expected."""
+    with pytest.raises(InvalidRequestError, match=f"line 1, {place}:"):
+        session.sql(text)
+
+
+def test_the_metadata_is_refreshed_and_dropped(session: Session) -> None:
+    """One row tells what was done; unchanged data is up to date."""
+    told: list[tuple[int, int]] = []
+    text = "ANALYZE TABLE dfs.shop.nation COLUMNS (id) REFRESH METADATA 'FILE' LEVEL COMPUTE STATISTICS (st.x)"
+    [row] = session.sql(text, on_progress=lambda done, total: told.append((done, total))).to_pylist()
+    assert (row["ok"], row["files"], row["new"], row["rows"]) == (True, 2, 2, 20)
+    assert told[-1] == (4, 4), "footers, then data"
+    [unit] = session.tables.read().metadata_types(MetadataType.TABLE).to_arrow().to_pylist()
+    assert unit["interestingColumns"] == ["`id`", "`st`.`x`"], "what is described is analyzed, too"
+    assert (
+        '"statisticsValue":3,"statisticsKind":{"name":"approx_count_distinct"}'
+        in dict(unit["columnsStatistics"])["`st`.`x`"]
+    )
+    assert "up to date" in session.sql(text)["summary"][0].as_py()
+    assert session.sql("ANALYZE TABLE dfs.shop.nation DROP METADATA")["ok"].to_pylist() == [True]
+    assert session.sql("ANALYZE TABLE dfs.shop.nation DROP METADATA IF EXISTS")["ok"].to_pylist() == [False]
+    with pytest.raises(NotFoundError, match="nation"):
+        session.sql("ANALYZE TABLE dfs.shop.nation DROP METADATA")
+
+
+def test_format_and_schema_can_be_told(session: Session) -> None:
+    """A declared schema wins over what the values look like, and is kept for later runs."""
+    session.sql("ANALYZE TABLE dfs.shop.plain (format => 'CSV', schema => 'b VARCHAR') REFRESH METADATA")
+    [unit] = session.tables.requests.tables_metadata()
+    assert unit.table_type == "CSV"
+    statistics = dict(unit.columns_statistics or {})
+    assert set(statistics) == {"`b`"}
+    assert '"007"' in statistics["`b`"]
+    assert "up to date" in session.sql("ANALYZE TABLE dfs.shop.plain REFRESH METADATA")["summary"][0].as_py()
