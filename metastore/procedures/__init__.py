@@ -1,0 +1,29 @@
+"""Procedures on the Iceberg tables of every catalog; the names that a package needs to add its own."""
+
+from metastore.procedures.arguments import Argument
+from metastore.procedures.model import (
+    BaseProcedure,
+    CallContext,
+    DistributedProcedure,
+    DistributedProcedureType,
+    Plan,
+    Procedure,
+    TableDataRewriteDistributedProcedure,
+    TableImportDistributedProcedure,
+    columns,
+)
+from metastore.procedures.registry import Provider
+
+__all__ = [
+    "Argument",
+    "BaseProcedure",
+    "CallContext",
+    "DistributedProcedure",
+    "DistributedProcedureType",
+    "Plan",
+    "Procedure",
+    "Provider",
+    "TableDataRewriteDistributedProcedure",
+    "TableImportDistributedProcedure",
+    "columns",
+]

@@ -1,0 +1,346 @@
+"""cherrypick_snapshot and publish_changes: the changes of a snapshot beside the history, made once more on top of it.
+
+What can be picked: an append; an overwrite of whole partitions, while these are as it found them; anything whose parent
+is the current snapshot, which is then just moved to. The new snapshot says whose changes it has
+(``source-snapshot-id``), so that nothing is picked twice. No data file is written: manifests name those of the picked
+snapshot. A lost race looks at the fresh table again.
+"""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Final
+
+import pyarrow as pa
+from pyiceberg.exceptions import CommitFailedException
+from pyiceberg.manifest import ManifestContent, ManifestEntry, ManifestEntryStatus, ManifestFile
+from pyiceberg.table import Table
+from pyiceberg.table.metadata import TableMetadata
+from pyiceberg.table.refs import MAIN_BRANCH
+from pyiceberg.table.snapshots import (
+    Operation,
+    Snapshot,
+    SnapshotSummaryCollector,
+    Summary,
+    update_snapshot_summaries,
+)
+from pyiceberg.table.update import AddSnapshotUpdate, AssertRefSnapshotId, AssertTableUUID, TableUpdate
+
+from metastore.catalogs import TargetTable
+from metastore.errors import ProcedureError, StorageError
+from metastore.procedures.arguments import Argument
+from metastore.procedures.contention import until_won
+from metastore.procedures.model import CallContext, Procedure, columns
+from metastore.procedures.refs import ancestors, head_update
+from metastore.procedures.rewrite.candidates import schema_of
+from metastore.procedures.snapshots import TABLE
+from metastore.storage.files import discard, flush
+from metastore.storage.manifest_writer import FormatVersion, write_manifest_file
+from metastore.storage.manifests import added, deleted, existing, write_list
+
+_PICKED: Final = columns(source_snapshot_id=pa.int64(), current_snapshot_id=pa.int64())
+
+SOURCE: Final = "source-snapshot-id"
+PUBLISHED_WAP_ID: Final = "published-wap-id"
+WAP_ID: Final = "wap.id"
+REPLACE_PARTITIONS: Final = "replace-partitions"
+"""Keys of snapshot summaries, as Iceberg has them."""
+
+_NEWEST_WRITTEN: Final = 2
+
+
+def cherrypick_snapshot() -> Procedure:
+    """The procedure ``system.cherrypick_snapshot``."""
+    return Procedure(
+        "system",
+        "cherrypick_snapshot",
+        (*TABLE, Argument("snapshot_id", "BIGINT")),
+        result=_PICKED,
+        function=_cherrypick_snapshot,
+        description="Makes the changes of a snapshot on top of the current one.",
+    )
+
+
+def _cherrypick_snapshot(context: CallContext, schema: str, table_name: str, snapshot_id: int) -> dict[str, Any]:
+    def find(metadata: TableMetadata) -> Snapshot:
+        snapshot = metadata.snapshot_by_id(snapshot_id)
+        if snapshot is None:
+            raise ProcedureError(f"Cannot cherry-pick unknown snapshot ID: {snapshot_id}")
+        return snapshot
+
+    return _pick(context, schema, table_name, find)
+
+
+def publish_changes() -> Procedure:
+    """The procedure ``system.publish_changes``."""
+    return Procedure(
+        "system",
+        "publish_changes",
+        (*TABLE, Argument("wap_id")),
+        result=_PICKED,
+        function=_publish_changes,
+        description="Makes the changes that were staged under a WAP ID on top of the current snapshot.",
+    )
+
+
+def _publish_changes(context: CallContext, schema: str, table_name: str, wap_id: str) -> dict[str, Any]:
+    def find(metadata: TableMetadata) -> Snapshot:
+        found = [each for each in metadata.snapshots if _said(each).get(WAP_ID) == wap_id]
+        if not found:
+            raise ProcedureError(f"Cannot apply unknown WAP ID '{wap_id}'")
+        if len(found) > 1:
+            ids = ", ".join(str(each.snapshot_id) for each in found)
+            raise ProcedureError(
+                f"Cannot apply non-unique WAP ID. Found multiple snapshots with WAP ID '{wap_id}': {ids}"
+            )
+        return found[0]
+
+    return _pick(context, schema, table_name, find)
+
+
+def _pick(
+    context: CallContext, schema: str, table_name: str, find: Callable[[TableMetadata], Snapshot]
+) -> dict[str, Any]:
+    target = context.table(schema, table_name)
+
+    def attempt(table: Table) -> dict[str, Any]:
+        picked = find(table.metadata)
+        current = _Pick(target, table, picked, context.now_ms()).commit()
+        return {"source_snapshot_id": picked.snapshot_id, "current_snapshot_id": current}
+
+    return until_won(target, context.settings.iceberg.commit.timeout, attempt)
+
+
+@dataclass(frozen=True)
+class _Pick:
+    """One attempt to have the changes of ``picked`` on top of the table as it was loaded."""
+
+    target: TargetTable
+    table: Table
+    picked: Snapshot
+    now_ms: int
+
+    @property
+    def _metadata(self) -> TableMetadata:
+        return self.table.metadata
+
+    @property
+    def _current(self) -> Snapshot | None:
+        return self._metadata.current_snapshot()
+
+    def commit(self) -> int:
+        """The snapshot that is current afterwards. CommitFailedException when others were faster."""
+        current = self._current.snapshot_id if self._current else None
+        if self.picked.parent_snapshot_id == current:
+            self._publish(current, [head_update(self._metadata, MAIN_BRANCH, self.picked.snapshot_id)])
+            return self.picked.snapshot_id
+        self._require_news()
+        written: list[str] = []
+        try:
+            snapshot = self._write(written)
+            flush(written)
+        except BaseException as error:
+            discard(self.table.io, written)
+            if isinstance(error, OSError):
+                raise StorageError(f"cannot write to {self.target}: {error}; nothing was changed") from error
+            raise
+        try:
+            self._publish(
+                current,
+                [
+                    AddSnapshotUpdate(snapshot=snapshot),
+                    head_update(self._metadata, MAIN_BRANCH, snapshot.snapshot_id),
+                ],
+            )
+        except (CommitFailedException, StorageError):
+            # Only these say that nothing points to the files.
+            discard(self.table.io, written)
+            raise
+        return snapshot.snapshot_id
+
+    def _publish(self, current: int | None, updates: Sequence[TableUpdate]) -> None:
+        requirements = (
+            AssertTableUUID(uuid=self._metadata.table_uuid),
+            AssertRefSnapshotId(ref=MAIN_BRANCH, snapshot_id=current),
+        )
+        self.target.commit(self.table, requirements, updates)
+
+    def _require_news(self) -> None:
+        """Refuse what is in the history already, or was picked or published before, and what cannot be made again."""
+        snapshot_id, said = self.picked.snapshot_id, _said(self.picked)
+        origin = self._origin(self.picked)
+        for each in ancestors(self._metadata, self._current):
+            known = _said(each)
+            if each.snapshot_id == snapshot_id:
+                raise ProcedureError(f"Cannot cherrypick snapshot {snapshot_id}: already an ancestor")
+            if self._origin(each) == origin:
+                raise ProcedureError(
+                    f"Cannot cherrypick snapshot {snapshot_id}: already picked to create ancestor {each.snapshot_id}"
+                )
+            wap_id = said.get(WAP_ID)
+            if wap_id and wap_id in (known.get(PUBLISHED_WAP_ID), known.get(WAP_ID)):
+                raise ProcedureError(f"Duplicate request to cherry pick wap id that was published already: {wap_id}")
+        if not (self._is_append or self._is_overwrite):
+            raise ProcedureError(
+                f"Cannot cherry-pick snapshot {snapshot_id}: not append, dynamic overwrite, or fast-forward"
+            )
+        if self._metadata.format_version > _NEWEST_WRITTEN:
+            raise ProcedureError(
+                f"Cannot cherry-pick into {self.target}: it has format version {self._metadata.format_version}, whose "
+                "manifests carry row lineage, which this package cannot write"
+            )
+
+    def _origin(self, snapshot: Snapshot) -> int:
+        """The snapshot that first made these changes: picking a picked one makes them a second time as well."""
+        source = _said(snapshot).get(SOURCE, "")
+        if not source.isdigit():
+            return snapshot.snapshot_id
+        known = self._metadata.snapshot_by_id(int(source))
+        return self._origin(known) if known and known is not snapshot else int(source)
+
+    @property
+    def _is_append(self) -> bool:
+        return self.picked.summary is not None and self.picked.summary.operation == Operation.APPEND
+
+    @property
+    def _is_overwrite(self) -> bool:
+        """Whether it replaced whole partitions, as every overwrite of a component does."""
+        summary = self.picked.summary
+        is_dynamic = _said(self.picked).get(REPLACE_PARTITIONS, "").lower() == "true"
+        overwrites = summary is not None and summary.operation == Operation.OVERWRITE
+        return overwrites and (is_dynamic or self.target.is_component)
+
+    def _write(self, written: list[str]) -> Snapshot:
+        """The new snapshot with its manifests; every file is in ``written`` before it is."""
+        manifests = self._current.manifests(self.table.io) if self._current else []
+        adds, removes = self._changes()
+        if self._is_overwrite or self.target.is_component:
+            self._require_partitions_as_they_were([*adds, *removes], manifests)
+        own = _Manifests(self.table, self._metadata.new_snapshot_id(), written)
+        kept: list[ManifestFile] = []
+        for spec_id in dict.fromkeys(spec for spec, _ in adds):
+            files = [entry.data_file for spec, entry in adds if spec == spec_id]
+            kept.append(own.write(spec_id, [added(file, own.snapshot_id) for file in files]))
+        kept += self._without(manifests, {entry.data_file.file_path for _, entry in removes}, own)
+        parent = self._current
+        snapshot = Snapshot(
+            snapshot_id=own.snapshot_id,
+            parent_snapshot_id=parent.snapshot_id if parent else None,
+            sequence_number=self._metadata.next_sequence_number(),
+            timestamp_ms=max(self.now_ms, parent.timestamp_ms + 1 if parent else 0),
+            manifest_list=own.new(f"snap-{own.snapshot_id}"),
+            summary=self._summary(adds, removes),
+            schema_id=self._metadata.current_schema_id,
+        )
+        write_list(self.table.io, snapshot, self._metadata.format_version, kept)
+        return snapshot
+
+    def _without(self, manifests: Sequence[ManifestFile], gone: set[str], own: _Manifests) -> Iterator[ManifestFile]:
+        """``manifests``, with entries of files that are ``gone`` marked as deleted. ProcedureError for missing ones."""
+        missing = set(gone)
+        for manifest in manifests:
+            entries = manifest.fetch_manifest_entry(self.table.io) if gone else []
+            here = {entry.data_file.file_path for entry in entries} & gone
+            if manifest.content != ManifestContent.DATA or not here:
+                yield manifest
+                continue
+            missing -= here
+            marked = [
+                deleted(entry, own.snapshot_id) if entry.data_file.file_path in gone else existing(entry)
+                for entry in entries
+            ]
+            yield own.write(manifest.partition_spec_id, marked)
+        if missing:
+            raise ProcedureError(f"Missing required files to delete: {', '.join(sorted(missing))}")
+
+    def _changes(self) -> tuple[list[tuple[int, ManifestEntry]], list[tuple[int, ManifestEntry]]]:
+        """Entries of the data files that the picked snapshot added and removed, each with the id of its spec."""
+        adds, removes = [], []
+        for manifest in self.picked.manifests(self.table.io):
+            if manifest.added_snapshot_id != self.picked.snapshot_id:
+                continue
+            if manifest.content != ManifestContent.DATA:
+                raise ProcedureError(f"Cannot cherry-pick snapshot {self.picked.snapshot_id}: it adds delete files")
+            for entry in manifest.fetch_manifest_entry(self.table.io, discard_deleted=False):
+                if entry.snapshot_id != self.picked.snapshot_id:
+                    continue
+                if entry.status == ManifestEntryStatus.ADDED:
+                    adds.append((manifest.partition_spec_id, entry))
+                elif entry.status == ManifestEntryStatus.DELETED:
+                    removes.append((manifest.partition_spec_id, entry))
+        return adds, removes
+
+    def _require_partitions_as_they_were(
+        self, changes: Sequence[tuple[int, ManifestEntry]], manifests: Sequence[ManifestFile]
+    ) -> None:
+        """Refuse when somebody has written to one of the partitions since the picked snapshot was made."""
+        since = []
+        for each in ancestors(self._metadata, self._current):
+            if each.snapshot_id == self.picked.parent_snapshot_id:
+                break
+            since.append(each.snapshot_id)
+        else:
+            if self.picked.parent_snapshot_id is not None:
+                raise ProcedureError(
+                    "Cannot cherry-pick overwrite not based on an ancestor of the current state: "
+                    f"{self.picked.snapshot_id}"
+                )
+        partitions = {(spec_id, entry.data_file.partition) for spec_id, entry in changes}
+        for manifest in manifests:
+            if manifest.content != ManifestContent.DATA or manifest.added_snapshot_id not in since:
+                continue
+            for entry in manifest.fetch_manifest_entry(self.table.io):
+                place = (manifest.partition_spec_id, entry.data_file.partition)
+                if entry.snapshot_id in since and place in partitions:
+                    raise ProcedureError(
+                        f"Cannot cherry-pick replace-partitions with changed partition: {entry.data_file.partition}"
+                    )
+
+    def _summary(
+        self, adds: Sequence[tuple[int, ManifestEntry]], removes: Sequence[tuple[int, ManifestEntry]]
+    ) -> Summary:
+        counted = SnapshotSummaryCollector()
+        for count, entries in ((counted.add_file, adds), (counted.remove_file, removes)):
+            for spec_id, entry in entries:
+                spec = self._metadata.specs()[spec_id]
+                count(entry.data_file, schema_of(self._metadata, spec), spec)
+        texts = {**counted.build(), SOURCE: str(self.picked.snapshot_id)}
+        if wap_id := _said(self.picked).get(WAP_ID):
+            texts[PUBLISHED_WAP_ID] = wap_id
+        if self._is_overwrite:
+            texts[REPLACE_PARTITIONS] = "true"
+        operation = Operation.OVERWRITE if self._is_overwrite else Operation.APPEND
+        previous = _said(self._current) if self._current else None
+        return update_snapshot_summaries(Summary(operation, **texts), previous)
+
+
+@dataclass(frozen=True)
+class _Manifests:
+    """Writes the manifests of one attempt; each path is in ``written`` before there is a file."""
+
+    table: Table
+    snapshot_id: int
+    written: list[str]
+    mark: uuid.UUID = field(default_factory=uuid.uuid4)
+
+    def new(self, name: str) -> str:
+        """A place among the table's metadata that no other attempt uses."""
+        location: str = self.table.location_provider().new_metadata_location(f"{name}-{self.mark}.avro")
+        self.written.append(location)
+        return location
+
+    def write(self, spec_id: int, entries: Sequence[ManifestEntry]) -> ManifestFile:
+        """One manifest with ``entries`` of one spec."""
+        metadata = self.table.metadata
+        spec = metadata.specs()[spec_id]
+        version: FormatVersion = 2 if metadata.format_version == 2 else 1
+        place = self.new(f"m{len(self.written)}")
+        schema = schema_of(metadata, spec)
+        return write_manifest_file(self.table.io, place, version, spec, schema, self.snapshot_id, entries)
+
+
+def _said(snapshot: Snapshot) -> dict[str, str]:
+    """The properties of the snapshot's summary."""
+    return snapshot.summary.additional_properties if snapshot.summary else {}

@@ -1,0 +1,1 @@
+"""Procedures on the files of Iceberg tables: what goes, what is an orphan, what is taken in, and what stands where."""

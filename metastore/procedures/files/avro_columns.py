@@ -1,0 +1,70 @@
+"""A few columns of an Iceberg metadata file, read without making objects of the rest.
+
+Reachability asks manifests and their lists for paths, sizes and little else, and asks thousands of them. Here the
+fields that nobody asked for (statistics, partition summaries) are passed over undecoded, and a schema is resolved once,
+not once a file. Decoder, codecs and schema conversion are PyIceberg's.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from functools import lru_cache
+from typing import Any, Final
+
+from pyiceberg.avro.reader import Reader, StructReader
+from pyiceberg.avro.resolver import construct_reader
+from pyiceberg.typedef import Record
+from pyiceberg.types import StructType
+
+from metastore.errors import FormatError
+from metastore.storage.avro_blocks import SCHEMA, opened, schema_of
+
+DATA_FILE: Final = 2
+"""Field id of the struct in a manifest entry that describes the file."""
+
+
+def columns(location: str, content: bytes, fields: tuple[int, ...]) -> Iterator[tuple[Any, ...]]:
+    """For each record of the Avro file, the values of ``fields`` by id, in their order; None where the file has none.
+
+    Fields of the struct ``data_file`` count as fields of the record. Raises FormatError, which names ``location``, for
+    what is no Avro file.
+    """
+    try:
+        yield from _rows(content, fields)
+    except Exception as error:
+        # The decoder has no error of its own: on a broken file it fails in whatever way comes first.
+        raise FormatError(f"{location} cannot be decoded as Iceberg metadata: {error!r}") from error
+
+
+def _rows(content: bytes, fields: tuple[int, ...]) -> Iterator[tuple[Any, ...]]:
+    header, blocks = opened(content)
+    reader = _reader(header.meta[SCHEMA], fields)
+    inner = len(fields)
+    for block in blocks:
+        for record in block.records(reader):
+            nested = record[inner]
+            yield tuple(
+                record[position] if nested is None or nested[position] is None else nested[position]
+                for position in range(inner)
+            )
+
+
+@lru_cache(maxsize=64)
+def _reader(schema: str, fields: tuple[int, ...]) -> StructReader:
+    struct = schema_of(schema).as_struct()
+    return _picked(struct, construct_reader(struct), fields)
+
+
+def _picked(struct: StructType, whole: Reader, fields: tuple[int, ...]) -> StructReader:
+    """A reader of the same bytes that keeps ``fields`` at their places, and after them what is nested."""
+    assert isinstance(whole, StructReader)
+    picked: list[tuple[int | None, Reader]] = []
+    for field, (_, reader) in zip(struct.fields, whole.field_readers, strict=True):
+        if field.field_id in fields:
+            picked.append((fields.index(field.field_id), reader))
+        elif field.field_id == DATA_FILE and isinstance(field.field_type, StructType):
+            picked.append((len(fields), _picked(field.field_type, reader, fields)))
+        else:
+            picked.append((None, reader))
+    width = len(fields) + 1
+    return StructReader(tuple(picked), lambda *_: Record(*[None] * width), struct)

@@ -1,0 +1,90 @@
+"""``drop_stats``: the statistics files of a table's snapshots, taken out of its metadata and deleted."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any, Final
+
+import pyarrow as pa
+from pyiceberg.table import Table
+from pyiceberg.table.metadata import TableMetadata
+from pyiceberg.table.update import (
+    AssertTableUUID,
+    RemovePartitionStatisticsUpdate,
+    RemoveStatisticsUpdate,
+    TableUpdate,
+    update_table_metadata,
+)
+
+from metastore.errors import InvalidRequestError
+from metastore.procedures.arguments import Argument
+from metastore.procedures.contention import until_won
+from metastore.procedures.files.deletion import Deletion
+from metastore.procedures.files.guards import require_gc
+from metastore.procedures.files.inventory import statistics_files
+from metastore.procedures.model import CallContext, Procedure
+
+_RESULT_COLUMNS: Final[dict[str, pa.DataType]] = {
+    "statistics_file": pa.string(),
+    "file_size_in_bytes": pa.int64(),
+    "deleted": pa.bool_(),
+    "error": pa.string(),
+}
+
+
+def drop_stats() -> Procedure:
+    """The procedure ``system.drop_stats``."""
+    return Procedure(
+        "system",
+        "drop_stats",
+        (
+            Argument("schema"),
+            Argument("table_name"),
+            Argument("snapshot_id", "BIGINT", required=False),
+            Argument("dry_run", "BOOLEAN", required=False, default=False),
+        ),
+        result=pa.schema(_RESULT_COLUMNS),
+        function=_drop_stats,
+        description="Removes the statistics files of all snapshots, or of one.",
+    )
+
+
+def _drop_stats(
+    context: CallContext, *, schema: str, table_name: str, snapshot_id: int | None, dry_run: bool
+) -> list[Mapping[str, Any]]:
+    target = context.table(schema, table_name)
+
+    def attempt(table: Table) -> list[Mapping[str, Any]]:
+        require_gc(table, "drop statistics")
+        metadata = table.metadata
+        if snapshot_id is not None and metadata.snapshot_by_id(snapshot_id) is None:
+            raise InvalidRequestError(f"{target} has no snapshot {snapshot_id}")
+        updates = tuple(_removals(metadata, snapshot_id))
+        if not updates:
+            return []
+        kept = statistics_files(update_table_metadata(metadata, updates))
+        gone = {location: file for location, file in statistics_files(metadata).items() if location not in kept}
+        failed: dict[str, str] = {}
+        if not dry_run:
+            target.commit(table, [AssertTableUUID(uuid=metadata.table_uuid)], updates)
+            failed = Deletion(table.io, context.engine).run(gone)
+        return [
+            {
+                "statistics_file": location,
+                "file_size_in_bytes": file.size,
+                "deleted": not dry_run and location not in failed,
+                "error": failed.get(location),
+            }
+            for location, file in gone.items()
+        ]
+
+    return until_won(target, context.settings.iceberg.commit.timeout, attempt)
+
+
+def _removals(metadata: TableMetadata, snapshot_id: int | None) -> Iterator[TableUpdate]:
+    for file in metadata.statistics:
+        if snapshot_id in (None, file.snapshot_id):
+            yield RemoveStatisticsUpdate(snapshot_id=file.snapshot_id)
+    for part in metadata.partition_statistics:
+        if snapshot_id in (None, part.snapshot_id):
+            yield RemovePartitionStatisticsUpdate(snapshot_id=part.snapshot_id)

@@ -1,0 +1,337 @@
+"""The task of ``add_files``: a chunk of files -> what a manifest says of each, out of the file's own footer.
+
+Promises: counts are exact or absent; a bound is never too narrow, and cut as the table's properties say; nothing but
+footers is read. A file that cannot be added ends nothing: its row says why, so that all of them can be named at once.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import date, datetime, time
+from typing import Any, Final
+from uuid import UUID
+
+import pyarrow as pa
+from pyiceberg.conversions import to_bytes
+from pyiceberg.exceptions import ResolveError
+from pyiceberg.expressions.literals import literal
+from pyiceberg.io import FileIO
+from pyiceberg.io.pyarrow import UnsupportedPyArrowTypeException, pyarrow_to_schema
+from pyiceberg.partitioning import PartitionField, PartitionSpec
+from pyiceberg.schema import Schema, promote
+from pyiceberg.table.name_mapping import NameMapping
+from pyiceberg.transforms import IdentityTransform
+from pyiceberg.types import (
+    BinaryType,
+    FixedType,
+    IcebergType,
+    ListType,
+    MapType,
+    NestedField,
+    PrimitiveType,
+    StringType,
+    StructType,
+    UUIDType,
+)
+from pyiceberg.utils.datetime import date_to_days, datetime_to_micros, time_to_micros
+from pyiceberg.utils.truncate import truncate_upper_bound_binary_string, truncate_upper_bound_text_string
+
+from metastore.errors import MetastoreError, ProcedureError
+from metastore.hive.avro_facts import read_avro
+from metastore.hive.facts import FileFacts, LeafFacts
+from metastore.hive.orc_facts import read_orc
+from metastore.hive.parquet_facts import ParquetFooters
+from metastore.procedures.files.import_listing import ImportedFile
+from metastore.storage.files import arrow_paths
+
+_COUNTS: Final = pa.map_(pa.int32(), pa.int64())
+_BOUNDS: Final = pa.map_(pa.int32(), pa.binary())
+_FRAGMENT_COLUMNS: Final[dict[str, pa.DataType]] = {
+    "location": pa.string(),
+    "error": pa.string(),
+    "size": pa.int64(),
+    "records": pa.int64(),
+    "by_name": pa.bool_(),
+    "splits": pa.list_(pa.int64()),
+    "sizes": _COUNTS,
+    "values": _COUNTS,
+    "nulls": _COUNTS,
+    "lower": _BOUNDS,
+    "upper": _BOUNDS,
+    "partition": pa.list_(pa.binary()),
+}
+FRAGMENT: Final = pa.schema(_FRAGMENT_COLUMNS)
+"""One row a file. ``partition`` has the values in Iceberg's binary form, as the spec orders them; ``by_name``: the file
+has no field ids, so its columns are found by the table's name mapping."""
+
+READERS: Final[Mapping[str, Callable[[pa.NativeFile, int], FileFacts]]] = {
+    "PARQUET": lambda source, _: ParquetFooters().read(source),
+    "ORC": read_orc,
+    "AVRO": read_avro,
+}
+
+
+@dataclass(frozen=True)
+class Cut:
+    """What is kept of a column's numbers: counts, bounds, and bounds of texts and bytes up to a length (None: all)."""
+
+    counts: bool
+    bounds: bool
+    length: int | None
+
+
+@dataclass(frozen=True)
+class Target:
+    """The table as files must fit it. ``cuts`` by field id."""
+
+    schema: Schema
+    spec: PartitionSpec
+    mapping: NameMapping
+    cuts: Mapping[int, Cut]
+
+
+@dataclass(frozen=True)
+class ImportChunk:
+    """Files of one format for one task to read."""
+
+    io: FileIO
+    format: str
+    target: Target
+    files: Sequence[ImportedFile]
+
+
+def read_metrics(chunk: ImportChunk) -> Iterator[pa.RecordBatch]:
+    """One batch of :data:`FRAGMENT`, a row for each file."""
+    yield pa.RecordBatch.from_pylist([_row(chunk, file) for file in chunk.files], FRAGMENT)
+
+
+def _row(chunk: ImportChunk, file: ImportedFile) -> dict[str, Any]:
+    try:
+        system, [path] = arrow_paths(chunk.io, [file.location])
+        with system.open_input_file(path) as source:
+            size = source.size()
+            facts = READERS[chunk.format](source, size)
+        return {"location": file.location, "size": size, **_Metrics(chunk.target, facts, dict(file.keys)).row()}
+    except FileNotFoundError:
+        return {"location": file.location, "error": "there is no such file"}
+    except (pa.ArrowException, OSError, MetastoreError, ValueError, KeyError) as error:
+        return {"location": file.location, "error": " ".join(str(error).split()) or type(error).__name__}
+
+
+class _Metrics:
+    """What one file's facts come to for the table. Raises ProcedureError for a file that does not fit it."""
+
+    def __init__(self, target: Target, facts: FileFacts, keys: Mapping[str, str | None]) -> None:
+        self._target = target
+        self._facts = facts
+        self._keys = keys
+        self._by_name = not _has_ids(facts.schema)
+        file_schema = self._matched()
+        leaves = list(_leaves(file_schema.as_struct(), inside=False))
+        self._leaves = {
+            field.field_id: facts_of
+            for (field, inside), facts_of in zip(leaves, facts.leaves, strict=True)
+            if not inside
+        }
+        self._sizes = {
+            field.field_id: facts_of.size
+            for (field, _), facts_of in zip(leaves, facts.leaves, strict=True)
+            if facts_of.size is not None
+        }
+        self._ids = file_schema.field_ids
+
+    def row(self) -> dict[str, Any]:
+        self._require_values()
+        self._require_no_lost_keys()
+        return {
+            "records": self._facts.records,
+            "by_name": self._by_name,
+            "splits": list(self._facts.splits),
+            "sizes": list(self._sizes.items()),
+            "values": self._counts(lambda leaf: leaf.values),
+            "nulls": self._counts(lambda leaf: leaf.nulls),
+            "lower": self._bounds(upper=False),
+            "upper": self._bounds(upper=True),
+            "partition": [self._partition(field) for field in self._target.spec.fields],
+        }
+
+    def _matched(self) -> Schema:
+        """The file's schema with the table's field ids."""
+        try:
+            schema = pyarrow_to_schema(self._facts.schema, None if not self._by_name else self._target.mapping)
+        except (UnsupportedPyArrowTypeException, TypeError, NotImplementedError) as error:
+            raise ProcedureError(f"it has a column of a type that Iceberg has not: {error}") from error
+        except ValueError as error:
+            known = {field.name for field in self._target.schema.fields}
+            extra = [field.name for field in self._facts.schema if field.name not in known]
+            what = f"columns {', '.join(extra)}" if extra else f"a field ({error})"
+            raise ProcedureError(f"it has {what} that the table has not; add them to the table first") from error
+        for field, _ in _leaves(schema.as_struct(), inside=False):
+            self._require_fit(field)
+        return schema
+
+    def _require_fit(self, field: NestedField) -> None:
+        try:
+            wanted = self._target.schema.find_type(field.field_id)
+        except ValueError as error:
+            raise ProcedureError(f"field id {field.field_id} ({field.name}) of it is none of the table") from error
+        try:
+            if field.field_type != wanted:
+                promote(field.field_type, wanted)
+        except ResolveError as error:
+            raise ProcedureError(
+                f"column {field.name} is {field.field_type} in it and {wanted} in the table"
+            ) from error
+
+    def _require_values(self) -> None:
+        """NULL where the table allows none, for columns that are missing, too."""
+        given = {field.source_id for field in self._target.spec.fields if self._key_of(field) is not None}
+        for field in self._target.schema.fields:
+            if not field.required or field.field_id in given:
+                continue
+            leaf = self._leaves.get(field.field_id)
+            missing = field.field_id not in self._ids
+            if missing or (leaf is not None and leaf.nulls != 0 and self._facts.records):
+                why = "it has no such column" if missing else "it has nulls, or does not say that it has none"
+                raise ProcedureError(f"NULL value not allowed for NOT NULL column: {field.name} ({why})")
+
+    def _require_no_lost_keys(self) -> None:
+        """A column that only the path has must be a partition's, or its values would read as null."""
+        kept = {
+            self._target.schema.find_column_name(field.source_id)
+            for field in self._target.spec.fields
+            if isinstance(field.transform, IdentityTransform)
+        }
+        for field in self._target.schema.fields:
+            if field.name.lower() in self._keys and field.name not in kept and field.field_id not in self._ids:
+                raise ProcedureError(
+                    f"its path says {field.name}, which is no column of it and no identity partition of the table: "
+                    "partitioned files cannot be added to a table that is not partitioned by the same column"
+                )
+
+    def _counts(self, of: Callable[[LeafFacts], int | None]) -> list[tuple[int, int]]:
+        counted = ((field_id, of(leaf)) for field_id, leaf in self._leaves.items() if self._cut(field_id).counts)
+        return [(field_id, count) for field_id, count in counted if count is not None]
+
+    def _bounds(self, *, upper: bool) -> list[tuple[int, bytes]]:
+        found = []
+        for field_id, leaf in self._leaves.items():
+            cut, kind = self._cut(field_id), self._target.schema.find_type(field_id)
+            if cut.bounds and isinstance(kind, PrimitiveType):
+                bound = bound_bytes(kind, leaf.high if upper else leaf.low, cut.length, upper=upper)
+                if bound is not None:
+                    found.append((field_id, bound))
+        return found
+
+    def _cut(self, field_id: int) -> Cut:
+        return self._target.cuts.get(field_id, Cut(counts=True, bounds=False, length=None))
+
+    def _key_of(self, field: PartitionField) -> str | None:
+        """What the path says of an identity partition, if it says something that is not null."""
+        name = self._target.schema.find_column_name(field.source_id) or ""
+        return self._keys.get(name.lower()) if isinstance(field.transform, IdentityTransform) else None
+
+    def _partition(self, field: PartitionField) -> bytes | None:
+        source = self._target.schema.find_field(field.source_id)
+        kind = source.field_type
+        assert isinstance(kind, PrimitiveType)
+        leaf = self._leaves.get(field.source_id)
+        name = (self._target.schema.find_column_name(field.source_id) or source.name).lower()
+        if isinstance(field.transform, IdentityTransform) and name in self._keys:
+            value = _key_value(kind, self._keys[name], source.name)
+            self._require_agreement(source.name, kind, leaf, value)
+            return None if value is None else to_bytes(kind, value)
+        if leaf is None or leaf.nulls == self._facts.records:
+            return None  # The column is missing, which reads as null, or all null.
+        low, high = internal(kind, leaf.low), internal(kind, leaf.high)
+        if leaf.nulls != 0 or low is None or high is None:
+            raise ProcedureError(
+                f"Cannot infer partition value of field {field.name}: the file does not say that {source.name} has one "
+                "value and no nulls in it"
+            )
+        apply = field.transform.transform(kind)
+        made = apply(low)
+        if made != apply(high) or not (field.transform.preserves_order or low == high):
+            raise ProcedureError(
+                f"Cannot infer partition value of field {field.name}: {source.name} is between {leaf.low} and "
+                f"{leaf.high} in it, which is not one value of {field.transform}"
+            )
+        result = field.transform.result_type(kind)
+        assert isinstance(result, PrimitiveType)
+        return None if made is None else to_bytes(result, made)
+
+    def _require_agreement(self, name: str, kind: PrimitiveType, leaf: LeafFacts | None, value: Any) -> None:
+        if leaf is None or not self._facts.records:
+            return
+        low, high = internal(kind, leaf.low), internal(kind, leaf.high)
+        if value is None:
+            agrees = leaf.nulls in (None, self._facts.records)
+        else:
+            # Bounds of one long text may be its beginning and what comes next; all others are the value itself.
+            is_cut = isinstance(value, str | bytes) and len(low or value) < len(value) and value[: len(low)] == low
+            agrees = not leaf.nulls and (low is None or high is None or low == high == value or is_cut)
+        if not agrees:
+            raise ProcedureError(f"its path says {name}={value}, and the file itself has other values of {name}")
+
+
+def bound_bytes(kind: PrimitiveType, bound: Any, length: int | None, *, upper: bool) -> bytes | None:
+    """Iceberg's binary form of a bound, cut to ``length`` and never inwards; None where there is none."""
+    value = internal(kind, bound)
+    if value is None or isinstance(kind, FixedType):
+        return None
+    try:
+        if length is not None and isinstance(kind, StringType):
+            value = truncate_upper_bound_text_string(value, length) if upper else value[:length]
+        elif length is not None and isinstance(kind, BinaryType):
+            value = truncate_upper_bound_binary_string(value, length) if upper else value[:length]
+        return None if value is None else to_bytes(kind, value)
+    except UnicodeEncodeError:  # The next text would be half of a surrogate pair.
+        return None
+
+
+def internal(kind: PrimitiveType, value: Any) -> Any:
+    """A value of a footer as Iceberg computes with it: days, microseconds, UUIDs; None for none."""
+    match value:
+        case datetime():
+            return datetime_to_micros(value.replace(tzinfo=None))
+        case date():
+            return date_to_days(value)
+        case time():
+            return time_to_micros(value)
+        case bytes() if isinstance(kind, UUIDType):
+            return UUID(bytes=value)
+        case _:
+            return value
+
+
+def _key_value(kind: PrimitiveType, text: str | None, name: str) -> Any:
+    if text is None:
+        return None
+    try:
+        return literal(text).to(kind).value
+    except (ValueError, TypeError) as error:
+        raise ProcedureError(f"its path says {name}={text!r}, which is no {kind}") from error
+
+
+def _has_ids(schema: pa.Schema) -> bool:
+    return any(b"PARQUET:field_id" in (field.metadata or {}) for field in schema)
+
+
+def _leaves(struct: StructType, *, inside: bool) -> Iterator[tuple[NestedField, bool]]:
+    """Leaves, depth first, and whether each stands inside a list or a map."""
+    for field in struct.fields:
+        yield from _leaves_of(field, field.field_type, inside=inside)
+
+
+def _leaves_of(field: NestedField, kind: IcebergType, *, inside: bool) -> Iterator[tuple[NestedField, bool]]:
+    match kind:
+        case StructType():
+            yield from _leaves(kind, inside=inside)
+        case ListType():
+            yield from _leaves_of(kind.element_field, kind.element_type, inside=True)
+        case MapType():
+            yield from _leaves_of(kind.key_field, kind.key_type, inside=True)
+            yield from _leaves_of(kind.value_field, kind.value_type, inside=True)
+        case _:
+            yield field, inside

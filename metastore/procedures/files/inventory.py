@@ -1,0 +1,206 @@
+"""Every file that snapshots of an Iceberg table reach: lists, manifests, data and delete files, statistics, metadata.
+
+Reading lists and manifests is work that an engine shares out: :func:`read_lists` and :func:`read_manifests` are its
+tasks, :class:`Inventory` asks for them and adds up. Any format version is read, data and delete manifests of all specs.
+
+Promise: what a snapshot that must stand reaches is reported whole, or the call fails; a missing or broken file of such
+a one is a FormatError that names it, since then nothing is proven about any other file.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from enum import Enum
+from itertools import repeat
+from typing import Final
+
+import pyarrow as pa
+from pyiceberg.io import FileIO
+from pyiceberg.manifest import DataFileContent, ManifestContent, ManifestEntryStatus
+from pyiceberg.table.metadata import TableMetadata
+from pyiceberg.table.snapshots import Snapshot
+
+from metastore.engine import Engine
+from metastore.errors import FormatError, StorageError
+from metastore.procedures.files.avro_columns import columns
+from metastore.storage.locations import is_local
+
+FILE_ROW: Final = pa.struct([("location", pa.string()), ("kind", pa.string()), ("bytes", pa.int64())])
+"""One file in the rows of a dry run."""
+
+EngineFor = Callable[[int], Engine]
+"""The engine for so many work items, as calls choose it."""
+
+_FILES_A_CHUNK: Final = 64
+_READS_AT_ONCE: Final = 16
+
+_LIST_FIELDS: Final = (500, 501, 502, 517)  # manifest_path, manifest_length, partition_spec_id, content
+_ENTRY_FIELDS: Final = (0, 134, 100, 104)  # status, content, file_path, file_size_in_bytes
+
+
+class FileKind(str, Enum):
+    """What a file is to its table."""
+
+    DATA = "data"
+    POSITION_DELETES = "position deletes"
+    EQUALITY_DELETES = "equality deletes"
+    MANIFEST = "manifest"
+    DELETE_MANIFEST = "delete manifest"
+    MANIFEST_LIST = "manifest list"
+    STATISTICS = "statistics"
+    METADATA = "metadata"
+    ORPHAN = "orphan"
+
+
+MANIFESTS: Final = (FileKind.MANIFEST, FileKind.DELETE_MANIFEST)
+_CONTENTS: Final = {
+    DataFileContent.DATA: FileKind.DATA,
+    DataFileContent.POSITION_DELETES: FileKind.POSITION_DELETES,
+    DataFileContent.EQUALITY_DELETES: FileKind.EQUALITY_DELETES,
+}
+
+
+@dataclass(frozen=True, slots=True)
+class TableFile:
+    """One file of a table; ``size`` in bytes, None where nobody wrote it down; ``spec`` of manifests and data files."""
+
+    location: str
+    kind: FileKind
+    size: int | None = None
+    spec: int | None = None
+
+
+@dataclass(frozen=True)
+class MetadataChunk:
+    """Lists or manifests for one task to read, through ``io``; those that are missing are passed over or refused."""
+
+    io: FileIO
+    files: Sequence[TableFile]
+    must_stand: bool
+
+
+_FILES_COLUMNS: Final[dict[str, pa.DataType]] = {
+    "location": pa.string(),
+    "kind": pa.string(),
+    "size": pa.int64(),
+    "spec": pa.int32(),
+}
+FILES: Final = pa.schema(_FILES_COLUMNS)
+"""Fragments of the tasks: one row a file."""
+
+
+def read_lists(chunk: MetadataChunk) -> Iterator[pa.RecordBatch]:
+    """The lists of the chunk themselves, with their sizes, and the manifests that they name, each once."""
+    found: dict[str, TableFile] = {}
+    for file, content in _contents(chunk):
+        found[file.location] = TableFile(file.location, FileKind.MANIFEST_LIST, len(content))
+        for path, size, spec, kind in columns(file.location, content, _LIST_FIELDS):
+            if path not in found:
+                delete = kind == ManifestContent.DELETES
+                found[path] = TableFile(path, FileKind.DELETE_MANIFEST if delete else FileKind.MANIFEST, size, spec)
+    yield _batch(found.values())
+
+
+def read_manifests(chunk: MetadataChunk) -> Iterator[pa.RecordBatch]:
+    """The live files that the manifests of the chunk name, each once."""
+    found: dict[str, TableFile] = {}
+    for file, content in _contents(chunk):
+        for status, kind, path, size in columns(file.location, content, _ENTRY_FIELDS):
+            if status != ManifestEntryStatus.DELETED:
+                found[path] = TableFile(path, _CONTENTS[DataFileContent(kind or 0)], size, file.spec)
+    yield _batch(found.values())
+
+
+class Inventory:
+    """Reads the metadata of one table through ``io``, its tasks run by the engine that ``engine`` chooses."""
+
+    def __init__(self, io: FileIO, engine: EngineFor) -> None:
+        self._io = io
+        self._engine = engine
+
+    def lists(self, snapshots: Iterable[Snapshot], *, must_stand: bool) -> dict[str, TableFile]:
+        """Manifest lists of ``snapshots`` and the manifests that they name, by location.
+
+        Lists that are missing are left out, unless they ``must_stand``.
+        """
+        wanted = [TableFile(s.manifest_list, FileKind.MANIFEST_LIST) for s in snapshots if s.manifest_list]
+        return dict(self._read(wanted, read_lists, must_stand=must_stand))
+
+    def live_files(self, manifests: Iterable[TableFile], *, must_stand: bool) -> Iterator[tuple[str, TableFile]]:
+        """Location and description of the files that ``manifests`` hold, as they come; a file may come twice."""
+        return self._read(list(manifests), read_manifests, must_stand=must_stand)
+
+    def _read(
+        self,
+        files: Sequence[TableFile],
+        task: Callable[[MetadataChunk], Iterator[pa.RecordBatch]],
+        *,
+        must_stand: bool,
+    ) -> Iterator[tuple[str, TableFile]]:
+        unique = list({file.location: file for file in files}.values())
+        chunks = [
+            MetadataChunk(self._io, unique[start : start + _FILES_A_CHUNK], must_stand)
+            for start in range(0, len(unique), _FILES_A_CHUNK)
+        ]
+        if not chunks:
+            return
+        for batch in self._engine(len(unique)).run(chunks, task, FILES):
+            for location, kind, size, spec in zip(*(column.to_pylist() for column in batch.columns), strict=True):
+                yield location, TableFile(location, FileKind(kind), size, spec)
+
+
+def statistics_files(metadata: TableMetadata) -> dict[str, TableFile]:
+    """Puffin and partition statistics that the metadata names, by location."""
+    return {
+        file.statistics_path: TableFile(file.statistics_path, FileKind.STATISTICS, file.file_size_in_bytes)
+        for file in (*metadata.statistics, *metadata.partition_statistics)
+    }
+
+
+def metadata_files(metadata: TableMetadata, metadata_location: str) -> list[TableFile]:
+    """The current metadata file and those of its log."""
+    locations = [metadata_location, *(entry.metadata_file for entry in metadata.metadata_log)]
+    return [TableFile(location, FileKind.METADATA) for location in locations]
+
+
+def _contents(chunk: MetadataChunk) -> Iterator[tuple[TableFile, bytes]]:
+    """The files of the chunk and their contents, several read at a time from stores that are far away."""
+    if all(is_local(file.location) for file in chunk.files):
+        # A local disk answers sooner than a thread is handed the file.
+        yield from _standing(chunk, map(_content, repeat(chunk), chunk.files))
+        return
+    with ThreadPoolExecutor(_READS_AT_ONCE) as threads:
+        yield from _standing(chunk, threads.map(_content, repeat(chunk, len(chunk.files)), chunk.files))
+
+
+def _standing(chunk: MetadataChunk, contents: Iterable[bytes | None]) -> Iterator[tuple[TableFile, bytes]]:
+    for file, content in zip(chunk.files, contents, strict=True):
+        if content is not None:
+            yield file, content
+
+
+def _content(chunk: MetadataChunk, file: TableFile) -> bytes | None:
+    try:
+        with chunk.io.new_input(file.location).open() as stream:
+            return stream.read()
+    except FileNotFoundError as error:
+        if chunk.must_stand:
+            raise FormatError(f"the {file.kind.value} {file.location} of a kept snapshot is missing") from error
+        return None
+    except OSError as error:
+        raise StorageError(f"cannot read the {file.kind.value} {file.location}: {error}") from error
+
+
+def _batch(files: Iterable[TableFile]) -> pa.RecordBatch:
+    rows = list(files)
+    return pa.RecordBatch.from_arrays(
+        [
+            pa.array([file.location for file in rows], pa.string()),
+            pa.array([file.kind.value for file in rows], pa.string()),
+            pa.array([file.size for file in rows], pa.int64()),
+            pa.array([file.spec for file in rows], pa.int32()),
+        ],
+        schema=FILES,
+    )

@@ -1,0 +1,353 @@
+"""``rewrite_table_path``: a table's metadata with another prefix, in a staging place, and the list of what to copy.
+
+Metadata of Iceberg names every file by its full location, so a table that is copied elsewhere still names the original.
+This writes metadata files, lists, manifests and position delete files anew, as they must stand at the target; data is
+not read. Copying is the caller's: the list says, a pair a line, what goes where. The table itself is not changed.
+
+Lengths that metadata keeps of files are those of the rewritten ones. Delete files that hold locations in a form that
+cannot be rewritten here (deletion vectors, formats other than Parquet) are refused.
+"""
+
+from __future__ import annotations
+
+import csv
+import gzip
+import io
+import json
+import uuid
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, Final
+
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+from pyiceberg.manifest import DataFileContent, ManifestContent, ManifestEntryStatus
+from pyiceberg.table import Table
+
+from metastore.catalogs import TargetTable
+from metastore.errors import FormatError, InvalidRequestError, NotFoundError, ProcedureError, StorageError
+from metastore.procedures.arguments import Argument
+from metastore.procedures.files.avro_columns import columns
+from metastore.procedures.files.avro_rewriting import Fields, rewritten
+from metastore.procedures.model import CallContext, Procedure
+from metastore.storage.files import flush
+
+_MANIFEST_PATH, _MANIFEST_LENGTH, _CONTENT_OF_MANIFEST = 500, 501, 517
+_STATUS, _CONTENT, _PATH, _FORMAT, _SIZE = 0, 134, 100, 101, 104
+_LOWER, _UPPER, _SPLITS, _REFERENCED = 125, 128, 132, 143
+_PATH_OF_DELETES: Final = 2147483546
+"""Field id of the column of position delete files that names data files."""
+
+_PATH_PROPERTIES: Final = (
+    "write.data.path",
+    "write.metadata.path",
+    "write.object-storage.path",
+    "write.folder-storage.path",
+)
+
+_RESULT_COLUMNS: Final[dict[str, pa.DataType]] = {
+    "latest_version": pa.string(),
+    "file_list_location": pa.string(),
+    "rewritten_manifest_file_paths_count": pa.int64(),
+    "rewritten_delete_file_paths_count": pa.int64(),
+}
+
+
+def rewrite_table_path() -> Procedure:
+    """The procedure ``system.rewrite_table_path``."""
+    return Procedure(
+        "system",
+        "rewrite_table_path",
+        (
+            Argument("schema"),
+            Argument("table_name"),
+            Argument("source_prefix"),
+            Argument("target_prefix"),
+            Argument("start_version", required=False),
+            Argument("end_version", required=False),
+            Argument("staging_location", required=False),
+            Argument("create_file_list", "BOOLEAN", required=False, default=True),
+        ),
+        result=pa.schema(_RESULT_COLUMNS),
+        function=_rewrite_table_path,
+        description="Writes a table's metadata with another prefix into a staging place, and lists what to copy.",
+    )
+
+
+def _rewrite_table_path(  # noqa: PLR0913 - the arguments of the call
+    context: CallContext,
+    *,
+    schema: str,
+    table_name: str,
+    source_prefix: str,
+    target_prefix: str,
+    start_version: str | None,
+    end_version: str | None,
+    staging_location: str | None,
+    create_file_list: bool,
+) -> Mapping[str, Any]:
+    prefixes = Prefixes.of(source_prefix, target_prefix)
+    target = context.table(schema, table_name)
+    table = target.load()
+    staging = staging_location or f"{table.metadata.location}/metadata/copy-table-staging-{uuid.uuid4()}"
+    rewrite = _Rewrite(target, table, prefixes, staging.rstrip("/"))
+    rewrite.run(*_versions(table, start_version, end_version))
+    listing = rewrite.write_list() if create_file_list else None
+    return {
+        "latest_version": rewrite.latest.rpartition("/")[2],
+        "file_list_location": listing or rewrite.staging,
+        "rewritten_manifest_file_paths_count": len(rewrite.manifests),
+        "rewritten_delete_file_paths_count": len(rewrite.deletes),
+    }
+
+
+@dataclass(frozen=True)
+class Prefixes:
+    """What locations begin with, and what they are to begin with; neither ends with a slash."""
+
+    source: str
+    target: str
+
+    @classmethod
+    def of(cls, source: str, target: str) -> Prefixes:
+        """Raises InvalidRequestError for prefixes that are empty or the same."""
+        made = cls(source.rstrip("/"), target.rstrip("/"))
+        if not (made.source and made.target):
+            raise InvalidRequestError("source_prefix and target_prefix must not be empty")
+        if made.source == made.target:
+            raise InvalidRequestError(f"Source prefix cannot be the same as target prefix: {source}")
+        return made
+
+    def moved(self, location: str) -> str:
+        """The location at the target. Raises ProcedureError for one that is not below the source."""
+        return self.target + self.below(location)
+
+    def below(self, location: str) -> str:
+        """What comes after the source prefix."""
+        if location != self.source and not location.startswith(f"{self.source}/"):
+            raise ProcedureError(f"Path {location} does not start with {self.source}: the table has files elsewhere")
+        return location[len(self.source) :]
+
+    def replaced(self, location: str) -> str:
+        """The location at the target if it is below the source, else as it is."""
+        return self.moved(location) if location == self.source or location.startswith(f"{self.source}/") else location
+
+
+def _versions(table: Table, start: str | None, end: str | None) -> tuple[list[str], str | None]:
+    """Metadata files to rewrite, oldest first, and the one before them, whose files are at the target already."""
+    known = [*(entry.metadata_file for entry in table.metadata.metadata_log), table.metadata_location]
+
+    def position(version: str) -> int:
+        found = [at for at, file in enumerate(known) if version in (file, file.rpartition("/")[2])]
+        if not found:
+            raise InvalidRequestError(f"Cannot find provided version file {version} in the table's metadata log")
+        return found[0]
+
+    last = len(known) - 1 if end is None else position(end)
+    first = 0 if start is None else position(start) + 1
+    if first > last:
+        raise InvalidRequestError(f"start_version {start} is not before end_version {known[last].rpartition('/')[2]}")
+    return known[first : last + 1], None if start is None else known[first - 1]
+
+
+@dataclass
+class _Rewrite:
+    """One run: what was written to ``staging``, and what goes where."""
+
+    target: TargetTable
+    table: Table
+    prefixes: Prefixes
+    staging: str
+    latest: str = ""
+    manifests: dict[str, int] = field(default_factory=dict)
+    deletes: dict[str, int] = field(default_factory=dict)
+    copies: dict[str, str] = field(default_factory=dict)
+
+    def run(self, versions: list[str], before: str | None) -> None:
+        """Rewrite ``versions``, oldest first; files of snapshots that ``before`` has are taken to be copied already."""
+        contents = {version: content for version in versions if (content := self._metadata(version)) is not None}
+        self.latest = versions[-1]
+        if self.latest not in contents:
+            raise NotFoundError(f"there is no metadata file {self.latest}")
+        known = self._metadata(before) if before is not None else None
+        copied = set() if known is None else {snapshot["snapshot-id"] for snapshot in _snapshots(known)}
+        lists: dict[str, None] = {}
+        for metadata in contents.values():
+            for snapshot in _snapshots(metadata):
+                if snapshot["snapshot-id"] not in copied:
+                    lists.setdefault(_list_of(snapshot))
+        present = [location for location in lists if location in self._lists_of_latest(contents[self.latest])]
+        for location in present:
+            self._list(location)
+        for version, metadata in contents.items():
+            self._stage(version, _json(version, self._moved(metadata)))
+
+    def write_list(self) -> str:
+        """Where the list of what to copy was written: from, to, a pair a line, as CSV."""
+        text = io.StringIO()
+        by_target = sorted((target, source) for source, target in self.copies.items())
+        csv.writer(text, lineterminator="\n").writerows((source, target) for target, source in by_target)
+        return self._write(f"{self.staging}/file-list", text.getvalue().encode())
+
+    def _lists_of_latest(self, metadata: Mapping[str, Any]) -> set[str]:
+        """Only these have to be read: lists of snapshots that expired since are gone."""
+        return {_list_of(snapshot) for snapshot in _snapshots(metadata)}
+
+    def _metadata(self, location: str) -> dict[str, Any] | None:
+        """The metadata as it stands, unknown fields too; None where an old version's file was removed."""
+        try:
+            content = self._read(location)
+        except FileNotFoundError:
+            return None
+        try:
+            found: dict[str, Any] = json.loads(gzip.decompress(content) if _is_packed(location) else content)
+        except (ValueError, OSError) as error:
+            raise FormatError(f"{location} is no metadata of an Iceberg table: {error}") from error
+        return found
+
+    def _moved(self, metadata: dict[str, Any]) -> dict[str, Any]:
+        moved = self.prefixes.moved
+        for entry in metadata.get("metadata-log", ()):
+            entry["metadata-file"] = moved(entry["metadata-file"])
+        for snapshot in _snapshots(metadata):
+            snapshot["manifest-list"] = moved(_list_of(snapshot))
+        for file in (*metadata.get("statistics", ()), *metadata.get("partition-statistics", ())):
+            self._copy(file["statistics-path"])
+            file["statistics-path"] = moved(file["statistics-path"])
+        properties = metadata.get("properties", {})
+        for name in _PATH_PROPERTIES:
+            if name in properties:
+                properties[name] = self.prefixes.replaced(properties[name])
+        metadata["location"] = moved(metadata["location"])
+        return metadata
+
+    def _list(self, location: str) -> None:
+        content = self._standing(location)
+        rows = columns(location, content, (_MANIFEST_PATH, _CONTENT_OF_MANIFEST))
+        kinds = {path: kind == ManifestContent.DELETES for path, kind in rows}
+        for path, holds_deletes in kinds.items():
+            if path not in self.manifests:
+                self.manifests[path] = self._manifest(path, holds_deletes=holds_deletes)
+
+        def change(manifest: Fields) -> None:
+            path = manifest[_MANIFEST_PATH]
+            manifest[_MANIFEST_LENGTH] = self.manifests[path]
+            manifest[_MANIFEST_PATH] = self.prefixes.moved(path)
+
+        self._stage(location, rewritten(location, content, change))
+
+    def _manifest(self, location: str, *, holds_deletes: bool) -> int:
+        content = self._standing(location)
+
+        def change(entry: Fields) -> None:
+            path, is_live = entry[_PATH], entry[_STATUS] != ManifestEntryStatus.DELETED
+            entry[_PATH] = self.prefixes.moved(path)
+            if holds_deletes and entry[_CONTENT] == DataFileContent.POSITION_DELETES:
+                self._deletes_entry(entry, path, is_live=is_live)
+            elif is_live:
+                self._copy(path)
+
+        made = rewritten(location, content, change)
+        self._stage(location, made)
+        return len(made)
+
+    def _deletes_entry(self, entry: Fields, path: str, *, is_live: bool) -> None:
+        """An entry of a position delete file: the file itself names data files, and so may the entry's bounds."""
+        if is_live:
+            if str(entry[_FORMAT]).upper() != "PARQUET":
+                raise ProcedureError(
+                    f"{path} of {self.target} holds positions of deleted rows as {entry[_FORMAT]}, and the locations "
+                    "in it cannot be rewritten here; apply the deletes first, by rewrite_data_files"
+                )
+            if path not in self.deletes:
+                self.deletes[path] = self._delete_file(path)
+            entry[_SIZE] = self.deletes[path]
+            if _SPLITS in entry:
+                entry[_SPLITS] = None
+        if _REFERENCED in entry and entry[_REFERENCED] is not None:
+            entry[_REFERENCED] = self.prefixes.moved(entry[_REFERENCED])
+        self._bounds(entry)
+
+    def _bounds(self, entry: Fields) -> None:
+        """Bounds of the file paths: those of one file are moved, others, which may be cut short, are left out."""
+        low, high = (dict(entry[bounds] or {}).get(_PATH_OF_DELETES) for bounds in (_LOWER, _UPPER))
+        for bounds in (_LOWER, _UPPER):
+            if entry[bounds] is not None:
+                kept = {column: value for column, value in entry[bounds].items() if column != _PATH_OF_DELETES}
+                if low is not None and low == high:
+                    kept[_PATH_OF_DELETES] = self.prefixes.moved(low.decode()).encode()
+                entry[bounds] = kept
+
+    def _delete_file(self, location: str) -> int:
+        content = self._standing(location)
+        try:
+            rows = pq.read_table(io.BytesIO(content))
+            paths = rows["file_path"]
+        except (pa.ArrowException, KeyError) as error:
+            raise FormatError(f"{location} is no position delete file: {error}") from error
+        for path in pc.unique(paths).to_pylist():
+            self.prefixes.below(str(path))
+        tail = pc.utf8_slice_codeunits(paths, len(self.prefixes.source))
+        moved = pc.binary_join_element_wise(pa.scalar(self.prefixes.target, paths.type), tail, "")
+        index = rows.schema.get_field_index("file_path")
+        out = io.BytesIO()
+        pq.write_table(rows.set_column(index, rows.schema.field(index), moved), out)
+        self._stage(location, out.getvalue())
+        return len(out.getvalue())
+
+    def _standing(self, location: str) -> bytes:
+        try:
+            return self._read(location)
+        except FileNotFoundError as error:
+            raise FormatError(f"{location}, which a snapshot of {self.target} needs, is missing") from error
+
+    def _read(self, location: str) -> bytes:
+        try:
+            with self.table.io.new_input(location).open() as stream:
+                return stream.read()
+        except FileNotFoundError:
+            raise
+        except OSError as error:
+            raise StorageError(f"cannot read {location}: {error}") from error
+
+    def _copy(self, location: str) -> None:
+        self.copies[location] = self.prefixes.moved(location)
+
+    def _stage(self, location: str, content: bytes) -> None:
+        """Write what is to stand at the target instead of ``location``, below the staging place."""
+        staged = self._write(self.staging + self.prefixes.below(location), content)
+        self.copies[staged] = self.prefixes.moved(location)
+
+    def _write(self, location: str, content: bytes) -> str:
+        try:
+            with self.table.io.new_output(location).create(overwrite=True) as stream:
+                stream.write(content)
+            flush([location])
+        except OSError as error:
+            raise StorageError(f"cannot write {location}: {error}") from error
+        return location
+
+
+def _snapshots(metadata: Mapping[str, Any]) -> list[dict[str, Any]]:
+    found: list[dict[str, Any]] = metadata.get("snapshots", [])
+    return found
+
+
+def _list_of(snapshot: Mapping[str, Any]) -> str:
+    location = snapshot.get("manifest-list")
+    if location is None:
+        raise ProcedureError(
+            f"snapshot {snapshot['snapshot-id']} keeps its manifests in the metadata file, as early format version 1 "
+            "had it; expire it first"
+        )
+    return str(location)
+
+
+def _json(location: str, metadata: Mapping[str, Any]) -> bytes:
+    content = json.dumps(metadata).encode()
+    return gzip.compress(content, mtime=0) if _is_packed(location) else content
+
+
+def _is_packed(location: str) -> bool:
+    return location.endswith((".gz.metadata.json", ".metadata.json.gz"))

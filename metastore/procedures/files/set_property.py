@@ -1,0 +1,71 @@
+"""``set_table_property``: one property of a table of a catalog."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, Final
+
+import pyarrow as pa
+from pyiceberg.table import Table
+from pyiceberg.table.update import AssertTableUUID, SetPropertiesUpdate
+
+from metastore.errors import InvalidRequestError
+from metastore.procedures.arguments import Argument
+from metastore.procedures.contention import until_won
+from metastore.procedures.files.guards import require_foreign
+from metastore.procedures.model import CallContext, Procedure
+from metastore.storage.table import OWN_PROPERTIES
+
+_RESERVED: Final = frozenset(
+    {
+        "format-version",
+        "uuid",
+        "snapshot-count",
+        "current-snapshot-summary",
+        "current-snapshot-id",
+        "current-snapshot-timestamp-ms",
+        "current-schema",
+        "default-partition-spec",
+        "default-sort-order",
+    }
+)
+"""Names that engines show or take as properties, and that metadata says in another place."""
+
+_RESULT_COLUMNS: Final[dict[str, pa.DataType]] = {
+    "key": pa.string(),
+    "previous_value": pa.string(),
+    "value": pa.string(),
+}
+
+
+def set_table_property() -> Procedure:
+    """The procedure ``system.set_table_property``."""
+    return Procedure(
+        "system",
+        "set_table_property",
+        (Argument("schema"), Argument("table_name"), Argument("key"), Argument("value")),
+        result=pa.schema(_RESULT_COLUMNS),
+        function=_set_table_property,
+        description="Sets one property of a table.",
+    )
+
+
+def _set_table_property(
+    context: CallContext, *, schema: str, table_name: str, key: str, value: str
+) -> Mapping[str, Any]:
+    if not key or key in _RESERVED or key.startswith(OWN_PROPERTIES):
+        raise InvalidRequestError(f"{key!r} is not a property that can be set")
+    target = context.table(schema, table_name)
+    require_foreign(
+        target,
+        "its properties are those of drill.metastore.iceberg.components, and would be set back by the next write",
+    )
+
+    def attempt(table: Table) -> Mapping[str, Any]:
+        before = table.metadata.properties.get(key)
+        if before != value:
+            same = AssertTableUUID(uuid=table.metadata.table_uuid)
+            target.commit(table, [same], [SetPropertiesUpdate(updates={key: value})])
+        return {"key": key, "previous_value": before, "value": value}
+
+    return until_won(target, context.settings.iceberg.commit.timeout, attempt)

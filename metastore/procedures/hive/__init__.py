@@ -1,0 +1,1 @@
+"""Procedures on Hive tables: into Iceberg and back, and their partitions."""

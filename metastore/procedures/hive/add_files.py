@@ -1,0 +1,302 @@
+"""``system.add_files_from_hive``: the files of a Hive table, or of some of its partitions, into an Iceberg table.
+
+The Iceberg table must have the columns and be partitioned by the values of the same partition columns, or not at all
+when the Hive table is not either. Files are not copied: they are the Iceberg table's from then on, whose maintenance
+may delete them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from contextlib import closing
+from dataclasses import dataclass, replace
+from enum import Enum
+from typing import Any, Final
+
+import pyarrow as pa
+from pyiceberg.manifest import DataFile
+from pyiceberg.schema import Schema
+from pyiceberg.table import Table, TableProperties
+from pyiceberg.table.metadata import TableMetadata
+from pyiceberg.table.name_mapping import MappedField, NameMapping, parse_mapping_from_json
+from pyiceberg.table.snapshots import Operation, Summary, update_snapshot_summaries
+from pyiceberg.table.update import AssertCurrentSchemaId, AssertDefaultSpecId, SetPropertiesUpdate
+from pyiceberg.transforms import IdentityTransform
+from pyiceberg.types import ListType, MapType, NestedField, StructType
+
+from metastore.catalogs import TargetTable
+from metastore.errors import InvalidRequestError, ProcedureError
+from metastore.hive.listing import plain_location
+from metastore.hive.metrics import FRAGMENT, read_metrics
+from metastore.hive.migration.layout import Layout, layout_of, leaf_ids_of
+from metastore.hive.migration.migrate import Migration
+from metastore.hive.migration.staging import data_files, matches_of, problems_of
+from metastore.hive.migration.survey import Survey
+from metastore.hive.partitions import chosen
+from metastore.hive.tables import HiveTable
+from metastore.procedures.arguments import Argument
+from metastore.procedures.contention import until_won
+from metastore.procedures.files.guards import require_foreign, require_written_version
+from metastore.procedures.files.new_snapshot import NewSnapshot
+from metastore.procedures.hive.service import hive_client, hive_properties, nested_of
+from metastore.procedures.model import CallContext, Plan, TableImportDistributedProcedure
+from metastore.storage.manifests import added
+
+_CHUNK_FILES: Final = 250
+_ENTRIES_A_MANIFEST: Final = 4_000
+_RESULT: Final[dict[str, Any]] = {
+    "added_files_count": pa.int64(),
+    "added_records_count": pa.int64(),
+    "skipped_files_count": pa.int64(),
+}
+
+
+class Duplicates(str, Enum):
+    """What becomes of files that the Iceberg table has already."""
+
+    ERROR = "ERROR"
+    SKIP = "SKIP"
+
+
+@dataclass
+class AddCall:
+    """One call; ``survey`` has the files that were chosen."""
+
+    context: CallContext
+    source: Migration
+    target: TargetTable
+    partition_filter: Mapping[str, str]
+    duplicates: Duplicates
+    survey: Survey | None = None
+
+
+class AddFilesFromHive(TableImportDistributedProcedure[AddCall]):
+    """Appends a Hive table's files to an Iceberg table."""
+
+    def create_context(self, call: CallContext, arguments: Mapping[str, Any]) -> AddCall:
+        """NotFoundError for an Iceberg table that is not there."""
+        target = call.table(arguments["schema"], arguments["table_name"])
+        require_foreign(target, "its files are the metastore's, written by its components")
+        try:
+            duplicates = Duplicates(arguments["duplicate_file"].upper())
+        except ValueError:
+            given = arguments["duplicate_file"]
+            raise InvalidRequestError(f"duplicate_file is 'error' or 'skip', not {given!r}") from None
+        source = Migration(
+            hive_client(call),
+            arguments["source_schema"],
+            arguments["source_table"],
+            nested_of(arguments["recursive_directory"]),
+            properties=hive_properties(call),
+        )
+        return AddCall(call, source, target, arguments["partition_filter"] or {}, duplicates)
+
+    def begin(self, context: AddCall) -> Plan:
+        """Look at the Hive table. ProcedureError for one that Iceberg cannot have, or that does not fit."""
+        table = context.target.load()
+        require_written_version(table, context.target)
+        with closing(context.source.client):
+            found = context.source.survey(context.source.table())
+        found = _of_partitions(found, context.partition_filter)
+        _require_same_partitioning(found.table, table.metadata, context.target)
+        context.survey = found
+        chunks = found.chunks(dict(context.source.properties), _CHUNK_FILES)
+        what = f"append {len(found.files)} files of {found.table} to {context.target}"
+        return Plan(chunks, read_metrics, FRAGMENT, describe=what, files=len(found.files))
+
+    def finish(self, context: AddCall, plan: Plan, fragments: Iterable[pa.RecordBatch]) -> Mapping[str, Any]:
+        """Append in one snapshot. ProcedureError for files that do not fit; ConflictError when others keep winning."""
+        assert context.survey is not None
+        read = pa.Table.from_batches(list(fragments), FRAGMENT)
+        if problems := problems_of(context.survey, read):
+            raise ProcedureError(f"files of {context.survey.table} cannot be added: {'; '.join(problems)}")
+        found = context.survey
+        timeout = context.context.settings.iceberg.commit.timeout
+        return until_won(context.target, timeout, lambda table: _append(context, found, table, read))
+
+    def abort(self, context: AddCall, plan: Plan, fragments: Iterable[pa.RecordBatch]) -> None:
+        """Tasks write nothing."""
+
+
+def add_files_from_hive() -> AddFilesFromHive:
+    """The procedure ``system.add_files_from_hive``."""
+    return AddFilesFromHive(
+        "system",
+        "add_files_from_hive",
+        (
+            Argument("schema"),
+            Argument("table_name"),
+            Argument("source_schema"),
+            Argument("source_table"),
+            Argument("partition_filter", "MAP(VARCHAR, VARCHAR)", required=False),
+            Argument("duplicate_file", required=False, default=Duplicates.ERROR.value),
+            Argument("recursive_directory", required=False, default="fail"),
+        ),
+        result=pa.schema(_RESULT),
+        description="Appends the files of a Hive table, or of some of its partitions, to an Iceberg table.",
+    )
+
+
+def _of_partitions(found: Survey, wanted: Mapping[str, str]) -> Survey:
+    """Only the files of partitions with the ``wanted`` values. InvalidRequestError for a column that is none."""
+    if not wanted:
+        return found
+    names = [name for name, _ in found.table.partition_columns]
+    if not names:
+        raise InvalidRequestError(f"{found.table} is not partitioned, and a partition_filter chooses nothing of it")
+    keep = [chosen(dict(zip(names, each.values, strict=True)), wanted) for each in found.partitions]
+    if not any(keep):
+        raise ProcedureError(f"Cannot find any matching partitions in table {found.table}")
+    kept = [(file, place) for file, place in zip(found.files, found.places, strict=True) if keep[place]]
+    files = tuple(file._replace(number=number) for number, (file, _) in enumerate(kept))
+    return replace(found, files=files, places=tuple(place for _, place in kept))
+
+
+def _require_same_partitioning(source: HiveTable, metadata: TableMetadata, target: TargetTable) -> None:
+    names = [name.lower() for name, _ in source.partition_columns]
+    schema = metadata.schema()
+    fields = metadata.spec().fields
+    others = [each.name for each in fields if not isinstance(each.transform, IdentityTransform)]
+    found = [schema.find_field(each.source_id).name.lower() for each in fields]
+    if others or found != names:
+        raise ProcedureError(
+            f"{source} is partitioned by ({', '.join(names)}), and {target} by ({', '.join(map(str, fields))}): their "
+            "files can be added only to a table that is partitioned by the same columns, as they are"
+        )
+
+
+def _append(context: AddCall, found: Survey, table: Table, read: pa.Table) -> Mapping[str, Any]:
+    """One try on the table as it is now."""
+    metadata = table.metadata
+    layout = _fitted(found, read, metadata, context.target)
+    files = _fresh(list(data_files(found, read, layout)), table, context.duplicates)
+    records = sum(file.record_count for file in files)
+    result = {
+        "added_files_count": len(files),
+        "added_records_count": records,
+        "skipped_files_count": len(found.files) - len(files),
+    }
+    if not files:
+        return result
+    new = NewSnapshot(table, context.context.now_ms())
+    entries = [added(file, new.id) for file in files]
+    sizes = sum(file.file_size_in_bytes for file in files)
+    counts = {"added-data-files": len(files), "added-records": records, "added-files-size": sizes}
+    previous = new.parent.summary.additional_properties if new.parent and new.parent.summary else None
+    summary = Summary(Operation.APPEND, **{name: str(count) for name, count in counts.items()})
+    with new.taken_back_unless_published():
+        made = [
+            new.write_manifest(entries[start : start + _ENTRIES_A_MANIFEST], layout.spec.spec_id)
+            for start in range(0, len(entries), _ENTRIES_A_MANIFEST)
+        ]
+        standing = new.parent.manifests(table.io) if new.parent else []
+        new.publish(
+            context.target,
+            [*made, *standing],
+            update_snapshot_summaries(summary, previous),
+            [SetPropertiesUpdate(updates={TableProperties.DEFAULT_NAME_MAPPING: layout.name_mapping})],
+            [
+                AssertCurrentSchemaId(current_schema_id=metadata.current_schema_id),
+                AssertDefaultSpecId(default_spec_id=metadata.default_spec_id),
+            ],
+        )
+    return result
+
+
+def _fitted(found: Survey, read: pa.Table, metadata: TableMetadata, target: TargetTable) -> Layout:
+    """The layout of the files, by the ids of the Iceberg table. ProcedureError where columns differ."""
+    matches = matches_of(found, read)
+    if extras := sorted({".".join((*each.parent, each.name)) for one in matches for each in one.extras}):
+        raise ProcedureError(
+            f"files of {found.table} have columns that it has not: {', '.join(extras)}; add them to both tables first"
+        )
+    own = layout_of(found.table, matches)
+    schema = metadata.schema()
+    fields = []
+    for each in own.schema.fields:
+        theirs = next((field for field in schema.fields if field.name.lower() == each.name.lower()), None)
+        if theirs is None or _shape(theirs.field_type) != _shape(each.field_type):
+            has = "has it not" if theirs is None else f"has {theirs.field_type}"
+            raise ProcedureError(f"column {each.name} of {found.table} is {each.field_type}, and {target} {has}")
+        fields.append(theirs)
+    count = len(found.table.columns)
+    leaf_ids = [leaf for field in fields[:count] for leaf in leaf_ids_of(field.field_id, field.field_type)]
+    names = parse_mapping_from_json(own.name_mapping)
+    given = metadata.properties.get(TableProperties.DEFAULT_NAME_MAPPING)
+    standing = schema.name_mapping if given is None else parse_mapping_from_json(given)
+    aliases = _names_by_id(own.schema, Schema(*fields), names)
+    mapping = NameMapping([_with_names(each, aliases) for each in standing.root])
+    return replace(own, leaf_ids=leaf_ids, name_mapping=mapping.model_dump_json(), spec=metadata.spec())
+
+
+def _shape(type_: Any) -> str:
+    """A type without the ids and the case of names in it."""
+    match type_:
+        case StructType():
+            return f"struct<{','.join(f'{each.name.lower()}:{_shape(each.field_type)}' for each in type_.fields)}>"
+        case ListType():
+            return f"list<{_shape(type_.element_type)}>"
+        case MapType():
+            return f"map<{_shape(type_.key_type)},{_shape(type_.value_type)}>"
+        case _:
+            return str(type_)
+
+
+def _names_by_id(own: Schema, theirs: Schema, mapping: NameMapping) -> dict[int, list[str]]:
+    """The names that files use, by the ids of ``theirs``, which has the same columns in the same order as ``own``."""
+    ids = dict(zip(_ids(own.fields), _ids(theirs.fields), strict=True))
+    found: dict[int, list[str]] = {}
+
+    def walk(fields: Iterable[MappedField]) -> None:
+        for each in fields:
+            if each.field_id in ids:
+                found[ids[each.field_id]] = list(each.names)
+            walk(each.fields)
+
+    walk(mapping.root)
+    return found
+
+
+def _ids(fields: Sequence[NestedField]) -> list[int]:
+    return [own for each in fields for own in (each.field_id, *_inner_ids(each.field_type))]
+
+
+def _inner_ids(type_: Any) -> list[int]:
+    match type_:
+        case StructType():
+            return _ids(type_.fields)
+        case ListType():
+            return [type_.element_id, *_inner_ids(type_.element_type)]
+        case MapType():
+            inner = (*_inner_ids(type_.key_type), *_inner_ids(type_.value_type))
+            return [type_.key_id, type_.value_id, *inner]
+        case _:
+            return []
+
+
+def _with_names(mapped: MappedField, names: Mapping[int, list[str]]) -> MappedField:
+    more = names.get(mapped.field_id, []) if mapped.field_id is not None else []
+    return MappedField(
+        field_id=mapped.field_id,
+        names=list(dict.fromkeys((*mapped.names, *more))),
+        fields=[_with_names(each, names) for each in mapped.fields],
+    )
+
+
+def _fresh(files: list[DataFile], table: Table, duplicates: Duplicates) -> list[DataFile]:
+    """Those that the table has not; ProcedureError for others, unless they are to be skipped."""
+    snapshot = table.metadata.current_snapshot()
+    if snapshot is None:
+        return files
+    known = {
+        plain_location(entry.data_file.file_path)
+        for manifest in snapshot.manifests(table.io)
+        for entry in manifest.fetch_manifest_entry(table.io)
+    }
+    fresh = [file for file in files if plain_location(file.file_path) not in known]
+    if len(fresh) < len(files) and duplicates is Duplicates.ERROR:
+        raise ProcedureError(
+            f"File already exists: the table has {len(files) - len(fresh)} of the files already; "
+            "duplicate_file => 'skip' leaves them out"
+        )
+    return fresh

@@ -1,0 +1,162 @@
+"""``system.migrate``: a Hive table becomes an Iceberg table, in place, its files read for nothing but their footers.
+
+The footers are read by an engine's tasks; all else is done here (:mod:`metastore.hive.migration.migrate` tells in which
+order, and what a kill at any step leaves).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import closing
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any, Final
+
+import pyarrow as pa
+
+from metastore.errors import EngineError
+from metastore.hive.metrics import FRAGMENT, FileToRead, read_metrics
+from metastore.hive.migration.kept_footers import WORTH_KEEPING, KeptFooters, missing
+from metastore.hive.migration.migrate import Migration, Outcome, complete, finish_again
+from metastore.hive.migration.survey import Survey
+from metastore.hive.tables import HiveTable
+from metastore.procedures.arguments import Argument
+from metastore.procedures.hive.service import hive_client, hive_properties, nested_of
+from metastore.procedures.model import CallContext, DistributedProcedure, DistributedProcedureType, Plan, Rows
+
+_CHUNK_FILES: Final = 250
+_WAVE: Final = 16
+"""Chunks that an engine is given at a time where footers are kept: one that answers all at once does so in between."""
+
+_RESULT: Final[dict[str, Any]] = {
+    "status": pa.string(),
+    "files": pa.int64(),
+    "bytes": pa.int64(),
+    "records": pa.int64(),
+    "partitions": pa.int64(),
+    "formats": pa.map_(pa.string(), pa.int64()),
+    "obstacles": pa.list_(pa.string()),
+    "warnings": pa.list_(pa.string()),
+    "metadata_location": pa.string(),
+}
+
+
+@dataclass
+class MigrateCall:
+    """One call; without a ``survey`` the ``switched`` table is only to be finished.
+
+    ``known`` are footers that a call which died has read.
+    """
+
+    migration: Migration
+    now_ms: int
+    survey: Survey | None = None
+    switched: HiveTable | None = None
+    known: list[pa.RecordBatch] = field(default_factory=list)
+
+    @cached_property
+    def kept(self) -> KeptFooters:
+        """Where footers are kept."""
+        assert self.survey is not None
+        return KeptFooters(self.migration.store, self.survey)
+
+
+class Migrate(DistributedProcedure[MigrateCall]):
+    """Turns a Hive table into an Iceberg table where it lies."""
+
+    type = DistributedProcedureType.TABLE_IMPORT
+
+    def create_context(self, call: CallContext, arguments: Mapping[str, Any]) -> MigrateCall:
+        """The call's words; nothing is asked of the service yet."""
+        migration = Migration(
+            hive_client(call),
+            arguments["schema_name"],
+            arguments["table_name"],
+            nested_of(arguments["recursive_directory"]),
+            arguments["block_other_engines"],
+            arguments["dry_run"],
+            hive_properties(call),
+        )
+        return MigrateCall(migration, call.now_ms())
+
+    def begin(self, context: MigrateCall) -> Plan:
+        """Look at everything and cut the files into chunks.
+
+        NotFoundError when there is no such table, ProcedureError when it cannot be migrated.
+        """
+        migration = context.migration
+        with closing(migration.client):
+            table = migration.table()
+            if table.is_iceberg:
+                context.switched = table
+                return Plan((), read_metrics, FRAGMENT, describe=f"finish the migration of {table}")
+            found = context.survey = migration.survey(table)
+        if found.obstacles:
+            return Plan((), read_metrics, FRAGMENT, describe=f"{table} cannot be migrated")
+        context.known = context.kept.read()
+        files = missing(found, context.known)
+        chunks = found.chunks(dict(migration.properties), _CHUNK_FILES, files)
+        what = f"{table}: {len(found.files)} files, {found.bytes} bytes, {len(found.partitions)} partitions"
+        if context.known:
+            what += f"; {len(found.files) - len(files)} footers are known from a call that did not come to its end"
+        wave = _WAVE if _keeps(context, files) else None
+        return Plan(chunks, read_metrics, FRAGMENT, describe=what, files=len(files), wave=wave)
+
+    def finish(self, context: MigrateCall, plan: Plan, fragments: Iterable[pa.RecordBatch]) -> Rows:
+        """Stage and switch, or report."""
+        with closing(context.migration.client):
+            if context.survey is None:
+                assert context.switched is not None
+                return _row(finish_again(context.migration, context.switched))
+            read = pa.Table.from_batches([*context.known, *_kept(context, plan, fragments)], FRAGMENT)
+            if read.num_rows != (0 if context.survey.obstacles else len(context.survey.files)):
+                raise EngineError(f"not all footers of {context.survey.table} arrived; nothing was changed")
+            return _row(complete(context.migration, context.survey, read, now_ms=context.now_ms))
+
+    def abort(self, context: MigrateCall, plan: Plan, fragments: Iterable[pa.RecordBatch]) -> None:
+        """Tasks write nothing."""
+        context.migration.client.close()
+
+
+def migrate() -> Migrate:
+    """The procedure ``system.migrate``."""
+    return Migrate(
+        "system",
+        "migrate",
+        (
+            Argument("schema_name"),
+            Argument("table_name"),
+            Argument("recursive_directory", required=False, default="fail"),
+            Argument("dry_run", "BOOLEAN", required=False, default=False),
+            Argument("block_other_engines", "BOOLEAN", required=False, default=True),
+        ),
+        result=pa.schema(_RESULT),
+        description="Turns a Hive table of Parquet, ORC or Avro files into an Iceberg table, in place.",
+    )
+
+
+def _keeps(context: MigrateCall, files: Sequence[FileToRead]) -> bool:
+    return not context.migration.dry_run and len(files) >= WORTH_KEEPING
+
+
+def _kept(context: MigrateCall, plan: Plan, fragments: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    """``fragments`` as they come, each kept first if the plan says so."""
+    for batch in fragments:
+        if plan.wave is not None:
+            context.kept.keep(batch)
+        yield batch
+
+
+def _row(outcome: Outcome) -> dict[str, Any]:
+    found = outcome.survey
+    return {
+        "status": outcome.status,
+        "files": len(found.files) if found else None,
+        "bytes": found.bytes if found else None,
+        "records": outcome.records,
+        "partitions": len(found.partitions) if found else None,
+        "formats": list(found.formats.items()) if found else None,
+        "obstacles": list(outcome.obstacles),
+        "warnings": list(outcome.warnings),
+        "metadata_location": outcome.metadata_location,
+    }

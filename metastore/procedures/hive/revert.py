@@ -1,0 +1,55 @@
+"""``system.revert_migration``: the Hive table that an Iceberg table was before ``system.migrate``."""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+import pyarrow as pa
+
+from metastore.hive.migration.revert import Reversion, revert
+from metastore.procedures.arguments import Argument
+from metastore.procedures.hive.service import hive_client, hive_properties
+from metastore.procedures.model import CallContext, Procedure
+
+_RESULT: Final[dict[str, Any]] = {
+    "status": pa.string(),
+    "recreated": pa.bool_(),
+    "partitions": pa.int64(),
+    "removed_files": pa.int64(),
+    "discarded_snapshots": pa.int64(),
+}
+
+
+def revert_migration() -> Procedure:
+    """The procedure ``system.revert_migration``."""
+    return Procedure(
+        "system",
+        "revert_migration",
+        (
+            Argument("schema_name"),
+            Argument("table_name"),
+            Argument("discard_changes", "BOOLEAN", required=False, default=False),
+            Argument("backup", required=False),
+            Argument("dry_run", "BOOLEAN", required=False, default=False),
+        ),
+        result=pa.schema(_RESULT),
+        function=_revert_migration,
+        description="Makes a migrated table the Hive table again that it was.",
+    )
+
+
+def _revert_migration(
+    context: CallContext, schema_name: str, table_name: str, discard_changes: bool, backup: str | None, dry_run: bool
+) -> dict[str, Any]:
+    with hive_client(context) as client:
+        done = revert(
+            Reversion(client, schema_name, table_name, discard_changes, backup, dry_run, hive_properties(context)),
+            now_ms=context.now_ms(),
+        )
+    return {
+        "status": done.status,
+        "recreated": done.recreated,
+        "partitions": done.partitions,
+        "removed_files": done.removed,
+        "discarded_snapshots": done.discarded_snapshots,
+    }

@@ -1,0 +1,142 @@
+"""``system.snapshot_table``: an Iceberg table over a Hive table's files, which stays Hive's.
+
+For trying a migration out: the new table has a folder of its own, writes there, and never deletes what is the source's
+(``gc.enabled`` is false). What is inserted into the source later is not in it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from contextlib import closing
+from dataclasses import dataclass
+from typing import Any, Final
+
+import pyarrow as pa
+from pyiceberg.exceptions import TableAlreadyExistsError
+from pyiceberg.io.pyarrow import PyArrowFileIO
+
+from metastore.errors import ConflictError, InvalidRequestError
+from metastore.hive.listing import Store, plain_location
+from metastore.hive.metrics import FRAGMENT, read_metrics
+from metastore.hive.migration.migrate import Migration
+from metastore.hive.migration.staging import Staged, stage
+from metastore.hive.migration.survey import Survey
+from metastore.hive.migration.switch import remove_folder
+from metastore.procedures.arguments import Argument
+from metastore.procedures.hive.service import hive_client, hive_properties, nested_of
+from metastore.procedures.model import CallContext, DistributedProcedure, DistributedProcedureType, Plan, Rows
+
+_CHUNK_FILES: Final = 250
+_PROPERTIES: Final = {"gc.enabled": "false", "snapshot": "true"}
+_RESULT: Final[dict[str, Any]] = {
+    "imported_files_count": pa.int64(),
+    "imported_records_count": pa.int64(),
+    "metadata_location": pa.string(),
+}
+
+
+@dataclass
+class SnapshotCall:
+    """One call: what to look at, and the new table's name and place."""
+
+    context: CallContext
+    source: Migration
+    schema: str
+    name: str
+    location: str | None
+    survey: Survey | None = None
+
+
+class SnapshotTable(DistributedProcedure[SnapshotCall]):
+    """Makes an Iceberg table over the files of a Hive table."""
+
+    type = DistributedProcedureType.TABLE_IMPORT
+
+    def create_context(self, call: CallContext, arguments: Mapping[str, Any]) -> SnapshotCall:
+        """The call's words; nothing is asked of the service yet."""
+        source = Migration(
+            hive_client(call),
+            arguments["source_schema"],
+            arguments["source_table"],
+            nested_of(arguments["recursive_directory"]),
+            properties=hive_properties(call),
+        )
+        return SnapshotCall(call, source, arguments["schema_name"], arguments["table_name"], arguments["location"])
+
+    def begin(self, context: SnapshotCall) -> Plan:
+        """Look at the source, and at the new table's place.
+
+        NotFoundError for what is not there, InvalidRequestError for a name that is taken or a place that overlaps,
+        ProcedureError for a source that Iceberg cannot have.
+        """
+        client = context.source.client
+        with closing(client):
+            found = context.survey = context.source.survey(context.source.table())
+            place = context.location or f"{client.database_location(context.schema)}/{context.name}"
+            context.location = place.rstrip("/")
+            if context.name.lower() in client.tables(context.schema):
+                raise InvalidRequestError(f"{context.schema}.{context.name} exists already")
+        for taken in (found.table.location, *(each.location for each in found.partitions)):
+            if _overlap(taken, context.location):
+                raise InvalidRequestError(f"{context.location} overlaps with {taken}, which is {found.table}'s")
+        chunks = found.chunks(dict(context.source.properties), _CHUNK_FILES)
+        what = f"{found.table}: {len(found.files)} files into {context.schema}.{context.name}"
+        return Plan(chunks, read_metrics, FRAGMENT, describe=what, files=len(found.files))
+
+    def finish(self, context: SnapshotCall, plan: Plan, fragments: Iterable[pa.RecordBatch]) -> Rows:
+        """Write the metadata into the new table's folder, and make its entry."""
+        assert context.survey is not None
+        assert context.location is not None
+        read = pa.Table.from_batches(list(fragments), FRAGMENT)
+        folder = f"{context.location}/metadata"
+        staged = stage(
+            context.survey,
+            read,
+            PyArrowFileIO(dict(context.source.properties)),
+            folder,
+            location=context.location,
+            properties=_PROPERTIES,
+            now_ms=context.context.now_ms(),
+        )
+        Store(context.source.properties).make_durable(folder)
+        self._register(context, staged)
+        return {
+            "imported_files_count": len(context.survey.files),
+            "imported_records_count": staged.records,
+            "metadata_location": staged.metadata_location,
+        }
+
+    def abort(self, context: SnapshotCall, plan: Plan, fragments: Iterable[pa.RecordBatch]) -> None:
+        """Tasks write nothing."""
+
+    @staticmethod
+    def _register(context: SnapshotCall, staged: Staged) -> None:
+        catalog = context.context.catalogs.open(context.context.catalog)
+        try:
+            catalog.register_table((context.schema, context.name), staged.metadata_location)
+        except TableAlreadyExistsError as error:
+            remove_folder(Store(context.source.properties), staged.folder)
+            raise ConflictError(f"{context.schema}.{context.name} was made by others meanwhile") from error
+
+
+def snapshot_table() -> SnapshotTable:
+    """The procedure ``system.snapshot_table``."""
+    return SnapshotTable(
+        "system",
+        "snapshot_table",
+        (
+            Argument("source_schema"),
+            Argument("source_table"),
+            Argument("schema_name"),
+            Argument("table_name"),
+            Argument("location", required=False),
+            Argument("recursive_directory", required=False, default="fail"),
+        ),
+        result=pa.schema(_RESULT),
+        description="Makes an Iceberg table over the files of a Hive table, which stays as it is.",
+    )
+
+
+def _overlap(one: str, other: str) -> bool:
+    left, right = f"{plain_location(one)}/", f"{plain_location(other)}/"
+    return left.startswith(right) or right.startswith(left)

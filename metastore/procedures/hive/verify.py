@@ -1,0 +1,53 @@
+"""``system.verify_migration``: a migrated table, counted and measured column by column as Hive and as Iceberg."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any, Final
+
+import pyarrow as pa
+
+from metastore.hive.migration.verify import verify
+from metastore.procedures.arguments import Argument
+from metastore.procedures.hive.service import hive_properties
+from metastore.procedures.model import CallContext, Procedure
+
+_RESULT: Final[dict[str, Any]] = {
+    "column": pa.string(),
+    "ok": pa.bool_(),
+    "hive_rows": pa.int64(),
+    "iceberg_rows": pa.int64(),
+    "hive_nulls": pa.int64(),
+    "iceberg_nulls": pa.int64(),
+    "min": pa.string(),
+    "max": pa.string(),
+    "problem": pa.string(),
+}
+
+
+def verify_migration() -> Procedure:
+    """The procedure ``system.verify_migration``."""
+    return Procedure(
+        "system",
+        "verify_migration",
+        (Argument("schema_name"), Argument("table_name")),
+        result=pa.schema(_RESULT),
+        function=_verify_migration,
+        description="Compares a migrated table with the Hive table that it was, column by column.",
+    )
+
+
+def _verify_migration(context: CallContext, schema_name: str, table_name: str) -> Iterator[dict[str, Any]]:
+    properties = hive_properties(context)
+    for check in verify(context.table(schema_name, table_name).load(), properties, context.engine):
+        yield {
+            "column": check.column,
+            "ok": check.problem is None,
+            "hive_rows": check.hive.rows,
+            "iceberg_rows": check.iceberg.rows,
+            "hive_nulls": check.hive.nulls,
+            "iceberg_nulls": check.iceberg.nulls,
+            "min": None if check.hive.low is None else str(check.hive.low),
+            "max": None if check.hive.high is None else str(check.hive.high),
+            "problem": check.problem,
+        }

@@ -1,0 +1,379 @@
+"""The commit of rewritten groups: one snapshot with operation ``replace``, validated from the pinned snapshot.
+
+Only manifests that hold a replaced file are written anew. New files carry the sequence number of the pinned snapshot.
+Delete files that apply to nothing any more go with the files that they applied to. A race lost for other reasons than
+the groups' own files is planned again on the fresh table until the time is over.
+"""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+from datetime import timedelta
+from typing import Final
+
+from pyiceberg.exceptions import CommitFailedException
+from pyiceberg.io import FileIO
+from pyiceberg.manifest import DataFile, DataFileContent, ManifestContent, ManifestEntry, ManifestFile
+from pyiceberg.partitioning import PartitionSpec
+from pyiceberg.table import Table
+from pyiceberg.table.metadata import TableMetadata
+from pyiceberg.table.snapshots import Operation, Snapshot, Summary, ancestors_of, update_snapshot_summaries
+from pyiceberg.table.update import AddSnapshotUpdate, AssertRefSnapshotId, AssertTableUUID, SetSnapshotRefUpdate
+
+from metastore.catalogs import TargetTable
+from metastore.errors import ConflictError, StorageError
+from metastore.procedures.contention import until_won
+from metastore.procedures.rewrite.candidates import (
+    Deletes,
+    applies,
+    live_file,
+    only_path,
+    schema_of,
+    unpartitioned_specs,
+)
+from metastore.procedures.rewrite.conflicts import Rewritten, conflicts
+from metastore.procedures.rewrite.groups import LiveFile
+from metastore.storage.commit import Clock
+from metastore.storage.files import discard, flush
+from metastore.storage.manifest_reader import read_live_entries
+from metastore.storage.manifest_writer import FormatVersion, write_manifest_file
+from metastore.storage.manifests import added, deleted, existing, write_list
+
+_ENTRIES: Final = 10_000
+"""Entries of one manifest."""
+
+
+@dataclass(frozen=True)
+class Committed:
+    """What a commit did: the groups that are in it, why others are not, and how many delete files went."""
+
+    snapshot_id: int | None
+    groups: tuple[int, ...]
+    failed: dict[int, str]
+    removed_deletes: int
+
+
+@dataclass(frozen=True)
+class Pinned:
+    """What the rewrite was planned on: the branch, its snapshot, and that snapshot's manifests and delete files."""
+
+    branch: str
+    snapshot: Snapshot
+    uuid: uuid.UUID
+    manifests: frozenset[str]
+    deletes: frozenset[str]
+
+
+@dataclass(frozen=True)
+class ReplaceCommit:
+    """Commits groups that were rewritten from ``pinned``.
+
+    ``keep_sequence``: new files carry the pinned sequence number. ``all_deletes``: every position delete file that
+    applies to nothing is dropped, not just those of the groups.
+    """
+
+    target: TargetTable
+    pinned: Pinned
+    output_spec_id: int
+    keep_sequence: bool
+    all_deletes: bool
+    timeout: timedelta
+    clock: Clock = field(default_factory=Clock)
+
+    def commit(self, groups: Sequence[Rewritten], *, keep_going: bool) -> Committed:
+        """Publish the groups in one snapshot; none when that changes nothing.
+
+        With ``keep_going`` groups that conflict are left out and named, else one fails all. Raises ConflictError and
+        StorageError (nothing was changed), OutcomeUnknownError (nothing may be removed).
+        """
+
+        def plan_and_publish(table: Table) -> Committed:
+            try:
+                attempt = self._attempt(table, groups, keep_going=keep_going)
+            except FileNotFoundError as error:
+                raise CommitFailedException("others expired the version that was being planned on") from error
+            except OSError as error:
+                raise StorageError(f"cannot plan the commit to {self.target}: {error}; nothing was changed") from error
+            if isinstance(attempt, Committed):
+                return attempt
+            self._publish(table, attempt)
+            return attempt.result
+
+        return until_won(self.target, self.timeout, plan_and_publish, self.clock)
+
+    def _publish(self, table: Table, attempt: _Attempt) -> None:
+        """Land the attempt, or raise; what it wrote is removed when it surely did not land."""
+        ref = table.metadata.refs[self.pinned.branch]
+        updates = (
+            AddSnapshotUpdate(snapshot=attempt.snapshot),
+            SetSnapshotRefUpdate(
+                ref_name=self.pinned.branch,
+                type=ref.snapshot_ref_type,
+                snapshot_id=attempt.snapshot.snapshot_id,
+                max_ref_age_ms=ref.max_ref_age_ms,
+                max_snapshot_age_ms=ref.max_snapshot_age_ms,
+                min_snapshots_to_keep=ref.min_snapshots_to_keep,
+            ),
+        )
+        requirements = (
+            AssertTableUUID(uuid=table.metadata.table_uuid),
+            AssertRefSnapshotId(ref=self.pinned.branch, snapshot_id=ref.snapshot_id),
+        )
+        try:
+            self.target.commit(table, requirements, updates)
+        except (CommitFailedException, StorageError):
+            discard(table.io, attempt.paths)
+            raise
+
+    def _attempt(self, table: Table, groups: Sequence[Rewritten], *, keep_going: bool) -> _Attempt | Committed:
+        head = self._head(table.metadata)
+        read = _Manifests(table.io)
+        now = _Head.read(table, head, self.pinned, groups, read)
+        failed = conflicts(groups, now.inputs, now.new_deletes, self._still_applies(table.metadata))
+        if failed and not keep_going:
+            reasons = "; ".join(sorted(set(failed.values()))[:3])
+            raise ConflictError(f"{self.target} was changed while it was rewritten: {reasons}. Nothing was changed")
+        kept = [group for group in groups if group.group not in failed]
+        removed = {candidate.live.path for group in kept for candidate in group.inputs}
+        dropped = self._needless(table, head, kept, removed)
+        done = tuple(group.group for group in kept)
+        if not removed and not dropped:
+            return Committed(None, done, failed, 0)
+        new = [file for group in kept for file in group.added]
+        old = now.holding(removed) | {live.manifest for live in dropped.values()}
+        writer = _ManifestsOfCommit(table, read)
+        snapshot = self._write(writer, head, old, removed | dropped.keys(), new)
+        return _Attempt(snapshot, writer.written, Committed(snapshot.snapshot_id, done, failed, len(dropped)))
+
+    def _head(self, metadata: TableMetadata) -> Snapshot:
+        """The snapshot that the branch stands at. Raises ConflictError when it does not go back to the pinned one."""
+        ref = metadata.refs.get(self.pinned.branch)
+        head = metadata.snapshot_by_id(ref.snapshot_id) if ref is not None else None
+        if metadata.table_uuid != self.pinned.uuid or head is None:
+            raise ConflictError(
+                f"branch {self.pinned.branch} of {self.target} was removed while it was rewritten; nothing was changed"
+            )
+        wanted = self.pinned.snapshot.snapshot_id
+        if not any(snapshot.snapshot_id == wanted for snapshot in ancestors_of(head, metadata)):
+            raise ConflictError(
+                f"branch {self.pinned.branch} of {self.target} no longer goes back to snapshot {wanted}, on which the "
+                "rewrite was planned: it was rolled back, or that snapshot has expired. Nothing was changed"
+            )
+        return head
+
+    def _still_applies(self, metadata: TableMetadata) -> _StillApplies:
+        return _StillApplies(self.keep_sequence, self.output_spec_id, unpartitioned_specs(metadata))
+
+    def _needless(
+        self, table: Table, head: Snapshot, groups: Sequence[Rewritten], removed: set[str]
+    ) -> dict[str, LiveFile]:
+        """Position delete files, by path, that may apply to no file once ``removed`` are gone."""
+        used = {delete.path for group in groups for candidate in group.inputs for delete in candidate.deletes}
+        if not used and not self.all_deletes:
+            return {}
+        deletes: list[LiveFile] = []
+        data_manifests: list[ManifestFile] = []
+        for manifest in head.manifests(table.io):
+            if manifest.content == ManifestContent.DATA:
+                data_manifests.append(manifest)
+            else:
+                deletes += [
+                    live for live in _Manifests(table.io).live(manifest) if self.all_deletes or live.path in used
+                ]
+        wanted = {live.path: live for live in deletes if live.file.content == DataFileContent.POSITION_DELETES}
+        specs = {live.file.spec_id for live in wanted.values()}
+        by_place: dict[object, list[LiveFile]] = {}
+        for live in wanted.values():
+            by_place.setdefault(only_path(live.file) or (live.file.spec_id, live.file.partition), []).append(live)
+        for manifest in data_manifests:
+            if not wanted or manifest.partition_spec_id not in specs:
+                continue
+            for data in _Manifests(table.io).live(manifest):
+                if data.path in removed:
+                    continue
+                for place in (data.path, (data.file.spec_id, data.file.partition)):
+                    for delete in by_place.get(place, ()):
+                        if applies(delete, data):
+                            wanted.pop(delete.path, None)
+        return wanted
+
+    def _write(
+        self, commit: _ManifestsOfCommit, head: Snapshot, old: set[str], gone_paths: set[str], new: Sequence[DataFile]
+    ) -> Snapshot:
+        """Write manifests and list of the new snapshot; ``old`` are the manifests that hold files of ``gone_paths``."""
+        table = commit.table
+        metadata = table.metadata
+        try:
+            number = self.pinned.snapshot.sequence_number if self.keep_sequence else None
+            commit.add(new, number or None, self.output_spec_id)
+            manifests = head.manifests(table.io)
+            gone = commit.without([each for each in manifests if each.manifest_path in old], gone_paths)
+            snapshot = Snapshot(
+                snapshot_id=commit.snapshot_id,
+                parent_snapshot_id=head.snapshot_id,
+                sequence_number=metadata.next_sequence_number(),
+                timestamp_ms=max(self.clock.now_ms(), head.timestamp_ms + 1, metadata.last_updated_ms),
+                manifest_list=commit.path(f"snap-{commit.snapshot_id}"),
+                summary=_summary(new, gone, head),
+                schema_id=metadata.current_schema_id,
+            )
+            commit.written.append(snapshot.manifest_list)
+            untouched = [each for each in manifests if each.manifest_path not in old]
+            write_list(table.io, snapshot, metadata.format_version, [*commit.manifests, *untouched])
+            flush(commit.written)
+        except BaseException:
+            discard(table.io, commit.written)
+            raise
+        return snapshot
+
+
+@dataclass(frozen=True)
+class _Attempt:
+    """A snapshot with its manifests, written and durable, not yet published; and what it does when it is."""
+
+    snapshot: Snapshot
+    paths: Sequence[str]
+    result: Committed
+
+
+@dataclass(frozen=True)
+class _StillApplies:
+    """Whether an equality delete that came after the pinned snapshot applies to the new files as to the old."""
+
+    keep_sequence: bool
+    output_spec_id: int
+    unpartitioned: frozenset[int]
+
+    def __call__(self, delete: LiveFile, data: LiveFile) -> bool:
+        everywhere = delete.file.spec_id in self.unpartitioned
+        return self.keep_sequence and (everywhere or data.file.spec_id == self.output_spec_id)
+
+
+@dataclass(frozen=True)
+class _Head:
+    """What the newest snapshot has of the groups' input files, and what delete files came since the pinned one."""
+
+    inputs: dict[str, LiveFile]
+    new_deletes: Deletes
+
+    @classmethod
+    def read(cls, table: Table, head: Snapshot, pinned: Pinned, groups: Iterable[Rewritten], read: _Manifests) -> _Head:
+        """Of manifests only those are read that held inputs, or that are new."""
+        wanted = {candidate.live.path: candidate.live for group in groups for candidate in group.inputs}
+        sources = {live.manifest for live in wanted.values()}
+        manifests = head.manifests(table.io)
+        inputs: dict[str, LiveFile] = {}
+        for manifest in manifests:
+            if manifest.content == ManifestContent.DATA and manifest.manifest_path in sources:
+                inputs |= {live.path: live for live in read.live(manifest) if live.path in wanted}
+        new = [manifest for manifest in manifests if manifest.manifest_path not in pinned.manifests]
+        deletes: list[LiveFile] = []
+        for manifest in new:
+            if manifest.content == ManifestContent.DELETES:
+                deletes += [live for live in read.live(manifest) if live.path not in pinned.deletes]
+            elif len(inputs) < len(wanted):
+                inputs |= {live.path: live for live in read.live(manifest) if live.path in wanted}
+        return cls(inputs, Deletes(deletes, unpartitioned_specs(table.metadata)))
+
+    def holding(self, paths: Iterable[str]) -> set[str]:
+        """Where the manifests lie that hold the inputs ``paths``."""
+        return {self.inputs[path].manifest for path in paths}
+
+
+class _Manifests:
+    """Manifests that one attempt reads to check and then to write anew, each decoded once."""
+
+    def __init__(self, io: FileIO) -> None:
+        self._io = io
+        self._known: dict[str, tuple[ManifestEntry, ...]] = {}
+
+    def entries(self, manifest: ManifestFile) -> tuple[ManifestEntry, ...]:
+        """The live entries."""
+        path = manifest.manifest_path
+        if path not in self._known:
+            self._known[path] = read_live_entries(self._io, manifest)
+        return self._known[path]
+
+    def live(self, manifest: ManifestFile) -> list[LiveFile]:
+        """The live files."""
+        return [live_file(entry, manifest) for entry in self.entries(manifest)]
+
+
+class _ManifestsOfCommit:
+    """The manifests that one attempt writes."""
+
+    def __init__(self, table: Table, read: _Manifests) -> None:
+        self.table = table
+        self.snapshot_id = table.metadata.new_snapshot_id()
+        self.manifests: list[ManifestFile] = []
+        self.written: list[str] = []
+        self._read = read
+        self._commit_id = uuid.uuid4()
+        self._specs = table.metadata.specs()
+
+    def path(self, name: str) -> str:
+        """A place among the table's metadata that no other attempt uses."""
+        return self.table.location_provider().new_metadata_location(f"{name}-{self._commit_id}.avro")
+
+    def add(self, files: Sequence[DataFile], number: int | None, spec_id: int) -> None:
+        """Entries for new files, with data sequence number ``number``; None: that of the commit."""
+        entries = []
+        for file in files:
+            entry = added(file, self.snapshot_id)
+            if number is not None:
+                entry.sequence_number = number
+            entries.append(entry)
+        self._write(entries, self._specs[spec_id], ManifestContent.DATA)
+
+    def without(self, manifests: Sequence[ManifestFile], paths: set[str]) -> list[DataFile]:
+        """The entries of ``manifests`` with those of ``paths`` marked as deleted; the files of these."""
+        gone: list[DataFile] = []
+        for content in ManifestContent:
+            for spec in self._specs.values():
+                entries = []
+                for manifest in manifests:
+                    if manifest.content == content and manifest.partition_spec_id == spec.spec_id:
+                        for entry in self._read.entries(manifest):
+                            if entry.data_file.file_path in paths:
+                                gone.append(entry.data_file)
+                                entries.append(deleted(entry, self.snapshot_id))
+                            else:
+                                entries.append(existing(entry))
+                self._write(entries, spec, content)
+        return gone
+
+    def _write(self, entries: Sequence[ManifestEntry], spec: PartitionSpec, content: ManifestContent) -> None:
+        metadata = self.table.metadata
+        version: FormatVersion = 2 if metadata.format_version == 2 else 1
+        schema = schema_of(metadata, spec)
+        for first in range(0, len(entries), _ENTRIES):
+            path = self.path(f"m{len(self.written)}")
+            self.written.append(path)
+            part = entries[first : first + _ENTRIES]
+            self.manifests.append(
+                write_manifest_file(self.table.io, path, version, spec, schema, self.snapshot_id, part, content)
+            )
+
+
+def _summary(new: Sequence[DataFile], gone: Sequence[DataFile], parent: Snapshot) -> Summary:
+    data = [file for file in gone if file.content == DataFileContent.DATA]
+    deletes = [file for file in gone if file.content != DataFileContent.DATA]
+    counts = {
+        "added-data-files": len(new),
+        "added-records": sum(file.record_count for file in new),
+        "added-files-size": sum(file.file_size_in_bytes for file in new),
+        "deleted-data-files": len(data),
+        "deleted-records": sum(file.record_count for file in data),
+        "removed-files-size": sum(file.file_size_in_bytes for file in gone),
+        "removed-delete-files": len(deletes),
+        "removed-position-delete-files": len(deletes),
+        "removed-position-deletes": sum(file.record_count for file in deletes),
+        "changed-partition-count": len({(file.spec_id, file.partition) for file in [*new, *gone]}),
+    }
+    texts = {name: str(count) for name, count in counts.items() if count}
+    previous = parent.summary.additional_properties if parent.summary else None
+    # PyIceberg sums up for every operation but this one.
+    summed = update_snapshot_summaries(Summary(Operation.OVERWRITE, **texts), previous)
+    return Summary(Operation.REPLACE, **summed.additional_properties)

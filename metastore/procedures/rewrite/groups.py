@@ -1,0 +1,273 @@
+"""Which files are rewritten together, and how the work is cut: pure decisions on sizes, counts and partitions.
+
+A file of the output spec is grouped with those of its partition; files of other specs are pooled, and their rows go
+where the output spec puts them. What qualifies is as in Spark's procedure: a file by its size or by its deletes, a
+group by what rewriting it gains. A group is cut into pieces, each of which one task turns into whole new files; pieces
+meet inside of files, so that new files come out as large as wanted, however large the old ones are.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+from itertools import groupby
+from typing import Final, NamedTuple
+
+from pyiceberg.manifest import DataFile
+from pyiceberg.typedef import Record
+
+from metastore.procedures.rewrite.options import RewriteOptions
+
+_SPREAD: Final = 1.1
+"""A remainder is spread over the other files as long as these stay below this many times the target."""
+
+_REPARTITIONED: Final = 8
+"""Rows that move to other partitions are taken in pieces of so many targets: smaller ones leave more small files."""
+
+
+class LiveFile(NamedTuple):
+    """A data or delete file as the pinned snapshot has it."""
+
+    file: DataFile
+    sequence_number: int
+    manifest: str
+
+    @property
+    def path(self) -> str:
+        """Where the file lies, spelled as in the manifest."""
+        return self.file.file_path
+
+
+@dataclass(frozen=True)
+class Candidate:
+    """A data file that may be rewritten, and the position delete files that may name it."""
+
+    live: LiveFile
+    deletes: tuple[LiveFile, ...] = ()
+    own_deletes: tuple[LiveFile, ...] = ()
+
+    @property
+    def size(self) -> int:
+        """Bytes on the store."""
+        return self.live.file.file_size_in_bytes
+
+    @property
+    def rows(self) -> int:
+        """Rows in the file, deleted ones too."""
+        return self.live.file.record_count
+
+    @property
+    def deleted_ratio(self) -> float:
+        """The part of its rows that delete files of this file alone take away."""
+        return sum(delete.file.record_count for delete in self.own_deletes) / self.rows if self.rows else 0.0
+
+
+@dataclass(frozen=True)
+class Group:
+    """Files that are rewritten together. ``partition`` is where all their rows stay; None: each row finds its own."""
+
+    number: int
+    candidates: tuple[Candidate, ...]
+    partition: Record | None
+
+    @property
+    def size(self) -> int:
+        """Bytes on the store."""
+        return sum(candidate.size for candidate in self.candidates)
+
+
+class Slice(NamedTuple):
+    """Rows ``first`` to ``end`` of a data file, and the position delete files that may name it."""
+
+    path: str
+    file_size: int
+    file_rows: int
+    first: int
+    end: int
+    spec_id: int
+    partition: Record
+    deletes: tuple[str, ...]
+
+    @property
+    def size(self) -> int:
+        """Bytes of the rows, as far as can be told."""
+        return self.file_size * (self.end - self.first) // max(1, self.file_rows)
+
+
+@dataclass(frozen=True)
+class Piece:
+    """The work of one task: slices of a group that become new files of ``file_rows`` rows each."""
+
+    group: int
+    number: int
+    slices: tuple[Slice, ...]
+    partition: Record | None
+    file_rows: int
+
+    @property
+    def size(self) -> int:
+        """Bytes of the files that are read, for what is read of each."""
+        return sum(cut.size for cut in self.slices)
+
+
+@dataclass(frozen=True)
+class Choice:
+    """The groups to rewrite, and why other files are left: counts by reason."""
+
+    groups: tuple[Group, ...]
+    left: dict[str, int] = field(default_factory=dict)
+
+
+def choose(candidates: Sequence[Candidate], output_spec_id: int, options: RewriteOptions) -> Choice:
+    """The groups that are worth rewriting, in the order in which they are to be worked on."""
+    left: dict[str, int] = {}
+    if options.rewrite_all:
+        wanted = list(candidates)
+    else:
+        wanted = [candidate for candidate in candidates if _qualifies(candidate, options)]
+        if len(wanted) < len(candidates):
+            left["of a good size and with few deletes"] = len(candidates) - len(wanted)
+    packs: list[tuple[Record | None, list[Candidate]]] = []
+    for partition, members in _by_partition(wanted, output_spec_id):
+        for pack in _packed(members, options):
+            if options.rewrite_all or _pays(pack, options):
+                packs.append((partition, pack))
+            else:
+                reason = f"in a group of fewer than {options.min_input_files} files"
+                left[reason] = left.get(reason, 0) + len(pack)
+    packs = _ordered(packs, options)
+    if options.max_files is not None:
+        packs, over = _limited(packs, options.max_files)
+        if over:
+            left["over max-files-to-rewrite"] = over
+    return Choice(tuple(Group(number, tuple(pack), at) for number, (at, pack) in enumerate(packs)), left)
+
+
+def pieces(group: Group, options: RewriteOptions, *, whole: bool) -> list[Piece]:
+    """The tasks of ``group``; a single one when its order must hold over the ``whole`` of it."""
+    size = max(1, int(group.size * options.compression_factor))
+    files = output_files(size, options)
+    rows = sum(candidate.rows for candidate in group.candidates)
+    file_rows = max(1, -(-rows // files))
+    if whole:
+        count = 1
+    elif group.partition is None:
+        count = -(-files // _REPARTITIONED)
+    else:
+        count = files
+    cuts = _cut([_slice(candidate) for candidate in group.candidates], count)
+    return [
+        Piece(group.number, number, tuple(cut), group.partition, file_rows if whole or count < files else rows)
+        for number, cut in enumerate(cuts)
+    ]
+
+
+def output_files(size: int, options: RewriteOptions) -> int:
+    """How many files ``size`` bytes become: of the target size, a small remainder spread over the others."""
+    target = options.target_bytes
+    whole, rest = divmod(size, target)
+    if not whole:
+        return 1
+    if rest > options.min_bytes or size / whole >= min(_SPREAD * target, options.max_bytes):
+        return whole + 1
+    return whole
+
+
+def _qualifies(candidate: Candidate, options: RewriteOptions) -> bool:
+    return not options.min_bytes <= candidate.size <= options.max_bytes or _has_many_deletes(candidate, options)
+
+
+def _has_many_deletes(candidate: Candidate, options: RewriteOptions) -> bool:
+    return (
+        len(candidate.deletes) >= options.delete_file_threshold
+        or candidate.deleted_ratio >= options.delete_ratio_threshold
+    )
+
+
+def _pays(pack: Sequence[Candidate], options: RewriteOptions) -> bool:
+    size = sum(candidate.size for candidate in pack)
+    return (
+        (len(pack) > 1 and (len(pack) >= options.min_input_files or size > options.target_bytes))
+        or size > options.max_bytes
+        or any(_has_many_deletes(candidate, options) for candidate in pack)
+    )
+
+
+def _by_partition(candidates: Iterable[Candidate], output_spec_id: int) -> list[tuple[Record | None, list[Candidate]]]:
+    kept: dict[Record, list[Candidate]] = {}
+    moved: list[Candidate] = []
+    for candidate in candidates:
+        file = candidate.live.file
+        if file.spec_id == output_spec_id:
+            kept.setdefault(file.partition, []).append(candidate)
+        else:
+            moved.append(candidate)
+    found: list[tuple[Record | None, list[Candidate]]] = [*kept.items()]
+    return [*found, (None, moved)] if moved else found
+
+
+def _packed(candidates: Iterable[Candidate], options: RewriteOptions) -> list[list[Candidate]]:
+    """Cut into packs within the limits, in order: neighbours, which hold similar rows, stay together."""
+    packs: list[list[Candidate]] = []
+    size = 0
+    for candidate in candidates:
+        full = not packs or size + candidate.size > options.max_group_bytes or len(packs[-1]) >= options.max_group_files
+        if full:
+            packs.append([])
+            size = 0
+        packs[-1].append(candidate)
+        size += candidate.size
+    return packs
+
+
+def _ordered(
+    packs: list[tuple[Record | None, list[Candidate]]], options: RewriteOptions
+) -> list[tuple[Record | None, list[Candidate]]]:
+    if options.job_order == "none":
+        return packs
+    measure, _, direction = options.job_order.partition("-")
+
+    def weight(pack: tuple[Record | None, list[Candidate]]) -> int:
+        return len(pack[1]) if measure == "files" else sum(candidate.size for candidate in pack[1])
+
+    return sorted(packs, key=weight, reverse=direction == "desc")
+
+
+def _limited(
+    packs: list[tuple[Record | None, list[Candidate]]], limit: int
+) -> tuple[list[tuple[Record | None, list[Candidate]]], int]:
+    kept: list[tuple[Record | None, list[Candidate]]] = []
+    room, over = limit, 0
+    for partition, pack in packs:
+        if room:
+            kept.append((partition, pack[:room]))
+        over += max(0, len(pack) - room)
+        room = max(0, room - len(pack))
+    return kept, over
+
+
+def _slice(candidate: Candidate) -> Slice:
+    file = candidate.live.file
+    deletes = tuple(delete.path for delete in candidate.deletes)
+    return Slice(
+        file.file_path, candidate.size, candidate.rows, 0, candidate.rows, file.spec_id, file.partition, deletes
+    )
+
+
+def _cut(slices: Sequence[Slice], count: int) -> list[list[Slice]]:
+    """The slices, each a whole file, in ``count`` parts of equal bytes; fewer where a part would hold no row."""
+    total = max(1, sum(cut.file_size for cut in slices))
+    parts: list[tuple[int, Slice]] = []
+    before = 0
+    for cut in slices:
+        rows, size = cut.file_rows, cut.file_size
+        first = 0
+        while first < rows:
+            part = min(count - 1, (before + size * first // rows) * count // total)
+            # The row where the next part begins, in this file or behind it.
+            border = -(-total * (part + 1) // count) - before
+            end = rows if part == count - 1 or border >= size else max(first + 1, -(-border * rows // size))
+            parts.append((part, cut._replace(first=first, end=end)))
+            first = end
+        before += size
+    return [[cut for _, cut in members] for _, members in groupby(parts, key=lambda entry: entry[0])]

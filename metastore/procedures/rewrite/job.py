@@ -1,0 +1,64 @@
+"""What every task of one rewrite must know, as plain data that pickles: the table as pinned, and what to write."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import NamedTuple
+
+import pyarrow as pa
+from pyiceberg.io import FileIO
+from pyiceberg.io.pyarrow import schema_to_pyarrow
+from pyiceberg.partitioning import PartitionSpec
+from pyiceberg.schema import Schema, sanitize_column_names
+from pyiceberg.table.name_mapping import NameMapping
+from pyiceberg.transforms import Transform
+
+
+class SortKey(NamedTuple):
+    """One key of an order: a column by field id, transformed."""
+
+    source_id: int
+    transform: Transform  # type: ignore[type-arg] # whatever it makes of whatever
+    descending: bool
+    nulls_first: bool
+
+
+@dataclass(frozen=True)
+class RewriteJob:
+    """The table as pinned, and what is to become of its rows.
+
+    ``order`` is the order of the rows of a group, none for that in which they are read; ``sort_order_id`` is noted on
+    the new files. ``name_mapping`` reads files without field ids. ``keep_going``: a failing task is an answer.
+    """
+
+    name: str
+    location: str
+    properties: dict[str, str]
+    io: FileIO
+    schema: Schema
+    specs: tuple[PartitionSpec, ...]
+    output_spec_id: int
+    name_mapping: NameMapping | None
+    order: tuple[SortKey, ...]
+    sort_order_id: int | None
+    keep_going: bool
+
+    @cached_property
+    def output_spec(self) -> PartitionSpec:
+        """The spec of the new files."""
+        return self.spec(self.output_spec_id)
+
+    @cached_property
+    def file_schema(self) -> Schema:
+        """The schema of the new files, with names that Avro allows, as every writer has them."""
+        return sanitize_column_names(self.schema)
+
+    @cached_property
+    def arrow_schema(self) -> pa.Schema:
+        """The Arrow schema of the new files, with field ids."""
+        return schema_to_pyarrow(self.file_schema)
+
+    def spec(self, spec_id: int) -> PartitionSpec:
+        """One of the table's specs."""
+        return next(spec for spec in self.specs if spec.spec_id == spec_id)

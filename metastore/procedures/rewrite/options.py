@@ -1,0 +1,161 @@
+"""The options of rewrite_data_files: text to values, each checked, and together.
+
+Names, defaults and meanings are those of Spark's procedure of the same name, so that a call can be carried over; an
+option that is not served is refused by its name and never ignored.
+"""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any, Final, Literal, get_args
+
+from metastore.errors import InvalidRequestError
+
+JobOrder = Literal["none", "bytes-asc", "bytes-desc", "files-asc", "files-desc"]
+Strategy = Literal["binpack", "sort"]
+
+TARGET_PROPERTY: Final = "write.target-file-size-bytes"
+_TARGET_DEFAULT: Final = 512 << 20
+_MIN_OF_TARGET: Final = 0.75
+_MAX_OF_TARGET: Final = 1.8
+_GROUP_BYTES: Final = 100 << 30
+_UNLIMITED: Final = 2**63 - 1
+
+
+@dataclass(frozen=True)
+class RewriteOptions:
+    """What is rewritten, into what, and in how many commits; sizes in bytes on the store."""
+
+    target_bytes: int = _TARGET_DEFAULT
+    min_bytes: int = int(_TARGET_DEFAULT * _MIN_OF_TARGET)
+    max_bytes: int = int(_TARGET_DEFAULT * _MAX_OF_TARGET)
+    min_input_files: int = 5
+    rewrite_all: bool = False
+    max_group_bytes: int = _GROUP_BYTES
+    max_group_files: int = _UNLIMITED
+    delete_file_threshold: int = 2**31 - 1
+    delete_ratio_threshold: float = 0.3
+    output_spec_id: int | None = None
+    remove_dangling_deletes: bool = False
+    max_files: int | None = None
+    max_concurrent_groups: int = 5
+    partial_progress: bool = False
+    max_commits: int = 10
+    max_failed_commits: int = 10
+    use_starting_sequence_number: bool = True
+    job_order: JobOrder = "none"
+    compression_factor: float = 1.0
+
+
+def parse_options(given: Mapping[str, str], properties: Mapping[str, str], strategy: Strategy) -> RewriteOptions:
+    """The options of a call on a table with ``properties``.
+
+    Raises InvalidRequestError for an unknown option, a value that is none, and values that contradict each other.
+    """
+    known = {name: reader for name, reader in _READERS.items() if strategy == "sort" or name != "compression-factor"}
+    for name in given:
+        if name not in known:
+            near = difflib.get_close_matches(name, known, n=1)
+            hint = f"did you mean {near[0]!r}?" if near else f"known are {', '.join(sorted(known))}"
+            raise InvalidRequestError(f"rewrite_data_files has no option {name!r} for strategy {strategy}; {hint}")
+    values: dict[str, Any] = {}
+    for name, given_text in given.items():
+        field, read = known[name]
+        values[field] = read(name, given_text)
+    if "target_bytes" not in values and (text := properties.get(TARGET_PROPERTY)):
+        values["target_bytes"] = _positive(f"table property {TARGET_PROPERTY}", text)
+    target = values.setdefault("target_bytes", _TARGET_DEFAULT)
+    values.setdefault("min_bytes", int(target * _MIN_OF_TARGET))
+    values.setdefault("max_bytes", int(target * _MAX_OF_TARGET))
+    values.setdefault("max_failed_commits", values.get("max_commits", RewriteOptions.max_commits))
+    _check_sizes(target, values["min_bytes"], values["max_bytes"])
+    return RewriteOptions(**values)
+
+
+def _check_sizes(target: int, low: int, high: int) -> None:
+    if target <= low:
+        raise InvalidRequestError(
+            f"target-file-size-bytes ({target}) must be greater than min-file-size-bytes ({low}): "
+            "else every new file is too small at once"
+        )
+    if target >= high:
+        raise InvalidRequestError(
+            f"target-file-size-bytes ({target}) must be less than max-file-size-bytes ({high}): "
+            "else every new file is too large at once"
+        )
+
+
+def _integer(name: str, text: str, least: int) -> int:
+    try:
+        value = int(text)
+    except ValueError as error:
+        raise InvalidRequestError(f"{name} must be a whole number, not {text!r}") from error
+    if value < least:
+        raise InvalidRequestError(f"{name} must be at least {least}, not {value}")
+    return value
+
+
+def _positive(name: str, text: str) -> int:
+    return _integer(name, text, 1)
+
+
+def _natural(name: str, text: str) -> int:
+    return _integer(name, text, 0)
+
+
+def _boolean(name: str, text: str) -> bool:
+    match text.strip().lower():
+        case "true":
+            return True
+        case "false":
+            return False
+    raise InvalidRequestError(f"{name} must be true or false, not {text!r}")
+
+
+def _number(name: str, text: str) -> float:
+    try:
+        value = float(text)
+    except ValueError as error:
+        raise InvalidRequestError(f"{name} must be a number, not {text!r}") from error
+    if not 0 < value < float("inf"):
+        raise InvalidRequestError(f"{name} must be greater than 0, not {text}")
+    return value
+
+
+def _ratio(name: str, text: str) -> float:
+    value = _number(name, text)
+    if value > 1:
+        raise InvalidRequestError(f"{name} must be at most 1, not {text}")
+    return value
+
+
+def _order(name: str, text: str) -> str:
+    value = text.strip().lower()
+    if value not in get_args(JobOrder):
+        raise InvalidRequestError(f"{name} must be one of {', '.join(get_args(JobOrder))}, not {text!r}")
+    return value
+
+
+_READERS: Final[Mapping[str, tuple[str, Callable[[str, str], Any]]]] = {
+    "target-file-size-bytes": ("target_bytes", _positive),
+    "min-file-size-bytes": ("min_bytes", _natural),
+    "max-file-size-bytes": ("max_bytes", _positive),
+    "min-input-files": ("min_input_files", _positive),
+    "rewrite-all": ("rewrite_all", _boolean),
+    "max-file-group-size-bytes": ("max_group_bytes", _positive),
+    "max-file-group-input-files": ("max_group_files", _positive),
+    "delete-file-threshold": ("delete_file_threshold", _positive),
+    "delete-ratio-threshold": ("delete_ratio_threshold", _ratio),
+    "output-spec-id": ("output_spec_id", _natural),
+    "remove-dangling-deletes": ("remove_dangling_deletes", _boolean),
+    "max-files-to-rewrite": ("max_files", _positive),
+    "max-concurrent-file-group-rewrites": ("max_concurrent_groups", _positive),
+    "partial-progress.enabled": ("partial_progress", _boolean),
+    "partial-progress.max-commits": ("max_commits", _positive),
+    "partial-progress.max-failed-commits": ("max_failed_commits", _natural),
+    "use-starting-sequence-number": ("use_starting_sequence_number", _boolean),
+    "rewrite-job-order": ("job_order", _order),
+    "compression-factor": ("compression_factor", _number),
+}

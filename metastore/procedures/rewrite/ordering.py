@@ -1,0 +1,172 @@
+"""Rows of any number put in order within bounded memory: buckets by key range, each sorted for itself.
+
+Rows that fit into the budget are sorted at once. More are dealt to buckets, whose borders are keys of a sample of the
+first rows, and lie in temporary Arrow files until their turn; a bucket that is still too large is dealt again. Rows
+with equal keys may come out in any order.
+"""
+
+from __future__ import annotations
+
+import os
+import tempfile
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any, Final, Literal
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from pyiceberg.schema import Schema
+
+from metastore.procedures.rewrite.job import SortKey
+from metastore.procedures.rewrite.transforms import column, transformed
+
+Direction = tuple[str, Literal["ascending", "descending"]]
+
+BUDGET: Final = 256 << 20
+"""Bytes of Arrow data that are sorted at once."""
+
+_BUCKETS: Final = 16
+_OUT_ROWS: Final = 1 << 16
+
+
+class Order:
+    """An order of rows of ``schema`` by ``keys``: what sorts them, and what values the keys have."""
+
+    def __init__(self, schema: Schema, keys: Sequence[SortKey]) -> None:
+        self._schema = schema
+        self._keys = tuple(keys)
+
+    def key_columns(self, rows: pa.RecordBatch | pa.Table) -> list[Any]:
+        """The value of each key for each row."""
+        return [
+            transformed(
+                key.transform,
+                self._schema.find_type(key.source_id),
+                column(self._schema, key.source_id, rows),
+            )
+            for key in self._keys
+        ]
+
+    def ranks(self, rows: pa.RecordBatch | pa.Table) -> tuple[pa.Table, list[Direction]]:
+        """Columns, and their directions, that sort as the keys do: nulls where the key wants them, NaN greatest."""
+        columns: list[Any] = []
+        directions: list[Direction] = []
+
+        def add(column: Any, *, descending: bool) -> None:
+            directions.append((f"k{len(columns)}", "descending" if descending else "ascending"))
+            columns.append(column)
+
+        for key, values in zip(self._keys, self.key_columns(rows), strict=True):
+            add(pc.is_null(values), descending=key.nulls_first)
+            if pa.types.is_floating(values.type):
+                add(pc.is_nan(values), descending=key.descending)
+            add(values, descending=key.descending)
+        return pa.table(columns, [name for name, _ in directions]), directions
+
+    def sorted(self, rows: pa.Table) -> pa.Table:
+        """The rows in order."""
+        ranks, directions = self.ranks(rows)
+        return rows.take(pc.sort_indices(ranks, sort_keys=directions))
+
+
+def in_order(batches: Iterable[pa.RecordBatch], order: Order, budget: int = BUDGET) -> Iterator[pa.RecordBatch]:
+    """All rows of ``batches`` in order, ``budget`` bytes of them in memory."""
+    source = iter(batches)
+    held: list[pa.RecordBatch] = []
+    size = 0
+    for batch in source:
+        held.append(batch)
+        size += batch.nbytes
+        if size > budget:
+            break
+    else:
+        if held:
+            yield from order.sorted(pa.Table.from_batches(held)).combine_chunks().to_batches(_OUT_ROWS)
+        return
+    borders = _borders(pa.Table.from_batches(held), order)
+    with tempfile.TemporaryDirectory(prefix="metastore-sort-") as folder:
+        buckets = _Buckets(folder, borders, order)
+        for batch in _chain(held, source):
+            buckets.deal(batch)
+        for bucket in buckets.close():
+            with pa.memory_map(bucket.path) as file, pa.ipc.open_file(file) as reader:
+                parts = (reader.get_batch(position) for position in range(reader.num_record_batches))
+                if bucket.is_uniform:
+                    yield from parts
+                elif bucket.rows == buckets.rows:
+                    # Dealing does not take these apart: they are few, whatever the budget says.
+                    yield from in_order(parts, order, bucket.size)
+                else:
+                    yield from in_order(parts, order, budget)
+            os.unlink(bucket.path)
+
+
+def _chain(held: list[pa.RecordBatch], rest: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    held.reverse()
+    while held:
+        yield held.pop()
+    yield from rest
+
+
+def _borders(sample: pa.Table, order: Order) -> pa.Table:
+    """Rows, by their ranks, that cut the sample into buckets of equal size."""
+    ranks, directions = order.ranks(sample)
+    sorted_ranks = ranks.take(pc.sort_indices(ranks, sort_keys=directions))
+    picks = [sample.num_rows * number // _BUCKETS for number in range(1, _BUCKETS)]
+    return sorted_ranks.take(pa.array(sorted(set(picks))))
+
+
+@dataclass
+class _Bucket:
+    """One temporary file of rows; those of a uniform one are equal in all keys."""
+
+    path: str
+    writer: Any
+    rows: int = 0
+    size: int = 0
+    is_uniform: bool = False
+
+
+class _Buckets:
+    """Rows by key range: before the first border, from it to the second, and so on."""
+
+    def __init__(self, folder: str, borders: pa.Table, order: Order) -> None:
+        self.rows = 0
+        self._folder = folder
+        self._borders = borders
+        self._order = order
+        self._buckets: dict[int, _Bucket] = {}
+
+    def deal(self, batch: pa.RecordBatch) -> None:
+        """Put each row of the batch into its bucket."""
+        ranks, directions = self._order.ranks(batch)
+        borders = self._borders.num_rows
+        # Sorted together, a row's bucket is the number of borders before it. Sorting is not stable, so which side of an
+        # equal border a row falls on is chance, and of no consequence.
+        together = pa.concat_tables([self._borders.cast(ranks.schema), ranks])
+        indices = pc.sort_indices(together, sort_keys=directions).to_numpy()
+        passed = np.cumsum(indices < borders)
+        rows = indices >= borders
+        numbers, members = passed[rows], indices[rows] - borders
+        for number in np.unique(numbers):
+            self._write(int(number), batch.take(pa.array(members[numbers == number])))
+        self.rows += batch.num_rows
+
+    def close(self) -> list[_Bucket]:
+        """The buckets in order."""
+        borders = self._borders.to_pylist()
+        for number, bucket in self._buckets.items():
+            bucket.writer.close()
+            # What lies between two equal borders equals both.
+            bucket.is_uniform = 0 < number < len(borders) and borders[number - 1] == borders[number]
+        return [bucket for _, bucket in sorted(self._buckets.items())]
+
+    def _write(self, number: int, batch: pa.RecordBatch) -> None:
+        if number not in self._buckets:
+            path = os.path.join(self._folder, f"{number}.arrow")
+            self._buckets[number] = _Bucket(path, pa.ipc.new_file(path, batch.schema))
+        bucket = self._buckets[number]
+        bucket.writer.write_batch(batch)
+        bucket.rows += batch.num_rows
+        bucket.size += batch.nbytes

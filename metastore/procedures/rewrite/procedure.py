@@ -1,0 +1,246 @@
+"""rewrite_data_files as a distributed procedure: arguments to a plan, fragments to commits, commits to a row.
+
+``begin`` pins the snapshot that the branch stands at; everything after it, up to the validation of the commit, speaks
+of that one. With partial progress, groups are committed as they are done, a wave of them at a time.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from functools import partial
+from typing import Any
+
+import pyarrow as pa
+from pyiceberg.expressions import AlwaysFalse, AlwaysTrue, BooleanExpression
+from pyiceberg.table import Table
+from pyiceberg.table.refs import MAIN_BRANCH, SnapshotRefType
+from pyiceberg.table.snapshots import Snapshot
+
+from metastore.catalogs import TargetTable
+from metastore.errors import ConflictError, InvalidRequestError, NotFoundError, OutcomeUnknownError, ProcedureError
+from metastore.mapping.filters import bound, parse
+from metastore.procedures.arguments import Argument
+from metastore.procedures.model import CallContext, Plan, TableDataRewriteDistributedProcedure
+from metastore.procedures.rewrite.candidates import (
+    candidates,
+    live_files,
+    refuse_what_is_not_served,
+    unpartitioned_specs,
+)
+from metastore.procedures.rewrite.commit import Committed, Pinned, ReplaceCommit
+from metastore.procedures.rewrite.conflicts import Rewritten
+from metastore.procedures.rewrite.groups import Piece, choose, pieces
+from metastore.procedures.rewrite.job import RewriteJob, SortKey
+from metastore.procedures.rewrite.options import parse_options
+from metastore.procedures.rewrite.outcome import RESULT, RewriteCall, Tally, described, done_groups, row_of
+from metastore.procedures.rewrite.sorting import sort_keys, strategy_of
+from metastore.procedures.rewrite.task import FRAGMENTS, outcomes, rewrite_piece
+from metastore.storage.files import discard
+
+
+def rewrite_data_files() -> RewriteDataFiles:
+    """The procedure, ``system.rewrite_data_files``."""
+    return RewriteDataFiles(
+        "system",
+        "rewrite_data_files",
+        (
+            Argument("schema"),
+            Argument("table_name"),
+            Argument("filter", required=False, default="TRUE"),
+            Argument("strategy", required=False),
+            Argument("sorted_by", "ARRAY(VARCHAR)", required=False),
+            Argument("options", "MAP(VARCHAR, VARCHAR)", required=False),
+            Argument("branch", required=False),
+            Argument("dry_run", "BOOLEAN", required=False, default=False),
+        ),
+        result=RESULT,
+        description="Writes small files together into larger ones, splits large ones, applies deletes, sorts rows",
+    )
+
+
+class RewriteDataFiles(TableDataRewriteDistributedProcedure[RewriteCall]):
+    """Replaces data files of one table by others that hold the same rows."""
+
+    def create_context(self, call: CallContext, arguments: Mapping[str, Any]) -> RewriteCall:
+        """The table, pinned, and what is asked of it.
+
+        Raises InvalidRequestError for arguments that do not fit it, ProcedureError for a table that is not served.
+        """
+        target = call.table(arguments["schema"], arguments["table_name"])
+        if target.is_component:
+            raise ProcedureError(
+                f"{target} is one of the metastore's own: it has one file for each of its partitions, kept so by every "
+                "commit, and nothing to rewrite"
+            )
+        table = target.load()
+        if table.metadata.format_version > 2:
+            raise ProcedureError(
+                f"{target} has format version {table.metadata.format_version}, in which every row has an id that a "
+                "rewrite must carry over; this one cannot, and refuses. Versions 1 and 2 are served"
+            )
+        sorted_by = self.sorted_by_of(arguments)
+        strategy = strategy_of(arguments["strategy"], sorted_by)
+        options = parse_options(arguments["options"] or {}, table.metadata.properties, strategy)
+        if options.output_spec_id is not None and options.output_spec_id not in table.metadata.specs():
+            raise InvalidRequestError(f"output-spec-id: {target} has no partition spec {options.output_spec_id}")
+        order: tuple[SortKey, ...] = ()
+        if strategy == "sort":
+            order = sort_keys(str(target), table.schema(), table.sort_order(), sorted_by)
+        branch = arguments["branch"] or MAIN_BRANCH
+        return RewriteCall(
+            call=call,
+            target=target,
+            table=table,
+            branch=branch,
+            snapshot=_snapshot(target, table, branch),
+            expression=_expression(table, self.filter_of(arguments)),
+            strategy=strategy,
+            order=order,
+            sort_order_id=table.sort_order().order_id if order and not sorted_by else None,
+            options=options,
+            dry_run=bool(arguments["dry_run"]),
+        )
+
+    def begin(self, context: RewriteCall) -> Plan:
+        """Choose files of the pinned snapshot, and cut the work. ProcedureError for files that are not served."""
+        options, target = context.options, context.target
+        chunks: list[Piece] = []
+        if context.snapshot is not None and not isinstance(context.expression, AlwaysFalse):
+            metadata = context.table.metadata
+            expression = None if isinstance(context.expression, AlwaysTrue) else context.expression
+            context.files = live_files(metadata, context.table.io, context.snapshot, expression)
+            unpartitioned = unpartitioned_specs(metadata)
+            found = candidates(context.files, unpartitioned)
+            context.choice = choose(found, context.output_spec_id, options)
+            chosen = [candidate for group in context.choice.groups for candidate in group.candidates]
+            refuse_what_is_not_served(str(target), chosen, context.files, unpartitioned)
+            for group in context.choice.groups:
+                cut = pieces(group, options, whole=bool(context.order))
+                context.pieces[group.number] = len(cut)
+                chunks += cut
+        if context.dry_run:
+            chunks = []
+        return Plan(
+            chunks=chunks,
+            task=partial(rewrite_piece, _job(context)),
+            fragment_schema=FRAGMENTS,
+            pinned=context.snapshot.snapshot_id if context.snapshot else None,
+            describe=described(context),
+            files=sum(len(group.candidates) for group in context.choice.groups),
+            wave=_wave(context, chunks) if options.partial_progress else None,
+        )
+
+    def finish(self, context: RewriteCall, plan: Plan, fragments: Iterable[pa.RecordBatch]) -> Mapping[str, Any]:
+        """Commit the groups: all at once, or as they come with partial progress.
+
+        Raises ConflictError when a group's files were changed meanwhile (with partial progress: when every commit
+        failed), and as :meth:`ReplaceCommit.commit`.
+        """
+        if context.dry_run or context.snapshot is None:
+            return row_of(context, message=plan.describe, planned=context.dry_run)
+        tally = Tally(context)
+        if context.options.partial_progress:
+            self._commit_as_they_come(context, fragments, tally)
+        else:
+            done = list(done_groups(context, fragments))
+            if done or context.options.remove_dangling_deletes:
+                tally.add(done, _commit(context, done, keep_going=False))
+        return tally.row()
+
+    def abort(self, context: RewriteCall, plan: Plan, fragments: Iterable[pa.RecordBatch]) -> None:
+        """Remove new files that are not committed, as far as their tasks told of them."""
+        paths = {file.file_path for batch in fragments for outcome in outcomes(batch) for file in outcome.files}
+        discard(context.table.io, paths - context.kept)
+
+    @staticmethod
+    def _commit_as_they_come(context: RewriteCall, fragments: Iterable[pa.RecordBatch], tally: Tally) -> None:
+        options = context.options
+        size = -(-len(context.choice.groups) // options.max_commits)
+        waiting: list[Rewritten] = []
+        failed_commits = 0
+        for group in done_groups(context, fragments, tally):
+            waiting.append(group)
+            if len(waiting) < size and tally.open_groups:
+                continue
+            try:
+                tally.add(waiting, _commit(context, waiting, keep_going=True))
+            except ConflictError as error:
+                failed_commits += 1
+                tally.fail({group.group: str(error) for group in waiting})
+                if failed_commits > options.max_failed_commits:
+                    raise
+            waiting = []
+        if waiting:
+            tally.add(waiting, _commit(context, waiting, keep_going=True))
+
+
+def _commit(context: RewriteCall, groups: list[Rewritten], *, keep_going: bool) -> Committed:
+    """One commit; until its outcome is known the new files count as kept."""
+    snapshot = context.snapshot
+    assert snapshot is not None
+    table = context.table
+    files = context.files
+    commit = ReplaceCommit(
+        target=context.target,
+        pinned=Pinned(
+            context.branch,
+            snapshot,
+            table.metadata.table_uuid,
+            frozenset(manifest.manifest_path for manifest in snapshot.manifests(table.io)),
+            frozenset(live.path for live in (*files.position_deletes, *files.equality_deletes)),
+        ),
+        output_spec_id=context.output_spec_id,
+        keep_sequence=context.options.use_starting_sequence_number,
+        all_deletes=context.options.remove_dangling_deletes,
+        timeout=context.call.settings.iceberg.commit.timeout,
+    )
+    paths = {file.file_path for group in groups for file in group.added}
+    context.kept |= paths
+    try:
+        return commit.commit(groups, keep_going=keep_going)
+    except OutcomeUnknownError:
+        raise
+    except Exception:
+        context.kept -= paths
+        raise
+
+
+def _snapshot(target: TargetTable, table: Table, branch: str) -> Snapshot | None:
+    ref = table.metadata.refs.get(branch)
+    if ref is None:
+        if branch == MAIN_BRANCH:
+            return None
+        raise NotFoundError(f"{target} has no branch {branch!r}")
+    if ref.snapshot_ref_type != SnapshotRefType.BRANCH:
+        raise InvalidRequestError(f"Ref {branch} is a tag not a branch")
+    return table.metadata.snapshot_by_id(ref.snapshot_id)
+
+
+def _expression(table: Table, text: str) -> BooleanExpression:
+    constants = {"true": AlwaysTrue(), "false": AlwaysFalse()}
+    expression = constants.get(text.strip().lower()) or parse(text)
+    bound(table.schema(), expression)
+    return expression
+
+
+def _job(context: RewriteCall) -> RewriteJob:
+    metadata = context.table.metadata
+    return RewriteJob(
+        name=str(context.target),
+        location=metadata.location,
+        properties=dict(metadata.properties),
+        io=context.table.io,
+        schema=metadata.schema(),
+        specs=tuple(metadata.partition_specs),
+        output_spec_id=context.output_spec_id,
+        name_mapping=metadata.name_mapping(),
+        order=context.order,
+        sort_order_id=context.sort_order_id,
+        keep_going=context.options.partial_progress,
+    )
+
+
+def _wave(context: RewriteCall, chunks: list[Piece]) -> int:
+    """So many pieces that the engine is at work on as many groups as the call allows, never fewer than one piece."""
+    groups = max(1, len(context.choice.groups))
+    return max(1, -(-len(chunks) * min(groups, context.options.max_concurrent_groups) // groups))

@@ -1,0 +1,121 @@
+"""Columns of a data file as columns of the table: by field id, renamed, reordered, widened, filled in.
+
+PyIceberg has a projection too; it turns null lists and maps of structs into empty ones, and what a reader shows for a
+moment a rewrite would make last. This one rebuilds nested columns from their parts and keeps every null.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from pyiceberg.schema import Schema
+from pyiceberg.types import IcebergType, ListType, MapType, NestedField, StructType
+
+from metastore.errors import FormatError
+
+_arrow: Any = pa
+"""Arrow where its stubs do not know what it takes."""
+
+Array = Any
+"""An Arrow array of any type."""
+
+
+class Projection:
+    """Turns batches of one file into batches of the table; made once for each schema that a file has."""
+
+    def __init__(
+        self, file_schema: Schema, table_schema: Schema, arrow_schema: pa.Schema, constants: Mapping[int, Any]
+    ) -> None:
+        """``arrow_schema`` is that of ``table_schema``; ``constants`` are values by field id for missing columns."""
+        self._sources = {field.field_id: field for field in file_schema.fields}
+        self._table = table_schema
+        self._arrow = arrow_schema
+        self._constants = constants
+        wanted = {field.field_id for field in table_schema.fields}
+        self.columns = [field.name for field in file_schema.fields if field.field_id in wanted]
+        """Names of the file's columns that are to be read, in the file's order."""
+
+    def apply(self, batch: pa.RecordBatch) -> pa.RecordBatch:
+        """The batch, of :attr:`columns`, as the table's columns. Raises FormatError for one that does not fit."""
+        try:
+            arrays = []
+            for field, arrow in zip(self._table.fields, self._arrow, strict=True):
+                source = self._sources.get(field.field_id)
+                found = None if source is None else batch.column(source.name)
+                arrays.append(self._field(source, found, field, arrow.type, batch.num_rows))
+            return pa.RecordBatch.from_arrays(arrays, schema=self._arrow)
+        except pa.ArrowException as error:
+            raise FormatError(f"its columns do not fit those of the table: {error}") from error
+
+    def _field(
+        self, source: NestedField | None, array: Array, field: NestedField, arrow: pa.DataType, length: int
+    ) -> Array:
+        if source is not None:
+            return self._values(source.field_type, array, field.field_type, arrow)
+        value = self._constants.get(field.field_id, field.initial_default)
+        if value is not None:
+            return pa.array([value], arrow).take(np.zeros(length, dtype=np.int64))
+        if field.required:
+            raise FormatError(f"it lacks the required column {field.name!r}")
+        return _arrow.nulls(length, arrow)
+
+    def _values(self, source: IcebergType, array: Array, target: IcebergType, arrow: pa.DataType) -> Array:
+        if array.type.equals(arrow, check_metadata=True):
+            return array
+        if isinstance(source, StructType) and isinstance(target, StructType):
+            return self._struct(source, array, target, arrow)
+        if isinstance(source, ListType) and isinstance(target, ListType):
+            return self._list(source, array, target, arrow)
+        if isinstance(source, MapType) and isinstance(target, MapType):
+            return self._map(source, array, target, arrow)
+        return _cast(array, arrow)
+
+    def _struct(self, source: StructType, array: Array, target: StructType, arrow: Any) -> Array:
+        positions = {field.field_id: position for position, field in enumerate(source.fields)}
+        fields = [arrow.field(position) for position in range(arrow.num_fields)]
+        children = []
+        for field, child in zip(target.fields, fields, strict=True):
+            position = positions.get(field.field_id)
+            known = None if position is None else source.fields[position]
+            values = None if position is None else array.field(position)
+            children.append(self._field(known, values, field, child.type, len(array)))
+        return pa.StructArray.from_arrays(children, fields=fields, mask=pc.is_null(array))
+
+    def _list(self, source: ListType, array: Array, target: ListType, arrow: Any) -> Array:
+        if pa.types.is_fixed_size_list(array.type):
+            array = array.cast(pa.list_(array.type.value_field))
+        offsets, first, length = _offsets(array)
+        values = self._values(
+            source.element_type, array.values.slice(first, length), target.element_type, arrow.value_type
+        )
+        large = pa.types.is_large_list(arrow)
+        kind: Any = pa.LargeListArray if large else pa.ListArray
+        offsets = offsets.cast(pa.int64() if large else pa.int32())
+        return kind.from_arrays(offsets, values, type=arrow, mask=pc.is_null(array))
+
+    def _map(self, source: MapType, array: Array, target: MapType, arrow: Any) -> Array:
+        offsets, first, length = _offsets(array)
+        keys = self._values(source.key_type, array.keys.slice(first, length), target.key_type, arrow.key_type)
+        items = self._values(source.value_type, array.items.slice(first, length), target.value_type, arrow.item_type)
+        return _arrow.MapArray.from_arrays(offsets, keys, items, type=arrow, mask=pc.is_null(array))
+
+
+def _offsets(array: Array) -> tuple[Array, int, int]:
+    """Offsets of a list or map from 0 on; where its part of the values begins, and how long that is."""
+    offsets = array.offsets
+    first, end = offsets[0].as_py(), offsets[-1].as_py()
+    return pc.subtract(offsets, first), first, end - first
+
+
+def _cast(array: Array, arrow: pa.DataType) -> Array:
+    if isinstance(arrow, pa.BaseExtensionType):
+        storage = array.storage if isinstance(array.type, pa.BaseExtensionType) else array
+        return pa.ExtensionArray.from_storage(arrow, storage.cast(arrow.storage_type))
+    if isinstance(array.type, pa.BaseExtensionType):
+        array = array.storage
+    # Of nanoseconds the table can hold microseconds, and so it reads them.
+    return array.cast(arrow, safe=not (pa.types.is_timestamp(array.type) and array.type.unit == "ns"))

@@ -1,0 +1,82 @@
+"""The order that a call asks for: text as ``ts DESC NULLS LAST``, or the table's own, as keys of a sort."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from typing import Final
+
+from pyiceberg.schema import Schema
+from pyiceberg.table.sorting import NullOrder, SortDirection, SortOrder
+from pyiceberg.transforms import IdentityTransform
+from pyiceberg.types import PrimitiveType
+
+from metastore.errors import InvalidRequestError
+from metastore.procedures.rewrite.job import SortKey
+from metastore.procedures.rewrite.options import Strategy
+
+_KEY: Final = re.compile(
+    r"(?P<column>.+?)(?:\s+(?P<way>ASC|DESC))?(?:\s+NULLS\s+(?P<nulls>FIRST|LAST))?", re.IGNORECASE
+)
+
+
+def strategy_of(given: str | None, sorted_by: Sequence[str]) -> Strategy:
+    """``binpack`` or ``sort``; an order that is given without a strategy means ``sort``. Raises InvalidRequestError."""
+    name = given.strip().lower() if given is not None else "sort" if sorted_by else "binpack"
+    if name == "binpack":
+        if sorted_by:
+            raise InvalidRequestError("strategy binpack keeps the order of rows; sorted_by needs strategy => 'sort'")
+        return "binpack"
+    if name == "sort":
+        return "sort"
+    raise InvalidRequestError(f"unsupported strategy: {given}. Only binpack or sort is supported")
+
+
+def sort_keys(name: str, schema: Schema, order: SortOrder, sorted_by: Sequence[str]) -> tuple[SortKey, ...]:
+    """Keys of ``sorted_by``, or of the table's ``order`` where that is empty.
+
+    Raises InvalidRequestError for a key that names no sortable column, and when there is no order at all.
+    """
+    if sorted_by:
+        return tuple(_key(schema, text) for text in sorted_by)
+    if not order.fields:
+        raise InvalidRequestError(
+            f"table {name} has no sort order of its own; give one, as sorted_by => ARRAY['ts DESC', 'id']"
+        )
+    return tuple(
+        SortKey(
+            field.source_id,
+            field.transform,
+            descending=field.direction == SortDirection.DESC,
+            nulls_first=field.null_order == NullOrder.NULLS_FIRST,
+        )
+        for field in order.fields
+    )
+
+
+def _key(schema: Schema, text: str) -> SortKey:
+    match = _KEY.fullmatch(text.strip())
+    if match is None:
+        raise InvalidRequestError(f"sorted_by: {text!r} is no key; a column is expected, then ASC or DESC, NULLS FIRST")
+    column = match["column"].strip().strip('"`')
+    try:
+        field = schema.find_field(column, case_sensitive=False)
+    except ValueError as error:
+        known = ", ".join(field.name for field in schema.fields)
+        raise InvalidRequestError(f"sorted_by: there is no column {column!r}; there are {known}") from error
+    if not isinstance(field.field_type, PrimitiveType):
+        raise InvalidRequestError(f"sorted_by: {column} is {field.field_type}, by which rows cannot be sorted")
+    if not _is_reached_by_structs(schema, field.field_id):
+        raise InvalidRequestError(f"sorted_by: {column} is inside of a list or map, of which a row has many")
+    descending = (match["way"] or "ASC").upper() == "DESC"
+    nulls_first = match["nulls"].upper() == "FIRST" if match["nulls"] else not descending
+    return SortKey(field.field_id, IdentityTransform(), descending=descending, nulls_first=nulls_first)
+
+
+def _is_reached_by_structs(schema: Schema, field_id: int) -> bool:
+    """Accessors exist for exactly those fields that a row has one of."""
+    try:
+        schema.accessor_for_field(field_id)
+    except ValueError:
+        return False
+    return True

@@ -1,0 +1,107 @@
+"""Partition and sort transforms over Arrow columns.
+
+PyIceberg has them by way of a compiled library that need not be installed. Here times and numbers are computed by
+Arrow; the others go through PyIceberg's own transform of single values, once for each value that differs.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+import pyarrow as pa
+import pyarrow.compute as pc
+from pyiceberg.schema import Schema
+from pyiceberg.transforms import (
+    DayTransform,
+    HourTransform,
+    IdentityTransform,
+    MonthTransform,
+    Transform,
+    VoidTransform,
+    YearTransform,
+)
+from pyiceberg.types import IcebergType
+
+_compute: Any = pc
+"""Arrow's functions, of whose arguments the stubs know too little."""
+
+_HOUR_US: Final = 3_600_000_000
+_DAY_US: Final = 24 * _HOUR_US
+_EPOCH_YEAR: Final = 1970
+
+Column = Any
+"""An Arrow array or chunked array of any type."""
+
+
+def column(schema: Schema, field_id: int, rows: pa.RecordBatch | pa.Table) -> Column:
+    """The column ``field_id`` of rows that have the columns of ``schema``, or the field of a struct."""
+    position, *inner = _path(schema, field_id)
+    values: Column = rows.column(position)
+    return pc.struct_field(values, inner) if inner else values
+
+
+def transformed(transform: Transform[Any, Any], source: IcebergType, values: Column) -> Column:
+    """What ``transform`` makes of ``values``, nulls of nulls."""
+    if isinstance(values.type, pa.BaseExtensionType):
+        values = values.cast(values.type.storage_type)
+    match transform:
+        case IdentityTransform():
+            return values
+        case VoidTransform():
+            return pa.nulls(len(values), values.type)
+        case HourTransform():
+            return _floored(values, _HOUR_US)
+        case DayTransform():
+            return values.cast(pa.int32()) if pa.types.is_date(values.type) else _floored(values, _DAY_US)
+        case MonthTransform():
+            return _compute.add(_compute.multiply(_years(values), 12), _compute.subtract(pc.month(values), 1)).cast(
+                pa.int32()
+            )
+        case YearTransform():
+            return _years(values).cast(pa.int32())
+    # A value is hashed or cut once, however many rows have it.
+    encoded = values.combine_chunks() if isinstance(values, pa.ChunkedArray) else values
+    encoded = encoded.dictionary_encode()
+    apply = transform.transform(source)
+    made = pa.array([apply(value) for value in _plain(encoded.dictionary)])
+    if not len(made):
+        made = made.cast(pa.int32())
+    return made.take(encoded.indices)
+
+
+def _floored(values: Column, unit: int) -> Column:
+    micros = values.cast(pa.timestamp("us", values.type.tz), safe=False).cast(pa.int64())
+    # Arrow divides towards zero; times before 1970 belong to the unit that began before them.
+    whole = _compute.divide(micros, unit)
+    below = _compute.less(_compute.subtract(micros, _compute.multiply(whole, unit)), 0)
+    return _compute.subtract(whole, below.cast(pa.int64())).cast(pa.int32())
+
+
+def _years(values: Column) -> Column:
+    return _compute.subtract(pc.year(values), _EPOCH_YEAR)
+
+
+def _plain(values: Column) -> list[Any]:
+    """Python values as PyIceberg's transforms take them: times as their numbers, without the cost of objects."""
+    if pa.types.is_date32(values.type):
+        return list(values.cast(pa.int32()).to_pylist())
+    if pa.types.is_timestamp(values.type) or pa.types.is_time64(values.type):
+        return list(values.cast(pa.int64()).to_pylist())
+    return list(values.to_pylist())
+
+
+def _path(schema: Schema, field_id: int) -> list[int]:
+    """Positions that lead to the field, from the top down."""
+
+    def search(fields: Any) -> list[int] | None:
+        for position, field in enumerate(fields):
+            if field.field_id == field_id:
+                return [position]
+            below = search(getattr(field.field_type, "fields", ()))
+            if below is not None:
+                return [position, *below]
+        return None
+
+    found = search(schema.fields)
+    assert found is not None, f"no field {field_id}"
+    return found

@@ -1,0 +1,224 @@
+"""A stream of rows as new data files of the table: rolled by rows, one partition at a time, described for a manifest.
+
+Rows of one partition arrive together, so one file is open at a time. Row groups are filled in memory before they are
+written. File names are unique for each attempt of a task; what an attempt that fails has written is removed by it.
+"""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Iterable, Iterator
+from itertools import pairwise
+from typing import Any, Final, cast
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+from pyiceberg.io.pyarrow import (
+    compute_statistics_plan,
+    data_file_statistics_from_parquet_metadata,
+    parquet_path_to_id_mapping,
+)
+from pyiceberg.manifest import DataFile, DataFileContent, FileFormat
+from pyiceberg.partitioning import PartitionKey, partition_record_value
+from pyiceberg.table.locations import load_location_provider
+from pyiceberg.transforms import VoidTransform
+from pyiceberg.typedef import Record
+
+from metastore.errors import StorageError
+from metastore.procedures.rewrite.job import RewriteJob
+from metastore.procedures.rewrite.transforms import column, transformed
+from metastore.storage.files import discard, flush, open_stream
+from metastore.storage.iceberg_private import parquet_writer_options
+
+_ROW_GROUP_BYTES: Final = 64 << 20
+"""Arrow bytes of a row group; as Parquet it is a fraction of that."""
+
+_ROW_GROUP_ROWS: Final = "write.parquet.row-group-limit"
+_ROW_GROUP_ROWS_DEFAULT: Final = 1 << 20
+
+
+class FileWriter:
+    """Writes the rows of one piece into files of at most ``file_rows`` rows each."""
+
+    def __init__(self, job: RewriteJob, piece: str, file_rows: int) -> None:
+        self._job = job
+        self._stem = f"{piece}-{uuid.uuid4()}"
+        self._file_rows = file_rows
+        self._group_rows = int(job.properties.get(_ROW_GROUP_ROWS, _ROW_GROUP_ROWS_DEFAULT))
+        self._locations = load_location_provider(job.location, job.properties)
+        self._options = parquet_writer_options(job.properties)
+        self._started: list[str] = []
+
+    def write(self, batches: Iterable[pa.RecordBatch], partition: Record | None) -> Iterator[DataFile]:
+        """The files, each when it is whole and durable. ``partition`` is that of all rows; None: rows tell, in runs.
+
+        Raises StorageError when the store does not take a file.
+        """
+        current: _OpenFile | None = None
+        try:
+            for at, rows in _runs(self._job, batches, partition):
+                rest = rows
+                while rest.num_rows:
+                    if current is not None and (current.partition != at or current.rows >= self._file_rows):
+                        yield current.finished()
+                        current = None
+                    if current is None:
+                        current = self._open(at)
+                    room = self._file_rows - current.rows
+                    current.add(rest.slice(0, room))
+                    rest = rest.slice(room)
+            if current is not None:
+                yield current.finished()
+        except OSError as error:
+            raise StorageError(f"cannot write data files of {self._job.name}: {error}") from error
+        finally:
+            if current is not None:
+                current.close()
+
+    def remove(self) -> None:
+        """Delete every file that was begun."""
+        discard(self._job.io, self._started)
+
+    def _open(self, partition: Record) -> _OpenFile:
+        name = f"{self._stem}-{len(self._started):05d}.parquet"
+        place = _Place(self._job, partition) if self._job.output_spec.fields else None
+        path = self._locations.new_data_location(name, cast("PartitionKey | None", place))
+        if "%" in path and path.startswith("file:"):
+            # Readers do not agree whether that is an escape; the folder of the partition only is for people to look at.
+            path = self._locations.new_data_location(name)
+        self._started.append(path)
+        return _OpenFile(self._job, path, partition, self._options, self._group_rows)
+
+
+class _Place:
+    """What a location provider asks of a partition."""
+
+    def __init__(self, job: RewriteJob, partition: Record) -> None:
+        self._job = job
+        self.partition = partition
+
+    def to_path(self) -> str:
+        return self._job.output_spec.partition_to_path(self.partition, self._job.schema)
+
+
+class _OpenFile:
+    """One new file: rows in a buffer until they fill a row group."""
+
+    def __init__(self, job: RewriteJob, path: str, partition: Record, options: dict[str, Any], group_rows: int) -> None:
+        self.partition = partition
+        self.rows = 0
+        self._job = job
+        self._path = path
+        self._group_rows = group_rows
+        self._held: list[pa.RecordBatch] = []
+        self._held_rows = self._held_bytes = 0
+        self._stream = open_stream(job.io, path)
+        # Without Arrow's own schema: every reader sees the types of Iceberg, and none the large ones of Arrow.
+        try:
+            self._writer = pq.ParquetWriter(
+                self._stream, job.arrow_schema, store_schema=False, store_decimal_as_integer=True, **options
+            )
+        except BaseException:
+            self._stream.close()
+            raise
+        self._closed = False
+
+    def add(self, rows: pa.RecordBatch) -> None:
+        self._held.append(rows)
+        self.rows += rows.num_rows
+        self._held_rows += rows.num_rows
+        self._held_bytes += rows.nbytes
+        if self._held_rows >= self._group_rows or self._held_bytes >= _ROW_GROUP_BYTES:
+            self._write_group()
+
+    def finished(self) -> DataFile:
+        self._write_group()
+        self.close()
+        flush([self._path])
+        job = self._job
+        statistics = data_file_statistics_from_parquet_metadata(
+            self._writer.writer.metadata,
+            compute_statistics_plan(job.file_schema, job.properties),
+            parquet_path_to_id_mapping(job.file_schema),
+        )
+        described = statistics.to_serialized_dict()
+        for field_id in _unbounded(self._writer.writer.metadata, parquet_path_to_id_mapping(job.file_schema)):
+            described["lower_bounds"].pop(field_id, None)
+            described["upper_bounds"].pop(field_id, None)
+        file = DataFile.from_args(
+            content=DataFileContent.DATA,
+            file_path=self._path,
+            file_format=FileFormat.PARQUET,
+            partition=self.partition,
+            file_size_in_bytes=len(job.io.new_input(self._path)),
+            sort_order_id=job.sort_order_id,
+            **described,
+        )
+        file.spec_id = job.output_spec_id
+        return file
+
+    def close(self) -> None:
+        if not self._closed:
+            self._closed = True
+            try:
+                self._writer.close()
+            finally:
+                self._stream.close()
+
+    def _write_group(self) -> None:
+        if self._held:
+            self._writer.write_table(pa.Table.from_batches(self._held), row_group_size=self._group_rows)
+            self._held = []
+            self._held_rows = self._held_bytes = 0
+
+
+def _unbounded(metadata: pq.FileMetaData, ids: dict[str, int]) -> set[int]:
+    """Columns with values in a row group that has no bounds for them: the bounds of the others do not hold for all."""
+    found = set()
+    for number in range(metadata.num_row_groups):
+        group = metadata.row_group(number)
+        for position in range(metadata.num_columns):
+            chunk = group.column(position)
+            statistics = chunk.statistics if chunk.is_stats_set else None
+            if statistics is None or not (statistics.has_min_max or statistics.null_count == chunk.num_values):
+                found.add(ids[chunk.path_in_schema])
+    return found
+
+
+def _runs(
+    job: RewriteJob, batches: Iterable[pa.RecordBatch], partition: Record | None
+) -> Iterator[tuple[Record, pa.RecordBatch]]:
+    """Rows with their partition; a batch is cut where the partition changes."""
+    fields = job.output_spec.fields
+    for batch in batches:
+        if partition is not None or not fields:
+            yield partition or Record(), batch
+            continue
+        # A void field has no value, and its column may be gone.
+        values = [
+            None
+            if isinstance(field.transform, VoidTransform)
+            else transformed(
+                field.transform, job.schema.find_type(field.source_id), column(job.schema, field.source_id, batch)
+            )
+            for field in fields
+        ]
+        for first, end in _equal_runs([each for each in values if each is not None], batch.num_rows):
+            record = Record(
+                *(
+                    None if each is None else partition_record_value(field, each[first].as_py(), job.schema)
+                    for field, each in zip(fields, values, strict=True)
+                )
+            )
+            yield record, batch.slice(first, end - first)
+
+
+def _equal_runs(columns: list[Any], length: int) -> Iterator[tuple[int, int]]:
+    """Where rows with equal values of all columns begin and end; NaN equals NaN, and null equals null."""
+    changed = np.zeros(length, dtype=bool)
+    for values in columns:
+        codes = values.dictionary_encode(null_encoding="encode").indices.to_numpy()
+        changed[1:] |= codes[1:] != codes[:-1]
+    borders = [0, *np.flatnonzero(changed).tolist(), length]
+    yield from pairwise(borders)

@@ -1,0 +1,136 @@
+"""A lake for rewrites: tables with many small files, delete files made by hand, rows read by an engine not ours."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import duckdb
+import pytest
+from pyiceberg.catalog import Catalog
+from pyiceberg.manifest import DataFile
+from pyiceberg.table import Table
+from support import delete_files
+
+from metastore.config.settings import Settings
+from metastore.engine import LocalEngine
+from metastore.session import Session, connect
+
+
+@dataclass
+class Lake:
+    """A session with one catalog ``lake`` of others."""
+
+    folder: Path
+    session: Session
+
+    @property
+    def catalog(self) -> Catalog:
+        """PyIceberg's own door to the lake."""
+        return self.session.catalogs.open("lake")
+
+    def create(self, schema: Any, name: str = "t", **given: Any) -> Table:
+        """A new table ``default.<name>``."""
+        return self.catalog.create_table(f"default.{name}", schema, **given)
+
+    def load(self, name: str = "t") -> Table:
+        """The table as it is now."""
+        return self.catalog.load_table(f"default.{name}")
+
+    def rewrite(self, name: str = "t", **arguments: Any) -> dict[str, Any]:
+        """The row that rewrite_data_files returns."""
+        call = self.session.procedures.call
+        [row] = call("lake.system.rewrite_data_files", schema="default", table_name=name, **arguments).to_pylist()
+        return dict(row)
+
+    def data_files(self, name: str = "t") -> list[DataFile]:
+        """The data files of the current snapshot."""
+        return [task.file for task in self.load(name).scan().plan_files()]
+
+    def stored(self, name: str = "t") -> set[str]:
+        """Names of all Parquet files below the table's folder, known to the table or not."""
+        root = Path(self.load(name).metadata.location.removeprefix("file://"))
+        return {str(path) for path in root.rglob("*.parquet")}
+
+
+@pytest.fixture
+def lake(tmp_path: Path) -> Iterator[Lake]:
+    """An empty lake on the local engine, with tasks in this process."""
+    with LocalEngine(1) as engine:
+        yield from lake_in(tmp_path, engine)
+
+
+@pytest.fixture
+def open_lake(tmp_path: Path) -> Iterator[Callable[[Any], Lake]]:
+    """Open an empty lake with an engine of the test."""
+    opened: list[Iterator[Lake]] = []
+
+    def open_(engine: Any) -> Lake:
+        opened.append(lake_in(tmp_path, engine))
+        return next(opened[-1])
+
+    yield open_
+    for each in opened:
+        next(each, None)
+
+
+@pytest.fixture(scope="session")
+def fresh_lake(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Callable[[], Lake]]:
+    """Make an empty lake, as often as a property test has an example."""
+    opened: list[Iterator[Lake]] = []
+    with LocalEngine(1) as engine:
+
+        def make() -> Lake:
+            while opened:
+                next(opened.pop(), None)
+            opened.append(lake_in(tmp_path_factory.mktemp("lake"), engine))
+            return next(opened[-1])
+
+        yield make
+        while opened:
+            next(opened.pop(), None)
+
+
+def lake_in(folder: Path, engine: Any) -> Iterator[Lake]:
+    """One lake in ``folder``, closed when the generator goes on."""
+    uri = {"type": "sql", "uri": f"sqlite:///{folder}/lake.db", "warehouse": f"file://{folder}/lake"}
+    location = {"base_path": str(folder), "relative_path": "metastore"}
+    settings = Settings.from_mapping(
+        {"drill.metastore.iceberg.location": location, "drill.metastore.catalogs.lake": uri}, environ={}
+    )
+    with connect(settings, engine=engine) as session:
+        lake = Lake(folder, session)
+        lake.catalog.create_namespace("default")
+        yield lake
+
+
+@pytest.fixture(scope="session")
+def delete_positions() -> Callable[..., DataFile]:
+    """Commit a delete file of format version 2 for ``{path: positions}``, as merge-on-read engines do."""
+    commit: Callable[..., DataFile] = delete_files.delete_positions
+    return commit
+
+
+@pytest.fixture
+def delete_where_equal() -> Callable[..., DataFile]:
+    """Commit an entry of an equality delete file; the file itself need not exist, for nobody here may read it."""
+    commit: Callable[..., DataFile] = delete_files.delete_where_equal
+    return commit
+
+
+@pytest.fixture
+def by_duckdb() -> Callable[[Table], list[tuple[Any, ...]]]:
+    """All rows of a table without delete files, sorted, read by DuckDB from the files that the manifests name."""
+
+    def read(table: Table) -> list[tuple[Any, ...]]:
+        paths = [task.file.file_path.removeprefix("file://") for task in table.scan().plan_files()]
+        if not paths:
+            return []
+        with duckdb.connect() as connection:
+            query = "SELECT * FROM read_parquet($1, union_by_name=true, hive_partitioning=false)"
+            found = connection.sql(query, params=[paths]).to_arrow_table()
+        return sorted((tuple(row.values()) for row in found.to_pylist()), key=repr)
+
+    return read
