@@ -1,0 +1,1 @@
+"""Hive: a Hive Metastore as a source of tables, and the way of such tables into Iceberg."""

@@ -1,0 +1,328 @@
+"""The door to a Hive Metastore: its thrift calls that this package needs, and what their errors mean.
+
+Everything else in the package speaks to the service through :class:`HiveClient`, so that connections, retries and
+errors are thought of once. Promises: a call that only reads is repeated on a fresh connection when the old one turns
+out to be dead, and so is the return of a lock; a call that changes something is sent once, and when its answer is lost
+it raises OutcomeUnknownError, since it may have been carried out.
+"""
+
+from __future__ import annotations
+
+import getpass
+import socket
+import threading
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager, suppress
+from types import TracebackType
+from typing import Any, Final, TypeVar
+from urllib.parse import urlparse
+
+from hive_metastore.ThriftHiveMetastore import Client
+from hive_metastore.ttypes import (
+    AlreadyExistsException,
+    CheckLockRequest,
+    EnvironmentContext,
+    InvalidObjectException,
+    InvalidOperationException,
+    LockComponent,
+    LockLevel,
+    LockRequest,
+    LockState,
+    LockType,
+    MetaException,
+    NoSuchLockException,
+    NoSuchObjectException,
+    Partition,
+    ShowLocksRequest,
+    Table,
+    UnknownDBException,
+    UnlockRequest,
+)
+from thrift.protocol.TBinaryProtocol import TBinaryProtocolAccelerated
+from thrift.protocol.TProtocol import TProtocolException
+from thrift.Thrift import TApplicationException
+from thrift.transport.TSocket import TSocket
+from thrift.transport.TTransport import TBufferedTransport, TTransportException
+
+from metastore.errors import (
+    ConflictError,
+    InvalidRequestError,
+    MetastoreError,
+    NotFoundError,
+    OutcomeUnknownError,
+    StorageError,
+)
+from metastore.hive.lock_holders import described, left_by_the_dead, own_mark
+
+_T = TypeVar("_T")
+
+_DEFAULT_PORT: Final = 9083
+_TIMEOUT_MS: Final = 60_000
+"""How long an answer is waited for; listing the partitions of a large table may take a service long."""
+
+_BATCH: Final = 1_000
+"""Objects asked for or sent in one call: an answer with too many is cut off by the limits of some servers."""
+
+_BROKEN: Final = (TTransportException, TProtocolException, TApplicationException, OSError)
+"""The connection failed, or what came over it was no answer; it may be in the middle of one, and is given up."""
+
+_ALL: Final = -1
+_AS_GIVEN: Final = {"DO_NOT_UPDATE_STATS": "true"}
+_LOCK_POLLS: Final = (0.05, 0.1, 0.2, 0.4, 0.8, 1.6, 3.2)
+"""Pauses, in seconds, between looks at a lock that somebody else holds."""
+
+
+class HiveClient:
+    """One connection to a Hive Metastore, opened on first use; a context manager.
+
+    ``uri`` is ``thrift://host:port``, or several with commas between them, tried in their order. ``user`` is whom the
+    service is told that it serves; None means whoever runs this. May be used from several threads, which take turns.
+    """
+
+    def __init__(self, uri: str, *, user: str | None = None, pause: Callable[[float], object] | None = None) -> None:
+        self.uri: Final = uri
+        self._servers = [_server(each.strip()) for each in uri.split(",") if each.strip()]
+        if not self._servers:
+            raise InvalidRequestError("the URI of a Hive Metastore is empty; thrift://host:port is expected")
+        self._user = user or getpass.getuser()
+        self._pause = pause or threading.Event().wait
+        self._turn = threading.RLock()
+        self._transport: Any = None
+        self._client: Any = None
+
+    def databases(self) -> list[str]:
+        """The names of all databases."""
+        return sorted(self._read("list the databases", "get_all_databases"))
+
+    def tables(self, database: str) -> list[str]:
+        """The names of all tables and views of ``database``. NotFoundError when there is no such database."""
+        names: list[str] = self._read(f"list the tables of {database}", "get_all_tables", database)
+        if not names:
+            # The service has no tables for a database that is not there, either.
+            self._read(f"read database {database}", "get_database", database)
+        return sorted(names)
+
+    def database_location(self, database: str) -> str:
+        """Where new tables of ``database`` lie, without a slash at the end. NotFoundError."""
+        found = self._read(f"read database {database}", "get_database", database)
+        return str(found.locationUri).rstrip("/")
+
+    def table(self, database: str, name: str) -> Table:
+        """One table as the service describes it. NotFoundError."""
+        return self._read(f"read table {database}.{name}", "get_table", database, name)
+
+    def table_objects(self, database: str, names: Sequence[str]) -> Iterator[Table]:
+        """Those of ``names`` that (still) exist, in no particular order."""
+        for batch in _batches(names):
+            yield from self._read(f"read tables of {database}", "get_table_objects_by_name", database, batch)
+
+    def partitions(self, database: str, name: str) -> list[Partition]:
+        """All partitions of a table, in the order of their values."""
+        what = f"read the partitions of {database}.{name}"
+        found: list[Partition] = []
+        for batch in _batches(self._read(what, "get_partition_names", database, name, _ALL)):
+            found += self._read(what, "get_partitions_by_names", database, name, batch)
+        return sorted(found, key=lambda partition: tuple(partition.values))
+
+    def alter_table(self, new: Table, *, expected: tuple[str, str] | None = None) -> None:
+        """Replace the description of ``new``'s table, statistics as they are given, in one atomic step.
+
+        With ``expected``, a parameter and its value, only if the table has them at that moment: ConflictError when it
+        has not. Old services do not look (2.3.10 does): read the table again after.
+        """
+        context = dict(_AS_GIVEN)
+        if expected is not None:
+            context |= {"expected_parameter_key": expected[0], "expected_parameter_value": expected[1]}
+        self._change(
+            f"alter table {new.dbName}.{new.tableName}",
+            "alter_table_with_environment_context",
+            new.dbName,
+            new.tableName,
+            new,
+            EnvironmentContext(properties=context),
+        )
+
+    def create_table(self, new: Table) -> None:
+        """Create a table. ConflictError when the name is taken."""
+        self._change(f"create table {new.dbName}.{new.tableName}", "create_table", new)
+
+    def drop_table(self, database: str, name: str) -> None:
+        """Forget a table; its files stay."""
+        self._change(f"drop table {database}.{name}", "drop_table", database, name, False)
+
+    def add_partitions(self, database: str, name: str, partitions: Sequence[Partition]) -> None:
+        """Add partitions. ConflictError when one exists already."""
+        for batch in _batches(partitions):
+            self._change(f"add partitions to {database}.{name}", "add_partitions", batch)
+
+    def alter_partitions(self, database: str, name: str, partitions: Sequence[Partition]) -> None:
+        """Replace the descriptions of partitions, which are known by their values, statistics as they are given."""
+        for batch in _batches(partitions):
+            self._change(
+                f"alter partitions of {database}.{name}",
+                "alter_partitions_with_environment_context",
+                database,
+                name,
+                batch,
+                EnvironmentContext(properties=_AS_GIVEN),
+            )
+
+    def drop_partition(self, database: str, name: str, values: Sequence[str]) -> None:
+        """Forget one partition; its files stay. NotFoundError."""
+        what = f"drop partition {list(values)} of {database}.{name}"
+        self._change(what, "drop_partition", database, name, list(values), False)
+
+    @contextmanager
+    def locked(self, database: str, name: str) -> Iterator[None]:
+        """Hold the service's exclusive lock on a table: it keeps out others that ask for locks, and nobody else.
+
+        A lock that a process of this machine left which certainly ended is taken away from it. ConflictError, which
+        names the holder, when somebody else keeps it; StorageError when the service's answer is lost and it knows of no
+        such lock: then nothing was changed, whatever comes of the lock. The lock is given back whatever happens, on a
+        fresh connection if need be; a service forgets the locks of a client that died after some minutes.
+        """
+        component = LockComponent(
+            level=LockLevel.TABLE, type=LockType.EXCLUSIVE, dbname=database, tablename=name, isTransactional=True
+        )
+        request = LockRequest(
+            component=[component], user=self._user, hostname=socket.gethostname(), agentInfo=own_mark()
+        )
+        what = f"lock table {database}.{name}"
+        lock = self._lock(what, request)
+        try:
+            if lock.state == LockState.WAITING:
+                self._take_from_the_dead(database, name)
+            for pause in (0.0, *_LOCK_POLLS):
+                if lock.state != LockState.WAITING:
+                    break
+                self._pause(pause)
+                lock = self._read(what, "check_lock", CheckLockRequest(lockid=lock.lockid))
+            if lock.state != LockState.ACQUIRED:
+                holders = (each for each in self._locks(database, name) if each.lockid != lock.lockid)
+                raise ConflictError(
+                    f"somebody else holds a lock on {database}.{name}: {described(holders)}; nothing was changed. Try "
+                    "again when they are done; the service forgets the lock of a process that died after "
+                    "hive.txn.timeout, which is five minutes unless it was told otherwise"
+                )
+            yield
+        finally:
+            with suppress(MetastoreError):  # it ends by itself, and must not hide what happened under it
+                self._unlock(database, name, lock.lockid)
+
+    def _lock(self, what: str, request: LockRequest) -> Any:
+        """Ask for a lock; when the answer is lost, find the lock by its mark, since it would keep out us, too."""
+        try:
+            return self._change(what, "lock", request)
+        except OutcomeUnknownError as error:
+            [wanted] = request.component
+            with suppress(MetastoreError):  # without an answer the lock stays until the service forgets it
+                for lock in self._locks(wanted.dbname, wanted.tablename):
+                    if lock.agentInfo == request.agentInfo:
+                        return lock
+            raise StorageError(f"{error}; nothing but a lock was asked for, and nothing was changed") from error
+
+    def _unlock(self, database: str, name: str, lock: int) -> None:
+        """Give a lock back. It is one lock that is gone then, however often the service is told. NotFoundError."""
+        self._read(f"unlock table {database}.{name}", "unlock", UnlockRequest(lockid=lock))
+
+    def _locks(self, database: str, name: str) -> list[Any]:
+        """The locks on a table, those that wait included."""
+        what = f"read the locks on {database}.{name}"
+        found = self._read(what, "show_locks", ShowLocksRequest(dbname=database, tablename=name))
+        return list(found.locks)
+
+    def _take_from_the_dead(self, database: str, name: str) -> None:
+        for lock in left_by_the_dead(self._locks(database, name)):
+            with suppress(NotFoundError):  # somebody else did so
+                self._unlock(database, name, lock)
+
+    def close(self) -> None:
+        """Give the connection back; a later call opens a new one."""
+        with self._turn:
+            if self._transport is not None:
+                self._transport.close()
+            self._transport = self._client = None
+
+    def __enter__(self) -> HiveClient:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def _read(self, what: str, call: str, *arguments: object) -> Any:
+        with self._turn:
+            if self._client is not None:
+                # A kept connection may have been closed by the other side; a fresh one will tell.
+                with suppress(*_BROKEN):
+                    return self._answer(what, call, arguments)
+                self.close()
+            self._connect(what)
+            try:
+                return self._answer(what, call, arguments)
+            except _BROKEN as error:
+                self.close()
+                raise StorageError(f"the Hive Metastore at {self.uri} failed to {what}: {_said(error)}") from error
+
+    def _change(self, what: str, call: str, *arguments: object) -> Any:
+        with self._turn:
+            # A dead connection is found out before the call, not by it: a call that changes something is sent once.
+            self._read("answer", "getStatus")
+            try:
+                return self._answer(what, call, arguments)
+            except _BROKEN as error:
+                self.close()
+                raise OutcomeUnknownError(
+                    f"the Hive Metastore at {self.uri} was told to {what} and did not answer ({_said(error)}); "
+                    "it may have done so: look before trying again"
+                ) from error
+
+    def _answer(self, what: str, call: str, arguments: Sequence[object]) -> Any:
+        """The call's result; refusals of the service as errors of ours, failures of the connection as they are."""
+        try:
+            return getattr(self._client, call)(*arguments)
+        except (NoSuchObjectException, NoSuchLockException, UnknownDBException) as error:
+            raise NotFoundError(f"the Hive Metastore cannot {what}: {_said(error)}") from error
+        except AlreadyExistsException as error:
+            raise ConflictError(f"the Hive Metastore cannot {what}: {_said(error)}") from error
+        except MetaException as error:
+            if "has been modified" in _said(error):
+                raise ConflictError(f"others came first, so that we did not {what}; nothing was changed") from error
+            raise StorageError(f"the Hive Metastore cannot {what}: {_said(error)}") from error
+        except (InvalidOperationException, InvalidObjectException) as error:
+            raise InvalidRequestError(f"the Hive Metastore refuses to {what}: {_said(error)}") from error
+
+    def _connect(self, what: str) -> None:
+        failures = []
+        for host, port in self._servers:
+            wire = TSocket(host, port)
+            wire.setTimeout(_TIMEOUT_MS)
+            transport = TBufferedTransport(wire)
+            try:
+                transport.open()
+            except TTransportException as error:
+                transport.close()  # It may be open all the same.
+                failures.append(f"{host}:{port}: {_said(error)}")
+                continue
+            self._transport, self._client = transport, Client(TBinaryProtocolAccelerated(transport))
+            return
+        raise StorageError(
+            f"cannot {what}: no Hive Metastore answers at {self.uri} ({'; '.join(failures)}); nothing was changed"
+        )
+
+
+def _server(uri: str) -> tuple[str, int]:
+    parsed = urlparse(uri)
+    if parsed.scheme != "thrift" or not parsed.hostname:
+        raise InvalidRequestError(f"{uri!r} is no URI of a Hive Metastore; thrift://host:port is expected")
+    return parsed.hostname, parsed.port or _DEFAULT_PORT
+
+
+def _batches(items: Sequence[_T]) -> Iterator[list[_T]]:
+    for start in range(0, len(items), _BATCH):
+        yield list(items[start : start + _BATCH])
+
+
+def _said(error: Exception) -> str:
+    return " ".join(str(getattr(error, "message", None) or error).split()) or type(error).__name__

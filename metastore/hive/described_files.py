@@ -1,0 +1,157 @@
+"""The task of ANALYZE for Hive tables whose files are text, or of several formats: a chunk of files -> what each says.
+
+A row holds the file's number, its rows, and the statistics of each leaf of the table's columns, in their order, as they
+stand in the metastore. Of Parquet, ORC and Avro only footers are read, by the readers that a migration has; text is
+read whole. Names are matched as Hive matches them, so that partitions of all formats have the same columns.
+
+Promise: what is said is certain, whichever release of Hive or engine reads the file; else nothing is said.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import date, datetime
+from typing import Any, Final, NamedTuple
+
+import pyarrow as pa
+
+from metastore.errors import FormatError, MetastoreError
+from metastore.hive.avro_facts import read_avro
+from metastore.hive.facts import FileFacts, LeafFacts
+from metastore.hive.matching import match
+from metastore.hive.orc_facts import read_orc
+from metastore.hive.parquet_facts import ParquetFooters
+from metastore.hive.tables import Columns, FileFormat
+from metastore.hive.text.fields import fields
+from metastore.hive.text.lines import lines, opened
+from metastore.hive.text.serdes import TextSerde
+from metastore.hive.text.values import measured
+from metastore.hive.types import Leaf, drill_type, leaves_of
+from metastore.model.drill_types import minor_type
+from metastore.model.statistics import ColumnStatistics, merge
+from metastore.sources.listing import open_location
+from metastore.sources.provided import Measures, column_statistics
+
+_FRAGMENT: Final[dict[str, Any]] = {
+    "number": pa.int64(),
+    "rows": pa.int64(),
+    "statistics": pa.list_(pa.string()),
+}
+FRAGMENT: Final = pa.schema(_FRAGMENT)
+"""What the task returns of each file; ``statistics`` by the table's leaves, null where nothing is known."""
+
+_OPEN_BOUNDS: Final = frozenset({"timestamp", "timestamptz", "char"})
+"""Types whose values are not read alike by all: moments in one zone or another, texts padded or not."""
+
+Reading = FileFormat | TextSerde
+"""How a file is read."""
+
+
+class FileToDescribe(NamedTuple):
+    """One file: its number in the listing, where it is, its size, and how it is read."""
+
+    number: int
+    path: str
+    size: int
+    reading: Reading
+
+
+@dataclass(frozen=True)
+class DescribedChunk:
+    """Files that one task reads; plain data. ``options`` open the store, as ``pyarrow.fs`` calls them."""
+
+    columns: Columns
+    files: Sequence[FileToDescribe]
+    options: Mapping[str, str] = field(default_factory=dict, repr=False)
+
+
+def describe(chunk: DescribedChunk) -> Iterator[pa.RecordBatch]:
+    """One batch of :data:`FRAGMENT` with a row for each file. FormatError naming a file that cannot be read."""
+    reader = _Describer(chunk)
+    yield pa.RecordBatch.from_pylist([reader.row(file) for file in chunk.files], FRAGMENT)
+
+
+class _Describer:
+    def __init__(self, chunk: DescribedChunk) -> None:
+        self._columns = chunk.columns
+        self._leaves = leaves_of(chunk.columns)
+        self._options = chunk.options
+        self._parquet = ParquetFooters()
+
+    def row(self, file: FileToDescribe) -> dict[str, Any]:
+        try:
+            store, path = open_location(file.path, self._options)
+            with store.open_input_file(path) as source:
+                if isinstance(file.reading, TextSerde):
+                    rows, known = self._text(source, file.path, file.reading)
+                else:
+                    rows, known = self._footer(source, file.size, file.reading)
+        except (pa.ArrowException, OSError, MetastoreError, UnicodeDecodeError, KeyError, ValueError) as error:
+            raise FormatError(f"{file.path} cannot be read: {error}") from error
+        statistics = [None if each is None else each.to_json() for each in known]
+        return {"number": file.number, "rows": rows, "statistics": statistics}
+
+    def _text(self, source: pa.NativeFile, name: str, serde: TextSerde) -> tuple[int, list[ColumnStatistics | None]]:
+        rows = 0
+        parts: list[list[ColumnStatistics]] = [[] for _ in self._columns]
+        names = [name for name, _ in self._columns]
+        with opened(source, name) as plain:
+            for batch in lines(plain, serde.header, serde.footer):
+                rows += len(batch)
+                for part, raw, (_, type_) in zip(parts, fields(batch, names, serde), self._columns, strict=True):
+                    if not type_.is_nested:
+                        part.append(measured(raw, type_, serde, len(batch)))
+        of_column = {
+            column: merge(part) if part else ColumnStatistics("NULL", nulls=0, non_nulls=0)
+            for (column, _), part in zip(self._columns, parts, strict=True)
+        }
+        return rows, [of_column[leaf.path[0]] if len(leaf.path) == 1 else None for leaf in self._leaves]
+
+    def _footer(
+        self, source: pa.NativeFile, size: int, format_: FileFormat
+    ) -> tuple[int, list[ColumnStatistics | None]]:
+        facts = self._facts(source, size, format_)
+        found = match(self._columns, facts.schema, timestamps=format_ is not FileFormat.AVRO)
+        known: list[ColumnStatistics | None] = [None] * len(self._leaves)
+        if found.problems:  # of values that are not of the table's types, each engine makes something else
+            return facts.records, known
+        held = set()
+        for place, leaf in zip(found.leaves, facts.leaves, strict=True):
+            if place is not None and not self._leaves[place].repeated:
+                known[place] = _of_footer(self._leaves[place], leaf, facts.records)
+                held.add(place)
+        top = {path[0] for path in found.aliases}
+        for place, leaf_ in enumerate(self._leaves):
+            if place not in held and leaf_.path[0] not in top and len(leaf_.path) == 1:
+                known[place] = _all_null(leaf_, facts.records)
+        return facts.records, known
+
+    def _facts(self, source: pa.NativeFile, size: int, format_: FileFormat) -> FileFacts:
+        match format_:
+            case FileFormat.PARQUET:
+                return self._parquet.read(source)
+            case FileFormat.ORC:
+                return read_orc(source, size)
+            case _:
+                return read_avro(source, size)
+
+
+def _of_footer(leaf: Leaf, facts: LeafFacts, rows: int) -> ColumnStatistics:
+    low, high = facts.low, facts.high
+    if leaf.type.name in _OPEN_BOUNDS or isinstance(low, datetime):
+        low = high = None
+    if leaf.type.name == "date" and not isinstance(low, date):
+        low = high = None
+    if leaf.type.name == "varchar" and isinstance(low, str):
+        low = low[: leaf.type.arguments[0]]  # readers cut off what a file has too much; which makes it no larger
+    nulls = facts.nulls if facts.values == rows else None
+    return column_statistics(_minor(leaf), rows, Measures(low, high, nulls, exact=False), whole=True)
+
+
+def _all_null(leaf: Leaf, rows: int) -> ColumnStatistics:
+    return column_statistics(_minor(leaf), rows, Measures(None, None, rows), whole=True)
+
+
+def _minor(leaf: Leaf) -> str:
+    return minor_type(str(drill_type(leaf.type)))

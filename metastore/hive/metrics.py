@@ -1,0 +1,255 @@
+"""The task that runs on an engine: a chunk of files -> one row each with what Iceberg's manifests say of a file.
+
+Rows hold plain numbers by the table's leaves, in their order, so that the driver need know no format. A file that
+cannot be read ends nothing: its row says why, so that all of them can be named at once.
+
+Promise: counts are exact or absent; a bound is never too narrow (:mod:`metastore.hive.facts`), texts and bytes being
+cut to 16 as Iceberg does.
+"""
+
+from __future__ import annotations
+
+import math
+import struct
+import threading
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field
+from datetime import date, datetime, timedelta
+from decimal import Decimal
+from hashlib import blake2b
+from typing import Any, Final, NamedTuple
+
+import pyarrow as pa
+from pyiceberg.utils.decimal import bytes_required
+from pyiceberg.utils.truncate import truncate_upper_bound_binary_string
+
+from metastore.errors import FormatError, MetastoreError
+from metastore.hive.avro_facts import read_avro
+from metastore.hive.facts import FileFacts
+from metastore.hive.listing import Store
+from metastore.hive.matching import Match, match
+from metastore.hive.orc_facts import read_orc
+from metastore.hive.parquet_facts import ParquetFooters
+from metastore.hive.tables import Columns, FileFormat
+from metastore.hive.types import HiveType, Leaf, leaves_of
+from metastore.storage.locations import is_local
+
+_FETCHES: Final = 16
+"""Footers fetched at once from a store that is not the local disk: there, waiting is what takes the time."""
+
+_CUT: Final = 16
+_EPOCH: Final = datetime(1970, 1, 1)
+_EPOCH_DAY: Final = date(1970, 1, 1).toordinal()
+_MICROSECOND: Final = timedelta(microseconds=1)
+
+_COUNTS: Final = pa.list_(pa.int64())
+_BOUNDS: Final = pa.list_(pa.binary())
+_FIELDS: Final[dict[str, Any]] = {
+    "number": pa.int64(),
+    "error": pa.string(),
+    "records": pa.int64(),
+    "shape": pa.string(),
+    "schema": pa.binary(),
+    "splits": _COUNTS,
+    "sizes": _COUNTS,
+    "values": _COUNTS,
+    "nulls": _COUNTS,
+    "lower": _BOUNDS,
+    "upper": _BOUNDS,
+}
+FRAGMENT: Final = pa.schema(_FIELDS)
+"""What the task returns of each file. ``shape`` names its schema, which the first row with that in a chunk holds."""
+
+
+class FileToRead(NamedTuple):
+    """One file of a chunk: its number in the whole listing, and what the listing said of it."""
+
+    number: int
+    location: str
+    size: int
+    format: FileFormat
+
+
+@dataclass(frozen=True)
+class MetricsChunk:
+    """Files that one task reads; plain data. ``properties`` open the store, by PyIceberg's names."""
+
+    columns: Columns
+    files: Sequence[FileToRead]
+    properties: Mapping[str, str] = field(default_factory=dict, repr=False)
+
+
+def read_metrics(chunk: MetricsChunk) -> Iterator[pa.RecordBatch]:
+    """One batch of :data:`FRAGMENT` with a row for each file. Nothing but footers is read."""
+    reader = _MetricsReader(chunk)
+    if all(is_local(file.location) for file in chunk.files):
+        rows = [reader.row(file) for file in chunk.files]
+    else:
+        with ThreadPoolExecutor(_FETCHES) as threads:
+            rows = list(threads.map(reader.row, chunk.files))
+    yield pa.RecordBatch.from_pylist(rows, FRAGMENT)
+
+
+class _MetricsReader:
+    def __init__(self, chunk: MetricsChunk) -> None:
+        self._store = Store(chunk.properties)
+        self._columns = chunk.columns
+        self._leaves = leaves_of(chunk.columns)
+        self._encoders = [_encoder(leaf) for leaf in self._leaves]
+        self._parquet = ParquetFooters()
+        self._shapes: dict[str, Match] = {}
+        self._learning = threading.Lock()
+
+    def row(self, file: FileToRead) -> dict[str, Any]:
+        try:
+            with self._store.open(file.location) as source:
+                facts = self._facts(file, source)
+        except (pa.ArrowException, OSError, MetastoreError, UnicodeDecodeError, KeyError, ValueError) as error:
+            return {"number": file.number, "error": f"{file.location}: {_said(error)}"}
+        return self._row(file, facts)
+
+    def _facts(self, file: FileToRead, source: pa.NativeFile) -> FileFacts:
+        if source.size() != file.size:
+            raise FormatError("it has changed since it was listed")
+        match file.format:
+            case FileFormat.PARQUET:
+                return self._parquet.read(source)
+            case FileFormat.ORC:
+                return read_orc(source, file.size)
+            case _:
+                return read_avro(source, file.size)
+
+    def _row(self, file: FileToRead, facts: FileFacts) -> dict[str, Any]:
+        described = facts.schema.serialize().to_pybytes()
+        shape = f"{file.format}-{blake2b(described, digest_size=16).hexdigest()}"
+        with self._learning:
+            is_new = shape not in self._shapes
+            if is_new:
+                self._shapes[shape] = match(self._columns, facts.schema)
+        row: dict[str, Any] = {
+            "number": file.number,
+            "records": facts.records,
+            "shape": shape,
+            "schema": described if is_new else None,
+            "splits": list(facts.splits),
+        }
+        places = self._shapes[shape].leaves
+        count = len(self._leaves)
+        for name in ("sizes", "values", "nulls", "lower", "upper"):
+            row[name] = [None] * count
+        for place, leaf in zip(places, facts.leaves, strict=True):
+            if place is None:
+                continue
+            row["sizes"][place], row["values"][place], row["nulls"][place] = leaf.size, leaf.values, leaf.nulls
+            if (encode := self._encoders[place]) is not None:
+                row["lower"][place], row["upper"][place] = encode(leaf.low, False), encode(leaf.high, True)
+        return row
+
+
+def schema_of(described: bytes) -> pa.Schema:
+    """The file schema of a fragment's ``schema``."""
+    return pa.ipc.read_schema(pa.py_buffer(described))
+
+
+_Encoder = Callable[[Any, bool], bytes | None]
+_Encode = Callable[[Any, bool, HiveType], bytes | None]
+
+
+def _encoder(leaf: Leaf) -> _Encoder | None:
+    """How bounds of a leaf become Iceberg's bytes; called with the bound and whether it is the upper one."""
+    if leaf.repeated:
+        return None
+    kind, encode = _ENCODERS[leaf.type.name]
+    type_ = leaf.type
+
+    def bytes_of(bound: Any, is_upper: bool) -> bytes | None:
+        # A value of another type is that of a file which does not fit, and is refused as a whole.
+        return encode(bound, is_upper, type_) if isinstance(bound, kind) else None
+
+    return bytes_of
+
+
+def _whole(code: str) -> _Encode:
+    packer = struct.Struct(code)
+    least, most = -(1 << packer.size * 8 - 1), (1 << packer.size * 8 - 1) - 1
+    return lambda bound, _upper, _type: packer.pack(bound) if least <= bound <= most else None
+
+
+def _floating(code: str) -> _Encode:
+    packer = struct.Struct(code)
+    return lambda bound, _upper, _type: None if math.isnan(bound) else packer.pack(bound)
+
+
+def _text(bound: str, is_upper: bool, type_: HiveType) -> bytes | None:
+    if is_upper:
+        cut = bound if len(bound) <= _CUT else _next_text(bound[:_CUT])
+        return None if cut is None else cut.encode()
+    # Some writers pad a char, and some readers take the padding off: the shorter text is the lower one.
+    return (bound.rstrip(" ") if type_.name == "char" else bound)[:_CUT].encode()
+
+
+def _next_text(text: str) -> str | None:
+    """The first text after all that begin with ``text``; the code points of surrogates are none."""
+    kept = text.rstrip("\U0010ffff")
+    if not kept:
+        return None
+    last = ord(kept[-1]) + 1
+    return kept[:-1] + ("\ue000" if 0xD800 <= last <= 0xDFFF else chr(last))
+
+
+def _bytes(bound: bytes, is_upper: bool, _type: HiveType) -> bytes | None:
+    if not is_upper:
+        return bound[:_CUT]
+    cut: bytes | None = truncate_upper_bound_binary_string(bound, _CUT)
+    return cut
+
+
+def _decimal(bound: Decimal, _upper: bool, type_: HiveType) -> bytes | None:
+    precision, scale = type_.arguments
+    sign, digits, exponent = bound.as_tuple()
+    if not isinstance(exponent, int):
+        return None
+    unscaled, rest = int("".join(map(str, digits))), 0
+    if (shift := exponent + scale) >= 0:
+        unscaled *= 10**shift
+    else:
+        unscaled, rest = divmod(unscaled, 10**-shift)
+    if rest or unscaled >= 10**precision:
+        return None
+    signed: int = -unscaled if sign else unscaled
+    length: int = bytes_required(signed)
+    return signed.to_bytes(length, "big", signed=True)
+
+
+def _date(bound: date, _upper: bool, _type: HiveType) -> bytes | None:
+    return None if isinstance(bound, datetime) else struct.pack("<i", bound.toordinal() - _EPOCH_DAY)
+
+
+def _timestamp(bound: datetime, _upper: bool, _type: HiveType) -> bytes | None:
+    return struct.pack("<q", (bound.replace(tzinfo=None) - _EPOCH) // _MICROSECOND)
+
+
+_INT, _TEXT, _MOMENT = (int, _whole("<i")), (str, _text), (datetime, _timestamp)
+_ENCODERS: Final[Mapping[str, tuple[type, _Encode]]] = {
+    "boolean": (bool, lambda bound, _upper, _type: b"\x01" if bound else b"\x00"),
+    "tinyint": _INT,
+    "smallint": _INT,
+    "int": _INT,
+    "bigint": (int, _whole("<q")),
+    "float": (float, _floating("<f")),
+    "double": (float, _floating("<d")),
+    "string": _TEXT,
+    "char": _TEXT,
+    "varchar": _TEXT,
+    "binary": (bytes, _bytes),
+    "date": (date, _date),
+    "timestamp": _MOMENT,
+    "timestamptz": _MOMENT,
+    "decimal": (Decimal, _decimal),
+}
+"""By the name of a type: what its bounds are in Python, and how Iceberg has them in bytes."""
+
+
+def _said(error: Exception) -> str:
+    return " ".join(str(error).split()) or type(error).__name__

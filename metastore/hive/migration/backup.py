@@ -1,0 +1,65 @@
+"""What a migrated table was before: the metastore's own description of it and its partitions, kept beside its metadata.
+
+One file per attempt, compressed lines: a header, the table, then each partition, as thrift's JSON. It lies in a hidden
+folder of the table, where no reader of Hive looks and no cleaning of Iceberg files does.
+"""
+
+from __future__ import annotations
+
+import gzip
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Final
+
+from hive_metastore.ttypes import Partition, Table
+from pyiceberg.io import FileIO
+from thrift.protocol.TJSONProtocol import TJSONProtocolFactory
+from thrift.TSerialization import deserialize, serialize
+
+from metastore.errors import FormatError, NotFoundError
+
+BACKUP_PROPERTY: Final = "metastore.hive-backup"
+"""Iceberg table property: where the backup of the Hive table lies."""
+
+BACKUP_FILE: Final = "hive-table.backup"
+"""Without a suffix that a file system would compress by."""
+_FORM: Final = 1
+
+
+@dataclass(frozen=True)
+class Backup:
+    """A Hive table as it was; ``facts`` are those of the migration (its snapshot, its files), for whoever goes back."""
+
+    table: Table
+    partitions: Sequence[Partition]
+    facts: Mapping[str, Any]
+
+    def write(self, io: FileIO, location: str) -> None:
+        """Write it to a new file."""
+        lines = [json.dumps({"form": _FORM, **self.facts}).encode()]
+        lines += [serialize(each, _FACTORY) for each in (self.table, *self.partitions)]
+        with io.new_output(location).create() as stream:
+            stream.write(gzip.compress(b"\n".join(lines), mtime=0))
+
+    @classmethod
+    def read(cls, io: FileIO, location: str) -> Backup:
+        """Read one. NotFoundError when it is gone, FormatError when it is none."""
+        try:
+            with io.new_input(location).open() as stream:
+                head, table, *partitions = gzip.decompress(stream.read()).split(b"\n")
+            facts = json.loads(head)
+            if facts.pop("form") != _FORM:
+                raise FormatError(f"{location} was written by a newer release of this package")
+            return cls(
+                deserialize(Table(), table, _FACTORY),
+                [deserialize(Partition(), each, _FACTORY) for each in partitions],
+                facts,
+            )
+        except FileNotFoundError as error:
+            raise NotFoundError(f"the backup {location} of the Hive table is gone") from error
+        except (OSError, EOFError, ValueError, KeyError) as error:
+            raise FormatError(f"{location} is no backup of a Hive table: {error}") from error
+
+
+_FACTORY: Final = TJSONProtocolFactory()

@@ -1,0 +1,125 @@
+"""Footers that were read, kept beside a table until it is migrated, so that a killed migration goes on where it was.
+
+Only for tables of so many files that reading again would take long. Each batch lies in a file of its own in the hidden
+folder, with location, size and time of every data file that it speaks of: a row counts only for a file that is still
+listed so, and only for the columns that the table has now. What cannot be read, or speaks of files that changed, is
+passed over; the folder goes with all other attempts once the table is migrated. Nothing here can make a migration fail.
+"""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Iterator
+from contextlib import suppress
+from dataclasses import dataclass
+from functools import cached_property
+from hashlib import blake2b
+from typing import Any, Final
+
+import pyarrow as pa
+import pyarrow.compute as pc
+from pyarrow import fs
+
+from metastore.errors import StorageError
+from metastore.hive.listing import Store
+from metastore.hive.metrics import FRAGMENT, FileToRead
+from metastore.hive.migration.staging import HIDDEN_FOLDER
+from metastore.hive.migration.survey import Survey
+
+WORTH_KEEPING: Final = 1_000
+"""Below so many footers to read, a second of work, nothing is kept."""
+
+_FOLDER: Final = "footers"
+_SUFFIX: Final = ".arrow"
+_COLUMNS: Final = b"metastore.columns"
+_FILE: Final[dict[str, Any]] = {
+    "location": pa.string(),
+    "size": pa.int64(),
+    "mtime_ns": pa.int64(),
+    "format": pa.string(),
+}
+_KEPT: Final = pa.schema([*FRAGMENT, *pa.schema(_FILE)])
+
+_State = tuple[str, int, int, str]
+
+
+@dataclass(frozen=True)
+class KeptFooters:
+    """Those of one table, as it was surveyed."""
+
+    store: Store
+    survey: Survey
+
+    @property
+    def folder(self) -> str:
+        """Where they lie."""
+        return f"{self.survey.table.location}/{HIDDEN_FOLDER}/{_FOLDER}"
+
+    def read(self) -> list[pa.RecordBatch]:
+        """What is still true, as batches of :data:`~metastore.hive.metrics.FRAGMENT`; no file is in it twice."""
+        numbers = {state: number for number, state in enumerate(self._states)}
+        kept = (_true(batch, numbers) for batch in self._batches())
+        return [batch for batch in kept if batch.num_rows]
+
+    def keep(self, batch: pa.RecordBatch) -> None:
+        """Keep what a task returned, but for files that could not be read; without success if the store fails."""
+        good = batch.filter(pc.is_null(batch["error"]))
+        if not good.num_rows:
+            return
+        numbers: list[Any] = good["number"].to_pylist()
+        files = [dict(zip(_FILE, self._states[number], strict=True)) for number in numbers]
+        beside = pa.RecordBatch.from_pylist(files, pa.schema(_FILE))
+        schema = _KEPT.with_metadata({_COLUMNS: self._columns})
+        whole = pa.RecordBatch.from_arrays([*good.columns, *beside.columns], schema=schema)
+        with suppress(OSError, pa.ArrowException):
+            store, folder = self.store.place(self.folder)
+            store.create_dir(folder)
+            options = pa.ipc.IpcWriteOptions(compression="zstd")
+            with (
+                store.open_output_stream(f"{folder}/{uuid.uuid4()}{_SUFFIX}") as sink,
+                pa.ipc.new_file(sink, schema, options=options) as writer,
+            ):
+                writer.write_batch(whole)
+
+    @cached_property
+    def _states(self) -> list[_State]:
+        """Each file of the survey as it was listed, by number."""
+        times = {file.location: file.mtime_ns for folder in self.survey.folders for file in folder.files}
+        return [(file.location, file.size, times[file.location], str(file.format)) for file in self.survey.files]
+
+    @cached_property
+    def _columns(self) -> bytes:
+        """What says that rows are of the columns that the table has: they hold numbers by the places of its leaves."""
+        said = [(name, str(type_)) for name, type_ in self.survey.table.columns]
+        return blake2b(repr((said, FRAGMENT)).encode(), digest_size=16).hexdigest().encode()
+
+    def _batches(self) -> Iterator[pa.RecordBatch]:
+        with suppress(OSError, pa.ArrowException, StorageError):
+            store, folder = self.store.place(self.folder)
+            for entry in store.get_file_info(fs.FileSelector(folder, allow_not_found=True)):
+                if entry.path.endswith(_SUFFIX):
+                    # A writer that was killed leaves half a file.
+                    with suppress(OSError, pa.ArrowException), store.open_input_file(entry.path) as source:
+                        reader = pa.ipc.open_file(source)
+                        if (reader.schema.metadata or {}).get(_COLUMNS) == self._columns:
+                            yield from (reader.get_batch(at) for at in range(reader.num_record_batches))
+
+
+def missing(survey: Survey, kept: list[pa.RecordBatch]) -> list[FileToRead]:
+    """The files of the survey that nothing is kept of."""
+    known = {number for batch in kept for number in batch["number"].to_pylist()}
+    return [file for file in survey.files if file.number not in known]
+
+
+def _true(batch: pa.RecordBatch, numbers: dict[_State, int]) -> pa.RecordBatch:
+    """The rows of files that ``numbers`` has, under these numbers, which are taken out of it."""
+    states = zip(*(batch[name].to_pylist() for name in _FILE), strict=True)
+    found = pa.array([numbers.pop(state, None) for state in states], pa.int64())
+    described = zip(batch["shape"].to_pylist(), batch["schema"].to_pylist(), strict=True)
+    schemas = {shape: schema for shape, schema in described if schema is not None}
+    rows = batch.set_column(0, FRAGMENT.field("number"), found).select(FRAGMENT.names).filter(pc.is_valid(found))
+    # The row that held the schema of a shape may be one of a file that has changed.
+    first = [schemas.pop(shape, None) for shape in rows["shape"].to_pylist()]
+    at = FRAGMENT.get_field_index("schema")
+    columns = [*rows.columns[:at], pa.array(first, pa.binary()), *rows.columns[at + 1 :]]
+    return pa.RecordBatch.from_arrays(columns, schema=FRAGMENT)

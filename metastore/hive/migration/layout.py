@@ -1,0 +1,151 @@
+"""The Iceberg schema of a Hive table and its files: column ids, partition fields, the mapping of files' names. Pure.
+
+The files carry no ids, so the name mapping is what lets Iceberg's readers find columns in them: every name that files
+use is in it. A column that files have and the table has not is in it too, under an id that no schema has: without an
+entry PyIceberg refuses to read such a file.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import count
+from typing import Any, Final
+
+import pyarrow.types as pt
+from pyiceberg.partitioning import PARTITION_FIELD_ID_START, PartitionField, PartitionSpec
+from pyiceberg.schema import Schema
+from pyiceberg.table.name_mapping import MappedField, NameMapping
+from pyiceberg.transforms import IdentityTransform
+from pyiceberg.types import IcebergType, ListType, MapType, NestedField, StructType
+
+from metastore.hive.matching import Extra, Match
+from metastore.hive.tables import HiveTable
+from metastore.hive.types import ELEMENT, KEY, VALUE, Path, iceberg_type
+
+NAME_MAPPING: Final = "schema.name-mapping.default"
+
+
+@dataclass(frozen=True)
+class Layout:
+    """How the Iceberg table is laid out; ``leaf_ids`` are those of the leaves that files hold, in the table's order."""
+
+    schema: Schema
+    spec: PartitionSpec
+    name_mapping: str
+    leaf_ids: Sequence[int]
+    last_column_id: int
+
+
+def layout_of(table: HiveTable, matches: Iterable[Match]) -> Layout:
+    """The layout for files that matched the table without problems."""
+    merged = merged_match(matches)
+    # Without a file to tell, a timestamp of Spark's and Hive's Parquet is a moment, as they write it.
+    default = str(table.format) == "PARQUET"
+    ids = count(1)
+
+    def field(name: str, type_: Any) -> NestedField:
+        own = next(ids)
+        made = iceberg_type(
+            type_, (name,), is_moment=lambda path: merged.moments.get(path, default), next_id=lambda: next(ids)
+        )
+        return NestedField(own, name, made, required=False, doc=comments.get(name))
+
+    comments = {each.name: each.comment for each in (*table.raw.sd.cols, *(table.raw.partitionKeys or ()))}
+    fields = [field(name, type_) for name, type_ in table.columns]
+    # A partition column holds what its text says, and that has no zone.
+    merged.moments.update({(name,): False for name, _ in table.partition_columns})
+    partitions = [field(name, type_) for name, type_ in table.partition_columns]
+    spec = PartitionSpec(
+        *(
+            PartitionField(each.field_id, PARTITION_FIELD_ID_START + index, IdentityTransform(), each.name)
+            for index, each in enumerate(partitions)
+        )
+    )
+    extras: dict[Path, list[Extra]] = {}
+    for extra in merged.extras:
+        extras.setdefault(extra.parent, []).append(extra)
+    namer = _Namer(merged.aliases, extras, ids)
+    mapping = NameMapping([*namer.fields((), [*fields, *partitions])])
+    leaf_ids = [leaf for each in fields for leaf in leaf_ids_of(each.field_id, each.field_type)]
+    return Layout(Schema(*fields, *partitions), spec, mapping.model_dump_json(), leaf_ids, next(ids) - 1)
+
+
+def merged_match(matches: Iterable[Match]) -> Match:
+    """What the schemas of all files come to; a problem where they contradict each other."""
+    merged = Match()
+    extras: dict[tuple[Path, str], Extra] = {}
+    for each in matches:
+        merged.problems += each.problems
+        for path, names in each.aliases.items():
+            merged.aliases[path] |= names
+        for path, is_moment in each.moments.items():
+            if merged.moments.setdefault(path, is_moment) != is_moment:
+                merged.problems.append(
+                    f"column {'.'.join(path)}: some files have moments in it, and others readings of a clock"
+                )
+        for extra in each.extras:
+            known = extras.setdefault((extra.parent, extra.name), extra)
+            if known.type != extra.type and (pt.is_nested(known.type) or pt.is_nested(extra.type)):
+                name = ".".join((*extra.parent, extra.name))
+                merged.problems.append(f"column {name}, which the table has not: files disagree on what is in it")
+    merged.extras = list(extras.values())
+    return merged
+
+
+class _Namer:
+    """Makes the name mapping; ids of what no schema has come after all others."""
+
+    def __init__(
+        self, aliases: Mapping[Path, set[str]], extras: Mapping[Path, Sequence[Extra]], ids: Iterable[int]
+    ) -> None:
+        self._aliases = aliases
+        self._extras = extras
+        self._ids = iter(ids)
+
+    def fields(self, parent: Path, fields: Iterable[NestedField]) -> Iterable[MappedField]:
+        for each in fields:
+            path = (*parent, each.name)
+            names = sorted({each.name} | self._aliases.get(path, set()))
+            yield MappedField(field_id=each.field_id, names=names, fields=list(self._inside(path, each.field_type)))
+        for extra in self._extras.get(parent, ()):
+            yield self._mapped(extra.name, extra.type)
+
+    def _inside(self, path: Path, type_: IcebergType) -> Iterable[MappedField]:
+        match type_:
+            case StructType():
+                yield from self.fields(path, type_.fields)
+            case ListType():
+                yield self._part(path, ELEMENT, type_.element_id, type_.element_type)
+            case MapType():
+                yield self._part(path, KEY, type_.key_id, type_.key_type)
+                yield self._part(path, VALUE, type_.value_id, type_.value_type)
+
+    def _part(self, path: Path, name: str, part_id: int, type_: IcebergType) -> MappedField:
+        return MappedField(field_id=part_id, names=[name], fields=list(self._inside((*path, name), type_)))
+
+    def _mapped(self, name: str, arrow: Any) -> MappedField:
+        own = next(self._ids)
+        inside: list[MappedField] = []
+        if pt.is_struct(arrow):
+            inside = [self._mapped(arrow.field(at).name, arrow.field(at).type) for at in range(arrow.num_fields)]
+        elif pt.is_map(arrow):
+            inside = [self._mapped(KEY, arrow.key_type), self._mapped(VALUE, arrow.item_type)]
+        elif pt.is_nested(arrow):
+            inside = [self._mapped(ELEMENT, arrow.field(0).type)]
+        return MappedField(field_id=own, names=[name], fields=inside)
+
+
+def leaf_ids_of(own: int, type_: IcebergType) -> Iterable[int]:
+    """The ids of the leaves of a column, depth first; ``own`` is the column's."""
+    match type_:
+        case StructType():
+            for each in type_.fields:
+                yield from leaf_ids_of(each.field_id, each.field_type)
+        case ListType():
+            yield from leaf_ids_of(type_.element_id, type_.element_type)
+        case MapType():
+            yield from leaf_ids_of(type_.key_id, type_.key_type)
+            yield from leaf_ids_of(type_.value_id, type_.value_type)
+        case _:
+            yield own

@@ -1,0 +1,173 @@
+"""The whole of a migration on the driver: survey, (footers elsewhere), backup and staging, switch, and what is left.
+
+Killed at any step, the table is Hive's as it was, or Iceberg's; calling again does what is missing: a table that was
+not switched is migrated anew, and what the dead attempt wrote is removed once a new one has won; one that was switched
+is finished. An attempt that fails removes what it wrote, unless the outcome of the switch is open.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from contextlib import suppress
+from dataclasses import dataclass, field
+from typing import Final
+
+import pyarrow as pa
+from pyiceberg.io.pyarrow import PyArrowFileIO
+from pyiceberg.serializers import FromInputFile
+
+from metastore.errors import FormatError, MetastoreError, OutcomeUnknownError, ProcedureError, StorageError
+from metastore.hive.client import HiveClient
+from metastore.hive.listing import Nested, Store
+from metastore.hive.migration.backup import BACKUP_FILE, BACKUP_PROPERTY, Backup
+from metastore.hive.migration.revert import unfinished
+from metastore.hive.migration.staging import Staged, attempt_folder, problems_of, stage
+from metastore.hive.migration.survey import Survey, survey
+from metastore.hive.migration.switch import block_partitions, remove_attempts, remove_folder, switch
+from metastore.hive.tables import METADATA_LOCATION, HiveTable
+
+MIGRATED: Final = "migrated"
+FINISHED: Final = "already migrated"
+PREFLIGHT: Final = "can be migrated"
+REFUSED: Final = "cannot be migrated"
+
+
+@dataclass(frozen=True)
+class Migration:
+    """One table to migrate, and how; ``properties`` open the store, by PyIceberg's names."""
+
+    client: HiveClient
+    database: str
+    name: str
+    nested: Nested = Nested.REFUSE
+    block_others: bool = True
+    dry_run: bool = False
+    properties: Mapping[str, str] = field(default_factory=dict, repr=False)
+
+    @property
+    def store(self) -> Store:
+        """Where the files are."""
+        return Store(self.properties)
+
+    def table(self) -> HiveTable:
+        """The table at this moment. NotFoundError."""
+        return HiveTable.of(self.client.table(self.database, self.name))
+
+    def survey(self, table: HiveTable) -> Survey:
+        """Look at everything. ProcedureError for what stands against it, unless it is only a dry run."""
+        if unfinished(self.store, table) is not None:
+            raise ProcedureError(f"{table} is on its way back from Iceberg; call revert_migration again first")
+        found = survey(self.client, self.store, table, self.nested)
+        if found.obstacles and not self.dry_run:
+            raise ProcedureError(f"{found.table} cannot be migrated: {'; '.join(found.obstacles)}")
+        return found
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What a migration did, or a dry run found."""
+
+    status: str
+    survey: Survey | None = None
+    metadata_location: str | None = None
+    records: int | None = None
+    obstacles: tuple[str, ...] = ()
+    warnings: tuple[str, ...] = ()
+
+
+def complete(migration: Migration, found: Survey, fragments: pa.Table, *, now_ms: int) -> Outcome:
+    """All that is left when the footers are read; a dry run stops before it writes anything."""
+    if migration.dry_run:
+        problems = (*found.obstacles, *(problems_of(found, fragments) if not found.obstacles else ()))
+        records = sum(count or 0 for count in fragments["records"].to_pylist())
+        status = REFUSED if problems else PREFLIGHT
+        return Outcome(status, found, None, records, problems, found.warnings)
+    folder = attempt_folder(found.table.location)
+    staged = _staged(migration, found, fragments, folder, now_ms)
+    try:
+        switch(
+            migration.client,
+            migration.store,
+            found,
+            migration.nested,
+            staged.metadata_location,
+            block_others=migration.block_others,
+            now_ms=now_ms,
+        )
+    except OutcomeUnknownError:
+        raise
+    except MetastoreError:
+        # Only these say that the table is Hive's still. After anything else the metadata may be in use; a later attempt
+        # removes it if it is not.
+        _discard(migration, folder)
+        raise
+    left = _tidy(migration, found.table, folder)
+    return Outcome(MIGRATED, found, staged.metadata_location, staged.records, warnings=(*found.warnings, *left))
+
+
+def finish_again(migration: Migration, table: HiveTable) -> Outcome:
+    """What a migration that was killed after its switch has left to do. ProcedureError for another's Iceberg table."""
+    metadata_location = table.parameters.get(METADATA_LOCATION, "")
+    backup = backup_of(migration.properties, metadata_location)
+    if backup is None:
+        raise ProcedureError(f"{table} is an Iceberg table already, and no migration of this package made it one")
+    left = () if migration.dry_run else _tidy(migration, table, backup.rpartition("/")[0])
+    return Outcome(FINISHED, None, metadata_location, warnings=left)
+
+
+def backup_of(properties: Mapping[str, str], metadata_location: str) -> str | None:
+    """Where the backup of the Hive table lies that an Iceberg table was; None if it was none.
+
+    Raises FormatError, StorageError.
+    """
+    try:
+        found = FromInputFile.table_metadata(PyArrowFileIO(dict(properties)).new_input(metadata_location))
+    except OSError as error:
+        raise StorageError(f"cannot read {metadata_location}: {error}") from error
+    except ValueError as error:
+        raise FormatError(f"{metadata_location or 'nothing'} is no metadata of an Iceberg table: {error}") from error
+    return found.properties.get(BACKUP_PROPERTY)
+
+
+def _staged(migration: Migration, found: Survey, fragments: pa.Table, folder: str, now_ms: int) -> Staged:
+    try:
+        return _written(migration, found, fragments, folder, now_ms)
+    except BaseException:
+        _discard(migration, folder)
+        raise
+
+
+def _discard(migration: Migration, folder: str) -> None:
+    with suppress(OSError, MetastoreError):  # the error that led here is the one to be seen
+        remove_folder(migration.store, folder)
+
+
+def _written(migration: Migration, found: Survey, fragments: pa.Table, folder: str, now_ms: int) -> Staged:
+    io = PyArrowFileIO(dict(migration.properties))
+    backup = f"{folder}/{BACKUP_FILE}"
+    properties = {BACKUP_PROPERTY: backup}
+    staged = stage(found, fragments, io, folder, location=found.table.location, properties=properties, now_ms=now_ms)
+    facts = {
+        "snapshot-id": staged.snapshot_id,
+        "metadata-location": staged.metadata_location,
+        "time-ms": now_ms,
+        "files": [file.location for file in found.files],
+    }
+    Backup(found.table.raw, [each.raw for each in found.partitions], facts).write(io, backup)
+    migration.store.make_durable(folder)
+    return staged
+
+
+def _tidy(migration: Migration, table: HiveTable, folder: str) -> tuple[str, ...]:
+    """Do what comes after the switch; what could not be done, as warnings: the table is migrated all the same."""
+    left = []
+    if migration.block_others and table.is_partitioned:
+        try:
+            block_partitions(migration.client, table.database, table.name)
+        except MetastoreError as error:
+            left.append(f"engines that do not know Iceberg can still read its partitions as they were: {error}")
+    try:
+        remove_attempts(migration.store, table.location, keep=folder)
+    except OSError as error:
+        left.append(f"what earlier attempts left in its folder could not be removed: {error}")
+    return tuple(left)

@@ -1,0 +1,240 @@
+"""The way back: an Iceberg table that a migration made is the Hive table again that it was, over the same files.
+
+At first by one alteration to the saved description, only if no Iceberg commit comes in between. Where the service
+refuses that (it does once a commit has changed column types in a way that it cannot take back) the table is dropped,
+without its files, and created anew: not one step, but the backup tells the way, and the call can be repeated with it.
+Files that Iceberg commits wrote are removed afterwards: Hive's readers would take them for data, or stumble over them.
+"""
+
+from __future__ import annotations
+
+import copy
+import json
+from collections.abc import Iterator, Mapping
+from contextlib import suppress
+from dataclasses import dataclass, field
+from typing import Final
+
+from hive_metastore.ttypes import Table
+from pyarrow import fs
+from pyiceberg.io.pyarrow import PyArrowFileIO
+from pyiceberg.serializers import FromInputFile
+from pyiceberg.table.metadata import TableMetadata
+
+from metastore.errors import ConflictError, InvalidRequestError, NotFoundError, ProcedureError, StorageError
+from metastore.hive.client import HiveClient
+from metastore.hive.listing import Nested, Store
+from metastore.hive.migration.backup import BACKUP_PROPERTY, Backup
+from metastore.hive.migration.staging import HIDDEN_FOLDER
+from metastore.hive.migration.switch import alter_if, next_ddl_time, remove_folder
+from metastore.hive.tables import LAST_DDL_TIME, METADATA_LOCATION, HivePartition, HiveTable
+
+REVERTED: Final = "reverted"
+FINISHED: Final = "already reverted"
+PREFLIGHT: Final = "can be reverted"
+
+_MARKER: Final = "reverted.json"
+"""In the folder of the attempt: files to remove once the table is Hive's again."""
+
+_NOWHERE: Final = "reverted"
+_FOLDERS_OF_ICEBERG: Final = ("metadata", "data")
+
+
+@dataclass(frozen=True)
+class Reversion:
+    """One table to bring back. ``backup`` names its backup where the metastore no longer knows the table."""
+
+    client: HiveClient
+    database: str
+    name: str
+    discard_changes: bool = False
+    backup: str | None = None
+    dry_run: bool = False
+    properties: Mapping[str, str] = field(default_factory=dict, repr=False)
+
+    @property
+    def store(self) -> Store:
+        """Where the files are."""
+        return Store(self.properties)
+
+    @property
+    def io(self) -> PyArrowFileIO:
+        """Where the metadata is."""
+        return PyArrowFileIO(dict(self.properties))
+
+
+@dataclass(frozen=True)
+class Reverted:
+    """What was done. ``recreated``: the metastore refused the way back in one step. ``removed`` counts files."""
+
+    status: str
+    recreated: bool = False
+    partitions: int = 0
+    removed: int = 0
+    discarded_snapshots: int = 0
+
+
+def revert(reversion: Reversion, *, now_ms: int) -> Reverted:
+    """Bring the Hive table back.
+
+    Raises NotFoundError for a table or backup that is not there; ProcedureError for a table that no migration made,
+    that has commits since (unless they are to be discarded), or whose files are gone; ConflictError when others commit
+    meanwhile: nothing was changed then.
+    """
+    client = reversion.client
+    try:
+        table = HiveTable.of(client.table(reversion.database, reversion.name))
+    except NotFoundError:
+        if reversion.backup is None:
+            raise
+        return _recreated(reversion, Backup.read(reversion.io, reversion.backup))
+    if not table.is_iceberg:
+        return _finished(reversion, table)
+    metadata = _metadata(reversion, table)
+    place = metadata.properties.get(BACKUP_PROPERTY)
+    if place is None:
+        raise ProcedureError(f"{table} was made an Iceberg table by no migration of this package: there is no way back")
+    backup = Backup.read(reversion.io, place)
+    known = backup.facts["snapshot-id"]
+    later = [each.snapshot_id for each in metadata.snapshots if each.snapshot_id != known]
+    changed = bool(later) or metadata.current_snapshot_id != known
+    if changed and not reversion.discard_changes:
+        raise ProcedureError(
+            f"{table} has {len(later)} snapshots since its migration, and what they changed would be lost; "
+            "say discard_changes => true if it may be"
+        )
+    written = {table.parameters[METADATA_LOCATION], *_written(reversion, metadata)}
+    own = _require_files(reversion, table, backup)
+    folder = place.rpartition("/")[0]
+    # What lies elsewhere may be another table's; what lies in the attempt's folder goes with that.
+    inside, hidden = f"{table.location}/", f"{folder}/"
+    unwanted = sorted(file for file in written - own if file.startswith(inside) and not file.startswith(hidden))
+    if reversion.dry_run:
+        return Reverted(PREFLIGHT, False, len(backup.partitions), len(unwanted), len(later))
+    with reversion.io.new_output(f"{folder}/{_MARKER}").create(overwrite=True) as stream:
+        stream.write(json.dumps(unwanted).encode())
+    recreated = _go_back(client, table, backup, now_ms)
+    _clean(reversion, backup.table.sd.location.rstrip("/"), unwanted)
+    return Reverted(REVERTED, recreated, len(backup.partitions), len(unwanted), len(later))
+
+
+def _go_back(client: HiveClient, table: HiveTable, backup: Backup, now_ms: int) -> bool:
+    """Alter table and partitions to what they were; whether they had to be dropped and created for it."""
+    saved = copy.deepcopy(backup.table)
+    # The service compares a parameter only if its new value is set, too; this one goes right after.
+    saved.parameters |= {LAST_DDL_TIME: next_ddl_time(table.parameters, now_ms), METADATA_LOCATION: _NOWHERE}
+    with client.locked(table.database, table.name):
+        if client.table(table.database, table.name).parameters != table.parameters:
+            raise ConflictError(f"{table} was committed to since it was looked at; nothing was changed, try again")
+        # First the partitions: whoever knows Iceberg does not ask them, and the table's own step is the last.
+        known = {tuple(each.values) for each in client.partitions(table.database, table.name)}
+        client.alter_partitions(
+            table.database, table.name, [each for each in backup.partitions if tuple(each.values) in known]
+        )
+        try:
+            alter_if(client, saved, table.parameters, METADATA_LOCATION)
+        except InvalidRequestError:
+            client.drop_table(table.database, table.name)
+            _create(client, backup)
+            return True
+        _forget_metadata(client, saved)
+    return False
+
+
+def _forget_metadata(client: HiveClient, table: Table) -> None:
+    """Remove the parameter that says nothing any more; whoever alters the table at that moment may keep it."""
+    plain = copy.deepcopy(table)
+    del plain.parameters[METADATA_LOCATION]
+    plain.parameters[LAST_DDL_TIME] = next_ddl_time(table.parameters, 0)
+    with suppress(ConflictError):
+        alter_if(client, plain, table.parameters, LAST_DDL_TIME)
+
+
+def _create(client: HiveClient, backup: Backup) -> None:
+    client.create_table(backup.table)
+    client.add_partitions(backup.table.dbName, backup.table.tableName, backup.partitions)
+
+
+def _recreated(reversion: Reversion, backup: Backup) -> Reverted:
+    """After a kill between dropping and creating."""
+    if (backup.table.dbName, backup.table.tableName) != (reversion.database, reversion.name):
+        raise ProcedureError(f"{reversion.backup} is of {backup.table.dbName}.{backup.table.tableName}")
+    if reversion.dry_run:
+        return Reverted(PREFLIGHT, True, len(backup.partitions))
+    _create(reversion.client, backup)
+    table = HiveTable.of(backup.table)
+    removed = unfinished(reversion.store, table) or []
+    _clean(reversion, table.location, removed)
+    return Reverted(REVERTED, True, len(backup.partitions), len(removed))
+
+
+def _finished(reversion: Reversion, table: HiveTable) -> Reverted:
+    """After a kill between the way back and the removal of Iceberg's files."""
+    unwanted = unfinished(reversion.store, table)
+    if unwanted is None:
+        raise ProcedureError(f"{table} is a Hive table; there is nothing to revert")
+    if not reversion.dry_run:
+        if table.parameters.get(METADATA_LOCATION) == _NOWHERE:
+            _forget_metadata(reversion.client, table.raw)
+        _clean(reversion, table.location, unwanted)
+    return Reverted(FINISHED, removed=len(unwanted))
+
+
+def unfinished(store: Store, table: HiveTable) -> list[str] | None:
+    """The files that a reversion which died has left to remove below a Hive table; None if there was none."""
+    files, root = store.place(f"{table.location}/{HIDDEN_FOLDER}")
+    for entry in files.get_file_info(fs.FileSelector(root, allow_not_found=True)):
+        with suppress(FileNotFoundError), files.open_input_file(f"{entry.path}/{_MARKER}") as stream:
+            found: list[str] = json.loads(stream.read())
+            return found
+    return None
+
+
+def _clean(reversion: Reversion, location: str, unwanted: list[str]) -> None:
+    """Remove Iceberg's files, its folders where nothing else is in them, and last the hidden one with the marker."""
+    store = reversion.store
+    for file in unwanted:
+        files, path = store.place(file)
+        with suppress(FileNotFoundError):
+            files.delete_file(path)
+    files, root = store.place(location)
+    for name in _FOLDERS_OF_ICEBERG:
+        inside = files.get_file_info(fs.FileSelector(f"{root}/{name}", recursive=True, allow_not_found=True))
+        if all(entry.type == fs.FileType.Directory for entry in inside):
+            remove_folder(store, f"{location}/{name}")
+    remove_folder(store, f"{location}/{HIDDEN_FOLDER}")
+
+
+def _metadata(reversion: Reversion, table: HiveTable) -> TableMetadata:
+    place = table.parameters.get(METADATA_LOCATION, "")
+    try:
+        return FromInputFile.table_metadata(reversion.io.new_input(place))
+    except OSError as error:
+        raise StorageError(f"cannot read {place}, the metadata of {table}: {error}") from error
+
+
+def _written(reversion: Reversion, metadata: TableMetadata) -> Iterator[str]:
+    """Every file that Iceberg's metadata speaks of, its own files included."""
+    yield from (entry.metadata_file for entry in metadata.metadata_log)
+    yield from (each.statistics_path for each in metadata.statistics)
+    for snapshot in metadata.snapshots:
+        yield snapshot.manifest_list
+        for manifest in snapshot.manifests(reversion.io):
+            yield manifest.manifest_path
+            for entry in manifest.fetch_manifest_entry(reversion.io, discard_deleted=False):
+                yield entry.data_file.file_path
+
+
+def _require_files(reversion: Reversion, table: HiveTable, backup: Backup) -> set[str]:
+    """The files that are Hive's. ProcedureError when some of those that were migrated are gone."""
+    partitions = [HivePartition.of(each).location for each in backup.partitions]
+    hive = HiveTable.of(backup.table)
+    locations = partitions if hive.is_partitioned else [hive.location]
+    present = {file.location for folder in reversion.store.contents(locations, Nested.READ) for file in folder.files}
+    migrated = set(backup.facts["files"])
+    if gone := sorted(migrated - present):
+        raise ProcedureError(
+            f"{table} cannot go back: {len(gone)} of its files were removed since by Iceberg's maintenance, "
+            f"such as {gone[0]}"
+        )
+    return migrated

@@ -1,0 +1,231 @@
+"""Second step of a migration: Iceberg's metadata over the Hive table's files, written where nothing sees it.
+
+Everything of one attempt lies in a hidden folder of the table, ``_iceberg/<attempt>``: readers of Hive pass it over (a
+plain ``metadata`` folder would break those that read an unpartitioned table without recursion), and an attempt that
+died is removed by its folder. The files stay there when the table is switched; later commits write where Iceberg does.
+"""
+
+from __future__ import annotations
+
+import secrets
+import uuid
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import date, datetime, timedelta
+from itertools import islice
+from typing import Any, Final
+
+import pyarrow as pa
+import pyarrow.compute as pc
+from pyiceberg.io import FileIO
+from pyiceberg.manifest import (
+    DataFile,
+    DataFileContent,
+    ManifestFile,
+    write_manifest_list,
+)
+from pyiceberg.manifest import FileFormat as IcebergFormat
+from pyiceberg.serializers import ToOutputFile
+from pyiceberg.table.metadata import TableMetadataV2
+from pyiceberg.table.snapshots import Operation, Snapshot, Summary
+from pyiceberg.table.sorting import UNSORTED_SORT_ORDER
+from pyiceberg.typedef import Record
+
+from metastore.errors import ProcedureError
+from metastore.hive.matching import Match, match
+from metastore.hive.metrics import schema_of
+from metastore.hive.migration.layout import NAME_MAPPING, Layout, layout_of, merged_match
+from metastore.hive.migration.survey import Survey
+from metastore.hive.partitions import typed_value
+from metastore.hive.tables import FileFormat
+from metastore.storage.manifest_writer import write_manifest_file
+from metastore.storage.manifests import added
+
+HIDDEN_FOLDER: Final = "_iceberg"
+
+_MANIFEST_FILES: Final = 4_000
+"""Data files in one manifest, so that memory stays flat and a reader decodes little for one partition."""
+
+_EPOCH: Final = datetime(1970, 1, 1)
+_EPOCH_DAY: Final = date(1970, 1, 1).toordinal()
+_NO_FILES: Final = {"data-files": 0, "records": 0, "files-size": 0}
+
+
+@dataclass(frozen=True)
+class Staged:
+    """Metadata that is written and that nobody sees yet; ``folder`` holds all of it."""
+
+    folder: str
+    metadata_location: str
+    snapshot_id: int | None
+    records: int
+
+
+def attempt_folder(table_location: str) -> str:
+    """A new hidden folder below a table's."""
+    return f"{table_location}/{HIDDEN_FOLDER}/{uuid.uuid4()}"
+
+
+def problems_of(found: Survey, fragments: pa.Table) -> list[str]:
+    """Why the files, as they were read, cannot be files of an Iceberg table; clauses that name files or columns."""
+    errors = [str(error) for error in fragments["error"].drop_null().to_pylist()]
+    return errors + list(dict.fromkeys(merged_match(matches_of(found, fragments)).problems))
+
+
+def matches_of(found: Survey, fragments: pa.Table) -> list[Match]:
+    """Each distinct schema among the files, against the table's columns."""
+    rows = fragments.filter(pc.is_valid(fragments["schema"])).select(["shape", "schema"]).to_pylist()
+    schemas = {row["shape"]: row["schema"] for row in rows}
+    columns = found.table.columns
+    return [
+        # A shape begins with the format.
+        match(columns, schema_of(described), timestamps=not shape.startswith(FileFormat.AVRO))
+        for shape, described in sorted(schemas.items())
+    ]
+
+
+def stage(
+    found: Survey,
+    fragments: pa.Table,
+    io: FileIO,
+    folder: str,
+    *,
+    location: str,
+    properties: Mapping[str, str],
+    now_ms: int,
+) -> Staged:
+    """Write manifests, their list and one metadata file into ``folder``; a table without files has no snapshot.
+
+    The Iceberg table will say that it lies at ``location``. Raises ProcedureError for files that do not fit.
+    """
+    if problems := problems_of(found, fragments):
+        raise ProcedureError(f"{found.table} cannot become an Iceberg table: {'; '.join(problems)}")
+    layout = layout_of(found.table, matches_of(found, fragments))
+    writer = _Writer(io, folder, layout, secrets.randbits(62) + 1, now_ms)
+    snapshot = writer.snapshot(data_files(found, fragments, layout)) if found.files else None
+    metadata_location = f"{folder}/00000-{uuid.uuid4()}.metadata.json"
+    metadata = _metadata(layout, location, {**properties, NAME_MAPPING: layout.name_mapping}, snapshot, now_ms)
+    ToOutputFile.table_metadata(metadata, io.new_output(metadata_location))
+    records = int(pc.sum(fragments["records"]).as_py() or 0)
+    return Staged(folder, metadata_location, snapshot.snapshot_id if snapshot else None, records)
+
+
+def data_files(found: Survey, fragments: pa.Table, layout: Layout) -> Iterator[DataFile]:
+    """Iceberg's entries of all files, in the order of the survey, made batch by batch."""
+    columns = found.table.partition_columns
+    partitions = [
+        Record(*(_stored(typed_value(text, type_)) for text, (_, type_) in zip(each.values, columns, strict=True)))
+        for each in found.partitions
+    ]
+    ids = layout.leaf_ids
+    for batch in fragments.sort_by("number").to_batches(_MANIFEST_FILES):
+        for row in batch.drop_columns(["error", "shape", "schema"]).to_pylist():
+            file = found.files[row["number"]]
+            yield DataFile.from_args(
+                content=DataFileContent.DATA,
+                file_path=file.location,
+                file_format=IcebergFormat(str(file.format)),
+                partition=partitions[found.places[row["number"]]] if partitions else Record(),
+                record_count=row["records"],
+                file_size_in_bytes=file.size,
+                column_sizes=_known(ids, row["sizes"]),
+                value_counts=_known(ids, row["values"]),
+                null_value_counts=_known(ids, row["nulls"]),
+                # No footer counts NaNs, and a zero would say that there is none.
+                nan_value_counts=None,
+                lower_bounds=_known(ids, row["lower"]),
+                upper_bounds=_known(ids, row["upper"]),
+                split_offsets=row["splits"] or None,
+                spec_id=layout.spec.spec_id,
+            )
+
+
+def _known(ids: Sequence[int], values: Sequence[Any]) -> dict[int, Any]:
+    return {own: value for own, value in zip(ids, values, strict=True) if value is not None}
+
+
+def _stored(value: Any) -> Any:
+    """A partition's value as Iceberg's records have it: days and microseconds since the epoch."""
+    if isinstance(value, datetime):
+        return (value - _EPOCH) // timedelta(microseconds=1)
+    return value.toordinal() - _EPOCH_DAY if isinstance(value, date) else value
+
+
+class _Writer:
+    """Writes the one snapshot of an attempt."""
+
+    def __init__(self, io: FileIO, folder: str, layout: Layout, snapshot_id: int, now_ms: int) -> None:
+        self._io = io
+        self._folder = folder
+        self._layout = layout
+        self._snapshot_id = snapshot_id
+        self._now_ms = now_ms
+        self._name = uuid.uuid4()
+
+    def snapshot(self, files: Iterator[DataFile]) -> Snapshot:
+        counted: dict[str, int] = dict(_NO_FILES)
+        partitions: set[str] = set()
+
+        def counting() -> Iterator[DataFile]:
+            for file in files:
+                counted["data-files"] += 1
+                counted["records"] += file.record_count
+                counted["files-size"] += file.file_size_in_bytes
+                partitions.add(repr(file.partition))
+                yield file
+
+        manifests = list(self._manifests(counting()))
+        place = f"{self._folder}/snap-{self._snapshot_id}-0-{self._name}.avro"
+        with write_manifest_list(2, self._io.new_output(place), self._snapshot_id, None, 1, "deflate") as writer:
+            writer.add_manifests(manifests)
+        summary = {f"{kind}-{name}": str(count) for kind in ("added", "total") for name, count in counted.items()}
+        if self._layout.spec.fields:
+            summary["changed-partition-count"] = str(len(partitions))
+        deletes = {f"total-{name}": "0" for name in ("delete-files", "position-deletes", "equality-deletes")}
+        return Snapshot(
+            snapshot_id=self._snapshot_id,
+            parent_snapshot_id=None,
+            sequence_number=1,
+            timestamp_ms=self._now_ms,
+            manifest_list=place,
+            summary=Summary(Operation.APPEND, **summary, **deletes),
+            schema_id=0,
+        )
+
+    def _manifests(self, files: Iterator[DataFile]) -> Iterator[ManifestFile]:
+        number = 0
+        while some := [added(file, self._snapshot_id) for file in islice(files, _MANIFEST_FILES)]:
+            place = f"{self._folder}/{self._name}-m{number}.avro"
+            layout = self._layout
+            yield write_manifest_file(self._io, place, 2, layout.spec, layout.schema, self._snapshot_id, some)
+            number += 1
+
+
+def _metadata(
+    layout: Layout, location: str, properties: Mapping[str, str], snapshot: Snapshot | None, now_ms: int
+) -> TableMetadataV2:
+    partition_ids = [each.field_id for each in layout.spec.fields]
+    refs = {"main": {"snapshot-id": snapshot.snapshot_id, "type": "branch"}} if snapshot else {}
+    log = [{"snapshot-id": snapshot.snapshot_id, "timestamp-ms": now_ms}] if snapshot else []
+    return TableMetadataV2.model_validate(
+        {
+            "format-version": 2,
+            "table-uuid": str(uuid.uuid4()),
+            "location": location,
+            "last-sequence-number": 1 if snapshot else 0,
+            "last-updated-ms": now_ms,
+            "last-column-id": layout.last_column_id,
+            "schemas": [layout.schema],
+            "current-schema-id": layout.schema.schema_id,
+            "partition-specs": [layout.spec],
+            "default-spec-id": layout.spec.spec_id,
+            "last-partition-id": max(partition_ids, default=999),
+            "sort-orders": [UNSORTED_SORT_ORDER],
+            "default-sort-order-id": UNSORTED_SORT_ORDER.order_id,
+            "properties": dict(properties),
+            "snapshots": [snapshot] if snapshot else [],
+            "current-snapshot-id": snapshot.snapshot_id if snapshot else None,
+            "snapshot-log": log,
+            "refs": refs,
+        }
+    )

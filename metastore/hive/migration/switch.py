@@ -1,0 +1,158 @@
+"""Last step of a migration: one alteration in the metastore, by which the table is an Iceberg table from then on.
+
+Under the service's lock (which keeps out whoever asks for one) the table, its partitions and its files are looked at
+once more, and compared with the survey; then one alteration, which the service carries out only if nobody altered the
+table since. Before it the table is Hive's, untouched; after it Iceberg's. What comes later, making Hive's readers fail
+instead of reading stale files, and removing what dead attempts left, can be done again at any time.
+"""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Mapping
+from typing import Final
+
+from hive_metastore.ttypes import StorageDescriptor, Table
+from pyarrow import fs
+
+from metastore.errors import ConflictError, MetastoreError, OutcomeUnknownError, StorageError
+from metastore.hive.client import HiveClient
+from metastore.hive.listing import Nested, Store
+from metastore.hive.migration.staging import HIDDEN_FOLDER
+from metastore.hive.migration.survey import Survey, survey
+from metastore.hive.tables import (
+    LAST_DDL_TIME,
+    METADATA_LOCATION,
+    SPARK_PROVIDER,
+    TABLE_TYPE,
+    HiveTable,
+)
+
+_NO_INPUT: Final = "org.apache.hadoop.mapred.FileInputFormat"
+_NO_OUTPUT: Final = "org.apache.hadoop.mapred.FileOutputFormat"
+_NO_SERDE: Final = "org.apache.hadoop.hive.serde2.lazy.LazySimpleSerDe"
+"""What Iceberg's own catalogs give a table in the metastore: formats that no engine can read or write by."""
+
+
+def switch(
+    client: HiveClient,
+    store: Store,
+    planned: Survey,
+    nested: Nested,
+    metadata_location: str,
+    *,
+    block_others: bool,
+    now_ms: int,
+) -> None:
+    """Make the table of ``planned`` an Iceberg table at ``metadata_location``.
+
+    With ``block_others`` engines that do not know Iceberg fail on it, instead of reading and writing as if it were
+    Hive's still. ConflictError when table, partitions or files changed since the survey, or somebody holds the lock:
+    nothing was changed. OutcomeUnknownError when the service's answer is lost and does not come out by asking.
+    """
+    table = planned.table
+    with client.locked(table.database, table.name):
+        fresh = HiveTable.of(client.table(table.database, table.name))
+        if fresh.parameters != table.parameters or fresh.raw.sd != table.raw.sd:
+            raise ConflictError(f"{table} was altered since it was looked at; nothing was changed, migrate it again")
+        if survey(client, store, fresh, nested).state != planned.state:
+            raise ConflictError(
+                f"files or partitions of {table} changed since they were looked at; nothing was changed, migrate again"
+            )
+        new = _as_iceberg(table, metadata_location, block_others=block_others, now_ms=now_ms)
+        alter_if(client, new, table.parameters, LAST_DDL_TIME)
+
+
+def alter_if(client: HiveClient, new: Table, old: Mapping[str, str], key: str) -> None:
+    """Alter the table to ``new`` if it still has the parameter ``key`` of ``old``, and make sure of the outcome.
+
+    ConflictError when it has not, InvalidRequestError when the service does not take the description, StorageError
+    when it failed to and says so: nothing was changed. OutcomeUnknownError for everything that leaves doubt.
+    """
+    expected = (key, old[key]) if key in old else None
+    try:
+        client.alter_table(new, expected=expected)
+    except (OutcomeUnknownError, StorageError) as error:
+        try:
+            landed = _has(client.table(new.dbName, new.tableName), new)
+        except MetastoreError:
+            raise OutcomeUnknownError(
+                f"{error}; asking what became of it failed, too, so no file was removed"
+            ) from error
+        if landed:
+            return
+        raise
+    try:
+        found = client.table(new.dbName, new.tableName)
+    except MetastoreError:
+        return  # the service said that it was done
+    # A service of an old release does not compare, and lets the last one win.
+    if not _has(found, new):
+        raise OutcomeUnknownError(
+            f"others altered {new.dbName}.{new.tableName} at the same moment; no file was removed, see what it is now"
+        )
+
+
+def block_partitions(client: HiveClient, database: str, name: str) -> int:
+    """Give all partitions the formats that nobody can read by; how many had others.
+
+    Without it an engine that does not know Iceberg still reads a partitioned table, by the partitions' own formats.
+    """
+    changed = []
+    for partition in client.partitions(database, name):
+        if partition.sd.inputFormat != _NO_INPUT:
+            _block(partition.sd)
+            changed.append(partition)
+    client.alter_partitions(database, name, changed)
+    return len(changed)
+
+
+def remove_attempts(store: Store, table_location: str, *, keep: str | None) -> None:
+    """Remove the hidden folders of other attempts at the table, which can win no more; ``keep`` is the winner's."""
+    files, root = store.place(f"{table_location}/{HIDDEN_FOLDER}")
+    for entry in files.get_file_info(fs.FileSelector(root, allow_not_found=True)):
+        if entry.type == fs.FileType.Directory and entry.base_name != (keep or "").rpartition("/")[2]:
+            files.delete_dir(entry.path)
+
+
+def remove_folder(store: Store, folder: str) -> None:
+    """Remove a folder with all that is in it, if it is there. OSError."""
+    files, path = store.place(folder)
+    if files.get_file_info(path).type == fs.FileType.Directory:
+        files.delete_dir(path)
+
+
+def next_ddl_time(old: Mapping[str, str], now_ms: int) -> str:
+    """A time of alteration that is not the last one."""
+    last = old.get(LAST_DDL_TIME, "0")
+    return str(max(now_ms // 1000, int(last) + 1 if last.isdecimal() else 0))
+
+
+def _as_iceberg(table: HiveTable, metadata_location: str, *, block_others: bool, now_ms: int) -> Table:
+    new = copy.deepcopy(table.raw)
+    new.parameters = {
+        **table.parameters,
+        "EXTERNAL": "TRUE",
+        TABLE_TYPE: "ICEBERG",
+        METADATA_LOCATION: metadata_location,
+        LAST_DDL_TIME: next_ddl_time(table.parameters, now_ms),
+    }
+    if block_others:
+        _block(new.sd)
+        if SPARK_PROVIDER in new.parameters:
+            # Spark asks this before any format.
+            new.parameters[SPARK_PROVIDER] = "iceberg"
+    return new
+
+
+def _block(descriptor: StorageDescriptor) -> None:
+    descriptor.inputFormat, descriptor.outputFormat = _NO_INPUT, _NO_OUTPUT
+    descriptor.serdeInfo.serializationLib = _NO_SERDE
+
+
+def _has(found: Table, wanted: Table) -> bool:
+    return bool(
+        found.parameters.get(METADATA_LOCATION) == wanted.parameters.get(METADATA_LOCATION)
+        and found.parameters.get(TABLE_TYPE) == wanted.parameters.get(TABLE_TYPE)
+        and found.sd.inputFormat == wanted.sd.inputFormat
+    )

@@ -1,0 +1,73 @@
+"""Parquet footers -> facts. What bounds can be believed, ANALYZE's own reading of footers knows.
+
+:mod:`metastore.analyze.parquet_columns` leaves out what format, writer and value together do not make certain; on top
+of that, a bound counts only when each row group with values has one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from itertools import pairwise
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from metastore.analyze.parquet_columns import Leaf, Plan, combined
+from metastore.hive.facts import FileFacts, LeafFacts, trusted
+from metastore.storage.parquet_footer import read_footer
+
+
+class ParquetFooters:
+    """Reads footers one by one, and keeps what files of one schema and writer have in common."""
+
+    def __init__(self) -> None:
+        self._plans: list[tuple[Plan, pa.Schema, dict[int, Leaf]]] = []
+
+    def read(self, source: pa.NativeFile) -> FileFacts:
+        """The facts of one file. Raises pyarrow's errors for what is no Parquet file."""
+        metadata = read_footer(source)
+        schema, leaves = self._plan(metadata)
+        groups = [metadata.row_group(index) for index in range(metadata.num_row_groups)]
+        chunks = [[group.column(index) for group in groups] for index in range(metadata.num_columns)]
+        facts = [_facts(leaves.get(index), of_column) for index, of_column in enumerate(chunks)]
+        starts = [_start(group) for group in groups if group.num_columns]
+        # Offsets that do not rise are of a writer that left them out.
+        splits = starts if all(left < right for left, right in pairwise(starts)) else []
+        return FileFacts(metadata.num_rows, schema, facts, splits)
+
+    def _plan(self, metadata: pq.FileMetaData) -> tuple[pa.Schema, dict[int, Leaf]]:
+        for plan, schema, leaves in self._plans:
+            if plan.fits(metadata):
+                return schema, leaves
+        plan = Plan.of(metadata, None)
+        leaves = {leaf.index: leaf for leaf in plan.leaves}
+        schema = metadata.schema.to_arrow_schema().remove_metadata()
+        self._plans.append((plan, schema, leaves))
+        return schema, leaves
+
+
+def _facts(leaf: Leaf | None, chunks: Sequence[pq.ColumnChunkMetaData]) -> LeafFacts:
+    size = sum(chunk.total_compressed_size for chunk in chunks)
+    if leaf is None:  # it stands in a list or a map, where counts and bounds are of no use to anybody
+        return LeafFacts(size)
+    low, high, nulls, values = combined([leaf.measure(chunk) for chunk in chunks])
+    return LeafFacts(
+        size,
+        None if nulls is None or values is None else nulls + values,
+        nulls,
+        _bound(leaf, low),
+        _bound(leaf, high, upper=True),
+    )
+
+
+def _bound(leaf: Leaf, raw: Any, *, upper: bool = False) -> Any:
+    if raw is None or leaf.reading is None:
+        return None
+    value, _ = leaf.reading.high(raw) if upper else leaf.reading.low(raw)
+    return trusted(value)
+
+
+def _start(group: pq.RowGroupMetaData) -> int:
+    first = group.column(0)
+    return (first.dictionary_page_offset if first.has_dictionary_page else 0) or first.data_page_offset

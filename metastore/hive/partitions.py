@@ -1,0 +1,118 @@
+"""Partitions of Hive tables: values as text and as what they mean, and names as folders are called. Pure.
+
+The metastore keeps the values of a partition as plain text, and those are what counts; folder names hold them escaped,
+and a partition may lie in a folder of any other name. The reserved value stands for null.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from datetime import date, datetime
+from decimal import Decimal, InvalidOperation
+from typing import Final
+from urllib.parse import unquote
+
+from metastore.errors import FormatError, InvalidRequestError
+from metastore.hive.types import HiveType
+
+NULL_VALUE: Final = "__HIVE_DEFAULT_PARTITION__"
+"""What stands for null, in values and in folder names (Hive's ``hive.exec.default.partition.name``)."""
+
+PartitionValue = bool | int | float | str | Decimal | date | datetime | None
+
+_ESCAPED: Final = frozenset("\"#%'*/:=?\\{}[]^") | {chr(code) for code in range(1, 32)} | {"\x7f"}
+_INTEGER: Final = re.compile(r"[+-]?\d+", re.ASCII)
+_TIMESTAMP: Final = re.compile(r"(\d{4}-\d{2}-\d{2})(?:[ T](\d{2}:\d{2}:\d{2})(?:\.(\d{1,9}))?)?", re.ASCII)
+_WIDTHS: Final = {"tinyint": 8, "smallint": 16, "int": 32, "bigint": 64}
+
+PARTITION_TYPES: Final = frozenset(
+    {*_WIDTHS, "boolean", "float", "double", "string", "char", "varchar", "date", "timestamp", "decimal"}
+)
+"""Types whose values a partition can have."""
+
+
+def typed_value(text: str, type_: HiveType) -> PartitionValue:
+    """What the value ``text`` of a partition column means; None for null. FormatError where it means nothing."""
+    if text == NULL_VALUE:
+        return None
+    try:
+        return _typed(text, type_)
+    except (ValueError, InvalidOperation) as error:
+        raise FormatError(f"{text!r} is no {type_}") from error
+
+
+def partition_name(values: Mapping[str, str] | Sequence[tuple[str, str]]) -> str:
+    """The name of a partition as its folders are called by default: ``k=v/l=w``, escaped as Hive does."""
+    pairs = values.items() if isinstance(values, Mapping) else values
+    return "/".join(f"{escaped(name)}={escaped(value) if value else NULL_VALUE}" for name, value in pairs)
+
+
+def escaped(text: str) -> str:
+    """``text`` as part of a folder's name."""
+    return "".join(f"%{ord(char):02X}" if char in _ESCAPED else char for char in text)
+
+
+def folder_value(folder: str) -> tuple[str, str] | None:
+    """Column and value that the name of a folder stands for, unescaped; None for a name of another form."""
+    name, equals, value = folder.partition("=")
+    return (unquote(name, errors="strict"), unquote(value, errors="strict")) if equals and name and value else None
+
+
+def chosen(values: Mapping[str, str], wanted: Mapping[str, str]) -> bool:
+    """Whether a partition has all ``wanted`` values; names without regard to case, null by the reserved value.
+
+    InvalidRequestError for a column that partitions do not have.
+    """
+    by_lower = {name.lower(): value for name, value in values.items()}
+    for name, value in wanted.items():
+        if name.lower() not in by_lower:
+            raise InvalidRequestError(f"{name} is no partition column; the table has {', '.join(values)}")
+        if by_lower[name.lower()] != value:
+            return False
+    return True
+
+
+def _typed(text: str, type_: HiveType) -> PartitionValue:
+    match type_.name:
+        case "string" | "char" | "varchar":
+            return text
+        case "tinyint" | "smallint" | "int" | "bigint" as name:
+            if not _INTEGER.fullmatch(text):
+                raise ValueError(text)
+            number = int(text)
+            if not -(1 << _WIDTHS[name] - 1) <= number < 1 << _WIDTHS[name] - 1:
+                raise ValueError(text)
+            return number
+        case "boolean":
+            return {"true": True, "false": False}[text.lower()] if text.lower() in ("true", "false") else _refuse(text)
+        case "float" | "double":
+            number_ = float(text)
+            return number_ if number_ == number_ else _refuse(text)
+        case "decimal":
+            scale = type_.arguments[1]
+            value = Decimal(text)
+            # Hive writes 1.10 as 1.1: digits may be missing, but none may be lost.
+            exact = value.quantize(Decimal(1).scaleb(-scale))
+            return exact if exact == value else _refuse(text)
+        case "date":
+            return date.fromisoformat(text) if len(text) == len("2024-01-01") else _refuse(text)
+        case "timestamp":
+            return _timestamp(text)
+        case _:
+            return _refuse(text)
+
+
+def _timestamp(text: str) -> datetime:
+    match = _TIMESTAMP.fullmatch(text)
+    if match is None:
+        raise ValueError(text)
+    day, clock, fraction = match.groups()
+    if fraction and fraction[6:].strip("0"):
+        raise ValueError(text)
+    micros = int((fraction or "0")[:6].ljust(6, "0"))
+    return datetime.fromisoformat(f"{day}T{clock or '00:00:00'}").replace(microsecond=micros)
+
+
+def _refuse(text: str) -> PartitionValue:
+    raise ValueError(text)

@@ -1,0 +1,142 @@
+"""Hive tables as sources of ANALYZE and of scans: ``hive.<database>.<table>``, as the metastore service describes them.
+
+The service says which partitions there are, of which types their columns are, whose the table is and in which format;
+what lies in folders that it does not know is no data. Units are kept by folders, as long as each partition lies
+in the folder that its values name, where everybody puts it. Tables whose partitions lie elsewhere or are of several
+formats, and those of text, are described file by file instead (:mod:`metastore.hive.described_table`).
+"""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
+from pathlib import PurePath
+from typing import Final
+
+from metastore.config.settings import StoragePluginSettings
+from metastore.engine import Engine
+from metastore.errors import FormatError, InvalidRequestError, NotFoundError
+from metastore.hive.client import HiveClient
+from metastore.hive.described_table import DescribedTable, folder_of, needs_description
+from metastore.hive.listing import plain_location
+from metastore.hive.tables import MIGRATABLE, FileFormat, HivePartition, HiveTable
+from metastore.hive.types import HiveType, drill_type
+from metastore.model.identity import TableInfo
+from metastore.sources.listing import Listing, SourceFile, list_files
+from metastore.sources.naming import SourceTable
+
+_THREADS: Final = 16
+
+
+def hive_source(
+    storage: Mapping[str, StoragePluginSettings], table: TableInfo | str | PurePath, engine: Callable[[int], Engine]
+) -> SourceTable | None:
+    """The source table of a name whose plugin is a Hive Metastore; None for any other name, and for a path.
+
+    ``engine`` is what reads files that must be read to be known, by their number.
+
+    Raises NotFoundError for a database or table that is not there, InvalidRequestError for a disabled plugin and for a
+    table whose rows are not just files that can be analyzed, StorageError when the service does not answer.
+    """
+    named = hive_name(storage, table)
+    if named is None:
+        return None
+    plugin = storage[named.storage_plugin]
+    if not plugin.enabled:
+        raise InvalidRequestError(f"{named}: storage plugin {plugin.name} is disabled in the configuration")
+    with HiveClient(plugin.connection) as client:
+        found = _table(client, named)
+        partitions = tuple(map(HivePartition.of, client.partitions(found.database, found.name)))
+    if obstacles := list(found.obstacles()):
+        raise InvalidRequestError(f"{named} cannot be analyzed: {'; '.join(obstacles)}")
+    if found.is_iceberg:
+        raise InvalidRequestError(f"{named} is an Iceberg table; name it by its catalog")
+    location = plain_location(found.location)
+    types = _partition_columns(named, found)
+    source = SourceTable(named, location, options=plugin.properties, owner=found.owner or None, partition_columns={})
+    if needs_description(found, partitions):
+        return replace(source, provided=_described(named, found, partitions, plugin.properties, engine))
+    return replace(
+        source,
+        format=str(_format(named, found, partitions)),
+        partition_columns={name: str(drill_type(type_)) for name, type_ in types.items()},
+        lister=lambda: _listing(found, partitions, location, plugin.properties),
+    )
+
+
+def hive_name(storage: Mapping[str, StoragePluginSettings], table: TableInfo | str | PurePath) -> TableInfo | None:
+    """The name of a table whose plugin is a Hive Metastore, which is not asked; None for any other."""
+    if isinstance(table, PurePath) or (isinstance(table, str) and ("://" in table or table[:1] in ("/", "."))):
+        return None
+    named = table if isinstance(table, TableInfo) else TableInfo.parse(table)
+    plugin = storage.get(named.storage_plugin)
+    return named if plugin is not None and plugin.type == "hive" else None
+
+
+def _table(client: HiveClient, named: TableInfo) -> HiveTable:
+    try:
+        return HiveTable.of(client.table(named.workspace, named.name))
+    except NotFoundError as error:
+        databases = client.databases()
+        if named.workspace not in databases:
+            raise NotFoundError(
+                f"{named}: there is no database {named.workspace}; known: {', '.join(databases)}"
+            ) from error
+        near = difflib.get_close_matches(named.name, client.tables(named.workspace), n=3)
+        hint = f"; did you mean {' or '.join(near)}?" if near else ""
+        raise NotFoundError(f"{named}: the Hive Metastore has no such table{hint}") from error
+
+
+def _partition_columns(named: TableInfo, table: HiveTable) -> dict[str, HiveType]:
+    try:
+        return dict(table.partition_columns)
+    except FormatError as error:
+        raise InvalidRequestError(f"{named} cannot be analyzed: {error}") from error
+
+
+def _format(named: TableInfo, table: HiveTable, partitions: Sequence[HivePartition]) -> FileFormat:
+    [format_] = {each.format for each in partitions} or {table.format}
+    if format_ not in MIGRATABLE:
+        known = ", ".join(map(str, MIGRATABLE))
+        raise InvalidRequestError(
+            f"{named} is in {format_ or table.input_format or 'no format'}; Hive tables of {known} and TEXT can be "
+            "analyzed"
+        )
+    return format_
+
+
+def _described(
+    named: TableInfo,
+    table: HiveTable,
+    partitions: Sequence[HivePartition],
+    options: Mapping[str, str],
+    engine: Callable[[int], Engine],
+) -> DescribedTable:
+    try:
+        return DescribedTable(table, partitions, options, engine)
+    except FormatError as error:
+        raise InvalidRequestError(f"{named} cannot be analyzed: {error}") from error
+
+
+def _listing(
+    table: HiveTable, partitions: Sequence[HivePartition], location: str, options: Mapping[str, str]
+) -> Listing:
+    """The files of the table, or of each of its partitions; what is nested deeper is not Hive's."""
+    folders = [folder_of(table, each) for each in partitions]
+    places = [(f"{location}/{folder}", tuple(folder.split("/"))) for folder in folders]
+    with ThreadPoolExecutor(_THREADS) as threads:
+        listed = threads.map(
+            lambda place: _files(place[0], place[1], options), places if table.is_partitioned else [(location, ())]
+        )
+        files = sorted(file for found in listed for file in found)
+    return Listing(location, files, {})
+
+
+def _files(place: str, directories: tuple[str, ...], options: Mapping[str, str]) -> list[SourceFile]:
+    try:
+        found = list_files(place, lambda _: False, options=options).files
+    except NotFoundError:  # a partition may be known before its first file
+        return []
+    return [file._replace(directories=directories) for file in found if not file.directories]

@@ -1,0 +1,123 @@
+"""How rows of text stand in files, as a storage descriptor says it: which SerDe, and by which characters. Pure.
+
+Three SerDes are known: Hive's own for delimited text (LazySimpleSerDe), OpenCSVSerde, and those for JSON. Properties
+are read as Hive reads them: a delimiter may be given as a character or as its number, ``serialization.format`` stands
+in for one that is missing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from enum import Enum
+from typing import Final
+
+from hive_metastore.ttypes import StorageDescriptor
+
+from metastore.errors import FormatError
+
+
+class Rows(Enum):
+    """What makes fields of a line."""
+
+    DELIMITED = "org.apache.hadoop.hive.serde2.lazy.LazySimpleSerDe"
+    CSV = "org.apache.hadoop.hive.serde2.OpenCSVSerde"
+    JSON = "org.apache.hive.hcatalog.data.JsonSerDe"
+
+
+@dataclass(frozen=True)
+class TextSerde:
+    """One way of reading lines. Characters are single bytes; None for an ``escape`` or ``quote`` that there is not.
+
+    ``null`` is the text of a field that is null. ``odd`` tells of a property that changes what values mean in a way not
+    known here: lines are counted then, and nothing is said of values.
+    """
+
+    rows: Rows
+    delimiter: bytes = b"\x01"
+    escape: bytes | None = None
+    quote: bytes | None = None
+    null: bytes = b"\\N"
+    last_takes_rest: bool = False
+    encoding: str = "utf-8"
+    header: int = 0
+    footer: int = 0
+    odd: bool = False
+
+
+_JSON: Final = frozenset(
+    {
+        "org.apache.hive.hcatalog.data.JsonSerDe",
+        "org.apache.hadoop.hive.serde2.JsonSerDe",
+        "org.openx.data.jsonserde.JsonSerDe",
+    }
+)
+_ODD: Final = ("timestamp.formats", "hive.lazysimple.extended_boolean_literal")
+_DEFAULT_ESCAPE: Final = b"\\"
+_QUOTE: Final = b'"'
+
+
+def text_serde(descriptor: StorageDescriptor, parameters: Mapping[str, str]) -> TextSerde:
+    """How the text files of ``descriptor`` are read; ``parameters`` are those of the table.
+
+    FormatError for a SerDe that is not known here, or a character that is none.
+    """
+    name = str(descriptor.serdeInfo.serializationLib or "")
+    told = {**parameters, **(descriptor.parameters or {}), **(descriptor.serdeInfo.parameters or {})}
+    header, footer = _count(told, "skip.header.line.count"), _count(told, "skip.footer.line.count")
+    if name in _JSON:
+        return TextSerde(Rows.JSON, header=header, footer=footer, odd=_has_mappings(told))
+    if name == Rows.CSV.value:
+        escape = _byte(told.get("escapeChar"), _QUOTE)
+        return TextSerde(
+            Rows.CSV,
+            _byte(told.get("separatorChar"), b","),
+            # Its default, a quote, stands for the parser's own default.
+            _DEFAULT_ESCAPE if escape == _QUOTE else escape,
+            _byte(told.get("quoteChar"), _QUOTE),
+            header=header,
+            footer=footer,
+        )
+    if name != Rows.DELIMITED.value:
+        raise FormatError(f"its text is read by {name or 'no SerDe'}, which is not known here")
+    if told.get("line.delim", "\n") not in ("\n", "10"):
+        raise FormatError(f"its lines end by {told['line.delim']!r}, and Hive knows line breaks only")
+    escaped = told.get("escape.delim")
+    return TextSerde(
+        Rows.DELIMITED,
+        _byte(told.get("field.delim", told.get("serialization.format")), b"\x01"),
+        None if escaped is None else _byte(escaped, _DEFAULT_ESCAPE),
+        None,
+        told.get("serialization.null.format", "\\N").encode(),
+        told.get("serialization.last.column.takes.rest", "").lower() == "true",
+        told.get("serialization.encoding", "utf-8").lower(),
+        header,
+        footer,
+        any(key in told for key in _ODD),
+    )
+
+
+def _byte(text: str | None, default: bytes) -> bytes:
+    """The byte that a character, or the number of one, stands for."""
+    if not text:
+        return default
+    try:
+        return bytes([int(text) % 256]) if -128 <= int(text) <= 127 else text[0].encode("ascii")
+    except ValueError:
+        pass
+    try:
+        return text[0].encode("ascii")
+    except UnicodeEncodeError as error:
+        raise FormatError(f"{text!r} delimits its text, and is no single byte") from error
+
+
+def _count(told: Mapping[str, str], name: str) -> int:
+    text = told.get(name, "0")
+    if not text.isdecimal():
+        raise FormatError(f"{name} is {text!r}, and no number of lines")
+    return int(text)
+
+
+def _has_mappings(told: Mapping[str, str]) -> bool:
+    """Whether columns are found by other names than their own."""
+    return any(key.startswith("mapping.") for key in told)

@@ -1,0 +1,127 @@
+"""Locks in the service: those of the dead are taken over where their death is certain, all others are respected."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from contextlib import AbstractContextManager, nullcontext
+from dataclasses import replace
+from typing import Any
+
+import pytest
+from hive_metastore.ttypes import ShowLocksRequest
+from services.hive_tables import HiveMaker
+from thrift.transport.TTransport import TTransportException
+
+from metastore.errors import ConflictError, StorageError
+from metastore.hive import client as client_module
+from metastore.hive.client import HiveClient
+from metastore.hive.lock_holders import Holder, own_mark
+
+pytestmark = pytest.mark.integration
+
+LOCK_AND_WAIT = """
+import sys
+from metastore.hive.client import HiveClient
+client = HiveClient(sys.argv[1])
+with client.locked(sys.argv[2], sys.argv[3]):
+    print("locked", flush=True)
+    sys.stdin.read()
+"""
+
+
+@pytest.fixture
+def own() -> Holder:
+    """This process."""
+    found = Holder.this_process()
+    assert found is not None
+    return found
+
+
+def locker(uri: str, hive: HiveMaker, name: str) -> subprocess.Popen[str]:
+    """A process that holds the lock on a table."""
+    process = subprocess.Popen(
+        [sys.executable, "-c", LOCK_AND_WAIT, uri, hive.database, name],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        text=True,
+        env={**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)},
+    )
+    assert process.stdout is not None
+    assert process.stdout.readline() == "locked\n"
+    return process
+
+
+def test_the_living_keep_theirs_and_the_dead_do_not(
+    hive: HiveMaker, hive_metastore: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A living holder is named; once it is killed the lock is free at once."""
+    monkeypatch.setattr(client_module, "_LOCK_POLLS", (0.01,))
+    name = hive.table({"id": "bigint"})
+    process = locker(hive_metastore, hive, name)
+    with HiveClient(hive_metastore) as client:
+        with (
+            pytest.raises(ConflictError, match=f"process {process.pid}.*since 20.*hive.txn.timeout"),
+            client.locked(hive.database, name),
+        ):
+            raise AssertionError
+        process.kill()
+        process.communicate()
+        with client.locked(hive.database, name):
+            request = ShowLocksRequest(dbname=hive.database, tablename=name)
+            [lock] = hive.client._read("show locks", "show_locks", request).locks
+            assert Holder.parse(lock.agentInfo) == Holder.this_process()
+
+
+def test_what_a_mark_proves(own: Holder) -> None:
+    """Death is certain where number and beginning say so on the same boot and in the same namespace, else nowhere."""
+    gone = subprocess.Popen([sys.executable, "-c", ""])
+    gone.wait()
+    assert not own.is_dead(own)
+    assert replace(own, began=own.began - 1).is_dead(own)
+    assert replace(own, pid=gone.pid).is_dead(own)
+    assert not replace(own, pid=gone.pid, boot="0" * 36).is_dead(own)
+    assert not replace(own, pid=gone.pid, namespace=1).is_dead(own)
+    assert not replace(own, pid=gone.pid).is_dead(None)
+
+
+def test_a_mark_leads_back_to_its_process(own: Holder) -> None:
+    """Whichever lock it was left with; and the marks of others lead nowhere."""
+    marks = {own_mark() for _ in range(3)}
+    assert len(marks) == 3
+    assert {Holder.parse(mark) for mark in (str(own), *marks)} == {own}
+    assert max(map(len, marks)) <= 128  # what the service keeps of it
+    for other in (None, "", "Unknown", "hive_20240101", f"{own}x"):
+        assert Holder.parse(other) is None
+
+
+@pytest.mark.parametrize("lost", ["lock", "unlock"])
+@pytest.mark.parametrize("is_done", [True, False])
+def test_no_lock_outlives_a_lost_answer(
+    hive: HiveMaker, hive_metastore: str, monkeypatch: pytest.MonkeyPatch, lost: str, is_done: bool
+) -> None:
+    """A lock whose answer is lost is found by its mark; one that was never made is told of; each is given back."""
+    name = hive.table({"id": "bigint"})
+    answer = HiveClient._answer
+    asked: list[str] = []
+
+    def losing(client: HiveClient, what: str, call: str, arguments: Any) -> Any:
+        asked.append(call)
+        is_lost = call == lost and asked.count(lost) == 1
+        found = answer(client, what, call, arguments) if is_done or not is_lost else None
+        if is_lost:
+            raise TTransportException(message="gone")
+        return found
+
+    is_held = lost == "unlock" or is_done
+    with HiveClient(hive_metastore) as client, monkeypatch.context() as patch:
+        patch.setattr(HiveClient, "_answer", losing)
+        refused: AbstractContextManager[Any] = (
+            nullcontext() if is_held else pytest.raises(StorageError, match="nothing was changed")
+        )
+        with refused, client.locked(hive.database, name):
+            asked.append("held")
+    assert ("held" in asked) == is_held
+    request = ShowLocksRequest(dbname=hive.database, tablename=name)
+    assert hive.client._read("show locks", "show_locks", request).locks == []
