@@ -1,0 +1,218 @@
+"""Checks a query's columns against the schemas of what it reads, and derives the columns it gives.
+
+Names of columns are matched without regard to case, as Spark and Drill do, and keep the spelling they were written
+with; a star keeps that of the schema. What does not fit is an InvalidRequestError at its line and column.
+"""
+
+from __future__ import annotations
+
+import difflib
+import re
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Final
+
+from sqlglot import exp
+from sqlglot.errors import SqlglotError
+from sqlglot.optimizer.qualify import qualify
+from sqlglot.optimizer.scope import Scope, traverse_scope
+from sqlglot.schema import MappingSchema
+
+from metastore.errors import InvalidRequestError, NotFoundError
+from metastore.model.identity import TableInfo
+from metastore.model.tuple_schema import TIME_ZONE, SchemaColumn, TupleSchema
+from metastore.views.references import drop_table_paths, info_of, references
+from metastore.views.text import DEFAULT_DIALECT, identifier_at, place_of
+from metastore.views.types import UNKNOWN, to_sqlglot, type_of
+
+SchemaOf = Callable[[TableInfo], TupleSchema]
+"""The columns of a table or view. NotFoundError for one that nobody knows."""
+
+_KEY: Final = "metastore_table_"
+"""What tables are called in a bound query: nothing that a common table expression would be."""
+
+_PLACE: Final = re.compile(r"Line: (\d+), Col: (\d+)")
+_QUOTED: Final = re.compile(r"'([^']*)'|: (\S+)$")
+
+
+@dataclass(frozen=True)
+class Bound:
+    """A query whose every column is known.
+
+    ``query`` is the tree with stars spelled out and columns qualified, its tables called by ``tables``' keys;
+    ``columns`` are what it gives, in order. Types are UNKNOWN where they cannot be told.
+    """
+
+    query: exp.Query
+    columns: tuple[SchemaColumn, ...]
+    tables: dict[str, TableInfo]
+
+    @property
+    def schema(self) -> TupleSchema:
+        """The columns as a schema."""
+        return TupleSchema(self.columns)
+
+
+def bind(
+    query: exp.Query, schema_of: SchemaOf, *, dialect: str = DEFAULT_DIALECT, schema_path: Sequence[str] = ()
+) -> Bound:
+    """Check ``query``, which stays as it is, and derive its columns.
+
+    Raises InvalidRequestError for an unknown table, an unknown or ambiguous column, and two columns of one name.
+    """
+    tree = query.copy()
+    schemas: dict[str, TupleSchema] = {}
+    tables: dict[str, TableInfo] = {}
+    drop_table_paths(tree)
+    for number, table in enumerate(list(references(tree))):
+        info = info_of(table, schema_path)
+        try:
+            schema = schema_of(info)
+        except NotFoundError as error:
+            raise InvalidRequestError(f"{place_of(table)}{error}") from error
+        key = f"{_KEY}{number}"
+        schemas[key], tables[key] = schema, info
+        if not table.alias:
+            table.set("alias", exp.TableAlias(this=table.parts[-1].copy()))
+        for part in ("db", "catalog"):
+            table.set(part, None)
+        table.set("this", exp.to_identifier(key))
+    mapping = MappingSchema({key: _columns(schema) for key, schema in schemas.items()}, normalize=False)
+    try:
+        qualified = qualify(tree.copy(), schema=mapping, dialect=f"{dialect}, normalization_strategy=case_insensitive")
+    except SqlglotError as error:
+        raise _refusal(str(error), tree, schemas) from error
+    except RecursionError as error:
+        raise InvalidRequestError("the query of a view is nested too deeply") from error
+    assert isinstance(qualified, exp.Query)
+    if (lost := _lost_in_having(qualified)) is not None:
+        raise _refusal(f"Column '{lost.name}' could not be resolved", tree, schemas)
+    if unnamed := next((item for item in tree.selects if not item.output_name and not item.is_star), None):
+        raise InvalidRequestError(f"{place_of(unnamed)}column {unnamed.sql(dialect)} has no name; give it one with AS")
+    names = _names(tree, qualified, schemas)
+    if twice := next((name for name in names if [n.lower() for n in names].count(name.lower()) > 1), None):
+        raise InvalidRequestError(f"the query gives two columns called {twice!r}; name one of them otherwise with AS")
+    types = _types(qualified, schemas)
+    columns = [_column(name, *described) for name, described in zip(names, types, strict=True)]
+    return Bound(qualified, tuple(columns), tables)
+
+
+def _lost_in_having(query: exp.Query) -> exp.Column | None:
+    """A column that no source has: in HAVING, where a name may also be that of a result, sqlglot lets it pass."""
+    for having in query.find_all(exp.Having):
+        select = having.parent_select
+        results = select.named_selects if isinstance(select, exp.Query) else []
+        for column in having.find_all(exp.Column):
+            if not column.table and column.name not in results:
+                return column
+    return None
+
+
+def _columns(schema: TupleSchema) -> dict[str, object]:
+    return {
+        column.name.lower(): to_sqlglot(column.type, utc=column.properties.get(TIME_ZONE) == "UTC")
+        for column in schema.columns
+    }
+
+
+def _names(asked: exp.Query, qualified: exp.Query, schemas: dict[str, TupleSchema]) -> list[str]:
+    """Names of the columns as the query spells them; what a star stands for, as the schemas do."""
+    written = {each.name.lower(): each.name for alias in asked.find_all(exp.TableAlias) for each in alias.columns}
+    for select in asked.find_all(exp.Select):
+        written.update((item.alias_or_name.lower(), item.alias_or_name) for item in select.selects if not item.is_star)
+    written.update((item.alias_or_name.lower(), item.alias_or_name) for item in asked.selects if not item.is_star)
+    listed = {item.alias_or_name.lower() for item in asked.selects if not item.is_star}
+    sources = traverse_scope(qualified)[-1].sources
+    names = []
+    for item in qualified.selects:
+        name = item.alias_or_name
+        column = item.unalias()
+        source = sources.get(column.table) if isinstance(column, exp.Column) else None
+        if name not in listed and isinstance(source, exp.Table) and source.name in schemas:
+            spelled = {each.name.lower(): each.name for each in schemas[source.name].columns}
+            names.append(spelled.get(name, name))
+        else:
+            names.append(written.get(name) or _first_spelling(name, schemas))
+    return names
+
+
+def _first_spelling(name: str, schemas: dict[str, TupleSchema]) -> str:
+    every = (column.name for schema in schemas.values() for column in schema.columns)
+    return next((spelled for spelled in every if spelled.lower() == name), name)
+
+
+_Described = tuple[str, bool]
+"""A type, and whether it is a TIMESTAMP adjusted to UTC."""
+
+
+def _types(query: exp.Query, schemas: dict[str, TupleSchema]) -> list[_Described]:
+    known: dict[int, dict[str, _Described]] = {}
+    result: list[_Described] = []
+    for scope in traverse_scope(query):
+        select = scope.expression
+        assert isinstance(select, exp.Query)
+        described = [_describe(item, scope, known, schemas) for item in select.selects]
+        if isinstance(select, exp.SetOperation):
+            described = _set_operation(scope, known, len(described))
+        result = described
+        known[id(scope)] = dict(zip(select.named_selects, described, strict=False))
+    return result
+
+
+def _set_operation(scope: Scope, known: dict[int, dict[str, _Described]], width: int) -> list[_Described]:
+    """The types in which all branches of a UNION agree, by position."""
+    branches = [list(known.get(id(branch), {}).values()) for branch in scope.set_operation_scopes]
+    if any(len(branch) != width for branch in branches):
+        return [(UNKNOWN, False)] * width
+    return [column[0] if len(set(column)) == 1 else (UNKNOWN, False) for column in zip(*branches, strict=True)]
+
+
+def _describe(
+    item: exp.Expr, scope: Scope, known: dict[int, dict[str, _Described]], schemas: dict[str, TupleSchema]
+) -> _Described:
+    def column_of(column: exp.Column) -> _Described:
+        source = scope.sources.get(column.table)
+        if isinstance(source, Scope):
+            return known.get(id(source), {}).get(column.name, (UNKNOWN, False))
+        if isinstance(source, exp.Table) and source.name in schemas:
+            for candidate in schemas[source.name].columns:
+                if candidate.name.lower() == column.name:
+                    return candidate.type, candidate.properties.get(TIME_ZONE) == "UTC"
+        return UNKNOWN, False
+
+    type_ = type_of(item, lambda column: column_of(column)[0])
+    zones = {column_of(column)[1] for column in item.find_all(exp.Column)}
+    if type_ == "TIMESTAMP" and (len(zones) != 1 or item.find(exp.Cast)):
+        return UNKNOWN, False  # whether a cast to TIMESTAMP has a zone is the engine's to say
+    return type_, type_ == "TIMESTAMP" and zones == {True}
+
+
+def _column(name: str, type_: str, utc: bool) -> SchemaColumn:
+    return SchemaColumn(name, type_, properties={TIME_ZONE: "UTC"} if utc else {})
+
+
+def _refusal(said: str, tree: exp.Query, schemas: dict[str, TupleSchema]) -> InvalidRequestError:
+    """The library's complaint in our words: where it is, what name it is about, and what names there are."""
+    quoted = _QUOTED.search(said)
+    name = (quoted[1] or quoted[2]) if quoted else ""
+    at = _PLACE.search(said)
+    node: exp.Expr | None = identifier_at(tree, int(at[1]), int(at[2])) if at else None
+    if node is None and name:
+        node = next((each for each in tree.find_all(exp.Identifier) if each.name.lower() == name.lower()), None)
+    if node is not None and isinstance(node.parent, exp.Column):
+        node = node.parent
+    place = place_of(node) if node is not None else ""
+    if said.startswith("Unknown table"):
+        return InvalidRequestError(f"{place}the query reads nothing that is called {name}")
+    if not said.startswith(("Column", "Unknown column")):
+        return InvalidRequestError(f"{place}the query does not fit together: {said}")
+    spellings = {column.name.lower(): column.name for schema in schemas.values() for column in schema.columns}
+    qualifier = node.table if isinstance(node, exp.Column) else ""
+    if name.lower() in spellings and not qualifier and "for table" not in said:
+        holders = sum(any(c.name.lower() == name.lower() for c in schema.columns) for schema in schemas.values())
+        if holders > 1:
+            return InvalidRequestError(f"{place}column {name} stands in several tables; say which by table.{name}")
+    near = [spellings[found] for found in difflib.get_close_matches(name.lower(), spellings, n=3)]
+    hint = f"; did you mean {' or '.join(near)}?" if near else ""
+    whose = f" of {qualifier}" if qualifier else ""
+    return InvalidRequestError(f"{place}unknown column {name}{whose}{hint}")

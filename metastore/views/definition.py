@@ -1,0 +1,175 @@
+"""Definitions: a name and a query -> the unit that is stored, after everything in it was checked.
+
+Nothing is written here. The query is kept as it was written; with a list of column names its columns are renamed, so
+that the text alone says all. A view may read tables that were analyzed, views and materialized views, and through no
+way itself.
+"""
+
+from __future__ import annotations
+
+import getpass
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Final
+
+from sqlglot import exp
+
+from metastore.errors import InvalidRequestError
+from metastore.model.column_path import quote
+from metastore.model.identity import TableInfo
+from metastore.model.materialized_view_unit import MaterializedViewMetadataUnit, RefreshStatus
+from metastore.model.tuple_schema import TupleSchema
+from metastore.model.view_unit import ViewMetadataUnit
+from metastore.views import fields
+from metastore.views.binding import bind
+from metastore.views.dialects import translate
+from metastore.views.expansion import ViewText, expand
+from metastore.views.names import Kind, Names
+from metastore.views.references import info_of, references
+from metastore.views.text import DEFAULT_DIALECT, parse_query, require_dialect
+
+COMMENT: Final = "comment"
+COLUMN_COMMENTS: Final = "columnComments"
+DEPENDENCIES: Final = "dependencies"
+"""Keys of a materialized view's additional metadata, for what Drill has no column for."""
+
+
+@dataclass(frozen=True)
+class Definition:
+    """What is asked for: a query in ``dialect``, and what is said about it.
+
+    ``columns`` renames the query's columns, all of them. ``schema_path`` is where names without plugin or workspace
+    are; the view's own plugin and workspace if it is empty. ``translations`` are further dialects to store it in.
+    """
+
+    sql: str
+    dialect: str = DEFAULT_DIALECT
+    columns: Sequence[str] = ()
+    comment: str | None = None
+    column_comments: Mapping[str, str] = field(default_factory=dict)
+    properties: Mapping[str, str] = field(default_factory=dict)
+    schema_path: Sequence[str] = ()
+    translations: Sequence[str] = ()
+    owner: str | None = None
+
+
+@dataclass(frozen=True)
+class _Checked:
+    sql: str
+    dialect: str
+    schema: TupleSchema
+    path: tuple[str, ...]
+    dependencies: dict[str, str]
+
+
+def define_view(names: Names, name: TableInfo, definition: Definition, now_ms: int) -> ViewMetadataUnit:
+    """The unit of view ``name``.
+
+    Raises InvalidRequestError, with line and column where there is one, for SQL that cannot be read, an unknown table
+    or column, two columns of one name or one without, a view that would read itself, a name that is a table's or a
+    materialized view's, and for a translation that something is lost in.
+    """
+    checked = _check(names, name, definition, Kind.VIEW)
+    representations = {checked.dialect: checked.sql}
+    for dialect in definition.translations:
+        translated = translate(checked.sql, checked.dialect, dialect)
+        if translated.unsupported:
+            lost = "; ".join(translated.unsupported)
+            raise InvalidRequestError(f"view {name} cannot be said in {translated.dialect}: {lost}")
+        representations[translated.dialect] = translated.sql
+    return ViewMetadataUnit(
+        name.storage_plugin,
+        name.workspace,
+        name.name,
+        owner=definition.owner or getpass.getuser(),
+        dialect=checked.dialect,
+        representations=representations,
+        schema=checked.schema.to_json(),
+        fields=fields.to_json(checked.schema),
+        workspace_schema_path=list(checked.path),
+        comment=definition.comment,
+        column_comments=dict(_known_comments(definition, checked.schema)),
+        properties=dict(definition.properties),
+        dependencies=checked.dependencies,
+        last_modified_time=now_ms,
+    )
+
+
+def define_materialized_view(
+    names: Names, name: TableInfo, definition: Definition, now_ms: int
+) -> MaterializedViewMetadataUnit:
+    """The unit of materialized view ``name``, which holds no rows yet. Raises as :func:`define_view`.
+
+    Drill has no column for the dialect: a query in another is stored in Spark's, which must be able to say it.
+    """
+    checked = _check(names, name, definition, Kind.MATERIALIZED_VIEW)
+    translated = translate(checked.sql, checked.dialect, DEFAULT_DIALECT)
+    if translated.unsupported:
+        lost = "; ".join(translated.unsupported)
+        raise InvalidRequestError(f"materialized view {name} cannot be said in {DEFAULT_DIALECT}: {lost}")
+    additional: dict[str, Any] = {DEPENDENCIES: checked.dependencies}
+    if definition.comment is not None:
+        additional[COMMENT] = definition.comment
+    if comments := _known_comments(definition, checked.schema):
+        additional[COLUMN_COMMENTS] = comments
+    return MaterializedViewMetadataUnit(
+        name.storage_plugin,
+        name.workspace,
+        name.name,
+        owner=definition.owner or getpass.getuser(),
+        sql=checked.sql if checked.dialect == DEFAULT_DIALECT else translated.sql,
+        schema=checked.schema.to_json(),
+        fields=fields.to_json(checked.schema),
+        workspace_schema_path=list(checked.path),
+        refresh_status=RefreshStatus.PENDING.value,
+        last_modified_time=now_ms,
+        additional_metadata=json.dumps(additional, ensure_ascii=False),
+    )
+
+
+def _check(names: Names, name: TableInfo, definition: Definition, kind: Kind) -> _Checked:
+    present = names.find(name)
+    if present is not None and present.kind is not kind:
+        raise InvalidRequestError(f"{name} is the name of a {present.kind.noun} already")
+    dialect = require_dialect(definition.dialect)
+    path = tuple(definition.schema_path) or (name.storage_plugin, name.workspace)
+    tree = parse_query(definition.sql, dialect)
+    text = ViewText(definition.sql, dialect, path)
+    expand(tree, lambda each: text if each == name else names.text(each), schema_path=path)
+    sql = definition.sql.strip()
+    if definition.columns:
+        if any(item.is_star for item in tree.selects):
+            _require_width(definition.columns, len(bind(tree, names.schema, dialect=dialect, schema_path=path).columns))
+        else:
+            _require_width(definition.columns, len(tree.selects))
+        tree = _renamed(tree, definition.columns)
+        sql = tree.sql(dialect)
+    schema = bind(tree, names.schema, dialect=dialect, schema_path=path).schema
+    infos = sorted({info_of(table, path) for table in references(tree)})
+    dependencies = {quote((i.storage_plugin, i.workspace, i.name)): str(names.get(i).kind) for i in infos}
+    return _Checked(sql, dialect, schema, path, dependencies)
+
+
+def _require_width(columns: Sequence[str], width: int) -> None:
+    if len(columns) != width:
+        raise InvalidRequestError(f"{len(columns)} column names for {width} columns: {', '.join(columns)}")
+
+
+def _renamed(tree: exp.Query, columns: Sequence[str]) -> exp.Query:
+    """``tree`` with other names for its columns."""
+    names = [exp.to_identifier(name, quoted=True) for name in columns]
+    renamed = tree.copy()
+    if any(item.is_star for item in tree.selects):
+        alias = exp.TableAlias(this=exp.to_identifier("renamed"), columns=names)
+        return exp.select("*").from_(exp.Subquery(this=renamed, alias=alias))
+    for item, name in zip(renamed.selects, names, strict=True):
+        item.replace(exp.Alias(this=item.unalias().copy(), alias=name))
+    return renamed
+
+
+def _known_comments(definition: Definition, schema: TupleSchema) -> Mapping[str, str]:
+    spelled = {column.name.lower(): column.name for column in schema.columns}
+    if unknown := [name for name in definition.column_comments if name.lower() not in spelled]:
+        raise InvalidRequestError(f"there is no column {unknown[0]} to comment on; they are {', '.join(spelled)}")
+    return {spelled[name.lower()]: comment for name, comment in definition.column_comments.items()}

@@ -1,0 +1,88 @@
+"""Drill's view files, ``<workspace>/<name>.view.drill``: JSON with the query, its columns, and where names are found.
+
+What is written, Drill opens; what Drill wrote can be taken over, after the same checks as any definition. Drill's file
+has no place for comments and properties.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from typing import Any, Final
+
+import pyarrow as pa
+from pyarrow import fs
+
+from metastore.errors import FormatError, InvalidRequestError, NotFoundError, StorageError
+from metastore.model.tuple_schema import TupleSchema
+from metastore.model.view_unit import ViewMetadataUnit
+from metastore.sources.listing import open_location
+from metastore.views.definition import Definition
+from metastore.views.dialects import translate
+from metastore.views.fields import fields_of
+from metastore.views.text import DEFAULT_DIALECT
+
+DRILL: Final = "drill"
+SUFFIX: Final = ".view.drill"
+
+
+def file_text(unit: ViewMetadataUnit) -> str:
+    """The content of the file for ``unit``. InvalidRequestError when its query cannot be said in Drill's SQL."""
+    sql = (unit.representations or {}).get(DRILL)
+    if sql is None:
+        translated = translate(unit.sql or "", unit.dialect or DEFAULT_DIALECT, DRILL, pretty=True)
+        if translated.unsupported:
+            raise InvalidRequestError(f"view {unit.info} cannot be said in Drill: {'; '.join(translated.unsupported)}")
+        sql = translated.sql
+    document = {
+        "name": unit.name,
+        "sql": sql,
+        "fields": fields_of(TupleSchema.from_json(unit.schema or "{}")),
+        "workspaceSchemaPath": list(unit.workspace_schema_path or ()),
+    }
+    return json.dumps(document, indent=2, ensure_ascii=False)
+
+
+def definition_of(text: str, where: str) -> Definition:
+    """The definition in the file ``where``, of which ``text`` is the content. FormatError for anything else."""
+    try:
+        document: dict[str, Any] = json.loads(text)
+        sql, path = document["sql"], document.get("workspaceSchemaPath") or ()
+        if not isinstance(sql, str) or not all(isinstance(part, str) for part in path):
+            raise FormatError(f"{where} is no view file of Drill: sql and workspaceSchemaPath must be texts")
+    except (ValueError, KeyError, TypeError) as error:
+        raise FormatError(f"{where} is no view file of Drill: {error!r}") from error
+    # A workspace's path can come as one part with a dot in it.
+    parts = tuple(part for each in path for part in each.split("."))
+    return Definition(sql, DRILL, schema_path=parts)
+
+
+def path_of(location: str) -> str:
+    """The file of the view at ``location``, a workspace's location with the view's name."""
+    return location + SUFFIX
+
+
+def read_file(path: str, options: Mapping[str, str]) -> str:
+    """The content of a view file. NotFoundError, StorageError."""
+    store, root = open_location(path, options)
+    if store.get_file_info(root).type == fs.FileType.NotFound:
+        raise NotFoundError(f"there is no view file {path}")
+    try:
+        with store.open_input_stream(root) as stream:
+            return bytes(stream.read()).decode()
+    except UnicodeDecodeError as error:
+        raise FormatError(f"{path} is no view file of Drill: it is not UTF-8") from error
+    except (OSError, pa.ArrowException) as error:
+        raise StorageError(f"cannot read {path}: {error}") from error
+
+
+def write_file(path: str, text: str, options: Mapping[str, str], *, replace: bool) -> None:
+    """Write a view file. InvalidRequestError when it is there and not to be replaced; StorageError."""
+    store, root = open_location(path, options)
+    if not replace and store.get_file_info(root).type != fs.FileType.NotFound:
+        raise InvalidRequestError(f"{path} exists already; replace it, or choose another workspace")
+    try:
+        with store.open_output_stream(root) as stream:
+            stream.write(text.encode())
+    except (OSError, pa.ArrowException) as error:
+        raise StorageError(f"cannot write {path}: {error}") from error

@@ -1,0 +1,190 @@
+"""The folders that rows of materialized views lie in: one for each refresh, never changed once it is complete.
+
+``<workspace>/<view>/<refresh>/`` holds Parquet files, which are the rows; beside them, under names that readers of
+data skip, ``_state`` (partial results that a later refresh goes on from) and ``_sources.parquet``, the files that were
+read. The latter is written last: a folder without it is of a refresh that never ended. The name of a refresh begins
+with its time, so that one that is still being written is not taken for one that was left behind.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import uuid
+from collections.abc import Collection, Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import Any, Final
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+from pyarrow import fs
+
+from metastore.errors import StorageError
+from metastore.model.identity import TableInfo
+from metastore.sources.listing import Fingerprint, SourceFile, open_location
+from metastore.views.runner import Written
+
+STATE: Final = "_state"
+NEW_STATE: Final = "_new_state"
+SOURCES: Final = "_sources.parquet"
+
+_REFRESH: Final = re.compile(r"(\d{13})-[0-9a-f]{12}")
+"""The name of a refresh: the time in epoch ms, and what tells it from others of that time."""
+
+_COLUMNS: Final[list[pa.Field[Any]]] = [
+    pa.field("table", pa.string()),
+    pa.field("path", pa.string()),
+    pa.field("size", pa.int64()),
+    pa.field("mtime_ns", pa.int64()),
+]
+_SCHEMA: Final = pa.schema(_COLUMNS)
+
+SourceFiles = Mapping[str, Mapping[str, Fingerprint]]
+"""Files by path, with their fingerprints, of each table by its name."""
+
+
+@dataclass(frozen=True)
+class Workspace:
+    """The workspace that a materialized view stands in: its location, and what opening that needs."""
+
+    plugin: str
+    name: str
+    location: str
+    options: Mapping[str, str] = field(default_factory=dict, repr=False)
+
+    def folder(self, data_location: str) -> Folder:
+        """The folder at ``data_location``, relative to the workspace."""
+        return Folder(self, data_location)
+
+    def new_folder(self, view: str, now_ms: int) -> Folder:
+        """A name for a folder of ``view`` that nobody has."""
+        return Folder(self, f"{view.strip('/')}/{now_ms:013d}-{uuid.uuid4().hex[:12]}")
+
+
+@dataclass(frozen=True)
+class Folder:
+    """The folder of one refresh; ``data_location`` is relative to the workspace."""
+
+    workspace: Workspace
+    data_location: str
+
+    @property
+    def table(self) -> TableInfo:
+        """The name under which the rows can be analyzed and read."""
+        return TableInfo(self.workspace.plugin, self.workspace.name, self.data_location)
+
+    @property
+    def rows(self) -> Written:
+        """Where the rows are."""
+        return Written(f"{self.workspace.location.rstrip('/')}/{self.data_location}", self.workspace.options)
+
+    @property
+    def state(self) -> Written:
+        """Where the partial results are."""
+        return Written(f"{self.rows.location}/{STATE}", self.workspace.options)
+
+    @property
+    def new_state(self) -> Written:
+        """Where the partial results of new files are, until they are merged."""
+        return Written(f"{self.rows.location}/{NEW_STATE}", self.workspace.options)
+
+    def forget_new_state(self) -> None:
+        """Delete :attr:`new_state`, which is merged. StorageError."""
+        self._delete(NEW_STATE)
+
+    def has_state(self) -> bool:
+        """Whether there are partial results."""
+        store, root = self._open()
+        return store.get_file_info(f"{root}/{STATE}").type == fs.FileType.Directory
+
+    def copy_rows_from(self, other: Folder) -> None:
+        """Bring the rows of ``other`` here, under names that no new ones have. StorageError."""
+        store, root = self._open()
+        _, theirs = other._open()
+        try:
+            store.create_dir(root, recursive=True)
+            for number, info in enumerate(sorted(store.get_file_info(fs.FileSelector(theirs)), key=lambda i: i.path)):
+                if info.is_file and not info.base_name.startswith(("_", ".")):
+                    store.copy_file(info.path, f"{root}/kept-{number}.parquet")
+        except OSError as error:
+            raise StorageError(f"cannot copy {theirs} to {root}: {error}") from error
+
+    def sources(self) -> SourceFiles | None:
+        """The files that the refresh has read; None when that is not known (any more)."""
+        store, root = self._open()
+        try:
+            with store.open_input_file(f"{root}/{SOURCES}") as file:
+                rows = pq.read_table(file).to_pylist()
+        except (OSError, pa.ArrowException):
+            return None
+        found: dict[str, dict[str, Fingerprint]] = {}
+        for row in rows:
+            of_table = found.setdefault(row["table"], {})
+            if row["path"] is not None:
+                of_table[row["path"]] = Fingerprint(row["size"], row["mtime_ns"])
+        return found
+
+    def complete(self, sources: Mapping[str, Iterable[SourceFile]]) -> None:
+        """Write down the files that were read, which ends the writing; the local disk is flushed. StorageError."""
+        rows: list[dict[str, Any]] = []
+        for table, files in sources.items():
+            listed = [{"table": table, "path": f.path, "size": f.size, "mtime_ns": f.mtime_ns} for f in files]
+            rows += listed or [{"table": table}]
+        store, root = self._open()
+        try:
+            with store.open_output_stream(f"{root}/{SOURCES}") as stream:
+                pq.write_table(pa.Table.from_pylist(rows, _SCHEMA), stream)
+            if isinstance(store, fs.LocalFileSystem):
+                _flush(root)
+        except (OSError, pa.ArrowException) as error:
+            raise StorageError(f"cannot write {root}/{SOURCES}: {error}") from error
+
+    def remove(self) -> None:
+        """Delete the folder with all that is in it; nothing if there is none. StorageError."""
+        self._delete("")
+
+    def _delete(self, below: str) -> None:
+        store, root = self._open()
+        path = f"{root}/{below}".rstrip("/")
+        try:
+            if store.get_file_info(path).type != fs.FileType.NotFound:
+                store.delete_dir(path)
+        except OSError as error:
+            raise StorageError(f"cannot delete {path}: {error}") from error
+
+    def _open(self) -> tuple[fs.FileSystem, str]:
+        return open_location(self.rows.location, self.workspace.options)
+
+
+def views_with_folders(tables: Iterable[TableInfo]) -> set[TableInfo]:
+    """The views whose rows are among ``tables``: they may be gone by now."""
+    found = set()
+    for table in tables:
+        view, _, refresh = table.name.rpartition("/")
+        if view and _REFRESH.fullmatch(refresh):
+            found.add(TableInfo(table.storage_plugin, table.workspace, view))
+    return found
+
+
+def unneeded(workspace: Workspace, view: str, needed: Collection[str], before_ms: int) -> list[Folder]:
+    """Folders of refreshes of ``view`` that began before ``before_ms`` and are not ``needed``, by data location."""
+    above = f"{workspace.location.rstrip('/')}/{view.strip('/')}"
+    store, root = open_location(above, workspace.options)
+    found = []
+    for info in store.get_file_info(fs.FileSelector(root, allow_not_found=True)):
+        refresh = _REFRESH.fullmatch(info.base_name) if info.type == fs.FileType.Directory else None
+        location = f"{view.strip('/')}/{info.base_name}"
+        if refresh is not None and int(refresh[1]) < before_ms and location not in needed:
+            found.append(Folder(workspace, location))
+    return found
+
+
+def _flush(root: str) -> None:
+    """See to it that what was written below ``root`` is on the disk before a commit names it."""
+    for folder, _, names in os.walk(root):
+        for path in (*(f"{folder}/{name}" for name in names), folder):
+            descriptor = os.open(path, os.O_RDONLY)
+            try:
+                os.fsync(descriptor)
+            finally:
+                os.close(descriptor)

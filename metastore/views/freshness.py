@@ -1,0 +1,183 @@
+"""How fresh the rows of a materialized view are, and whether they may be served for its query.
+
+A refresh keeps what it has read: the state of each source's metadata, a digest of its files, and a digest of the query
+with all views in it expanded. Comparing the metadata alone is cheap and gives the status; the strict answer lists the
+files, so that data nobody analyzed counts too. A query that answers otherwise each time is never fresh.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, replace
+from hashlib import blake2b
+from typing import Any, Final, Literal
+
+from sqlglot import exp
+
+from metastore.errors import InvalidRequestError, MetastoreError
+from metastore.metastore import Metastore
+from metastore.model.column_path import parse, quote
+from metastore.model.identity import TableInfo
+from metastore.model.materialized_view_unit import MaterializedViewMetadataUnit, RefreshStatus
+from metastore.model.tuple_schema import TupleSchema
+from metastore.sources.listing import SourceFile
+from metastore.views.context import ViewSession, files_of
+from metastore.views.expansion import Lookup, ViewText, expand
+from metastore.views.names import Names
+from metastore.views.references import table_named
+from metastore.views.statements import additional
+from metastore.views.text import DEFAULT_DIALECT
+
+REFRESH: Final = "refresh"
+"""Key of the additional metadata under which a refresh keeps what it has read."""
+
+_MINUTE_MS: Final = 60_000
+_BOUNDED: Final = re.compile(r"bounded\s*\(\s*(\d+(?:\.\d+)?)\s*\)", re.IGNORECASE)
+
+
+@dataclass(frozen=True)
+class Freshness:
+    """How old the rows that answer may be: ``strict`` never, ``bounded`` by ``minutes``, ``any`` however old."""
+
+    kind: Literal["strict", "bounded", "any"] = "strict"
+    minutes: float = 0.0
+
+    @classmethod
+    def of(cls, text: str | Freshness) -> Freshness:
+        """Read ``strict``, ``bounded(minutes)`` or ``any``. InvalidRequestError for anything else."""
+        if isinstance(text, Freshness):
+            return text
+        match text.strip().lower():
+            case "strict":
+                return cls("strict")
+            case "any":
+                return cls("any")
+        bounded = _BOUNDED.fullmatch(text.strip())
+        if bounded is None:
+            raise InvalidRequestError(f"freshness is strict, bounded(minutes) or any, not {text!r}")
+        return cls("bounded", float(bounded[1]))
+
+
+@dataclass(frozen=True)
+class SourceState:
+    """What one source was like at a refresh: its metadata's state and version, and a digest of its files."""
+
+    metadata: str | None
+    version: int
+    files: str
+    count: int
+
+
+@dataclass(frozen=True)
+class Refreshed:
+    """What the last refresh was: how, why so, of what query, and of which sources."""
+
+    mode: str
+    reason: str
+    query: str
+    steady: bool
+    sources: Mapping[TableInfo, SourceState]
+
+    @classmethod
+    def of(cls, unit: MaterializedViewMetadataUnit) -> Refreshed | None:
+        """The last refresh of ``unit``; None before the first, and where another program has written the unit."""
+        try:
+            kept: dict[str, Any] = additional(unit)[REFRESH]
+            sources = {TableInfo(*parse(name)): SourceState(**state) for name, state in kept["sources"].items()}
+            return cls(kept["mode"], kept["reason"], kept["query"], kept["steady"], sources)
+        except (KeyError, TypeError, MetastoreError):
+            return None
+
+    def stored_in(self, unit: MaterializedViewMetadataUnit) -> MaterializedViewMetadataUnit:
+        """``unit`` with this as its last refresh."""
+        sources = {
+            quote((table.storage_plugin, table.workspace, table.name)): vars(state)
+            for table, state in self.sources.items()
+        }
+        kept = {**vars(self), "sources": sources}
+        return replace(unit, additional_metadata=json.dumps({**additional(unit), REFRESH: kept}, ensure_ascii=False))
+
+
+def query_of(unit: MaterializedViewMetadataUnit, names: Names) -> exp.Query:
+    """The query of ``unit`` over tables alone; materialized views in it stand for their queries."""
+    return expand(unit.sql or "", names.text, schema_path=tuple(unit.workspace_schema_path or ()))
+
+
+def digest_of(query: exp.Query) -> str:
+    """A text that differs when the query does."""
+    return blake2b(query.sql(DEFAULT_DIALECT).encode(), digest_size=16).hexdigest()
+
+
+def digest_of_files(files: Iterable[SourceFile]) -> str:
+    """A text that differs when a file is new, gone or changed."""
+    states = sorted((file.path, file.size, file.mtime_ns) for file in files)
+    return blake2b(json.dumps(states).encode(), digest_size=16).hexdigest()
+
+
+def metadata_state(metastore: Metastore, table: TableInfo) -> str | None:
+    """What the metadata of ``table`` says of its files; None when there is no metadata."""
+    unit = metastore.tables.requests.table_metadata(table)
+    return None if unit is None else unit.additional_metadata or f"modified {unit.last_modified_time}"
+
+
+def status_of(metastore: Metastore, unit: MaterializedViewMetadataUnit) -> RefreshStatus:
+    """PENDING before the first refresh; STALE when the query or the metadata of a source is another since; COMPLETE."""
+    refreshed = Refreshed.of(unit)
+    if refreshed is None or unit.data_location is None:
+        return RefreshStatus.PENDING
+    try:
+        query = digest_of(query_of(unit, Names(metastore)))
+    except InvalidRequestError:  # a view that it reads is broken or gone
+        return RefreshStatus.STALE
+    same = all(metadata_state(metastore, table) == state.metadata for table, state in refreshed.sources.items())
+    return RefreshStatus.COMPLETE if same and query == refreshed.query else RefreshStatus.STALE
+
+
+def serves(session: ViewSession, unit: MaterializedViewMetadataUnit, freshness: Freshness, now_ms: int) -> bool:
+    """Whether the rows of ``unit`` may answer for its query."""
+    refreshed = Refreshed.of(unit)
+    if refreshed is None or unit.data_location is None:
+        return False
+    if freshness.kind == "any":
+        return True
+    if freshness.kind == "bounded" and now_ms - (unit.last_refresh_time or 0) <= freshness.minutes * _MINUTE_MS:
+        return True
+    if not refreshed.steady or status_of(session.metastore, unit) is not RefreshStatus.COMPLETE:
+        return False
+    return all(digest_of_files(files_of(session, table)) == state.files for table, state in refreshed.sources.items())
+
+
+def stored_rows(unit: MaterializedViewMetadataUnit) -> ViewText:
+    """The query that reads the rows of ``unit`` instead of making them."""
+    data = TableInfo(unit.storage_plugin or "", unit.workspace or "", unit.data_location or "")
+    columns = TupleSchema.from_json(unit.schema or "{}").columns
+    query = exp.select(*(exp.column(exp.to_identifier(column.name, quoted=True)) for column in columns))
+    return ViewText(query.from_(table_named(data)).sql(DEFAULT_DIALECT))
+
+
+def lookup(
+    session: ViewSession, freshness: Freshness | str = "strict", *, now_ms: Callable[[], int] | None = None
+) -> Lookup:
+    """What names stand for in ``session``, for :func:`metastore.views.expand`.
+
+    Views stand for their queries; materialized views for their rows where these are fresh enough, for their queries
+    where not. It sees one state of each thing: make one for each statement.
+    """
+    wanted = Freshness.of(freshness)
+    names = Names(session.metastore)
+    clock = now_ms or session.metastore.clock.now_ms
+    decided: dict[TableInfo, ViewText | None] = {}
+
+    def look_up(name: TableInfo) -> ViewText | None:
+        if name not in decided:
+            found = names.find(name)
+            match found.unit if found else None:
+                case MaterializedViewMetadataUnit() as unit if serves(session, unit, wanted, clock()):
+                    decided[name] = stored_rows(unit)
+                case _:
+                    decided[name] = found.text if found else None
+        return decided[name]
+
+    return look_up

@@ -1,0 +1,256 @@
+"""Which queries can be kept up to date by reading new files alone, and how. Pure.
+
+Place in the flow: refresh gives the bound query of a materialized view; this module answers with one of three ways.
+:class:`Rowwise`: a projection and filter of one table, where the rows of new files are added to those there are.
+:class:`Aggregated`: mergeable aggregates of one table, kept as partial results ("state"): the state of new files is
+merged with the one there is, and the rows are made from the state. :class:`Whole`: everything else, with the reason.
+
+Promise: whatever the split of a table into files, both ways of refreshing give the same rows; sums and averages of
+floating point numbers may differ in the last digits, as they do between any two orders of adding.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Final
+
+from sqlglot import exp
+from sqlglot.errors import SqlglotError
+from sqlglot.optimizer.merge_subqueries import merge_subqueries
+
+from metastore.model.drill_types import INTEGER_TYPES, parse_type
+from metastore.model.tuple_schema import TupleSchema
+from metastore.views.binding import Bound
+from metastore.views.types import UNKNOWN, sum_type, to_sqlglot, type_of
+
+STATE: Final = "metastore_state"
+"""The name under which a state is read, by the queries that merge it and make rows of it."""
+
+_UNSTEADY: Final = (exp.Rand, exp.Randn, exp.Uuid, exp.CurrentUser)
+_OF_NOTHING: Final = (exp.Count, exp.Array, exp.Map, exp.Struct)
+_ROW_BY_ROW: Final = frozenset({"kind", "expressions", "from_", "where"})
+_GROUPED: Final = _ROW_BY_ROW | {"group", "having"}
+
+
+@dataclass(frozen=True)
+class Rowwise:
+    """``query`` reads ``table`` alone; its rows over some files are those over each of them, put together."""
+
+    table: str
+    query: exp.Query
+
+
+@dataclass(frozen=True)
+class Aggregated:
+    """``state`` reads ``table``; ``merged`` makes one state of the rows of several; ``rows`` are made from a state."""
+
+    table: str
+    state: exp.Query
+    merged: exp.Query
+    rows: exp.Query
+
+
+@dataclass(frozen=True)
+class Whole:
+    """``query`` must read everything again, for ``reason``."""
+
+    query: exp.Query
+    reason: str
+
+
+Way = Rowwise | Aggregated | Whole
+
+
+class _CannotSplitError(Exception):
+    """The reason why a query has to read everything."""
+
+
+def is_steady(query: exp.Expr) -> bool:
+    """Whether ``query`` gives the same rows whenever it is asked over the same tables, as far as can be told."""
+    return next(_unsteady(query), None) is None
+
+
+def way_of(bound: Bound, schema_of: Mapping[str, TupleSchema]) -> Way:
+    """How ``bound``, an expanded query over tables, can be refreshed; ``schema_of`` has its tables' columns by key.
+
+    The queries give the columns of ``bound``, by name.
+    """
+    names = [column.name for column in bound.columns]
+    whole = _named(bound.query.copy(), names)
+    try:
+        flat = merge_subqueries(bound.query.copy())
+        _require_one_table(flat)
+        assert isinstance(flat, exp.Select)
+        flat.set("order", None)
+        _named(flat, names)
+        if not flat.args.get("group") and not flat.find(exp.AggFunc):
+            _require_only(flat, _ROW_BY_ROW)
+            return Rowwise(_table(flat).name, flat)
+        return _Aggregates(flat, schema_of).way()
+    except _CannotSplitError as error:
+        return Whole(whole, str(error))
+    except SqlglotError as error:
+        return Whole(whole, f"the query cannot be taken apart: {error}")
+
+
+def _unsteady(query: exp.Expr) -> Iterator[exp.Expr]:
+    for function in query.find_all(exp.Func):
+        if isinstance(function, (*_UNSTEADY, exp.Anonymous, exp.AnonymousAggFunc)):
+            yield function
+        elif not (isinstance(function, _OF_NOTHING) or isinstance(function.parent, exp.Window) or _arguments(function)):
+            # A function of nothing answers by the time or the session, current_date among them.
+            yield function
+
+
+def _arguments(function: exp.Expr) -> bool:
+    return any(isinstance(value, exp.Expr) or (isinstance(value, list) and value) for value in function.args.values())
+
+
+def _named(query: exp.Query, names: list[str]) -> exp.Query:
+    for item, name in zip(query.selects, names, strict=True):
+        item.replace(exp.Alias(this=item.unalias().copy(), alias=exp.to_identifier(name, quoted=True)))
+    return query
+
+
+def _table(select: exp.Select) -> exp.Table:
+    table = select.find(exp.Table)
+    assert table is not None
+    return table
+
+
+def _require_one_table(query: exp.Expr) -> None:
+    if isinstance(query, exp.SetOperation):
+        raise _CannotSplitError("it is a set operation")
+    if not isinstance(query, exp.Select):
+        raise _CannotSplitError("it is no plain SELECT")
+    if (unsteady := next(_unsteady(query), None)) is not None:
+        raise _CannotSplitError(f"{unsteady.sql()} may answer otherwise each time")
+    if query.args.get("joins") or query.args.get("laterals"):
+        raise _CannotSplitError("it joins")
+    tables = list(query.find_all(exp.Table))
+    if len(tables) != 1:
+        raise _CannotSplitError("it reads several tables" if tables else "it reads no table")
+    if query.find(exp.Subquery, exp.Exists) or len(list(query.find_all(exp.Select))) > 1:
+        raise _CannotSplitError("it has a subquery")
+    for kind, what in ((exp.Window, "a window"), (exp.TableSample, "a sample"), (exp.UDTF, "a table function")):
+        if query.find(kind):
+            raise _CannotSplitError(f"it has {what}")
+    for part, word in (("distinct", "DISTINCT"), ("limit", "LIMIT"), ("offset", "OFFSET"), ("qualify", "QUALIFY")):
+        if query.args.get(part):
+            raise _CannotSplitError(f"it has {word}")
+
+
+def _require_only(select: exp.Select, parts: frozenset[str]) -> None:
+    if others := sorted(part for part, value in select.args.items() if value and part not in parts):
+        raise _CannotSplitError(f"it has {', '.join(others).upper()}")
+
+
+class _Aggregates:
+    """Takes an aggregating SELECT over one table apart into partial results."""
+
+    def __init__(self, select: exp.Select, schema_of: Mapping[str, TupleSchema]) -> None:
+        _require_only(select, _GROUPED)
+        self._select = select
+        table = _table(select)
+        self._table = table.name
+        columns = schema_of[table.name].columns
+        self._types = {column.name.lower(): column.type for column in columns}
+        group = select.args.get("group")
+        others = group is not None and any(value for part, value in group.args.items() if part != "expressions")
+        if others or (group is not None and group.find(exp.Rollup, exp.Cube, exp.GroupingSets)):
+            raise _CannotSplitError("it has grouping sets")
+        self._keys: list[exp.Expr] = list(group.expressions) if group is not None else []
+        self._partials: dict[str, tuple[exp.Expr, exp.Expr]] = {}
+        """Column of the state -> how it is made from rows, and how it is merged."""
+        self._columns: dict[exp.Expr, str] = {}
+        """The column that each partial result stands in."""
+
+    def way(self) -> Aggregated:
+        having = self._select.args.get("having")
+        items = [self._from_state(item) for item in self._select.selects]
+        rows = exp.select(*items).from_(exp.to_table(STATE))
+        if having is not None:
+            rows = rows.where(self._from_state(having.this))
+        keys = {f"k{number}": key for number, key in enumerate(self._keys)}
+        state = exp.select(
+            *(exp.alias_(key.copy(), name) for name, key in keys.items()),
+            *(exp.alias_(made, name) for name, (made, _) in self._partials.items()),
+        )
+        state.set("from_", self._select.args["from_"].copy())
+        if (where := self._select.args.get("where")) is not None:
+            state.set("where", where.copy())
+        merged = exp.select(
+            *(exp.column(name) for name in keys),
+            *(exp.alias_(merged, name) for name, (_, merged) in self._partials.items()),
+        ).from_(exp.to_table(STATE))
+        if keys:
+            state = state.group_by(*(key.copy() for key in keys.values()))
+            merged = merged.group_by(*(exp.column(name) for name in keys))
+        return Aggregated(self._table, state, merged, rows)
+
+    def _from_state(self, node: exp.Expr) -> exp.Expr:
+        """``node`` with every key and aggregate replaced by what the state has of it."""
+        for number, key in enumerate(self._keys):
+            if node == key:
+                return exp.column(f"k{number}")
+        if isinstance(node, exp.Filter):
+            raise _CannotSplitError(f"{node.sql()} filters within an aggregate")
+        if isinstance(node, exp.AggFunc):
+            return self._aggregate(node)
+        if isinstance(node, exp.Column):
+            raise _CannotSplitError(f"{node.name} is neither grouped nor aggregated")
+        copy = node.copy()
+        for part, value in node.args.items():
+            if isinstance(value, list):
+                copy.set(part, [self._from_state(each) if isinstance(each, exp.Expr) else each for each in value])
+            elif isinstance(value, exp.Expr):
+                copy.set(part, self._from_state(value))
+        return copy
+
+    def _aggregate(self, node: exp.AggFunc) -> exp.Expr:
+        argument = node.this
+        if isinstance(argument, exp.Distinct) or not isinstance(node, (exp.Count, exp.Sum, exp.Min, exp.Max, exp.Avg)):
+            raise _CannotSplitError(f"{node.sql()} cannot be merged from parts")
+        if node.expressions or (argument is not None and argument.find(exp.AggFunc)):
+            raise _CannotSplitError(f"{node.sql()} cannot be merged from parts")
+        if isinstance(node, exp.Count):
+            return self._count(argument)
+        type_ = type_of(argument, lambda column: self._types.get(column.name, UNKNOWN))
+        if isinstance(node, (exp.Min, exp.Max)):
+            return self._partial(node.copy(), type(node))
+        if isinstance(node, exp.Sum):
+            total = sum_type(type_)
+            if total == UNKNOWN:
+                raise _CannotSplitError(f"the type of {argument.sql()} is not known, nor that of its sum")
+            return exp.cast(self._sum(argument, type_), to_sqlglot(total))
+        if parse_type(type_).name not in INTEGER_TYPES | {"FLOAT", "DOUBLE"}:
+            raise _CannotSplitError(f"engines differ on the average of {argument.sql()}, which is {type_}")
+        number = exp.func("NULLIF", self._count(argument), exp.Literal.number(0))
+        return exp.paren(exp.Div(this=exp.cast(self._sum(argument, type_), exp.DType.DOUBLE), expression=number))
+
+    def _count(self, argument: exp.Expr) -> exp.Expr:
+        return self._partial(exp.Count(this=argument.copy(), big_int=True), exp.Sum, exp.DType.BIGINT)
+
+    def _sum(self, argument: exp.Expr, type_: str) -> exp.Expr:
+        """A sum that is wide enough never to overflow before its result would."""
+        parsed = parse_type(type_)
+        if parsed.name in ("FLOAT", "DOUBLE"):
+            wide = exp.DataType.build("DOUBLE")
+        else:
+            scale = parsed.arguments[1] if parsed.name == "DECIMAL" else 0
+            wide = exp.DataType.build(f"DECIMAL(38, {scale})")
+        return self._partial(exp.Sum(this=exp.cast(argument.copy(), wide)), exp.Sum, wide)
+
+    def _partial(
+        self, made: exp.Expr, merge: type[exp.AggFunc], type_: exp.DataType | exp.DType | None = None
+    ) -> exp.Expr:
+        """The state's column that ``made`` stands in; merged by ``merge``, in ``type_`` if engines would widen it."""
+        if made in self._columns:
+            return exp.column(self._columns[made])
+        name = self._columns[made] = f"a{len(self._partials)}"
+        merged: exp.Expr = merge(this=exp.column(name))
+        if type_ is not None:
+            made, merged = exp.cast(made, type_), exp.cast(merged, type_)
+        self._partials[name] = (made, merged)
+        return exp.column(name)

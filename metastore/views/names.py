@@ -1,0 +1,116 @@
+"""What a name means in the metastore: a table, a view or a materialized view, and what columns it has.
+
+Reads each name once: an instance sees one state of each thing for as long as it is used, which is one statement.
+"""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Callable
+from dataclasses import dataclass
+from enum import Enum
+
+from metastore.errors import NotFoundError
+from metastore.metastore import Metastore
+from metastore.model.identity import TableInfo
+from metastore.model.materialized_view_unit import MaterializedViewMetadataUnit
+from metastore.model.table_unit import TableMetadataUnit
+from metastore.model.tuple_schema import TupleSchema
+from metastore.model.view_unit import ViewMetadataUnit
+from metastore.model.vocabulary import MetadataType
+from metastore.views.expansion import ViewText
+from metastore.views.text import DEFAULT_DIALECT
+
+Thing = TableMetadataUnit | ViewMetadataUnit | MaterializedViewMetadataUnit
+
+
+class Kind(str, Enum):
+    """What a name can mean."""
+
+    TABLE = "TABLE"
+    VIEW = "VIEW"
+    MATERIALIZED_VIEW = "MATERIALIZED_VIEW"
+
+    def __str__(self) -> str:
+        return self.value
+
+    @property
+    def noun(self) -> str:
+        """How one is called in messages."""
+        return self.value.lower().replace("_", " ")
+
+
+@dataclass(frozen=True)
+class Meaning:
+    """What a name means: its kind, and its unit."""
+
+    kind: Kind
+    unit: Thing
+
+    @property
+    def schema(self) -> TupleSchema:
+        """The columns."""
+        return TupleSchema.from_json(self.unit.schema) if self.unit.schema else TupleSchema()
+
+    @property
+    def text(self) -> ViewText | None:
+        """The query of a view or materialized view; None for a table."""
+        match self.unit:
+            case ViewMetadataUnit(dialect=dialect, sql=sql, workspace_schema_path=path):
+                return ViewText(sql or "", dialect or DEFAULT_DIALECT, tuple(path or ()))
+            case MaterializedViewMetadataUnit(sql=sql, workspace_schema_path=path):
+                return ViewText(sql or "", DEFAULT_DIALECT, tuple(path or ()))
+            case _:
+                return None
+
+
+class Names:
+    """What names mean in ``metastore``. A view hides a table of the same name, as in Drill."""
+
+    def __init__(self, metastore: Metastore) -> None:
+        self._metastore = metastore
+        self._known: dict[TableInfo, Meaning | None] = {}
+
+    def find(self, name: TableInfo) -> Meaning | None:
+        """What ``name`` means; None when nothing is called so."""
+        if name not in self._known:
+            self._known[name] = self._look_up(name)
+        return self._known[name]
+
+    def get(self, name: TableInfo) -> Meaning:
+        """What ``name`` means. NotFoundError, with the nearest names, when nothing is called so."""
+        found = self.find(name)
+        if found is None:
+            known = self._every_name()
+            near = difflib.get_close_matches(str(name), known, n=3)
+            hint = f"did you mean {' or '.join(near)}? " if near else ""
+            raise NotFoundError(f"unknown table or view {name}; {hint}A table is known once it is analyzed")
+        return found
+
+    def schema(self, name: TableInfo) -> TupleSchema:
+        """The columns of ``name``. NotFoundError when nothing is called so."""
+        return self.get(name).schema
+
+    def text(self, name: TableInfo) -> ViewText | None:
+        """The query that ``name`` stands for; None for a table and for what nobody knows."""
+        found = self.find(name)
+        return found.text if found else None
+
+    def _look_up(self, name: TableInfo) -> Meaning | None:
+        asked: list[tuple[Kind, Callable[[TableInfo], Thing | None]]] = [
+            (Kind.VIEW, self._metastore.views.find),
+            (Kind.MATERIALIZED_VIEW, self._metastore.materialized_views.find),
+            (Kind.TABLE, self._metastore.tables.requests.table_metadata),
+        ]
+        for kind, ask in asked:
+            unit = ask(name)
+            if unit is not None:
+                return Meaning(kind, unit)
+        return None
+
+    def _every_name(self) -> list[str]:
+        metastore = self._metastore
+        columns = ("storagePlugin", "workspace", "tableName")
+        tables = metastore.tables.read().metadata_types(MetadataType.TABLE).columns(*columns).to_arrow().to_pylist()
+        named = [*metastore.views.list(), *metastore.materialized_views.list()]
+        return [*(".".join(row[column] for column in columns) for row in tables), *(str(unit.info) for unit in named)]

@@ -1,0 +1,206 @@
+"""``ms.views`` and ``ms.materialized_views``: the components, and with them all that needs more than a component.
+
+Place in the flow: the components store units whatever they say; here units are made of SQL, checked, translated,
+refreshed. A session has these in the place of the components alone.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace as replaced
+from datetime import timedelta
+
+from metastore.components.materialized_views import MaterializedViews
+from metastore.components.views import Views
+from metastore.model.identity import TableInfo
+from metastore.model.materialized_view_unit import RefreshStatus
+from metastore.model.vocabulary import MetadataType
+from metastore.views.context import ViewSession
+from metastore.views.definition import Definition, define_materialized_view, define_view
+from metastore.views.dialects import Translation, translate
+from metastore.views.drill_file import definition_of, file_text, path_of, read_file, write_file
+from metastore.views.expansion import Lookup
+from metastore.views.folders import views_with_folders
+from metastore.views.freshness import Freshness, lookup, status_of
+from metastore.views.iceberg_view import DIALECTS, export_view, import_view
+from metastore.views.names import Names
+from metastore.views.refresh import LEFT_BEHIND_AFTER, RefreshResult, refresh, remove_unneeded
+from metastore.views.text import DEFAULT_DIALECT
+
+
+def _info(name: TableInfo | str) -> TableInfo:
+    return name if isinstance(name, TableInfo) else TableInfo.parse(name)
+
+
+def _asked(query: str | Definition) -> Definition:
+    return query if isinstance(query, Definition) else Definition(query)
+
+
+class DefinedViews(Views):
+    """The views component, and views from SQL."""
+
+    def __init__(self, views: Views, session: ViewSession) -> None:
+        super().__init__(views.definition, views._backing)  # noqa: SLF001 - the same component, with more to it
+        self._session = session
+        self._freshness = Freshness()
+
+    @property
+    def freshness(self) -> Freshness:
+        """How old the rows of materialized views may be that SELECT reads in this session; strict unless it is set."""
+        return self._freshness
+
+    @freshness.setter
+    def freshness(self, wanted: Freshness | str) -> None:
+        self._freshness = Freshness.of(wanted)
+
+    def define(
+        self,
+        name: TableInfo | str,
+        query: str | Definition,
+        *,
+        replace: bool = False,
+        if_not_exists: bool = False,
+    ) -> int:
+        """Create view ``name`` of a query, in Spark SQL unless a :class:`Definition` says more; the new version.
+
+        Raises as :func:`metastore.views.definition.define_view`, and InvalidRequestError when the name is taken.
+        """
+        metastore = self._session.metastore
+        unit = define_view(Names(metastore), _info(name), _asked(query), metastore.clock.now_ms())
+        return self.create(unit, replace=replace, if_not_exists=if_not_exists)
+
+    def in_dialect(self, name: TableInfo | str, dialect: str) -> Translation:
+        """The query of view ``name`` in ``dialect``, and what could not be said there.
+
+        Where it is stored in that dialect, that text; else a translation. Raises NotFoundError, InvalidRequestError.
+        """
+        unit = self.get(name)
+        stored = (unit.representations or {}).get(dialect.lower())
+        if stored is not None:
+            return Translation(stored, dialect.lower(), ())
+        return translate(unit.sql or "", unit.dialect or DEFAULT_DIALECT, dialect)
+
+    def translate(self, name: TableInfo | str, dialects: Sequence[str]) -> int:
+        """Store view ``name`` in these dialects too; the new version. InvalidRequestError where something is lost."""
+        unit = self.get(name)
+        asked = Definition(
+            unit.sql or "",
+            unit.dialect or DEFAULT_DIALECT,
+            schema_path=tuple(unit.workspace_schema_path or ()),
+            translations=dialects,
+        )
+        made = define_view(Names(self._session.metastore), unit.info, asked, self._session.metastore.clock.now_ms())
+        merged = {**(unit.representations or {}), **(made.representations or {})}
+        changed = replaced(unit, representations=merged, last_modified_time=made.last_modified_time)
+        return super().replace(changed, seen=unit)
+
+    def to_drill_file(self, name: TableInfo | str, *, replace: bool = False) -> str:
+        """Write view ``name`` as Drill's file into its workspace; the path. Drill finds it there under the same name.
+
+        Raises NotFoundError, InvalidRequestError where the file is there or Drill cannot say the query, StorageError.
+        """
+        unit = self.get(name)
+        source = self._session.source(unit.info)
+        path = path_of(source.location)
+        write_file(path, file_text(unit), source.options, replace=replace)
+        return path
+
+    def from_drill_file(self, name: TableInfo | str, *, replace: bool = False) -> int:
+        """Take over the view that Drill keeps in a file of the workspace; the new version.
+
+        Raises NotFoundError without such a file, FormatError, and as :meth:`define`.
+        """
+        source = self._session.source(_info(name))
+        path = path_of(source.location)
+        return self.define(source.table, definition_of(read_file(path, source.options), path), replace=replace)
+
+    def to_iceberg(
+        self,
+        name: TableInfo | str,
+        catalog: str,
+        identifier: str,
+        *,
+        tables: Mapping[str, str] | None = None,
+        replace: bool = False,
+    ) -> None:
+        """Create view ``name`` as the Iceberg view ``identifier`` of a configured catalog.
+
+        ``tables``: what the tables it reads are called there. Raises as
+        :func:`metastore.views.iceberg_view.export_view`.
+        """
+        unit, now_ms = self.get(name), self._session.metastore.clock.now_ms()
+        target = self._session.catalogs.open(catalog)
+        export_view(unit, target, identifier, tables=tables or {}, replace=replace, now_ms=now_ms)
+
+    def from_iceberg(
+        self,
+        catalog: str,
+        identifier: str,
+        name: TableInfo | str,
+        *,
+        dialects: Sequence[str] = DIALECTS,
+        tables: Mapping[str, str] | None = None,
+        replace: bool = False,
+    ) -> int:
+        """Take over the Iceberg view ``identifier`` of a configured catalog as view ``name``; the new version.
+
+        ``tables``: what the tables it reads are called here. Raises as
+        :func:`metastore.views.iceberg_view.import_view`, and as :meth:`define`.
+        """
+        source = self._session.catalogs.open(catalog)
+        definition = import_view(source, identifier, dialects=dialects, tables=tables or {})
+        return self.define(name, definition, replace=replace)
+
+    def lookup(self, freshness: Freshness | str | None = None) -> Lookup:
+        """What names stand for now, for :func:`metastore.views.expand`; make one for each statement.
+
+        ``freshness`` None is the session's, :attr:`freshness`.
+        """
+        return lookup(self._session, self._freshness if freshness is None else freshness)
+
+
+class RefreshedViews(MaterializedViews):
+    """The materialized views component, and materialized views from SQL."""
+
+    def __init__(self, views: MaterializedViews, session: ViewSession) -> None:
+        super().__init__(views.definition, views._backing)  # noqa: SLF001 - the same component, with more to it
+        self._session = session
+
+    def define(
+        self,
+        name: TableInfo | str,
+        query: str | Definition,
+        *,
+        replace: bool = False,
+        if_not_exists: bool = False,
+    ) -> int:
+        """Create materialized view ``name`` of a query; it has no rows before its first refresh. The new version.
+
+        Raises as :func:`metastore.views.definition.define_materialized_view`, and InvalidRequestError when the name is
+        taken.
+        """
+        metastore = self._session.metastore
+        unit = define_materialized_view(Names(metastore), _info(name), _asked(query), metastore.clock.now_ms())
+        return self.create(unit, replace=replace, if_not_exists=if_not_exists)
+
+    def refresh(self, name: TableInfo | str, mode: str | None = None) -> RefreshResult:
+        """Bring the rows of ``name`` up to date; see :func:`metastore.views.refresh.refresh`."""
+        return refresh(self._session, name, mode)
+
+    def remove_unneeded(
+        self, name: TableInfo | str | None = None, *, keep_for: timedelta = LEFT_BEHIND_AFTER
+    ) -> list[TableInfo]:
+        """Delete rows of earlier refreshes of ``name`` (None: of all, dropped ones too) that nothing names any more.
+
+        Each refresh does so for its own view. See :func:`metastore.views.refresh.remove_unneeded`.
+        """
+        if name is not None:
+            return remove_unneeded(self._session, _info(name), keep_for=keep_for)
+        read = self._session.tables.read().metadata_types(MetadataType.TABLE)
+        rows = read.columns("storagePlugin", "workspace", "tableName").to_arrow().to_pylist()
+        views = views_with_folders(TableInfo(*row.values()) for row in rows) | {unit.info for unit in self.list()}
+        return [gone for view in sorted(views) for gone in remove_unneeded(self._session, view, keep_for=keep_for)]
+
+    def status(self, name: TableInfo | str) -> RefreshStatus:
+        """PENDING, COMPLETE, or STALE: by the sources' metadata, without listing their files. NotFoundError."""
+        return status_of(self._session.metastore, self.get(name))

@@ -1,0 +1,324 @@
+"""REFRESH MATERIALIZED VIEW: read what is new, or everything, into a new folder; then one commit makes it the view's.
+
+The steps, each of which leaves what is served as it is until the commit: list the files of the sources; decide, by the
+files of the last refresh, whether to do nothing, to read only new files, or everything; write the new folder; analyze
+it; see that the sources are still what was read; commit location, status and what was read, as one change to the one
+row of the view, which must not have changed meanwhile. A process that dies on the way leaves a folder that nobody
+names; it goes when it is a day old, with the folders that no kept version of the component names any more.
+"""
+
+from __future__ import annotations
+
+import logging
+import time
+from collections.abc import Callable, Iterable
+from contextlib import suppress
+from dataclasses import dataclass, replace
+from datetime import timedelta
+from typing import Final
+
+from pyiceberg.expressions import EqualTo
+
+from metastore.components.materialized_views import MaterializedViews
+from metastore.errors import ConflictError, InvalidRequestError, MetastoreError, OutcomeUnknownError
+from metastore.mapping.filters import all_of
+from metastore.model.identity import TableInfo
+from metastore.model.materialized_view_unit import MaterializedViewMetadataUnit, RefreshStatus
+from metastore.model.tuple_schema import TupleSchema
+from metastore.model.vocabulary import MetadataType
+from metastore.sources.listing import Fingerprint
+from metastore.views import fields
+from metastore.views.binding import bind
+from metastore.views.context import ViewSession, files_of, workspace_of
+from metastore.views.expansion import tables_of
+from metastore.views.folders import Folder, SourceFiles, Workspace, unneeded
+from metastore.views.freshness import (
+    Refreshed,
+    SourceState,
+    digest_of,
+    digest_of_files,
+    metadata_state,
+    query_of,
+)
+from metastore.views.incremental import STATE, Aggregated, Rowwise, Way, Whole, is_steady, way_of
+from metastore.views.names import Names
+from metastore.views.runner import Source, with_types
+
+_log: Final = logging.getLogger(__name__)
+
+LEFT_BEHIND_AFTER: Final = timedelta(days=1)
+"""A folder younger than this may be one that a refresh is still writing, or that a reader still reads."""
+
+Step = Callable[[str], None]
+"""Told what has just been done: listed, written, analyzed, committed, swept."""
+
+
+@dataclass(frozen=True)
+class RefreshResult:
+    """What a refresh did. ``mode`` is "full", "incremental" or "up to date", ``reason`` says why.
+
+    ``files`` counts those that were read, ``rows`` those of the view now. ``version`` is the component's that holds it.
+    """
+
+    view: TableInfo
+    mode: str
+    reason: str
+    files: int
+    rows: int | None
+    version: int
+    engine: str | None
+    seconds: float
+
+
+@dataclass(frozen=True)
+class _Decision:
+    mode: str
+    reason: str
+    files: SourceFiles
+    """The files to read, of each table by its name."""
+
+
+def refresh(
+    session: ViewSession,
+    view: TableInfo | str,
+    mode: str | None = None,
+    *,
+    keep_for: timedelta = LEFT_BEHIND_AFTER,
+    on_step: Step | None = None,
+    clock: Callable[[], float] = time.monotonic,
+) -> RefreshResult:
+    """Bring the rows of the materialized view up to date with its sources.
+
+    ``mode`` "full" reads everything; "incremental" refuses to; None chooses. ``keep_for`` is how long folders that
+    nothing names stay. Raises NotFoundError for an unknown view, InvalidRequestError for a workspace that may not be
+    written to and for "incremental" where that cannot be, ConflictError when the view or a source changed meanwhile;
+    on any error but OutcomeUnknownError what was served before still is.
+    """
+    began, said = clock(), on_step or (lambda _: None)
+    info = TableInfo.parse(view) if isinstance(view, str) else view
+    run = _Refresh(session, session.metastore.materialized_views.get(info))
+    said("listed")
+    decision = run.decide(mode)
+    if decision.mode == "up to date":
+        version = run.confirm(decision)
+        return RefreshResult(info, decision.mode, decision.reason, 0, None, version, None, clock() - began)
+    folder = run.new_folder()
+    try:
+        engine = run.write(decision, folder)
+        said("written")
+        rows, schema = run.analyze(folder)
+        said("analyzed")
+        run.require_unchanged()
+        version = run.commit(decision, folder, schema)
+    except OutcomeUnknownError:
+        raise  # the folder may be the view's by now
+    except Exception:
+        with suppress(MetastoreError):  # what stays goes when it is old
+            _discard(session, folder)
+        raise
+    said("committed")
+    try:
+        remove_unneeded(session, info, keep_for=keep_for)
+    except MetastoreError as error:
+        _log.warning(
+            "rows of earlier refreshes of %s could not be removed (%s); the next refresh tries again", info, error
+        )
+    said("swept")
+    files = sum(map(len, decision.files.values()))
+    return RefreshResult(info, decision.mode, decision.reason, files, rows, version, engine, clock() - began)
+
+
+def remove_unneeded(
+    session: ViewSession, view: TableInfo, *, keep_for: timedelta = LEFT_BEHIND_AFTER
+) -> list[TableInfo]:
+    """Delete the folders of ``view`` that no kept version of the component names and that are older than ``keep_for``.
+
+    The view may be gone. The names under which their rows were analyzed, and which are forgotten too.
+    """
+    workspace = workspace_of(session, view)
+    component = session.metastore.materialized_views
+    before = session.metastore.clock.now_ms() - keep_for // timedelta(milliseconds=1)
+    current = _named_locations(component, workspace, [component.metadata.version])
+    candidates = unneeded(workspace, view.name, current, before)
+    if not candidates:
+        return []
+    kept = _named_locations(component, workspace, [version.version for version in component.metadata.history()])
+    gone = [folder for folder in candidates if folder.data_location not in kept]
+    for folder in gone:
+        _discard(session, folder)
+    return [folder.table for folder in gone]
+
+
+class _Refresh:
+    """One refresh: the view as it was seen, its query, and its sources as they were listed."""
+
+    def __init__(self, session: ViewSession, unit: MaterializedViewMetadataUnit) -> None:
+        self._session = session
+        self._unit = unit
+        self._now_ms = session.metastore.clock.now_ms()
+        self._workspace = workspace_of(session, unit.info)
+        _require_writable(session, unit.info)
+        names = Names(session.metastore)
+        self._query = query_of(unit, names)
+        self._bound = bind(self._query, names.schema)
+        schemas = {key: names.schema(table) for key, table in self._bound.tables.items()}
+        self._way: Way = way_of(self._bound, schemas)
+        version = session.metastore.tables.metadata.version
+        self._listed = {table: files_of(session, table) for table in tables_of(self._query)}
+        self._states = {
+            table: SourceState(metadata_state(session.metastore, table), version, digest_of_files(files), len(files))
+            for table, files in self._listed.items()
+        }
+
+    def decide(self, mode: str | None) -> _Decision:
+        """What is to be read, and why."""
+        if mode not in (None, "full", "incremental"):
+            raise InvalidRequestError(f"a refresh is full or incremental, not {mode!r}")
+        every = {str(table): {f.path: f.fingerprint for f in files} for table, files in self._listed.items()}
+        if mode == "full":
+            return _Decision("full", "it was asked for", every)
+        reason, new = self._against_last(every)
+        if not reason and not any(new.values()):
+            return _Decision("up to date", "no source has changed", {})
+        if not reason and isinstance(self._way, Whole):
+            reason = self._way.reason
+        if not reason:
+            count = sum(map(len, new.values()))
+            return _Decision("incremental", f"{count} new file{'s' if count > 1 else ''}, none changed or gone", new)
+        if mode == "incremental":
+            raise InvalidRequestError(f"{self._unit.info} cannot be refreshed incrementally: {reason}")
+        return _Decision("full", reason, every)
+
+    def new_folder(self) -> Folder:
+        """A folder for the rows."""
+        return self._workspace.new_folder(self._unit.info.name, self._now_ms)
+
+    def write(self, decision: _Decision, folder: Folder) -> str:
+        """Write the rows, and what a later refresh goes on from, into ``folder``; the name of the engine."""
+        runner = self._session.query_runner(sum(map(len, decision.files.values())))
+        schema = self._bound.schema
+        last = self._last_folder() if decision.mode == "incremental" else None
+        match self._way:
+            case Rowwise(table, query):
+                runner.write(with_types(query, schema), self._scans(decision, [table]), folder.rows)
+                if last is not None:
+                    folder.copy_rows_from(last)
+            case Aggregated(table, state, merged, rows):
+                scans = self._scans(decision, [table])
+                if last is None:
+                    runner.write(state, scans, folder.state)
+                else:
+                    runner.write(state, scans, folder.new_state)
+                    runner.write(merged, {STATE: (last.state, folder.new_state)}, folder.state)
+                    folder.forget_new_state()
+                runner.write(with_types(rows, schema), {STATE: (folder.state,)}, folder.rows)
+            case Whole(query):
+                scans = self._scans(decision, self._bound.tables)
+                runner.write(with_types(query, schema), scans, folder.rows)
+        folder.complete({str(table): files for table, files in self._listed.items()})
+        return runner.name
+
+    def analyze(self, folder: Folder) -> tuple[int, TupleSchema]:
+        """Analyze the rows in ``folder``: how many there are, and their columns."""
+        result = self._session.analyze(folder.table)
+        unit = self._session.metastore.tables.requests.table_metadata(folder.table)
+        assert unit is not None
+        return result.rows, TupleSchema.from_json(unit.schema or "{}")
+
+    def require_unchanged(self) -> None:
+        """ConflictError when a source is no longer what was listed, and so perhaps not what was read."""
+        for table, state in self._states.items():
+            if digest_of_files(files_of(self._session, table)) != state.files:
+                raise ConflictError(f"{table} changed while it was being read; nothing was changed, refresh again")
+
+    def commit(self, decision: _Decision, folder: Folder, schema: TupleSchema) -> int:
+        """Make ``folder`` the view's; the new version."""
+        unit = replace(
+            self._unit,
+            schema=schema.to_json(),
+            fields=fields.to_json(schema),
+            data_location=folder.data_location,
+            refresh_status=RefreshStatus.COMPLETE.value,
+            last_refresh_time=self._now_ms,
+        )
+        return self._commit(unit, decision)
+
+    def confirm(self, decision: _Decision) -> int:
+        """Note that the rows are those of now; no new version if that is known."""
+        refreshed = Refreshed.of(self._unit)
+        assert refreshed is not None
+        if all(self._states[table].metadata == kept.metadata for table, kept in refreshed.sources.items()):
+            return self._session.metastore.materialized_views.metadata.version
+        return self._commit(replace(self._unit, last_refresh_time=self._now_ms), decision)
+
+    def _commit(self, unit: MaterializedViewMetadataUnit, decision: _Decision) -> int:
+        refreshed = Refreshed(
+            decision.mode, decision.reason, digest_of(self._query), is_steady(self._query), self._states
+        )
+        return self._session.metastore.materialized_views.replace(refreshed.stored_in(unit), seen=self._unit)
+
+    def _against_last(self, every: SourceFiles) -> tuple[str, SourceFiles]:
+        """Why everything must be read (empty if it need not be), and the files that the last refresh has not read."""
+        refreshed = Refreshed.of(self._unit)
+        if refreshed is None or self._unit.data_location is None:
+            return "it was never refreshed", {}
+        if refreshed.query != digest_of(self._query):
+            return "the query, or that of a view it reads, is another", {}
+        if not refreshed.steady:
+            return "the query may answer otherwise each time", {}
+        last = self._last_folder()
+        read = last.sources()
+        if read is None or (isinstance(self._way, Aggregated) and not last.has_state()):
+            return "what the last refresh left is not there any more", {}
+        new: dict[str, dict[str, Fingerprint]] = {}
+        for table, files in every.items():
+            known = read.get(table, {})
+            if gone := sorted(known.keys() - files.keys()):
+                return f"{_some(gone)} of {table} is gone", {}
+            if changed := sorted(path for path in known if files[path] != known[path]):
+                return f"{_some(changed)} of {table} changed", {}
+            new[table] = {path: fingerprint for path, fingerprint in files.items() if path not in known}
+        return "", new
+
+    def _last_folder(self) -> Folder:
+        return self._workspace.folder(self._unit.data_location or "")
+
+    def _scans(self, decision: _Decision, keys: Iterable[str]) -> dict[str, tuple[Source, ...]]:
+        """Scans of the files to read, by the names that the query has for their tables."""
+        scans: dict[str, tuple[Source, ...]] = {}
+        for key in keys:
+            table = self._bound.tables[key]
+            scan = self._session.tables.scan(table)
+            wanted = decision.files.get(str(table), {})
+            files = [file for file in scan.files if file.path in wanted]
+            scans[key] = (replace(scan, plan=replace(scan.plan, files=files)),)
+        return scans
+
+
+def _some(paths: list[str]) -> str:
+    return paths[0] if len(paths) == 1 else f"{paths[0]} and {len(paths) - 1} more"
+
+
+def _require_writable(session: ViewSession, view: TableInfo) -> None:
+    workspace = session.metastore.settings.storage[view.storage_plugin].workspaces[view.workspace]
+    if not workspace.writable:
+        raise InvalidRequestError(
+            f"{view} cannot be refreshed: workspace {view.workspace} may not be written to; "
+            f"set drill.metastore.storage.{view.storage_plugin}.workspaces.{view.workspace}.writable"
+        )
+
+
+def _discard(session: ViewSession, folder: Folder) -> None:
+    session.drop_metadata(folder.table, if_exists=True)
+    folder.remove()
+
+
+def _named_locations(component: MaterializedViews, workspace: Workspace, versions: Iterable[int]) -> set[str]:
+    """Data locations in this workspace that any of ``versions`` names."""
+    parts = {"storagePlugin": workspace.plugin, "workspace": workspace.name}
+    of_workspace = all_of(EqualTo(term=column, value=value) for column, value in parts.items())
+    named: set[str] = set()
+    for version in versions:
+        read = component.read().metadata_types(MetadataType.ALL).filter(of_workspace).columns("dataLocation")
+        named.update(location for location in read.at(version).to_arrow()["dataLocation"].to_pylist() if location)
+    return named

@@ -1,0 +1,161 @@
+"""Who runs a query and writes its rows: the protocol, and DuckDB on this machine.
+
+Spark's runner is the engine of a session on Spark, which has this protocol too; so this package knows no Spark. A
+query names its sources by plain names; each is a scan of a table, or rows that an earlier query has written.
+"""
+
+from __future__ import annotations
+
+import posixpath
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, Final, Protocol, runtime_checkable
+from zoneinfo import ZoneInfo
+
+import pyarrow as pa
+import pyarrow.dataset as ds
+import pyarrow.parquet as pq
+from sqlglot import exp
+
+from metastore.errors import EngineError, InvalidRequestError, StorageError
+from metastore.model.tuple_schema import TIME_ZONE, TupleSchema
+from metastore.scan.optional import library
+from metastore.scan.scan import Scan
+from metastore.scan.sql_filter import connection
+from metastore.sources.listing import open_location
+from metastore.views.dialects import translate
+from metastore.views.text import DEFAULT_DIALECT
+from metastore.views.types import UNKNOWN, to_sqlglot
+
+_UTC: Final = ZoneInfo("UTC")
+
+_SANDBOX: Final = (
+    "SET python_enable_replacements = false",
+    "SET autoinstall_known_extensions = false",
+    "SET autoload_known_extensions = false",
+    "SET allow_community_extensions = false",
+    "SET enable_external_access = false",
+    "SET lock_configuration = true",
+)
+"""A view's query reads its sources and nothing else of the machine."""
+
+
+@dataclass(frozen=True)
+class Written:
+    """Parquet files that a query has written into the folder ``location``."""
+
+    location: str
+    options: Mapping[str, str] = field(default_factory=dict, repr=False)
+
+
+Source = Scan | Written
+"""What a name in a query stands for."""
+
+
+@runtime_checkable
+class QueryRunner(Protocol):
+    """Runs queries for materialized views."""
+
+    @property
+    def name(self) -> str:
+        """How it is called in results."""
+
+    def write(self, query: exp.Query, sources: Mapping[str, tuple[Source, ...]], target: Written) -> None:
+        """Write the rows of ``query`` as Parquet files into the folder ``target``, which is new or holds other files.
+
+        A source of several parts has the rows of all. Raises InvalidRequestError for a query that the engine cannot
+        say, EngineError when it fails, StorageError.
+        """
+
+
+class DuckDBRunner:
+    """Runs queries with DuckDB in this process, rows streamed from the scans into one Parquet file."""
+
+    name: Final = "duckdb"
+
+    def write(self, query: exp.Query, sources: Mapping[str, tuple[Source, ...]], target: Written) -> None:
+        """As :meth:`QueryRunner.write`. Raises InvalidRequestError too when DuckDB is not installed."""
+        text = in_duckdb(query)
+        failure: type[Exception] = library("duckdb", "sql").Error
+        with connection(_UTC) as engine:
+            for name, parts in sources.items():
+                register(engine, name, parts)
+            for setting in _SANDBOX:
+                engine.execute(setting)
+            try:
+                relation = engine.sql(text)
+                rows = _exact(relation).to_arrow_reader(1 << 17)
+                _write(rows, target)
+            except failure as error:
+                raise EngineError(f"DuckDB cannot run the query: {error}; it was {text}") from error
+
+
+def in_duckdb(query: exp.Query) -> str:
+    """``query`` in DuckDB's words. InvalidRequestError, naming it, for what DuckDB has no word for."""
+    translated = translate(query, DEFAULT_DIALECT, "duckdb")
+    lost = [said for said in translated.unsupported if "is not known here" not in said]
+    if lost:
+        raise InvalidRequestError(f"DuckDB cannot run the query ({'; '.join(lost)}); Spark can: connect with it")
+    return translated.sql
+
+
+def register(engine: Any, name: str, parts: tuple[Source, ...]) -> None:
+    """Make ``name`` a view of the DuckDB connection ``engine``, with the rows of all ``parts``."""
+    relation = None
+    for part in parts:
+        own = part.to_duckdb(engine) if isinstance(part, Scan) else engine.from_arrow(_dataset(part))
+        relation = own if relation is None else relation.union(own)
+    assert relation is not None
+    relation.create_view(name, replace=True)
+
+
+def with_types(query: exp.Query, schema: TupleSchema) -> exp.Query:
+    """``query`` with its columns cast to the types of ``schema`` that are known, so that engines agree on them."""
+    items = []
+    for column in schema.columns:
+        name = exp.column(exp.to_identifier(column.name, quoted=True))
+        type_ = to_sqlglot(column.type, utc=column.properties.get(TIME_ZONE) == "UTC")
+        simple = column.type not in (UNKNOWN, "TIME") and not type_.args.get("nested")
+        items.append(exp.alias_(exp.cast(name, type_), column.name, quoted=True) if simple else name)
+    inner = exp.Subquery(this=query.copy(), alias=exp.TableAlias(this=exp.to_identifier("typed")))
+    return exp.select(*items).from_(inner)
+
+
+def _dataset(written: Written) -> ds.Dataset:
+    store, root = open_location(written.location, written.options)
+    try:
+        return ds.dataset(root, filesystem=store, format="parquet")
+    except (OSError, pa.ArrowException) as error:
+        raise StorageError(f"cannot read {written.location}: {error}") from error
+
+
+def _exact(relation: Any) -> Any:
+    """``relation`` with its 128-bit integers as decimals: Parquet has no word for them, and a DOUBLE would round."""
+    if not any(str(type_) in ("HUGEINT", "UHUGEINT") for type_ in relation.types):
+        return relation
+    items = [
+        f"CAST({quoted} AS DECIMAL(38, 0)) AS {quoted}" if str(type_) in ("HUGEINT", "UHUGEINT") else quoted
+        for quoted, type_ in zip(
+            (exp.to_identifier(c, quoted=True).sql() for c in relation.columns), relation.types, strict=True
+        )
+    ]
+    return relation.project(", ".join(items))
+
+
+def _write(rows: pa.RecordBatchReader, target: Written) -> None:
+    store, root = open_location(target.location, target.options)
+    try:
+        store.create_dir(root, recursive=True)
+        path = posixpath.join(root, "part-0.parquet")
+        number = 0
+        while store.get_file_info(path).is_file:
+            number += 1
+            path = posixpath.join(root, f"part-{number}.parquet")
+        with (
+            store.open_output_stream(path) as stream,
+            pq.ParquetWriter(stream, rows.schema, compression="zstd") as file,
+        ):
+            for batch in rows:
+                file.write_batch(batch)
+    except (OSError, pa.ArrowException) as error:
+        raise StorageError(f"cannot write {target.location}: {error}") from error

@@ -1,0 +1,96 @@
+"""Stored views as statements and as tables: what SHOW CREATE and DESCRIBE answer. Pure."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from typing import Any
+
+import pyarrow as pa
+from sqlglot import exp
+
+from metastore.model.identity import TableInfo
+from metastore.model.materialized_view_unit import MaterializedViewMetadataUnit
+from metastore.model.tuple_schema import TupleSchema
+from metastore.model.view_unit import ViewMetadataUnit
+from metastore.views.definition import COLUMN_COMMENTS, COMMENT
+from metastore.views.text import DEFAULT_DIALECT
+
+DESCRIPTION = pa.schema(
+    [
+        pa.field("COLUMN_NAME", pa.string()),
+        pa.field("DATA_TYPE", pa.string()),
+        pa.field("IS_NULLABLE", pa.string()),
+        pa.field("COMMENT", pa.string()),
+    ]
+)
+"""What DESCRIBE gives: Drill's three columns, and the comment."""
+
+
+def additional(unit: MaterializedViewMetadataUnit) -> dict[str, Any]:
+    """The additional metadata of a materialized view; empty for one that another program wrote in its own way."""
+    try:
+        found = json.loads(unit.additional_metadata or "{}")
+    except ValueError:
+        return {}
+    return found if isinstance(found, dict) else {}
+
+
+def column_comments(unit: object) -> Mapping[str, str]:
+    """Comments on columns, by name; none for what has none."""
+    match unit:
+        case ViewMetadataUnit(column_comments=comments):
+            return comments or {}
+        case MaterializedViewMetadataUnit():
+            found: Mapping[str, str] = additional(unit).get(COLUMN_COMMENTS) or {}
+            return found
+        case _:
+            return {}
+
+
+def create_statement(unit: ViewMetadataUnit | MaterializedViewMetadataUnit) -> str:
+    """The statement that defines ``unit``. A query in another dialect than Spark's is said so in a comment before it.
+
+    Such a one has to be created through Python, where the dialect is an argument.
+    """
+    comments = column_comments(unit)
+    if isinstance(unit, ViewMetadataUnit):
+        kind, comment, dialect = "VIEW", unit.comment, unit.dialect or DEFAULT_DIALECT
+    else:
+        kind, comment, dialect = "MATERIALIZED VIEW", additional(unit).get(COMMENT), DEFAULT_DIALECT
+    lines = [f"CREATE {kind} {_quoted(unit.info)}"]
+    if comments:
+        columns = TupleSchema.from_json(unit.schema or "{}").columns
+        listed = [_identifier(c.name) + _comment(comments.get(c.name)) for c in columns]
+        lines[0] += f" ({', '.join(listed)})"
+    if comment is not None:
+        lines[0] += _comment(comment)
+    if dialect != DEFAULT_DIALECT:
+        lines.insert(0, f"-- in the SQL of {dialect}")
+    return "\n".join([*lines, "AS", unit.sql or ""])
+
+
+def describe(schema: TupleSchema, comments: Mapping[str, str]) -> pa.Table:
+    """The columns of a table or view, as rows."""
+    rows = [
+        {
+            "COLUMN_NAME": column.name,
+            "DATA_TYPE": column.type,
+            "IS_NULLABLE": "NO" if column.required else "YES",
+            "COMMENT": comments.get(column.name),
+        }
+        for column in schema.columns
+    ]
+    return pa.Table.from_pylist(rows, DESCRIPTION)
+
+
+def _quoted(info: TableInfo) -> str:
+    return ".".join(_identifier(part) for part in (info.storage_plugin, info.workspace, info.name))
+
+
+def _identifier(name: str) -> str:
+    return exp.to_identifier(name, quoted=True).sql(DEFAULT_DIALECT)
+
+
+def _comment(text: str | None) -> str:
+    return "" if text is None else " COMMENT '" + text.replace("'", "''") + "'"

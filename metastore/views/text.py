@@ -1,0 +1,102 @@
+"""SQL text -> one query, and where in the text a thing stands. The only place that meets sqlglot's parser errors.
+
+A query keeps the positions of its names as long as it is not printed, so what is found wrong later can still be shown
+at its line and column. Text that was cut out of a longer statement is padded, so that positions are the statement's.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from typing import Final
+
+import sqlglot
+from sqlglot import exp
+from sqlglot.errors import ParseError, SqlglotError, TokenError
+
+from metastore.errors import InvalidRequestError
+
+DEFAULT_DIALECT: Final = "spark"
+"""The SQL of views that do not name another: that of predicates and of Spark itself."""
+
+_NOT_SPACE: Final = re.compile(r"[^\n]")
+_CLASS: Final = re.compile(r"<class '(?:\w+\.)*(\w+)'>")
+_COLOURS: Final = re.compile(r"\x1b\[[0-9;]*m")
+
+
+def require_dialect(name: str) -> str:
+    """``name`` in lower case, if sqlglot has a dialect of that name; InvalidRequestError with all names if not."""
+    known = sqlglot.Dialects.__members__.values()
+    if name.lower() not in {dialect.value for dialect in known if dialect.value}:
+        names = ", ".join(sorted(dialect.value for dialect in known if dialect.value))
+        raise InvalidRequestError(f"there is no SQL dialect {name!r}; the dialects are {names}")
+    return name.lower()
+
+
+def padded(text: str, start: int, end: int | None = None) -> str:
+    """``text`` from ``start`` to ``end`` alone, at the lines and columns where it stands."""
+    return _NOT_SPACE.sub(" ", text[:start]) + text[start:end]
+
+
+def parse_query(text: str, dialect: str = DEFAULT_DIALECT) -> exp.Query:
+    """The one query that ``text`` is. InvalidRequestError, with line and column, for anything else."""
+    try:
+        statements = [statement for statement in sqlglot.parse(text, read=dialect) if statement is not None]
+    except ParseError as error:
+        first = error.errors[0] if error.errors else {}
+        said = _CLASS.sub(r"\1", str(first.get("description") or error)).partition("\n")[0].rstrip(".")
+        near = f" near {first['highlight']!r}" if first.get("highlight") else ""
+        column = first["col"] - len(first.get("highlight") or " ") + 1 if first.get("line") else 0
+        place = f"line {first['line']}, column {column}: " if column else ""
+        raise InvalidRequestError(f"{place}cannot read the SQL ({dialect}){near}: {said}") from error
+    except TokenError as error:
+        said = _COLOURS.sub("", str(error)).partition("\n")[0]
+        raise InvalidRequestError(f"cannot read the SQL ({dialect}): {said}; is a quote not closed?") from error
+    except SqlglotError as error:
+        raise InvalidRequestError(f"cannot read the SQL ({dialect}): {error}") from error
+    except RecursionError as error:
+        raise InvalidRequestError(f"cannot read the SQL ({dialect}): it is nested too deeply") from error
+    if len(statements) != 1 or not isinstance(statements[0], exp.Query):
+        raise InvalidRequestError("a view is defined by one query: SELECT …, or WITH … SELECT …")
+    return statements[0]
+
+
+def place_of(node: exp.Expr) -> str:
+    """``line L, column C: `` of the first name in ``node``, ready to begin a message; empty when it is not known."""
+    found = min((at for identifier in node.find_all(exp.Identifier) if (at := _start(identifier))), default=None)
+    return f"line {found[0]}, column {found[1]}: " if found else ""
+
+
+def identifier_at(query: exp.Expr, line: int, last_column: int) -> exp.Identifier | None:
+    """The name in ``query`` whose last character stands there."""
+    for identifier in query.find_all(exp.Identifier):
+        if (identifier.meta.get("line"), identifier.meta.get("col")) == (line, last_column):
+            return identifier
+    return None
+
+
+def ctes_seen_from(table: exp.Table) -> Iterator[str]:
+    """Names, in lower case, of the common table expressions that a name at ``table``'s place can mean."""
+    inside: exp.Expr = table
+    while (parent := inside.parent) is not None:
+        if isinstance(parent, exp.Query):
+            with_ = next((node for node in parent.args.values() if isinstance(node, exp.With)), None)
+            for cte in with_.expressions if with_ is not None and with_ is not inside else ():
+                yield cte.alias.lower()
+        elif isinstance(parent, exp.With):
+            # Within a WITH only the earlier ones are seen, and with RECURSIVE the one itself.
+            for cte in parent.expressions:
+                if cte is inside:
+                    if parent.recursive:
+                        yield cte.alias.lower()
+                    break
+                yield cte.alias.lower()
+        inside = parent
+
+
+def _start(identifier: exp.Identifier) -> tuple[int, int] | None:
+    meta = identifier.meta
+    if "line" not in meta:
+        return None
+    # sqlglot keeps the column of the last character.
+    return meta["line"], meta["col"] - (meta["end"] - meta["start"])

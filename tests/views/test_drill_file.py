@@ -1,0 +1,83 @@
+"""Drill's view files: what Drill wrote is taken over, what we write has all that Drill asks for."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from metastore.errors import FormatError, InvalidRequestError, NotFoundError
+from metastore.session import Session
+from metastore.views.definition import Definition
+
+Rows = Callable[..., list[dict[str, Any]]]
+
+THEIRS = {
+    "name": "theirs",
+    "sql": "SELECT `id`, CAST(`Region` AS INTEGER) AS `r`\nFROM `sales`\nWHERE `id` > 7",
+    "fields": [
+        {"name": "id", "type": "INTEGER", "isNullable": True},
+        {"name": "r", "type": "INTEGER", "isNullable": True},
+    ],
+    "workspaceSchemaPath": ["dfs", "tmp"],
+}
+
+
+def test_a_file_of_drills(session: Session, data: Path, rows: Rows) -> None:
+    """In its dialect; its columns are found out anew, and it answers as any view does."""
+    (data / "theirs.view.drill").write_text(json.dumps(THEIRS))
+    session.views.from_drill_file("dfs.tmp.theirs")
+    unit = session.views.get("dfs.tmp.theirs")
+    assert (unit.dialect, unit.sql, unit.workspace_schema_path) == ("drill", THEIRS["sql"], ["dfs", "tmp"])
+    assert json.loads(unit.fields or "") == THEIRS["fields"]
+    assert rows("SELECT * FROM theirs") == [{"id": 8, "r": 2}, {"id": 9, "r": 0}]
+
+
+def test_a_file_for_drill_and_back(session: Session, data: Path, rows: Rows) -> None:
+    """Names, types with their digits, and the path survive; an existing file is only replaced on demand."""
+    query = "SELECT id, amount, `item name` AS item, id > 3 AS late FROM sales WHERE `item name` LIKE 'item%'"
+    session.views.define("dfs.tmp.v", query)
+    path = session.views.to_drill_file("dfs.tmp.v")
+    assert path == str(data / "v.view.drill")
+    document = json.loads(Path(path).read_text())
+    assert list(document) == ["name", "sql", "fields", "workspaceSchemaPath"]
+    assert document["fields"] == [
+        {"name": "id", "type": "INTEGER", "isNullable": True},
+        {"name": "amount", "type": "DECIMAL", "precision": 9, "scale": 2, "isNullable": True},
+        {"name": "item", "type": "VARCHAR", "isNullable": True},
+        {"name": "late", "type": "BOOLEAN", "isNullable": True},
+    ]
+    expected = rows("SELECT * FROM v")
+    with pytest.raises(InvalidRequestError, match="exists already"):
+        session.views.to_drill_file("dfs.tmp.v")
+    session.views.to_drill_file("dfs.tmp.v", replace=True)
+    session.views.drop("dfs.tmp.v")
+    session.views.from_drill_file("dfs.tmp.v")
+    assert rows("SELECT * FROM v") == expected
+
+
+def test_what_drill_cannot_say_is_refused(session: Session, data: Path) -> None:
+    """Rather than left for Drill to fail at."""
+    session.views.define("dfs.tmp.v", Definition("SELECT my_function(id) AS a FROM sales"))
+    with pytest.raises(InvalidRequestError, match=r"cannot be said in Drill: my_function"):
+        session.views.to_drill_file("dfs.tmp.v")
+    assert not (data / "v.view.drill").exists()
+
+
+@pytest.mark.parametrize(
+    "content", ["", "[]", "{}", '{"sql": 7}', '{"sql": "SELECT 1 AS a", "workspaceSchemaPath": [1]}', b"\xff\xfe"]
+)
+def test_other_files_are_refused(session: Session, data: Path, content: str | bytes) -> None:
+    """The error names the file."""
+    (data / "v.view.drill").write_bytes(content if isinstance(content, bytes) else content.encode())
+    with pytest.raises(FormatError, match=r"v\.view\.drill is no view file"):
+        session.views.from_drill_file("dfs.tmp.v")
+
+
+def test_no_file(session: Session) -> None:
+    """Is not found."""
+    with pytest.raises(NotFoundError, match=r"v\.view\.drill"):
+        session.views.from_drill_file("dfs.tmp.v")

@@ -1,0 +1,99 @@
+"""Who answers for a materialized view: its rows, while they are fresh enough for who asks, else its query."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from metastore.errors import InvalidRequestError
+from metastore.session import Session
+from metastore.views import expand, tables_of
+from metastore.views.freshness import Freshness
+
+AddFile = Callable[..., Path]
+M = "dfs.tmp.m"
+
+
+@pytest.fixture(autouse=True)
+def refreshed(session: Session) -> None:
+    """A materialized view that was refreshed a moment ago."""
+    session.materialized_views.define(M, "SELECT Region, count(*) AS n FROM sales GROUP BY Region")
+    session.materialized_views.refresh(M)
+
+
+def stored(session: Session, freshness: str) -> bool:
+    """Whether the stored rows would answer."""
+    [table] = tables_of(expand(f"SELECT * FROM {M}", session.views.lookup(freshness)))
+    return table.name != "sales"
+
+
+def test_fresh_rows_answer_for_everyone(session: Session) -> None:
+    """However strict the question is."""
+    assert [stored(session, f) for f in ("strict", "bounded(0)", "bounded(5)", "any")] == [True, True, True, True]
+
+
+@pytest.mark.parametrize("analyzed", [True, False])
+def test_stale_rows_answer_for_those_who_may_take_them(
+    session: Session, add_sales: AddFile, now: SimpleNamespace, analyzed: bool
+) -> None:
+    """A file that nobody has analyzed counts, too: strict means strict."""
+    add_sales("second", [50])
+    if analyzed:
+        session.analyze("dfs.tmp.sales")
+    now.ms += 4 * 60_000
+    assert [stored(session, f) for f in ("strict", "bounded(3)", "bounded(5)", "any")] == [False, False, True, True]
+    session.materialized_views.refresh(M)
+    assert stored(session, "strict")
+
+
+def test_a_changed_file_of_the_same_size_is_noticed(session: Session, add_sales: AddFile) -> None:
+    """By its time."""
+    add_sales("first", range(10))
+    assert not stored(session, "strict")
+
+
+@pytest.mark.parametrize("freshness", ["strict", "any"])
+def test_the_answer_is_the_querys(rows: Callable[..., list[dict[str, Any]]], freshness: str) -> None:
+    """Whoever gives it, and whatever is asked of it."""
+    assert rows(f"SELECT n FROM {M} WHERE Region > 0", freshness) == [{"n": 3}, {"n": 3}]
+
+
+def test_a_query_that_is_not_steady_is_never_fresh(session: Session) -> None:
+    """Its rows are of the time of the refresh."""
+    session.materialized_views.define("dfs.tmp.today", "SELECT id, current_date() AS day FROM sales")
+    session.materialized_views.refresh("dfs.tmp.today")
+    for freshness, from_rows in (("strict", False), ("bounded(5)", True), ("any", True)):
+        [table] = tables_of(expand("SELECT * FROM dfs.tmp.today", session.views.lookup(freshness)))
+        assert (table.name != "sales") is from_rows
+
+
+def test_a_replaced_view_has_no_rows(session: Session) -> None:
+    """Those there were are of another query."""
+    session.materialized_views.define(M, "SELECT Region, sum(id) AS n FROM sales GROUP BY Region", replace=True)
+    assert not stored(session, "any")
+
+
+@pytest.mark.parametrize(
+    ("text", "freshness"),
+    [
+        ("strict", Freshness("strict")),
+        (" ANY ", Freshness("any")),
+        ("bounded(15)", Freshness("bounded", 15.0)),
+        ("Bounded ( 0.5 )", Freshness("bounded", 0.5)),
+    ],
+)
+def test_freshness_in_words(text: str, freshness: Freshness) -> None:
+    """In any case, with blanks."""
+    assert Freshness.of(text) == freshness
+    assert Freshness.of(freshness) is freshness
+
+
+@pytest.mark.parametrize("text", ["", "fresh", "bounded", "bounded()", "bounded(-1)", "bounded(1 hour)"])
+def test_other_words_are_refused(text: str) -> None:
+    """With those that there are."""
+    with pytest.raises(InvalidRequestError, match=r"strict, bounded\(minutes\) or any"):
+        Freshness.of(text)

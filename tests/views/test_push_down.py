@@ -1,0 +1,60 @@
+"""Conditions that prune a table's scan: only such that leave the answer as it is."""
+
+from __future__ import annotations
+
+import pytest
+
+from metastore.model.tuple_schema import SchemaColumn, TupleSchema
+from metastore.views.binding import bind
+from metastore.views.expansion import ViewText, expand
+from metastore.views.push_down import conditions
+
+T = TupleSchema((SchemaColumn("Id", "INT"), SchemaColumn("odd name", "VARCHAR"), SchemaColumn("at", "TIMESTAMP")))
+VIEWS = {
+    "dfs.tmp.v": ViewText("SELECT Id AS k, `odd name` AS n FROM t WHERE `odd name` = 'a'", schema_path=("dfs", "tmp")),
+    "dfs.tmp.grouped": ViewText("SELECT Id AS k, count(*) AS n FROM t GROUP BY Id", schema_path=("dfs", "tmp")),
+    "dfs.tmp.first": ViewText("SELECT Id AS k FROM t ORDER BY at LIMIT 3", schema_path=("dfs", "tmp")),
+}
+
+
+def pruning(query: str) -> list[str]:
+    """The conditions of the tables that the query reads, sorted."""
+    expanded = expand(query, lambda name: VIEWS.get(str(name)), schema_path=("dfs", "tmp"))
+    bound = bind(expanded, lambda _: T)
+    return sorted(conditions(bound, dict.fromkeys(bound.tables, T)).values())
+
+
+@pytest.mark.parametrize(
+    ("query", "found"),
+    [
+        ("SELECT id FROM t WHERE ID > 3", ["(`Id` > 3)"]),
+        ("SELECT x.id FROM t x WHERE x.id > 3 AND `odd name` = 'b'", ["(`Id` > 3) AND (`odd name` = 'b')"]),
+        ("SELECT k FROM v", ["(`odd name` = 'a')"]),
+        ("SELECT k FROM v WHERE k = 7", ["(`Id` = 7) AND (`odd name` = 'a')"]),
+        ("SELECT a.id FROM t a JOIN u b ON a.id = b.id WHERE a.id > 3 AND b.id < 9", ["(`Id` < 9)", "(`Id` > 3)"]),
+        ("SELECT id FROM t UNION ALL SELECT id FROM u WHERE id > 3", ["(`Id` > 3)"]),
+        # Not one of these may leave rows out:
+        ("SELECT id FROM t", []),
+        ("SELECT k FROM first WHERE k > 3", []),
+        ("SELECT k FROM grouped WHERE n > 3", []),
+        ("SELECT a.id FROM t a LEFT JOIN (SELECT id FROM u) b ON a.id = b.id WHERE b.id IS NULL", []),
+        ("SELECT a.id FROM t a LEFT JOIN v ON a.id = v.k WHERE v.n IS NULL", ["(`odd name` = 'a')"]),
+        ("SELECT a.id FROM (SELECT id FROM t) a RIGHT JOIN u b ON a.id = b.id WHERE a.id IS NULL", []),
+        ("SELECT a.id FROM (SELECT id FROM t) a FULL JOIN u b ON a.id = b.id WHERE a.id IS NULL", []),
+        ("SELECT a.id FROM (SELECT id FROM t) a LEFT JOIN u b ON a.id = b.id AND a.id > 3", []),
+        ("SELECT a.id FROM (SELECT id FROM t LIMIT 3) a WHERE a.id > 3", []),
+        ("SELECT DISTINCT id FROM t QUALIFY row_number() OVER (ORDER BY at) = 1", []),
+        ("WITH c AS (SELECT id FROM t) SELECT x.id FROM c x JOIN c y ON x.id = y.id + 1 WHERE x.id > 3", []),
+        ("SELECT a.id FROM t a LEFT JOIN u b ON a.id = b.id WHERE b.id IS NULL", []),
+        ("SELECT a.id FROM t a FULL JOIN u b ON a.id = b.id WHERE a.id IS NULL", []),
+        ("SELECT a.id FROM t a JOIN u b ON a.id = b.id WHERE a.id > b.id OR a.id > 3", []),
+        ("SELECT id FROM t WHERE rand() > 0.5", []),
+        ("SELECT id FROM t WHERE id + rand() > 0.5", []),
+        ("SELECT id FROM t WHERE id IN (SELECT id FROM u)", []),
+        ("SELECT id, count(*) AS n FROM t GROUP BY id HAVING count(*) > 3", []),
+        ("SELECT k FROM (SELECT id AS k, row_number() OVER (ORDER BY at) AS r FROM t) s WHERE r = 1", []),
+    ],
+)
+def test_conditions(query: str, found: list[str]) -> None:
+    """In the table's own names, through views and subqueries where SQL lets them through."""
+    assert pruning(query) == found
