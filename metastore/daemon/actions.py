@@ -1,0 +1,308 @@
+"""One action on one table: the call that does it, under guard, and what came of it.
+
+Tables of others are changed by calling procedures. The metastore's own are expired by their own handler, which also
+takes their version files; they need no rewriting, since every commit leaves them in shape.
+"""
+
+from __future__ import annotations
+
+import copy
+import json
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict, dataclass, field
+from datetime import datetime, timedelta, timezone
+from typing import Any, Final
+
+from pyiceberg.table import CommitTableResponse, Table
+from pyiceberg.table.update import TableRequirement, TableUpdate
+
+from metastore.config.catalogs import OWN_CATALOG
+from metastore.daemon.guard import Guard, GuardedCatalogs, GuardedEngine
+from metastore.daemon.policy import Action, ActionPolicy, TableName
+from metastore.errors import MetastoreError
+from metastore.expiration.handler import ExpirationHandler
+from metastore.expiration.policy import ExpirationPolicy
+from metastore.procedures.calls import Procedures
+from metastore.session import Session
+from metastore.storage.catalog_entry import CatalogEntry
+from metastore.storage.table import ComponentTable
+
+PROCEDURES: Final[Mapping[Action, str]] = {
+    Action.EXPIRE_SNAPSHOTS: "system.expire_snapshots",
+    Action.REMOVE_ORPHAN_FILES: "system.remove_orphan_files",
+    Action.REWRITE_MANIFESTS: "system.rewrite_manifests",
+    Action.REWRITE_DATA_FILES: "system.rewrite_data_files",
+    Action.OLD_METADATA: "system.remove_old_metadata",
+}
+"""What is called for each action."""
+
+_OWN_ACTIONS: Final = (Action.EXPIRE_SNAPSHOTS, Action.REMOVE_ORPHAN_FILES)
+_DELETE_OLD: Final = "write.metadata.delete-after-commit.enabled"
+_PREVIOUS: Final = "write.metadata.previous-versions-max"
+_LISTED: Final = 20
+
+
+@dataclass(frozen=True)
+class Facts:
+    """How a table stands: data files and their bytes in the current snapshot, kept snapshots; None where unknown."""
+
+    files: int | None = None
+    bytes: int | None = None
+    snapshots: int | None = None
+    committed_ms: int | None = None
+
+    @classmethod
+    def of(cls, table: Table) -> Facts:
+        """From the table's metadata alone."""
+        metadata = table.metadata
+        snapshot = metadata.current_snapshot()
+        if snapshot is None:
+            return cls(0, 0, len(metadata.snapshots))
+        summary = snapshot.summary.additional_properties if snapshot.summary else {}
+        files, size = (_number(summary.get(name)) for name in ("total-data-files", "total-files-size"))
+        return cls(files, size, len(metadata.snapshots), snapshot.timestamp_ms)
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """``status`` is that of a run; ``result`` what the procedure said, ``error`` why it failed or was cut short."""
+
+    status: str
+    procedure: str
+    result: Mapping[str, Any] = field(default_factory=dict)
+    error: str | None = None
+    before: Facts = field(default_factory=Facts)
+    after: Facts = field(default_factory=Facts)
+
+
+def applies(action: Action, table: TableName) -> bool:
+    """Whether there is anything that ``action`` could do to that table, whatever its state."""
+    return table.catalog != OWN_CATALOG or action in _OWN_ACTIONS
+
+
+class Actions:
+    """Carries actions out on the tables of ``session``; with ``dry_run`` only tells what they would do.
+
+    ``monotonic`` counts seconds; ``lease`` and ``stopping`` are what the guard asks.
+    """
+
+    def __init__(
+        self,
+        session: Session,
+        lease: Callable[[], None],
+        stopping: Callable[[], bool],
+        *,
+        dry_run: bool = False,
+        monotonic: Callable[[], float] = time.monotonic,
+    ) -> None:
+        self._session = session
+        self._lease = lease
+        self._stopping = stopping
+        self._dry_run = dry_run
+        self._monotonic = monotonic
+
+    def carry_out(self, table: TableName, policy: ActionPolicy) -> Outcome:
+        """Do it. Never raises but for what ends the process: whatever fails is the outcome."""
+        began = self._monotonic()
+        guard = Guard(self._lease, self._stopping, lambda: self._monotonic() - began, policy.budget)
+        name = f"{table.catalog}.{PROCEDURES[policy.action]}"
+        before = Facts()
+        try:
+            guard.before_change()
+            before = self._facts(table)
+            result = self._act(_Call(self, table, policy, guard))
+        except MetastoreError as error:
+            status = guard.why or "failed"
+            said = str(error) if guard.why else f"{error.code}: {error}"
+            return Outcome(status, name, _counts(guard), said, before, self._facts_if_any(table, before))
+        except Exception as error:  # noqa: BLE001 - one bad table never stops the rest
+            said = f"{type(error).__name__}: {error}"
+            return Outcome("failed", name, _counts(guard), said, before, self._facts_if_any(table, before))
+        after = self._facts_if_any(table, before)
+        return Outcome("done" if result else "nothing", name, result, None, before, after)
+
+    def procedures(self, guard: Guard) -> Procedures:
+        """The session's procedures, under ``guard``."""
+        session = self._session
+        return Procedures(
+            GuardedCatalogs(session.catalogs, guard),
+            session.settings,
+            lambda files: GuardedEngine(session.engine_for(files), guard),
+            session.metastore.clock.now_ms,
+        )
+
+    def _act(self, call: _Call) -> Mapping[str, Any]:
+        table, policy = call.table, call.policy
+        match policy.action:
+            case Action.EXPIRE_SNAPSHOTS if table.catalog == OWN_CATALOG:
+                return self._expire_component(call)
+            case Action.EXPIRE_SNAPSHOTS:
+                return self._expire(call)
+            case Action.REMOVE_ORPHAN_FILES:
+                return self._remove_orphans(call)
+            case Action.REWRITE_MANIFESTS:
+                return self._rewrite_manifests(call)
+            case Action.REWRITE_DATA_FILES:
+                return self._rewrite_data_files(call)
+            case Action.OLD_METADATA:
+                return self._old_metadata(call)
+
+    def _expire(self, call: _Call) -> Mapping[str, Any]:
+        given = {"older_than": self._ago(call.option("older_than")), "retain_last": call.option("retain_last")}
+        if call.guard.budget.bytes is not None and not self._dry_run:
+            [planned] = call.rows(**given, dry_run=True)
+            call.guard.sizes = {file["location"]: file["bytes"] or 0 for file in planned["files"] or ()}
+        [row] = call.rows(**given, dry_run=self._dry_run)
+        row["files"] = len(row["files"] or ())
+        return _unless_idle(row, ("expired_snapshots_count", "deleted_bytes", "failed_files_count"))
+
+    def _expire_component(self, call: _Call) -> Mapping[str, Any]:
+        component = self._session.metastore.components[call.table.name]
+        policy = ExpirationPolicy(None, call.option("retain_last"), call.option("older_than"))
+        clock = self._session.metastore.clock.now_ms
+        handler = ExpirationHandler(_guarded(component.table, call.guard), policy, clock)
+        expired = asdict(handler.expire(self._dry_run))
+        expired["versions"] = len(expired["versions"])
+        if component is self._session.metastore.materialized_views and not self._dry_run:
+            call.guard.before_change()
+            expired["earlier_rows"] = len(self._session.materialized_views.remove_unneeded())
+        return _unless_idle(expired, tuple(expired))
+
+    def _remove_orphans(self, call: _Call) -> Mapping[str, Any]:
+        given = {"older_than": self._ago(call.option("older_than"))}
+        if call.guard.budget.bytes is not None and not self._dry_run:
+            planned = call.rows(**given, dry_run=True)
+            call.guard.sizes = {row["orphan_file_location"]: row["file_size_in_bytes"] for row in planned}
+        rows = call.rows(**given, dry_run=self._dry_run)
+        if not rows:
+            return {}
+        return {
+            "orphans": len(rows),
+            "bytes": sum(row["file_size_in_bytes"] or 0 for row in rows),
+            "deleted": sum(row["deleted"] for row in rows),
+            "some": [row["orphan_file_location"] for row in rows[:_LISTED]],
+        }
+
+    def _rewrite_manifests(self, call: _Call) -> Mapping[str, Any]:
+        found = _manifests(self._load(call.table))
+        if found < (call.option("min_manifests") or 1):
+            return {}
+        if self._dry_run:
+            return {"manifests": found}
+        [row] = call.rows()
+        return _unless_idle(row, ("rewritten_manifests_count",))
+
+    def _rewrite_data_files(self, call: _Call) -> Mapping[str, Any]:
+        budget = call.policy.budget
+        options = {
+            "target-file-size-bytes": call.option("target_file_size"),
+            "min-input-files": call.option("min_input_files"),
+            "max-files-to-rewrite": budget.files,
+            "max-file-group-size-bytes": budget.bytes,
+        }
+        given = {name: str(value) for name, value in options.items() if value is not None}
+        if budget.bytes is not None or budget.seconds is not None:
+            # What is done within the budget is kept: groups are committed as they come, one at a time.
+            given |= {"partial-progress.enabled": "true", "max-concurrent-file-group-rewrites": "1"}
+        [row] = call.rows(options=given, dry_run=self._dry_run)
+        return _unless_idle(
+            row, ("rewritten_data_files_count", "removed_delete_files_count", "failed_data_files_count")
+        )
+
+    def _old_metadata(self, call: _Call) -> Mapping[str, Any]:
+        wanted = {_DELETE_OLD: "true", _PREVIOUS: str(call.option("keep"))}
+        present = self._load(call.table).metadata.properties
+        changed = {key: value for key, value in wanted.items() if present.get(key) != value}
+        if not self._dry_run:
+            for key, value in changed.items():
+                call.rows("system.set_table_property", key=key, value=value)
+        if call.guard.budget.bytes is not None and not self._dry_run:
+            planned = call.rows(dry_run=True)
+            call.guard.sizes = {row["metadata_file"]: row["file_size_in_bytes"] for row in planned}
+        rows = call.rows(dry_run=self._dry_run)
+        if not rows:
+            return changed
+        size = sum(row["file_size_in_bytes"] for row in rows)
+        return {**changed, "metadata_files": len(rows), "bytes": size, "deleted": sum(row["deleted"] for row in rows)}
+
+    def _ago(self, age: timedelta | None) -> datetime | None:
+        if age is None:
+            return None
+        now = datetime.fromtimestamp(self._session.metastore.clock.now_ms() / 1000, tz=timezone.utc)
+        return now - age
+
+    def _load(self, table: TableName) -> Table:
+        return self._session.catalogs.table(table.catalog, table.schema, table.name).load()
+
+    def _facts(self, table: TableName) -> Facts:
+        return Facts.of(self._load(table))
+
+    def _facts_if_any(self, table: TableName, otherwise: Facts) -> Facts:
+        try:
+            return self._facts(table)
+        except MetastoreError:
+            return otherwise
+
+
+@dataclass(frozen=True)
+class _Call:
+    """One action on one table."""
+
+    actions: Actions
+    table: TableName
+    policy: ActionPolicy
+    guard: Guard
+
+    def option(self, name: str) -> Any:
+        return self.policy.options[name]
+
+    def rows(self, procedure: str | None = None, /, **arguments: Any) -> list[dict[str, Any]]:
+        """What the action's procedure, or another, returns on the table for those of ``arguments`` that are given."""
+        name = f"{self.table.catalog}.{procedure or PROCEDURES[self.policy.action]}"
+        given = {key: value for key, value in arguments.items() if value is not None}
+        procedures = self.actions.procedures(self.guard)
+        return procedures.call(name, schema=self.table.schema, table_name=self.table.name, **given).to_pylist()
+
+
+@dataclass(frozen=True)
+class _GuardedEntry(CatalogEntry):
+    """The entry of a component's table, whose commits ask the guard first."""
+
+    guard: Guard | None = None
+
+    def commit(
+        self, table: Table, requirements: Sequence[TableRequirement], updates: Sequence[TableUpdate]
+    ) -> CommitTableResponse:
+        assert self.guard is not None
+        self.guard.before_change()
+        return super().commit(table, requirements, updates)
+
+
+def _guarded(table: ComponentTable, guard: Guard) -> ComponentTable:
+    made = copy.copy(table)
+    made.entry = _GuardedEntry(table.entry.source, table.entry.identifier, table.entry.location, guard)
+    return made
+
+
+def _manifests(table: Table) -> int:
+    snapshot = table.metadata.current_snapshot()
+    return len(snapshot.manifests(table.io)) if snapshot else 0
+
+
+def _counts(guard: Guard) -> Mapping[str, Any]:
+    return {"files": guard.files, "bytes": guard.bytes} if guard.files or guard.bytes else {}
+
+
+def _unless_idle(row: Mapping[str, Any], counted: Sequence[str]) -> Mapping[str, Any]:
+    """``row``, or nothing when none of what is ``counted`` in it says that anything was done."""
+    return row if any(row[name] for name in counted) else {}
+
+
+def _number(text: str | None) -> int | None:
+    return int(text) if text is not None and text.isdecimal() else None
+
+
+def said(result: Mapping[str, Any]) -> str | None:
+    """A result as one line of JSON; None for nothing."""
+    return json.dumps(result, default=str, ensure_ascii=False) if result else None

@@ -1,0 +1,100 @@
+"""What is due: decided from policies, last runs, the newest commit and the time; pure.
+
+A table's action comes round by its schedule, later by its part of the jitter. A run that failed comes round after a
+wait that doubles with every failure. A table with recent commits is left alone while its policy asks for quiet, but not
+for ever. What is most overdue goes first.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from datetime import timedelta
+from typing import Final
+
+from metastore.config.daemon import DaemonSettings
+from metastore.daemon.policy import Action, ActionPolicy, TableName
+from metastore.daemon.schedule import Schedule
+
+_MOST_DOUBLINGS: Final = 30
+
+
+@dataclass(frozen=True)
+class LastRun:
+    """When an action last began on a table, and how many times in a row it has failed since it last did not."""
+
+    started_ms: int
+    failures: int = 0
+
+
+@dataclass(frozen=True)
+class Situation:
+    """What is known of one action on one table; ``last`` None: it never ran. ``committed_ms``: the newest commit."""
+
+    table: TableName
+    policy: ActionPolicy
+    last: LastRun | None = None
+    committed_ms: int | None = None
+
+
+@dataclass(frozen=True)
+class Decision:
+    """``due`` now or not; ``at_ms`` is when it is or was, ``reason`` one clause for people."""
+
+    situation: Situation
+    due: bool
+    at_ms: int
+    reason: str
+
+
+def decide(situation: Situation, settings: DaemonSettings, now_ms: int, since_ms: int | None = None) -> Decision:
+    """Whether the action is due. What never ran is due at once, unless its cron expression names a time.
+
+    Such a time is looked for after ``since_ms``, when the daemon began; None: it is due at once as well.
+    """
+    if not situation.policy.enabled:
+        return Decision(situation, due=False, at_ms=0, reason="not enabled")
+    at_ms, reason = _time(situation, settings, now_ms, since_ms)
+    if at_ms > now_ms:
+        return Decision(situation, due=False, at_ms=at_ms, reason=reason)
+    quiet, committed = _ms(situation.policy.quiet), situation.committed_ms
+    if quiet and committed is not None and now_ms < committed + quiet:
+        if now_ms - at_ms < _ms(settings.patience):
+            return Decision(situation, due=False, at_ms=committed + quiet, reason="busy: it was committed to just now")
+        reason = f"{reason}; busy, but due for {settings.patience}"
+    return Decision(situation, due=True, at_ms=at_ms, reason=reason)
+
+
+def due(
+    situations: Iterable[Situation], settings: DaemonSettings, now_ms: int, since_ms: int | None = None
+) -> Sequence[Decision]:
+    """What is due of all, the most overdue first; of one table's in the order of :class:`Action`."""
+    order = list(Action)
+    decisions = (decide(each, settings, now_ms, since_ms) for each in situations)
+    found = [each for each in decisions if each.due]
+    return sorted(
+        found, key=lambda each: (each.at_ms, str(each.situation.table), order.index(each.situation.policy.action))
+    )
+
+
+def wait_after(failures: int, settings: DaemonSettings) -> timedelta:
+    """How long an action rests after it failed so many times in a row (1 or more)."""
+    doubled: timedelta = settings.backoff * (1 << min(failures - 1, _MOST_DOUBLINGS))
+    return min(doubled, settings.longest_backoff)
+
+
+def _time(situation: Situation, settings: DaemonSettings, now_ms: int, since_ms: int | None) -> tuple[int, str]:
+    policy, last = situation.policy, situation.last
+    schedule = Schedule(policy.schedule)
+    seed = f"{situation.table} {policy.action}"
+    if last is None:
+        if since_ms is None or schedule.is_interval:
+            return min(now_ms, since_ms or now_ms), "never ran"
+        return schedule.spread_after(since_ms, settings.jitter, seed), f"schedule {policy.schedule}"
+    if last.failures:
+        return last.started_ms + _ms(wait_after(last.failures, settings)), f"failed {last.failures} times in a row"
+    return schedule.spread_after(last.started_ms, settings.jitter, seed), f"schedule {policy.schedule}"
+
+
+def _ms(time: timedelta) -> int:
+    return time // timedelta(milliseconds=1)

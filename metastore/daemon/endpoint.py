@@ -1,0 +1,206 @@
+"""The endpoint: ``/metrics`` for Prometheus and ``/healthz``, on the loopback unless a token protects it.
+
+Whoever may reach another address must say the token, compared in constant time; without one configured the endpoint
+does not start there. It serves two paths by GET, reads no body, and tells nothing of configuration or data but names of
+actions and tables. Metrics are made by prometheus_client (extra ``daemon``) when they are asked for.
+"""
+
+from __future__ import annotations
+
+import hmac
+import ipaddress
+import json
+import logging
+import socket
+import threading
+from collections.abc import Callable, Iterator
+from datetime import timedelta
+from functools import partial
+from http import HTTPStatus
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from typing import Any, Final
+
+from metastore.config.daemon import EndpointSettings
+from metastore.daemon.state import State
+from metastore.errors import ConfigError, StorageError
+from metastore.scan.optional import library
+
+_log: Final = logging.getLogger(__name__)
+
+_PATIENCE: Final = 3
+"""A loop that has shown no life for so many intervals, and is at no table, is not healthy."""
+
+_SOCKET_SECONDS: Final = 10
+
+
+class Endpoint:
+    """Serves ``state`` in threads until it is closed; a context manager.
+
+    Raises ConfigError for an address beyond the loopback without a token, InvalidRequestError without the library, and
+    StorageError when the address cannot be had.
+    """
+
+    def __init__(
+        self, settings: EndpointSettings, state: State, interval: timedelta, now_ms: Callable[[], int]
+    ) -> None:
+        if settings.port is None:
+            raise ConfigError("drill.metastore.daemon.http.port is null: there is no endpoint")
+        require_protection(settings)
+        text = partial(_Metrics(library("prometheus_client", "daemon"), state).text)
+        health = partial(_health, state, interval // timedelta(milliseconds=1), now_ms)
+        pages: dict[str, Callable[[], tuple[HTTPStatus, str, bytes]]] = {"/metrics": text, "/healthz": health}
+        self._host = settings.host
+        handler = partial(_Handler, pages, settings.token)
+        try:
+            self._server = _server(settings.host)((settings.host, settings.port), handler)
+        except OSError as error:
+            raise StorageError(f"the endpoint cannot listen at {settings.host}:{settings.port}: {error}") from error
+        self._thread = threading.Thread(target=self._server.serve_forever, name="daemon-endpoint", daemon=True)
+        self._thread.start()
+
+    @property
+    def url(self) -> str:
+        """Where it listens."""
+        host, port = self._host, self._server.server_address[1]
+        return f"http://{f'[{host}]' if ':' in host else host}:{port}"
+
+    def close(self) -> None:
+        """Serve no longer."""
+        self._server.shutdown()
+        self._server.server_close()
+        self._thread.join()
+
+    def __enter__(self) -> Endpoint:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+
+def require_protection(settings: EndpointSettings) -> None:
+    """Refuse to serve beyond this machine without a token. Raises ConfigError."""
+    if settings.port is not None and settings.token is None and not _is_loopback(settings.host):
+        raise ConfigError(
+            f"drill.metastore.daemon.http.host = {settings.host} can be reached from elsewhere, and there is no "
+            "drill.metastore.daemon.http.token: set one, or serve at 127.0.0.1"
+        )
+
+
+def _is_loopback(host: str) -> bool:
+    try:
+        return ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        # A name may come to mean another address; this one must not.
+        return host == "localhost"
+
+
+def _server(host: str) -> type[ThreadingHTTPServer]:
+    class Server(ThreadingHTTPServer):
+        daemon_threads = True
+        address_family = socket.AF_INET6 if ":" in host else socket.AF_INET
+
+    return Server
+
+
+class _Handler(BaseHTTPRequestHandler):
+    server_version = "metastore"
+    sys_version = ""
+    timeout = _SOCKET_SECONDS
+
+    def __init__(
+        self, pages: dict[str, Callable[[], tuple[HTTPStatus, str, bytes]]], token: str | None, *args: Any
+    ) -> None:
+        self._pages = pages
+        self._token = token
+        super().__init__(*args)
+
+    def do_GET(self) -> None:
+        """One of the pages."""
+        if not self._may_see():
+            self._send(HTTPStatus.UNAUTHORIZED, "text/plain", b"a token is needed\n", {"WWW-Authenticate": "Bearer"})
+            return
+        page = self._pages.get(self.path.partition("?")[0])
+        if page is None:
+            self._send(HTTPStatus.NOT_FOUND, "text/plain", b"there are /metrics and /healthz\n")
+            return
+        self._send(*page())
+
+    def log_message(self, format: str, *args: Any) -> None:
+        """Requests are no news."""
+        _log.debug("%s %s", self.address_string(), format % args)
+
+    def _may_see(self) -> bool:
+        if self._token is None:
+            return True
+        said = self.headers.get("Authorization", "").encode("utf-8", "replace")
+        return hmac.compare_digest(said, f"Bearer {self._token}".encode())
+
+    def _send(self, status: HTTPStatus, kind: str, body: bytes, headers: dict[str, str] | None = None) -> None:
+        self.send_response(status)
+        for name, value in {"Content-Type": kind, "Content-Length": str(len(body)), **(headers or {})}.items():
+            self.send_header(name, value)
+        self.end_headers()
+        self.wfile.write(body)
+
+
+def _health(state: State, interval_ms: int, now_ms: Callable[[], int]) -> tuple[HTTPStatus, str, bytes]:
+    now, last = now_ms(), state.last_pass_ms
+    is_waiting_too_long = (
+        state.token is not None
+        and state.working_on is None
+        and last is not None
+        and now - last > _PATIENCE * interval_ms
+    )
+    document = {
+        "status": "stuck" if is_waiting_too_long else "ok",
+        "leader": state.token is not None,
+        "token": state.token,
+        "working_on": state.working_on,
+        "last_pass_ms": last,
+        "trouble": state.trouble,
+        "configuration_refused": state.refused is not None,
+    }
+    status = HTTPStatus.SERVICE_UNAVAILABLE if is_waiting_too_long else HTTPStatus.OK
+    return status, "application/json", json.dumps(document).encode() + b"\n"
+
+
+class _Metrics:
+    """Prometheus's text, from the state at the moment of asking."""
+
+    def __init__(self, module: Any, state: State) -> None:
+        self._module = module
+        self._core = library("prometheus_client.core", "daemon")
+        self._state = state
+        self._registry = module.CollectorRegistry()
+        self._registry.register(self)
+
+    def text(self) -> tuple[HTTPStatus, str, bytes]:
+        return HTTPStatus.OK, self._module.CONTENT_TYPE_LATEST, self._module.generate_latest(self._registry)
+
+    def collect(self) -> Iterator[Any]:
+        """The library's question for all metrics."""
+        state, core = self._state, self._core
+        numbers = {
+            "leader": ("1 while this daemon holds the lease", int(state.token is not None)),
+            "lease_token": ("Fencing token of the lease, 0 without it", state.token or 0),
+            "tables": ("Tables that policies look after", state.tables),
+            "due": ("Actions that are due and not done", state.due),
+            "last_pass_timestamp_seconds": ("When the last look at all tables ended", (state.last_pass_ms or 0) / 1000),
+        }
+        for name, (text, value) in numbers.items():
+            yield core.GaugeMetricFamily(f"metastore_daemon_{name}", text, value=value)
+        counts = {
+            "passes": ("Looks at all tables", state.passes),
+            "files_removed": ("Data files fewer after runs than before", state.files_removed),
+            "bytes_removed": ("Bytes of data files fewer after runs than before", state.bytes_removed),
+        }
+        for name, (text, value) in counts.items():
+            yield core.CounterMetricFamily(f"metastore_daemon_{name}", text, value=value)
+        runs = core.CounterMetricFamily("metastore_daemon_runs", "Runs by outcome", labels=["action", "status"])
+        for (action, status), value in dict(state.runs).items():
+            runs.add_metric([action, status], value)
+        seconds = core.CounterMetricFamily("metastore_daemon_run_seconds", "Time that runs took", labels=["action"])
+        for action, value in dict(state.seconds).items():
+            seconds.add_metric([action], value)
+        yield runs
+        yield seconds

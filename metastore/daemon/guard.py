@@ -1,0 +1,174 @@
+"""What stands before every commit and every deletion of the daemon: lease, budget, and whether it is to stop.
+
+Place in the flow: the daemon calls procedures on :class:`GuardedCatalogs` and a :class:`GuardedEngine`, so that the
+guard is asked right before a table's commit is published, before every chunk of files is deleted or rewritten, and, for
+time and stopping, whenever a task has brought something. Procedures know nothing of it: to them a commit was refused.
+What they leave when they are cut short is theirs to complete in the next run.
+
+Why a leader that is paused between the question and the act does no harm: a commit holds only if the table is as it was
+planned on, whoever asks; and what is deleted was reached by nothing when the lease was proven, under names that nobody
+gives again.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any, Final, Literal, TypeVar
+
+import pyarrow as pa
+from pyiceberg.table import Table
+from pyiceberg.table.update import TableRequirement, TableUpdate
+
+from metastore.catalogs import Catalogs, TargetTable
+from metastore.daemon.policy import Budget
+from metastore.engine import Engine
+from metastore.errors import MetastoreError, StorageError
+from metastore.procedures.files.deletion import DeletionChunk, delete_files
+from metastore.procedures.rewrite.groups import Piece
+
+Chunk = TypeVar("Chunk")
+Why = Literal["stopped", "bounded"]
+
+
+@dataclass
+class Guard:
+    """The guard of one run. ``lease`` raises when the lease is not held; ``seconds`` is the time that the run took.
+
+    ``sizes`` are those of files that may be deleted, where the budget counts bytes. :attr:`why` tells afterwards
+    whether the run was cut short, and by what.
+    """
+
+    lease: Callable[[], None]
+    stopping: Callable[[], bool]
+    seconds: Callable[[], float]
+    budget: Budget = field(default_factory=Budget)
+    sizes: Mapping[str, int] = field(default_factory=dict)
+    files: int = 0
+    bytes: int = 0
+    why: Why | None = None
+
+    def before_change(self) -> None:
+        """Right before something is committed or deleted. Raises StorageError: refused, and nothing was changed."""
+        self.between()
+        try:
+            self.lease()
+        except MetastoreError as error:
+            raise self._refused("stopped", str(error)) from error
+
+    def between(self) -> None:
+        """At any time; asks nothing of the store. Raises StorageError."""
+        if self.stopping():
+            raise self._refused("stopped", "the daemon is to stop")
+        if self.budget.seconds is not None and self.seconds() >= self.budget.seconds:
+            raise self._refused("bounded", f"the run took {self.budget.seconds} s, which is its budget")
+
+    def admitted(self, chunk: DeletionChunk) -> DeletionChunk:
+        """As much of ``chunk`` as the budget leaves room for, counted as deleted."""
+        taken: list[str] = []
+        for location in chunk.locations:
+            size = self.sizes.get(location, 0)
+            if self._is_full(1, size):
+                break
+            self._count(1, size)
+            taken.append(location)
+        return replace(chunk, locations=taken)
+
+    def admit_pieces(self, pieces: Sequence[Piece]) -> None:
+        """Count a wave of rewriting; refuse the one that goes beyond the budget, unless it is the first."""
+        size = sum(piece.size for piece in pieces)
+        if self._is_full(0, size):
+            raise self.exhausted()
+        self._count(0, size)
+
+    def exhausted(self) -> StorageError:
+        """The error for a budget of files or bytes that is used up."""
+        return self._refused("bounded", f"the budget of one run is used up: {self.files} files, {self.bytes} bytes")
+
+    def _is_full(self, files: int, size: int) -> bool:
+        """Whether so much more would be too much. The first is let in, or what is large would never have its turn."""
+        budget = self.budget
+        over = budget.files is not None and self.files + files > budget.files
+        over = over or (budget.bytes is not None and self.bytes + size > budget.bytes)
+        return over and bool(self.files or self.bytes)
+
+    def _count(self, files: int, size: int) -> None:
+        self.files += files
+        self.bytes += size
+
+    def _refused(self, why: Why, text: str) -> StorageError:
+        self.why = why
+        return StorageError(f"{text}; nothing further was changed")
+
+
+@dataclass(frozen=True)
+class GuardedTable(TargetTable):
+    """A table whose commits ask the guard first."""
+
+    guard: Guard | None = None
+
+    def commit(self, table: Table, requirements: Sequence[TableRequirement], updates: Sequence[TableUpdate]) -> Table:
+        """As :meth:`TargetTable.commit`; StorageError when the guard refuses."""
+        assert self.guard is not None
+        self.guard.before_change()
+        return super().commit(table, requirements, updates)
+
+
+class GuardedCatalogs(Catalogs):
+    """The catalogs of a session, over the same connections, with tables that ask the guard."""
+
+    def __init__(self, catalogs: Catalogs, guard: Guard) -> None:
+        self.__dict__.update(vars(catalogs))
+        self._guard = guard
+
+    def target(self, catalog: str, schema: str, name: str) -> GuardedTable:
+        """As :meth:`Catalogs.target`."""
+        found = super().target(catalog, schema, name)
+        return GuardedTable(
+            found.catalog_name,
+            found.schema_name,
+            found.name,
+            found.source,
+            found.identifier,
+            found.component_table,
+            self._guard,
+        )
+
+
+class GuardedEngine:
+    """An engine that asks the guard before chunks that delete or rewrite, and after every batch."""
+
+    def __init__(self, engine: Engine, guard: Guard) -> None:
+        self._engine = engine
+        self._guard = guard
+        self.name: Final = engine.name
+        self.parallelism: Final = engine.parallelism
+
+    def run(
+        self, chunks: Sequence[Chunk], task: Callable[[Chunk], Iterable[pa.RecordBatch]], schema: pa.Schema
+    ) -> Iterator[pa.RecordBatch]:
+        """As :meth:`Engine.run`; StorageError when the guard refuses, by when earlier chunks are done."""
+        self._guard.between()
+        if task is delete_files:
+            yield from self._delete(chunks, schema)
+            return
+        pieces = [chunk for chunk in chunks if isinstance(chunk, Piece)]
+        if pieces:
+            self._guard.admit_pieces(pieces)
+            self._guard.before_change()
+        for batch in self._engine.run(chunks, task, schema):
+            yield batch
+            self._guard.between()
+
+    def close(self) -> None:
+        """Nothing: the engine is the session's."""
+
+    def _delete(self, chunks: Sequence[Any], schema: pa.Schema) -> Iterator[pa.RecordBatch]:
+        wave = max(1, self.parallelism)
+        for first in range(0, len(chunks), wave):
+            wanted = chunks[first : first + wave]
+            self._guard.before_change()
+            admitted = [self._guard.admitted(chunk) for chunk in wanted]
+            yield from self._engine.run([chunk for chunk in admitted if chunk.locations], delete_files, schema)
+            if any(len(a.locations) < len(w.locations) for a, w in zip(admitted, wanted, strict=True)):
+                raise self._guard.exhausted()

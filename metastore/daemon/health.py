@@ -1,0 +1,136 @@
+"""How well a table is kept: parts with a score each, from 0 to 100, and the whole, which is its worst part.
+
+A part scores 100 up to its good value and 0 from its bad one on; between them it falls evenly, for counts and sizes by
+their magnitude. :data:`PARTS` has the values. Nothing is changed. Orphans are counted by listing the table's folders,
+which takes long on a store with many files, and so only when asked for.
+"""
+
+from __future__ import annotations
+
+import logging
+import math
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any, Final
+
+from pyiceberg.manifest import DataFileContent
+from pyiceberg.table import Table
+
+from metastore.config.catalogs import OWN_CATALOG
+from metastore.daemon.listing import every_table
+from metastore.daemon.policy import TableName
+from metastore.errors import FormatError, MetastoreError
+from metastore.session import Session
+from metastore.storage.manifest_reader import read_list, read_live_entries
+
+_log: Final = logging.getLogger(__name__)
+
+_TARGET_PROPERTY: Final = "write.target-file-size-bytes"
+_TARGET: Final = 512 << 20
+_FEW_FILES: Final = 5
+
+
+@dataclass(frozen=True)
+class Part:
+    """One part: what it measures, up to what that is good, and from what on it is bad."""
+
+    name: str
+    meaning: str
+    good: float
+    bad: float
+    by_magnitude: bool = True
+
+    def score(self, value: float) -> int:
+        """From 100 (good) to 0 (bad)."""
+        if value <= self.good:
+            return 100
+        if value >= self.bad:
+            return 0
+        scale = math.log if self.by_magnitude else float
+        low, high = scale(self.good), scale(self.bad)
+        return round(100 * (high - scale(value)) / (high - low))
+
+
+PARTS: Final[Mapping[str, Part]] = {
+    part.name: part
+    for part in (
+        Part("snapshots", "snapshots that are kept", 100, 2_000),
+        Part("small_files", "part of the data files that rewriting would save", 0.2, 0.95, by_magnitude=False),
+        Part("manifests", "manifests of the current snapshot", 50, 2_000),
+        Part("metadata_bytes", "size of the current metadata.json", 1_000_000, 50_000_000),
+        Part("orphans", "bytes that nothing reaches, as part of the data's", 0.02, 0.5, by_magnitude=False),
+    )
+}
+"""The parts of a score, with their thresholds."""
+
+COLUMNS: Final = ("table", "score", *(name for part in PARTS for name in (part, f"{part}_score")), "error")
+
+
+def health_of(session: Session, table: TableName | None, *, count_orphans: bool) -> Iterator[dict[str, Any]]:
+    """A row for ``table``, or for every table of every catalog, the worst first; one that fails has an error.
+
+    Raises NotFoundError when that one table does not exist.
+    """
+    if table is not None:
+        yield _row(table, _measured(session, table, count_orphans=count_orphans))
+        return
+    rows = [_tried(session, each, count_orphans=count_orphans) for each in every_table(session.catalogs, warn)]
+    yield from sorted(rows, key=lambda row: (-1 if row["score"] is None else row["score"], row["table"]))
+
+
+def warn(catalog: str, error: MetastoreError) -> None:
+    """Say that a catalog does not answer."""
+    _log.warning("catalog %s is passed over: %s", catalog, error)
+
+
+def _tried(session: Session, table: TableName, *, count_orphans: bool) -> dict[str, Any]:
+    try:
+        return _row(table, _measured(session, table, count_orphans=count_orphans))
+    except MetastoreError as error:
+        return {**dict.fromkeys(COLUMNS), "table": str(table), "error": str(error)}
+
+
+def _row(table: TableName, measured: Mapping[str, float]) -> dict[str, Any]:
+    scores = {name: PARTS[name].score(value) for name, value in measured.items()}
+    row: dict[str, Any] = {**dict.fromkeys(COLUMNS), "table": str(table), "score": min(scores.values())}
+    for name, value in measured.items():
+        row |= {name: value if isinstance(value, int) else round(value, 3), f"{name}_score": scores[name]}
+    return row
+
+
+def _measured(session: Session, name: TableName, *, count_orphans: bool) -> dict[str, float]:
+    """The value of each part that is known."""
+    table = session.catalogs.table(name.catalog, name.schema, name.name).load()
+    found: dict[str, float] = {"snapshots": len(table.metadata.snapshots)}
+    found["metadata_bytes"] = len(table.io.new_input(table.metadata_location))
+    snapshot = table.metadata.current_snapshot()
+    size = 0
+    if snapshot is not None:
+        try:
+            manifests = read_list(table.io, snapshot.manifest_list)
+            files = [entry.data_file for each in manifests for entry in read_live_entries(table.io, each)]
+        except FileNotFoundError as error:
+            raise FormatError(f"a file of the current snapshot of {name} is missing: {error}") from error
+        data = [file for file in files if file.content == DataFileContent.DATA]
+        size = sum(file.file_size_in_bytes for file in data)
+        found["manifests"] = len(manifests)
+        if name.catalog != OWN_CATALOG:  # These have one file for each of their partitions, and no use for larger ones.
+            partitions = len({(file.spec_id, repr(file.partition)) for file in data})
+            found["small_files"] = small_files(len(data), size, partitions, _target(table))
+    if count_orphans:
+        call = f"{name.catalog}.system.remove_orphan_files"
+        rows = session.call(call, schema=name.schema, table_name=name.name, dry_run=True).to_pylist()
+        orphaned = sum(row["file_size_in_bytes"] or 0 for row in rows)
+        found["orphans"] = orphaned / max(1, orphaned + size)
+    return found
+
+
+def small_files(files: int, size: int, partitions: int, target: int) -> float:
+    """Which part of so many files would be saved if each partition had files of ``target`` bytes; 0 for a few."""
+    ideal = max(partitions, math.ceil(size / target))
+    return max(0.0, (files - ideal) / files) if files >= _FEW_FILES else 0.0
+
+
+def _target(table: Table) -> int:
+    text = table.metadata.properties.get(_TARGET_PROPERTY, "")
+    return int(text) if text.isdecimal() and int(text) else _TARGET

@@ -1,0 +1,90 @@
+"""The history of runs, which is the daemon's memory too: when each action last began on each table, and how it went.
+
+It is kept as the component ``runs``, so that it survives the process, and the next leader goes on where this one ends.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Iterable, Mapping
+from datetime import datetime, timedelta, timezone
+from typing import Final
+
+from metastore.components.runs import Runs
+from metastore.daemon.decide import LastRun
+from metastore.daemon.policy import Action, TableName
+from metastore.errors import MetastoreError
+from metastore.expiration.handler import ExpirationHandler
+from metastore.expiration.policy import ExpirationPolicy
+from metastore.model.run_unit import RunUnit
+
+_log: Final = logging.getLogger(__name__)
+
+_MOST_VERSIONS: Final = 60
+_KEPT_VERSIONS: Final = 20
+"""Each run makes a version of the component; beyond the first number they are brought down to the second."""
+
+Key = tuple[str, str]
+"""A table and an action, by their names."""
+
+
+class History:
+    """Reads and writes the runs; ``now_ms`` is the clock, ``keep`` how long a run is remembered."""
+
+    def __init__(self, runs: Runs, now_ms: Callable[[], int], keep: timedelta) -> None:
+        self._runs = runs
+        self._now_ms = now_ms
+        self._keep = keep
+        self._last: dict[Key, LastRun] = {}
+        self._forgotten = ""
+
+    def load(self) -> None:
+        """Learn what was done, by whichever daemon. Raises StorageError, FormatError."""
+        self._last = dict(last_runs(self._runs.since(self._oldest_day())))
+
+    def last(self, table: TableName, action: Action) -> LastRun | None:
+        """When the action last began on the table; None when it never did, or that is forgotten."""
+        return self._last.get((str(table), action.value))
+
+    def record(self, run: RunUnit) -> None:
+        """Remember ``run``. What cannot be written is logged, and remembered by this process alone."""
+        self._last = dict(last_runs([run], self._last))
+        try:
+            self._runs.add([run])
+            self._tidy()
+        except MetastoreError as error:
+            _log.error("the run of %s on %s could not be recorded: %s", run.action, run.table, error)
+
+    def forget(self) -> None:
+        """Remove days that are older than is to be kept; looked for once a day. Raises as :meth:`load`."""
+        oldest = self._oldest_day()
+        if oldest == self._forgotten:
+            return
+        self._forgotten = oldest
+        if any((run.day or "") < oldest for run in self._runs.since("")[:1]):
+            self._runs.forget_before(oldest)
+
+    def _oldest_day(self) -> str:
+        return day_of(self._now_ms() - self._keep // timedelta(milliseconds=1))
+
+    def _tidy(self) -> None:
+        if len(self._runs.metadata.history()) > _MOST_VERSIONS:
+            ExpirationHandler(self._runs.table, ExpirationPolicy(None, _KEPT_VERSIONS), self._now_ms).expire()
+
+
+def last_runs(runs: Iterable[RunUnit], before: Mapping[Key, LastRun] | None = None) -> Mapping[Key, LastRun]:
+    """What ``runs``, oldest first, leave to be known; one that was stopped counts as if it had not been."""
+    last = dict(before or {})
+    for run in runs:
+        key = (run.table or "", run.action or "")
+        if run.status == "failed":
+            failures = last[key].failures + 1 if key in last else 1
+            last[key] = LastRun(run.started or 0, failures)
+        elif run.status != "stopped":
+            last[key] = LastRun(run.started or 0)
+    return last
+
+
+def day_of(time_ms: int) -> str:
+    """The day, in UTC, as partitions of runs are named."""
+    return datetime.fromtimestamp(max(0, time_ms) / 1000, tz=timezone.utc).strftime("%Y-%m-%d")

@@ -1,0 +1,192 @@
+"""Where the lease's numbers are: small files on the metastore's own store, or a property in its catalog.
+
+Files: ``daemon/lease-<number>.json`` below the base location, made by the store's create-if-absent, which commits stand
+on, too. The newest few stay. A daemon that slept may find the name of its next number free again, because it was made
+and removed meanwhile; numbers are removed in ascending order, so its own is gone then, which it looks for afterwards.
+
+Property: on a table of its own, ``daemon_lease``, changed by commits that require its old value.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from contextlib import suppress
+from typing import Final, Literal, cast
+
+from pydantic import Field
+from pyiceberg.exceptions import CommitFailedException
+from pyiceberg.partitioning import UNPARTITIONED_PARTITION_SPEC
+from pyiceberg.schema import Schema
+from pyiceberg.table import Table
+from pyiceberg.table.metadata import TableMetadata
+from pyiceberg.table.update import (
+    AssertTableUUID,
+    SetPropertiesUpdate,
+    TableRequirement,
+    ValidatableTableRequirement,
+)
+from pyiceberg.types import LongType, NestedField
+
+from metastore.config.settings import ComponentSettings, IcebergSettings, Settings
+from metastore.daemon.lease import LeaseStore, Sign
+from metastore.errors import ConfigError, MetastoreError, StorageError
+from metastore.storage.catalog_entry import CatalogEntry
+from metastore.storage.catalogs import ConfiguredCatalog
+from metastore.storage.pointer_store import PointerStore
+from metastore.storage.stores import open_store
+
+FOLDER: Final = "daemon"
+_KEPT: Final = 16
+_NAME: Final = re.compile(r"lease-([1-9]\d*)\.json")
+_PROPERTY: Final = "metastore.daemon.lease"
+_TABLE: Final = "daemon_lease"
+
+
+def lease_store(settings: Settings) -> LeaseStore:
+    """The one that the settings name. Raises ConfigError where the catalog cannot compare and set."""
+    iceberg, kind = settings.iceberg, settings.daemon.lease_kind
+    catalog = ConfiguredCatalog(iceberg)
+    able = iceberg.catalog.type != "filesystem" and catalog.validates_here
+    if kind == "catalog" and not able:
+        raise ConfigError(
+            f"drill.metastore.daemon.lease.kind = catalog: {catalog} has no property that can be compared and set; use "
+            "store"
+        )
+    return PropertyLease(CatalogEntry.of(catalog, _component())) if able and kind != "store" else file_lease(iceberg)
+
+
+def file_lease(iceberg: IcebergSettings) -> LeaseFiles:
+    """Lease files beside the component tables."""
+    folder = f"{iceberg.base_location.rstrip('/')}/{FOLDER}"
+    store, _ = open_store(folder, iceberg.config_properties)
+    return LeaseFiles(store, folder)
+
+
+class LeaseFiles:
+    """One small file for each number, in ``folder``."""
+
+    def __init__(self, store: PointerStore, folder: str) -> None:
+        self._store = store
+        self._folder = folder
+
+    def newest(self) -> Sign | None:
+        """By listing."""
+        try:
+            numbers = self._numbers()
+            while numbers:
+                location = self._location(numbers[-1])
+                try:
+                    return Sign.from_json(self._store.read(location), location)
+                except FileNotFoundError:
+                    numbers = self._numbers()
+        except OSError as error:
+            raise StorageError(f"the lease in {self._folder} cannot be read: {error}") from error
+        return None
+
+    def add(self, sign: Sign) -> bool:
+        """By create-if-absent. Other daemons need not exist, so nothing is waited for."""
+        location = self._location(sign.number)
+        try:
+            self._store.make_folder(self._folder)
+            if not self._store.create_if_absent(location, sign.to_json()):
+                return False
+            if sign.number > 1 and not self._stands(sign.number - 1):
+                with suppress(FileNotFoundError):
+                    self._store.remove(location)
+                return False
+        except OSError as error:
+            raise StorageError(f"it is open whether {location} was made: {error}") from error
+        self._clean(sign.number)
+        return True
+
+    def is_newest(self, number: int) -> bool:
+        """By two looks, the later number first: while the earlier stands, the later was not made and removed."""
+        try:
+            return not self._stands(number + 1) and self._stands(number)
+        except OSError as error:
+            raise StorageError(f"the lease in {self._folder} cannot be looked at: {error}") from error
+
+    def _stands(self, number: int) -> bool:
+        return self._store.identities([self._location(number)]) != [None]
+
+    def _clean(self, number: int) -> None:
+        with suppress(OSError):
+            for old in self._numbers():
+                if old > number - _KEPT:
+                    break
+                with suppress(FileNotFoundError):
+                    self._store.remove(self._location(old))
+
+    def _numbers(self) -> list[int]:
+        try:
+            names = self._store.entries(self._folder).files
+        except FileNotFoundError:
+            return []
+        return sorted(int(match[1]) for name in names if (match := _NAME.fullmatch(name)))
+
+    def _location(self, number: int) -> str:
+        return f"{self._folder}/lease-{number}.json"
+
+
+class AssertProperty(ValidatableTableRequirement):
+    """A property of the table must be as it was seen."""
+
+    type: Literal["assert-property"] = Field(default="assert-property")
+    key: str
+    value: str | None
+
+    def validate(self, base_metadata: TableMetadata | None) -> None:  # type: ignore[override] # as PyIceberg's own
+        """Raises CommitFailedException when it differs."""
+        if base_metadata is None or base_metadata.properties.get(self.key) != self.value:
+            raise CommitFailedException(f"Requirement failed: {self.key} was changed")
+
+
+class PropertyLease:
+    """The newest number as a property of the table at ``entry``, which is made when it is first needed."""
+
+    def __init__(self, entry: CatalogEntry) -> None:
+        self._entry = entry
+
+    def newest(self) -> Sign | None:
+        """The property."""
+        table = self._entry.load()
+        text = table.metadata.properties.get(_PROPERTY) if table else None
+        return None if text is None else Sign.from_json(text.encode(), f"{_PROPERTY} of {self._entry.name}")
+
+    def add(self, sign: Sign) -> bool:
+        """By a commit that requires the number before."""
+        table = self._table()
+        seen = table.metadata.properties.get(_PROPERTY)
+        before = Sign.from_json(seen.encode(), self._entry.name).number if seen else 0
+        if before + 1 != sign.number:
+            return False
+        same = cast("TableRequirement", AssertProperty(key=_PROPERTY, value=seen))
+        updates: Mapping[str, str] = {_PROPERTY: sign.to_json().decode()}
+        try:
+            requirements = (AssertTableUUID(uuid=table.metadata.table_uuid), same)
+            self._entry.commit(table, requirements, (SetPropertiesUpdate(updates=dict(updates)),))
+        except CommitFailedException:
+            return False
+        except MetastoreError:
+            raise
+        except Exception as error:
+            raise StorageError(f"it is open whether the lease in {self._entry.name} was changed: {error}") from error
+        return True
+
+    def is_newest(self, number: int) -> bool:
+        """By loading the table."""
+        newest = self.newest()
+        return newest is not None and newest.number == number
+
+    def _table(self) -> Table:
+        schema = Schema(NestedField(1, "number", LongType(), required=False))
+        properties = {
+            "write.metadata.delete-after-commit.enabled": "true",
+            "write.metadata.previous-versions-max": str(_KEPT),
+        }
+        return self._entry.load() or self._entry.create(schema, UNPARTITIONED_PARTITION_SPEC, properties)
+
+
+def _component() -> ComponentSettings:
+    return ComponentSettings(_TABLE, f"{FOLDER}/{_TABLE}")

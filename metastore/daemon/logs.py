@@ -1,0 +1,27 @@
+"""Log records as JSON, one object a line: for machines that collect them."""
+
+from __future__ import annotations
+
+import json
+import logging
+from datetime import datetime, timezone
+
+
+class JsonLines(logging.Formatter):
+    """time (UTC), level, logger, message; ``run`` with the whole run where a record is of one; error with its text."""
+
+    def format(self, record: logging.LogRecord) -> str:
+        """One line."""
+        time = datetime.fromtimestamp(record.created, tz=timezone.utc)
+        document = {
+            "time": time.isoformat(timespec="milliseconds").replace("+00:00", "Z"),
+            "level": record.levelname.lower(),
+            "logger": record.name,
+            "message": record.getMessage(),
+        }
+        run = getattr(record, "run", None)
+        if run is not None:
+            document["run"] = run
+        if record.exc_info:
+            document["error"] = self.formatException(record.exc_info)
+        return json.dumps(document, ensure_ascii=False, default=str)

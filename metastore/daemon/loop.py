@@ -1,0 +1,247 @@
+"""The loop: campaign for the lease, look what is due, do it one after the other, remember it, and wait.
+
+What is due is decided elsewhere and purely; this module brings tables, policies and history together, and acts. A table
+that fails, and a catalog that does not answer, are reported and passed over. The clock and the waiting are injected.
+"""
+
+from __future__ import annotations
+
+import logging
+import uuid
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import ExitStack
+from dataclasses import dataclass, replace
+from typing import Final
+
+from metastore.config.policies import Layer, PolicySettings
+from metastore.daemon.actions import Actions, Facts, Outcome, applies, said
+from metastore.daemon.decide import Decision, Situation, decide, due
+from metastore.daemon.history import History, day_of
+from metastore.daemon.lease import RENEWALS, Election, Heartbeat
+from metastore.daemon.listing import tables_of
+from metastore.daemon.policy import TableName, policies
+from metastore.daemon.schedule import Schedule
+from metastore.daemon.state import State
+from metastore.errors import ConflictError, MetastoreError
+from metastore.model.run_unit import RunUnit
+from metastore.session import Session
+
+_log: Final = logging.getLogger(__name__)
+
+_LOOKS_OF_ONE_PASS: Final = 5
+"""So often a single pass asks for the lease, within the time after which it would be free."""
+
+
+def check_schedules(settings: PolicySettings) -> None:
+    """Refuse a cron expression that is none, in whichever layer. Raises ConfigError that names its key."""
+    named = (settings.catalogs, settings.namespaces, settings.tables)
+    layers = (settings.default, *(layer for group in named for layer in group.values()))
+    for layer in layers:
+        for name, given in layer.items():
+            if name.endswith(".schedule"):
+                Schedule(given.value).check(given.key)
+
+
+@dataclass(frozen=True)
+class Surroundings:
+    """What the loop gets from its process: whether to stop, how to wait (seconds), and how seconds are counted."""
+
+    stopping: Callable[[], bool]
+    wait: Callable[[float], object]
+    monotonic: Callable[[], float]
+
+
+class Daemon:
+    """One daemon over the tables of ``session``; :meth:`renew` gives it another session, after a reload.
+
+    ``since_ms`` is when it began; None for a single pass.
+    """
+
+    def __init__(
+        self,
+        session: Session,
+        election: Election,
+        around: Surroundings,
+        state: State,
+        *,
+        since_ms: int | None = None,
+    ) -> None:
+        self._election = election
+        self._around = around
+        self._since_ms = since_ms
+        self.state = state
+        self.renew(session)
+
+    def renew(self, session: Session) -> None:
+        """Go on with ``session`` and its settings."""
+        self._session = session
+        self._settings = session.settings.daemon
+        self._now_ms = session.metastore.clock.now_ms
+        self._history = History(session.metastore.runs, self._now_ms, self._settings.keep_runs)
+        self._history_known = False
+
+    def run(self, between: Callable[[], object]) -> None:
+        """Until it is to stop. ``between`` is called before every look, and may renew the session."""
+        while not self._around.stopping():
+            between()
+            if not self._lead(between):
+                self._around.wait(self._election.duration_s / RENEWALS)
+
+    def once(self) -> Sequence[RunUnit]:
+        """One pass. Raises ConflictError when another daemon holds the lease."""
+        for look in range(_LOOKS_OF_ONE_PASS + 1):
+            if look:
+                self._around.wait(self._election.duration_s / (_LOOKS_OF_ONE_PASS - 1))
+            if self._election.campaign() is not None:
+                break
+            if self._around.stopping():
+                return []
+        else:
+            raise ConflictError("another daemon holds the lease and is at work; nothing was done")
+        with ExitStack() as term:
+            term.callback(self._election.release)
+            term.enter_context(Heartbeat(self._election))
+            return self._pass()
+
+    def dry(self) -> Sequence[RunUnit]:
+        """What a pass would do now; nothing is changed, and no lease is needed."""
+        self._history.load()
+        actions = Actions(self._session, lambda: None, self._around.stopping, dry_run=True)
+        return [self._run(actions, decision) for decision in self._due()]
+
+    def _lead(self, between: Callable[[], object]) -> bool:
+        """Work as long as the lease is held; False when another has it."""
+        try:
+            token = self._election.campaign()
+        except MetastoreError as error:
+            self._trouble("the lease cannot be asked for: %s", error)
+            return False
+        if token is None:
+            return False
+        _log.info("this daemon works now, with token %d", token)
+        self._history_known = False
+        with ExitStack() as term:
+            term.callback(self._election.release)
+            term.enter_context(Heartbeat(self._election))
+            while self._election.token is not None and not self._around.stopping():
+                self.state.token = self._election.token
+                self._pass()
+                self._around.wait(self._settings.interval.total_seconds())
+                between()
+        self.state.token = None
+        return True
+
+    def _pass(self) -> list[RunUnit]:
+        done = []
+        try:
+            if not self._history_known:
+                self._history.load()
+                self._history_known = True
+            self._history.forget()
+            self.state.trouble = None
+            decisions = self._due()
+            self.state.due = len(decisions)
+            actions = Actions(self._session, self._election.check, self._around.stopping)
+            for decision in decisions:
+                if self._around.stopping() or self._election.token is None:
+                    break
+                run = self._run(actions, decision)
+                self._history.record(run)
+                self.state.count(run)
+                self.state.due -= 1
+                done.append(run)
+        except MetastoreError as error:
+            self._trouble("this pass ended early: %s", error)
+        self.state.passes += 1
+        self.state.last_pass_ms = self._now_ms()
+        return done
+
+    def _run(self, actions: Actions, decision: Decision) -> RunUnit:
+        table, policy = decision.situation.table, decision.situation.policy
+        started, began = self._now_ms(), self._around.monotonic()
+        self.state.working_on = f"{policy.action} on {table}"
+        outcome = actions.carry_out(table, policy)
+        self.state.working_on = None
+        seconds = self._around.monotonic() - began
+        run = _unit(decision, outcome, started, round(seconds * 1000), self._election)
+        level = logging.WARNING if outcome.status == "failed" else logging.INFO
+        _log.log(
+            level,
+            "%s on %s: %s%s",
+            policy.action,
+            table,
+            outcome.status,
+            f" ({outcome.error})" if outcome.error else "",
+            extra={"run": run.to_columns()},
+        )
+        return run
+
+    def _due(self) -> Sequence[Decision]:
+        now_ms = self._now_ms()
+        situations = [self._with_commit(each, now_ms) for each in self._situations()]
+        return due(situations, self._settings, now_ms, self._since_ms)
+
+    def _situations(self) -> Iterator[Situation]:
+        self.state.tables = 0
+        for table in self._tables():
+            self.state.tables += 1
+            for policy in policies(self._session.settings.policies, table):
+                if policy.enabled and applies(policy.action, table):
+                    yield Situation(table, policy, self._history.last(table, policy.action))
+
+    def _with_commit(self, situation: Situation, now_ms: int) -> Situation:
+        """With the newest commit, where that can change anything: tables are not loaded for nothing."""
+        if not situation.policy.quiet or not decide(situation, self._settings, now_ms, self._since_ms).due:
+            return situation
+        table = situation.table
+        try:
+            target = self._session.catalogs.target(table.catalog, table.schema, table.name)
+            return replace(situation, committed_ms=Facts.of(target.load()).committed_ms)
+        except MetastoreError as error:
+            _log.warning("%s cannot be looked at, it has its turn and will say why: %s", table, error)
+            return situation
+
+    def _tables(self) -> Iterator[TableName]:
+        """Every table of every catalog in which a policy enables anything."""
+        catalogs = self._session.catalogs
+        for catalog in catalogs.names():
+            if _is_enabled(self._session.settings.policies, catalog):
+                yield from tables_of(catalogs, catalog, self._passed_over)
+
+    def _passed_over(self, catalog: str, error: MetastoreError) -> None:
+        self._trouble(f"catalog {catalog} is passed over: %s", error)
+
+    def _trouble(self, text: str, error: MetastoreError) -> None:
+        self.state.trouble = text % error
+        _log.warning(text, error)
+
+
+def _is_enabled(settings: PolicySettings, catalog: str) -> bool:
+    layers: list[Layer] = [settings.default, settings.catalogs.get(catalog, {})]
+    for named in (settings.namespaces, settings.tables):
+        layers += [layer for name, layer in named.items() if name.startswith(f"{catalog}.")]
+    return any(given.value for layer in layers for name, given in layer.items() if name.endswith(".enabled"))
+
+
+def _unit(decision: Decision, outcome: Outcome, started: int, milliseconds: int, election: Election) -> RunUnit:
+    return RunUnit(
+        day=day_of(started),
+        run_id=str(uuid.uuid4()),
+        table=str(decision.situation.table),
+        action=decision.situation.policy.action.value,
+        procedure=outcome.procedure,
+        reason=decision.reason,
+        status=outcome.status,
+        host=election.holder,
+        token=election.token,
+        started=started,
+        milliseconds=milliseconds,
+        files_before=outcome.before.files,
+        files_after=outcome.after.files,
+        bytes_before=outcome.before.bytes,
+        bytes_after=outcome.after.bytes,
+        snapshots_before=outcome.before.snapshots,
+        snapshots_after=outcome.after.snapshots,
+        result=said(outcome.result),
+        error=outcome.error,
+    )

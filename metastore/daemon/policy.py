@@ -1,0 +1,103 @@
+"""What holds for one table: the layers of policy laid over one another, with where each value came from; pure.
+
+The nearer layer wins, value by value: default, catalog, namespace (an outer one before one inside it), table.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from datetime import timedelta
+from enum import Enum
+from typing import Any
+
+from metastore.config.policies import FIELDS, Given, Layer, PolicySettings
+from metastore.errors import InvalidRequestError
+
+
+class Action(str, Enum):
+    """What the daemon can do to a table, in the order in which it is best done.
+
+    The value is the name in the configuration.
+    """
+
+    REWRITE_DATA_FILES = "rewrite_data_files"
+    REWRITE_MANIFESTS = "rewrite_manifests"
+    EXPIRE_SNAPSHOTS = "expire_snapshots"
+    REMOVE_ORPHAN_FILES = "remove_orphan_files"
+    OLD_METADATA = "old_metadata"
+
+    def __str__(self) -> str:
+        return self.value
+
+
+@dataclass(frozen=True)
+class Budget:
+    """Bounds of one run; None: none."""
+
+    files: int | None = None
+    bytes: int | None = None
+    seconds: int | None = None
+
+
+@dataclass(frozen=True)
+class ActionPolicy:
+    """What holds for one action on one table; ``options`` are the fields that only this action has."""
+
+    action: Action
+    enabled: bool
+    schedule: str
+    quiet: timedelta
+    budget: Budget
+    options: Mapping[str, Any]
+
+
+@dataclass(frozen=True)
+class TableName:
+    """A table as SQL names it; the schema may have dots."""
+
+    catalog: str
+    schema: str
+    name: str
+
+    @classmethod
+    def parse(cls, text: str) -> TableName:
+        """From ``catalog.schema.name``. Raises InvalidRequestError."""
+        parts = text.split(".")
+        if len(parts) < 3 or not all(parts):
+            raise InvalidRequestError(f"{text!r} does not name a table: catalog.schema.name is expected")
+        return cls(parts[0], ".".join(parts[1:-1]), parts[-1])
+
+    def __str__(self) -> str:
+        return f"{self.catalog}.{self.schema}.{self.name}"
+
+
+def effective(settings: PolicySettings, table: TableName) -> Mapping[str, Given]:
+    """Every value that holds for ``table``, by ``action.field``, with the key and file that it came from."""
+    merged: dict[str, Given] = {}
+    for layer in _layers(settings, table):
+        merged.update(layer)
+    return {f"{action}.{name}": merged[f"{action}.{name}"] for action, fields in FIELDS.items() for name in fields}
+
+
+def policies(settings: PolicySettings, table: TableName) -> list[ActionPolicy]:
+    """The policy of every action for ``table``, enabled or not."""
+    values = {name: given.value for name, given in effective(settings, table).items()}
+    return [_policy(action, values) for action in Action]
+
+
+def _layers(settings: PolicySettings, table: TableName) -> Iterator[Layer]:
+    yield settings.default
+    yield settings.catalogs.get(table.catalog, {})
+    namespace = table.catalog
+    for level in table.schema.split("."):
+        namespace = f"{namespace}.{level}"
+        yield settings.namespaces.get(namespace, {})
+    yield settings.tables.get(str(table), {})
+
+
+def _policy(action: Action, values: Mapping[str, Any]) -> ActionPolicy:
+    own = {name.removeprefix(f"{action}."): value for name, value in values.items() if name.startswith(f"{action}.")}
+    budget = Budget(own.pop("budget.files"), own.pop("budget.bytes"), own.pop("budget.seconds"))
+    enabled, schedule, quiet = own.pop("enabled"), own.pop("schedule"), own.pop("quiet")
+    return ActionPolicy(action, bool(enabled), schedule, quiet or timedelta(), budget, own)

@@ -1,0 +1,196 @@
+"""The process around the loop: its signals, its endpoint, and settings that are read again while it runs.
+
+SIGTERM and SIGINT end it: what is under way is cut short where that is safe, and when that takes longer than
+:data:`GRACE_S` the process ends where it is, which every step survives. SIGHUP reads the configuration again: what is
+wrong with it is logged and changes nothing.
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+import signal
+import socket
+import threading
+import time
+import uuid
+from collections.abc import Callable, Sequence
+from contextlib import ExitStack
+from types import FrameType
+from typing import Final
+
+from metastore.config.settings import Settings
+from metastore.daemon.endpoint import Endpoint, require_protection
+from metastore.daemon.lease import Election
+from metastore.daemon.lease_stores import lease_store
+from metastore.daemon.loop import Daemon, Surroundings, check_schedules
+from metastore.daemon.state import State
+from metastore.errors import ConfigError, MetastoreError
+from metastore.model.run_unit import RunUnit
+from metastore.session import Session
+
+_log: Final = logging.getLogger(__name__)
+
+GRACE_S: Final = 8.0
+"""Seconds from the signal to the end; service managers begin to kill after ten or more."""
+
+_ABANDONED: Final = 75
+"""Exit code of a process that ended where it was; sysexits.h calls it a failure that is worth another try."""
+
+
+def check(settings: Settings) -> None:
+    """Refuse settings that no daemon could run with. Raises ConfigError."""
+    check_schedules(settings.policies)
+    require_protection(settings.daemon.endpoint)
+
+
+def run_once(session: Session, *, dry_run: bool) -> Sequence[RunUnit]:
+    """One pass, or with ``dry_run`` what it would do. Raises ConfigError, and ConflictError beside a working daemon."""
+    check(session.settings)
+    signals = _Signals()
+    daemon = _daemon(session, signals, State(), None)
+    if dry_run:
+        return daemon.dry()
+    with signals:
+        return daemon.once()
+
+
+def serve(load: Callable[[], Settings], open_session: Callable[[Settings], Session]) -> None:
+    """Be a daemon until a signal ends it; ``load`` reads the configuration, again after SIGHUP.
+
+    Raises ConfigError for what is wrong with it at the beginning, InvalidRequestError for a library that is missing.
+    """
+    settings = load()
+    check(settings)
+    state, signals = State(), _Signals()
+    with ExitStack() as opened:
+        session = open_session(settings)
+        current = [session]
+        opened.callback(_close_all, current)
+        daemon = _daemon(session, signals, state, int(time.time() * 1000))
+        if settings.daemon.endpoint.port is not None:
+            now_ms = session.metastore.clock.now_ms
+            endpoint = Endpoint(settings.daemon.endpoint, state, settings.daemon.interval, now_ms)
+            opened.enter_context(endpoint)
+            _log.info("metrics at %s/metrics, health at %s/healthz", endpoint.url, endpoint.url)
+
+        def between() -> None:
+            nonlocal settings
+            if not signals.reload_wanted():
+                return
+            try:
+                fresh = load()
+                check(fresh)
+                _require_same_place(settings, fresh)
+                renewed = open_session(fresh)
+            except MetastoreError as error:
+                _log.error("the configuration was not taken, the old one stays: %s", error)
+                state.refused = str(error)
+                return
+            current[0].close()
+            current[0], settings = renewed, fresh
+            daemon.renew(renewed)
+            state.refused = None
+            _log.info("the configuration was read again, and holds from now on")
+
+        opened.enter_context(signals)
+        _log.info("the daemon of %s begins", settings.iceberg.base_location)
+        daemon.run(between)
+        _log.info("the daemon ends")
+
+
+def _close_all(sessions: Sequence[Session]) -> None:
+    for session in sessions:
+        session.close()
+
+
+def _daemon(session: Session, signals: _Signals, state: State, since_ms: int | None) -> Daemon:
+    settings = session.settings
+    holder = f"{socket.gethostname()}:{os.getpid()}:{uuid.uuid4().hex[:8]}"
+    election = Election(lease_store(settings), holder, settings.daemon.lease, time.monotonic)
+    around = Surroundings(signals.stopping, signals.wait, time.monotonic)
+    return Daemon(session, election, around, state, since_ms=since_ms)
+
+
+def _require_same_place(old: Settings, new: Settings) -> None:
+    """What lease and endpoint stand on cannot change under them."""
+    fixed = {
+        "drill.metastore.iceberg": (old.iceberg, new.iceberg),
+        "drill.metastore.daemon.lease": (
+            (old.daemon.lease, old.daemon.lease_kind),
+            (new.daemon.lease, new.daemon.lease_kind),
+        ),
+        "drill.metastore.daemon.http": (old.daemon.endpoint, new.daemon.endpoint),
+    }
+    changed = [key for key, (before, after) in fixed.items() if before != after]
+    if changed:
+        raise ConfigError(f"{', '.join(changed)} cannot change while the daemon runs: start it anew")
+
+
+class _Signals:
+    """Handles the signals inside of it; waits until one comes."""
+
+    def __init__(self) -> None:
+        self._stop = False
+        self._reload = False
+        self._woken = threading.Event()
+        self._before: dict[int, object] = {}
+        self._pipe = (-1, -1)
+
+    def stopping(self) -> bool:
+        return self._stop
+
+    def reload_wanted(self) -> bool:
+        """Whether SIGHUP came since this was asked last."""
+        wanted, self._reload = self._reload, False
+        return wanted
+
+    def wait(self, seconds: float) -> None:
+        """So long, or until a signal comes."""
+        if not self._stop and not self._reload:
+            self._woken.wait(seconds)
+        self._woken.clear()
+
+    def __enter__(self) -> _Signals:
+        reading, writing = os.pipe()
+        os.set_blocking(writing, False)
+        self._pipe = (reading, writing)
+        threading.Thread(target=self._watch, args=(reading,), name="daemon-signals", daemon=True).start()
+        signal.set_wakeup_fd(writing, warn_on_full_buffer=False)
+        for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
+            self._before[number] = signal.signal(number, _noted)
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        for number, handler in self._before.items():
+            signal.signal(number, handler)  # type: ignore[arg-type] # what signal.signal gave
+        signal.set_wakeup_fd(-1)
+        os.close(self._pipe[1])
+
+    def _watch(self, reading: int) -> None:
+        """Until the other end is closed. In a thread, since the main one may be at work in a library for long."""
+        with open(reading, "rb", buffering=0) as pipe:
+            while number := pipe.read(1):
+                if number[0] == signal.SIGHUP:
+                    self._reload = True
+                elif number[0] in (signal.SIGTERM, signal.SIGINT):
+                    self._end()
+                self._woken.set()
+
+    def _end(self) -> None:
+        if not self._stop:
+            self._stop = True
+            last = threading.Timer(GRACE_S, _abandon)
+            last.daemon = True
+            last.start()
+
+
+def _noted(number: int, frame: FrameType | None) -> None:
+    """The pipe has told the watching thread already."""
+
+
+def _abandon() -> None:
+    """End at once: a step that takes so long survives that as it survives a crash, and the next run completes it."""
+    _log.warning("what is under way does not end within %s s: it is abandoned, and the next run completes it", GRACE_S)
+    logging.shutdown()
+    os._exit(_ABANDONED)

@@ -1,0 +1,143 @@
+"""The endpoint: what it tells, to whom, and where it refuses to begin."""
+
+from __future__ import annotations
+
+import http.client
+import json
+import re
+import sys
+from collections.abc import Iterator
+from datetime import timedelta
+from types import SimpleNamespace
+
+import pytest
+
+from metastore.config import load_text
+from metastore.config.daemon import EndpointSettings
+from metastore.daemon.endpoint import Endpoint, require_protection
+from metastore.daemon.state import State
+from metastore.errors import ConfigError, InvalidRequestError, StorageError
+from metastore.model.run_unit import RunUnit
+
+MINUTE = timedelta(minutes=1)
+
+
+@pytest.fixture
+def now() -> SimpleNamespace:
+    """The time of the endpoint."""
+    return SimpleNamespace(ms=1_000_000)
+
+
+@pytest.fixture
+def state() -> State:
+    """A daemon that holds the lease and has done one run."""
+    state = State(token=7, tables=3, due=1, passes=2, last_pass_ms=1_000_000)
+    state.count(RunUnit(action="expire_snapshots", status="done", milliseconds=2500, files_before=9, files_after=4))
+    return state
+
+
+@pytest.fixture
+def open_endpoint(state: State, now: SimpleNamespace) -> Iterator[Endpoint]:
+    """One on the loopback, without a token."""
+    with Endpoint(EndpointSettings(port=0), state, MINUTE, lambda: now.ms) as endpoint:
+        yield endpoint
+
+
+def get(endpoint: Endpoint, path: str, method: str = "GET", **headers: str) -> tuple[int, str]:
+    """Status and text of an answer."""
+    connection = http.client.HTTPConnection(endpoint.url.removeprefix("http://"), timeout=10)
+    try:
+        connection.request(method, path, headers=headers)
+        answer = connection.getresponse()
+        return answer.status, answer.read().decode()
+    finally:
+        connection.close()
+
+
+def test_metrics_are_prometheus_text(open_endpoint: Endpoint) -> None:
+    """Counts by action and outcome, and how the daemon stands."""
+    status, text = get(open_endpoint, "/metrics")
+    assert status == 200
+    for line in (
+        "metastore_daemon_leader 1.0",
+        "metastore_daemon_lease_token 7.0",
+        "metastore_daemon_tables 3.0",
+        "metastore_daemon_files_removed_total 5.0",
+        'metastore_daemon_runs_total{action="expire_snapshots",status="done"} 1.0',
+    ):
+        assert re.search(f"^{re.escape(line)}$", text, re.MULTILINE), line
+
+
+def test_health_turns_bad_when_the_loop_stands_still(
+    open_endpoint: Endpoint, state: State, now: SimpleNamespace
+) -> None:
+    """Not while it is at a table, however long, nor while another daemon works."""
+    status, text = get(open_endpoint, "/healthz")
+    assert (status, json.loads(text)["status"]) == (200, "ok")
+    now.ms += 200_000
+    assert get(open_endpoint, "/healthz")[0] == 503
+    state.working_on = "expire_snapshots on lake.shop.orders"
+    assert get(open_endpoint, "/healthz")[0] == 200
+    state.working_on, state.token, state.refused = None, None, "drill.metastore.x = secret"
+    status, text = get(open_endpoint, "/healthz")
+    assert (status, json.loads(text)["configuration_refused"]) == (200, True)
+    assert "secret" not in text
+
+
+def test_there_is_nothing_else(open_endpoint: Endpoint) -> None:
+    """Neither other paths, nor the files of the machine, nor other methods."""
+    assert get(open_endpoint, "/")[0] == 404
+    assert get(open_endpoint, "/../../etc/passwd")[0] == 404
+    assert get(open_endpoint, "/metrics", method="POST")[0] == 501
+
+
+@pytest.mark.parametrize(
+    "said", ["", "Bearer", "Bearer sesam", "Bearer sesame!", "sesame", "Basic sesame", "Bearer sesamé"]
+)
+def test_with_a_token_nobody_else_sees_anything(state: State, said: str) -> None:
+    """Neither without one nor with another; the answer is the same for every path."""
+    with Endpoint(EndpointSettings(port=0, token="sesame"), state, MINUTE, lambda: 0) as endpoint:
+        for path in ("/metrics", "/healthz", "/nothing"):
+            status, text = get(endpoint, path, Authorization=said.encode().decode("latin-1"))
+            assert (status, text) == (401, "a token is needed\n")
+        assert get(endpoint, "/metrics", Authorization="Bearer sesame")[0] == 200
+
+
+ELSEWHERE = ["0.0.0.0", "::", "10.1.2.3", "metrics.example.com", "127.0.0.1.example.com"]  # noqa: S104 - refused
+
+
+@pytest.mark.parametrize("host", ELSEWHERE)
+def test_beyond_the_loopback_a_token_is_needed(host: str) -> None:
+    """The daemon refuses to begin without one; with one the check lets it."""
+    with pytest.raises(ConfigError, match=r"http\.token"):
+        require_protection(EndpointSettings(host, 9464))
+    require_protection(EndpointSettings(host, 9464, "sesame"))
+    require_protection(EndpointSettings(host, None))
+
+
+@pytest.mark.parametrize("host", ["127.0.0.1", "127.8.8.8", "::1", "localhost"])
+def test_on_the_loopback_none_is_needed(host: str) -> None:
+    """Whoever is on the machine may see metrics."""
+    require_protection(EndpointSettings(host, 9464))
+
+
+def test_the_token_is_shown_nowhere() -> None:
+    """Neither among the settings in effect nor in their repr."""
+    settings = load_text('drill.metastore.daemon.http.token = "open sesame"')
+    assert settings.daemon.endpoint.token == "open sesame"
+    assert "open sesame" not in repr(settings)
+    assert "open sesame" not in str([(each.key, each.value) for each in settings.explain()])
+
+
+def test_a_port_that_is_taken_is_an_error(open_endpoint: Endpoint, state: State) -> None:
+    """That names the address."""
+    port = int(open_endpoint.url.rpartition(":")[2])
+    with pytest.raises(StorageError, match=f"127.0.0.1:{port}"):
+        Endpoint(EndpointSettings(port=port), state, MINUTE, lambda: 0)
+
+
+def test_a_missing_library_names_its_extra(state: State, monkeypatch: pytest.MonkeyPatch) -> None:
+    """As pip takes it."""
+    monkeypatch.setitem(sys.modules, "prometheus_client", None)
+    with pytest.raises(InvalidRequestError, match=r"metastore\[daemon\]"):
+        Endpoint(EndpointSettings(port=0), state, MINUTE, lambda: 0)

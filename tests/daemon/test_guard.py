@@ -1,0 +1,121 @@
+"""The guard: a lease that is lost in the middle of a run, and budgets of what is rewritten."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pytest
+
+from metastore.daemon.actions import Actions
+from metastore.daemon.guard import Guard
+from metastore.daemon.policy import Action, Budget, TableName, policies
+from metastore.errors import ConflictError, StorageError
+from metastore.model.table_unit import TableMetadataUnit
+from metastore.model.vocabulary import GENERAL_INFO
+from metastore.procedures.files.deletion import DeletionChunk
+from metastore.storage.local import LocalFileIO
+
+ORDERS = TableName("lake", "shop", "orders")
+OWN = TableName("metastore", "components", "tables")
+ENABLED = {
+    "rewrite_data_files": {"enabled": True, "min_input_files": 2},
+    "rewrite_manifests": {"enabled": True, "min_manifests": 2},
+    "expire_snapshots": {"enabled": True, "older_than": "0 s"},
+    "remove_orphan_files": {"enabled": True},
+    "old_metadata": {"enabled": True},
+}
+
+
+class Lease:
+    """One that is held when a run begins, and lost by the second look."""
+
+    looks = 0
+
+    def check(self) -> None:
+        """Raises from the second look on."""
+        self.looks += 1
+        if self.looks > 1:
+            raise ConflictError("lost")
+
+
+def carry_out(site: Any, table: TableName, action: Action, lease: Callable[[], None]) -> Any:
+    """One action, under a lease."""
+    [policy] = [each for each in policies(site.settings.policies, table) if each.action is action]
+    return Actions(site.session, lease, lambda: False).carry_out(table, policy)
+
+
+@pytest.mark.parametrize("action", list(Action))
+def test_a_lease_that_is_lost_in_a_run_lets_nothing_be_changed(make_site: Callable[..., Any], action: Action) -> None:
+    """After planning, right before the commit or the deletion: the table is as it was, and the next leader's."""
+    site = make_site(default=ENABLED)
+    table = site.table("orders", commits=4)
+    stray = Path(table.metadata.location.removeprefix("file://")) / "data" / "stray.parquet"
+    stray.write_bytes(b"left behind")
+    os.utime(stray, (0, 0))
+    site.later(days=4)
+    lease = Lease()
+    outcome = carry_out(site, ORDERS, action, lease.check)
+    assert (outcome.status, lease.looks) == ("stopped", 2)
+    assert table.refresh().metadata_location == table.metadata_location
+    assert len(table.metadata.snapshots) == 4
+    assert stray.exists()
+    assert carry_out(site, ORDERS, action, lambda: None).status == "done"
+
+
+def test_so_it_is_with_the_metastores_own_tables(make_site: Callable[..., Any]) -> None:
+    """Whose expiration is their own handler's."""
+    site = make_site(default=ENABLED)
+    unit = TableMetadataUnit("dfs", "tmp", "t", metadata_type="TABLE", metadata_key=GENERAL_INFO)
+    for _ in range(2):
+        site.session.tables.modify().overwrite([unit]).execute()
+        site.session.tables.modify().purge()
+    kept = len(site.session.tables.metadata.history())
+    site.later(days=4)
+    assert carry_out(site, OWN, Action.EXPIRE_SNAPSHOTS, Lease().check).status == "stopped"
+    assert len(site.session.tables.metadata.history()) == kept
+    assert carry_out(site, OWN, Action.EXPIRE_SNAPSHOTS, lambda: None).status == "done"
+    assert len(site.session.tables.metadata.history()) == 1
+
+
+def test_a_budget_of_bytes_bounds_a_rewrite_and_keeps_what_is_done(make_site: Callable[..., Any]) -> None:
+    """Groups are committed as they come; runs after it do the rest, and no row is lost."""
+    site = make_site(default=ENABLED)
+    table = site.table("orders")
+    for start in range(0, 60, 10):
+        table.append(pa.table({"id": pa.array(range(start, start + 10), pa.int64())}))
+    size = next(iter(table.scan().plan_files())).file.file_size_in_bytes
+    site.policies["default"]["rewrite_data_files"]["budget"] = {"bytes": 2 * size}
+    outcome = carry_out(site, ORDERS, Action.REWRITE_DATA_FILES, lambda: None)
+    assert outcome.status == "bounded"
+    assert (outcome.before.files, outcome.after.files) == (6, 5)
+    assert sorted(table.refresh().scan().to_arrow()["id"].to_pylist()) == list(range(60))
+
+
+def test_the_first_file_is_always_let_in() -> None:
+    """And then as many as there is room for; the rest is not counted."""
+    chunk = DeletionChunk(LocalFileIO(), ["a", "b", "c", "d"])
+    sizes = {"a": 500, "b": 1, "c": 1, "d": 1}
+
+    def admitted(budget: Budget) -> list[str]:
+        guard = Guard(lambda: None, lambda: False, lambda: 0.0, budget, sizes)
+        found = list(guard.admitted(chunk).locations)
+        assert (guard.files, guard.bytes) == (len(found), sum(sizes[each] for each in found))
+        return found
+
+    assert admitted(Budget()) == ["a", "b", "c", "d"]
+    assert admitted(Budget(files=3)) == ["a", "b", "c"]
+    assert admitted(Budget(bytes=100)) == ["a"]
+    assert admitted(Budget(files=2, bytes=501)) == ["a", "b"]
+
+
+def test_whoever_is_to_stop_is_refused_first() -> None:
+    """Without asking the store for the lease."""
+    lease = Lease()
+    guard = Guard(lease.check, lambda: True, lambda: 0.0)
+    with pytest.raises(StorageError, match="to stop"):
+        guard.before_change()
+    assert (guard.why, lease.looks) == ("stopped", 0)

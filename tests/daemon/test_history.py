@@ -1,0 +1,67 @@
+"""The history of runs: what it remembers, for how long, and that it does not pile up."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from datetime import timedelta
+from typing import Any
+
+from metastore.daemon.decide import LastRun
+from metastore.daemon.history import History, day_of, last_runs
+from metastore.daemon.policy import Action, TableName
+from metastore.model.run_unit import RunUnit
+
+TABLE = TableName("lake", "shop", "orders")
+DAY = 86_400_000
+
+
+def run_at(started: int, status: str = "done") -> RunUnit:
+    """One run of one action."""
+    values: dict[str, Any] = {"table": str(TABLE), "action": "expire_snapshots", "status": status, "started": started}
+    return RunUnit(day=day_of(started), run_id=f"{started}", **values)
+
+
+def test_failures_count_until_something_goes_well() -> None:
+    """A run that was stopped is as if it had not been; one that reached its budget went well."""
+    key = (str(TABLE), "expire_snapshots")
+    statuses = ["done", "failed", "failed", "stopped"]
+    runs = [run_at(number, status) for number, status in enumerate(statuses)]
+    assert last_runs(runs) == {key: LastRun(2, failures=2)}
+    assert last_runs([*runs, run_at(9, "bounded")]) == {key: LastRun(9)}
+
+
+def test_runs_of_a_day_are_kept_beside_each_other(make_site: Callable[..., Any]) -> None:
+    """Each is added to the day's file; another process sees all, and the last of each action."""
+    site = make_site()
+    history = History(site.session.metastore.runs, lambda: site.now_ms, timedelta(days=90))
+    start = site.now_ms // DAY * DAY
+    runs = [run_at(start), run_at(start + 1, "failed"), run_at(start + DAY)]
+    for run in runs:
+        history.record(run)
+    assert site.session.metastore.runs.since("") == runs
+    other = History(site.session.metastore.runs, lambda: site.now_ms, timedelta(days=90))
+    other.load()
+    assert other.last(TABLE, Action.EXPIRE_SNAPSHOTS) == LastRun(start + DAY)
+    assert other.last(TABLE, Action.REWRITE_MANIFESTS) is None
+
+
+def test_old_days_go_and_versions_do_not_pile_up(make_site: Callable[..., Any]) -> None:
+    """Whole days beyond the time to keep; and of the component's versions the newest few stay."""
+    site = make_site()
+    runs = site.session.metastore.runs
+    history = History(runs, lambda: site.now_ms, timedelta(days=10))
+    for number in range(62):
+        history.record(run_at(site.now_ms + number * DAY))
+    assert len(runs.metadata.history()) <= 22
+    site.now_ms += 61 * DAY
+    history.forget()
+    assert [run.started for run in runs.since("")] == [site.now_ms - age * DAY for age in range(10, -1, -1)]
+
+
+def test_runs_are_a_component_like_others(make_site: Callable[..., Any]) -> None:
+    """SELECT reads it by its name, as a table of the catalog of components."""
+    site = make_site()
+    History(site.session.metastore.runs, lambda: site.now_ms, timedelta(days=10)).record(run_at(site.now_ms))
+    assert "runs" in site.session.catalogs.tables("metastore", "components")
+    found = site.session.sql("SELECT action, status FROM metastore.components.runs").to_pylist()
+    assert found == [{"action": "expire_snapshots", "status": "done"}]

@@ -1,0 +1,294 @@
+"""Passes of the daemon over a real lake: what is due is done, remembered, and nothing else."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Callable
+from dataclasses import replace
+from itertools import count
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pytest
+from pyiceberg.table import Table
+
+from metastore.config import load_text
+from metastore.daemon.actions import Actions
+from metastore.daemon.loop import check_schedules
+from metastore.daemon.policy import Budget, TableName, policies
+from metastore.errors import ConfigError, ConflictError
+from metastore.model.run_unit import RunUnit
+from metastore.model.table_unit import TableMetadataUnit
+from metastore.model.vocabulary import GENERAL_INFO
+
+EXPIRE = {"catalogs": {"lake": {"expire_snapshots": {"enabled": True, "older_than": "1 day"}}}}
+ALL_OF_LAKE = {
+    "catalogs": {
+        "lake": {
+            "expire_snapshots": {"enabled": True, "older_than": "1 day"},
+            "remove_orphan_files": {"enabled": True},
+            "rewrite_manifests": {"enabled": True, "quiet": "0 s", "min_manifests": 3},
+            "rewrite_data_files": {"enabled": True, "quiet": "0 s", "min_input_files": 2},
+            "old_metadata": {"enabled": True, "keep": 7},
+        }
+    }
+}
+
+TABLE = TableName("lake", "shop", "orders")
+
+
+def brief(runs: Any) -> list[tuple[str | None, str | None, str | None]]:
+    """Table, action and status of runs."""
+    return [(run.table, run.action, run.status) for run in runs]
+
+
+def stored(site: Any) -> list[RunUnit]:
+    """What the component holds."""
+    found: list[RunUnit] = site.session.metastore.runs.since("")
+    return found
+
+
+def files(table: Table, kind: str) -> list[Path]:
+    """The table's files in one of its folders."""
+    return sorted(Path(table.metadata.location.removeprefix("file://"), kind).iterdir())
+
+
+def test_old_snapshots_go_with_their_files_and_the_run_is_remembered(make_site: Callable[..., Any]) -> None:
+    """The table is as it was for its readers; the history says what was before and after, and why."""
+    site = make_site(**EXPIRE)
+    table = site.table("orders", commits=3)
+    table.delete("id = 0")
+    site.later(days=2)
+    [run] = site.daemon().once()
+    assert brief([run]) == [("lake.shop.orders", "expire_snapshots", "done")]
+    assert stored(site) == [run]
+    assert (run.snapshots_before, run.snapshots_after, run.reason, run.token) == (4, 1, "never ran", 1)
+    assert (run.files_before, run.files_after, run.started) == (2, 2, site.now_ms)
+    assert sorted(table.refresh().scan().to_arrow()["id"].to_pylist()) == [1, 2]
+    assert len(files(table, "data")) == 2
+
+
+def test_every_action_does_its_work(make_site: Callable[..., Any]) -> None:
+    """Five small files become one, a stray file goes, properties are set; then there are few manifests."""
+    site = make_site(**ALL_OF_LAKE)
+    table = site.table("orders", commits=5)
+    stray = Path(table.metadata.location.removeprefix("file://")) / "data" / "stray.parquet"
+    stray.write_bytes(b"left behind")
+    os.utime(stray, (0, 0))
+    site.later(days=2)
+    done = {run.action: run for run in site.daemon().once()}
+    assert {action: run.status for action, run in done.items()} == {
+        **dict.fromkeys(ALL_OF_LAKE["catalogs"]["lake"], "done"),
+        "rewrite_manifests": "nothing",
+    }
+    assert not stray.exists()
+    fresh = table.refresh()
+    assert fresh.properties["write.metadata.previous-versions-max"] == "7"
+    assert len(fresh.inspect.files()) == 1
+    assert sorted(fresh.scan().to_arrow()["id"].to_pylist()) == [0, 1, 2, 3, 4]
+
+
+def test_many_manifests_are_put_together(make_site: Callable[..., Any]) -> None:
+    """From the number on that the policy names."""
+    wanted = {"enabled": True, "quiet": "10 minutes", "min_manifests": 4}
+    site = make_site(tables={'"lake.shop.orders"': {"rewrite_manifests": wanted}})
+    table = site.table("orders", commits=3)
+    site.table("others", commits=5)
+    assert brief(site.daemon().once()) == []  # it is busy
+    site.later(minutes=11)
+    assert brief(site.daemon().once()) == [("lake.shop.orders", "rewrite_manifests", "nothing")]
+    table.append(table.scan().to_arrow())
+    site.later(days=1)
+    assert brief(site.daemon().once()) == [("lake.shop.orders", "rewrite_manifests", "done")]
+    assert len(table.refresh().inspect.manifests()) == 1
+
+
+def test_what_was_done_is_not_done_again_before_its_time(make_site: Callable[..., Any]) -> None:
+    """Also by another daemon on another day: the memory is the metastore's."""
+    site = make_site(**EXPIRE)
+    site.table("orders", commits=2)
+    site.later(days=2)
+    assert len(site.daemon().once()) == 1
+    site.later(hours=23)
+    assert site.daemon(election=site.election("there")).once() == []
+    site.later(hours=1)
+    [run] = site.daemon(election=site.election("there")).once()
+    assert (run.status, run.reason, run.host) == ("nothing", "schedule 1 day", "there")
+
+
+def test_a_dry_run_changes_nothing(make_site: Callable[..., Any]) -> None:
+    """It tells what would be done, needs no lease, writes no history."""
+    site = make_site(**ALL_OF_LAKE)
+    table = site.table("orders", commits=5)
+    site.later(days=2)
+    before = {path: path.stat().st_mtime_ns for path in site.folder.rglob("*") if "lake" in path.parts}
+    location = table.metadata_location
+    done = {run.action: run.status for run in site.daemon().dry()}
+    assert done == {**dict.fromkeys(ALL_OF_LAKE["catalogs"]["lake"], "done"), "remove_orphan_files": "nothing"}
+    assert table.refresh().metadata_location == location
+    assert {path: path.stat().st_mtime_ns for path in site.folder.rglob("*") if "lake" in path.parts} == before
+    assert stored(site) == []
+    assert not (site.folder / "m" / "daemon").exists()
+
+
+def test_one_bad_table_never_stops_the_rest(make_site: Callable[..., Any]) -> None:
+    """The failure is recorded with its reason, the others are served, and the bad one is tried again after a wait."""
+    site = make_site(**EXPIRE)
+    bad, good = site.table("a_bad", commits=2), site.table("good", commits=2)
+    Path(bad.metadata_location.removeprefix("file://")).write_text("no metadata")
+    site.later(days=2)
+    runs = {run.table: run for run in site.daemon().once()}
+    assert (runs["lake.shop.a_bad"].status, runs["lake.shop.good"].status) == ("failed", "done")
+    assert runs["lake.shop.a_bad"].error
+    assert len(good.refresh().metadata.snapshots) == 1
+    site.later(minutes=5)
+    [again] = site.daemon().once()
+    assert (again.table, again.reason) == ("lake.shop.a_bad", "failed 1 times in a row")
+    site.later(minutes=9)
+    assert site.daemon().once() == []
+
+
+def test_a_catalog_that_does_not_answer_is_passed_over(make_site: Callable[..., Any]) -> None:
+    """The metastore's own tables are looked after all the same."""
+    site = make_site(default={"expire_snapshots": {"enabled": True, "older_than": "0 s"}})
+    site.session.tables.modify().overwrite(
+        [TableMetadataUnit("dfs", "tmp", "t", metadata_type="TABLE", metadata_key=GENERAL_INFO)]
+    ).execute()
+    site.session.tables.modify().purge()
+    (site.folder / "lake.db").mkdir()
+    site.later(days=1)
+    daemon = site.daemon()
+    assert brief(daemon.once()) == [("metastore.components.tables", "expire_snapshots", "done")]
+    assert "catalog lake is passed over" in daemon.state.trouble
+    assert len(site.session.tables.metadata.history()) == 1
+
+
+@pytest.mark.parametrize("bound", [{"files": 2}, {"bytes": 1}])
+def test_a_budget_bounds_one_run_and_the_next_goes_on(make_site: Callable[..., Any], bound: dict[str, int]) -> None:
+    """What was marked and not deleted is deleted by later runs; a budget below one file still lets one go."""
+    site = make_site(catalogs={"lake": {"remove_orphan_files": {"enabled": True, "budget": bound}}})
+    table = site.table("orders", commits=1)
+    folder = Path(table.metadata.location.removeprefix("file://")) / "data"
+    for number in range(5):
+        (folder / f"stray-{number}.parquet").write_bytes(b"left behind")
+        os.utime(folder / f"stray-{number}.parquet", (0, 0))
+    site.later(days=4)
+    [run] = site.daemon().once()
+    expected = bound.get("files", 1)
+    assert (run.status, len(list(folder.glob("stray*")))) == ("bounded", 5 - expected)
+    assert "budget" in run.error
+    for _ in range(5):
+        site.later(days=8)
+        site.daemon().once()
+    assert list(folder.glob("stray*")) == []
+    assert table.refresh().scan().to_arrow().num_rows == 1
+
+
+def test_a_budget_of_seconds_ends_a_run(make_site: Callable[..., Any]) -> None:
+    """Before its next step, with nothing half done."""
+    site = make_site(**EXPIRE)
+    table = site.table("orders", commits=2)
+    site.later(days=2)
+    [policy] = [each for each in policies(site.settings.policies, TABLE) if each.enabled]
+    seconds = count(0, 5)
+    actions = Actions(site.session, lambda: None, lambda: False, monotonic=lambda: float(next(seconds)))
+    outcome = actions.carry_out(TABLE, replace(policy, budget=Budget(seconds=8)))
+    assert (outcome.status, len(table.refresh().metadata.snapshots)) == ("bounded", 2)
+    assert "8 s" in str(outcome.error)
+
+
+def test_who_lost_the_lease_commits_nothing(make_site: Callable[..., Any]) -> None:
+    """Another took over while the tables were looked at: the table stays as it is, the run counts as never begun."""
+    site = make_site(**EXPIRE)
+    table = site.table("orders", commits=3)
+    site.later(days=2)
+    election, other = site.election("sleeper"), site.election("other")
+    daemon = site.daemon(election=election)
+    assert election.campaign() == 1
+    other.campaign()
+    site.later(minutes=1)
+    assert other.campaign() == 2
+    election._good_until = float("inf")
+    assert brief(daemon._pass()) == [("lake.shop.orders", "expire_snapshots", "stopped")]
+    assert len(table.refresh().metadata.snapshots) == 3
+
+
+def test_a_daemon_that_is_to_stop_begins_nothing_more(make_site: Callable[..., Any]) -> None:
+    """It ends within the table that it is at."""
+    site = make_site(**EXPIRE)
+    tables = [site.table(name, commits=2) for name in "abc"]
+    site.later(days=2)
+    daemon = site.daemon()
+    daemon.state.count = lambda _: setattr(site, "stopped", True)
+    assert len(daemon.once()) == 1
+    kept = [len(table.refresh().metadata.snapshots) for table in tables]
+    assert sorted(kept) == [1, 2, 2]
+
+
+def test_a_single_pass_beside_a_working_daemon_is_refused(make_site: Callable[..., Any]) -> None:
+    """After it has watched that the other is alive."""
+    site = make_site(**EXPIRE)
+    site.table("orders", commits=2)
+    working = site.election("there")
+    working.campaign()
+    site.on_wait = working.renew
+    with pytest.raises(ConflictError, match="another daemon holds the lease"):
+        site.daemon().once()
+
+
+def test_a_single_pass_after_a_daemon_that_died_waits_and_works(make_site: Callable[..., Any]) -> None:
+    """The dead one gave no more signs."""
+    site = make_site(**EXPIRE)
+    site.table("orders", commits=2)
+    site.election("dead").campaign()
+    site.later(days=2)
+    assert len(site.daemon().once()) == 1
+
+
+def test_the_loop_looks_again_after_each_interval(make_site: Callable[..., Any]) -> None:
+    """And lets the lease go at its end, so that another need not wait."""
+    site = make_site(**EXPIRE)
+    site.table("orders", commits=2)
+    daemon = site.daemon(since_ms=site.now_ms)
+    passes = []
+
+    def on_wait() -> None:
+        passes.append(daemon.state.passes)
+        site.stopped = daemon.state.passes == 3
+
+    site.on_wait = on_wait
+    daemon.run(lambda: None)
+    assert passes == [1, 2, 3]
+    assert daemon.state.runs == {("expire_snapshots", "nothing"): 1}
+    assert site.election("next").campaign() is not None
+
+
+def test_a_wrong_cron_expression_is_found_before_the_daemon_begins() -> None:
+    """With the key that it stands at, in whichever layer."""
+    text = """drill.metastore.catalogs.lake.type = in-memory
+    drill.metastore.policies.tables."lake.shop.orders".expire_snapshots.schedule = "61 * * * *" """
+    with pytest.raises(ConfigError, match=r"policies\.tables\.lake\.shop\.orders\.expire_snapshots\.schedule"):
+        check_schedules(load_text(text).policies)
+
+
+def test_old_metadata_goes_also_what_fell_out_of_the_log_before(make_site: Callable[..., Any]) -> None:
+    """Writers delete what falls out from now on; what others left behind is deleted once; the table is as it was."""
+    site = make_site(catalogs={"lake": {"old_metadata": {"enabled": True, "keep": 2}}})
+    table = site.table("orders")
+    with table.transaction() as change:
+        change.set_properties({"write.metadata.previous-versions-max": "2"})
+    for number in range(4):
+        table.append(pa.table({"id": [number]}))
+    site.later(days=4)
+    [run] = site.daemon().once()
+    assert run.status == "done"
+    told = json.loads(run.result)
+    table = table.refresh()
+    standing = {f"file://{path}" for path in files(table, "metadata") if path.name.endswith(".metadata.json")}
+    assert standing == {table.metadata_location, *(entry.metadata_file for entry in table.metadata.metadata_log)}
+    assert told["deleted"] == told["metadata_files"] >= 3
+    assert sorted(table.scan().to_arrow()["id"].to_pylist()) == [0, 1, 2, 3]
+    site.later(days=4)
+    assert [each.status for each in site.daemon().once()] == ["nothing"]
