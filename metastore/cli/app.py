@@ -1,49 +1,21 @@
 """The commands and their options, as typer sees them; each calls the plain function that does the work.
 
-A command's function takes the invocation and its own arguments, and returns the result. :func:`command` adds the
-global options to it, so that they may stand before and after the command's name, shows the result, and turns errors
-into exit codes.
+Those of the daemon are in :mod:`metastore.cli.daemon_app`.
 """
 # ruff: noqa: PLC0415 - commands import what does their work when they run: `--help` answers at once
 
 from __future__ import annotations
 
-import inspect
-from collections.abc import Callable
+import sys
 from enum import Enum
-from functools import wraps
-from importlib.metadata import version as version_of
 from pathlib import Path
-from typing import Annotated, Any, Final, TypeVar
+from typing import Annotated
 
 import typer
 
-from metastore.cli.invocation import GlobalOptions, Invocation
-from metastore.cli.output import Output
-from metastore.errors import MetastoreError
-
-OK: Final = 0
-FAILED: Final = 1
-USAGE: Final = 2
-INTERRUPTED: Final = 130
-"""Exit codes: done; refused or failed; the command line is wrong (typer's own); Ctrl-C."""
-
-app = typer.Typer(
-    name="metastore",
-    help="Analyze tables once, then skip the files that a query cannot need: Apache Drill's Iceberg metastore.",
-    no_args_is_help=True,
-    add_completion=False,
-    pretty_exceptions_enable=False,
-    context_settings={"help_option_names": ["-h", "--help"]},
-)
-
-
-class EngineChoice(str, Enum):
-    """Who reads the footers."""
-
-    AUTO = "auto"
-    LOCAL = "local"
-    SPARK = "spark"
+from metastore.cli.command import app as app
+from metastore.cli.command import command as command
+from metastore.cli.invocation import Invocation
 
 
 class Level(str, Enum):
@@ -56,92 +28,10 @@ class Level(str, Enum):
     ROW_GROUP = "row_group"
 
 
-_GLOBAL = "Global options"
-Conf = Annotated[
-    Path | None,
-    typer.Option(
-        help="Configuration: a folder or a file; else $METASTORE_CONF_DIR, else conf/.", rich_help_panel=_GLOBAL
-    ),
-]
-Json = Annotated[bool, typer.Option("--json", help="Print one JSON document.", rich_help_panel=_GLOBAL)]
-Verbose = Annotated[
-    int,
-    typer.Option(
-        "--verbose",
-        "-v",
-        count=True,
-        show_default=False,
-        help="Log more, and show where an error arose.",
-        rich_help_panel=_GLOBAL,
-    ),
-]
-EngineOption = Annotated[
-    EngineChoice | None,
-    typer.Option("--engine", help="Who does long work; else the configuration says.", rich_help_panel=_GLOBAL),
-]
 TableArgument = Annotated[str, typer.Argument(metavar="TABLE", help="plugin.workspace.table, or a path.")]
 At = Annotated[
     str | None, typer.Option("--at", metavar="VERSION", help="As of a version, or a time such as 2026-11-20T18:00Z.")
 ]
-
-Command = TypeVar("Command", bound=Callable[..., object])
-
-
-def _print_version(asked: bool) -> None:
-    if asked:
-        typer.echo(f"metastore {version_of('metastore')}")
-        raise typer.Exit
-
-
-@app.callback()
-def _before_the_command(
-    ctx: typer.Context,
-    conf: Conf = None,
-    as_json: Json = False,
-    verbose: Verbose = 0,
-    engine: EngineOption = None,
-    version: Annotated[  # noqa: ARG001 - its callback does it all
-        bool, typer.Option("--version", callback=_print_version, is_eager=True, help="Print the version.")
-    ] = False,
-) -> None:
-    ctx.obj = GlobalOptions(conf, as_json, verbose, engine.value if engine else None)
-
-
-def command(function: Command) -> Command:
-    """Register ``function`` under its name, with the global options beside its own parameters."""
-
-    @wraps(function)
-    def run(
-        ctx: typer.Context, conf: Conf, as_json: Json, verbose: Verbose, engine: EngineOption, **arguments: Any
-    ) -> None:
-        before: GlobalOptions = ctx.obj
-        options = before.then(GlobalOptions(conf, as_json, verbose, engine.value if engine else None))
-        code = _carry_out(function, options, arguments)
-        if code:
-            raise typer.Exit(code)
-
-    own = inspect.signature(function, eval_str=True).parameters.values()
-    added = inspect.signature(_before_the_command, eval_str=True).parameters.values()
-    parameters = [*list(own)[1:], *(each for each in added if each.name != "version")]
-    keywords = [each.replace(kind=inspect.Parameter.KEYWORD_ONLY) for each in parameters]
-    run.__signature__ = inspect.Signature(keywords)  # type: ignore[attr-defined] # what typer reads options from
-    run.__annotations__ = {each.name: each.annotation for each in keywords}
-    app.command(name=function.__name__.replace("_", "-"))(run)
-    return function
-
-
-def _carry_out(function: Callable[..., object], options: GlobalOptions, arguments: dict[str, Any]) -> int:
-    output = Output(as_json=options.json, verbose=options.verbose)
-    try:
-        with Invocation(options, output) as invocation:
-            output.result(function(invocation, **arguments))
-    except MetastoreError as error:
-        output.failure(error, error.code, str(error))
-        return FAILED
-    except KeyboardInterrupt:
-        output.note("interrupted; whatever was not committed has changed nothing")
-        return INTERRUPTED
-    return OK
 
 
 @command
@@ -182,12 +72,26 @@ def analyze(
         str | None, typer.Option(help="Statistics for these columns only: a,b.c; an empty text for none.")
     ] = None,
     level: Annotated[Level, typer.Option(help="How deep the metadata goes.")] = Level.ROW_GROUP,
+    statistics: Annotated[
+        str | None,
+        typer.Option(help="Also distinct values, widths and histograms of these columns: a,b.c; '*' for all."),
+    ] = None,
+    sample: Annotated[
+        float | None, typer.Option(metavar="PERCENT", help="Estimate these statistics from so many of the rows.")
+    ] = None,
+    format_: Annotated[
+        str | None, typer.Option("--format", help="Of the files, where their suffixes do not tell: csv, json, orc …")
+    ] = None,
+    schema: Annotated[
+        str | None, typer.Option(help="The table's columns, where the files do not tell: 'a INT, b VARCHAR'.")
+    ] = None,
 ) -> object:
     """Bring the metadata of a table up to date with its files."""
-    session = invocation.session
-    chosen = None if columns is None else [each.strip() for each in columns.split(",") if each.strip()]
-    with invocation.output.progress(f"analyze {table}", "footers") as on_progress:
-        return session.analyze(table, columns=chosen, level=level.value.upper(), on_progress=on_progress)
+    from metastore.cli.commands import statistics as wishes
+
+    asked = wishes.request(columns, level.value, statistics, sample, format_, schema)
+    with invocation.output.progress(f"analyze {table}", "files") as on_progress:
+        return invocation.session.analyze(table, **vars(asked), on_progress=on_progress)
 
 
 @command
@@ -262,6 +166,67 @@ def history(
 
 
 @command
+def sql(
+    invocation: Invocation,
+    statement: Annotated[
+        str | None,
+        typer.Argument(metavar="STATEMENT", help="One or several, ended by semicolons; - reads standard input."),
+    ] = None,
+    file: Annotated[Path | None, typer.Option("--file", "-f", help="Run the statements of this file.")] = None,
+    as_csv: Annotated[bool, typer.Option("--csv", help="Print rows as CSV.")] = False,
+) -> object:
+    """Run statements and print their rows; without any, ask for them."""
+    from metastore.cli.commands import scripts
+
+    if statement is None and file is None and sys.stdin.isatty():
+        from metastore.cli.commands import prompt
+
+        return prompt.run(invocation.session, invocation.output, as_csv=as_csv)
+    text = scripts.text_of(statement, file, sys.stdin)
+    with invocation.output.progress("sql") as on_progress:
+        return scripts.run(invocation.session, text, as_csv=as_csv, on_progress=on_progress)
+
+
+@command
+def call(
+    invocation: Invocation,
+    statement: Annotated[str, typer.Argument(metavar="CALL", help="CALL catalog.system.name(argument => value, …).")],
+) -> object:
+    """Call a procedure on a table of any configured catalog."""
+    from metastore.cli.commands import statements
+
+    with invocation.output.progress("call", "work items") as on_progress:
+        return statements.call(invocation.session, statement, on_progress)
+
+
+@command
+def procedures(
+    invocation: Invocation,
+    catalog: Annotated[str | None, typer.Argument(help="Only those of this catalog.")] = None,
+) -> object:
+    """List the procedures that can be called."""
+    from metastore.cli.commands import statements
+
+    return statements.procedures(invocation.session, catalog)
+
+
+@command
+def inspect(
+    invocation: Invocation,
+    table: Annotated[
+        str, typer.Argument(metavar="TABLE", help="catalog.schema.table$files or another; without $, which there are.")
+    ],
+    at: Annotated[
+        str | None, typer.Option("--at", help="As of a snapshot's id, a branch or tag, or a time with its zone.")
+    ] = None,
+) -> object:
+    """Show what an Iceberg table says of itself: snapshots, files, partitions, refs, properties."""
+    from metastore.cli.commands import inspecting
+
+    return inspecting.inspect(invocation.session, table, at)
+
+
+@command
 def drop_metadata(
     invocation: Invocation,
     table: TableArgument,
@@ -298,3 +263,7 @@ def expire(
     session = invocation.session
     with invocation.output.working("expire"):
         return versions.expire(session, dry_run=dry_run)
+
+
+# Last, so that its commands come after these in the help.
+import metastore.cli.daemon_app  # noqa: E402, F401

@@ -9,14 +9,28 @@ from __future__ import annotations
 import json
 import math
 from base64 import b64encode
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import fields, is_dataclass
-from datetime import date, time
+from datetime import date, time, timedelta
 from decimal import Decimal
 from enum import Enum
 from typing import Any
 
 from metastore.model.identity import TableInfo
+
+
+class Listed(list[Any]):
+    """A list of which each item becomes a document when it is written: a million of them never stand side by side."""
+
+    def __init__(self, items: Sequence[Any]) -> None:
+        super().__init__()
+        self._items = items
+
+    def __iter__(self) -> Iterator[Any]:
+        return map(document, self._items)
+
+    def __len__(self) -> int:
+        return len(self._items)
 
 
 def document(value: Any) -> Any:
@@ -34,10 +48,12 @@ def document(value: Any) -> Any:
             return b64encode(value).decode()
         case date() | time():
             return value.isoformat()
-        case Decimal() | TableInfo():
+        case Decimal() | TableInfo() | timedelta():
             return str(value)
         case _ if is_dataclass(value):
             return {field.name: document(getattr(value, field.name)) for field in fields(value)}
         case list() | tuple() | set() | frozenset():
             return [document(item) for item in value]
+        case Sequence():
+            return Listed(value)
     raise TypeError(f"a result cannot hold a {type(value).__name__}")

@@ -52,6 +52,10 @@ class Invocation:
     @cached_property
     def settings(self) -> Settings:
         """The configuration, with what ``--engine`` says over it. Raises ConfigError."""
+        return self.load()
+
+    def load(self) -> Settings:
+        """Read the configuration, as it is now. Raises ConfigError."""
         from metastore.config import load
 
         settings = load(self.options.conf)
@@ -62,16 +66,19 @@ class Invocation:
     @cached_property
     def session(self) -> Session:
         """A session over the configured metastore, with Spark within its reach. Raises ConfigError."""
+        return self._opened.enter_context(self.open_session(self.settings))
+
+    def open_session(self, settings: Settings) -> Session:
+        """A session of the caller's own, to close, over the metastore of ``settings``."""
         from metastore.metastore import Metastore
         from metastore.session import Session
 
-        metastore = Metastore.open(self.settings)
-        return self._opened.enter_context(Session(metastore, spark_engine=self._spark_engine))
+        return Session(Metastore.open(settings), spark_engine=self._spark_engine)
 
     def _spark_engine(self) -> Engine:
-        from metastore.spark import SparkEngine
+        from metastore.spark import SparkQueryEngine
 
-        return SparkEngine(settings=self.settings.engine.spark)
+        return SparkQueryEngine(settings=self.settings.engine.spark)
 
     def __enter__(self) -> Invocation:
         self._opened.enter_context(self.output)

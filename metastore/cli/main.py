@@ -16,7 +16,7 @@ def main() -> NoReturn:
         if isinstance(stream, io.TextIOWrapper):
             stream.reconfigure(errors="backslashreplace")  # a terminal that lacks a character is no reason to fail
     try:
-        from metastore.cli.app import app  # noqa: PLC0415 - Ctrl-C while modules load is no traceback either
+        from metastore.cli.hive_app import app  # noqa: PLC0415 - Ctrl-C while modules load is no traceback either
 
         app()
     except KeyboardInterrupt:

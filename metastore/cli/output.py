@@ -13,6 +13,7 @@ import time
 import traceback
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from itertools import islice
 from types import TracebackType
 from typing import Final
 
@@ -29,6 +30,7 @@ OnProgress = Callable[[int, int], None]
 _PIPE_WIDTH: Final = 500
 """A file or a pipe has no width to keep to; wide enough that no line is broken."""
 
+_PIECES_AT_ONCE: Final = 10_000
 _LOG_EVERY_SECONDS: Final = 2.0
 _LEVELS: Final = (logging.WARNING, logging.INFO, logging.DEBUG)
 
@@ -41,7 +43,7 @@ class Output:
         self.verbose = verbose
         self._out = _console(stderr=False)
         self._err = _console(stderr=True)
-        self._handler = _LogHandler(self._err, others=verbose > 0)
+        self._handler: logging.Handler = _LogHandler(self._err, others=verbose > 0)
         self._own_level = logging.NOTSET
 
     def result(self, result: object) -> None:
@@ -64,6 +66,16 @@ class Output:
     def note(self, message: str) -> None:
         """One line on standard error that is no result and no problem."""
         self._err.print(Text(message, "dim"))
+
+    def log_lines(self, formatter: logging.Formatter) -> None:
+        """From here on, write log records of this package, from INFO on, as ``formatter`` has them and nothing else."""
+        handler = logging.StreamHandler(sys.stderr)
+        handler.setFormatter(formatter)
+        handler.addFilter(logging.Filter("metastore"))
+        logging.getLogger().removeHandler(self._handler)
+        self._handler = handler
+        logging.getLogger().addHandler(handler)
+        logging.getLogger("metastore").setLevel(min(logging.INFO, logging.getLogger("metastore").level))
 
     @contextmanager
     def progress(self, label: str, unit: str = "") -> Iterator[OnProgress]:
@@ -93,7 +105,11 @@ class Output:
             raise InvalidRequestError("not done, as you wish")
 
     def _document(self, value: object) -> None:
-        sys.stdout.write(json.dumps(value, indent=2, ensure_ascii=False, allow_nan=False) + "\n")
+        written = json.JSONEncoder(indent=2, ensure_ascii=False, allow_nan=False).iterencode(value)
+        # Piece by piece, since it may be long; and not each piece alone, since there are many.
+        while pieces := "".join(islice(written, _PIECES_AT_ONCE)):
+            sys.stdout.write(pieces)
+        sys.stdout.write("\n")
 
     def _bar(self, unit: str) -> Progress:
         return Progress(

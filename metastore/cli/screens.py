@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Sequence
 from functools import singledispatch
 from os.path import commonprefix
@@ -13,13 +14,21 @@ from rich.text import Text
 
 from metastore.analyze.run import AnalyzeResult
 from metastore.cli.commands.explore import FileList, SegmentList, TableDescription, TableList
+from metastore.cli.commands.hive import HiveTables
+from metastore.cli.commands.prompt import Left
 from metastore.cli.commands.pruning import Pruned
+from metastore.cli.commands.scripts import Csv, Results
 from metastore.cli.commands.setup import Configuration, Initialized, Registration
+from metastore.cli.commands.statements import Rows
 from metastore.cli.commands.versions import Dropped, Expiry, History, Purged
+from metastore.cli.document import document
 from metastore.cli.formats import UNKNOWN, bound, moment, number, plural, seconds, setting_value, size
 
 _MOST_ROWS = 50
 """A screen shows so many lines of a list that can be very long; the JSON document has all."""
+
+_MOST_VALUES = 500
+"""A screen shows so many rows of a statement."""
 
 
 @singledispatch
@@ -85,7 +94,7 @@ def _(result: TableDescription) -> RenderableType:
     facts.add_row("data modified", f"{moment(summary.modified)} UTC" if summary.modified else UNKNOWN)
     if result.partition_keys:
         facts.add_row("partitioned by", ", ".join(result.partition_keys))
-    columns = _table("column", "type", "#nulls", "#min", "#max", "#rows")
+    columns = _table("column", "type", "#nulls", "#min", "#max", "#rows", "#distinct")
     for each in result.columns:
         columns.add_row(
             each.name,
@@ -94,10 +103,27 @@ def _(result: TableDescription) -> RenderableType:
             bound(each.min, exact=each.min_exact),
             bound(each.max, exact=each.max_exact),
             number(each.rows),
+            number(each.distinct),
         )
     return Group(
         Text(summary.table, "bold"), facts, columns, _footer(plural(len(result.columns), "column"), result.version)
     )
+
+
+@screen.register
+def _(result: HiveTables) -> RenderableType:
+    table = _table("table", "format", "partitioned by", "owner", "location", "note")
+    for each in result.tables:
+        note = "Iceberg" if each.is_iceberg else "; ".join(each.obstacles)
+        table.add_row(
+            Text(f"{each.database}.{each.name}", "bold"),
+            each.format or UNKNOWN,
+            ", ".join(each.partition_columns),
+            each.owner or UNKNOWN,
+            each.location or UNKNOWN,
+            Text(note, "dim"),
+        )
+    return Group(table, Text(f"{plural(len(result.tables), 'table')} of plugin {result.plugin}", "dim"))
 
 
 @screen.register
@@ -115,8 +141,9 @@ def _(result: FileList) -> RenderableType:
     table = _table("file", "#rows", "#size", "#row groups", "data modified (UTC)")
     for each in result.files[:_MOST_ROWS]:
         table.add_row(each.file, number(each.rows), size(each.bytes), number(each.row_groups), moment(each.modified))
-    total = sum(each.bytes or 0 for each in result.files)
-    return _listing(table, f"{plural(len(result.files), 'file')}, {size(total)}", len(result.files), result.version)
+    return _listing(
+        table, f"{plural(len(result.files), 'file')}, {size(result.files.bytes)}", len(result.files), result.version
+    )
 
 
 @screen.register
@@ -138,7 +165,7 @@ def _(result: AnalyzeResult) -> RenderableType:
     if result.segments_removed:
         lines.append(f"{plural(result.segments_removed, 'segment')} removed")
     if result.reason is not None:
-        lines.append(Text(f"a full run: {result.reason}", "dim"))
+        lines.append(Text(f"all files concerned: {result.reason}", "dim"))
     return Group(*lines, _footer("", result.version))
 
 
@@ -194,6 +221,42 @@ def _folder_of(paths: Sequence[str]) -> str:
 
 
 @screen.register
+def _(result: Rows) -> RenderableType:
+    if result.columns == ("plan",):
+        return Group(*(Text(row["plan"]) for row in result.rows))
+    table = _table()
+    for name in result.columns:
+        table.add_column(name, overflow="fold")
+    for row in result.rows[:_MOST_VALUES]:
+        table.add_row(*(_value(row[name]) for name in result.columns))
+    more = len(result.rows) - _MOST_VALUES
+    hidden = f"; {more:,} not shown, --json has all" if more > 0 else ""
+    return Group(table, Text(plural(len(result.rows), "row") + hidden, "dim"))
+
+
+@screen.register
+def _(result: Results) -> RenderableType:
+    return Group(*map(screen, result.results))
+
+
+@screen.register
+def _(result: Csv) -> RenderableType:
+    return Text(result.text)
+
+
+@screen.register
+def _(result: Left) -> RenderableType:
+    return Text(plural(result.statements, "statement"), "dim")
+
+
+def _value(value: object) -> Text:
+    if value is None:
+        return Text("NULL", "dim")
+    plain = document(value)
+    return Text(plain if isinstance(plain, str) else json.dumps(plain, ensure_ascii=False))
+
+
+@screen.register
 def _(result: History) -> RenderableType:
     if not result.versions:
         return "No versions yet: nothing was written."
@@ -227,7 +290,7 @@ def _(result: Purged) -> RenderableType:
 @screen.register
 def _(result: Expiry) -> RenderableType:
     expired = result.expired
-    if not expired.versions and not expired.failed:
+    if not (expired.versions or expired.failed or result.refreshes):
         return f"Nothing is outdated; {plural(result.kept, 'version')} kept."
     gone, went = ("would expire", "would be deleted") if result.dry_run else ("expired", "deleted")
     table = _table("", f"#{went}")
@@ -237,6 +300,7 @@ def _(result: Expiry) -> RenderableType:
         ("manifest lists", expired.manifest_lists),
         ("statistics files", expired.statistics),
         ("version files", expired.version_files),
+        ("earlier rows of materialized views", result.refreshes),
     ):
         table.add_row(label, number(count))
     lines: list[RenderableType] = [

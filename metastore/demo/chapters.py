@@ -85,6 +85,8 @@ def the_data(story: Story, stage: Stage) -> None:
 def analyzing(story: Story, stage: Stage) -> Session:
     """ANALYZE on Spark."""
     story.chapter("ANALYZE: Spark reads every footer once")
+    # Java says so before any setting of ours is read, and nothing can keep it from it.
+    story.say("Spark starts now; that Java warns of an incubator module is no mistake: Spark asks for it.")
     _, starting = story.while_waiting("starting Spark", spark_session)
     story.say(f"Spark {spark_session().version} started in {seconds(starting)}.")
     story.code(

@@ -91,6 +91,17 @@ def test_analyze_takes_columns_and_level(run: Run) -> None:
     assert set(described["units"]) == {"TABLE", "SEGMENT"}
 
 
+def test_analyze_takes_statistics(run: Run) -> None:
+    """Of some columns or of all; distinct values are told with the columns."""
+    run("analyze", TABLE, "--statistics", "id")
+    described = run("describe", TABLE, "--json").document
+    assert {each["name"]: each["distinct"] for each in described["columns"] if each["distinct"]} == {"id": 200}
+    assert run("analyze", TABLE, "--statistics", "*", "--sample", "50").code == 0
+    described = run("describe", TABLE, "--json").document
+    assert all(each["distinct"] for each in described["columns"] if each["rows"])
+    assert "distinct" in run("describe", TABLE).out
+
+
 def test_tables_are_listed_by_pattern(run: Run, analyzed: Any, site: Any) -> None:
     """A shell pattern over the whole name."""
     site.write(1, 0)
@@ -255,7 +266,14 @@ SCREENS = {
     ("files", TABLE): "6 files, ",
     ("prune", TABLE, "month = 1"): "4 files skipped by month = 1",
     ("history",): "1 version kept",
+    ("sql", "SHOW PROCEDURES FROM metastore"): "rows",
+    ("call", "CALL metastore.system.ancestors_of('components', 'tables')"): "snapshot_id",
+    ("procedures", "metastore"): "arguments",
+    ("inspect", "metastore.components.tables$refs"): "BRANCH",
     ("expire",): "Nothing is outdated; 1 version kept.",
+    ("policy", "explain", "metastore.components.tables"): "expire_snapshots.retain_last 1",
+    ("runs",): "0 rows",
+    ("health",): "metastore.components.tables 100",
     ("drop-metadata", TABLE): f"Dropped the metadata of {TABLE}",
     ("purge", "--yes"): "Earlier versions are readable until they expire",
 }
@@ -277,9 +295,10 @@ def test_every_command_has_a_screen_and_a_document(
 def test_no_command_is_left_out() -> None:
     """Every registered command is among the screens above, and has an example in the guide.
 
-    ``register``, which can be done but once, has a module of its own: test_register.py.
+    ``register``, which can be done but once, and the daemon have modules of their own: test_register.py and
+    test_daemon.py.
     """
     names = {command.name for command in app.registered_commands}
-    assert names == {arguments[0] for arguments in SCREENS} | {"register"}
+    assert names == {arguments[0] for arguments in SCREENS} | {"register", "daemon", "report"}
     guide = (Path(__file__).parents[2] / "docs" / "guide" / "command-line.md").read_text()
     assert names == set(re.findall(r"^\$ metastore ([a-z-]+)", guide, re.MULTILINE))

@@ -23,7 +23,7 @@ def test_a_document_stands_alone_on_standard_output(site: Any, process: Run) -> 
     assert ran.code == 0
     assert ran.document["rows"] == 600
     assert ran.err.count("warning: ") == ran.err.count("drill.metastore.engin.kind") == 1
-    assert "progress: analyze dfs.shop.sales done=6 total=6 footers" in ran.err
+    assert "progress: analyze dfs.shop.sales done=6 total=6 files" in ran.err
 
 
 def test_a_users_error_is_one_line(process: Run) -> None:

@@ -3,20 +3,26 @@
 from __future__ import annotations
 
 import fnmatch
-import re
+import json
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from datetime import datetime, timezone
 from typing import Any, Final
 
+import pyarrow.compute as pc
+
+from metastore.cli.commands.file_summaries import SUMMARY_COLUMNS, FileSummaries, natural_order, summaries
 from metastore.cli.commands.time_travel import version_at
 from metastore.components.requests import of_table
 from metastore.model.column_path import parse, quote
 from metastore.model.identity import TableInfo
 from metastore.model.statistics import ColumnStatistics, Value, read_holders
+from metastore.model.table_unit import TableMetadataUnit
 from metastore.model.tuple_schema import TupleSchema
 from metastore.model.vocabulary import DEFAULT_SEGMENT, IDENTIFIER_SEPARATOR, MetadataType, Statistic
+from metastore.operations.read import Read
+from metastore.pruning.stored_units import portions
 from metastore.session import Session
 
 
@@ -42,7 +48,7 @@ class TableList:
 
 @dataclass(frozen=True)
 class ColumnSummary:
-    """One leaf column of the table; None is what is not known."""
+    """One leaf column of the table; None is what is not known. ``distinct`` is an estimate."""
 
     name: str
     type: str
@@ -52,6 +58,7 @@ class ColumnSummary:
     min_exact: bool
     max_exact: bool
     rows: int | None
+    distinct: int | None = None
 
 
 @dataclass(frozen=True)
@@ -87,28 +94,14 @@ class SegmentList:
 
 
 @dataclass(frozen=True)
-class FileSummary:
-    """One data file, as it was when it was analyzed."""
-
-    file: str
-    path: str | None
-    rows: int | None
-    bytes: int | None
-    row_groups: int
-    modified: datetime | None
-
-
-@dataclass(frozen=True)
 class FileList:
     """The files of a table, or of one of its segments, by name."""
 
     version: int
     table: str
     segment: str | None
-    files: tuple[FileSummary, ...]
+    files: FileSummaries
 
-
-_NUMBERS: Final = re.compile(r"(\d+)")
 
 _SUMMARY_COLUMNS: Final = (
     "storagePlugin",
@@ -139,8 +132,11 @@ def describe(session: Session, table: str, at: str | None = None) -> TableDescri
     units = read.columns(*asked).at(version).to_arrow().to_pylist()
     if not units:
         raise session.no_metadata(info)
-    every = session.tables.read().metadata_types(MetadataType.ALL).filter(of_table(info))
-    kinds = Counter(every.columns("metadataType").at(version).to_arrow()["metadataType"].to_pylist())
+    every = session.tables.read().metadata_types(MetadataType.ALL).filter(of_table(info)).columns("metadataType")
+    kinds: Counter[str] = Counter()
+    for batch in every.at(version).to_batches():
+        named: list[Any] = batch["metadataType"].to_pylist()
+        kinds.update(named)
     unit = units[0]
     return TableDescription(
         version=version,
@@ -154,52 +150,41 @@ def describe(session: Session, table: str, at: str | None = None) -> TableDescri
 
 def segments(session: Session, table: str, at: str | None = None) -> SegmentList:
     """The segments of a table, nested ones included. Raises NotFoundError when the version knows nothing of it."""
+    version, info, read = _read(session, table, at)
     columns = ("metadataIdentifier", "location", "locations", "lastModifiedTime", "metadataStatistics")
-    version, info, units = _units_below(session, table, at, (MetadataType.SEGMENT,), columns)
-    summaries = (
-        SegmentSummary(
-            segment=unit["metadataIdentifier"],
-            location=unit["location"],
-            rows=_statistic(unit, Statistic.ROW_COUNT),
-            files=len(unit["locations"] or ()),
-            modified=_moment(unit["lastModifiedTime"]),
-        )
-        for unit in units
-    )
-    return SegmentList(version, str(info), tuple(sorted(summaries, key=lambda each: natural_order(each.segment))))
+    found: list[SegmentSummary] = []
+    for batch in read.metadata_types(MetadataType.SEGMENT).columns(*columns).to_batches():
+        # Of the files only their number is wanted, and there may be a million.
+        files = pc.list_value_length(batch["locations"]).to_pylist()
+        units = batch.drop_columns(["locations"]).to_pylist()
+        found += [
+            SegmentSummary(
+                segment=unit["metadataIdentifier"],
+                location=unit["location"],
+                rows=_statistic(unit, Statistic.ROW_COUNT),
+                files=number or 0,
+                modified=_moment(unit["lastModifiedTime"]),
+            )
+            for unit, number in zip(units, files, strict=True)
+        ]
+    if not found:
+        describe(session, table, str(version))  # a table may have no segments, but it must be known
+    return SegmentList(version, str(info), tuple(sorted(found, key=lambda each: natural_order(each.segment))))
 
 
 def files(session: Session, table: str, segment: str | None = None, at: str | None = None) -> FileList:
     """The files of a table, or those of ``segment`` and what is nested in it. Raises as :func:`segments`."""
-    columns = ("metadataType", "metadataIdentifier", "path", "lastModifiedTime", "metadataStatistics")
-    kinds = (MetadataType.FILE, MetadataType.ROW_GROUP)
-    version, info, units = _units_below(session, table, at, kinds, columns)
-    row_groups = Counter(unit["path"] for unit in units if unit["metadataType"] == MetadataType.ROW_GROUP)
-    summaries = (
-        FileSummary(
-            file=unit["metadataIdentifier"],
-            path=unit["path"],
-            rows=_statistic(unit, Statistic.ROW_COUNT),
-            bytes=_statistic(unit, Statistic.LENGTH),
-            row_groups=row_groups[unit["path"]],
-            modified=_moment(unit["lastModifiedTime"]),
-        )
-        for unit in units
-        if unit["metadataType"] == MetadataType.FILE and _lies_in(unit["metadataIdentifier"], segment)
-    )
-    return FileList(version, str(info), segment, tuple(sorted(summaries, key=lambda each: natural_order(each.file))))
+    version, info, read = _read(session, table, at)
+    found = summaries(portions(read.columns(*SUMMARY_COLUMNS)), lambda identifier: _lies_in(identifier, segment))
+    if not found:
+        describe(session, table, str(version))
+    return FileList(version, str(info), segment, found)
 
 
-def _units_below(
-    session: Session, table: str, at: str | None, kinds: Sequence[MetadataType], columns: Sequence[str]
-) -> tuple[int, TableInfo, list[dict[str, Any]]]:
+def _read(session: Session, table: str, at: str | None) -> tuple[int, TableInfo, Read[TableMetadataUnit]]:
     version = version_at(session, at)
     info = session.table_info(table)
-    read = session.tables.read().metadata_types(*kinds).filter(of_table(info)).columns(*columns)
-    units = read.at(version).to_arrow().to_pylist()
-    if not units:
-        describe(session, table, str(version))  # a table may have no units of these kinds, but it must be known
-    return version, info, units
+    return version, info, session.tables.read().filter(of_table(info)).at(version)
 
 
 def _table_summary(unit: Mapping[str, Any]) -> TableSummary:
@@ -226,12 +211,16 @@ def _columns(schema: str | None, statistics: Mapping[str, str]) -> Iterable[Colu
             min_exact=known.min_exact,
             max_exact=known.max_exact,
             rows=known.rows,
+            distinct=_distinct(statistics.get(key)),
         )
 
 
-def natural_order(name: str) -> list[tuple[int, str]]:
-    """A sort key that puts ``month=2`` before ``month=10``."""
-    return [(int(part), "") if part.isdecimal() else (-1, part) for part in _NUMBERS.split(name)]
+def _distinct(statistics: str | None) -> int | None:
+    """What COMPUTE STATISTICS found, if it was asked to."""
+    if statistics is None or Statistic.DISTINCT not in statistics:
+        return None
+    holders = read_holders([json.dumps(holder) for holder in json.loads(statistics)["statistics"]])
+    return int(holders[Statistic.DISTINCT])
 
 
 def _statistic(unit: Mapping[str, Any], name: str) -> Any:

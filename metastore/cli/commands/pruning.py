@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from dataclasses import dataclass
 
-from metastore.cli.commands.explore import natural_order
+from metastore.cli.commands.file_summaries import natural_order
 from metastore.pruning.result import Count, PruneResult
 from metastore.session import Session
 

@@ -17,25 +17,26 @@ def version_at(session: Session, at: str | None) -> int:
         return session.tables.metadata.version
     if at.isdecimal():
         return int(at)
-    moment = _moment(at)
+    time = moment(at)
     history = session.tables.metadata.history()
     for version in history:
-        if version.timestamp <= moment:
+        if version.timestamp <= time:
             return version.version
     if history and history[-1].parent is not None:
         raise NotFoundError(f"no version of {at} is kept; the oldest is from {history[-1].timestamp.isoformat()}")
     return 0
 
 
-def _moment(text: str) -> datetime:
+def moment(text: str) -> datetime:
+    """The time that ``text`` writes in ISO 8601, with a zone. Raises InvalidRequestError."""
     try:
         # Python 3.10 does not know the zone Z.
-        moment = datetime.fromisoformat(text.removesuffix("Z") + ("+00:00" if text.endswith("Z") else ""))
+        found = datetime.fromisoformat(text.removesuffix("Z") + ("+00:00" if text.endswith("Z") else ""))
     except ValueError:
         raise InvalidRequestError(
             f"{text!r} is neither a version nor a time; `metastore history` lists the versions"
         ) from None
-    if moment.tzinfo is None:
-        utc = moment.replace(tzinfo=timezone.utc).isoformat().replace("+00:00", "Z")
+    if found.tzinfo is None:
+        utc = found.replace(tzinfo=timezone.utc).isoformat().replace("+00:00", "Z")
         raise InvalidRequestError(f"the time {text} has no zone; if UTC is meant, write {utc}")
-    return moment
+    return found

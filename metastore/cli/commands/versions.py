@@ -48,11 +48,15 @@ class Purged:
 
 @dataclass(frozen=True)
 class Expiry:
-    """What expiring did, or would do; ``kept`` versions remain."""
+    """What expiring did, or would do, over all components; ``kept`` versions remain.
+
+    ``refreshes`` are materialized views' earlier rows that went with the versions which named them.
+    """
 
     dry_run: bool
     expired: Expired
     kept: int
+    refreshes: int = 0
 
 
 def history(session: Session, limit: int | None = None) -> History:
@@ -77,7 +81,10 @@ def purge(session: Session) -> Purged:
 
 
 def expire(session: Session, *, dry_run: bool = False) -> Expiry:
-    """Expire what the configuration calls outdated, now."""
-    expired = session.tables.expiration.expire(dry_run)
-    kept = len(session.tables.metadata.history())
-    return Expiry(dry_run, expired, kept - len(expired.versions) if dry_run else kept)
+    """Expire what the configuration calls outdated, now, in every component."""
+    components = session.metastore.components.values()
+    expired = sum((component.expiration.expire(dry_run) for component in components), Expired())
+    kept = sum(len(component.metadata.history()) for component in components)
+    if dry_run:
+        return Expiry(dry_run, expired, kept - len(expired.versions))
+    return Expiry(dry_run, expired, kept, len(session.materialized_views.remove_unneeded()))

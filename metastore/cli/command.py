@@ -1,0 +1,126 @@
+"""What makes a function a command: the global options beside its own, its result shown, errors as exit codes.
+
+A command's function takes the invocation and its own arguments, and returns the result.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from enum import Enum
+from functools import wraps
+from importlib.metadata import version as version_of
+from inspect import Parameter, Signature, signature
+from pathlib import Path
+from typing import Annotated, Any, Final, TypeVar
+
+import typer
+
+from metastore.cli.invocation import GlobalOptions, Invocation
+from metastore.cli.output import Output
+from metastore.errors import MetastoreError
+
+OK: Final = 0
+FAILED: Final = 1
+USAGE: Final = 2
+INTERRUPTED: Final = 130
+"""Exit codes: done; refused or failed; the command line is wrong (typer's own); Ctrl-C."""
+
+app = typer.Typer(
+    name="metastore",
+    help="Analyze tables once, then skip the files that a query cannot need: Apache Drill's Iceberg metastore.",
+    no_args_is_help=True,
+    add_completion=False,
+    pretty_exceptions_enable=False,
+    context_settings={"help_option_names": ["-h", "--help"]},
+)
+
+
+class EngineChoice(str, Enum):
+    """Who reads the footers."""
+
+    AUTO = "auto"
+    LOCAL = "local"
+    SPARK = "spark"
+
+
+_GLOBAL = "Global options"
+Conf = Annotated[
+    Path | None,
+    typer.Option(
+        help="Configuration: a folder or a file; else $METASTORE_CONF_DIR, else conf/.", rich_help_panel=_GLOBAL
+    ),
+]
+Json = Annotated[bool, typer.Option("--json", help="Print one JSON document.", rich_help_panel=_GLOBAL)]
+Verbose = Annotated[
+    int,
+    typer.Option(
+        "--verbose",
+        "-v",
+        count=True,
+        show_default=False,
+        help="Log more, and show where an error arose.",
+        rich_help_panel=_GLOBAL,
+    ),
+]
+EngineOption = Annotated[
+    EngineChoice | None,
+    typer.Option("--engine", help="Who does long work; else the configuration says.", rich_help_panel=_GLOBAL),
+]
+Command = TypeVar("Command", bound=Callable[..., object])
+
+
+def _print_version(asked: bool) -> None:
+    if asked:
+        typer.echo(f"metastore {version_of('metastore')}")
+        raise typer.Exit
+
+
+@app.callback()
+def _before_the_command(
+    ctx: typer.Context,
+    conf: Conf = None,
+    as_json: Json = False,
+    verbose: Verbose = 0,
+    engine: EngineOption = None,
+    version: Annotated[  # noqa: ARG001 - its callback does it all
+        bool, typer.Option("--version", callback=_print_version, is_eager=True, help="Print the version.")
+    ] = False,
+) -> None:
+    ctx.obj = GlobalOptions(conf, as_json, verbose, engine.value if engine else None)
+
+
+def command(function: Command, group: typer.Typer = app) -> Command:
+    """Register ``function`` under its name, with the global options beside its own parameters."""
+
+    @wraps(function)
+    def run(
+        ctx: typer.Context, conf: Conf, as_json: Json, verbose: Verbose, engine: EngineOption, **arguments: Any
+    ) -> None:
+        before: GlobalOptions = ctx.obj
+        options = before.then(GlobalOptions(conf, as_json, verbose, engine.value if engine else None))
+        code = _carry_out(function, options, arguments)
+        if code:
+            raise typer.Exit(code)
+
+    own = signature(function, eval_str=True).parameters.values()
+    added = signature(_before_the_command, eval_str=True).parameters.values()
+    parameters = [*list(own)[1:], *(each for each in added if each.name != "version")]
+    keywords = [each.replace(kind=Parameter.KEYWORD_ONLY) for each in parameters]
+    run.__signature__ = Signature(keywords)  # type: ignore[attr-defined] # what typer reads options from
+    run.__annotations__ = {each.name: each.annotation for each in keywords}
+    group.command(name=function.__name__.replace("_", "-"))(run)
+    return function
+
+
+def _carry_out(function: Callable[..., object], options: GlobalOptions, arguments: dict[str, Any]) -> int:
+    output = Output(as_json=options.json, verbose=options.verbose)
+    try:
+        with Invocation(options, output) as invocation:
+            output.result(function(invocation, **arguments))
+    except MetastoreError as error:
+        output.failure(error, error.code, str(error))
+        return FAILED
+    except KeyboardInterrupt:
+        output.note("interrupted; whatever was not committed has changed nothing")
+        return INTERRUPTED
+    return OK

@@ -1,0 +1,99 @@
+"""``daemon``, ``policy``, ``runs``, ``health`` and ``report``: keeping tables in shape, and seeing how it goes."""
+
+from __future__ import annotations
+
+import json
+import logging
+from collections.abc import Sequence
+from datetime import datetime, timezone
+from pathlib import Path
+from typing import Any, Final
+
+from metastore.cli.commands.statements import Rows
+from metastore.cli.invocation import Invocation
+from metastore.config import Settings
+from metastore.daemon.health import COLUMNS, health_of
+from metastore.daemon.logs import JsonLines
+from metastore.daemon.policy import TableName, effective
+from metastore.daemon.process import run_once, serve
+from metastore.daemon.report import draw
+from metastore.model.run_unit import RunUnit
+from metastore.session import Session
+
+_RUN_COLUMNS: Final = (
+    "started",
+    "table",
+    "action",
+    "status",
+    "reason",
+    "seconds",
+    "files_before",
+    "files_after",
+    "bytes_before",
+    "bytes_after",
+    "snapshots_before",
+    "snapshots_after",
+    "result",
+    "error",
+    "host",
+    "token",
+)
+_TEXT_LOG: Final = "%(levelname)s: %(message)s"
+
+
+def daemon(invocation: Invocation, *, once: bool, dry_run: bool, as_json_lines: bool) -> Rows:
+    """Be the daemon until a signal ends it; the runs of one pass, with ``once`` or ``dry_run``.
+
+    Raises ConfigError, and ConflictError when ``once`` finds another daemon at work.
+    """
+    invocation.output.log_lines(JsonLines() if as_json_lines else logging.Formatter(_TEXT_LOG))
+    if once or dry_run:
+        return _runs(run_once(invocation.session, dry_run=dry_run))
+    serve(invocation.load, invocation.open_session)
+    return Rows((), ())
+
+
+def explain(settings: Settings, table: str) -> Rows:
+    """Every value that holds for a table, with its key and file. Raises InvalidRequestError for what is no table."""
+    values = effective(settings.policies, TableName.parse(table))
+    rows = (
+        {"setting": name, "value": _shown(given.value), "key": given.key, "set in": given.origin}
+        for name, given in values.items()
+    )
+    return Rows(("setting", "value", "key", "set in"), tuple(rows))
+
+
+def runs(session: Session, table: str | None, limit: int | None) -> Rows:
+    """What the daemon did, newest first."""
+    found = session.metastore.runs.since("")[::-1]
+    return _runs([run for run in found if table in (None, run.table)][:limit])
+
+
+def health(session: Session, table: str | None, *, orphans: bool) -> Rows:
+    """Scores of one table or of all, the worst first. For one, orphans are counted anyway."""
+    name = TableName.parse(table) if table else None
+    return Rows(COLUMNS, tuple(health_of(session, name, count_orphans=orphans or name is not None)))
+
+
+def report(session: Session, file: Path, table: str | None) -> Rows:
+    """Write the chart; what it shows. Raises NotFoundError when there is nothing to show."""
+    name = TableName.parse(table) if table else None
+    shown = draw(session, file, name)
+    return Rows(("file", "tables"), ({"file": str(file), "tables": shown},))
+
+
+def _runs(found: Sequence[RunUnit]) -> Rows:
+    return Rows(_RUN_COLUMNS, tuple(_row(run) for run in found))
+
+
+def _row(run: RunUnit) -> dict[str, Any]:
+    row = {name: getattr(run, name, None) for name in _RUN_COLUMNS}
+    row["started"] = datetime.fromtimestamp((run.started or 0) / 1000, tz=timezone.utc)
+    row["seconds"] = (run.milliseconds or 0) / 1000
+    result = json.loads(run.result) if run.result else {}
+    row["result"] = {name: value for name, value in result.items() if value} or None
+    return row
+
+
+def _shown(value: Any) -> Any:
+    return value if value is None or isinstance(value, bool | int) else str(value)

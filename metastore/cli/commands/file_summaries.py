@@ -1,0 +1,123 @@
+"""The files of a table as a list that a person reads, in columns: there may be a million of them."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from datetime import datetime, timezone
+from typing import Any, Final, overload
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from metastore.model.statistics import read_holders
+from metastore.model.vocabulary import Statistic
+from metastore.pruning.units import Portion
+
+SUMMARY_COLUMNS: Final = ("metadataType", "metadataIdentifier", "path", "lastModifiedTime", "metadataStatistics")
+"""The columns of FILE and ROW_GROUP units that summaries are made from, by their on-disk names."""
+
+_FIELDS: Final[list[tuple[str, pa.DataType]]] = [
+    ("file", pa.string()),
+    ("path", pa.string()),
+    ("rows", pa.int64()),
+    ("bytes", pa.int64()),
+    ("row_groups", pa.int64()),
+    ("modified", pa.int64()),
+]
+_NUMBER: Final = re.compile(r"[0-9]+")
+_DIGITS: Final = 20
+_AT_ONCE: Final = 1_000
+
+
+@dataclass(frozen=True)
+class FileSummary:
+    """One data file, as it was when it was analyzed."""
+
+    file: str
+    path: str | None
+    rows: int | None
+    bytes: int | None
+    row_groups: int
+    modified: datetime | None
+
+
+class FileSummaries(Sequence[FileSummary]):
+    """Summaries in the order of their positions in ``columns``; each is made when it is asked for."""
+
+    def __init__(self, columns: pa.Table, order: pa.Array[Any]) -> None:
+        self._columns = columns
+        self._order = order
+
+    def __len__(self) -> int:
+        return len(self._order)
+
+    def __iter__(self) -> Iterator[FileSummary]:
+        for start in range(0, len(self), _AT_ONCE):
+            yield from self._taken(self._order.slice(start, _AT_ONCE))
+
+    @overload
+    def __getitem__(self, which: int) -> FileSummary: ...
+    @overload
+    def __getitem__(self, which: slice) -> list[FileSummary]: ...
+    def __getitem__(self, which: int | slice) -> FileSummary | list[FileSummary]:
+        if isinstance(which, slice):
+            return self._taken(self._order.take(pa.array(range(*which.indices(len(self))), pa.int64())))
+        return self._taken(self._order.slice(range(len(self))[which], 1))[0]
+
+    def _taken(self, positions: pa.Array[Any]) -> list[FileSummary]:
+        return list(map(_summary, self._columns.take(positions).to_pylist()))
+
+    @property
+    def bytes(self) -> int:
+        """Size of all files together, as far as it is known."""
+        return pc.sum(self._columns["bytes"]).as_py() or 0
+
+
+def summaries(portions: Iterable[Portion], wanted: Callable[[str], bool]) -> FileSummaries:
+    """Of the files in ``portions`` (in :data:`SUMMARY_COLUMNS`) whose identifier is ``wanted``, by name."""
+    found: list[pa.Table] = [pa.schema(_FIELDS).empty_table()]
+    for portion in portions:
+        row_groups: Counter[str | None] = Counter()
+        for units in portion.row_groups():
+            row_groups.update(units["path"].to_pylist())
+        found += [_columns(units, row_groups, wanted) for units in portion.files()]
+    every = pa.concat_tables(found).combine_chunks()
+    found.clear()
+    names = [
+        pa.array([natural_order(str(name)) for name in chunk.to_pylist()], pa.string())
+        for batch in every.select(["file"]).to_batches(max_chunksize=_AT_ONCE)
+        for chunk in batch.columns
+    ]
+    return FileSummaries(every, pc.sort_indices(pa.chunked_array(names, pa.string())))
+
+
+def natural_order(name: str) -> str:
+    """A sort key that puts ``month=2`` before ``month=10``: numbers get zeros in front, and come before letters."""
+    return _NUMBER.sub(lambda found: f"\0{found.group().lstrip('0'):0>{_DIGITS}}", name)
+
+
+def _columns(units: pa.Table, row_groups: Counter[str | None], wanted: Callable[[str], bool]) -> pa.Table:
+    rows: list[dict[str, Any]] = []
+    for unit in units.to_pylist():
+        if wanted(unit["metadataIdentifier"]):
+            holders = read_holders(unit["metadataStatistics"] or [])
+            rows.append(
+                {
+                    "file": unit["metadataIdentifier"],
+                    "path": unit["path"],
+                    "rows": holders.get(Statistic.ROW_COUNT),
+                    "bytes": holders.get(Statistic.LENGTH),
+                    "row_groups": row_groups[unit["path"]],
+                    "modified": unit["lastModifiedTime"],
+                }
+            )
+    return pa.Table.from_pylist(rows, pa.schema(_FIELDS))
+
+
+def _summary(row: dict[str, Any]) -> FileSummary:
+    epoch_ms = row.pop("modified")
+    modified = None if epoch_ms is None else datetime.fromtimestamp(epoch_ms / 1000, timezone.utc)
+    return FileSummary(**row, modified=modified)

@@ -1,0 +1,39 @@
+"""``hive tables``: what the configured Hive Metastores have."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from metastore.config import Settings
+from metastore.config.settings import StoragePluginSettings
+from metastore.errors import NotFoundError
+from metastore.hive.client import HiveClient
+from metastore.hive.discovery import FoundTable, discover
+
+
+@dataclass(frozen=True)
+class HiveTables:
+    """The tables of one storage plugin."""
+
+    plugin: str
+    tables: tuple[FoundTable, ...]
+
+
+def tables(settings: Settings, plugin: str | None, database: str | None) -> HiveTables:
+    """The tables of the Hive plugin called ``plugin``, which may be left out where there is one."""
+    chosen = _plugin(settings, plugin)
+    with HiveClient(chosen.connection) as client:
+        return HiveTables(chosen.name, tuple(discover(client, database)))
+
+
+def _plugin(settings: Settings, name: str | None) -> StoragePluginSettings:
+    plugins = {key: each for key, each in settings.storage.items() if each.type == "hive" and each.enabled}
+    if name is None and len(plugins) == 1:
+        return next(iter(plugins.values()))
+    if name in plugins:
+        return plugins[name]
+    if not plugins:
+        raise NotFoundError(
+            'no Hive Metastore is configured: drill.metastore.storage.hive { type = hive, uri = "thrift://host:9083" }'
+        )
+    raise NotFoundError(f"{f'there is no Hive plugin {name}' if name else 'name a Hive plugin'}: {', '.join(plugins)}")

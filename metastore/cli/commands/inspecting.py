@@ -1,0 +1,36 @@
+"""``inspect``: a metadata table of one table, such as ``iceberg.default.t$files``; without ``$``, which there are."""
+
+from __future__ import annotations
+
+from datetime import datetime
+
+from metastore.cli.commands.statements import Rows
+from metastore.cli.commands.time_travel import moment
+from metastore.errors import InvalidRequestError
+from metastore.inspection import METADATA_TABLES, metadata_table, resolve_version
+from metastore.session import Session
+
+
+def inspect(session: Session, name: str, at: str | None) -> Rows:
+    """Rows of the metadata table ``catalog.schema.table$name``, as of ``at``: a snapshot, a branch or tag, or a time.
+
+    Raises InvalidRequestError for a name that is none, NotFoundError for what does not exist.
+    """
+    table, _, kind = name.partition("$")
+    catalog, _, rest = table.partition(".")
+    schema, _, last = rest.rpartition(".")
+    if not (catalog and schema and last):
+        raise InvalidRequestError(f"{name!r} is no table of a catalog: catalog.schema.table$snapshots is expected")
+    target = session.catalogs.table(catalog, schema, last)
+    if not kind:
+        return Rows(("table",), tuple({"table": f"{target}${each}"} for each in METADATA_TABLES))
+    version = None if at is None else resolve_version(target.load(), _version(at))
+    found = metadata_table(target, kind, version)
+    return Rows(tuple(found.column_names), tuple(found.to_pylist(maps_as_pydicts="strict")))
+
+
+def _version(at: str) -> int | str | datetime:
+    """A number is a snapshot, what reads as a time is one, anything else the name of a branch or tag."""
+    if at.isdecimal():
+        return int(at)
+    return moment(at) if at[:1].isdecimal() else at

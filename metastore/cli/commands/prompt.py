@@ -1,0 +1,107 @@
+"""``sql`` without a statement: a prompt that takes them one by one, with a history.
+
+A statement ends with a semicolon and may have several lines. An error ends the statement and not the prompt; Ctrl-C
+drops what was typed, Ctrl-D and ``quit`` leave.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+from metastore.cli.commands import scripts
+from metastore.cli.output import Output
+from metastore.errors import InvalidRequestError, MetastoreError
+from metastore.session import Session
+from metastore.sql.statement import split
+
+_HISTORY: Final = "~/.metastore_history"
+_LONGEST: Final = 10_000
+_LEAVE: Final = {"quit", "exit", r"\q"}
+_HELP: Final = """\
+A statement ends with ; and may have several lines. For instance:
+  SHOW SCHEMAS;  SHOW TABLES FROM dfs.tmp;  DESCRIBE dfs.tmp.nation;
+  SELECT * FROM information_schema.tables;
+  SELECT count(*) FROM lake.default.t FOR VERSION AS OF 123;
+  SHOW PROCEDURES;
+help shows this, quit or Ctrl-D leaves, Ctrl-C drops what was typed."""
+
+
+@dataclass(frozen=True)
+class Left:
+    """The prompt was left after so many statements."""
+
+    statements: int
+
+
+def run(session: Session, output: Output, *, as_csv: bool = False, read: Callable[[str], str] = input) -> Left:
+    """Ask for statements with ``read``, run them and show their rows, until there are no more."""
+    output.note("metastore SQL; statements end with ;, help tells more, quit leaves")
+    done, typed = 0, ""
+    with _history():
+        while True:
+            try:
+                line = read("sql> " if not typed else "...> ")
+            except EOFError:
+                return Left(done)
+            except KeyboardInterrupt:
+                typed = ""
+                continue
+            word = line.strip().lower().rstrip(";")
+            if not typed and word in _LEAVE:
+                return Left(done)
+            if not typed and word == "help":
+                output.note(_HELP)
+                continue
+            typed = f"{typed}\n{line}" if typed else line
+            if not _is_whole(typed):
+                continue
+            done += _carry_out(session, output, typed, as_csv=as_csv)
+            typed = ""
+
+
+def _carry_out(session: Session, output: Output, text: str, *, as_csv: bool) -> int:
+    """How many statements ran."""
+    try:
+        if not split(text):
+            return 0
+        with output.progress("sql") as on_progress:
+            result = scripts.run(session, text, as_csv=as_csv, on_progress=on_progress)
+        output.result(result)
+    except MetastoreError as error:
+        output.failure(error, error.code, str(error))
+    except KeyboardInterrupt:
+        output.note("interrupted; whatever was not committed has changed nothing")
+    return len(split(text))
+
+
+def _is_whole(text: str) -> bool:
+    """Whether a semicolon ends the text, outside of quotes and comments."""
+    try:
+        return not text.strip() or len(split(text)) < len(split(f"{text}\nx"))
+    except InvalidRequestError:
+        return False
+
+
+@contextmanager
+def _history() -> Iterator[None]:
+    """Lines that were typed before can be had again, where the machine has readline and a home to keep them in."""
+    try:
+        import readline  # noqa: PLC0415 - changes how input() reads, and is not everywhere
+    except ImportError:
+        yield
+        return
+    path = os.path.expanduser(_HISTORY)
+    with suppress(OSError):
+        readline.read_history_file(path)
+    try:
+        yield
+    finally:
+        readline.set_history_length(_LONGEST)
+        with suppress(OSError):
+            Path(path).touch(mode=0o600)
+            readline.write_history_file(path)

@@ -1,0 +1,77 @@
+"""``sql`` with statements in hand: from the command line, a file or standard input, one after the other."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TextIO
+
+from metastore.cli.commands.statements import OnProgress, Rows
+from metastore.cli.commands.statements import sql as one
+from metastore.cli.document import document
+from metastore.errors import InvalidRequestError, NotFoundError
+from metastore.session import Session
+from metastore.sql.statement import split
+
+STANDARD_INPUT = "-"
+
+
+@dataclass(frozen=True)
+class Results:
+    """What several statements returned, in their order."""
+
+    results: tuple[Rows, ...]
+
+
+@dataclass(frozen=True)
+class Csv:
+    """Rows as CSV, with a line of names first; results of several statements have an empty line between."""
+
+    text: str
+
+
+def text_of(statement: str | None, file: Path | None, standard_input: TextIO) -> str:
+    """The statements to run. Raises InvalidRequestError for both a text and a file, NotFoundError for no file."""
+    if statement is not None and file is not None:
+        raise InvalidRequestError("give a statement or --file, not both")
+    if file is not None:
+        try:
+            return file.read_text(encoding="utf-8")
+        except FileNotFoundError as error:
+            raise NotFoundError(f"there is no file {file}") from error
+        except (OSError, UnicodeDecodeError) as error:
+            raise InvalidRequestError(f"{file} cannot be read as text: {error}") from error
+    return standard_input.read() if statement in {None, STANDARD_INPUT} else str(statement)
+
+
+def run(
+    session: Session, text: str, *, as_csv: bool = False, on_progress: OnProgress | None = None
+) -> Rows | Results | Csv:
+    """Run the statements of ``text``; what they return. The first that fails ends it: those before it have run.
+
+    Raises as :meth:`Session.sql`; lines and columns are those of the whole text.
+    """
+    statements = split(text)
+    if not statements:
+        raise InvalidRequestError("a statement is expected")
+    results = tuple(one(session, statement, on_progress) for statement in statements)
+    if as_csv:
+        return Csv("\n\n".join(_csv(rows) for rows in results))
+    return results[0] if len(results) == 1 else Results(results)
+
+
+def _csv(rows: Rows) -> str:
+    lines = io.StringIO()
+    writer = csv.writer(lines, lineterminator="\n")
+    writer.writerow(rows.columns)
+    writer.writerows([_cell(row[name]) for name in rows.columns] for row in rows.rows)
+    return lines.getvalue().removesuffix("\n")
+
+
+def _cell(value: object) -> object:
+    """Nothing for NULL, JSON for lists and maps, and everything else as text says it."""
+    plain = document(value)
+    return json.dumps(plain, ensure_ascii=False) if isinstance(plain, list | dict | bool) else plain

@@ -1,0 +1,44 @@
+"""``sql``, ``call``, ``procedures``: statements by the session's one door, and their rows."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import pyarrow as pa
+
+from metastore.errors import InvalidRequestError
+from metastore.session import Session
+from metastore.sql.statement import Statement
+
+OnProgress = Callable[[int, int], None]
+
+
+@dataclass(frozen=True)
+class Rows:
+    """What a statement returned: the names of the columns, and the rows, each by these names."""
+
+    columns: tuple[str, ...]
+    rows: tuple[dict[str, Any], ...]
+
+
+def sql(session: Session, text: str, on_progress: OnProgress | None = None) -> Rows:
+    """Run any one statement. Raises as :meth:`Session.sql`."""
+    return _rows(session.sql(text, on_progress))
+
+
+def call(session: Session, text: str, on_progress: OnProgress | None = None) -> Rows:
+    """Run a statement that is a CALL. Raises InvalidRequestError for any other, and as :meth:`Session.sql`."""
+    if Statement.parse(text).word(0) != "CALL":
+        raise InvalidRequestError("CALL catalog.schema.name(…) is expected; `metastore sql` runs other statements")
+    return sql(session, text, on_progress)
+
+
+def procedures(session: Session, catalog: str | None) -> Rows:
+    """Every procedure that can be called, or those in ``catalog``. Raises NotFoundError."""
+    return _rows(session.procedures.list(catalog))
+
+
+def _rows(table: pa.Table) -> Rows:
+    return Rows(tuple(table.column_names), tuple(table.to_pylist()))

@@ -1,0 +1,94 @@
+"""The commands of the daemon, as typer sees them, and those that tell how well tables are kept."""
+# ruff: noqa: PLC0415 - commands import what does their work when they run: `--help` answers at once
+
+from __future__ import annotations
+
+from enum import Enum
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from metastore.cli.command import command
+from metastore.cli.invocation import Invocation
+
+
+class LogFormat(str, Enum):
+    """How the daemon writes its log."""
+
+    TEXT = "text"
+    JSON = "json"
+
+
+class PolicyQuestion(str, Enum):
+    """What can be asked about policies."""
+
+    EXPLAIN = "explain"
+
+
+IcebergTable = Annotated[str, typer.Argument(metavar="TABLE", help="catalog.schema.table.")]
+AnyIcebergTable = Annotated[str | None, typer.Argument(metavar="TABLE", help="catalog.schema.table; else all.")]
+
+
+@command
+def daemon(
+    invocation: Invocation,
+    once: Annotated[bool, typer.Option("--once", help="Do what is due, and end.")] = False,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Only tell what is due, and what it would do.")] = False,
+    log_format: Annotated[LogFormat, typer.Option(help="Of the log on standard error.")] = LogFormat.TEXT,
+) -> object:
+    """Keep tables in shape, by the policies of the configuration."""
+    from metastore.cli.commands import daemon as keeping
+
+    return keeping.daemon(invocation, once=once, dry_run=dry_run, as_json_lines=log_format is LogFormat.JSON)
+
+
+@command
+def policy(
+    invocation: Invocation,
+    question: Annotated[PolicyQuestion, typer.Argument(metavar="explain")],  # noqa: ARG001 - there is one so far
+    table: IcebergTable,
+) -> object:
+    """Tell what the daemon does to a table, and where each value was set."""
+    from metastore.cli.commands import daemon as keeping
+
+    return keeping.explain(invocation.settings, table)
+
+
+@command
+def runs(
+    invocation: Invocation,
+    table: AnyIcebergTable = None,
+    limit: Annotated[int | None, typer.Option(min=1, help="The newest ones only.")] = 50,
+) -> object:
+    """List what the daemon did, newest first."""
+    from metastore.cli.commands import daemon as keeping
+
+    return keeping.runs(invocation.session, table, limit)
+
+
+@command
+def health(
+    invocation: Invocation,
+    table: AnyIcebergTable = None,
+    orphans: Annotated[
+        bool, typer.Option("--orphans", help="Also list the stores, and count files that nothing reaches.")
+    ] = False,
+) -> object:
+    """Score how well tables are kept: snapshots, small files, orphans, metadata."""
+    from metastore.cli.commands import daemon as keeping
+
+    with invocation.output.working("health"):
+        return keeping.health(invocation.session, table, orphans=orphans)
+
+
+@command
+def report(
+    invocation: Invocation,
+    file: Annotated[Path, typer.Argument(metavar="FILE", help="What to write: a .png or .html file.")],
+    table: AnyIcebergTable = None,
+) -> object:
+    """Draw the size and the number of files of tables over time."""
+    from metastore.cli.commands import daemon as keeping
+
+    return keeping.report(invocation.session, file, table)

@@ -1,0 +1,34 @@
+"""The commands below ``metastore hive``, added to the others when this module is imported."""
+# ruff: noqa: PLC0415 - as in metastore.cli.app
+
+from __future__ import annotations
+
+from functools import partial
+from typing import Annotated, Final
+
+import typer
+
+from metastore.cli.app import app, command
+from metastore.cli.invocation import Invocation
+
+group: Final = typer.Typer(
+    help="Look around in Hive Metastores.",
+    no_args_is_help=True,
+    add_completion=False,
+    context_settings={"help_option_names": ["-h", "--help"]},
+)
+app.add_typer(group, name="hive")
+
+__all__ = ["app"]
+
+
+@partial(command, group=group)
+def tables(
+    invocation: Invocation,
+    database: Annotated[str | None, typer.Argument(help="Only those of this database.")] = None,
+    plugin: Annotated[str | None, typer.Option(help="The storage plugin, where there are several of Hive.")] = None,
+) -> object:
+    """List the tables of a Hive Metastore, and what stands against reading their files alone."""
+    from metastore.cli.commands import hive
+
+    return hive.tables(invocation.settings, plugin, database)

@@ -1,0 +1,95 @@
+"""The daemon's commands, as a shell runs them in this process."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pytest
+from typer.testing import CliRunner
+
+from metastore.cli.app import app
+from metastore.session import connect
+
+CONF = """drill.metastore {{
+  iceberg.location {{ base_path = "{folder}", relative_path = m }}
+  catalogs.lake {{ type = sql, uri = "sqlite:///{folder}/lake.db", warehouse = "file://{folder}/lake" }}
+  policies {{
+    catalogs.lake.expire_snapshots {{ enabled = true, older_than = 0 s }}
+    tables."lake.shop.orders".expire_snapshots.retain_last = 2
+  }}
+}}"""
+
+
+@pytest.fixture
+def conf(tmp_path: Path) -> Path:
+    """A site with a table of four snapshots."""
+    file = tmp_path / "site.conf"
+    file.write_text(CONF.format(folder=tmp_path))
+    with connect(file) as session:
+        lake = session.catalogs.open("lake")
+        lake.create_namespace("shop")
+        table = lake.create_table("shop.orders", pa.schema([("id", pa.int64())]))
+        for number in range(4):
+            table.append(pa.table({"id": [number]}))
+    return file
+
+
+def rows_of(conf: Path, *arguments: str) -> list[dict[str, Any]]:
+    """The rows that a command prints as JSON."""
+    ran = CliRunner().invoke(app, ["--conf", str(conf), "--json", *arguments])
+    assert ran.exit_code == 0, ran.output
+    rows: list[dict[str, Any]] = json.loads(ran.stdout)["rows"]
+    return rows
+
+
+def test_a_pass_is_told_then_done_then_listed(conf: Path) -> None:
+    """--dry-run tells what --once does, and `runs` what it did."""
+    [told] = rows_of(conf, "daemon", "--dry-run")
+    assert (told["status"], told["snapshots_after"], told["result"]["expired_snapshots_count"]) == ("done", 4, 2)
+    assert rows_of(conf, "runs") == []
+    [done] = rows_of(conf, "daemon", "--once")
+    assert (done["status"], done["snapshots_before"], done["snapshots_after"]) == ("done", 4, 2)
+    assert rows_of(conf, "runs", "lake.shop.orders") == [done]
+    assert rows_of(conf, "runs", "lake.shop.others") == []
+
+
+def test_policy_explain_tells_where_each_value_was_set(conf: Path) -> None:
+    """The key as it stands, and file and line."""
+    found = {row["setting"]: row for row in rows_of(conf, "policy", "explain", "lake.shop.orders")}
+    last = found["expire_snapshots.retain_last"]
+    assert (last["value"], last["set in"]) == (2, f"override: {conf}:6")
+    assert last["key"] == "drill.metastore.policies.tables.lake.shop.orders.expire_snapshots.retain_last"
+    assert found["expire_snapshots.enabled"]["set in"] == f"override: {conf}:5"
+    assert found["rewrite_data_files.enabled"]["set in"] == "default"
+
+
+def test_the_log_can_be_json_lines(conf: Path) -> None:
+    """Each line is an object; that of a run holds the run."""
+    ran = CliRunner().invoke(app, ["--conf", str(conf), "daemon", "--once", "--log-format", "json"])
+    assert ran.exit_code == 0
+    lines = [json.loads(line) for line in ran.stderr.splitlines()]
+    [run] = [line["run"] for line in lines if "run" in line]
+    assert (run["table"], run["status"]) == ("lake.shop.orders", "done")
+    assert all(line["level"] == "info" and line["time"].endswith("Z") for line in lines)
+
+
+def test_health_and_report(conf: Path) -> None:
+    """Scores of all tables; a page with their chart."""
+    [row] = [row for row in rows_of(conf, "health") if row["table"] == "lake.shop.orders"]
+    assert (row["score"], row["snapshots"], row["orphans"]) == (100, 4, None)
+    page = conf.parent / "chart.html"
+    assert rows_of(conf, "report", str(page)) == [{"file": str(page), "tables": 1}]
+    assert page.exists()
+
+
+def test_what_no_daemon_can_run_with_ends_with_the_reason(conf: Path) -> None:
+    """A cron expression that is none; an endpoint that everybody could reach."""
+    conf.write_text(conf.read_text() + '\ndrill.metastore.policies.default.old_metadata.schedule = "a b c d e"')
+    ran = CliRunner().invoke(app, ["--conf", str(conf), "daemon", "--once"])
+    assert (ran.exit_code, "old_metadata.schedule" in ran.stderr) == (1, True)
+    conf.write_text('drill.metastore.daemon.http.host = "0.0.0.0"')
+    ran = CliRunner().invoke(app, ["--conf", str(conf), "daemon"])
+    assert (ran.exit_code, "http.token" in ran.stderr) == (1, True)

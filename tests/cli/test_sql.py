@@ -1,0 +1,117 @@
+"""``sql``: statements from everywhere, rows as tables, JSON and CSV, and the prompt."""
+
+from __future__ import annotations
+
+import csv
+import io
+from pathlib import Path
+from typing import Any
+
+import pytest
+from typer.testing import CliRunner
+
+from metastore.cli.app import app
+from metastore.cli.commands import prompt
+from metastore.cli.output import Output
+from metastore.session import Session
+
+pytestmark = pytest.mark.usefixtures("analyzed")
+
+COUNT = "SELECT count(*) AS files FROM information_schema.files"
+
+
+def test_rows_are_a_table_or_a_document(run: Any) -> None:
+    """With NULL in words on the screen."""
+    assert run("sql", COUNT, "--json").document == {"columns": ["files"], "rows": [{"files": 6}]}
+    shown = run("sql", "SELECT table_name, num_rows, NULL AS nothing FROM information_schema.tables WHERE num_rows > 1")
+    assert "sales" in shown.out
+    assert "NULL" in shown.out
+    assert "1 row" in shown.out
+
+
+def test_several_statements_run_in_their_order(run: Any) -> None:
+    """One result each; a semicolon in a text or comment ends nothing."""
+    text = f"{COUNT}; -- a; b\nSELECT 'x;y' AS text;;"
+    found = run("sql", text, "--json").document
+    assert [result["rows"] for result in found["results"]] == [[{"files": 6}], [{"text": "x;y"}]]
+
+
+def test_an_error_in_a_script_is_at_its_place_in_the_whole(run: Any) -> None:
+    """What stood before it has run."""
+    ran = run("sql", f"{COUNT};\n\nSELECT nope FROM information_schema.files")
+    assert ran.code == 1
+    assert "line 3, column 8: " in ran.err
+
+
+def test_statements_come_from_a_file_and_from_standard_input(run: Any, site: Any) -> None:
+    """As from the command line."""
+    file = site.folder / "script.sql"
+    file.write_text(f"-- how many\n{COUNT};\n")
+    assert run("sql", "--file", str(file), "--json").document["rows"] == [{"files": 6}]
+    for arguments in (["sql", "-"], ["sql"]):
+        piped = CliRunner().invoke(app, ["--conf", str(site.conf), "--json", *arguments], input=f"{COUNT};")
+        assert '"files": 6' in piped.stdout
+    assert "no file" in run("sql", "--file", "/nowhere.sql").err
+    assert "not both" in run("sql", COUNT, "--file", str(file)).err
+    assert "a statement is expected" in run("sql", " ; ").err
+
+
+def test_csv_is_what_a_reader_of_csv_reads(run: Any) -> None:
+    """Names first; texts in quotes where they need them, lists as JSON, nothing for NULL."""
+    ran = run(
+        "sql", "SELECT 1 AS a, 'x,\"y\"' AS \"b c\", NULL AS n, [1, 2] AS l, true AS f, DATE '2024-01-01' AS d", "--csv"
+    )
+    assert list(csv.reader(io.StringIO(ran.out))) == [
+        ["a", "b c", "n", "l", "f", "d"],
+        ["1", 'x,"y"', "", "[1, 2]", "true", "2024-01-01"],
+    ]
+
+
+@pytest.fixture
+def ask(analyzed: Session, capsys: pytest.CaptureFixture[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Any:
+    """Type lines at the prompt; what it printed, and how many statements it ran."""
+    monkeypatch.setenv("HOME", str(tmp_path))
+
+    def typed(*lines: str | type[BaseException]) -> tuple[str, int]:
+        left = iter(lines)
+
+        def read(_: str) -> str:
+            line = next(left, EOFError)
+            if isinstance(line, str):
+                return line
+            raise line
+
+        with Output() as output:
+            done = prompt.run(analyzed, output, read=read).statements
+        shown = capsys.readouterr()
+        return shown.out + shown.err, done
+
+    return typed
+
+
+def test_the_prompt_runs_what_a_semicolon_ends(ask: Any) -> None:
+    """Over several lines; several on one; blanks and comments are nothing."""
+    shown, done = ask(
+        "", "SELECT count(*)", "  AS files FROM", "information_schema.files;", "-- done;", "SELECT 1; SELECT 2;"
+    )
+    assert done == 3
+    assert "files" in shown
+
+
+def test_the_prompt_outlives_errors_and_interrupts(ask: Any) -> None:
+    """An error is shown, Ctrl-C drops what was typed, quit leaves."""
+    shown, done = ask(
+        "SELECT nope;", "SELECT 'never", KeyboardInterrupt, "help", "SELECT 7 AS seven;", "quit", "SELECT 8;"
+    )
+    assert "line 1, column 8" in shown
+    assert "SHOW SCHEMAS" in shown
+    assert "seven" in shown
+    assert done == 2
+
+
+def test_the_history_is_kept_for_its_owner(ask: Any, tmp_path: Path) -> None:
+    """In the home, readable by nobody else."""
+    ask("SELECT 1;")
+    history = tmp_path / ".metastore_history"
+    assert history.exists()
+    assert history.stat().st_mode & 0o077 == 0
