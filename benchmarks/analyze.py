@@ -64,7 +64,7 @@ def run(folder: str, files: int, seed: int, pace: Pace, say: Callable[[str], Non
     steady = replace(pace, rounds=min(pace.rounds, _ROUNDS_AT_MOST), patience=math.inf)
     say(f"building {files:,} Parquet files")
     data = Data(os.path.join(folder, "data"), files, seed)
-    with _spark() as spark, LocalEngine() as local, LocalEngine(1) as alone:
+    with spark_session() as spark, LocalEngine() as local, LocalEngine(1) as alone:
         engines: dict[str, Engine] = {OURS: local, ONE_PROCESS: alone, ON_SPARK: SparkEngine(spark)}
         targets = {
             name: Target(engine, data, os.path.join(folder, str(number)))
@@ -244,7 +244,7 @@ def _seen_by_spark(found: pa.Table) -> Seen:
 
 
 @contextmanager
-def _spark() -> Iterator[SparkSession]:
+def spark_session() -> Iterator[SparkSession]:
     """The session of this process, or one on two cores that ends with the benchmark."""
     running = active_session()
     if running is not None:

@@ -127,8 +127,11 @@ class _Time(NamedTuple):
 
 def _timed(contender: Contender) -> tuple[_Time, Any]:
     prepared = contender.prepare()
-    # Garbage of the contender before is not this one's to collect; its own is, so the collector stays on.
+    # Neither the garbage of the contender before nor what lives from then is this one's to collect; its own is, so the
+    # collector stays on.
+    gc.unfreeze()
     gc.collect()
+    gc.freeze()
     wall, cpu = time.perf_counter(), time.process_time()
     result = contender.run(prepared)
     return _Time(time.perf_counter() - wall, time.process_time() - cpu), result

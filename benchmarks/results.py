@@ -74,15 +74,19 @@ def show(results: Results, console: Console) -> None:
         console.print(table)
 
 
-def write_readme(results: Results, path: str) -> None:
-    """Put the results between the marks of the README at ``path``. Raises ValueError when it has no marks."""
+def write_readme(runs: Sequence[Results], path: str) -> None:
+    """Put the results between the marks of the README at ``path``. Raises ValueError when it has no marks.
+
+    Each run stands under facts of its own: what was measured at different times is not compared.
+    """
     with open(path, encoding="utf-8") as file:
         text = file.read()
     if _BEGIN not in text or _END not in text:
         raise ValueError(f"{path} has no place for results: it needs the lines {_BEGIN!r} and {_END!r}")
     before, after = text[: text.index(_BEGIN)], text[text.index(_END) :]
+    found = "\n".join(map(_markdown, runs))
     with open(path, "w", encoding="utf-8") as file:
-        file.write(f"{before}{_BEGIN}\n\n{_markdown(results)}\n{after}")
+        file.write(f"{before}{_BEGIN}\n\n{found}\n{after}")
 
 
 def _markdown(results: Results) -> str:

@@ -16,6 +16,7 @@ from benchmarks.measuring import (
     growth_at_most,
     measure,
 )
+from benchmarks.plots import plot
 from benchmarks.results import Results, machine_facts, write_readme
 
 
@@ -98,13 +99,26 @@ def test_results_survive_json_and_fill_the_readme(tmp_path: Path) -> None:
     mark = "<!-- results: written by `python -m benchmarks --write-readme`, not by hand -->"
     readme.write_text(f"before\n{mark}\nold\n<!-- end of results -->\nafter\n", encoding="utf-8")
     for _ in range(2):
-        write_readme(again, str(readme))
+        write_readme([again, again], str(readme))
     text = readme.read_text(encoding="utf-8")
     assert text.startswith("before\n")
     assert text.endswith("<!-- end of results -->\nafter\n")
     assert "old" not in text
     assert "| 10 | metastore | 375.0 ms | 250.0 ms | 375.0 ms | 2 |  |  |" in text
-    assert "13.3× | missed |" in text
+    assert text.count("13.3× | missed |") == 2, "each of the two runs, once"
     readme.write_text("no marks", encoding="utf-8")
     with pytest.raises(ValueError, match="no place for results"):
-        write_readme(again, str(readme))
+        write_readme([again], str(readme))
+
+
+def test_every_question_gets_a_picture(tmp_path: Path) -> None:
+    """A PNG for each, named after it, whatever its cases are called."""
+    series = [
+        Series(question, case, 10, name, [0.1, 0.2], [0.1, 0.2])
+        for question in ("one overwrite", "a/b: c?")
+        for case in ("cold", "warm")
+        for name in (OURS, "peer")
+    ]
+    paths = plot(Results({}, series, []), str(tmp_path / "plots"))
+    assert [Path(path).name for path in paths] == ["one-overwrite.png", "a-b-c.png"]
+    assert all(Path(path).read_bytes().startswith(b"\x89PNG") for path in paths)

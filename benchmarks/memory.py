@@ -1,0 +1,111 @@
+"""Question: the memory that a process takes at most to list and to prune a table of very many files.
+
+Each thing is done in a process of its own, over the same metastore: once with 1,000 files in a segment, once with 100,
+each file with a row group. No file is made, as in ``many_files``. What is listed goes to the command line's own JSON,
+and from there nowhere. The imports alone take a part of the memory, which is measured too.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import resource
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Sequence
+from contextlib import redirect_stdout
+from typing import Final
+
+from benchmarks.many_files import ROWS, TABLE, fill, settings_at
+from benchmarks.measuring import OURS, Series, Verdict
+from metastore.cli.app import app
+from metastore.metastore import Metastore
+from metastore.session import Session
+
+QUESTION: Final = "memory"
+FILES: Final = 20_000
+"""By default: a quarter of a minute. The long form is 1,000,000."""
+
+FILES_OF_A_SEGMENT: Final = (1_000, 100)
+_BYTES_AT_MOST: Final = 1_000_000_000
+
+
+def run(folder: str, files: int, say: Callable[[str], None]) -> tuple[list[Series], list[Verdict]]:
+    """Measure over so many files, a multiple of 1,000; what is built is in ``folder`` and stays there."""
+    series: list[Series] = []
+    verdicts: list[Verdict] = []
+    for each in FILES_OF_A_SEGMENT:
+        place = os.path.join(folder, str(each))
+        say(f"building units of {files:,} files, {each:,} in a segment")
+        fill(settings_at(place), files, each, row_groups=True)
+        for name in CASES:
+            say(f"{name}, {each:,} files in a segment")
+            command = [sys.executable, "-m", "benchmarks.memory", place, str(files), name]
+            ran = subprocess.run(command, stdout=subprocess.PIPE, check=True)  # noqa: S603 - this module
+            found = json.loads(ran.stdout)
+            case = f"{name}, {each:,} files in a segment"
+            series.append(Series(QUESTION, case, files, OURS, [found["seconds"]], [found["cpu"]], files))
+            verdicts.append(
+                Verdict(
+                    QUESTION,
+                    f"{case}: {files:,} files in ≤ 1 GB ({found['peak'] // 1_000_000:,} MB)",
+                    found["peak"] / _BYTES_AT_MOST,
+                    found["peak"] <= _BYTES_AT_MOST,
+                )
+            )
+    return series, verdicts
+
+
+def _prune(where: Callable[[int], str]) -> Callable[[str, int], object]:
+    def prune(folder: str, rows: int) -> object:
+        with Session(Metastore.open(settings_at(folder))) as session:
+            return session.prune(str(TABLE), where(rows), list_files=False)
+
+    return prune
+
+
+def _command(*arguments: str) -> Callable[[str, int], object]:
+    def run_command(folder: str, _: int) -> object:
+        conf = os.path.join(folder, "one.conf")
+        with open(conf, "w", encoding="utf-8") as file:
+            file.write(f'drill.metastore.iceberg.location {{ base_path = "{folder}", relative_path = "ours" }}\n')
+        with open(os.devnull, "w", encoding="utf-8") as nowhere, redirect_stdout(nowhere):
+            return app(["--conf", conf, "--json", *arguments], standalone_mode=False)
+
+    return run_command
+
+
+CASES: Final[dict[str, Callable[[str, int], object]]] = {
+    "nothing": lambda _, __: None,
+    "prune, one segment left": _prune(lambda rows: f"id >= {rows // 2} and id < {rows // 2 + ROWS}"),
+    "prune, every file left": _prune(lambda rows: f"id >= 0 and id < {rows}"),
+    "list of files": _command("files", str(TABLE)),
+    "list of segments": _command("segments", str(TABLE)),
+    "list of tables": _command("tables"),
+}
+
+
+def _peak() -> int:
+    """The most memory that this process has had, in bytes."""
+    try:
+        with open("/proc/self/status", encoding="ascii") as status:
+            # Other than what the system accounts for, this leaves out the process that started this one.
+            return next(int(line.split()[1]) << 10 for line in status if line.startswith("VmHWM"))
+    except OSError:
+        unit = 1 if sys.platform == "darwin" else 1 << 10
+        return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * unit
+
+
+def main(arguments: Sequence[str]) -> None:
+    """Do one thing in this process, and say what it took."""
+    folder, files, name = arguments
+    wall, cpu = time.perf_counter(), time.process_time()
+    kept = CASES[name](folder, int(files) * ROWS)
+    taken = {"seconds": time.perf_counter() - wall, "cpu": time.process_time() - cpu, "peak": _peak()}
+    del kept
+    print(json.dumps(taken))
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:])
