@@ -5,10 +5,15 @@ PYTHON ?= python3
 VENV ?= .venv
 # More arguments for the command of a target: make test ARGS="tests/model -x"
 ARGS ?=
+# Processes that share the tests; each starts services of its own, a Spark session of half a gigabyte among them.
+WORKERS ?= 2
 
 python := $(VENV)/bin/python
 
-.PHONY: help demo test lint format bench clean
+# The extras whose dependencies requirements.lock pins.
+locked := avro,aws,daemon,delta,demo,java,lint,polars,postgres,report,sql,test
+
+.PHONY: help demo hms test safety lint format audit lock bench clean
 .DEFAULT_GOAL := help
 
 help: ## Show the targets
@@ -17,8 +22,14 @@ help: ## Show the targets
 demo: $(VENV)/.with-demo,java ## Analyze, prune and query real data with Spark, from nothing
 	@"$(python)" -m metastore.demo $(ARGS)
 
+hms: $(VENV)/.with-test ## Start a Hive Metastore on loopback and print its URI, until Ctrl-C
+	@PYTHONPATH=tests "$(python)" -m services.hms $(ARGS)
+
 test: $(VENV)/.with-test ## Run all tests
-	@"$(python)" -m pytest $(ARGS)
+	@"$(python)" -m pytest -n $(WORKERS) --dist loadfile $(ARGS)
+
+safety: $(VENV)/.with-test ## Break stores, inputs and processes for long, and see that nothing is lost
+	@SAFETY=long HYPOTHESIS_PROFILE=nightly "$(python)" -m pytest tests/safety $(ARGS)
 
 lint: $(VENV)/.with-lint ## Check style, format and types
 	@"$(python)" -m ruff check .
@@ -28,6 +39,16 @@ lint: $(VENV)/.with-lint ## Check style, format and types
 format: $(VENV)/.with-lint ## Format the code and mend what can be mended
 	@"$(python)" -m ruff check --fix .
 	@"$(python)" -m ruff format .
+
+audit: $(VENV)/.with-audit ## Look up known vulnerabilities of what requirements.lock pins
+	@"$(python)" -m pip_audit --requirement requirements.lock --require-hashes --disable-pip --strict $(ARGS) || { \
+		echo "See above: vulnerabilities were found, or the service that knows them (pypi.org, or osv.dev with" >&2; \
+		echo "ARGS='-s osv') was not reached, and then nothing is known." >&2; exit 1; }
+
+lock: $(VENV)/bin/python ## Renew requirements.lock: versions that fit, with hashes
+	@"$(python)" -m pip install --quiet --dry-run --ignore-installed --report - ".[$(locked)]" $(ARGS) \
+		>"$(VENV)/report.json"
+	@"$(python)" .ci/pins.py <"$(VENV)/report.json" >requirements.lock
 
 bench: $(VENV)/.with-test ## Run the benchmarks, each beside its peers
 	@"$(python)" -m benchmarks $(ARGS)

@@ -35,7 +35,18 @@ settings.register_profile(
 settings.register_profile("nightly", settings.get_profile("ci"), derandomize=False, max_examples=2_000)
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "default"))
 
-pytest_plugins = ["services.selection", "services.hms", "services.postgres", "services.rest_catalog"]
+pytest_plugins = [
+    "services.selection",
+    "services.hms",
+    "services.spark_hive",
+    "services.postgres",
+    "services.rest_catalog",
+    "services.hdfs_cluster",
+    "services.s3",
+    "services.azurite",
+    "services.gcs",
+    "services.glue",
+]
 
 MakeUnit = Callable[..., TableMetadataUnit]
 OpenMetastore = Callable[..., Metastore]

@@ -20,6 +20,7 @@ CODES = {
     "StorageError": "storage.failed",
     "EngineError": "engine.failed",
     "FormatError": "format.invalid",
+    "StaleRowIdError": "row_id.stale",
     "ProcedureError": "procedure.failed",
 }
 """Only ever added to: programs and logs compare these texts."""

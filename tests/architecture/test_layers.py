@@ -16,20 +16,24 @@ import pytest
 PACKAGE = Path(__file__).parents[2] / "metastore"
 
 LAYERS = (
-    {"errors"},
+    {"errors", "forks"},
     {"config", "model", "java"},
     {"mapping", "expressions"},
     {"storage"},
     {"operations", "expiration"},
     {"components"},
     {"metastore"},
+    {"catalogs"},
     {"engine", "sources", "pruning"},
-    {"analyze"},
+    {"analyze", "information_schema"},
+    {"scan"},
     {"hive"},
-    {"procedures"},
-    {"sql", "session"},
+    {"inspection", "views", "procedures"},
+    {"sql"},
+    {"session"},
     {"spark"},
-    {"cli", "daemon"},
+    {"daemon"},
+    {"cli"},
     {"demo"},
 )
 """Modules and packages of ``metastore``, lowest first: each may import from lower layers only, never from its own."""
