@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 
 from pyiceberg.expressions import AlwaysTrue, BooleanExpression, EqualTo, In
 
@@ -64,8 +65,9 @@ class Request:
         return all_of(parts)
 
 
+@lru_cache(maxsize=1024)
 def of_table(table: TableInfo) -> BooleanExpression:
-    """Rows of one table."""
+    """Rows of one table. Kept for tables that are asked for over and over: it takes longer than to look them up."""
     return all_of(
         [
             EqualTo("storagePlugin", table.storage_plugin),

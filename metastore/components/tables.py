@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from functools import cached_property
+from functools import cache, cached_property
 
 from pyiceberg.expressions import AlwaysTrue, And, BooleanExpression, EqualTo, In, NotEqualTo
 
@@ -21,6 +21,7 @@ def _partitions_of(types: frozenset[MetadataType]) -> BooleanExpression:
     return NotEqualTo("metadataKey", GENERAL_INFO)
 
 
+@cache
 def _rows_of(types: frozenset[MetadataType]) -> BooleanExpression:
     if MetadataType.ALL in types:
         return AlwaysTrue()

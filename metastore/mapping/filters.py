@@ -6,7 +6,7 @@ caller's error), projected onto partition columns for pruning, and compiled to A
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 
 import pyarrow.compute as pc
 from pyiceberg.expressions import AlwaysTrue, And, BooleanExpression, Or
@@ -62,6 +62,15 @@ def all_of(expressions: Iterable[BooleanExpression]) -> BooleanExpression:
     for expression in expressions:
         result = And(result, expression)
     return result
+
+
+def conjuncts(expression: BooleanExpression) -> Iterator[BooleanExpression]:
+    """The terms that ``expression``, bound or not, joins by AND: itself if there are none."""
+    if isinstance(expression, And):
+        yield from conjuncts(expression.left)
+        yield from conjuncts(expression.right)
+    else:
+        yield expression
 
 
 def columns_read(schema: Schema, bound_expression: BooleanExpression) -> frozenset[str]:

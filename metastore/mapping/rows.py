@@ -89,8 +89,9 @@ def conform(unit_type: type[Unit], table: pa.Table) -> pa.Table:
         if field.name not in table.schema.names:
             columns.append(pa.nulls(table.num_rows, field.type))
             continue
+        column = table.column(field.name)
         try:
-            columns.append(table.column(field.name).cast(field.type))
+            columns.append(column if column.type == field.type else column.cast(field.type))
         except pa.ArrowException as error:
             raise InvalidRequestError(f"column {field.name!r} is not a {field.type}: {error}") from error
     return pa.Table.from_arrays(columns, schema=schema)

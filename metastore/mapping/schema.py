@@ -127,3 +127,9 @@ def arrow_schema(unit_type: type[Unit], iceberg: Schema | None = None) -> pa.Sch
 def plain_arrow_schema(unit_type: type[Unit]) -> pa.Schema:
     """Arrow schema of rows as callers see them: the same columns and types, without field ids."""
     return pa.schema([pa.field(c.name, _ARROW[c.type]) for c in columns_of(unit_type)])
+
+
+@once_per_unit
+def no_rows(unit_type: type[Unit]) -> pa.Table:
+    """The empty table of :func:`plain_arrow_schema`."""
+    return plain_arrow_schema(unit_type).empty_table()

@@ -13,12 +13,12 @@ from itertools import groupby
 from typing import Final, NamedTuple
 
 import pyarrow as pa
-import pyarrow.compute as pc
 import pyarrow.dataset as ds
 import pyarrow.parquet as pq
 from pyarrow import fs
 from pyiceberg.io import FileIO
 
+from metastore.mapping.row_test import RowTest
 from metastore.mapping.schema import plain_arrow_schema
 from metastore.model.fields import Unit
 from metastore.storage.files import arrow_paths
@@ -71,29 +71,24 @@ def _together(group: Sequence[PlannedFile], rows: int) -> FilesToRead:
     return FilesToRead(tuple(planned.path for planned in group), rows, tiny)
 
 
-def matching(rows: pa.Table, test: pc.Expression | None) -> pa.Table:
-    """The rows that pass ``test``, if there is one: to run an expression takes Arrow a millisecond, of few rows too."""
-    return rows if test is None or not rows.num_rows else rows.filter(test)
-
-
 def batches_of(
     io: FileIO,
     unit_type: type[Unit],
     files: FilesToRead,
     columns: Sequence[str],
     needed: Sequence[str],
-    test: pc.Expression | None,
+    test: RowTest,
 ) -> Iterator[pa.RecordBatch]:
     """The rows of ``files`` that pass ``test``, which looks at columns of ``needed``; with ``columns``.
 
     Columns that a file lacks are null. Raises OSError and ArrowInvalid or ArrowTypeError as the store and Arrow do.
     """
     if files.tiny:
-        yield from matching(_whole(io, unit_type, files.paths, needed), test).select(list(columns)).to_batches()
+        yield from test.passing(_whole(io, unit_type, files.paths, needed)).select(list(columns)).to_batches()
         return
     scanner = _dataset(io, unit_type, files.paths).scanner(
         list(columns),
-        filter=test,
+        filter=test.expression,
         batch_size=ROWS_OF_A_PART,
         batch_readahead=_BATCHES_AHEAD,
         cache_metadata=False,

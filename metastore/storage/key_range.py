@@ -8,7 +8,7 @@ the rest of it.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final
 
@@ -17,6 +17,7 @@ from pyiceberg.expressions.literals import StringLiteral
 from pyiceberg.manifest import ManifestFile
 from pyiceberg.partitioning import PartitionSpec
 
+from metastore.mapping.filters import conjuncts
 from metastore.mapping.rows import PartitionKey
 
 _NOTE: Final = "key_range"
@@ -56,7 +57,7 @@ def split(expression: BooleanExpression, spec: PartitionSpec) -> SplitFilter:
     columns = [field.name for field in spec.fields]
     found: dict[str, frozenset[str]] = {}
     rest: BooleanExpression = AlwaysTrue()
-    for term in _conjuncts(expression):
+    for term in conjuncts(expression):
         name, values = _fixed(term)
         if values is None or name not in columns:
             rest = And(rest, term)
@@ -73,14 +74,6 @@ def may_hold(keys: KeyRange | None, required: Required) -> bool:
         values is None or any(low <= value <= high for value in values)
         for low, values, high in zip(keys.lower, required, keys.upper, strict=True)
     )
-
-
-def _conjuncts(expression: BooleanExpression) -> Iterator[BooleanExpression]:
-    if isinstance(expression, And):
-        yield from _conjuncts(expression.left)
-        yield from _conjuncts(expression.right)
-    else:
-        yield expression
 
 
 def _fixed(term: BooleanExpression) -> tuple[str, frozenset[str] | None]:

@@ -20,6 +20,8 @@ from pyiceberg.schema import Schema
 from pyiceberg.types import NestedField, PrimitiveType
 
 from metastore.mapping.filters import bound, compiled, partition_schema, projected
+from metastore.mapping.schema import no_rows
+from metastore.model.fields import Unit
 from metastore.storage.key_range import SplitFilter, may_hold, range_of
 from metastore.storage.manifests import DecodedManifest, Manifests, key_of
 
@@ -114,11 +116,11 @@ class ManifestRows:
                 values.append(from_bytes(field.field_type, lower))
         return tuple(values)
 
-    def table(self, rows: Sequence[tuple[Any, ...]], schema: pa.Schema) -> pa.Table:
-        """Answered rows as Arrow, with the types of ``schema``."""
-        columns = list(zip(*rows, strict=True)) if rows else [()] * len(self.fields)
-        arrow = [schema.field(field.name) for field in self.fields]
-        return pa.table(
-            [pa.array(values, field.type) for values, field in zip(columns, arrow, strict=True)],
-            schema=pa.schema(arrow),
-        )
+    def table(self, rows: Sequence[tuple[Any, ...]], unit_type: type[Unit]) -> pa.Table:
+        """Answered rows as Arrow, with the types of the unit's columns."""
+        none = no_rows(unit_type).select([field.name for field in self.fields])
+        if not rows:
+            return none
+        columns = zip(*rows, strict=True)
+        arrays = [pa.array(values, type_) for values, type_ in zip(columns, none.schema.types, strict=True)]
+        return pa.table(arrays, schema=none.schema)

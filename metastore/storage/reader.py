@@ -16,10 +16,9 @@ from datetime import datetime
 from typing import Final
 
 import pyarrow as pa
-import pyarrow.compute as pc
 import pyarrow.parquet as pq
 from pyarrow import fs
-from pyiceberg.expressions import AlwaysTrue, BooleanExpression
+from pyiceberg.expressions import BooleanExpression
 from pyiceberg.io import FileIO
 from pyiceberg.manifest import DataFile
 from pyiceberg.schema import Schema
@@ -28,12 +27,13 @@ from pyiceberg.table.metadata import TableMetadata
 from pyiceberg.table.snapshots import Snapshot, ancestors_of
 
 from metastore.errors import FormatError, NotFoundError, StorageError
-from metastore.mapping.filters import bound, columns_read, compiled
+from metastore.mapping.filters import bound, columns_read
+from metastore.mapping.row_test import RowTest
 from metastore.mapping.rows import conform
-from metastore.mapping.schema import added_fields, evolved, iceberg_schema, plain_arrow_schema
+from metastore.mapping.schema import added_fields, evolved, iceberg_schema, no_rows, plain_arrow_schema
 from metastore.model.fields import Unit
 from metastore.storage.cache import FileCache
-from metastore.storage.data_files import FILES_AT_ONCE, FilesToRead, PlannedFile, batches_of, grouped, matching
+from metastore.storage.data_files import FILES_AT_ONCE, FilesToRead, PlannedFile, batches_of, grouped
 from metastore.storage.files import arrow_paths
 from metastore.storage.iceberg_private import metrics_evaluator
 from metastore.storage.key_range import split
@@ -104,12 +104,11 @@ class FileGroup:
     def batches(self) -> Iterator[pa.RecordBatch]:
         """The matching rows with the wanted columns. Raises StorageError for a lost file, FormatError for a bad one."""
         schema = iceberg_schema(self.unit_type)
-        row_test = bound(schema, self.expression)
-        row_filter = None if isinstance(row_test, AlwaysTrue) else compiled(row_test)
+        row_test = RowTest(bound(schema, self.expression))
         needed = _needed(self.columns, schema, row_test)
         files = FilesToRead(self.paths, self.rows, self.tiny)
         try:
-            yield from batches_of(self.io, self.unit_type, files, self.columns, needed, row_filter)
+            yield from batches_of(self.io, self.unit_type, files, self.columns, needed, row_test)
         except OSError as error:
             raise StorageError(
                 f"a file of {self.component} cannot be read; if its version has expired meanwhile, read again: {error}"
@@ -142,8 +141,8 @@ class _Plan:
     needed: tuple[str, ...]
     rest: BooleanExpression
     """What of the filter is to be tested on the rows of ``files``: their keys are right."""
-    row_filter: pc.Expression | None
-    """The same, compiled; None where there is nothing to test."""
+    row_test: RowTest
+    """The same, ready to be run."""
 
 
 @dataclass(frozen=True)
@@ -164,7 +163,7 @@ class Reader:
         for _ in range(_ATTEMPTS):
             table = self.table.load()
             if table is None:
-                return plain_arrow_schema(self.table.unit_type).empty_table().select(wanted)
+                return no_rows(self.table.unit_type).select(wanted)
             self.table.state_of(table)
             snapshot = choose(table.metadata)
             try:
@@ -217,7 +216,7 @@ class Reader:
         wanted = tuple(columns) if columns is not None else tuple(plain_arrow_schema(self.table.unit_type).names)
         table = self.table.load()
         if table is None:
-            return Parts(0, plain_arrow_schema(self.table.unit_type).empty_table().select(wanted))
+            return Parts(0, no_rows(self.table.unit_type).select(wanted))
         self.table.state_of(table)
         snapshot = choose(table.metadata)
         version = snapshot.snapshot_id if snapshot else 0
@@ -266,7 +265,7 @@ class Reader:
         from_files = (
             self._open(table, found.files).select(found.needed) if _small(found.files) else self._scan(table, found)
         )
-        return pa.concat_tables([from_manifests, matching(from_files, found.row_filter).select(columns)])
+        return pa.concat_tables([from_manifests, found.row_test.passing(from_files).select(columns)])
 
     def _plan(
         self, table: Table, snapshot: Snapshot | None, expression: BooleanExpression, columns: tuple[str, ...]
@@ -274,7 +273,7 @@ class Reader:
         schema, spec = self._schema(table.metadata), table.metadata.spec()
         manifests = self.table.manifests(table.io)
         wanted = split(expression, spec)
-        row_test = bound(schema, wanted.rest)
+        row_test = RowTest(bound(schema, wanted.rest))
         needed = _needed(columns, schema, row_test)
         known = ManifestRows.of(schema, spec, needed)
         in_bounds: Callable[[DataFile], bool] | None = None
@@ -287,9 +286,8 @@ class Reader:
             in_bounds = in_bounds or metrics_evaluator(schema, wanted.rest)
             if in_bounds(data_file):
                 to_open.append(PlannedFile(data_file.file_path, data_file.record_count, data_file.file_size_in_bytes))
-        row_filter = None if isinstance(row_test, AlwaysTrue) else compiled(row_test)
-        rows = known.table(answered, plain_arrow_schema(self.table.unit_type))
-        return _Plan(matching(rows, row_filter), to_open, needed, wanted.rest, row_filter)
+        rows = known.table(answered, self.table.unit_type)
+        return _Plan(row_test.passing(rows), to_open, needed, wanted.rest, row_test)
 
     def _schema(self, metadata: TableMetadata) -> Schema:
         """The table's schema with every column of the unit: one that the table lacks so far reads as null."""
@@ -336,15 +334,15 @@ class Reader:
             (
                 batch
                 for files in grouped(found.files)
-                for batch in batches_of(table.io, self.table.unit_type, files, needed, needed, found.row_filter)
+                for batch in batches_of(table.io, self.table.unit_type, files, needed, needed, found.row_test)
             ),
             pa.schema([types.field(name) for name in needed]),
         )
 
 
-def _needed(columns: Sequence[str], schema: Schema, row_test: BooleanExpression) -> tuple[str, ...]:
+def _needed(columns: Sequence[str], schema: Schema, row_test: RowTest) -> tuple[str, ...]:
     """``columns``, and those that the test looks at."""
-    return tuple(dict.fromkeys((*columns, *sorted(columns_read(schema, row_test)))))
+    return tuple(dict.fromkeys((*columns, *sorted(columns_read(schema, row_test.bound)))))
 
 
 def _small(files: Sequence[PlannedFile]) -> bool:

@@ -7,15 +7,16 @@ from collections.abc import Sequence
 from pathlib import Path
 
 import pyarrow as pa
-import pyarrow.compute as pc
-import pyarrow.dataset as ds
 import pyarrow.parquet as pq
 import pytest
 from fsspec.implementations.local import LocalFileSystem  # type: ignore[import-untyped] # fsspec has no types
 from pyarrow import fs
+from pyiceberg.expressions import AlwaysTrue, EqualTo
 from pyiceberg.io import FileIO
 
-from metastore.mapping.schema import plain_arrow_schema
+from metastore.mapping.filters import bound
+from metastore.mapping.row_test import RowTest
+from metastore.mapping.schema import iceberg_schema, plain_arrow_schema
 from metastore.model.table_unit import TableMetadataUnit
 from metastore.storage import data_files
 from metastore.storage.data_files import FilesToRead, PlannedFile, batches_of, grouped
@@ -46,7 +47,12 @@ def files(tmp_path: Path) -> list[str]:
     return paths
 
 
-def rows(paths: Sequence[str], *, tiny: bool, test: pc.Expression) -> pa.Table:
+def key_is(key: str) -> RowTest:
+    """Tests rows for their metadata key."""
+    return RowTest(bound(iceberg_schema(TableMetadataUnit), EqualTo("metadataKey", key)))
+
+
+def rows(paths: Sequence[str], *, tiny: bool, test: RowTest) -> pa.Table:
     """The rows of the files that pass."""
     read = batches_of(LocalFileIO(), TableMetadataUnit, FilesToRead(tuple(paths), 6, tiny), COLUMNS, NEEDED, test)
     types = plain_arrow_schema(TableMetadataUnit)
@@ -58,7 +64,12 @@ def test_rows_of_which_no_column_is_asked_for_stay_rows(files: list[str], *, tin
     """Files that have none of the columns answer nulls, as many as they have rows; also when all files are such."""
     for paths in (files, files[:1]):
         read = batches_of(
-            LocalFileIO(), TableMetadataUnit, FilesToRead(tuple(paths), 6, tiny), ["owner"], ["owner"], None
+            LocalFileIO(),
+            TableMetadataUnit,
+            FilesToRead(tuple(paths), 6, tiny),
+            ["owner"],
+            ["owner"],
+            RowTest(AlwaysTrue()),
         )
         assert [row["owner"] for batch in read for row in batch.to_pylist()] == [None] * (6 if len(paths) > 1 else 2)
 
@@ -66,8 +77,7 @@ def test_rows_of_which_no_column_is_asked_for_stay_rows(files: list[str], *, tin
 @pytest.mark.parametrize("key", ["a", "b", "none"])
 def test_whole_files_give_the_rows_of_a_dataset(files: list[str], key: str) -> None:
     """Absent columns are null, those of others are left out, and types are the unit's."""
-    test = ds.field("metadataKey") == key
-    whole, by_dataset = (rows(files, tiny=tiny, test=test).to_pylist() for tiny in (True, False))
+    whole, by_dataset = (rows(files, tiny=tiny, test=key_is(key)).to_pylist() for tiny in (True, False))
     assert sorted(map(str, whole)) == sorted(map(str, by_dataset))
     assert len(whole) == {"a": 4, "b": 1, "none": 0}[key]
 
@@ -82,13 +92,13 @@ def test_a_tiny_file_is_one_request_for_all_its_bytes(files: list[str], monkeypa
             return super().open(path, mode, **options)
 
     store = fs.PyFileSystem(fs.FSSpecHandler(Counting()))  # type: ignore[abstract] # the stubs lack its methods
-    locally = rows(files, tiny=True, test=ds.field("metadataKey") == "a")
+    locally = rows(files, tiny=True, test=key_is("a"))
 
     def places(_: FileIO, locations: Sequence[str]) -> tuple[fs.FileSystem, list[str]]:
         return store, list(locations)
 
     monkeypatch.setattr(data_files, "arrow_paths", places)
-    assert rows(files, tiny=True, test=ds.field("metadataKey") == "a").equals(locally)
+    assert rows(files, tiny=True, test=key_is("a")).equals(locally)
     assert requests == Counter(files)
 
 
