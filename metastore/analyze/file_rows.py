@@ -192,7 +192,8 @@ def _described(file: SourceFile, chunk: DataChunk) -> dict[str, Description | No
 
 
 def _one_batch(table: pa.Table) -> pa.RecordBatch:
-    columns: list[ArrowValues] = [column.combine_chunks() for column in table.columns]
+    # To combine a single chunk, too, copies it.
+    columns: list[ArrowValues] = [c.chunk(0) if c.num_chunks == 1 else c.combine_chunks() for c in table.columns]
     fields = [field.with_type(column.type) for field, column in zip(table.schema, columns, strict=True)]
     return pa.RecordBatch.from_arrays(columns, schema=pa.schema(fields))
 

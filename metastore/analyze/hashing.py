@@ -107,8 +107,7 @@ def _words(values: ArrowValues) -> tuple[npt.NDArray[Any] | None, int]:
 
 def _of_words(words: npt.NDArray[Any], width: int) -> Hashes:
     """Hashes of values that are the ``width`` low bytes (up to 8) of ``words``: one short block, and no second half."""
-    first = words.astype(np.uint64)
-    _scramble(first, _C1, 31, _C2)
+    first = _scramble(words, _C1, 31, _C2)
     first ^= _U64(_SEED)
     hashes: Hashes = _finished(first, _U64(_SEED), width)
     return hashes
@@ -178,14 +177,14 @@ def _of_blocks(blocks: list[tuple[Hashes, Hashes]], length: int, rest: int) -> H
     first = np.full(len(blocks[0][0]), _SEED, np.uint64)
     second = first.copy()
     for number, (low, high) in enumerate(blocks):
-        first ^= _scramble(low.astype(np.uint64), _C1, 31, _C2)
+        first ^= _scramble(low, _C1, 31, _C2)
         is_tail = rest and number == len(blocks) - 1
         if not is_tail:
             _rotate(first, 27)
             first += second
             first *= _U64(5)
             first += _U64(0x52DCE729)
-        second ^= _scramble(high.astype(np.uint64), _C2, 33, _C1)
+        second ^= _scramble(high, _C2, 33, _C1)
         if not is_tail:
             _rotate(second, 31)
             second += first
@@ -194,8 +193,8 @@ def _of_blocks(blocks: list[tuple[Hashes, Hashes]], length: int, rest: int) -> H
     return _finished(first, second, length)
 
 
-def _scramble(block: Hashes, before: np.uint64, turn: int, after: np.uint64) -> Hashes:
-    block *= before
+def _scramble(words: npt.NDArray[Any], before: np.uint64, turn: int, after: np.uint64) -> Hashes:
+    block: Hashes = np.multiply(words, before, dtype=np.uint64)
     _rotate(block, turn)
     block *= after
     return block
@@ -212,18 +211,19 @@ def _finished(first: Hashes, second: Hashes | np.uint64, length: int) -> Hashes:
     other = second ^ _U64(length)
     first += other
     other = first + other
-    _mix(first)
-    _mix(other)
+    spare = np.empty_like(first)
+    _mix(first, spare)
+    _mix(other, spare)
     first += other
     first >>= _U64(1)
     return first
 
 
-def _mix(half: Hashes) -> None:
+def _mix(half: Hashes, spare: Hashes) -> None:
     for factor in _MIX:
-        half ^= half >> _U64(33)
+        half ^= np.right_shift(half, _U64(33), out=spare)
         half *= factor
-    half ^= half >> _U64(33)
+    half ^= np.right_shift(half, _U64(33), out=spare)
 
 
 def distinct_first(values: ArrowValues) -> ArrowValues:

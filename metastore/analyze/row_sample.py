@@ -33,6 +33,8 @@ BUCKETS: Final = 10
 
 _DRAWN_FROM: Final = 1 << 32
 _SLICE: Final = 1 << 16
+_STEP: Final = 0x9E3779B97F4A7C15
+_STEPS: Final = np.arange(_SLICE, dtype=np.uint64) * np.uint64(_STEP)
 _DAY_MILLIS: Final = 86_400_000
 
 Draws = npt.NDArray[np.uint32]
@@ -106,7 +108,7 @@ class RowDraw:
 
     def __init__(self, name: str) -> None:
         digest = blake2b(name.encode("utf-8", "surrogateescape"), digest_size=8).digest()
-        self._seed = np.uint64(int.from_bytes(digest, "little"))
+        self._seed = int.from_bytes(digest, "little")
         self._lowest = np.empty(0, np.uint32)
         self.bound = _DRAWN_FROM
         """Rows with this draw or a higher one are no longer in the sample."""
@@ -115,18 +117,19 @@ class RowDraw:
         """Of the rows from ``first`` on those that may be in the sample: their places among them, and their draws."""
         places, draws = [], []
         for start in range(0, count, _SLICE):
-            numbers = np.arange(start, min(count, start + _SLICE), dtype=np.int64)
-            drawn = self._draws(numbers + first)
+            drawn = self._draws(first + start, min(_SLICE, count - start))
             self._lower(drawn[drawn < self.bound] if self.bound < _DRAWN_FROM else drawn)
-            chosen = drawn < self.bound if self.bound < _DRAWN_FROM else np.ones(len(drawn), np.bool_)
-            places.append(numbers[chosen])
+            chosen = np.flatnonzero(drawn < self.bound)
+            places.append(chosen + start)
             draws.append(drawn[chosen])
         if not places:
             return pa.array([], pa.int64()), np.empty(0, np.uint32)
         return pa.array(np.concatenate(places)), np.concatenate(draws)
 
-    def _draws(self, rows: npt.NDArray[np.int64]) -> Draws:
-        mixed: npt.NDArray[np.uint64] = rows.astype(np.uint64) * np.uint64(0x9E3779B97F4A7C15) + self._seed
+    def _draws(self, first: int, count: int) -> Draws:
+        """Numbers of the rows from ``first`` on: splitmix64 of the row's number, seeded by the file."""
+        start = np.uint64((first * _STEP + self._seed) % (1 << 64))
+        mixed: npt.NDArray[np.uint64] = _STEPS[:count] + start
         for shift, factor in ((30, 0xBF58476D1CE4E5B9), (27, 0x94D049BB133111EB)):
             mixed ^= mixed >> np.uint64(shift)
             mixed *= np.uint64(factor)
