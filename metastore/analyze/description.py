@@ -145,11 +145,24 @@ class ColumnDescriber:
             return
         self._values += len(present)
         self._domain = domain_of(column.type) or ""
-        self._width += _width(present)
+        if pa.types.is_dictionary(present.type):
+            present, width = self._looked_up(present)
+        else:
+            width = _width(present)
+        self._width += width
         # How often a value was met matters in a sample alone; else each is hashed once where that is cheaper.
-        for hashes in hashes_of(_decoded(present)) if self._sampled else _hashes(present):
+        for hashes in hashes_of(present if self._sampled else distinct_first(present)):
             self._theta.add(hashes)
         self._sample(column, places, draws)
+
+    def _looked_up(self, present: ArrowValues) -> tuple[ArrowValues, int]:
+        """The values behind a dictionary's indices, each once unless in a sample, and the width of all of them."""
+        # What the rows refer to: a dictionary may hold more.
+        counts = np.bincount(np.asarray(present.indices), minlength=len(present.dictionary))
+        used = np.flatnonzero(counts)
+        distinct = present.dictionary.take(pa.array(used))
+        width = int(np.asarray(pc.binary_length(distinct)) @ counts[used])
+        return present.dictionary_decode() if self._sampled else distinct, width
 
     def description(self) -> Description:
         """What the rows so far come to."""
@@ -173,24 +186,9 @@ class ColumnDescriber:
         self._samples.append(RowSample(draws[held][proper][order], numbers[proper][order]))
 
 
-def _decoded(present: ArrowValues) -> ArrowValues:
-    return present.dictionary_decode() if pa.types.is_dictionary(present.type) else present
-
-
-def _hashes(present: ArrowValues) -> Iterable[Any]:
-    if pa.types.is_dictionary(present.type):
-        # Only what the rows refer to: a dictionary may hold more.
-        used = pc.unique(present.indices)
-        return hashes_of(present.dictionary.take(used))
-    return hashes_of(distinct_first(present))
-
-
 def _width(present: ArrowValues) -> int:
     """Bytes of the values: of texts and bytes their own, of all else the width of their type."""
     type_ = present.type
-    if pa.types.is_dictionary(type_):
-        lengths = pc.binary_length(present.dictionary)
-        return int(pc.sum(lengths.take(present.indices)).as_py() or 0)
     if pa.types.is_boolean(type_):
         return len(present)
     try:

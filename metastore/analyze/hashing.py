@@ -74,7 +74,8 @@ def hashes_of(values: ArrowValues) -> Iterator[Hashes]:
     words, width = _words(values)
     if words is not None:
         for start in range(0, len(words), SLICE):
-            yield _of_words(words[start : start + SLICE], width)
+            some = words[start : start + SLICE]
+            yield _of_words(_one_zero(some) if some.dtype.kind == "f" else some, width)
         return
     if pa.types.is_decimal(values.type):
         yield from _of_decimals(values)
@@ -84,15 +85,13 @@ def hashes_of(values: ArrowValues) -> Iterator[Hashes]:
 
 
 def _words(values: ArrowValues) -> tuple[npt.NDArray[Any] | None, int]:
-    """Values of a fixed width as integers of up to 64 bits, and the width of their binary form; None for others."""
+    """Values of a fixed width as numbers of up to 64 bits, and the width of their binary form; None for others."""
     domain = domain_of(values.type)
     if domain == "boolean":
         return np.asarray(values.cast(pa.uint8())), 1
     if domain in ("float", "double"):
         width = 4 if domain == "float" else 8
-        numbers = np.asarray(values.cast(pa.float32() if width == 4 else pa.float64())) + 0.0  # -0.0 + 0.0 is 0.0
-        numbers[np.isnan(numbers)] = np.nan
-        return numbers.view(np.uint32 if width == 4 else np.uint64), width
+        return np.asarray(values.cast(pa.float32() if width == 4 else pa.float64())), width
     if domain in ("int", "date"):
         days = values.cast(pa.date32()).cast(pa.int32()) if domain == "date" else values.cast(pa.int32())
         return np.asarray(days).view(np.uint32), 4
@@ -103,6 +102,13 @@ def _words(values: ArrowValues) -> tuple[npt.NDArray[Any] | None, int]:
     elif domain not in ("long", "uint64", "timestamp_ns", "time_ns"):
         return None, 0
     return np.asarray(values if domain == "uint64" else values.cast(pa.int64())).view(np.uint64), 8
+
+
+def _one_zero(numbers: npt.NDArray[Any]) -> npt.NDArray[Any]:
+    """The bits of floating numbers, with zeros of one sign and one NaN."""
+    numbers = numbers + numbers.dtype.type(0)  # -0.0 + 0.0 is 0.0
+    numbers[np.isnan(numbers)] = np.nan
+    return numbers.view(np.uint32 if numbers.itemsize == 4 else np.uint64)
 
 
 def _of_words(words: npt.NDArray[Any], width: int) -> Hashes:
