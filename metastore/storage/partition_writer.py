@@ -7,7 +7,7 @@ a commit refers to them.
 from __future__ import annotations
 
 import uuid
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import cached_property
@@ -23,6 +23,7 @@ from metastore.mapping.rows import PartitionKey, PartitionRows
 from metastore.mapping.schema import arrow_schema
 from metastore.model.fields import Unit
 from metastore.storage.files import discard
+from metastore.storage.locations import is_local
 from metastore.storage.parquet_content import Codec, ParquetContent
 from metastore.storage.paths import folder_of
 from metastore.storage.table import TableState
@@ -30,6 +31,9 @@ from metastore.storage.table import TableState
 _THREADS: Final = 4
 _FILES_AT_ONCE: Final = 16
 """Files are quickly written, so that handing each alone to a thread would cost too."""
+_FEW: Final = 4
+"""So many are written to the local disk before threads have begun. And a process that commits a little now and then has
+no threads that come and go: each takes a lock of Arrow's allocator (mimalloc), which a child may be forked with."""
 _CODEC_PROPERTY: Final = "write.parquet.compression-codec"
 _DEFAULT_CODEC: Final = "snappy"
 """Readable by every Parquet reader, Drill's included, without native libraries."""
@@ -54,24 +58,22 @@ class PartitionWriter:
 
     def write(self, partitions: Sequence[PartitionRows]) -> dict[PartitionKey, DataFile]:
         """One new file for each partition. When one fails, the others are removed again and the error is raised."""
-        at_once = max(1, min(_FILES_AT_ONCE, len(partitions) // _THREADS))
         written: dict[PartitionKey, DataFile] = {}
 
         def write(some: Sequence[PartitionRows]) -> None:
             for partition in some:
                 written[partition.key] = self.write_one(partition)
 
-        with ThreadPoolExecutor(_THREADS) as threads:
-            pending = [
-                threads.submit(write, partitions[start : start + at_once])
-                for start in range(0, len(partitions), at_once)
-            ]
-        failures = [error for future in pending if (error := future.exception())]
-        if failures:
+        try:
+            if len(partitions) <= (_FEW if is_local(self.state.metadata.location) else 1):
+                write(partitions)
+            else:
+                _in_threads(write, partitions)
+        except BaseException as error:
             discard(self.io, [data_file.file_path for data_file in written.values()])
-            if isinstance(failures[0], OSError):
-                raise StorageError(f"cannot write data files: {failures[0]}; nothing was changed") from failures[0]
-            raise failures[0]
+            if isinstance(error, OSError):
+                raise StorageError(f"cannot write data files: {error}; nothing was changed") from error
+            raise
         return {partition.key: written[partition.key] for partition in partitions}
 
     def write_one(self, partition: PartitionRows) -> DataFile:
@@ -104,6 +106,17 @@ class PartitionWriter:
     def _parquet(self) -> ParquetContent:
         schema = arrow_schema(self.unit_type, self.state.schema)
         return ParquetContent(self.unit_type, schema, _codec(self.state.metadata.properties))
+
+
+def _in_threads(write: Callable[[Sequence[PartitionRows]], None], partitions: Sequence[PartitionRows]) -> None:
+    """All ``partitions`` written, a few by each call; the first error is raised when all calls have ended."""
+    at_once = max(1, min(_FILES_AT_ONCE, len(partitions) // _THREADS))
+    with ThreadPoolExecutor(_THREADS) as threads:
+        pending = [
+            threads.submit(write, partitions[start : start + at_once]) for start in range(0, len(partitions), at_once)
+        ]
+    for future in pending:
+        future.result()
 
 
 def partition_folder(unit_type: type[Unit], key: PartitionKey) -> str:
