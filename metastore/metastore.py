@@ -127,7 +127,7 @@ class Metastore:
         table = ComponentTable(entry, definition.unit_type, component.properties, self._cache)
         expiration = iceberg.expiration
         policy = ExpirationPolicy(expiration.period, expiration.retain_last, expiration.min_age)
-        handler = ExpirationHandler(table, policy, self.clock.now_ms)
+        handler = ExpirationHandler(table, policy, self.clock)
         worker = ExpirationWorker(handler)
         self._workers.append(worker)
         committer = GroupCommitter(Committer(table, iceberg.commit.timeout, self.clock))

@@ -160,8 +160,7 @@ class Actions:
     def _expire_component(self, call: _Call) -> Mapping[str, Any]:
         component = self._session.metastore.components[call.table.name]
         policy = ExpirationPolicy(None, call.option("retain_last"), call.option("older_than"))
-        clock = self._session.metastore.clock.now_ms
-        handler = ExpirationHandler(_guarded(component.table, call.guard), policy, clock)
+        handler = ExpirationHandler(_guarded(component.table, call.guard), policy, self._session.metastore.clock)
         expired = asdict(handler.expire(self._dry_run))
         expired["versions"] = len(expired["versions"])
         if component is self._session.metastore.materialized_views and not self._dry_run:

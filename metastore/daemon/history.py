@@ -17,6 +17,7 @@ from metastore.errors import MetastoreError
 from metastore.expiration.handler import ExpirationHandler
 from metastore.expiration.policy import ExpirationPolicy
 from metastore.model.run_unit import RunUnit
+from metastore.storage.commit import Clock
 
 _log: Final = logging.getLogger(__name__)
 
@@ -69,7 +70,7 @@ class History:
 
     def _tidy(self) -> None:
         if len(self._runs.metadata.history()) > _MOST_VERSIONS:
-            ExpirationHandler(self._runs.table, ExpirationPolicy(None, _KEPT_VERSIONS), self._now_ms).expire()
+            ExpirationHandler(self._runs.table, ExpirationPolicy(None, _KEPT_VERSIONS), Clock(self._now_ms)).expire()
 
 
 def last_runs(runs: Iterable[RunUnit], before: Mapping[Key, LastRun] | None = None) -> Mapping[Key, LastRun]:

@@ -9,7 +9,9 @@ from it again. Whatever fails to be deleted is counted, logged, and picked up by
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Mapping, Sequence
+import math
+from collections.abc import Mapping, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field, fields
 from typing import Final, Literal
 
@@ -33,6 +35,7 @@ from pyiceberg.table.update import (
 from metastore.errors import ConflictError, FormatError, OutcomeUnknownError, StorageError
 from metastore.expiration.policy import LAST_RUN, ExpirationPolicy, is_due, outdated
 from metastore.expiration.reachability import Doomed, only_reached_by, statistics_files
+from metastore.storage.commit import Clock
 from metastore.storage.files import discard
 from metastore.storage.places import Place
 from metastore.storage.table import OWN_PROPERTIES, ComponentTable
@@ -62,6 +65,17 @@ class Expired:
         return Expired(*(getattr(self, each.name) + getattr(other, each.name) for each in fields(self)))
 
 
+@dataclass(frozen=True)
+class _Marked:
+    """What a run is about: ``versions`` of ``table`` to expire, what earlier runs left, and what goes with both."""
+
+    table: Table
+    versions: list[int]
+    unswept: Mapping[str, TableMetadata]
+    kept: TableMetadata
+    doomed: Doomed
+
+
 class AssertHistory(ValidatableTableRequirement):
     """Snapshots, branches and tags, and what is left to sweep, must be as they were when the run marked its files."""
 
@@ -84,17 +98,17 @@ class AssertHistory(ValidatableTableRequirement):
 
 
 class ExpirationHandler:
-    """Expires the table of one component by ``policy``; ``now_ms`` is the clock, in epoch milliseconds."""
+    """Expires the table of one component by ``policy``."""
 
-    def __init__(self, table: ComponentTable, policy: ExpirationPolicy, now_ms: Callable[[], int]) -> None:
+    def __init__(self, table: ComponentTable, policy: ExpirationPolicy, clock: Clock) -> None:
         self.table = table
         self._policy = policy
-        self._now_ms = now_ms
+        self._clock = clock
 
     def is_due(self) -> bool:
         """Whether the configured period has passed; cheap, reads no file that is not in memory after a commit."""
         table = self.table.load()
-        return table is not None and is_due(self._policy, table.metadata, self._now_ms())
+        return table is not None and is_due(self._policy, table.metadata, self._clock.now_ms())
 
     def expire(self, dry_run: bool = False) -> Expired:
         """Expire what is outdated now, whether or not the period has passed.
@@ -103,40 +117,57 @@ class ExpirationHandler:
         Raises OutcomeUnknownError when that is open; then no file was removed. ``gc.enabled=false`` on the table
         means that its files belong to others too: nothing is done.
         """
-        for _ in range(_ATTEMPTS):
-            table = self.table.load()
-            if table is None or table.metadata.properties.get("gc.enabled", "true").lower() == "false":
-                return Expired()
-            now = self._now_ms()
-            versions = outdated(self._policy, table.metadata, now)
-            unswept = self._unswept(table)
-            if not versions and not unswept:
-                return Expired()
-            kept = _without(table.metadata, versions)
-            try:
-                doomed = self._mark(table, kept, versions, unswept)
-            except FormatError:
-                if self._is_current(table):
-                    raise
-                # Others expired what was being marked: what is left is marked anew.
-                continue
-            except OSError as error:
-                raise StorageError(f"{self._cannot_mark(error)}; nothing was changed") from error
-            if dry_run:
-                return _result(versions, doomed)
-            current = self._commit(table, versions, unswept, now) if versions else table
-            if current is None:
-                continue
-            if current.metadata.snapshots != kept.snapshots:
-                try:
-                    doomed = self._mark(table, current.metadata, versions, unswept)
-                except OSError as error:
-                    text = f"{self._cannot_mark(error)}; they are expired, and the next run deletes their files"
-                    raise StorageError(text) from error
-            return self._sweep(current, versions, doomed)
+        for attempt in range(_ATTEMPTS):
+            # Marking takes long beside a commit. Who lost a race knows most of what is to be marked by then, and has a
+            # turn at the table for the rest, so that writers of this machine are not faster again and again.
+            with self._turn() if attempt else nullcontext():
+                marked = self._marked()
+                if marked is None:
+                    continue
+                if isinstance(marked, Expired):
+                    return marked
+                if dry_run:
+                    return _result(marked.versions, marked.doomed)
+                current = self._commit(marked) if marked.versions else marked.table
+            if current is not None:
+                return self._sweep(current, marked.versions, self._still_doomed(marked, current))
         raise ConflictError(
             f"{self.table.name} was written to {_ATTEMPTS} times while its versions were being expired; try again later"
         )
+
+    def _turn(self) -> AbstractContextManager[None]:
+        return self.table.turn(self._clock.monotonic, self._clock.pause, math.inf)
+
+    def _marked(self) -> _Marked | Expired | None:
+        """What is to expire, and with it; what is done already when that is nothing; None when others were faster."""
+        table = self.table.load()
+        if table is None or table.metadata.properties.get("gc.enabled", "true").lower() == "false":
+            return Expired()
+        versions = outdated(self._policy, table.metadata, self._clock.now_ms())
+        unswept = self._unswept(table)
+        if not versions and not unswept:
+            return Expired()
+        kept = _without(table.metadata, versions)
+        try:
+            return _Marked(table, versions, unswept, kept, self._mark(table, kept, versions, unswept))
+        except FormatError:
+            if self._is_current(table):
+                raise
+            # Others expired what was being marked: what is left is marked anew.
+            return None
+        except OSError as error:
+            raise StorageError(f"{self._cannot_mark(error)}; nothing was changed") from error
+
+    def _still_doomed(self, marked: _Marked, current: Table) -> Doomed:
+        """What goes with the versions that ``current`` has no more; less than was marked if it keeps others as well."""
+        # By their ids: a snapshot whose parent expired is another object, without a parent.
+        if _ids(current.metadata) == _ids(marked.kept):
+            return marked.doomed
+        try:
+            return self._mark(marked.table, current.metadata, marked.versions, marked.unswept)
+        except OSError as error:
+            text = f"{self._cannot_mark(error)}; they are expired, and the next run deletes their files"
+            raise StorageError(text) from error
 
     def _cannot_mark(self, error: OSError) -> str:
         return f"cannot tell which files old versions of {self.table.name} alone reach: {error}"
@@ -165,22 +196,21 @@ class ExpirationHandler:
     ) -> Doomed:
         expired: dict[int, Snapshot] = {}
         statistics: list[str] = []
-        kept_ids = {snapshot.snapshot_id for snapshot in kept.snapshots}
+        kept_ids = _ids(kept)
         for metadata in (table.metadata, *unswept.values()):
             expired.update((s.snapshot_id, s) for s in metadata.snapshots if s.snapshot_id not in kept_ids)
             statistics.extend(statistics_files(metadata))
         doomed = only_reached_by(list(expired.values()), statistics, kept, self.table.manifests(table.io))
         return doomed.only(Place(table.metadata.location).holds)
 
-    def _commit(
-        self, table: Table, versions: list[int], unswept: Mapping[str, TableMetadata], now_ms: int
-    ) -> Table | None:
-        """The table without ``versions``; None when another writer was faster. Raises OutcomeUnknownError."""
+    def _commit(self, marked: _Marked) -> Table | None:
+        """The table without the versions marked; None when another writer was faster. Raises OutcomeUnknownError."""
+        table = marked.table
         requirements = (AssertTableUUID(uuid=table.metadata.table_uuid), *self._as_marked(table.metadata))
-        to_sweep = "\n".join((*unswept, table.metadata_location))
+        to_sweep = "\n".join((*marked.unswept, table.metadata_location))
         updates: tuple[TableUpdate, ...] = (
-            RemoveSnapshotsUpdate(snapshot_ids=versions),
-            SetPropertiesUpdate(updates={LAST_RUN: str(now_ms), UNSWEPT: to_sweep}),
+            RemoveSnapshotsUpdate(snapshot_ids=marked.versions),
+            SetPropertiesUpdate(updates={LAST_RUN: str(self._clock.now_ms()), UNSWEPT: to_sweep}),
         )
         try:
             done = self.table.entry.commit(table, requirements, updates)
@@ -227,6 +257,10 @@ class ExpirationHandler:
         data, manifests, lists, statistics = counts
         named = tuple((path, str(error)) for path, error in failed)
         return Expired(tuple(versions), data, manifests, lists, statistics, version_files, named)
+
+
+def _ids(metadata: TableMetadata) -> set[int]:
+    return {snapshot.snapshot_id for snapshot in metadata.snapshots}
 
 
 def _without(metadata: TableMetadata, versions: list[int]) -> TableMetadata:

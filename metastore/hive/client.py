@@ -191,7 +191,7 @@ class HiveClient:
         lock = self._lock(what, request)
         try:
             if lock.state == LockState.WAITING:
-                self._take_from_the_dead(database, name)
+                self.take_from_the_dead(database, name)
             for pause in (0.0, *_LOCK_POLLS):
                 if lock.state != LockState.WAITING:
                     break
@@ -231,10 +231,15 @@ class HiveClient:
         found = self._read(what, "show_locks", ShowLocksRequest(dbname=database, tablename=name))
         return list(found.locks)
 
-    def _take_from_the_dead(self, database: str, name: str) -> None:
-        for lock in left_by_the_dead(self._locks(database, name)):
-            with suppress(NotFoundError):  # somebody else did so
-                self._unlock(database, name, lock)
+    def take_from_the_dead(self, database: str, name: str) -> None:
+        """Give back those locks on a table that processes of this machine left which certainly ended.
+
+        A service that does not answer keeps them; it forgets them by itself, minutes later.
+        """
+        with suppress(MetastoreError):
+            for lock in left_by_the_dead(self._locks(database, name)):
+                with suppress(NotFoundError):  # somebody else did so
+                    self._unlock(database, name, lock)
 
     def close(self) -> None:
         """Give the connection back; a later call opens a new one."""

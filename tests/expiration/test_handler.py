@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import fcntl
 import logging
 import os
 from collections import Counter
@@ -17,6 +18,7 @@ from pyiceberg.table import StaticTable, Table
 from metastore.errors import ConflictError, NotFoundError, OutcomeUnknownError
 from metastore.expiration import handler as handler_module
 from metastore.expiration.handler import AssertHistory, Expired
+from metastore.expiration.reachability import Doomed, only_reached_by
 from metastore.metastore import Metastore
 from metastore.model.table_unit import TableMetadataUnit
 from metastore.model.vocabulary import MetadataType
@@ -393,6 +395,45 @@ class TestCompetition:
         assert owners(open_metastore()) == "3"
         assert_exact(component, catalog)
 
+    def test_who_lost_a_race_has_a_turn_for_the_next(
+        self, open_metastore: OpenMetastore, unit: MakeUnit, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        """Writers of this machine do not come first again; the first try waits for nobody, and keeps nobody waiting."""
+        metastore, other = open_metastore(), open_metastore()
+        for n in range(3):
+            metastore.tables.modify().overwrite([unit(owner=str(n))]).execute()
+        table = metastore.tables._backing.table
+        load, in_turn = table.load, []
+        folder = f"{table.entry.location}/metadata"
+
+        def then_compete() -> Table | None:
+            loaded = load()
+            in_turn.append(_is_locked(folder))
+            if not in_turn[-1]:
+                other.tables.modify().overwrite([unit(owner="3")]).execute()
+            return loaded
+
+        monkeypatch.setattr(table, "load", then_compete)
+        assert len(metastore.tables.expiration.expire().versions) == 3
+        assert in_turn == [False, True]
+        assert not _is_locked(folder)
+
+    def test_what_nobody_disturbs_is_marked_once(
+        self, metastore: Metastore, unit: MakeUnit, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        """Though the oldest kept version is another object after the commit: its parent is gone."""
+        for n in range(3):
+            metastore.tables.modify().overwrite([unit(owner=str(n))]).execute()
+        marked = []
+
+        def mark(*given: Any) -> Doomed:
+            marked.append(given)
+            return only_reached_by(*given)
+
+        monkeypatch.setattr(handler_module, "only_reached_by", mark)
+        assert metastore.tables.expiration.expire().data_files == 2
+        assert len(marked) == 1
+
     def test_what_expires_while_it_is_marked_makes_it_mark_again(
         self,
         open_metastore: OpenMetastore,
@@ -518,6 +559,18 @@ def expire_under(reader: Metastore, writer: Metastore, unit: MakeUnit, monkeypat
         return loaded
 
     monkeypatch.setattr(table, "load", load_then_expire)
+
+
+def _is_locked(folder: str) -> bool:
+    """Whether somebody has a turn at the folder."""
+    descriptor = os.open(folder, os.O_RDONLY)
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return True
+    finally:
+        os.close(descriptor)
+    return False
 
 
 def _die(*_: Any) -> Any:

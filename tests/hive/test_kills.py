@@ -1,6 +1,6 @@
 """SIGKILL before each remote call and each file that a migration writes: the table works, and the next call ends it.
 
-The lock of the killed process is in nobody's way.
+The lock of the killed process is in nobody's way, and gone after that call.
 
 The points are not listed anywhere: the driver counts what the client and the writers do, and dies at the n-th, for
 every n until one run comes through.
@@ -92,6 +92,7 @@ def test_every_point(
         assert len(list((hive.folder / name / "_iceberg").iterdir())) == 1, point
         formats = {each.sd.inputFormat.rpartition(".")[2] for each in hive.client.partitions(hive.database, name)}
         assert formats == {"FileInputFormat"}, point
+        assert hive.client._locks(hive.database, name) == [], point
     assert _rows(session, hive, names[len(points)]) == [0, 1]
 
 

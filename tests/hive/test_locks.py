@@ -18,6 +18,7 @@ from metastore.errors import ConflictError, StorageError
 from metastore.hive import client as client_module
 from metastore.hive.client import HiveClient
 from metastore.hive.lock_holders import Holder, own_mark
+from metastore.hive.migration import revert
 
 pytestmark = pytest.mark.integration
 
@@ -72,6 +73,41 @@ def test_the_living_keep_theirs_and_the_dead_do_not(
             request = ShowLocksRequest(dbname=hive.database, tablename=name)
             [lock] = hive.client._read("show locks", "show_locks", request).locks
             assert Holder.parse(lock.agentInfo) == Holder.this_process()
+
+
+def test_locks_of_the_dead_are_given_back_by_whoever_asks(hive: HiveMaker, hive_metastore: str) -> None:
+    """Those of the living stay."""
+    name = hive.table({"id": "bigint"})
+    process = locker(hive_metastore, hive, name)
+    with HiveClient(hive_metastore) as client:
+        client.take_from_the_dead(hive.database, name)
+        [lock] = client._locks(hive.database, name)
+        parsed = Holder.parse(lock.agentInfo)
+        assert parsed is not None
+        assert parsed.pid == process.pid
+        process.kill()
+        process.communicate()
+        client.take_from_the_dead(hive.database, name)
+        assert client._locks(hive.database, name) == []
+
+
+def test_a_reversion_that_is_called_again_gives_back_what_the_dead_held(
+    hive: HiveMaker, hive_metastore: str, call: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It finds the table Hive's already, and has no need of a lock itself."""
+    name = hive.table({"id": "bigint"})
+    hive.write(name, {"id": [1]})
+    call("migrate", name)
+    with monkeypatch.context() as patch:
+        patch.setattr(revert, "_clean", lambda *_: (_ for _ in ()).throw(KeyboardInterrupt))
+        with pytest.raises(KeyboardInterrupt):
+            call("revert_migration", name)
+    process = locker(hive_metastore, hive, name)
+    process.kill()
+    process.communicate()
+    assert len(hive.client._locks(hive.database, name)) == 1
+    assert call("revert_migration", name)["status"] == "already reverted"
+    assert hive.client._locks(hive.database, name) == []
 
 
 def test_what_a_mark_proves(own: Holder) -> None:

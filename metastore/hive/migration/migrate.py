@@ -111,7 +111,10 @@ def finish_again(migration: Migration, table: HiveTable) -> Outcome:
     backup = backup_of(migration.properties, metadata_location)
     if backup is None:
         raise ProcedureError(f"{table} is an Iceberg table already, and no migration of this package made it one")
-    left = () if migration.dry_run else _tidy(migration, table, backup.rpartition("/")[0])
+    if migration.dry_run:
+        return Outcome(FINISHED, None, metadata_location)
+    migration.client.take_from_the_dead(table.database, table.name)
+    left = _tidy(migration, table, backup.rpartition("/")[0])
     return Outcome(FINISHED, None, metadata_location, warnings=left)
 
 

@@ -161,6 +161,7 @@ def _recreated(reversion: Reversion, backup: Backup) -> Reverted:
         raise ProcedureError(f"{reversion.backup} is of {backup.table.dbName}.{backup.table.tableName}")
     if reversion.dry_run:
         return Reverted(PREFLIGHT, True, len(backup.partitions))
+    reversion.client.take_from_the_dead(reversion.database, reversion.name)
     _create(reversion.client, backup)
     table = HiveTable.of(backup.table)
     removed = unfinished(reversion.store, table) or []
@@ -174,6 +175,7 @@ def _finished(reversion: Reversion, table: HiveTable) -> Reverted:
     if unwanted is None:
         raise ProcedureError(f"{table} is a Hive table; there is nothing to revert")
     if not reversion.dry_run:
+        reversion.client.take_from_the_dead(reversion.database, reversion.name)
         if table.parameters.get(METADATA_LOCATION) == _NOWHERE:
             _forget_metadata(reversion.client, table.raw)
         _clean(reversion, table.location, unwanted)
