@@ -152,10 +152,11 @@ def _sorted_out(
         directories = known[parent]
         if directories is None:
             continue
-        if entry.type == fs.FileType.Directory:
+        kind = entry.type  # made anew each time it is asked for, which costs more than all the rest
+        if kind == fs.FileType.Directory:
             below = (*directories, name)
             times[below] = entry.mtime_ns
-        elif entry.type == fs.FileType.File and entry.size:
+        elif kind == fs.FileType.File and entry.size:
             if name.endswith(_VIEW_SUFFIX):
                 raise _is_view(location + relative)
             files.append(SourceFile(directories, name, location + relative, entry.size, entry.mtime_ns or 0))
