@@ -382,15 +382,7 @@ class TestCompetition:
         metastore, other = open_metastore(), open_metastore()
         for n in range(3):
             metastore.tables.modify().overwrite([unit(owner=str(n)), unit(f"t{n}")]).execute()
-        inner = metastore.tables._backing.table.catalog
-        commit, competing = inner.commit_table, iter([True])
-
-        def compete(*arguments: Any) -> Any:
-            if next(competing, False):
-                other.tables.modify().overwrite([unit(owner="3")]).execute()
-            return commit(*arguments)
-
-        monkeypatch.setattr(inner, "commit_table", compete)
+        before_the_commit(metastore, monkeypatch, other.tables.modify().overwrite([unit(owner="3")]).execute)
         assert len(metastore.tables.expiration.expire().versions) == 3
         assert owners(open_metastore()) == "3"
         assert_exact(component, catalog)
@@ -472,15 +464,8 @@ class TestCompetition:
         """Between marking and commit somebody named an old version: it stays."""
         metastore = open_metastore()
         versions = [metastore.tables.modify().overwrite([unit(owner=str(n))]).execute() for n in range(3)]
-        inner = metastore.tables._backing.table.catalog
-        commit, competing = inner.commit_table, iter([True])
-
-        def compete(*arguments: Any) -> Any:
-            if next(competing, False):
-                catalog.load_table("tables").manage_snapshots().create_tag(versions[0], "kept").commit()
-            return commit(*arguments)
-
-        monkeypatch.setattr(inner, "commit_table", compete)
+        tags = catalog.load_table("tables").manage_snapshots()
+        before_the_commit(metastore, monkeypatch, tags.create_tag(versions[0], "kept").commit)
         assert metastore.tables.expiration.expire().versions == (versions[1],)
         [found] = open_metastore().tables.read().metadata_types(ALL).at(versions[0]).execute()
         assert found.owner == "0"
@@ -544,6 +529,19 @@ class TestCompetition:
         expire_under(reader, writer, unit, monkeypatch)
         with pytest.raises(NotFoundError, match=str(old)):
             reader.tables.read().metadata_types(ALL).at(old).execute()
+
+
+def before_the_commit(metastore: Metastore, monkeypatch: pytest.MonkeyPatch, compete: Callable[[], object]) -> None:
+    """Somebody does ``compete`` just before the first commit reaches the catalog."""
+    catalog = metastore.tables._backing.table.catalog
+    commit, competing = catalog.commit_table, iter([True])
+
+    def after_that(*arguments: Any) -> Any:
+        if next(competing, False):
+            compete()
+        return commit(*arguments)
+
+    monkeypatch.setattr(catalog, "commit_table", after_that)
 
 
 def expire_under(reader: Metastore, writer: Metastore, unit: MakeUnit, monkeypatch: pytest.MonkeyPatch) -> None:
