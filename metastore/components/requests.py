@@ -77,6 +77,11 @@ def of_table(table: TableInfo) -> BooleanExpression:
     )
 
 
+@lru_cache(maxsize=1024)
+def _general_information(table: TableInfo) -> BooleanExpression:
+    return Request(table, metadata_keys=(GENERAL_INFO,)).expression()
+
+
 class TablesRequests:
     """Ready requests; ``read`` opens a read of the component, ``version`` tells its current version."""
 
@@ -196,7 +201,8 @@ class TablesRequests:
         return _single(table, self._general(table, ("interestingColumns", "partitionKeys")))
 
     def _general(self, table: TableInfo, columns: Sequence[str]) -> _Units:
-        return self.request(Request(table, (MetadataType.TABLE,), (GENERAL_INFO,), columns=columns))
+        read = self._read().metadata_types(MetadataType.TABLE).filter(_general_information(table))
+        return read.columns(*columns).execute()
 
     def _of_type(self, kind: MetadataType, request: Request) -> _Units:
         columns = column_names(TableMetadataUnit, (kind,))

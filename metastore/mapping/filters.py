@@ -9,7 +9,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 
 import pyarrow.compute as pc
-from pyiceberg.expressions import AlwaysTrue, And, BooleanExpression, Or
+from pyiceberg.expressions import AlwaysTrue, And, BooleanExpression, EqualTo, In, Or, Reference
+from pyiceberg.expressions.literals import StringLiteral
 from pyiceberg.expressions.parser import parse as parse_text
 from pyiceberg.expressions.visitors import bind, extract_field_ids, inclusive_projection
 from pyiceberg.io.pyarrow import expression_to_pyarrow
@@ -71,6 +72,17 @@ def conjuncts(expression: BooleanExpression) -> Iterator[BooleanExpression]:
         yield from conjuncts(expression.right)
     else:
         yield expression
+
+
+def fixed(term: BooleanExpression) -> tuple[str, frozenset[str] | None]:
+    """The column and the strings of which it must have one; None in place of these for any other term."""
+    match term:
+        case EqualTo(term=Reference(name=name), literal=StringLiteral(value=value)):
+            return name, frozenset((value,))
+        case In(term=Reference(name=name), literals=literals):
+            values = [literal.value for literal in literals if isinstance(literal, StringLiteral)]
+            return name, frozenset(values) if len(values) == len(literals) else None
+    return "", None
 
 
 def columns_read(schema: Schema, bound_expression: BooleanExpression) -> frozenset[str]:

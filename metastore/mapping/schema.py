@@ -12,6 +12,7 @@ from itertools import count
 from typing import Any
 
 import pyarrow as pa
+from pyiceberg.expressions import BooleanExpression
 from pyiceberg.partitioning import PARTITION_FIELD_ID_START, PartitionField, PartitionSpec
 from pyiceberg.schema import Schema
 from pyiceberg.transforms import IdentityTransform
@@ -26,6 +27,7 @@ from pyiceberg.types import (
     StringType,
 )
 
+from metastore.mapping.filters import bound, conjuncts, fixed
 from metastore.model.fields import Column, ColumnType, Unit, columns_of, once_per_unit
 
 _ARROW: dict[ColumnType, pa.DataType] = {
@@ -133,3 +135,18 @@ def plain_arrow_schema(unit_type: type[Unit]) -> pa.Schema:
 def no_rows(unit_type: type[Unit]) -> pa.Table:
     """The empty table of :func:`plain_arrow_schema`."""
     return plain_arrow_schema(unit_type).empty_table()
+
+
+def require_fit(unit_type: type[Unit], expression: BooleanExpression) -> None:
+    """Raise InvalidRequestError for a filter that names a column which the unit does not have, or not of that type."""
+    texts = _texts(unit_type)
+    # Whether it can be bound is said by binding it; which takes longer than a kept answer, and most filters are plain.
+    for term in conjuncts(expression):
+        name, values = fixed(term)
+        if values is None or name not in texts:
+            bound(iceberg_schema(unit_type), term)
+
+
+@once_per_unit
+def _texts(unit_type: type[Unit]) -> frozenset[str]:
+    return frozenset(column.name for column in columns_of(unit_type) if column.type is ColumnType.STRING)

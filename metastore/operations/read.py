@@ -10,9 +10,9 @@ import pyarrow as pa
 from pyiceberg.expressions import AlwaysTrue, And, BooleanExpression
 
 from metastore.errors import InvalidRequestError
-from metastore.mapping.filters import Filter, bound, parse
+from metastore.mapping.filters import Filter, parse
 from metastore.mapping.rows import from_arrow
-from metastore.mapping.schema import iceberg_schema
+from metastore.mapping.schema import require_fit
 from metastore.model.fields import Unit, require_columns
 from metastore.model.vocabulary import MetadataType
 from metastore.storage.reader import Parts, Reader, SnapshotChoice, as_of, at_version, newest
@@ -51,7 +51,7 @@ class Read(Generic[U]):
     def filter(self, filter_: Filter) -> Read[U]:
         """Rows to read: a PyIceberg expression or its SQL-like text; called again, both must hold."""
         expression = parse(filter_)
-        bound(iceberg_schema(self._unit_type), expression)
+        require_fit(self._unit_type, expression)
         self._filter = And(self._filter, expression)
         return self
 

@@ -12,12 +12,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from pyiceberg.expressions import AlwaysTrue, And, BooleanExpression, EqualTo, In, Reference
-from pyiceberg.expressions.literals import StringLiteral
+from pyiceberg.expressions import AlwaysTrue, And, BooleanExpression
 from pyiceberg.manifest import ManifestFile
 from pyiceberg.partitioning import PartitionSpec
 
-from metastore.mapping.filters import conjuncts
+from metastore.mapping.filters import conjuncts, fixed
 from metastore.mapping.rows import PartitionKey
 
 _NOTE: Final = "key_range"
@@ -58,7 +57,7 @@ def split(expression: BooleanExpression, spec: PartitionSpec) -> SplitFilter:
     found: dict[str, frozenset[str]] = {}
     rest: BooleanExpression = AlwaysTrue()
     for term in conjuncts(expression):
-        name, values = _fixed(term)
+        name, values = fixed(term)
         if values is None or name not in columns:
             rest = And(rest, term)
         else:
@@ -74,17 +73,6 @@ def may_hold(keys: KeyRange | None, required: Required) -> bool:
         values is None or any(low <= value <= high for value in values)
         for low, values, high in zip(keys.lower, required, keys.upper, strict=True)
     )
-
-
-def _fixed(term: BooleanExpression) -> tuple[str, frozenset[str] | None]:
-    """The column and the strings of which it must have one; None in place of these for any other term."""
-    match term:
-        case EqualTo(term=Reference(name=name), literal=StringLiteral(value=value)):
-            return name, frozenset((value,))
-        case In(term=Reference(name=name), literals=literals):
-            values = [literal.value for literal in literals if isinstance(literal, StringLiteral)]
-            return name, frozenset(values) if len(values) == len(literals) else None
-    return "", None
 
 
 def range_of(manifest: ManifestFile) -> KeyRange | None:
