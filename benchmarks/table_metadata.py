@@ -2,9 +2,9 @@
 
 Once its general information, which is what a planner asks first, and once all units of the table, as rows in Arrow.
 Cold means a metastore just opened, and a peer whose manifest cache was cleared; what the operating system caches stays
-warm for both. Warm means asked of the same open metastore or loaded table, each time another table. At last the
-same table is asked for a hundred times in a row, as planners do; of that the time of each is told. The peer keeps nothing
-of an answer, so that it is asked once.
+warm for both. Warm means asked of the same open metastore or loaded table, each time another table. At last the same
+table is asked for a hundred times in a row, as planners do; of that the time of each is told. The peer keeps nothing of
+an answer, so that it is asked once.
 """
 
 from __future__ import annotations
