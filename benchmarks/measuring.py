@@ -146,7 +146,7 @@ def _require_equal(where: str, answers: dict[str, object]) -> None:
 
 @dataclass(frozen=True)
 class Verdict:
-    """What was expected, and what came: ``holds`` is None when it was not measured in this run."""
+    """What was expected, and what came: ``holds`` is None when it was not measured, or nothing was expected."""
 
     question: str
     says: str

@@ -140,7 +140,8 @@ def _rows(series: Sequence[Series]) -> list[tuple[str, ...]]:
 def _outcome(verdict: Verdict) -> tuple[str, str]:
     if verdict.measured is None:
         return "", "not measured"
-    return f"{verdict.measured:.3g}×", "met" if verdict.holds else "missed"
+    came = {True: "met", False: "missed", None: "nothing expected"}
+    return f"{verdict.measured:.3g}×", came[verdict.holds]
 
 
 def _seconds(seconds: float) -> str:
