@@ -11,12 +11,11 @@ Then ANALYZE again: of unchanged files, and after 1% of the files was written an
 
 from __future__ import annotations
 
-import math
 import os
 import shutil
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cached_property, partial
 from itertools import count
 from typing import Any, Final
@@ -53,15 +52,13 @@ TUNED: Final = "Spark SQL aggregate, few large tasks"
 FILES: Final = 2_000
 DIRECTORIES: Final = 20
 _ROWS: Final = 740
-_ROUNDS_AT_MOST: Final = 3
 _SPARK: Final = {"spark.master": "local[2]"}
 _TUNING: Final = {"spark.sql.files.openCostInBytes": "65536", "spark.sql.shuffle.partitions": "2"}
 
 
 def run(folder: str, files: int, seed: int, pace: Pace, say: Callable[[str], None]) -> list[Series]:
     """Measure a table of ``files`` files, which is built in ``folder`` and stays there."""
-    # An aggregate takes seconds every time, so patience would leave only its first run, which is slower than the rest.
-    steady = replace(pace, rounds=min(pace.rounds, _ROUNDS_AT_MOST), patience=math.inf)
+    steady = pace.beside_spark
     say(f"building {files:,} Parquet files")
     data = Data(os.path.join(folder, "data"), files, seed)
     with spark_session() as spark, LocalEngine() as local, LocalEngine(1) as alone:

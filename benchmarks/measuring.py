@@ -1,22 +1,26 @@
 """Time contenders side by side: in one process, in turns, medians of rounds.
 
 Rounds are interleaved (every contender once, then every contender again, starting with another one each time), so
-that what else the machine does falls on all of them alike. The first run of a contender warms it up and is not
-counted, unless it took longer than ``patience``: then it is its only measurement. Before any time is believed, the
-contenders' answers are compared.
+that what else the machine does falls on all of them alike. The first run of a contender warms it up (beside Spark, the
+first three) and is not counted, unless it took longer than ``patience``: then it is its only measurement. Before any
+time is believed, the contenders' answers are compared.
 """
 
 from __future__ import annotations
 
 import gc
+import math
 import statistics
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Final, NamedTuple
 
 OURS: Final = "metastore"
 """Contenders of ours are called so, or so with a word after it; all others are peers."""
+
+
+_JVM_WARM_UP: Final = 3
 
 
 class DifferentAnswersError(Exception):
@@ -67,12 +71,19 @@ class Series:
 class Pace:
     """How often to measure: ``rounds`` for each contender, but once only what takes over ``patience`` seconds.
 
-    ``thorough`` measures also those peers at those sizes that take minutes.
+    ``thorough`` measures also those peers at those sizes that take minutes. ``warm_up`` runs of each come first, and
+    do not count.
     """
 
     rounds: int = 5
     patience: float = 3.0
     thorough: bool = False
+    warm_up: int = 1
+
+    @property
+    def beside_spark(self) -> Pace:
+        """All rounds, however long, and after so many runs that the JVM has compiled what they run, or most of it."""
+        return replace(self, patience=math.inf, warm_up=min(self.rounds, _JVM_WARM_UP))
 
     def affords(self, size: int, largest: int) -> bool:
         """Whether to measure at ``size`` what is quick enough up to ``largest``."""
@@ -101,6 +112,8 @@ def measure(
         else:
             again.append(contender)
     _require_equal(f"{question}, {case}, {size:,}", answers)
+    for contender in again * (pace.warm_up - 1):
+        _timed(contender)
     for number in range(pace.rounds):
         first = number % len(again) if again else 0
         for contender in (*again[first:], *again[:first]):

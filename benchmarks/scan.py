@@ -12,10 +12,8 @@ nowhere: Spark reads it by its own reader, without ids; and by tasks, without an
 
 from __future__ import annotations
 
-import math
 import os
 from collections.abc import Callable, Sequence
-from dataclasses import replace
 from functools import partial
 from typing import Any, Final
 
@@ -51,12 +49,11 @@ _FILES_OF_A_DAY: Final = 10
 _ROWS_OF_A_FILE: Final = 50
 _LARGE_FILES: Final = 10
 _ROW_GROUP: Final = 1 << 20
-_ROUNDS_AT_MOST: Final = 3
 
 
 def run(folder: str, files: int, rows: int, seed: int, pace: Pace, say: Callable[[str], None]) -> list[Series]:
     """Measure a table of ``files`` files and one of ``rows`` rows, which are built in ``folder`` and stay there."""
-    steady = replace(pace, rounds=min(pace.rounds, _ROUNDS_AT_MOST), patience=math.inf)
+    steady = pace.beside_spark
     say(f"building {files:,} Parquet files")
     days = _many_files(os.path.join(folder, "many"), files)
     say(f"building {rows:,} rows")

@@ -12,11 +12,10 @@ is open, and again when nothing has changed.
 from __future__ import annotations
 
 import json
-import math
 import os
 import shutil
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, Final
 
@@ -48,7 +47,6 @@ _FILES: Final = 10
 _FEW_FILES: Final = 12
 _GROUP: Final = 1 << 20
 _PROMISED: Final = 5
-_ROUNDS_AT_MOST: Final = 3
 _FULL_SECONDS, _UNCHANGED_SECONDS = 2.0, 0.3
 
 
@@ -68,7 +66,7 @@ def run(folder: str, rows: int, seed: int, pace: Pace, say: Callable[[str], None
             Contender(ON_SPARK, Target.analyze, on_spark.emptied, Target.seen),
             Contender(SPARKS, lambda _: _sparks(spark), answer=lambda _: _seen_by_spark(spark)),
         ]
-        steady = replace(pace, rounds=min(pace.rounds, _ROUNDS_AT_MOST), patience=math.inf)
+        steady = pace.beside_spark
         series = measure(QUESTION, ALL_COLUMNS, rows, contenders, steady, items=rows)
         spark.sql("DROP TABLE described")
         plain = Target(local, few, os.path.join(folder, "plain"), statistics=False)

@@ -16,10 +16,11 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from metastore.analyze.hashing import ArrowValues, distinct_first, domain_of, hashes_of
+from metastore.analyze.hashing import SLICE, ArrowValues, distinct_first, domain_of, hashes_of
 from metastore.analyze.row_sample import Draws, RowDraw, RowSample, as_numbers
 from metastore.analyze.theta import Theta, ThetaBuilder
 from metastore.errors import FormatError
@@ -158,7 +159,7 @@ class ColumnDescriber:
     def _looked_up(self, present: ArrowValues) -> tuple[ArrowValues, int]:
         """The values behind a dictionary's indices, each once unless in a sample, and the width of all of them."""
         # What the rows refer to: a dictionary may hold more.
-        counts = np.bincount(np.asarray(present.indices), minlength=len(present.dictionary))
+        counts = _counted(np.asarray(present.indices), len(present.dictionary))
         used = np.flatnonzero(counts)
         distinct = present.dictionary.take(pa.array(used))
         width = int(np.asarray(pc.binary_length(distinct)) @ counts[used])
@@ -184,6 +185,15 @@ class ColumnDescriber:
         proper = ~np.isnan(numbers)
         order = np.argsort(draws[held][proper], kind="stable")
         self._samples.append(RowSample(draws[held][proper][order], numbers[proper][order]))
+
+
+def _counted(indices: npt.NDArray[Any], size: int) -> npt.NDArray[np.intp]:
+    """How often each number below ``size`` is met. A part at a time: numpy widens them, and parts stay in the cache."""
+    step = max(SLICE, size)
+    counts = np.zeros(size, np.intp)
+    for start in range(0, len(indices), step):
+        counts += np.bincount(indices[start : start + step], minlength=size)
+    return counts
 
 
 def _width(present: ArrowValues) -> int:

@@ -1,5 +1,6 @@
 """The tasks of ANALYZE that read data: a chunk of files -> their FILE rows, with what footers do not say.
 
+:func:`read_chunk` is what engines run, over chunks of footers and of data in one job. Of the latter,
 :func:`read_files` makes the whole FILE rows of files in a format without footers, with descriptions if they are wanted.
 :func:`describe_files` makes descriptions of Parquet files, of columns whose statistics come from footers; its rows hold
 nothing but the file's path and the descriptions.
@@ -20,6 +21,7 @@ from pyarrow._parquet import ParquetReader
 
 from metastore.analyze.data_files import FileData, Opening, unreadable
 from metastore.analyze.description import ColumnDescriber, Describing, Description, descriptions_text
+from metastore.analyze.footers import FooterChunk, read_footers
 from metastore.analyze.hashing import ArrowValues, domain_of
 from metastore.analyze.leaf_measures import LeafMeasure, as_orc_means, leaf_array
 from metastore.analyze.row_sample import RowDraw
@@ -31,6 +33,7 @@ from metastore.model.statistics_json import holder_json
 from metastore.model.tuple_schema import TupleSchema
 from metastore.model.vocabulary import MetadataType, Statistic
 from metastore.sources.arrow_schema import ArrowLeaf, chosen, tuple_schema
+from metastore.sources.formats import PARQUET
 from metastore.sources.listing import SourceFile, open_location
 
 
@@ -50,6 +53,13 @@ class DataChunk:
     describing: Describing | None = None
     declared: TupleSchema | None = None
     options: Mapping[str, str] = field(default_factory=dict, repr=False)
+
+
+def read_chunk(chunk: FooterChunk | DataChunk) -> Iterator[pa.RecordBatch]:
+    """What is read of a chunk of either kind; only batches of footers have fragments of segments."""
+    if isinstance(chunk, FooterChunk):
+        return read_footers(chunk)
+    return describe_files(chunk) if chunk.format == PARQUET else read_files(chunk)
 
 
 def read_files(chunk: DataChunk) -> Iterator[pa.RecordBatch]:

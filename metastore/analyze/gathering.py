@@ -79,9 +79,10 @@ class Gathering:
 
 
 def parts_of(batch: pa.RecordBatch) -> tuple[pa.RecordBatch, pa.RecordBatch]:
-    """What :func:`read_footers` returned: rows of files and row groups, and fragments of segments."""
+    """Of what a task returned the rows of files and row groups, and the fragments of segments."""
     first = pc.index(batch["metadataType"], MetadataType.SEGMENT.value).as_py()
-    return batch.slice(0, first), batch.slice(first)
+    details = batch.num_rows if first < 0 else first
+    return batch.slice(0, details), batch.slice(details)
 
 
 def files_in(fragments: pa.RecordBatch) -> int:

@@ -6,7 +6,7 @@ its columns' descriptions (always from the data). Each is read only where it is 
 
 from __future__ import annotations
 
-from collections import Counter
+from collections import Counter, deque
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Final
@@ -26,7 +26,7 @@ from metastore.analyze.changes import (
 )
 from metastore.analyze.chunks import UNIT_SCHEMA, Read, data_chunks, footer_chunks
 from metastore.analyze.description import Describing, Description, descriptions_in, descriptions_text
-from metastore.analyze.file_rows import describe_files, file_row, read_files
+from metastore.analyze.file_rows import DataChunk, file_row, read_chunk
 from metastore.analyze.footers import FooterChunk, read_footers
 from metastore.analyze.gathering import Gathered, Gathering, files_in, parts_of
 from metastore.analyze.levels import reaches
@@ -241,7 +241,7 @@ class Work:
         return engine
 
     def _read(self, reads: Sequence[Read]) -> _Found:
-        """Read on the engine; footers first, then data."""
+        """Read on the engine, footers and data in one job, since every job costs time of its own."""
         found = _Found()
         if not reads:
             return found
@@ -255,12 +255,13 @@ class Work:
             self._source, self._wanted, [read for read in reads if read.missing is not None or not of_parquet]
         )
         self._told.total = sum(len(chunk.files) for chunk in footers) + sum(len(chunk.files) for chunk in data)
-        for batch in _run(engine, footers):
-            details, fragments = parts_of(batch)
-            found.details.append(details)
-            self._told.more(files_in(fragments))
         measured = {read.file.path for read in reads if read.exact}
-        for batch in engine.run(data, describe_files if of_parquet else read_files, UNIT_SCHEMA):
+        for batch in _run(engine, [*footers, *data]):
+            details, fragments = parts_of(batch)
+            if fragments.num_rows:
+                found.details.append(details)
+                self._told.more(files_in(fragments))
+                continue
             for path, text in zip(batch["path"].to_pylist(), batch["additionalMetadata"].to_pylist(), strict=True):
                 found.descriptions[str(path)] = descriptions_in(text)
             if not of_parquet:
@@ -297,15 +298,15 @@ class Work:
         return read.filter(chosen).at(version).to_arrow().cast(UNIT_SCHEMA)
 
 
-def _run(engine: Engine, chunks: Sequence[FooterChunk]) -> Iterator[pa.RecordBatch]:
-    """What :func:`read_footers` returns for ``chunks``, in any order; raises as it does, and EngineError."""
+def _run(engine: Engine, chunks: Sequence[FooterChunk | DataChunk]) -> Iterator[pa.RecordBatch]:
+    """What :func:`read_chunk` returns for ``chunks``, in any order; raises as it does, and EngineError."""
     try:
-        yield from engine.run(chunks, read_footers, UNIT_SCHEMA)
+        yield from engine.run(chunks, read_chunk, UNIT_SCHEMA)
     except EngineError:
         # A damaged footer may have ended the process that read it. Here it is judged before, so its file is named.
         for chunk in chunks:
-            for _ in read_footers(chunk):
-                pass
+            if isinstance(chunk, FooterChunk):
+                deque(read_footers(chunk), maxlen=0)
         raise
 
 

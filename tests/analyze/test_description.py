@@ -25,7 +25,7 @@ from metastore.analyze.description import (
     summary_holders,
     with_holders,
 )
-from metastore.analyze.hashing import domain_of, hashes_of
+from metastore.analyze.hashing import SLICE, domain_of, hashes_of
 from metastore.analyze.row_sample import SIZE, RowDraw, RowSample
 from metastore.analyze.theta import Theta, ThetaBuilder
 from metastore.errors import FormatError
@@ -209,6 +209,19 @@ def test_widths_are_bytes_of_values() -> None:
     assert described(text.dictionary_encode()).width == 6
     assert described(text.dictionary_encode()).theta.estimate == 2
     assert described(pa.array([1, None, 3], pa.int32())).width == 8
+
+
+@pytest.mark.parametrize("distinct", [10, 6_000, 60_000])
+@pytest.mark.parametrize("type_", [pa.int64(), pa.string()])
+def test_repeated_values_are_described_as_if_each_was_hashed(distinct: int, type_: Any) -> None:
+    """Whether values are looked up first, or stand in a dictionary, larger than what is counted at once or smaller."""
+    rows = 3 * SLICE + 1
+    column = pa.array(np.random.default_rng(3).integers(distinct, size=rows)).cast(type_)
+    of_text = type_ == pa.string()
+    for stored in (column, column.dictionary_encode()) if of_text else (column,):
+        found = described(stored)
+        assert found.theta.to_bytes() == theta_of(column).to_bytes()
+        assert found.width == (sum(map(len, column.to_pylist())) if of_text else 8 * rows)
 
 
 def test_values_of_different_domains_are_not_put_together() -> None:
