@@ -80,6 +80,13 @@ class Read(Generic[U]):
         """The rows one batch after the other, so that they need not fit into memory. Raises as :meth:`to_arrow`."""
         return self._reader.batches(self._choose, self._expression(), self._columns)
 
+    def few(self, most: int) -> pa.Table | None:
+        """The rows in one chunk, kept for who asks this version again; None where over ``most`` must be read for them.
+
+        Raises as :meth:`to_arrow`, and StorageError when the version expires meanwhile.
+        """
+        return self._reader.few(self._choose, self._expression(), self._columns, most)
+
     def parts(self, *, open_small: bool = False) -> Parts:
         """The rows in parts that can be read one after the other, or by several processes. Raises as :meth:`to_arrow`.
 

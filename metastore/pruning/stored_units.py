@@ -86,15 +86,13 @@ class StoredUnits:
         return mine if self.only is None else And(mine, In("metadataKey", {GENERAL_INFO, *self.only}))
 
     def in_memory(self) -> TableUnits | None:
-        """All of them at once, which opens each data file once; None where they are more than :data:`UNITS_IN_MEMORY`.
+        """All of them at once, which opens each data file once, and keeps them for who asks this version again.
 
-        Columns are ``upper_columns``.
+        None where they are more than :data:`UNITS_IN_MEMORY`. Columns are ``upper_columns``.
         """
         read = self.tables.read().metadata_types(*UNIT_TYPES).filter(self._mine()).columns(*self.upper_columns)
-        parts = read.at(self.version).parts(open_small=True)
-        if sum(group.rows for group in parts.groups) > UNITS_IN_MEMORY:
-            return None
-        return TableUnits(pa.concat_tables([parts.answered, *map(_table, parts.groups)]).combine_chunks())
+        units = read.at(self.version).few(UNITS_IN_MEMORY)
+        return None if units is None else TableUnits(units)
 
 
 def units_of(units: StoredUnits) -> Units:

@@ -17,34 +17,34 @@ import pyarrow as pa
 
 from metastore.errors import InvalidRequestError
 from metastore.model.identity import TableInfo
-from metastore.pruning.partition_values import NULL_DIRECTORY
-
-Directories = tuple[str, ...]
+from metastore.pruning.partition_values import NULL_DIRECTORY, directories_of
 
 LEVEL: Final = re.compile(r"dir(\d+)")
 """A column that holds the names of directories of one level."""
 
 
 class DirectoryValues:
-    """The directory columns of one table: those of ``schema`` that ``keys`` name."""
+    """The directory columns of one table at ``location``: those of ``schema`` that ``keys`` name."""
 
-    def __init__(self, table: TableInfo, keys: Iterable[str], schema: pa.Schema) -> None:
+    def __init__(self, table: TableInfo, location: str, keys: Iterable[str], schema: pa.Schema) -> None:
         names = {unquote(key) for key in keys}
         self._types = {f.name: f.type for f in schema if f.name in names}
         self._table = table
+        self._location = location
         self._of = cache(self._values)
 
-    def of(self, path: str, directories: Directories) -> Mapping[str, Any]:
-        """The value of each directory column for the file at ``path``, which lies in ``directories``."""
+    def of(self, path: str) -> Mapping[str, Any]:
+        """The value of each directory column for the file at ``path``."""
         try:
-            return self._of(directories)
+            return self._of(path.rpartition("/")[0])
         except pa.ArrowException as error:
             raise InvalidRequestError(
                 f"the directories of {path} do not fit the columns that {self._table} had when it was analyzed "
                 f"({error}); run ANALYZE"
             ) from error
 
-    def _values(self, directories: Directories) -> Mapping[str, Any]:
+    def _values(self, folder: str) -> Mapping[str, Any]:
+        directories = directories_of(f"{folder}/", self._location)
         named: dict[str, str] = {}
         for directory in directories:
             name, equals, value = directory.partition("=")

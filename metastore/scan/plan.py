@@ -145,7 +145,7 @@ def plan(
     levels = [column.path[0] for column in pruned.directory_columns if LEVEL.fullmatch(column.path[0])]
     hidden = pa.schema([pa.field(name, pa.string()) for name in levels if name not in schema.names])
     directories = DirectoryValues(
-        table, (*dict(unit["partitionKeys"] or ()), *hidden.names), pa.schema([*schema, *hidden])
+        table, location, (*dict(unit["partitionKeys"] or ()), *hidden.names), pa.schema([*schema, *hidden])
     )
     partitions: Mapping[str, PartitionGroups] = {}
     if row_ids:
@@ -159,7 +159,7 @@ def plan(
             kept.row_groups,
             kept.reason,
             kept.size,
-            {} if kept_by is not None else directories.of(kept.path, directories_of(kept.path, location)),
+            {} if kept_by is not None else directories.of(kept.path),
             kept.schema,
             _ids(partitions, kept.path, location),
         )

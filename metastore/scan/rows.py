@@ -147,20 +147,29 @@ def _taken(chunk: ReadChunk, file: ScanFile, index: int, rows: RowNumbers) -> pa
     return pa.Table.from_batches(read_rows(group), chunk.output).take(rows.astype(np.int64))
 
 
-def fragment(
-    file: ScanFile, location: str, schema: pa.Schema, store: fs.FileSystem, root: str
-) -> ds.ParquetFileFragment:
-    """``file`` as part of an Arrow dataset of ``schema``: its chosen row groups, with what its directories say."""
+def fragments(
+    files: Sequence[ScanFile], location: str, schema: pa.Schema, store: fs.FileSystem, root: str
+) -> Iterator[ds.ParquetFileFragment]:
+    """``files`` as parts of an Arrow dataset of ``schema``: the chosen row groups, with what the directories say."""
+    guarantees: dict[str, pc.Expression] = {}
+    for file in files:
+        folder = file.path.rpartition("/")[0]
+        if folder not in guarantees:
+            guarantees[folder] = _guarantee(file.constants, schema)
+        path = root + file.path[len(location) :]
+        groups = None if file.row_groups is None else list(file.row_groups)
+        made: Any = _FORMAT.make_fragment(path, store, guarantees[folder], row_groups=groups)
+        yield made  # the stubs give the base class
+
+
+def _guarantee(constants: Mapping[str, Any], schema: pa.Schema) -> pc.Expression:
+    """What is true of every row that has these ``constants``."""
     guarantee = pc.scalar(True)
     for name in schema.names:
-        if name in file.constants:
-            value, column = file.constants[name], pc.field(name)
-            known = column.is_null() if value is None else column == pa.scalar(value, schema.field(name).type)
-            guarantee &= known
-    path = root + file.path[len(location) :]
-    groups = None if file.row_groups is None else list(file.row_groups)
-    made: Any = _FORMAT.make_fragment(path, store, guarantee, row_groups=groups)  # the stubs give the base class
-    return made  # type: ignore[no-any-return]
+        if name in constants:
+            value, column = constants[name], pc.field(name)
+            guarantee &= column.is_null() if value is None else column == pa.scalar(value, schema.field(name).type)
+    return guarantee
 
 
 def read_error(file: ScanFile, error: Exception) -> FormatError | NotFoundError | StorageError:
@@ -186,7 +195,7 @@ class _FileReader:
         }
         self._read = [name for name in needed if name not in file.constants]
         self._schema = pa.schema([chunk.schema.field(name) for name in self._read])
-        self._fragment = fragment(file, chunk.location, self._schema, store, root)
+        [self._fragment] = fragments([file], chunk.location, self._schema, store, root)
 
     def batches(self) -> Iterator[pa.RecordBatch]:
         if self._chunk.format != PARQUET:

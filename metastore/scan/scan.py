@@ -25,7 +25,7 @@ from metastore.scan.arrow_filter import NotExact, RowFilter, arrow_filter
 from metastore.scan.explanation import Explanation
 from metastore.scan.optional import library
 from metastore.scan.plan import ScanFile, ScanPlan
-from metastore.scan.rows import ReadChunk, RowNumbers, fragment, read_error, read_rows_at_once
+from metastore.scan.rows import ReadChunk, RowNumbers, fragments, read_error, read_rows_at_once
 from metastore.scan.sql_filter import connection, filtered
 from metastore.sources.formats import PARQUET
 from metastore.sources.listing import open_location
@@ -263,8 +263,8 @@ class Scan:
         plan = self.plan
         store, root = open_location(plan.location, plan.options)
         schema = pa.schema([plan.readable.field(name) for name in columns])
-        fragments: list[ds.Fragment] = [fragment(file, plan.location, schema, store, root) for file in self.files]
-        return ds.FileSystemDataset(fragments, schema, ds.ParquetFileFormat(), store)
+        parts: list[ds.Fragment] = list(fragments(self.files, plan.location, schema, store, root))
+        return ds.FileSystemDataset(parts, schema, ds.ParquetFileFormat(), store)
 
     @cached_property
     def _is_one_dataset(self) -> bool:
@@ -301,7 +301,8 @@ def _columns_of(file: ScanFile, plan: ScanPlan) -> Mapping[str, bool]:
         return _of_text(file.schema)
     store, root = open_location(plan.location, plan.options)
     try:
-        schema = fragment(file, plan.location, pa.schema([]), store, root).physical_schema
+        [part] = fragments([file], plan.location, pa.schema([]), store, root)
+        schema = part.physical_schema
     except (pa.ArrowException, OSError) as error:
         raise read_error(file, error) from error
     return {column.name: pa.types.is_string(column.type) for column in schema}

@@ -24,12 +24,12 @@ class FileCache:
     """Values by path; ``hits`` and ``misses`` count look-ups since the cache was made."""
 
     def __init__(self, budget_bytes: int) -> None:
-        self._budget = budget_bytes
+        self.budget_bytes = budget_bytes
         self._begin()
         renew_in_child(self._begin)
 
     def _begin(self) -> None:
-        self._entries: LRUCache[str, tuple[Any, int]] = LRUCache(self._budget, getsizeof=lambda entry: entry[1])
+        self._entries: LRUCache[str, tuple[Any, int]] = LRUCache(self.budget_bytes, getsizeof=lambda entry: entry[1])
         self._lock = threading.Lock()
         self.hits = 0
         self.misses = 0

@@ -44,6 +44,8 @@ _ATTEMPTS: Final = 5
 _CACHED_FILES: Final = 32
 _CACHED_FILE_BYTES: Final = 1 << 20
 _CACHED_ANSWER_BYTES: Final = 1 << 20
+_SHARE_OF_A_TABLE: Final = 1 / 8
+"""An answer that was asked for as a whole may be larger, but leaves most of the cache to others."""
 
 SnapshotChoice = Callable[[TableMetadata], Snapshot | None]
 
@@ -158,7 +160,7 @@ class Reader:
         Raises InvalidRequestError for a filter that does not fit, NotFoundError for a version that is not kept,
         StorageError and FormatError for files that cannot be read.
         """
-        wanted = tuple(columns) if columns is not None else tuple(plain_arrow_schema(self.table.unit_type).names)
+        wanted = self._wanted(columns)
         lost: FileNotFoundError | None = None
         for _ in range(_ATTEMPTS):
             table = self.table.load()
@@ -196,6 +198,30 @@ class Reader:
         """
         return self._parts(choose, expression, columns, open_small=open_small)
 
+    def few(
+        self, choose: SnapshotChoice, expression: BooleanExpression, columns: Sequence[str] | None, most: int
+    ) -> pa.Table | None:
+        """The same rows in one chunk, kept for their version; None if the files to open for them have over ``most``.
+
+        Raises as :meth:`batches`.
+        """
+        wanted = self._wanted(columns)
+        table = self.table.load()
+        if table is None:
+            return no_rows(self.table.unit_type).select(wanted)
+        snapshot = choose(table.metadata)
+        question = None if snapshot is None else _question(snapshot, expression, wanted)
+        known = None if question is None else self.cache.find(question)
+        if isinstance(known, pa.Table):
+            return known
+        parts = self._parts(choose, expression, wanted, open_small=True)
+        if sum(group.rows for group in parts.groups) > most:
+            return None
+        rows = pa.Table.from_batches(parts.batches(), parts.answered.schema).combine_chunks()
+        if question is not None and rows.nbytes <= self.cache.budget_bytes * _SHARE_OF_A_TABLE:
+            self.cache.put(question, rows, rows.nbytes + len(question))
+        return rows
+
     def batches(
         self, choose: SnapshotChoice, expression: BooleanExpression, columns: Sequence[str] | None
     ) -> Iterator[pa.RecordBatch]:
@@ -213,7 +239,7 @@ class Reader:
         *,
         open_small: bool,
     ) -> Parts:
-        wanted = tuple(columns) if columns is not None else tuple(plain_arrow_schema(self.table.unit_type).names)
+        wanted = self._wanted(columns)
         table = self.table.load()
         if table is None:
             return Parts(0, no_rows(self.table.unit_type).select(wanted))
@@ -234,6 +260,9 @@ class Reader:
         )
         return Parts(version, found.answered.select(wanted), groups)
 
+    def _wanted(self, columns: Sequence[str] | None) -> tuple[str, ...]:
+        return tuple(columns) if columns is not None else tuple(plain_arrow_schema(self.table.unit_type).names)
+
     def _still_kept(self, snapshot: Snapshot) -> bool:
         table = self.table.load()
         return table is not None and table.metadata.snapshot_by_id(snapshot.snapshot_id) is not None
@@ -248,7 +277,7 @@ class Reader:
 
         if snapshot is None:
             return found()
-        question = f"{snapshot.manifest_list}?{columns}{expression!r}"
+        question = _question(snapshot, expression, columns)
         known = self.cache.find(question)
         if isinstance(known, pa.Table):
             return known
@@ -338,6 +367,11 @@ class Reader:
             ),
             pa.schema([types.field(name) for name in needed]),
         )
+
+
+def _question(snapshot: Snapshot, expression: BooleanExpression, columns: tuple[str, ...]) -> str:
+    """The name that an answer is kept by: that of its version, and what was asked."""
+    return f"{snapshot.manifest_list}?{columns}{expression!r}"
 
 
 def _needed(columns: Sequence[str], schema: Schema, row_test: RowTest) -> tuple[str, ...]:

@@ -13,7 +13,7 @@ from metastore.errors import InvalidRequestError, StorageError
 from metastore.metastore import Metastore
 from metastore.model.table_unit import TableMetadataUnit
 from metastore.model.vocabulary import MetadataType
-from metastore.storage import data_files
+from metastore.storage import data_files, reader
 
 MakeUnit = Callable[..., TableMetadataUnit]
 
@@ -75,9 +75,47 @@ def test_parts_stay_with_their_version(filled: Metastore, unit: MakeUnit) -> Non
         list(parts.batches())
 
 
+def test_few_rows_are_kept_for_their_version(
+    filled: Metastore, unit: MakeUnit, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Asked again, no file is needed for them; another version is another answer."""
+    monkeypatch.setattr(reader, "_CACHED_FILES", 0)
+    read = filled.tables.read().metadata_types(MetadataType.SEGMENT)
+    paths = [path for group in read.parts().groups for path in group.paths]
+    assert read.few(59) is None
+    found = read.few(60)
+    assert found is not None
+    assert (found.num_rows, found["path"].num_chunks) == (60, 1)
+    version = filled.tables.metadata.version
+    filled.tables.modify().overwrite([unit("t0", "1994", path="new")]).execute()
+    newest = read.few(60)
+    assert newest is not None
+    assert newest.num_rows == 58
+    for path in paths:
+        os.unlink(path)
+    assert read.at(version).few(60) == found
+    with pytest.raises(StorageError):
+        filled.tables.read().metadata_types(MetadataType.SEGMENT).columns("path").at(version).few(60)
+
+
+def test_an_answer_that_would_take_the_cache_is_not_kept(filled: Metastore, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It is returned, and read again."""
+    monkeypatch.setattr(reader, "_CACHED_FILES", 0)
+    monkeypatch.setattr(reader, "_SHARE_OF_A_TABLE", 1e-9)
+    read = filled.tables.read().metadata_types(MetadataType.SEGMENT)
+    found = read.few(60)
+    assert found is not None
+    again = read.few(60)
+    assert again is not found
+    assert again == found
+
+
 def test_nothing_is_read_of_a_metastore_that_is_not_there(metastore: Metastore) -> None:
     """No rows, version 0; and a kind of units must be named."""
     parts = metastore.tables.read().metadata_types(MetadataType.ALL).columns("owner").parts()
     assert (parts.version, list(parts.batches())) == (0, [])
+    few = metastore.tables.read().metadata_types(MetadataType.ALL).columns("owner").few(1)
+    assert few is not None
+    assert (few.num_rows, few.column_names) == (0, ["owner"])
     with pytest.raises(InvalidRequestError, match="metadata types"):
         metastore.tables.read().parts()
