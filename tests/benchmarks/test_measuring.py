@@ -42,6 +42,14 @@ def test_what_takes_longer_than_patience_is_measured_once() -> None:
     assert len(series.seconds) == 1
 
 
+@pytest.mark.parametrize(("rounds", "warm"), [(1, 1), (2, 2), (5, 3)])
+def test_beside_spark_more_runs_are_not_counted_and_none_is_too_long(rounds: int, warm: int) -> None:
+    """The JVM compiles while it runs; a single round is for those who only want to see that it works."""
+    runs: list[str] = []
+    (series,) = measure("question", "case", 10, [Contender("a", runs.append)], Pace(rounds, -1).beside_spark)
+    assert (len(runs), len(series.seconds)) == (warm + rounds, rounds)
+
+
 def test_what_is_prepared_is_handed_to_the_run() -> None:
     """``prepare`` runs before each run, and its result is the run's argument."""
     given: list[int] = []
