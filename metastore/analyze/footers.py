@@ -33,7 +33,7 @@ from metastore.model.identity import (
     row_group_identifier,
     segment_identifier,
 )
-from metastore.model.statistics_json import holder_json
+from metastore.model.statistics_json import holder_pattern
 from metastore.model.vocabulary import MetadataType, Statistic
 from metastore.sources.listing import SourceFile, open_location
 from metastore.storage.parquet_footer import read_footer
@@ -266,9 +266,7 @@ def _extent(chunks: Sequence[pq.ColumnChunkMetaData]) -> tuple[int, int]:
     return start, sum([chunk.total_compressed_size for chunk in chunks])
 
 
-_BLANK = 10**18
 _HOLDERS = {
-    name: holder_json(name, _BLANK).replace(str(_BLANK), "%d")
+    name: holder_pattern(name)
     for name in (Statistic.ROW_COUNT, Statistic.START, Statistic.LENGTH, Statistic.MODIFICATION_TIME_NANOS)
 }
-"""The model's own JSON of a count, with a blank for the count."""

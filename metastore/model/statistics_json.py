@@ -135,6 +135,12 @@ def holder_json(name: str, value: Value | None, exact: bool = True) -> str:
     return "{" + kind if value is None else f'{{"statisticsValue":{value_json(value)},{kind}'
 
 
+def holder_pattern(name: str) -> str:
+    """:func:`holder_json` of whole numbers, with ``%d`` where the number stands."""
+    blank = 10**18
+    return holder_json(name, blank).replace(str(blank), "%d")
+
+
 def read_holders(texts: Iterable[str]) -> dict[str, Any]:
     """Name to value of the holders in ``texts``; of a name that stands twice, the last one counts.
 

@@ -8,16 +8,19 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from functools import cached_property
-from typing import Any
+from typing import Any, Final
 
 import pyarrow as pa
 
-from metastore.model.statistics import holder_json, read_holders
+from metastore.model.statistics_json import holder_pattern, read_holders
 from metastore.model.vocabulary import IDENTIFIER_SEPARATOR, Statistic
 from metastore.pruning.units import Portion
 
 Fingerprint = tuple[int, int]
 """Size in bytes and modification time in epoch nanoseconds."""
+
+_LENGTH: Final = holder_pattern(Statistic.LENGTH)
+_TIME: Final = holder_pattern(Statistic.MODIFICATION_TIME_NANOS)
 
 
 class FileUnits:
@@ -129,11 +132,8 @@ class KnownFiles:
 
 def _is_recorded(now: Fingerprint, holders: Sequence[str]) -> bool:
     size, time = now
-    # Our own holders are found as they were written; reading their JSON costs ten times as much.
-    if (
-        holder_json(Statistic.LENGTH, size) in holders
-        and holder_json(Statistic.MODIFICATION_TIME_NANOS, time) in holders
-    ):
+    # Our own holders are found as they were written; reading their JSON costs twenty times as much.
+    if _LENGTH % size in holders and _TIME % time in holders:
         return True
     recorded = read_holders(holders)
     return (recorded.get(Statistic.LENGTH), recorded.get(Statistic.MODIFICATION_TIME_NANOS)) == now

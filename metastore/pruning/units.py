@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Final, Protocol
 
 import pyarrow as pa
@@ -61,22 +62,27 @@ class Units(Protocol):
 
 @dataclass(frozen=True)
 class TablePortion:
-    """Units in memory, of both lower types."""
+    """Units in memory, of both lower types; each type is taken out once, however often it is asked for."""
 
     units: pa.Table
 
     def files(self) -> Iterator[pa.Table]:
         """See :class:`Portion`."""
-        return self._of(MetadataType.FILE)
+        if self._files.num_rows:
+            yield self._files
 
     def row_groups(self) -> Iterator[pa.Table]:
         """See :class:`Portion`."""
-        return self._of(MetadataType.ROW_GROUP)
+        if self._row_groups.num_rows:
+            yield self._row_groups
 
-    def _of(self, kind: MetadataType) -> Iterator[pa.Table]:
-        found = of_kind(self.units, kind)
-        if found.num_rows:
-            yield found
+    @cached_property
+    def _files(self) -> pa.Table:
+        return of_kind(self.units, MetadataType.FILE)
+
+    @cached_property
+    def _row_groups(self) -> pa.Table:
+        return of_kind(self.units, MetadataType.ROW_GROUP)
 
 
 @dataclass(frozen=True)
@@ -91,12 +97,16 @@ class TableUnits:
 
     def lower(self, without: frozenset[str]) -> Iterator[Portion]:
         """See :class:`Units`."""
-        yield TablePortion(self.units)
+        yield self._portion
 
     def fingerprints(self, of: frozenset[str] | None) -> Iterator[Portion]:
         """See :class:`Units`."""
         if of is None:
-            yield TablePortion(self.units)
+            yield self._portion
+
+    @cached_property
+    def _portion(self) -> TablePortion:
+        return TablePortion(self.units)
 
 
 @dataclass(frozen=True)
