@@ -269,7 +269,8 @@ def test_any_table_keeps_its_rows_through_any_rewrites(
         if gone:
             content = pq.read_table(file.file_path.removeprefix("file://")).to_pylist()
             for position in sorted(gone):
-                expected.remove(next(row for row in expected if as_text(row) == as_text(content[position])))
+                # By its text: a list's own remove() would take 0.0 for -0.0.
+                del expected[[as_text(row) for row in expected].index(as_text(content[position]))]
             delete_positions(lake.load(), {file.file_path: sorted(gone)})
     for _ in range(data.draw(st.integers(1, 3))):
         if data.draw(st.booleans()):
