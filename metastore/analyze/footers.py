@@ -19,7 +19,6 @@ from typing import Final, NamedTuple
 
 import pyarrow as pa
 import pyarrow.parquet as pq
-from pyarrow._parquet import ParquetReader  # the reader beneath pq.ParquetFile, which takes a third longer per footer
 
 from metastore.analyze.parquet_columns import Bounds, Plan, combined
 from metastore.analyze.unit_rows import UnitRow, to_batch
@@ -37,6 +36,11 @@ from metastore.model.statistics_json import holder_pattern
 from metastore.model.vocabulary import MetadataType, Statistic
 from metastore.sources.listing import SourceFile, open_location
 from metastore.storage.parquet_footer import read_footer
+
+_ROW_COUNT: Final = holder_pattern(Statistic.ROW_COUNT)
+_START: Final = holder_pattern(Statistic.START)
+_LENGTH: Final = holder_pattern(Statistic.LENGTH)
+_MODIFICATION_TIME_NANOS: Final = holder_pattern(Statistic.MODIFICATION_TIME_NANOS)
 
 _FETCHES: Final = 16
 """Footers fetched at once from a store that is not the local disk: there, waiting is what takes the time."""
@@ -83,16 +87,18 @@ class _Part:
         self.bounds: list[list[Bounds]] = [[] for _ in plan.leaves]
         self.groups: list[_Group] = []
         self.group_bounds: list[list[Bounds]] = [[] for _ in plan.leaves]
+        self._columns = [
+            (leaf.index, leaf.measure, bounds) for leaf, bounds in zip(plan.leaves, self.group_bounds, strict=True)
+        ]
 
     def add(self, file: SourceFile, metadata: pq.FileMetaData) -> None:
         """Take in the footer of ``file``. Raises ValueError where it contradicts its own schema."""
-        leaves = tuple(zip(self.plan.leaves, self.group_bounds, strict=True))
         count = metadata.num_row_groups
         for index in range(count):
             group = metadata.row_group(index)
             chunks = [group.column(position) for position in range(group.num_columns)]
-            for leaf, bounds in leaves:
-                bounds.append(leaf.measure(chunks[leaf.index]))
+            for position, measure, bounds in self._columns:
+                bounds.append(measure(chunks[position]))
             self.groups.append(_Group(file, index, group.num_rows, *_extent(chunks)))
         for of_groups, bounds in zip(self.group_bounds, self.bounds, strict=True):
             bounds.append(of_groups[-1] if count == 1 else combined(of_groups[len(of_groups) - count :]))
@@ -179,9 +185,9 @@ def _details(directories: tuple[str, ...], part: _Part, *, row_groups: bool) -> 
             plan.keys,
             of_file,
             (
-                _HOLDERS[Statistic.ROW_COUNT] % rows,
-                _HOLDERS[Statistic.LENGTH] % file.size,
-                _HOLDERS[Statistic.MODIFICATION_TIME_NANOS] % file.mtime_ns,
+                _ROW_COUNT % rows,
+                _LENGTH % file.size,
+                _MODIFICATION_TIME_NANOS % file.mtime_ns,
             ),
             file.mtime_ns // 1_000_000,
             parents[file.name],
@@ -202,9 +208,9 @@ def _details(directories: tuple[str, ...], part: _Part, *, row_groups: bool) -> 
             plan.keys,
             of_group,
             (
-                _HOLDERS[Statistic.ROW_COUNT] % group.rows,
-                _HOLDERS[Statistic.START] % group.start,
-                _HOLDERS[Statistic.LENGTH] % group.length,
+                _ROW_COUNT % group.rows,
+                _START % group.start,
+                _LENGTH % group.length,
             ),
             file.mtime_ns // 1_000_000,
             parents[file.name],
@@ -228,7 +234,7 @@ def _segment(directories: tuple[str, ...], part: _Part) -> UnitRow:
         plan.schema_json,
         plan.keys,
         [leaf.json(combined(bounds), rows) for leaf, bounds in zip(plan.leaves, part.bounds, strict=True)],
-        (_HOLDERS[Statistic.ROW_COUNT] % rows,),
+        (_ROW_COUNT % rows,),
         max(file.mtime_ns for file in part.files) // 1_000_000,
         locations=[file.path for file in part.files],
         partitionValues=directories,
@@ -237,14 +243,10 @@ def _segment(directories: tuple[str, ...], part: _Part) -> UnitRow:
 
 def _footer(file: SourceFile, source: str | pa.NativeFile) -> pq.FileMetaData:
     try:
-        if not is_expendable():
-            return read_footer(source)
-        # Judging takes longer than reading, and here a death is an error: Work finds out which file it was.
-        reader = ParquetReader()
-        reader.open(source)
+        # In a process of the engine's a death is an error: Work finds out which file it was.
+        return read_footer(source, judged=not is_expendable())
     except (pa.ArrowException, OSError) as error:
         raise _unreadable(file, error) from error
-    return reader.metadata
 
 
 def _unreadable(file: SourceFile, error: Exception) -> FormatError | NotFoundError | StorageError:
@@ -264,9 +266,3 @@ def _extent(chunks: Sequence[pq.ColumnChunkMetaData]) -> tuple[int, int]:
     # Some writers leave the dictionary's offset out, and it is 0 then: no page can start there.
     start = (first.dictionary_page_offset if first.has_dictionary_page else 0) or first.data_page_offset
     return start, sum([chunk.total_compressed_size for chunk in chunks])
-
-
-_HOLDERS = {
-    name: holder_pattern(name)
-    for name in (Statistic.ROW_COUNT, Statistic.START, Statistic.LENGTH, Statistic.MODIFICATION_TIME_NANOS)
-}

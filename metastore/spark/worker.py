@@ -1,7 +1,7 @@
 """What runs on executors: the only code that travels by value, since an executor may not have this package at all.
 
 Place in the flow: the engine sends :func:`mapper`'s inner function; it looks whether the executor would run the very
-code of the driver, runs the task on the chunks of its partition, and answers in rows of :data:`ANSWER`. Promises:
+code of the driver, runs the task on the chunks of its partition, and answers in pairs of a kind and bytes. Promises:
 errors of the task are answers, not failures of Spark, so they arrive as themselves and are not retried; a process
 that dies gives no answer, and Spark runs its partition again. Everything of this package is imported inside functions,
 because this module must load where the package is missing.
@@ -23,7 +23,7 @@ from typing import Any, Final
 import pyarrow as pa
 
 ANSWER: Final = "kind string, payload binary"
-"""The one result type of every job, so that Spark's idea of Arrow types never touches what a task returns."""
+"""The columns of answers in a DataFrame: Spark's idea of Arrow types never touches what a task returns."""
 
 BATCHES: Final = "batches"  # an Arrow IPC stream
 ERROR: Final = "error"  # a pickled MetastoreError and the text of its traceback
@@ -35,18 +35,29 @@ _PAYLOAD_BYTES: Final = 8 << 20
 
 def mapper(
     task: bytes, parts: Sequence[Sequence[bytes]], schema: pa.Schema, code: str
-) -> Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
-    """The function for ``mapInArrow`` over ``range(len(parts))``: row ``i`` stands for the chunks of ``parts[i]``.
+) -> Callable[[Iterable[int]], Iterator[tuple[str, bytes]]]:
+    """The function for ``mapPartitions`` over ``range(len(parts))``: ``i`` stands for the chunks of ``parts[i]``.
 
     ``task`` and the chunks are pickles, opened only once ``code``, the driver's :func:`fingerprint`, is seen to hold.
     """
+
+    def answers(ids: Iterable[int]) -> Iterator[tuple[str, bytes]]:
+        for part in ids:
+            yield from _answers(task, parts[part], schema, code)
+
+    return answers
+
+
+def in_arrow(
+    job: Callable[[Iterable[int]], Iterator[tuple[str, bytes]]],
+) -> Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
+    """What :func:`mapper` made, for ``mapInArrow``; its rows are of :data:`ANSWER`."""
     names = ["kind", "payload"]
 
     def answers(ids: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         for batch in ids:
-            for part in batch.column(0):
-                for kind, payload in _answers(task, parts[int(part)], schema, code):
-                    yield pa.record_batch([pa.array([kind]), pa.array([payload])], names)
+            for kind, payload in job(map(int, batch.column(0))):
+                yield pa.record_batch([pa.array([kind]), pa.array([payload])], names)
 
     return answers
 
