@@ -1,21 +1,29 @@
-"""What is to be read, cut into chunks: the plain data that tasks on an engine get."""
+"""What is to be read, cut into chunks, the plain data that tasks on an engine get; and their run."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import chain
 from typing import Final
+
+import pyarrow as pa
 
 from metastore.analyze.changes import Wanted
 from metastore.analyze.description import Describing
 from metastore.analyze.file_rows import DataChunk
-from metastore.analyze.footers import FooterChunk
+from metastore.analyze.footers import FooterChunk, read_footers
 from metastore.analyze.levels import reaches
+from metastore.analyze.whole_segments import SegmentChunk
+from metastore.engine import Chunk, Engine
+from metastore.errors import EngineError
 from metastore.mapping.schema import plain_arrow_schema
 from metastore.model.table_unit import TableMetadataUnit
 from metastore.model.vocabulary import MetadataType
 from metastore.sources.listing import SourceFile
 from metastore.sources.naming import SourceTable
+from metastore.storage.partition_encoder import PartitionEncoder
 
 UNIT_SCHEMA: Final = plain_arrow_schema(TableMetadataUnit)
 """The columns of what tasks return."""
@@ -23,6 +31,9 @@ UNIT_SCHEMA: Final = plain_arrow_schema(TableMetadataUnit)
 _CHUNK_FILES: Final = (16, 256)
 """Fewest and most files in a chunk of footers: below, the cost per chunk shows; above, the last one keeps others
 waiting."""
+
+SEGMENT_FILES: Final = _CHUNK_FILES[1]
+"""A segment of more files is not left to one task."""
 
 _CHUNK_BYTES: Final = 32 << 20
 """Where data is read, a chunk is one file, or small files of this size altogether."""
@@ -40,24 +51,59 @@ class Read:
     missing: Describing | None
 
 
-def footer_chunks(source: SourceTable, wanted: Wanted, reads: Sequence[Read], parallelism: int) -> list[FooterChunk]:
+def footer_chunks(
+    source: SourceTable, wanted: Wanted, files: Sequence[SourceFile], parallelism: int
+) -> list[FooterChunk]:
     """Chunks for ``parallelism`` tasks at once that read the exact statistics of Parquet files."""
-    files = [read.file for read in reads]
-    fewest, most = _CHUNK_FILES
-    size = min(most, max(fewest, -(-len(files) // (_CHUNKS_PER_TASK * parallelism))))
+    size = _chunk_files(len(files), parallelism)
+    return [_footer_chunk(source, wanted, files[start : start + size]) for start in range(0, len(files), size)]
+
+
+def segment_chunks(
+    source: SourceTable,
+    wanted: Wanted,
+    segments: Mapping[str, Sequence[SourceFile]],
+    fingerprints: Mapping[str, str],
+    encoder: PartitionEncoder,
+    parallelism: int,
+) -> list[SegmentChunk]:
+    """Chunks for ``parallelism`` tasks at once that make whole ``segments``, of :data:`SEGMENT_FILES` each at most."""
+    size = _chunk_files(sum(map(len, segments.values())), parallelism)
+    chunks: list[dict[str, Sequence[SourceFile]]] = []
+    held = size
+    for key, files in segments.items():
+        if held >= size or held + len(files) > SEGMENT_FILES:
+            chunks.append({})
+            held = 0
+        chunks[-1][key] = files
+        held += len(files)
     return [
-        FooterChunk(
-            source.table,
-            source.location,
-            UNIT_SCHEMA,
-            files[start : start + size],
-            wanted.columns,
-            wanted.describing is not None or reaches(wanted.level, MetadataType.PARTITION),
-            reaches(wanted.level, MetadataType.ROW_GROUP),
-            source.options,
+        SegmentChunk(
+            _footer_chunk(source, wanted, list(chain.from_iterable(chunk.values()))),
+            {key: fingerprints[key] for key in chunk},
+            wanted.level,
+            encoder,
         )
-        for start in range(0, len(files), size)
+        for chunk in chunks
     ]
+
+
+def _chunk_files(files: int, parallelism: int) -> int:
+    fewest, most = _CHUNK_FILES
+    return min(most, max(fewest, -(-files // (_CHUNKS_PER_TASK * parallelism))))
+
+
+def _footer_chunk(source: SourceTable, wanted: Wanted, files: Sequence[SourceFile]) -> FooterChunk:
+    return FooterChunk(
+        source.table,
+        source.location,
+        UNIT_SCHEMA,
+        files,
+        wanted.columns,
+        wanted.describing is not None or reaches(wanted.level, MetadataType.PARTITION),
+        reaches(wanted.level, MetadataType.ROW_GROUP),
+        source.options,
+    )
 
 
 def data_chunks(source: SourceTable, wanted: Wanted, reads: Sequence[Read]) -> list[DataChunk]:
@@ -92,3 +138,18 @@ def _of_size(files: Sequence[SourceFile]) -> Iterator[list[SourceFile]]:
         chunk.append(file)
         size += file.size
     yield chunk
+
+
+def run_named(
+    engine: Engine, chunks: Sequence[Chunk], task: Callable[[Chunk], Iterable[pa.RecordBatch]], schema: pa.Schema
+) -> Iterator[pa.RecordBatch]:
+    """As ``engine.run``; where a process ended over a damaged footer, the error names the file."""
+    try:
+        yield from engine.run(chunks, task, schema)
+    except EngineError:
+        # Footers that helpers did not judge are judged here, where nothing ends over them.
+        for chunk in chunks:
+            footers = chunk.footers if isinstance(chunk, SegmentChunk) else chunk
+            if isinstance(footers, FooterChunk):
+                deque(read_footers(footers), maxlen=0)
+        raise

@@ -233,7 +233,7 @@ def _segment(directories: tuple[str, ...], part: _Part) -> UnitRow:
         segment_identifier(directories),
         plan.schema_json,
         plan.keys,
-        [leaf.json(combined(bounds), rows) for leaf, bounds in zip(plan.leaves, part.bounds, strict=True)],
+        [leaf.texts([combined(bounds)], [rows])[0] for leaf, bounds in zip(plan.leaves, part.bounds, strict=True)],
         (_ROW_COUNT % rows,),
         max(file.mtime_ns for file in part.files) // 1_000_000,
         locations=[file.path for file in part.files],

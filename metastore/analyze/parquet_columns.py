@@ -121,27 +121,29 @@ class Leaf:
         )
 
     def texts(self, bounds: Sequence[Bounds], rows: Sequence[int]) -> list[str]:
-        """:meth:`json` of many containers, a fourth of its time where the bounds of all are known and plainly said."""
-        if bounds and self._literal is not None:
-            lows, highs, nulls, values = zip(*bounds, strict=True)
-            if None not in lows and None not in highs and None not in nulls:
-                low_texts, high_texts = list(map(self._literal, lows)), list(map(self._literal, highs))
-                if None not in low_texts and None not in high_texts:
-                    a, b, c, d, e = self._pieces
-                    told = zip(low_texts, high_texts, nulls, values, strict=True)
-                    return [f"{a}{low}{b}{high}{c}{null}{d}{value}{e}" for low, high, null, value in told]
-        return list(map(self.json, bounds, rows))
+        """The JSON of :meth:`statistics` for many containers, without the way through it where the type allows."""
+        literal = self._literal
+        if literal is None:
+            return list(map(self._json, bounds, rows))
+        a, b, c, d, e = self._pieces
+        texts = []
+        for found, count in zip(bounds, rows, strict=True):
+            low, high, nulls, values = found
+            if (
+                low is not None
+                and nulls is not None
+                and (low_text := literal(low)) is not None
+                and (high_text := literal(high)) is not None
+            ):
+                texts.append(f"{a}{low_text}{b}{high_text}{c}{nulls}{d}{values}{e}")
+            else:
+                texts.append(self._json(found, count))
+        return texts
 
-    def json(self, bounds: Bounds, rows: int) -> str:
-        """The JSON of :meth:`statistics`, without the way through it where the type allows."""
+    def _json(self, bounds: Bounds, rows: int) -> str:
         low, high, nulls, values = bounds
-        if low is not None and nulls is not None and self._literal is not None:
-            low_text, high_text = self._literal(low), self._literal(high)
-            if low_text is not None and high_text is not None:
-                a, b, c, d, e = self._pieces
-                return f"{a}{low_text}{b}{high_text}{c}{nulls}{d}{values}{e}"
-            if (fine := self._fine(low, high)) is not None:
-                return self._fine_pattern % (*fine, nulls, values)
+        if low is not None and nulls is not None and (fine := self._fine(low, high)) is not None:
+            return self._fine_pattern % (*fine, nulls, values)
         return self.statistics(bounds, rows).to_json()
 
     @cached_property

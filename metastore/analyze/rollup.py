@@ -58,7 +58,7 @@ def segment_units(
     tops = [segment for segment in segments if len(segment.directories) <= 1]
     rows: list[UnitRow] = []
     if reaches(level, MetadataType.SEGMENT):
-        rows.extend(_segment_row(source, segment, fingerprints) for segment in segments)
+        rows.extend(segment_row(source, segment, fingerprints) for segment in segments)
     if reaches(level, MetadataType.PARTITION):
         rows.extend(row for top, files in _files_of(tops, details) for row in _partition_rows(source, top, files))
     kept = details if reaches(level, MetadataType.FILE) else details.slice(0, 0)
@@ -162,7 +162,8 @@ def _refuse_unknown_columns(columns: Iterable[ColumnPath], schema: TupleSchema) 
             raise InvalidRequestError(f"there is no column {quote(column)} to analyze; the table has {known}")
 
 
-def _segment_row(source: SourceTable, part: Part, fingerprints: Mapping[str, str]) -> UnitRow:
+def segment_row(source: SourceTable, part: Part, fingerprints: Mapping[str, str]) -> UnitRow:
+    """The SEGMENT unit of one segment, top-level or nested; only the former has its state among ``fingerprints``."""
     key = metadata_key(part.directories)
     place = "/".join((source.location, *part.directories))
     depth = len(part.directories)

@@ -6,7 +6,7 @@ its columns' descriptions (always from the data). Each is read only where it is 
 
 from __future__ import annotations
 
-from collections import Counter, deque
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Final
@@ -24,7 +24,15 @@ from metastore.analyze.changes import (
     state_in,
     table_fingerprint,
 )
-from metastore.analyze.chunks import UNIT_SCHEMA, Read, data_chunks, footer_chunks
+from metastore.analyze.chunks import (
+    SEGMENT_FILES,
+    UNIT_SCHEMA,
+    Read,
+    data_chunks,
+    footer_chunks,
+    run_named,
+    segment_chunks,
+)
 from metastore.analyze.description import Describing, Description, descriptions_in, descriptions_text
 from metastore.analyze.file_rows import DataChunk, file_row, read_chunk
 from metastore.analyze.footers import FooterChunk, read_footers
@@ -34,10 +42,10 @@ from metastore.analyze.parts import Part, file_parts, holders_of, schema_of, seg
 from metastore.analyze.remainder import Before
 from metastore.analyze.rollup import segment_units, table_unit
 from metastore.analyze.unit_rows import of_kind, to_batch, values
+from metastore.analyze.whole_segments import made, make_segments, segments_schema
 from metastore.components.requests import of_table
 from metastore.components.tables import Tables
 from metastore.engine import Engine
-from metastore.errors import EngineError
 from metastore.model.column_path import ColumnPath, parse, quote
 from metastore.model.drill_types import parse_type
 from metastore.model.identity import metadata_key
@@ -185,27 +193,46 @@ class Work:
     ) -> list[Part]:
         """Make ``segments`` anew of what is read and of the ``kept`` rows; their parts for the table's roll-up."""
         if self._wanted.format == PARQUET and self._wanted.describing is None and self._source.provided is None:
-            return [top for found in self._as_they_come(reads, kept, segments) for top in self._stored(found, fresh)]
+            return list(self._from_footers(reads, segments, fresh, kept))
         found = self._read(reads)
         for path, descriptions in found.descriptions.items():
             described.setdefault(path, {}).update(descriptions)
         details = _with_descriptions(pa.concat_tables([kept, _table(found.details)]), described)
         return self._segments(file_parts(details, self._source.location), details, fresh)
 
-    def _as_they_come(self, reads: Sequence[Read], kept: pa.Table, segments: _Segments) -> Iterator[Gathered]:
-        """Read footers; each segment as soon as all that is to be read of it is in."""
+    def _from_footers(
+        self, reads: Sequence[Read], segments: _Segments, fresh: Mapping[str, str], kept: pa.Table
+    ) -> Iterator[Part]:
+        """Read footers; first of the segments that are made by the tasks which read them."""
         awaited = Counter(metadata_key(read.file.directories) for read in reads)
-        gathering = Gathering({key: awaited[key] for key in segments}, kept)
+        whole = {key: files for key, files in segments.items() if awaited[key] == len(files) <= SEGMENT_FILES}
+        gathering = Gathering({key: awaited[key] for key in segments if key not in whole}, kept)
         if found := gathering.complete():
-            yield found
+            yield from self._stored(found, fresh)
         if not reads:
             return
         engine = self._started(len(reads))
         self._told.total = len(reads)
-        for batch in _run(engine, footer_chunks(self._source, self._wanted, reads, engine.parallelism)):
+        yield from self._made_by_tasks(engine, whole, fresh)
+        rest = [read.file for read in reads if metadata_key(read.file.directories) not in whole]
+        chunks = footer_chunks(self._source, self._wanted, rest, engine.parallelism)
+        for batch in run_named(engine, chunks, read_footers, UNIT_SCHEMA):
             if found := gathering.add(batch):
-                yield found
+                yield from self._stored(found, fresh)
             self._told.more(files_in(parts_of(batch)[1]))
+
+    def _made_by_tasks(self, engine: Engine, segments: _Segments, fresh: Mapping[str, str]) -> Iterator[Part]:
+        """Have whole segments made by tasks, and their files stored."""
+        if not segments:
+            return
+        encoder = self._modify.encoder()
+        chunks = segment_chunks(self._source, self._wanted, segments, fresh, encoder, engine.parallelism)
+        for batch in run_named(engine, chunks, make_segments, segments_schema(UNIT_SCHEMA)):
+            found = made(batch)
+            self._modify.overwrite_encoded(found.partitions)
+            self._units += found.units
+            self._told.more(found.files)
+            yield from found.tops
 
     def _stored(self, found: Gathered, fresh: Mapping[str, str]) -> list[Part]:
         """Have the units of complete segments written; what the table's roll-up needs of them."""
@@ -250,13 +277,14 @@ class Work:
         engine = self._started(len(reads))
         of_parquet = self._wanted.format == PARQUET
         exact = [read for read in reads if read.exact] if of_parquet else []
-        footers = footer_chunks(self._source, self._wanted, exact, engine.parallelism)
+        footers = footer_chunks(self._source, self._wanted, [read.file for read in exact], engine.parallelism)
         data = data_chunks(
             self._source, self._wanted, [read for read in reads if read.missing is not None or not of_parquet]
         )
         self._told.total = sum(len(chunk.files) for chunk in footers) + sum(len(chunk.files) for chunk in data)
         measured = {read.file.path for read in reads if read.exact}
-        for batch in _run(engine, [*footers, *data]):
+        chunks: list[FooterChunk | DataChunk] = [*footers, *data]
+        for batch in run_named(engine, chunks, read_chunk, UNIT_SCHEMA):
             details, fragments = parts_of(batch)
             if fragments.num_rows:
                 found.details.append(details)
@@ -296,18 +324,6 @@ class Work:
         read = self._tables.read().metadata_types(MetadataType.FILE, MetadataType.ROW_GROUP)
         chosen = And(of_table(self._source.table), In(term="metadataKey", literals=set(keys)))
         return read.filter(chosen).at(version).to_arrow().cast(UNIT_SCHEMA)
-
-
-def _run(engine: Engine, chunks: Sequence[FooterChunk | DataChunk]) -> Iterator[pa.RecordBatch]:
-    """What :func:`read_chunk` returns for ``chunks``, in any order; raises as it does, and EngineError."""
-    try:
-        yield from engine.run(chunks, read_chunk, UNIT_SCHEMA)
-    except EngineError:
-        # A damaged footer may have ended the process that read it. Here it is judged before, so its file is named.
-        for chunk in chunks:
-            if isinstance(chunk, FooterChunk):
-                deque(read_footers(chunk), maxlen=0)
-        raise
 
 
 class _Told:

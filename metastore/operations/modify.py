@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from typing import Generic, TypeVar
 
 import pyarrow as pa
@@ -22,6 +22,7 @@ from metastore.storage.clustering import Change
 from metastore.storage.files import discard
 from metastore.storage.group_commit import GroupCommitter
 from metastore.storage.key_range import split
+from metastore.storage.partition_encoder import EncodedPartition, PartitionEncoder
 from metastore.storage.partition_writer import PartitionWriter, partition_folder
 from metastore.storage.planning import partition_test
 from metastore.storage.planning import plan as plan_files
@@ -73,11 +74,23 @@ class Modify(Generic[U]):
         writing raised.
         """
         if partitions := self._partitions(units):
-            if self._ahead is None:
-                table = self._table.writable()
-                state = self._table.state_of(table)
-                self._ahead = BackgroundWriter(PartitionWriter(table.io, self._unit_type, state))
-            self._operations.append(Overwrite([self._ahead.add(partition) for partition in partitions]))
+            writer = self._writer_ahead()
+            self._operations.append(Overwrite([writer.add(partition) for partition in partitions]))
+        return self
+
+    def encoder(self) -> PartitionEncoder:
+        """What makes the content of partitions for :meth:`overwrite_encoded`; it can be sent to tasks of an engine.
+
+        As :meth:`overwrite_ahead` otherwise.
+        """
+        return self._writer_ahead().encoder
+
+    def overwrite_encoded(self, partitions: Sequence[EncodedPartition]) -> Modify[U]:
+        """As :meth:`overwrite_ahead`, with what :meth:`encoder` made of each partition's rows."""
+        for partition in partitions:
+            partition_folder(self._unit_type, partition.key)
+        writer = self._writer_ahead()
+        self._operations.append(Overwrite([writer.add(partition) for partition in partitions]))
         return self
 
     def abandon(self) -> None:
@@ -130,6 +143,13 @@ class Modify(Generic[U]):
         if self._operations:
             raise InvalidRequestError("purge stands alone: execute the staged operations first")
         return self._run([Delete(AlwaysTrue())])
+
+    def _writer_ahead(self) -> BackgroundWriter:
+        if self._ahead is None:
+            table = self._table.writable()
+            state = self._table.state_of(table)
+            self._ahead = BackgroundWriter(PartitionWriter(table.io, self._unit_type, state))
+        return self._ahead
 
     def _partitions(self, units: Iterable[U] | pa.Table) -> list[PartitionRows]:
         partitions = by_partition(self._unit_type, rows_of(self._unit_type, units))

@@ -18,6 +18,7 @@ from pyiceberg.manifest import DataFile
 from metastore.errors import StorageError
 from metastore.mapping.rows import PartitionKey, PartitionRows
 from metastore.storage.files import discard
+from metastore.storage.partition_encoder import EncodedPartition, PartitionEncoder
 from metastore.storage.partition_writer import PartitionWriter
 
 _THREADS: Final = 4
@@ -42,7 +43,12 @@ class BackgroundWriter:
         self._all: list[Ahead] = []
         self._unfinished: deque[Future[DataFile]] = deque()
 
-    def add(self, partition: PartitionRows) -> Ahead:
+    @property
+    def encoder(self) -> PartitionEncoder:
+        """What makes the content of the files."""
+        return self._writer.encoder
+
+    def add(self, partition: PartitionRows | EncodedPartition) -> Ahead:
         """Have a partition written. Raises what writing an earlier one raised; StorageError where the store failed."""
         while self._unfinished and (self._unfinished[0].done() or len(self._unfinished) >= _THREADS + _WAITING):
             _result(self._unfinished.popleft())

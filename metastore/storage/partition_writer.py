@@ -1,4 +1,4 @@
-"""Rows of partitions -> Parquet files, one file a partition, with the metrics that a manifest entry carries.
+"""Partitions -> Parquet files in the store, one file a partition, and the manifest entry of each.
 
 Files get new UUID names in the folder of their location keys, so nothing is ever written over; they mean nothing until
 a commit refers to them.
@@ -17,14 +17,12 @@ from pyiceberg.io import FileIO
 from pyiceberg.manifest import DataFile, DataFileContent, FileFormat
 from pyiceberg.typedef import Record
 
-from metastore.errors import InvalidRequestError, StorageError
-from metastore.mapping.bounds import bounds_of
+from metastore.errors import StorageError
 from metastore.mapping.rows import PartitionKey, PartitionRows
-from metastore.mapping.schema import arrow_schema
 from metastore.model.fields import Unit
 from metastore.storage.files import discard
 from metastore.storage.locations import is_local
-from metastore.storage.parquet_content import Codec, ParquetContent
+from metastore.storage.partition_encoder import EncodedPartition, PartitionEncoder
 from metastore.storage.paths import folder_of
 from metastore.storage.table import TableState
 
@@ -34,18 +32,6 @@ _FILES_AT_ONCE: Final = 16
 _FEW: Final = 4
 """So many are written to the local disk before threads have begun. And a process that commits a little now and then has
 no threads that come and go: each takes a lock of Arrow's allocator (mimalloc), which a child may be forked with."""
-_CODEC_PROPERTY: Final = "write.parquet.compression-codec"
-_DEFAULT_CODEC: Final = "snappy"
-"""Readable by every Parquet reader, Drill's included, without native libraries."""
-
-_CODECS: Final[Mapping[str, Codec]] = {
-    "uncompressed": "none",
-    "snappy": "snappy",
-    "gzip": "gzip",
-    "zstd": "zstd",
-    "lz4": "lz4",
-    "brotli": "brotli",
-}
 
 
 @dataclass(frozen=True)
@@ -76,36 +62,35 @@ class PartitionWriter:
             raise
         return {partition.key: written[partition.key] for partition in partitions}
 
-    def write_one(self, partition: PartitionRows) -> DataFile:
+    def write_one(self, partition: PartitionRows | EncodedPartition) -> DataFile:
         """The new file of one partition; when that fails, nothing stays, and the store's own error is raised."""
         folder = partition_folder(self.unit_type, partition.key)
         location = f"{self.state.metadata.location.rstrip('/')}/{folder}/{uuid.uuid4()}.parquet"
-        content = self._parquet.of(partition.rows)
+        encoded = self.encoder.encode(partition) if isinstance(partition, PartitionRows) else partition
         try:
             with self.io.new_output(location).create() as stream:
-                stream.write(content.to_pybytes())
+                stream.write(encoded.content.to_pybytes())
         except BaseException:
             discard(self.io, [location])
             raise
-        bounds = bounds_of(self.unit_type, self.state.schema, partition.rows)
         return DataFile.from_args(
             content=DataFileContent.DATA,
             file_path=location,
             file_format=FileFormat.PARQUET,
             partition=Record(*partition.key),
-            record_count=partition.rows.num_rows,
-            file_size_in_bytes=content.size,
-            value_counts=bounds.value_counts,
-            null_value_counts=bounds.null_value_counts,
-            lower_bounds=bounds.lower_bounds,
-            upper_bounds=bounds.upper_bounds,
+            record_count=encoded.rows,
+            file_size_in_bytes=encoded.content.size,
+            value_counts=encoded.bounds.value_counts,
+            null_value_counts=encoded.bounds.null_value_counts,
+            lower_bounds=encoded.bounds.lower_bounds,
+            upper_bounds=encoded.bounds.upper_bounds,
             spec_id=self.state.spec.spec_id,
         )
 
     @cached_property
-    def _parquet(self) -> ParquetContent:
-        schema = arrow_schema(self.unit_type, self.state.schema)
-        return ParquetContent(self.unit_type, schema, _codec(self.state.metadata.properties))
+    def encoder(self) -> PartitionEncoder:
+        """What makes the content of the files."""
+        return PartitionEncoder.of(self.unit_type, self.state.schema, self.state.metadata.properties)
 
 
 def _in_threads(write: Callable[[Sequence[PartitionRows]], None], partitions: Sequence[PartitionRows]) -> None:
@@ -123,10 +108,3 @@ def partition_folder(unit_type: type[Unit], key: PartitionKey) -> str:
     """Folder of a partition's files, below the component's location. InvalidRequestError for unsafe location keys."""
     keys: Mapping[str, str] = dict(zip(unit_type.partition_columns, key, strict=True))
     return folder_of(unit_type.location_columns, tuple(keys[column] for column in unit_type.location_columns))
-
-
-def _codec(properties: Mapping[str, str]) -> Codec:
-    name = properties.get(_CODEC_PROPERTY, _DEFAULT_CODEC).lower()
-    if name not in _CODECS:
-        raise InvalidRequestError(f"table property {_CODEC_PROPERTY} is {name!r}; it can be {', '.join(_CODECS)}")
-    return _CODECS[name]

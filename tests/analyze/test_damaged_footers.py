@@ -11,7 +11,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from metastore.analyze.changes import Wanted
-from metastore.analyze.chunks import Read, footer_chunks
+from metastore.analyze.chunks import footer_chunks
 from metastore.analyze.footers import FooterChunk, read_footers
 from metastore.analyze.run import analyze
 from metastore.engine import LocalEngine
@@ -57,14 +57,10 @@ def test_a_footer_that_ends_a_helper_is_named(lake: Any, metastore: Metastore, m
     assert content.count(OPTIONAL_K) == 1
     lake.put("b.parquet", content.replace(OPTIONAL_K, REQUIRED_K))
     with LocalEngine(2) as engine:
-        [chunk] = footer_chunks(SourceTable(TABLE, str(lake.root)), Wanted(MetadataType.FILE), reads(lake), 1)
+        files = list_files(str(lake.root)).files
+        [chunk] = footer_chunks(SourceTable(TABLE, str(lake.root)), Wanted(MetadataType.FILE), files, 1)
         with pytest.raises(EngineError, match="helper process ended"):
             list(engine.run([chunk], read_footers, chunk.schema))
         with pytest.raises(FormatError, match=r"b\.parquet"):
             analyze(metastore.tables, SourceTable(TABLE, str(lake.root)), engine)
     assert metastore.tables.metadata.version == 0
-
-
-def reads(lake: Any) -> list[Read]:
-    """All of a lake's files, to be read."""
-    return [Read(file, exact=True, missing=None) for file in list_files(str(lake.root)).files]

@@ -410,4 +410,4 @@ def test_the_short_way_to_json_is_the_models_own(type_: pa.DataType, counts: lis
     footer = pq.read_metadata(pa.BufferReader(sink.getvalue()))
     leaf = Plan.of(footer, None).leaves[0]
     bounds = leaf.measure(footer.row_group(0).column(0))
-    assert leaf.json(bounds, len(counts)) == leaf.statistics(bounds, len(counts)).to_json()
+    assert leaf.texts([bounds], [len(counts)]) == [leaf.statistics(bounds, len(counts)).to_json()]

@@ -15,6 +15,7 @@ from metastore.analyze.database import no_reader
 from metastore.analyze.file_rows import DataChunk
 from metastore.analyze.footers import FooterChunk
 from metastore.analyze.run import AnalyzeResult, Request, analyze
+from metastore.analyze.whole_segments import SegmentChunk
 from metastore.config.settings import Settings
 from metastore.engine import Engine, LocalEngine
 from metastore.errors import EngineError, InvalidRequestError
@@ -41,7 +42,8 @@ class Watched:
 
     def run(self, chunks: Any, task: Any, schema: pa.Schema) -> Any:
         """Remember, and run."""
-        for chunk in chunks:
+        for one in chunks:
+            chunk = one.footers if isinstance(one, SegmentChunk) else one
             names = [file.name for file in chunk.files]
             if isinstance(chunk, FooterChunk):
                 self.footers += names

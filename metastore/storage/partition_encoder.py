@@ -1,0 +1,98 @@
+"""Rows of a partition -> the content of its data file, with what a manifest entry will say of it. Pure: no store.
+
+Place in the flow: the first half of writing a partition (:mod:`metastore.storage.partition_writer` is the other). It is
+most of the work, so tasks of an engine may do it where the rows are made: an encoder is plain data and can be sent to
+them, and what it makes comes back in a row of :data:`ENCODED`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
+from functools import cached_property
+from typing import Any, Final
+
+import pyarrow as pa
+from pyiceberg.schema import Schema
+
+from metastore.errors import InvalidRequestError
+from metastore.mapping.bounds import ColumnBounds, bounds_of
+from metastore.mapping.rows import PartitionKey, PartitionRows
+from metastore.mapping.schema import arrow_schema
+from metastore.model.fields import Unit
+from metastore.storage.parquet_content import Codec, ParquetContent
+
+_CODEC_PROPERTY: Final = "write.parquet.compression-codec"
+_DEFAULT_CODEC: Final = "snappy"
+"""Readable by every Parquet reader, Drill's included, without native libraries."""
+
+_CODECS: Final[Mapping[str, Codec]] = {
+    "uncompressed": "none",
+    "snappy": "snappy",
+    "gzip": "gzip",
+    "zstd": "zstd",
+    "lz4": "lz4",
+    "brotli": "brotli",
+}
+
+ENCODED: Final = pa.struct(
+    [
+        ("key", pa.list_(pa.string())),
+        ("rows", pa.int64()),
+        ("content", pa.binary()),
+        ("value_counts", pa.map_(pa.int32(), pa.int64())),
+        ("null_value_counts", pa.map_(pa.int32(), pa.int64())),
+        ("lower_bounds", pa.map_(pa.int32(), pa.binary())),
+        ("upper_bounds", pa.map_(pa.int32(), pa.binary())),
+    ]
+)
+"""An :class:`EncodedPartition` in Arrow."""
+
+
+@dataclass(frozen=True)
+class EncodedPartition:
+    """What a partition of so many ``rows`` is to hold: a whole Parquet file, and the bounds of its columns."""
+
+    key: PartitionKey
+    rows: int
+    content: pa.Buffer
+    bounds: ColumnBounds
+
+    def to_arrow(self) -> dict[str, Any]:
+        """A value of :data:`ENCODED`."""
+        maps = {name: list(counts.items()) for name, counts in asdict(self.bounds).items()}
+        return {"key": list(self.key), "rows": self.rows, "content": self.content.to_pybytes(), **maps}
+
+    @classmethod
+    def from_arrow(cls, found: pa.StructScalar) -> EncodedPartition:
+        """The other way; the content is not copied."""
+        maps = ("value_counts", "null_value_counts", "lower_bounds", "upper_bounds")
+        bounds = ColumnBounds(**{name: dict(found[name].as_py()) for name in maps})
+        content: Any = found["content"]
+        return cls(tuple(found["key"].as_py()), found["rows"].as_py(), content.as_buffer(), bounds)
+
+
+@dataclass(frozen=True)
+class PartitionEncoder:
+    """Encodes partitions of units of one type, in ``schema``, the table's."""
+
+    unit_type: type[Unit]
+    schema: Schema
+    codec: Codec
+
+    @classmethod
+    def of(cls, unit_type: type[Unit], schema: Schema, properties: Mapping[str, str]) -> PartitionEncoder:
+        """As the table's properties want it. InvalidRequestError for a codec that nobody knows."""
+        name = properties.get(_CODEC_PROPERTY, _DEFAULT_CODEC).lower()
+        if name not in _CODECS:
+            raise InvalidRequestError(f"table property {_CODEC_PROPERTY} is {name!r}; it can be {', '.join(_CODECS)}")
+        return cls(unit_type, schema, _CODECS[name])
+
+    def encode(self, partition: PartitionRows) -> EncodedPartition:
+        """The file that will hold the rows of ``partition``."""
+        bounds = bounds_of(self.unit_type, self.schema, partition.rows)
+        return EncodedPartition(partition.key, partition.rows.num_rows, self._parquet.of(partition.rows), bounds)
+
+    @cached_property
+    def _parquet(self) -> ParquetContent:
+        return ParquetContent(self.unit_type, arrow_schema(self.unit_type, self.schema), self.codec)
