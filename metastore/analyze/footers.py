@@ -35,7 +35,7 @@ from metastore.model.identity import (
 from metastore.model.statistics_json import holder_pattern
 from metastore.model.vocabulary import MetadataType, Statistic
 from metastore.sources.listing import SourceFile, open_location
-from metastore.storage.parquet_footer import read_footer
+from metastore.storage.parquet_footer import Footer, read_footer
 
 _ROW_COUNT: Final = holder_pattern(Statistic.ROW_COUNT)
 _START: Final = holder_pattern(Statistic.START)
@@ -125,26 +125,26 @@ class _FooterReader:
 
     def read_directory(self, directories: tuple[str, ...], files: Sequence[SourceFile]) -> None:
         parts: dict[int, _Part] = {}
-        for file, metadata in zip(files, self._footers(files), strict=True):
-            self._add(file, metadata, parts)
+        for file, footer in zip(files, self._footers(files), strict=True):
+            self._add(file, footer, parts)
         for plan in self._plans:
             if part := parts.get(id(plan)):
                 self.segments.append(_segment(directories, part))
                 if self._chunk.file_rows:
                     self.rows.extend(_details(directories, part, row_groups=self._chunk.row_group_rows))
 
-    def _add(self, file: SourceFile, metadata: pq.FileMetaData, parts: dict[int, _Part]) -> None:
+    def _add(self, file: SourceFile, footer: Footer, parts: dict[int, _Part]) -> None:
         """Read one file's footer into the part of its schema, by the identity of the plan."""
         try:
-            plan = self._plan(metadata)
+            plan = self._plan(footer)
             part = parts.get(id(plan))
             if part is None:
                 part = parts[id(plan)] = _Part(plan)
-            part.add(file, metadata)
+            part.add(file, footer.metadata)
         except (pa.ArrowException, OSError, LookupError, ValueError) as error:
             raise _unreadable(file, error) from error
 
-    def _footers(self, files: Sequence[SourceFile]) -> Iterator[pq.FileMetaData]:
+    def _footers(self, files: Sequence[SourceFile]) -> Iterator[Footer]:
         """The footers of ``files`` in their order, one by one from the local disk, several at once from elsewhere."""
         location = self._chunk.location
         if location.startswith("/"):
@@ -152,7 +152,7 @@ class _FooterReader:
             return
         store, root = open_location(location, self._chunk.options)
 
-        def fetch(file: SourceFile) -> pq.FileMetaData:
+        def fetch(file: SourceFile) -> Footer:
             try:
                 with store.open_input_file(root + file.path[len(location) :]) as source:
                     return _footer(file, source)
@@ -162,11 +162,11 @@ class _FooterReader:
         with ThreadPoolExecutor(_FETCHES) as threads:
             yield from threads.map(fetch, files)
 
-    def _plan(self, metadata: pq.FileMetaData) -> Plan:
+    def _plan(self, footer: Footer) -> Plan:
         for plan in self._plans:
-            if plan.fits(metadata):
+            if plan.fits(footer):
                 return plan
-        plan = Plan.of(metadata, self._chunk.columns)
+        plan = Plan.of(footer, self._chunk.columns)
         self._plans.append(plan)
         return plan
 
@@ -241,7 +241,7 @@ def _segment(directories: tuple[str, ...], part: _Part) -> UnitRow:
     )
 
 
-def _footer(file: SourceFile, source: str | pa.NativeFile) -> pq.FileMetaData:
+def _footer(file: SourceFile, source: str | pa.NativeFile) -> Footer:
     try:
         # In a process of the engine's a death is an error: Work finds out which file it was.
         return read_footer(source, judged=not is_expendable())

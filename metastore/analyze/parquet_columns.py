@@ -11,7 +11,7 @@ text; pyarrow itself already hides the bounds that such writers got wrong for te
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from functools import cached_property
@@ -26,9 +26,7 @@ from metastore.model.drill_types import FLOAT_TYPES, DrillType, StructField, min
 from metastore.model.statistics import ColumnStatistics
 from metastore.model.statistics_json import micros, value_json
 from metastore.model.tuple_schema import LOGICAL_TYPE, TIME_ZONE, SchemaColumn, TupleSchema, property_name
-
-_SCHEMA_KEYS = frozenset({b"ARROW:schema", b"org.apache.spark.sql.parquet.row.metadata"})
-"""Where writers leave the schema they started from."""
+from metastore.storage.parquet_footer import Footer, schema_in
 
 _WRITER = re.compile(r"(\S+)(?:.*?version (\d+)\.(\d+))?", re.DOTALL)
 
@@ -223,44 +221,33 @@ class Plan:
 
     schema: TupleSchema
     leaves: tuple[Leaf, ...]
-    file_schema: pq.ParquetSchema
     writer: str
-    paths: tuple[str, ...]
-    key_values: Mapping[bytes, bytes] | None
-    tells_schema: bool = field(init=False)
+    beginning: bytes | None
     schema_json: str = field(init=False)
     keys: tuple[str, ...] = field(init=False)
 
     def __post_init__(self) -> None:
-        self.tells_schema = not _SCHEMA_KEYS.isdisjoint(self.key_values or ())
         self.schema_json = self.schema.to_json()
         self.keys = tuple(leaf.key for leaf in self.leaves)
 
     @classmethod
-    def of(cls, metadata: pq.FileMetaData, columns: Sequence[ColumnPath] | None) -> Plan:
-        """The plan for files like the one of ``metadata``; ``columns`` None means statistics of every leaf.
+    def of(cls, footer: Footer, columns: Sequence[ColumnPath] | None) -> Plan:
+        """The plan for files like the one of ``footer``; ``columns`` None means statistics of every leaf.
 
         A struct named in ``columns`` stands for all leaves below it.
         """
-        builder = _SchemaReader(metadata)
+        builder = _SchemaReader(footer.metadata)
         schema = builder.read()
         leaves = tuple(leaf for leaf in builder.leaves if columns is None or _is_among(leaf.path, columns))
-        return cls(schema, leaves, metadata.schema, metadata.created_by, _paths(metadata.schema), metadata.metadata)
+        return cls(schema, leaves, footer.metadata.created_by, schema_in(footer.content))
 
-    def fits(self, metadata: pq.FileMetaData) -> bool:
-        """Whether a footer has this schema and writer."""
-        schema = metadata.schema
-        # ParquetSchema.equals sees leaves only, so that a struct renamed would go unnoticed. Spelling out the paths
-        # costs as much as a column's statistics; where the writer left its own schema, equal texts tell the same.
+    def fits(self, footer: Footer) -> bool:
+        """Whether a footer has this schema and writer. Bytes tell: Arrow compares the leaves of schemas only."""
         return (
-            metadata.created_by == self.writer
-            and self.file_schema.equals(schema)
-            and ((self.tells_schema and metadata.metadata == self.key_values) or _paths(schema) == self.paths)
+            self.beginning is not None
+            and footer.content.startswith(self.beginning)
+            and footer.metadata.created_by == self.writer
         )
-
-
-def _paths(schema: pq.ParquetSchema) -> tuple[str, ...]:
-    return tuple(schema.column(index).path for index in range(len(schema)))
 
 
 def _is_among(path: ColumnPath, chosen: Sequence[ColumnPath]) -> bool:

@@ -15,7 +15,7 @@ import pyarrow.parquet as pq
 
 from metastore.analyze.parquet_columns import Leaf, Plan, combined
 from metastore.hive.facts import FileFacts, LeafFacts, trusted
-from metastore.storage.parquet_footer import read_footer
+from metastore.storage.parquet_footer import Footer, read_footer
 
 
 class ParquetFooters:
@@ -26,8 +26,9 @@ class ParquetFooters:
 
     def read(self, source: pa.NativeFile) -> FileFacts:
         """The facts of one file. Raises pyarrow's errors for what is no Parquet file."""
-        metadata = read_footer(source)
-        schema, leaves = self._plan(metadata)
+        footer = read_footer(source)
+        metadata = footer.metadata
+        schema, leaves = self._plan(footer)
         groups = [metadata.row_group(index) for index in range(metadata.num_row_groups)]
         chunks = [[group.column(index) for group in groups] for index in range(metadata.num_columns)]
         facts = [_facts(leaves.get(index), of_column) for index, of_column in enumerate(chunks)]
@@ -36,13 +37,13 @@ class ParquetFooters:
         splits = starts if all(left < right for left, right in pairwise(starts)) else []
         return FileFacts(metadata.num_rows, schema, facts, splits)
 
-    def _plan(self, metadata: pq.FileMetaData) -> tuple[pa.Schema, dict[int, Leaf]]:
+    def _plan(self, footer: Footer) -> tuple[pa.Schema, dict[int, Leaf]]:
         for plan, schema, leaves in self._plans:
-            if plan.fits(metadata):
+            if plan.fits(footer):
                 return schema, leaves
-        plan = Plan.of(metadata, None)
+        plan = Plan.of(footer, None)
         leaves = {leaf.index: leaf for leaf in plan.leaves}
-        schema = metadata.schema.to_arrow_schema().remove_metadata()
+        schema = footer.metadata.schema.to_arrow_schema().remove_metadata()
         self._plans.append((plan, schema, leaves))
         return schema, leaves
 

@@ -19,6 +19,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from pyarrow._parquet import ParquetReader  # the reader beneath pq.ParquetFile, which takes a third longer per footer
 from thrift.protocol import fastbinary
+from thrift.protocol.TCompactProtocol import TCompactProtocol
 from thrift.Thrift import TException, TType
 from thrift.transport.TTransport import TMemoryBuffer
 
@@ -33,18 +34,46 @@ _TYPES: Final = ("BOOLEAN", "INT32", "INT64", "INT96", "FLOAT", "DOUBLE", "BYTE_
 _BYTE_ARRAY, _FIXED = 6, 7
 _CODECS: Final = range(8)
 _OPTIONAL, _REPEATED = 1, 2
+_VERSION, _SCHEMA = 1, 2
 
 
-def read_footer(source: str | pa.NativeFile, *, judged: bool = True) -> pq.FileMetaData:
+class Footer(NamedTuple):
+    """What Arrow makes of a footer, and the bytes that it is made of."""
+
+    metadata: pq.FileMetaData
+    content: bytes
+
+
+def read_footer(source: str | pa.NativeFile, *, judged: bool = True) -> Footer:
     """The footer of a local file, or of an open one. Raises ArrowInvalid or OSError for one that is none or damaged."""
     tail = _local_tail(source) if isinstance(source, str) else _tail(source, source.size(), _TAIL)
     reader = ParquetReader()
     reader.open(pa.BufferReader(tail))
-    metadata: pq.FileMetaData = reader.metadata
+    length = int.from_bytes(tail[-_END : 4 - _END], "little")
+    footer = Footer(reader.metadata, tail[-_END - length : -_END])
     if judged:
-        length = int.from_bytes(tail[-_END : 4 - _END], "little")
-        require_sound(tail[-_END - length : -_END])
-    return metadata
+        require_sound(footer.content)
+    return footer
+
+
+def schema_in(content: bytes) -> bytes | None:
+    """The beginning of a footer, up to where its schema ends; None where this is not to be told.
+
+    Footers that begin alike have the same schema, down to what Arrow does not show of it.
+    """
+    buffer = TMemoryBuffer(content)
+    protocol = TCompactProtocol(buffer)
+    try:
+        protocol.readStructBegin()
+        for expected in (_VERSION, _SCHEMA):
+            _, kind, number = protocol.readFieldBegin()
+            if number != expected:  # no writer is known that puts anything before the schema, but one may
+                return None
+            protocol.skip(kind)
+            protocol.readFieldEnd()
+    except (TException, AssertionError, EOFError, LookupError, ValueError):
+        return None
+    return content[: buffer.cstringio_buf.tell()]
 
 
 def require_sound(footer: bytes) -> None:

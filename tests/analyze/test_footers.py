@@ -30,6 +30,7 @@ from metastore.model.statistics import ColumnStatistics
 from metastore.model.statistics_json import read_holders
 from metastore.model.table_unit import TableMetadataUnit
 from metastore.sources.listing import SourceFile, list_files
+from metastore.storage.parquet_footer import read_footer
 
 UTC = dt.timezone.utc
 MOMENTS = st.datetimes(dt.datetime(1, 1, 2), dt.datetime(9999, 12, 30))
@@ -407,7 +408,7 @@ def test_the_short_way_to_json_is_the_models_own(type_: pa.DataType, counts: lis
     """Moments of any fineness are written as the statistics class writes them."""
     sink = pa.BufferOutputStream()
     pq.write_table(pa.table({"a": pa.array(counts, type_)}), sink, version="2.6")
-    footer = pq.read_metadata(pa.BufferReader(sink.getvalue()))
+    footer = read_footer(pa.BufferReader(sink.getvalue()))
     leaf = Plan.of(footer, None).leaves[0]
-    bounds = leaf.measure(footer.row_group(0).column(0))
+    bounds = leaf.measure(footer.metadata.row_group(0).column(0))
     assert leaf.texts([bounds], [len(counts)]) == [leaf.statistics(bounds, len(counts)).to_json()]

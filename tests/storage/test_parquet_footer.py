@@ -10,12 +10,15 @@ from collections.abc import Iterator
 from datetime import date, datetime
 from decimal import Decimal
 from pathlib import Path
+from typing import Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
-from metastore.storage.parquet_footer import read_footer
+from metastore.storage.parquet_footer import read_footer, schema_in
 
 ALL_OF_IT = """
 import sys
@@ -64,7 +67,7 @@ def wounds(content: bytes) -> Iterator[bytes]:
 def outcome(content: bytes) -> bool:
     """Whether the footer was taken; then everything in it can be asked for."""
     try:
-        metadata = read_footer(pa.BufferReader(content))
+        metadata = read_footer(pa.BufferReader(content)).metadata
     except (pa.ArrowException, OSError):
         return False
     for group in map(metadata.row_group, range(metadata.num_row_groups)):
@@ -104,7 +107,7 @@ def test_a_bound_that_is_too_short_is_refused(tmp_path: Path, kind: pa.DataType)
     values = [True] if kind == pa.bool_() else [b"abcd"] if kind == pa.binary(4) else [7]
     path = tmp_path / "t.parquet"
     pq.write_table(pa.table({"k": pa.array(values, kind)}), path)
-    assert read_footer(str(path)).num_rows == 1
+    assert read_footer(str(path)).metadata.num_rows == 1
     stored = pa.array(values, kind).buffers()[1]
     assert stored is not None
     bound = stored.to_pybytes()[: max(1, kind.bit_width // 8)]
@@ -126,9 +129,9 @@ def test_a_long_footer_is_read_whole(tmp_path: Path) -> None:
     pq.write_table(pa.table({f"column {number}": [number] for number in range(2000)}), path)
     expected = pq.read_metadata(path)
     assert expected.serialized_size > 64 << 10
-    assert read_footer(path).equals(expected)
+    assert read_footer(path).metadata.equals(expected)
     with pa.OSFile(path) as source:
-        assert read_footer(source).equals(expected)
+        assert read_footer(source).metadata.equals(expected)
 
 
 @pytest.mark.parametrize("content", [b"", b"PAR1", b"PAR1PAR1", b"\xff" * 100, b"PAR1" + b"\xff\xff\xff\x7f" + b"PAR1"])
@@ -138,3 +141,42 @@ def test_what_is_no_parquet_file_is_refused(tmp_path: Path, content: bytes) -> N
     path.write_bytes(content)
     with pytest.raises((pa.ArrowException, OSError)):
         read_footer(str(path))
+
+
+def footer_of(table: pa.Table, **options: Any) -> bytes:
+    """The bytes of the footer that Arrow writes."""
+    sink = pa.BufferOutputStream()
+    pq.write_table(table, sink, **options)
+    return read_footer(pa.BufferReader(sink.getvalue())).content
+
+
+def test_a_footer_begins_with_its_schema() -> None:
+    """Whatever the rows and row groups are; another name, type or structure is another beginning."""
+    struct = pa.struct([("a", pa.int64())])
+    schema = pa.schema([("k", pa.int32()), ("s", struct)])
+    one = footer_of(pa.table({"k": [1, 2], "s": [None, {"a": 1}]}, schema))
+    other = footer_of(pa.table({"k": [7] * 9, "s": [{"a": 5}] * 9}, schema), row_group_size=2)
+    beginning = schema_in(one)
+    assert beginning is not None
+    assert b"k" in beginning
+    assert len(beginning) < len(one)
+    assert other.startswith(beginning)
+    for different in (
+        pa.schema([("j", pa.int32()), ("s", struct)]),
+        pa.schema([("k", pa.int64()), ("s", struct)]),
+        pa.schema([("k", pa.date32()), ("s", struct)]),
+        pa.schema([("k", pa.int32()), ("t", struct)]),
+        pa.schema([pa.field("k", pa.int32(), nullable=False), pa.field("s", struct)]),
+    ):
+        assert not footer_of(different.empty_table()).startswith(beginning)
+
+
+@given(content=st.binary(max_size=60), cut=st.integers(0, 300))
+def test_where_the_schema_is_not_first_nothing_is_said(content: bytes, cut: int) -> None:
+    """Bytes that are no footer, and footers that end early: None, or a beginning of them."""
+    whole = footer_of(pa.table({"k": [1]}))
+    for footer in (content, whole[:cut] + content, b"\x36" + whole[1:], b"\x15\x02\x26" + whole):
+        beginning = schema_in(footer)
+        assert beginning is None or (beginning and footer.startswith(beginning))
+    assert schema_in(b"\x36" + whole[1:]) is None
+    assert schema_in(b"\x15\x02\x26" + whole) is None
