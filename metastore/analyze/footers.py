@@ -20,7 +20,7 @@ from typing import Final, NamedTuple
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from metastore.analyze.parquet_columns import Bounds, Plan, combined
+from metastore.analyze.parquet_columns import Bounds, Plan, combined, plans_of
 from metastore.analyze.unit_rows import UnitRow, to_batch
 from metastore.engine import is_expendable
 from metastore.errors import FormatError, NotFoundError, StorageError
@@ -121,22 +121,21 @@ class _FooterReader:
         self.rows: list[UnitRow] = []
         self.segments: list[UnitRow] = []
         self._chunk = chunk
-        self._plans: list[Plan] = []
+        self._plans = plans_of(None if chunk.columns is None else tuple(chunk.columns))
 
     def read_directory(self, directories: tuple[str, ...], files: Sequence[SourceFile]) -> None:
         parts: dict[int, _Part] = {}
         for file, footer in zip(files, self._footers(files), strict=True):
             self._add(file, footer, parts)
-        for plan in self._plans:
-            if part := parts.get(id(plan)):
-                self.segments.append(_segment(directories, part))
-                if self._chunk.file_rows:
-                    self.rows.extend(_details(directories, part, row_groups=self._chunk.row_group_rows))
+        for part in parts.values():
+            self.segments.append(_segment(directories, part))
+            if self._chunk.file_rows:
+                self.rows.extend(_details(directories, part, row_groups=self._chunk.row_group_rows))
 
     def _add(self, file: SourceFile, footer: Footer, parts: dict[int, _Part]) -> None:
         """Read one file's footer into the part of its schema, by the identity of the plan."""
         try:
-            plan = self._plan(footer)
+            plan = self._plans.plan(footer)
             part = parts.get(id(plan))
             if part is None:
                 part = parts[id(plan)] = _Part(plan)
@@ -161,14 +160,6 @@ class _FooterReader:
 
         with ThreadPoolExecutor(_FETCHES) as threads:
             yield from threads.map(fetch, files)
-
-    def _plan(self, footer: Footer) -> Plan:
-        for plan in self._plans:
-            if plan.fits(footer):
-                return plan
-        plan = Plan.of(footer, self._chunk.columns)
-        self._plans.append(plan)
-        return plan
 
 
 def _details(directories: tuple[str, ...], part: _Part, *, row_groups: bool) -> Iterator[UnitRow]:

@@ -14,8 +14,8 @@ import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
-from functools import cached_property
-from typing import Any, TypeAlias, cast
+from functools import cached_property, lru_cache
+from typing import Any, Final, TypeAlias, cast
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -27,6 +27,8 @@ from metastore.model.statistics import ColumnStatistics
 from metastore.model.statistics_json import micros, value_json
 from metastore.model.tuple_schema import LOGICAL_TYPE, TIME_ZONE, SchemaColumn, TupleSchema, property_name
 from metastore.storage.parquet_footer import Footer, schema_in
+
+_PLANS_KEPT: Final = 64
 
 _WRITER = re.compile(r"(\S+)(?:.*?version (\d+)\.(\d+))?", re.DOTALL)
 
@@ -248,6 +250,30 @@ class Plan:
             and footer.content.startswith(self.beginning)
             and footer.metadata.created_by == self.writer
         )
+
+
+class Plans:
+    """The plans of the schemas met last, over all tasks of this process; ``columns`` as for :meth:`Plan.of`."""
+
+    def __init__(self, columns: Sequence[ColumnPath] | None) -> None:
+        self._columns = columns
+        self._known: tuple[Plan, ...] = ()
+
+    def plan(self, footer: Footer) -> Plan:
+        """The plan that fits ``footer``. Raises as pyarrow does for a schema that makes no sense."""
+        for known in self._known:
+            if known.fits(footer):
+                return known
+        plan = Plan.of(footer, self._columns)
+        # A new tuple, since another thread may be looking through the old one.
+        self._known = (plan, *self._known[: _PLANS_KEPT - 1])
+        return plan
+
+
+@lru_cache(maxsize=16)
+def plans_of(columns: tuple[ColumnPath, ...] | None) -> Plans:
+    """This process's plans for statistics of these columns."""
+    return Plans(columns)
 
 
 def _is_among(path: ColumnPath, chosen: Sequence[ColumnPath]) -> bool:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
-from functools import cached_property
+from functools import lru_cache
 from typing import Any, Final
 
 import pyarrow as pa
@@ -74,10 +74,10 @@ class EncodedPartition:
 
 @dataclass(frozen=True)
 class PartitionEncoder:
-    """Encodes partitions of units of one type, in ``schema``, the table's."""
+    """Encodes partitions of units of one type. ``schema_json`` is the table's schema, in Iceberg's JSON."""
 
     unit_type: type[Unit]
-    schema: Schema
+    schema_json: str
     codec: Codec
 
     @classmethod
@@ -86,13 +86,17 @@ class PartitionEncoder:
         name = properties.get(_CODEC_PROPERTY, _DEFAULT_CODEC).lower()
         if name not in _CODECS:
             raise InvalidRequestError(f"table property {_CODEC_PROPERTY} is {name!r}; it can be {', '.join(_CODECS)}")
-        return cls(unit_type, schema, _CODECS[name])
+        return cls(unit_type, schema.model_dump_json(), _CODECS[name])
 
     def encode(self, partition: PartitionRows) -> EncodedPartition:
         """The file that will hold the rows of ``partition``."""
-        bounds = bounds_of(self.unit_type, self.schema, partition.rows)
-        return EncodedPartition(partition.key, partition.rows.num_rows, self._parquet.of(partition.rows), bounds)
+        schema, parquet = _prepared(self)
+        bounds = bounds_of(self.unit_type, schema, partition.rows)
+        return EncodedPartition(partition.key, partition.rows.num_rows, parquet.of(partition.rows), bounds)
 
-    @cached_property
-    def _parquet(self) -> ParquetContent:
-        return ParquetContent(self.unit_type, arrow_schema(self.unit_type, self.schema), self.codec)
+
+@lru_cache(maxsize=16)
+def _prepared(encoder: PartitionEncoder) -> tuple[Schema, ParquetContent]:
+    """What is made once per process, however often a task is sent the encoder."""
+    schema = Schema.model_validate_json(encoder.schema_json)
+    return schema, ParquetContent(encoder.unit_type, arrow_schema(encoder.unit_type, schema), encoder.codec)
