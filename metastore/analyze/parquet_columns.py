@@ -28,7 +28,8 @@ from metastore.model.statistics_json import micros, value_json
 from metastore.model.tuple_schema import LOGICAL_TYPE, TIME_ZONE, SchemaColumn, TupleSchema, property_name
 from metastore.storage.parquet_footer import Footer, schema_in
 
-_PLANS_KEPT: Final = 64
+_PLANS_KEPT: Final = 32
+"""Plans of wide schemas are megabytes, and tables with more schemas than a few are rare."""
 
 _WRITER = re.compile(r"(\S+)(?:.*?version (\d+)\.(\d+))?", re.DOTALL)
 
@@ -270,7 +271,7 @@ class Plans:
         return plan
 
 
-@lru_cache(maxsize=16)
+@lru_cache(maxsize=4)
 def plans_of(columns: tuple[ColumnPath, ...] | None) -> Plans:
     """This process's plans for statistics of these columns."""
     return Plans(columns)
