@@ -108,6 +108,7 @@ def test_every_segment_is_in_one_chunk_whole(sizes: list[int], most: int, parall
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(chunks_module, "SEGMENT_FILES", most)
         patch.setattr(chunks_module, "_CHUNK_FILES", (4, most))
+        patch.setattr(chunks_module, "_CHUNKS_PER_TASK", 1)
         found = segment_chunks(
             SourceTable(TABLE, "/t"), Wanted(MetadataType.FILE), segments, fresh, ENCODER, parallelism
         )
