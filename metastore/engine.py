@@ -55,7 +55,10 @@ _expendable: Final = threading.Event()
 
 
 def mark_expendable() -> None:
-    """Say that an engine keeps this process for its tasks only: when a task ends it, an error tells that."""
+    """Say that an engine keeps this process for its tasks only: when a task ends it, an error tells that.
+
+    And have garbage collected less often, from now on.
+    """
     _expendable.set()
     gc.set_threshold(_OBJECTS_PER_COLLECTION)
 

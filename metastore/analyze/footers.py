@@ -10,7 +10,7 @@ bound is never wrong (:mod:`metastore.analyze.parquet_columns`).
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from itertools import groupby
@@ -71,8 +71,9 @@ def read_footers(chunk: FooterChunk) -> Iterator[pa.RecordBatch]:
     file, NotFoundError for one that is gone, StorageError when the store fails; each names the file.
     """
     reader = _FooterReader(chunk)
+    footers = _footers(chunk)
     for directories, files in groupby(chunk.files, attrgetter("directories")):
-        reader.read_directory(directories, list(files))
+        reader.read_directory(directories, zip(files, footers))  # noqa: B905 - footers go on in the next directory
     if reader.segments:
         yield to_batch(chunk.schema, chunk.table, [*reader.rows, *reader.segments])
 
@@ -123,9 +124,9 @@ class _FooterReader:
         self._chunk = chunk
         self._plans = plans_of(None if chunk.columns is None else tuple(chunk.columns))
 
-    def read_directory(self, directories: tuple[str, ...], files: Sequence[SourceFile]) -> None:
+    def read_directory(self, directories: tuple[str, ...], files: Iterable[tuple[SourceFile, Footer]]) -> None:
         parts: dict[int, _Part] = {}
-        for file, footer in zip(files, self._footers(files), strict=True):
+        for file, footer in files:
             self._add(file, footer, parts)
         for part in parts.values():
             self.segments.append(_segment(directories, part))
@@ -143,23 +144,27 @@ class _FooterReader:
         except (pa.ArrowException, OSError, LookupError, ValueError) as error:
             raise _unreadable(file, error) from error
 
-    def _footers(self, files: Sequence[SourceFile]) -> Iterator[Footer]:
-        """The footers of ``files`` in their order, one by one from the local disk, several at once from elsewhere."""
-        location = self._chunk.location
-        if location.startswith("/"):
-            yield from (_footer(file, file.path) for file in files)
-            return
-        store, root = open_location(location, self._chunk.options)
 
-        def fetch(file: SourceFile) -> Footer:
-            try:
-                with store.open_input_file(root + file.path[len(location) :]) as source:
-                    return _footer(file, source)
-            except OSError as error:
-                raise _unreadable(file, error) from error
+def _footers(chunk: FooterChunk) -> Iterator[Footer]:
+    """The footers of the chunk's files in their order, one by one from the local disk, several at once from elsewhere.
 
-        with ThreadPoolExecutor(_FETCHES) as threads:
-            yield from threads.map(fetch, files)
+    Whatever their directories: a table may have a file in each.
+    """
+    location = chunk.location
+    if location.startswith("/"):
+        yield from (_footer(file, file.path) for file in chunk.files)
+        return
+    store, root = open_location(location, chunk.options)
+
+    def fetch(file: SourceFile) -> Footer:
+        try:
+            with store.open_input_file(root + file.path[len(location) :]) as source:
+                return _footer(file, source)
+        except OSError as error:
+            raise _unreadable(file, error) from error
+
+    with ThreadPoolExecutor(_FETCHES) as threads:
+        yield from threads.map(fetch, chunk.files)
 
 
 def _details(directories: tuple[str, ...], part: _Part, *, row_groups: bool) -> Iterator[UnitRow]:

@@ -266,8 +266,9 @@ class Plans:
             if known.fits(footer):
                 return known
         plan = Plan.of(footer, self._columns)
-        # A new tuple, since another thread may be looking through the old one.
-        self._known = (plan, *self._known[: _PLANS_KEPT - 1])
+        if plan.beginning is not None:  # without it, it fits no other footer
+            # A new tuple, since another thread may be looking through the old one.
+            self._known = (plan, *self._known[: _PLANS_KEPT - 1])
         return plan
 
 

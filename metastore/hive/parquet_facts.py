@@ -44,7 +44,8 @@ class ParquetFooters:
         plan = Plan.of(footer, None)
         leaves = {leaf.index: leaf for leaf in plan.leaves}
         schema = footer.metadata.schema.to_arrow_schema().remove_metadata()
-        self._plans.append((plan, schema, leaves))
+        if plan.beginning is not None:  # without it, it fits no other footer
+            self._plans.append((plan, schema, leaves))
         return schema, leaves
 
 

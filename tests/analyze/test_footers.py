@@ -5,6 +5,7 @@ from __future__ import annotations
 import datetime as dt
 import math
 import struct
+import threading
 import uuid
 from collections.abc import Callable
 from decimal import Decimal
@@ -21,6 +22,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from metastore.analyze import footers as footers_module
 from metastore.analyze.footers import FooterChunk, read_footers
 from metastore.analyze.parquet_columns import Plan
 from metastore.errors import FormatError, NotFoundError
@@ -388,6 +390,23 @@ def test_other_stores_give_the_same_statistics(lake: Any, footers: Callable[...,
     lake.put("d1/bad.parquet", b"nonsense")
     with pytest.raises(FormatError, match=rf"{uri}/d1/bad\.parquet"):
         footers(lake, uri)
+
+
+def test_other_stores_are_asked_for_files_of_several_directories_at_once(
+    lake: Any, footers: Callable[..., Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A table with a file in each directory must not wait for one after the other."""
+    together = threading.Barrier(4)
+    real = footers_module._footer
+
+    def waiting(*given: Any) -> Any:
+        together.wait(timeout=60)
+        return real(*given)
+
+    for number in range(4):
+        lake.write(f"d{number}/a.parquet", {"x": [number]})
+    monkeypatch.setattr(footers_module, "_footer", waiting)
+    assert len(footers(lake, f"file://{lake.root}").of_type("FILE")) == 4
 
 
 def test_a_file_that_vanished_is_named(lake: Any) -> None:
