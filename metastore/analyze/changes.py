@@ -27,9 +27,13 @@ from metastore.sources.listing import Fingerprint, SourceFile
 _FINGERPRINT = "metastore.fingerprint"
 _DESCRIBING = "metastore.statistics"
 _DECLARED = "metastore.schema"
+_SEGMENTS = "metastore.segments"
 _STATE = (_FINGERPRINT, *component_entry(b""))
 _FORM = "1"
 """Raised whenever units are made differently, so that every table is then analyzed anew."""
+
+_SHORT = len(f"{_FORM}-") + 16
+"""Of a digest 64 bits are kept, where a state is only compared with one other."""
 
 
 @dataclass(frozen=True)
@@ -55,6 +59,17 @@ class Wanted:
 
 
 @dataclass(frozen=True)
+class SegmentStates:
+    """The top-level segments that a table's unit was made from: their states by key (:func:`short_states`).
+
+    ``alike`` tells that every one has the schema of all.
+    """
+
+    states: Mapping[str, str]
+    alike: bool
+
+
+@dataclass(frozen=True)
 class Known:
     """What the metastore knows of a table as a whole.
 
@@ -69,6 +84,7 @@ class Known:
     describing: Describing | None = None
     format: str = PARQUET
     declared: TupleSchema | None = None
+    segments: SegmentStates | None = None
 
 
 @dataclass(frozen=True)
@@ -217,8 +233,13 @@ def _are_among(columns: Sequence[ColumnPath] | None, known: Sequence[ColumnPath]
     return known is None or (columns is not None and set(columns).issubset(known))
 
 
-def changed_segments(known: Mapping[str, str | None], fresh: Mapping[str, str]) -> ChangedSegments:
-    """Compare the segments' fingerprints, by key; a known segment without one counts as changed."""
+def short_states(states: Mapping[str, str | None]) -> dict[str, str]:
+    """The states of segments (:func:`segment_state`) so short that a table keeps them all; an empty text for none."""
+    return {key: _entries(state).get(_FINGERPRINT, "")[:_SHORT] for key, state in states.items()}
+
+
+def changed_segments(known: Mapping[str, str], fresh: Mapping[str, str]) -> ChangedSegments:
+    """Compare the segments' states, by key; a known segment without one counts as changed."""
     touched = frozenset(key for key, fingerprint in fresh.items() if known.get(key) != fingerprint)
     return ChangedSegments(touched, frozenset(known.keys() - fresh.keys()))
 
@@ -233,9 +254,15 @@ def file_changes(known: Mapping[str, Fingerprint], files: Iterable[SourceFile]) 
     )
 
 
-def table_state(fingerprint: str, wanted: Wanted) -> str:
-    """What general information keeps for the next run: the files' state, and what was wanted beyond Drill's columns."""
-    entries: dict[str, Any] = json.loads(fingerprint)
+def table_state(fresh: Mapping[str, str], wanted: Wanted, *, alike: bool | None) -> str:
+    """What general information keeps for the next run, when segments by key are in the states ``fresh``.
+
+    That is the files' state, and what was wanted beyond Drill's columns; and :class:`SegmentStates`, unless ``alike``
+    is None.
+    """
+    entries: dict[str, Any] = json.loads(table_fingerprint(fresh))
+    if alike is not None:
+        entries[_SEGMENTS] = {"alike": alike, "states": dict(sorted(short_states(fresh).items()))}
     if wanted.describing is not None:
         columns = wanted.describing.columns
         entries[_DESCRIBING] = {
@@ -263,6 +290,12 @@ def wishes_in(additional_metadata: str | None) -> tuple[Describing | None, Tuple
         paths = None if columns is None else tuple(parse(column) for column in columns)
         describing = Describing(paths, describing["percent"])
     return describing, None if declared is None else TupleSchema.from_json(declared)
+
+
+def segment_states_in(additional_metadata: str | None) -> SegmentStates | None:
+    """The states of its segments that a table's unit holds (:func:`table_state`); None where it holds none."""
+    kept = _entries(additional_metadata).get(_SEGMENTS)
+    return None if kept is None else SegmentStates(kept["states"], kept["alike"])
 
 
 def _entries(additional_metadata: str | None) -> dict[str, Any]:

@@ -61,7 +61,9 @@ class Part:
         named = dict.fromkeys(key for part in parts for key in part.statistics)
         leaves = {quote(path): path for path, _ in schema.leaves()}
         # Where files disagree on whether a column is nested, the merged schema settles which leaves there are.
-        statistics = {key: merge(_of_part(part, key, leaves[key]) for part in parts) for key in leaves if key in named}
+        statistics = {
+            key: merge(statistics_of(part, key, path) for part in parts) for key, path in leaves.items() if key in named
+        }
         return cls(
             directories,
             schema,
@@ -74,11 +76,8 @@ class Part:
         )
 
     def for_table(self) -> Part:
-        """The part without what a table's roll-up does not ask for: of its files, one for each directory is left."""
-        directories: dict[str, str] = {}
-        for file in self.files:
-            directories.setdefault(file.rpartition("/")[0], file)
-        return replace(self, files=list(directories.values()))
+        """The part without what a table's roll-up does not ask for: of its files, the first is left."""
+        return replace(self, files=self.files[:1])
 
     @property
     def row_count(self) -> str:
@@ -150,7 +149,8 @@ def holders_of(units: pa.Table) -> list[dict[str, Any]]:
     return read_many_holders(values(units, "metadataStatistics"))
 
 
-def _of_part(part: Part, key: str, path: ColumnPath) -> ColumnStatistics:
+def statistics_of(part: Part, key: str, path: ColumnPath) -> ColumnStatistics:
+    """What the rows of ``part`` say of the leaf at ``path``, which is called ``key`` among statistics."""
     found = part.statistics.get(key)
     return found if found is not None else without_statistics(part.schema, path, part.rows)
 

@@ -21,7 +21,6 @@ from metastore.analyze.parts import (
     file_statistics,
     row_counts,
     schema_of,
-    segment_parts,
 )
 from metastore.analyze.unit_rows import values
 from metastore.mapping.rows import runs
@@ -38,15 +37,12 @@ class Before:
     gone: Mapping[str, pa.Table]
 
     @classmethod
-    def of(cls, segments: pa.Table, gone: pa.Table) -> Before:
-        """From stored SEGMENT rows of top-level segments, and FILE rows."""
+    def of(cls, segments: Mapping[str, Part], gone: pa.Table) -> Before:
+        """From parts of top-level segments, and FILE rows."""
         rows: dict[str, list[pa.RecordBatch]] = {}
         for key, batch in runs(gone, "metadataKey"):
             rows.setdefault(key, []).append(batch)
-        return cls(
-            dict(zip(values(segments, "metadataKey"), segment_parts(segments), strict=True)),
-            {key: pa.Table.from_batches(batches) for key, batches in rows.items()},
-        )
+        return cls(segments, {key: pa.Table.from_batches(batches) for key, batches in rows.items()})
 
     def remaining(self, key: str, kept: pa.Table, root: str) -> list[Part]:
         """The parts of the segment's files that stay, of which ``kept`` are the FILE rows."""

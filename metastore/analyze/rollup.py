@@ -6,7 +6,7 @@ Since it does not matter in which order they are, the result of an incremental r
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -27,6 +27,7 @@ from metastore.analyze.parts import (
     schema_of,
     without_statistics,
 )
+from metastore.analyze.total import Total
 from metastore.analyze.unit_rows import UnitRow, to_batch, values
 from metastore.errors import InvalidRequestError
 from metastore.model.column_path import ColumnPath, parse, quote
@@ -88,30 +89,33 @@ def _nested(parts: Sequence[Part]) -> list[Part]:
 def table_unit(
     source: SourceTable,
     schema: pa.Schema,
-    tops: Sequence[Part],
+    total: Total,
+    directories: Collection[Directories],
     *,
     owner: str,
     wanted: Wanted,
-    fingerprint: str,
-) -> tuple[pa.Table, int]:
-    """The one TABLE unit, from the parts of all top-level segments, and the table's row count.
+    states: Mapping[str, str],
+) -> pa.Table:
+    """The one TABLE unit, from the ``total`` of all segments and the ``directories`` that the table's files lie in.
 
-    InvalidRequestError where the declared schema does not hold the files' values, or lacks a column that was asked for.
+    ``states`` are those of the segments by key. InvalidRequestError where the declared schema does not hold the files'
+    values, or lacks a column that was asked for.
     """
-    whole = Part.added((), tops)
+    whole = total.part
     if wanted.declared is not None:
         whole = _as_declared(whole, wanted.declared)
-    if wanted.columns and tops:
+    if wanted.columns and states:
         _refuse_unknown_columns(wanted.columns, whole.schema)
-    every_directory = {tuple(directory) for part in tops for directory in _directories(part, source.location)}
     if source.partition_columns is None:
-        keys = _partition_keys(every_directory)
-        columns = {column.path[0]: str(column.type) for column in DirectoryColumns(every_directory).columns}
+        keys = _partition_keys(directories)
+        columns = {column.path[0]: str(column.type) for column in DirectoryColumns(directories).columns}
     else:
         keys = {name: f"dir{level}" for level, name in enumerate(source.partition_columns)}
         columns = dict(source.partition_columns)
     names = {column.name for column in whole.schema.columns}
     added = [SchemaColumn(name, type_) for name, type_ in columns.items() if name in keys and name not in names]
+    # The next run can subtract from this unit only where it can tell which of the columns are the files' own.
+    is_separable = wanted.level is not MetadataType.TABLE and names.isdisjoint(keys)
     row = UnitRow(
         MetadataType.TABLE,
         GENERAL_INFO,
@@ -126,13 +130,15 @@ def table_unit(
         ),
         whole.modified,
         location=source.location,
-        additionalMetadata=descriptions_text(whole.descriptions, table_state(fingerprint, wanted)),
+        additionalMetadata=descriptions_text(
+            whole.descriptions, table_state(states, wanted, alike=total.alike if is_separable else None)
+        ),
         owner=owner,
         tableType=wanted.format,
         interestingColumns=None if wanted.columns is None else [quote(path) for path in wanted.columns],
         partitionKeys=keys,
     )
-    return pa.Table.from_batches([to_batch(schema, source.table, [row])]), whole.rows
+    return pa.Table.from_batches([to_batch(schema, source.table, [row])])
 
 
 def _as_declared(whole: Part, declared: TupleSchema) -> Part:
@@ -266,10 +272,6 @@ def _of_files(files: pa.Table, key: str) -> list[ColumnStatistics]:
             column_statistics(files, key), values(files, "schema"), row_counts(files), strict=True
         )
     ]
-
-
-def _directories(part: Part, root: str) -> set[Directories]:
-    return {directories_of(file, root) for file in part.files}
 
 
 def _partition_keys(directories: Iterable[Directories]) -> dict[str, str]:

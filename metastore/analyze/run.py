@@ -14,7 +14,6 @@ import pwd
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
 
 from metastore.analyze.changes import (
     Full,
@@ -24,11 +23,10 @@ from metastore.analyze.changes import (
     decide,
     segment_state,
     segments_of,
-    state_in,
-    wishes_in,
 )
 from metastore.analyze.description import Describing
 from metastore.analyze.levels import level_named
+from metastore.analyze.stored import Stored
 from metastore.analyze.work import Progress, Work
 from metastore.components.requests import of_table
 from metastore.components.tables import Tables
@@ -36,9 +34,8 @@ from metastore.engine import Engine
 from metastore.errors import ConflictError, InvalidRequestError, NotFoundError
 from metastore.model.column_path import ColumnPath, parse
 from metastore.model.identity import TableInfo
-from metastore.model.statistics_json import read_holders
 from metastore.model.table_unit import TableMetadataUnit
-from metastore.model.vocabulary import MetadataType, Statistic
+from metastore.model.vocabulary import MetadataType
 from metastore.operations.modify import Modify
 from metastore.sources.declared import declared_schema
 from metastore.sources.formats import PARQUET, format_named, format_of_files
@@ -133,7 +130,8 @@ def analyze(
     asked = (request or Request()).wanted()
     for _ in range(_DECISIONS):
         version = tables.metadata.version
-        known = _known(tables, source.table, version)
+        stored = Stored(tables, source.table, version)
+        known = stored.known
         files = source.files()
         segments = segments_of(files)
         fresh = {key: segment_state(source.table, key, own) for key, own in segments.items()}
@@ -146,13 +144,13 @@ def analyze(
         if isinstance(decision, Unchanged):
             return AnalyzeResult("up to date", source.table, version, len(files), seconds=clock() - began)
         modify = tables.modify()
-        work = Work(tables, modify, source, engine, decision.wanted, on_progress)
+        work = Work(modify, source, engine, decision.wanted, on_progress)
         owner = source.owner or _owner(source.location)
         try:
             if isinstance(decision, Full):
                 outcome = work.full(segments, fresh, owner=owner, known=known is not None)
             else:
-                outcome = work.incremental(segments, fresh, decision, owner=owner, version=version)
+                outcome = work.incremental(segments, fresh, decision, stored, owner=owner)
             committed = _commit(modify, source.table, version)
         finally:
             modify.abandon()
@@ -219,28 +217,6 @@ def _format(source: SourceTable, files: Sequence[SourceFile], known: Known | Non
     if source.provided is not None:
         return source.provided.format
     return source.format or format_of_files(files) or (PARQUET if known is None else known.format)
-
-
-def _known(tables: Tables, table: TableInfo, version: int) -> Known | None:
-    """What the metastore's ``version`` knows of the table as a whole."""
-    columns = ("location", "interestingColumns", "metadataStatistics", "additionalMetadata", "tableType")
-    read = tables.read().metadata_types(MetadataType.TABLE).columns(*columns).filter(of_table(table))
-    rows = read.at(version).to_arrow().to_pylist()
-    if not rows:
-        return None
-    row: dict[str, Any] = rows[0]
-    level = read_holders(row["metadataStatistics"] or ()).get(Statistic.ANALYZE_LEVEL)
-    interesting = row["interestingColumns"]
-    describing, declared = wishes_in(row["additionalMetadata"])
-    return Known(
-        row["location"],
-        None if level is None else level_named(level),
-        None if interesting is None else tuple(parse(column) for column in interesting),
-        state_in(row["additionalMetadata"]),
-        describing,
-        row["tableType"] or PARQUET,
-        declared,
-    )
 
 
 def _owner(location: str) -> str:

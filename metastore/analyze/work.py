@@ -7,9 +7,8 @@ its columns' descriptions (always from the data). Each is read only where it is 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Final
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -21,8 +20,7 @@ from metastore.analyze.changes import (
     Wanted,
     changed_segments,
     file_changes,
-    state_in,
-    table_fingerprint,
+    short_states,
 )
 from metastore.analyze.chunks import (
     SEGMENT_FILES,
@@ -41,10 +39,11 @@ from metastore.analyze.levels import reaches
 from metastore.analyze.parts import Part, file_parts, holders_of, schema_of, segment_parts
 from metastore.analyze.remainder import Before
 from metastore.analyze.rollup import segment_units, table_unit
+from metastore.analyze.stored import Stored, StoredSegments
+from metastore.analyze.total import Total
 from metastore.analyze.unit_rows import of_kind, to_batch, values
 from metastore.analyze.whole_segments import made, make_segments, segments_schema
 from metastore.components.requests import of_table
-from metastore.components.tables import Tables
 from metastore.engine import Engine
 from metastore.model.column_path import ColumnPath, parse, quote
 from metastore.model.drill_types import parse_type
@@ -60,18 +59,6 @@ from metastore.sources.provided import Provided
 
 Progress = Callable[[int, int], None]
 """Told how many files are read so far, and how many there are to read; one read twice counts twice."""
-
-_OF_SEGMENTS: Final = (
-    "metadataKey",
-    "metadataIdentifier",
-    "schema",
-    "columnsStatistics",
-    "metadataStatistics",
-    "lastModifiedTime",
-    "additionalMetadata",
-    "locations",
-    "partitionValues",
-)
 
 _Descriptions = dict[str, "Description | None"]
 _Segments = Mapping[str, Sequence[SourceFile]]
@@ -104,14 +91,12 @@ class Work:
 
     def __init__(
         self,
-        tables: Tables,
         modify: Modify[TableMetadataUnit],
         source: SourceTable,
         engine: Engine | Callable[[int], Engine],
         wanted: Wanted,
         on_progress: Progress | None,
     ) -> None:
-        self._tables = tables
         self._modify = modify
         self._source = source
         self._engine = engine
@@ -129,38 +114,35 @@ class Work:
         reads = [Read(file, exact=True, missing=self._wanted.described) for file in files]
         tops = self._made(reads, segments, fresh, UNIT_SCHEMA.empty_table(), {})
         changes = FileChanges(frozenset(file.path for file in files), frozenset(), frozenset())
-        return self._outcome(tops, fresh, len(fresh), changes, frozenset(), owner)
+        return self._outcome(Total.added(tops), segments, fresh, len(fresh), changes, frozenset(), owner)
 
     def incremental(
-        self, segments: _Segments, fresh: Mapping[str, str], decision: Changed, *, owner: str, version: int
+        self, segments: _Segments, fresh: Mapping[str, str], decision: Changed, stored: Stored, *, owner: str
     ) -> Outcome:
-        """What changed, on top of what ``version`` holds."""
-        stored = self._stored_segments(version)
-        states = map(state_in, values(stored, "additionalMetadata"))
-        known = dict(zip(values(stored, "metadataKey"), states, strict=True))
-        segment_changes = changed_segments(known, fresh)
+        """What changed, on top of what is ``stored``."""
+        segment_changes = changed_segments(stored.states, short_states(fresh))
         # At level TABLE no unit of a segment takes the place of those that are stored.
-        gone = frozenset(known) if self._wanted.level is MetadataType.TABLE else segment_changes.removed
+        gone = frozenset(stored.states) if self._wanted.level is MetadataType.TABLE else segment_changes.removed
         if gone:
             of_gone = And(of_table(self._source.table), In(term="metadataKey", literals=set(gone)))
             self._modify.delete(of_gone, MetadataType.ALL)
         touched = segment_changes.touched if decision.reason is None else frozenset(fresh)
         files = [file for key in sorted(touched) for file in segments[key]]
-        kept = self._stored_files(version, touched | segment_changes.removed)
-        changes = file_changes(_fingerprints(kept), files)
-        is_gone = pc.is_in(kept["path"], pa.array(changes.changed | changes.removed, pa.string()))
-        lost = of_kind(kept.filter(is_gone), MetadataType.FILE)
-        kept = kept.filter(pc.invert(is_gone))
+        before = stored.of_segments(touched | segment_changes.removed)
+        changes = file_changes(_fingerprints(before.details), files)
+        is_gone = pc.is_in(before.details["path"], pa.array(changes.changed | changes.removed, pa.string()))
+        lost = of_kind(before.details.filter(is_gone), MetadataType.FILE)
+        kept = before.details.filter(pc.invert(is_gone))
         true = of_kind(kept.select(["metadataType", "path", "schema", "additionalMetadata"]), MetadataType.FILE)
         described = {} if decision.anew else _descriptions(true)
         reads = self._lacking(files, true, described, decision)
         if decision.footers:
             kept = kept.slice(0, 0)
         kept = kept if reaches(self._wanted.level, MetadataType.ROW_GROUP) else of_kind(kept, MetadataType.FILE)
-        self._before = Before.of(stored.filter(pc.is_in(stored["metadataKey"], pa.array(touched, pa.string()))), lost)
+        self._before = Before.of(before.parts, lost)
         tops = self._made(reads, {key: segments[key] for key in touched}, fresh, kept, described)
-        others = segment_parts(_without(stored, "metadataKey", touched | segment_changes.removed))
-        return self._outcome([*tops, *others], fresh, len(touched), changes, gone, owner)
+        total = _total(stored, before, tops, touched | segment_changes.removed)
+        return self._outcome(total, segments, fresh, len(touched), changes, gone, owner)
 
     def _lacking(
         self,
@@ -250,17 +232,20 @@ class Work:
 
     def _outcome(
         self,
-        tops: Sequence[Part],
+        total: Total,
+        all_segments: _Segments,
         fresh: Mapping[str, str],
         segments: int,
         changes: FileChanges,
         removed: frozenset[str],
         owner: str,
     ) -> Outcome:
-        state = table_fingerprint(fresh)
-        general, rows = table_unit(self._source, UNIT_SCHEMA, tops, owner=owner, wanted=self._wanted, fingerprint=state)
+        directories = {file.directories for files in all_segments.values() for file in files}
+        general = table_unit(
+            self._source, UNIT_SCHEMA, total, directories, owner=owner, wanted=self._wanted, states=fresh
+        )
         self._modify.overwrite(general)
-        return Outcome(changes, segments, removed, self._units + general.num_rows, rows)
+        return Outcome(changes, segments, removed, self._units + general.num_rows, total.part.rows)
 
     def _started(self, files: int) -> Engine:
         engine = self._engine(files) if callable(self._engine) else self._engine
@@ -311,19 +296,6 @@ class Work:
             rows.append(row._replace(location=self._source.location))
             self._told.more(1)
         return _Found([to_batch(UNIT_SCHEMA, self._source.table, rows)])
-
-    def _stored_segments(self, version: int) -> pa.Table:
-        """The top-level SEGMENT rows of the table."""
-        read = self._tables.read().metadata_types(MetadataType.SEGMENT).filter(of_table(self._source.table))
-        parts = read.columns(*_OF_SEGMENTS).at(version).parts()
-        rows = pa.Table.from_batches(parts.batches(), parts.answered.schema)
-        return rows.filter(pc.equal(rows["metadataKey"], rows["metadataIdentifier"]))
-
-    def _stored_files(self, version: int, keys: Iterable[str]) -> pa.Table:
-        """The FILE and ROW_GROUP rows of the top-level segments ``keys``; none where the level has none."""
-        read = self._tables.read().metadata_types(MetadataType.FILE, MetadataType.ROW_GROUP)
-        chosen = And(of_table(self._source.table), In(term="metadataKey", literals=set(keys)))
-        return read.filter(chosen).at(version).to_arrow().cast(UNIT_SCHEMA)
 
 
 class _Told:
@@ -381,8 +353,15 @@ def _with_descriptions(units: pa.Table, descriptions: Mapping[str, _Descriptions
     return units.set_column(at, units.schema.field(at), pa.array(texts, pa.string()))
 
 
-def _without(units: pa.Table, column: str, unwanted: Iterable[str]) -> pa.Table:
-    return units.filter(pc.invert(pc.is_in(units[column], pa.array(unwanted, pa.string()))))
+def _total(stored: Stored, before: StoredSegments, tops: Sequence[Part], keys: frozenset[str]) -> Total:
+    """What the table comes to with ``tops`` in the place of its segments ``keys``, which were as ``before``."""
+    if stored.states.keys() <= keys:
+        return Total.added(tops)
+    exchanged = None if before.total is None else before.total.exchanged(before.parts.values(), tops)
+    if exchanged is not None:
+        return exchanged
+    is_other = pc.invert(pc.is_in(stored.segments["metadataKey"], pa.array(keys, pa.string())))
+    return Total.added([*tops, *segment_parts(stored.segments.filter(is_other))])
 
 
 def _fingerprints(units: pa.Table) -> dict[str, Fingerprint]:

@@ -117,9 +117,13 @@ def digest_of_files(files: Iterable[SourceFile]) -> str:
 
 
 def metadata_state(metastore: Metastore, table: TableInfo) -> str | None:
-    """What the metadata of ``table`` says of its files; None when there is no metadata."""
+    """A text that differs when what the metadata of ``table`` says of its files does; None without metadata."""
     unit = metastore.tables.requests.table_metadata(table)
-    return None if unit is None else unit.additional_metadata or f"modified {unit.last_modified_time}"
+    if unit is None:
+        return None
+    if unit.additional_metadata is None:
+        return f"modified {unit.last_modified_time}"
+    return blake2b(unit.additional_metadata.encode(), digest_size=16).hexdigest()
 
 
 def status_of(metastore: Metastore, unit: MaterializedViewMetadataUnit) -> RefreshStatus:

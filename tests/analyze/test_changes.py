@@ -142,7 +142,7 @@ def test_what_was_wanted_is_remembered() -> None:
     """In general information, beside the state of the files; units of other programs hold nothing of it."""
     declared = TupleSchema((SchemaColumn("a", "INT"),))
     describing = Describing((("s", "x.y"),), 12.5)
-    state = table_state(table_fingerprint(FRESH), Wanted(MetadataType.FILE, None, describing, "CSV", declared))
+    state = table_state(FRESH, Wanted(MetadataType.FILE, None, describing, "CSV", declared), alike=None)
     assert wishes_in(state) == (describing, declared)
     assert state_in(state) == table_fingerprint(FRESH)
     for foreign in (None, "text", "[]", "{}"):

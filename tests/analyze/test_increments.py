@@ -25,7 +25,7 @@ from metastore.model.vocabulary import MetadataType
 from metastore.sources.naming import SourceTable
 
 TABLE = TableInfo("dfs", "tmp", "t")
-FILES = ["a", "b", "p/a", "p/b", "p/c", "p/q/a", "r=1/a", "r=2/s=x/a"]
+FILES = ["a", "b", "p/a", "p/b", "p/c", "p/q/a", "r=1/a", "r=2/s=x/a", "x=3/a"]
 CONTENTS: list[dict[str, Any]] = [
     {"x": [1, 2], "c": ["k", "k"]},
     {"x": [2], "c": [None]},

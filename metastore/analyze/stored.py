@@ -1,0 +1,135 @@
+"""What one version of the metastore holds of one table, read as an ANALYZE needs it.
+
+Place in the flow: a run asks for the table's unit; if files have changed, for the units of the segments that these lie
+in; and for all other segments only where the table's unit cannot tell what they are needed for.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, Final
+
+import pyarrow as pa
+import pyarrow.compute as pc
+from pyiceberg.expressions import In
+
+from metastore.analyze.changes import Known, segment_states_in, short_states, state_in, wishes_in
+from metastore.analyze.chunks import UNIT_SCHEMA
+from metastore.analyze.levels import level_named
+from metastore.analyze.parts import Part, segment_parts
+from metastore.analyze.total import Total
+from metastore.analyze.unit_rows import of_kind, values
+from metastore.components.requests import of_table
+from metastore.components.tables import Tables
+from metastore.model.column_path import parse
+from metastore.model.identity import TableInfo
+from metastore.model.statistics_json import read_holders
+from metastore.model.table_unit import TableMetadataUnit
+from metastore.model.vocabulary import GENERAL_INFO, MetadataType, Statistic
+from metastore.operations.read import Read
+from metastore.sources.formats import PARQUET
+
+_OF_SEGMENTS: Final = (
+    "metadataKey",
+    "metadataIdentifier",
+    "schema",
+    "columnsStatistics",
+    "metadataStatistics",
+    "lastModifiedTime",
+    "additionalMetadata",
+    "locations",
+    "partitionValues",
+)
+
+_DETAILS: Final = pa.array([MetadataType.FILE.value, MetadataType.ROW_GROUP.value])
+
+
+@dataclass(frozen=True)
+class StoredSegments:
+    """Some top-level segments by key, with the FILE and ROW_GROUP rows of all their files.
+
+    ``total`` is what all segments of the table come to; None where the table's unit does not tell it.
+    """
+
+    parts: Mapping[str, Part]
+    details: pa.Table
+    total: Total | None
+
+
+class Stored:
+    """The units of one table in one version. What a property tells is read once, when it is first asked for."""
+
+    def __init__(self, tables: Tables, table: TableInfo, version: int) -> None:
+        self._tables = tables
+        self._table = table
+        self._version = version
+
+    @cached_property
+    def known(self) -> Known | None:
+        """What is known of the table as a whole; None if it was not analyzed."""
+        columns = ("location", "interestingColumns", "metadataStatistics", "additionalMetadata", "tableType")
+        rows = self._read(MetadataType.TABLE).columns(*columns).to_arrow().to_pylist()
+        if not rows:
+            return None
+        row: dict[str, Any] = rows[0]
+        level = read_holders(row["metadataStatistics"] or ()).get(Statistic.ANALYZE_LEVEL)
+        interesting = row["interestingColumns"]
+        describing, declared = wishes_in(row["additionalMetadata"])
+        return Known(
+            row["location"],
+            None if level is None else level_named(level),
+            None if interesting is None else tuple(parse(column) for column in interesting),
+            state_in(row["additionalMetadata"]),
+            describing,
+            row["tableType"] or PARQUET,
+            declared,
+            segment_states_in(row["additionalMetadata"]),
+        )
+
+    @cached_property
+    def states(self) -> Mapping[str, str]:
+        """The states of all top-level segments by key, as :func:`short_states` has them."""
+        if self.known is not None and self.known.segments is not None:
+            return self.known.segments.states
+        return _states(self.segments)
+
+    @cached_property
+    def segments(self) -> pa.Table:
+        """The SEGMENT rows of all top-level segments: a file is opened for each of these."""
+        parts = self._read(MetadataType.SEGMENT).columns(*_OF_SEGMENTS).parts()
+        return _top_level(pa.Table.from_batches(parts.batches(), parts.answered.schema))
+
+    def of_segments(self, keys: Iterable[str]) -> StoredSegments:
+        """What is stored of the top-level segments ``keys``."""
+        kinds = (MetadataType.TABLE, MetadataType.SEGMENT, MetadataType.FILE, MetadataType.ROW_GROUP)
+        chosen = In(term="metadataKey", literals={*keys, GENERAL_INFO})
+        units = self._read(*kinds).filter(chosen).to_arrow().cast(UNIT_SCHEMA)
+        segments = _top_level(of_kind(units, MetadataType.SEGMENT))
+        return StoredSegments(
+            dict(zip(values(segments, "metadataKey"), segment_parts(segments), strict=True)),
+            units.filter(pc.is_in(units["metadataType"], _DETAILS)),
+            self._total(of_kind(units, MetadataType.TABLE), _states(segments)),
+        )
+
+    def _total(self, unit: pa.Table, states: Mapping[str, str]) -> Total | None:
+        """From the TABLE ``unit``, if it was made from segments in ``states`` and says the same things as they do."""
+        known = self.known
+        if known is None or known.segments is None or known.declared is not None:
+            return None
+        if any(known.segments.states.get(key) != state for key, state in states.items()):
+            return None
+        return Total.stored(unit, alike=known.segments.alike)
+
+    def _read(self, *kinds: MetadataType) -> Read[TableMetadataUnit]:
+        return self._tables.read().metadata_types(*kinds).filter(of_table(self._table)).at(self._version)
+
+
+def _top_level(segments: pa.Table) -> pa.Table:
+    return segments.filter(pc.equal(segments["metadataKey"], segments["metadataIdentifier"]))
+
+
+def _states(segments: pa.Table) -> dict[str, str]:
+    states = map(state_in, values(segments, "additionalMetadata"))
+    return short_states(dict(zip(values(segments, "metadataKey"), states, strict=True)))

@@ -1,0 +1,165 @@
+"""What an increment reads of the metastore: the table's unit and the segments that changed; others where it must."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from metastore.analyze.changes import segment_states_in
+from metastore.analyze.run import AnalyzeResult, Request, analyze
+from metastore.engine import Engine
+from metastore.errors import StorageError
+from metastore.metastore import Metastore
+from metastore.model.identity import TableInfo
+from metastore.model.vocabulary import GENERAL_INFO, MetadataType
+from metastore.sources.naming import SourceTable
+
+TABLE = TableInfo("dfs", "tmp", "t")
+
+
+@pytest.fixture
+def run(open_metastore: Callable[..., Metastore], lake: Any, engine: Engine) -> Callable[..., AnalyzeResult]:
+    """ANALYZE of the lake by a metastore just opened, which remembers nothing of earlier ones."""
+
+    def run(**request: Any) -> AnalyzeResult:
+        source = SourceTable(TABLE, str(lake.root))
+        return analyze(open_metastore().tables, source, engine, Request(**request))
+
+    return run
+
+
+@pytest.fixture
+def table_unit(open_metastore: Callable[..., Metastore]) -> Callable[[], dict[str, Any]]:
+    """The table's unit, as it is stored now."""
+
+    def unit() -> dict[str, Any]:
+        [row] = open_metastore().tables.read().metadata_types(MetadataType.TABLE).to_arrow().to_pylist()
+        return row
+
+    return unit
+
+
+@contextmanager
+def only(metastore: Metastore, *keys: str) -> Iterator[None]:
+    """Meanwhile only these partitions of the table have their files."""
+    away = []
+    for path in Path(str(metastore.tables.metadata.location)).rglob("*.parquet"):
+        key = pq.read_table(path, columns=["metadataKey"])["metadataKey"][0].as_py()
+        if key not in (*keys, GENERAL_INFO):
+            away.append((path, path.rename(path.with_suffix(".away"))))
+    assert away
+    try:
+        yield
+    finally:
+        for path, place in away:
+            place.rename(path)
+
+
+def as_a_first_run(metastore: Metastore, run: Any, as_rows: Callable[[pa.Table], list[str]]) -> bool:
+    """Whether the units are those of a run that knows nothing."""
+    kept = as_rows(metastore.tables.read().metadata_types(MetadataType.ALL).to_arrow())
+    metastore.tables.modify().purge()
+    run()
+    return kept == as_rows(metastore.tables.read().metadata_types(MetadataType.ALL).to_arrow())
+
+
+@pytest.mark.parametrize(
+    ("changed", "removed"), [({"b/1": [2, 3]}, ()), ({"d/1": [4]}, ()), ({"b/1": [9], "e/2": [0]}, ()), ({}, ["b/1"])]
+)
+def test_other_segments_are_not_opened(
+    metastore: Metastore, lake: Any, run: Any, as_rows: Any, changed: dict[str, list[int]], removed: list[str]
+) -> None:
+    """A segment changed, came, or went: with the files of all others gone, the increment is that of all of them."""
+    for name, values in {"a/1": [1, 7], "b/1": [2, 5], "b/2": [3, 3], "c/1": [1, 7]}.items():
+        lake.write(f"{name}.parquet", {"x": values})
+    run()
+    for name, values in changed.items():
+        lake.write(f"{name}.parquet", {"x": values})
+    for name in removed:
+        lake.remove(f"{name}.parquet")
+    with only(metastore, "b"):
+        assert run().reason is None
+    assert as_a_first_run(metastore, run, as_rows)
+
+
+def test_the_others_are_asked_for_what_only_they_know(metastore: Metastore, lake: Any, run: Any, as_rows: Any) -> None:
+    """The greatest value goes, so the one that follows is looked for; nothing is written while it cannot be."""
+    for name, value in {"a": 1, "b": 9, "c": 5}.items():
+        lake.write(f"{name}/1.parquet", {"x": [value]})
+    run()
+    lake.write("b/1.parquet", {"x": [2]})
+    version = metastore.tables.metadata.version
+    with only(metastore, "b"), pytest.raises(StorageError):
+        run()
+    assert metastore.tables.metadata.version == version
+    run()
+    assert as_a_first_run(metastore, run, as_rows)
+
+
+def test_a_column_called_like_a_directory_is_told_from_it(lake: Any, run: Any, table_unit: Any) -> None:
+    """The table's unit cannot say whose column that is, so it keeps no states, and the segments are read."""
+
+    def columns() -> list[tuple[str, str]]:
+        return [(column["name"], column["type"]) for column in json.loads(table_unit()["schema"])["columns"]]
+
+    lake.write("x=1/1.parquet", {"y": [1]})
+    lake.write("x=2/1.parquet", {"y": [1], "x": ["text"]})
+    run(columns=["y"])
+    assert segment_states_in(table_unit()["additionalMetadata"]) is None
+    lake.write("x=1/1.parquet", {"y": [1, 1]})
+    run(columns=["y"])
+    assert columns() == [("y", "BIGINT"), ("x", "VARCHAR")]
+    lake.remove("x=2/1.parquet")
+    run(columns=["y"])
+    assert columns() == [("y", "BIGINT"), ("x", "INT")]
+
+
+def test_a_table_unit_without_states_is_not_subtracted_from(
+    metastore: Metastore, lake: Any, run: Any, as_rows: Any
+) -> None:
+    """As another program writes it, or an earlier release did: the segments' own units tell which of them changed."""
+    for name, value in {"a": 1, "b": 2, "c": 3}.items():
+        lake.write(f"{name}/1.parquet", {"x": [value]})
+    run()
+    units = metastore.tables.read().metadata_types(MetadataType.TABLE).to_arrow()
+    at = units.schema.get_field_index("additionalMetadata")
+    metastore.tables.modify().overwrite(
+        units.set_column(at, units.schema.field(at), pa.nulls(1, pa.string()))
+    ).execute()
+    lake.write("b/1.parquet", {"x": [2, 2]})
+    run()
+    assert as_a_first_run(metastore, run, as_rows)
+
+
+def test_a_segment_of_another_program_is_not_subtracted(
+    metastore: Metastore, lake: Any, run: Any, as_rows: Any
+) -> None:
+    """Its unit says other things than what the table's unit was made from."""
+    for name, values in {"a": [1], "b": [2, 2, 2], "c": [5]}.items():
+        lake.write(f"{name}/1.parquet", {"x": values})
+    run()
+    kept = metastore.tables.read().metadata_types(MetadataType.ALL).filter("metadataKey = 'b'").execute()
+    foreign = [
+        replace(
+            unit,
+            additional_metadata=None,
+            columns_statistics={
+                key: text.replace('"statisticsValue":3', '"statisticsValue":1')
+                for key, text in (unit.columns_statistics or {}).items()
+            },
+        )
+        for unit in kept
+    ]
+    assert foreign != kept
+    metastore.tables.modify().overwrite(foreign).execute()
+    lake.write("b/1.parquet", {"x": [2, 2]})
+    run()
+    assert as_a_first_run(metastore, run, as_rows)
