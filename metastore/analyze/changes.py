@@ -6,34 +6,20 @@ run that finds nothing to do has read no unit of any file. Which files changed i
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from hashlib import blake2b
 from itertools import groupby
-from typing import Any
 
 from metastore.analyze.description import Describing
 from metastore.analyze.levels import reaches
+from metastore.analyze.states import SegmentStates, table_fingerprint
 from metastore.errors import InvalidRequestError
-from metastore.model.column_path import ColumnPath, parse, quote
-from metastore.model.identity import TableInfo, metadata_key
+from metastore.model.column_path import ColumnPath
+from metastore.model.identity import metadata_key
 from metastore.model.tuple_schema import TupleSchema
 from metastore.model.vocabulary import DEFAULT_SEGMENT, GENERAL_INFO, MetadataType
-from metastore.pruning.partition_component import component_entry, partition_component
 from metastore.sources.formats import PARQUET
 from metastore.sources.listing import Fingerprint, SourceFile
-
-_FINGERPRINT = "metastore.fingerprint"
-_DESCRIBING = "metastore.statistics"
-_DECLARED = "metastore.schema"
-_SEGMENTS = "metastore.segments"
-_STATE = (_FINGERPRINT, *component_entry(b""))
-_FORM = "1"
-"""Raised whenever units are made differently, so that every table is then analyzed anew."""
-
-_SHORT = len(f"{_FORM}-") + 16
-"""Of a digest 64 bits are kept, where a state is only compared with one other."""
 
 
 @dataclass(frozen=True)
@@ -56,17 +42,6 @@ class Wanted:
         if self.describing is None or self.describing.columns is not None:
             return self.describing
         return Describing(self.columns, self.describing.percent)
-
-
-@dataclass(frozen=True)
-class SegmentStates:
-    """The top-level segments that a table's unit was made from: their states by key (:func:`short_states`).
-
-    ``alike`` tells that every one has the schema of all.
-    """
-
-    states: Mapping[str, str]
-    alike: bool
 
 
 @dataclass(frozen=True)
@@ -146,23 +121,6 @@ def segments_of(files: Sequence[SourceFile]) -> dict[str, list[SourceFile]]:
     return segments
 
 
-def fingerprint_of(parts: Iterable[Iterable[object]]) -> str:
-    """One text that differs whenever anything in ``parts`` does."""
-    return _text({_FINGERPRINT: f"{_FORM}-{_digest(parts)}"})
-
-
-def segment_state(table: TableInfo, key: str, files: Sequence[SourceFile]) -> str:
-    """The fingerprint of a top-level segment's files, with the component that row ids of this state end with."""
-    digest = _digest(files)
-    component = partition_component(table, key, digest)
-    return _text({_FINGERPRINT: f"{_FORM}-{digest}"} | component_entry(component))
-
-
-def table_fingerprint(segments: Mapping[str, str]) -> str:
-    """The state of a table's files, from the fingerprints of its segments by key."""
-    return fingerprint_of(sorted(segments.items()))
-
-
 def decide(known: Known | None, fresh: Mapping[str, str], *, location: str, asked: Wanted) -> Decision:
     """What an ANALYZE has to do for what was ``asked``, given the ``fresh`` states by segment.
 
@@ -233,11 +191,6 @@ def _are_among(columns: Sequence[ColumnPath] | None, known: Sequence[ColumnPath]
     return known is None or (columns is not None and set(columns).issubset(known))
 
 
-def short_states(states: Mapping[str, str | None]) -> dict[str, str]:
-    """The states of segments (:func:`segment_state`) so short that a table keeps them all; an empty text for none."""
-    return {key: _entries(state).get(_FINGERPRINT, "")[:_SHORT] for key, state in states.items()}
-
-
 def changed_segments(known: Mapping[str, str], fresh: Mapping[str, str]) -> ChangedSegments:
     """Compare the segments' states, by key; a known segment without one counts as changed."""
     touched = frozenset(key for key, fingerprint in fresh.items() if known.get(key) != fingerprint)
@@ -252,66 +205,3 @@ def file_changes(known: Mapping[str, Fingerprint], files: Iterable[SourceFile]) 
         changed=frozenset(path for path, print_ in fresh.items() if known.get(path, print_) != print_),
         removed=frozenset(known.keys() - fresh.keys()),
     )
-
-
-def table_state(fresh: Mapping[str, str], wanted: Wanted, *, alike: bool | None) -> str:
-    """What general information keeps for the next run, when segments by key are in the states ``fresh``.
-
-    That is the files' state, and what was wanted beyond Drill's columns; and :class:`SegmentStates`, unless ``alike``
-    is None.
-    """
-    entries: dict[str, Any] = json.loads(table_fingerprint(fresh))
-    if alike is not None:
-        entries[_SEGMENTS] = {"alike": alike, "states": dict(sorted(short_states(fresh).items()))}
-    if wanted.describing is not None:
-        columns = wanted.describing.columns
-        entries[_DESCRIBING] = {
-            "columns": None if columns is None else [quote(path) for path in columns],
-            "percent": wanted.describing.percent,
-        }
-    if wanted.declared is not None:
-        entries[_DECLARED] = wanted.declared.to_json()
-    return _text(entries)
-
-
-def state_in(additional_metadata: str | None) -> str | None:
-    """The state of files (:func:`segment_state`, :func:`table_fingerprint`) that a unit holds among other things."""
-    entries = _entries(additional_metadata)
-    found = {name: entries[name] for name in _STATE if name in entries}
-    return _text(found) if found else None
-
-
-def wishes_in(additional_metadata: str | None) -> tuple[Describing | None, TupleSchema | None]:
-    """What :func:`table_state` kept: what is described, and the schema that was declared."""
-    entries = _entries(additional_metadata)
-    describing, declared = entries.get(_DESCRIBING), entries.get(_DECLARED)
-    if describing is not None:
-        columns = describing["columns"]
-        paths = None if columns is None else tuple(parse(column) for column in columns)
-        describing = Describing(paths, describing["percent"])
-    return describing, None if declared is None else TupleSchema.from_json(declared)
-
-
-def segment_states_in(additional_metadata: str | None) -> SegmentStates | None:
-    """The states of its segments that a table's unit holds (:func:`table_state`); None where it holds none."""
-    kept = _entries(additional_metadata).get(_SEGMENTS)
-    return None if kept is None else SegmentStates(kept["states"], kept["alike"])
-
-
-def _entries(additional_metadata: str | None) -> dict[str, Any]:
-    try:
-        found = json.loads(additional_metadata or "{}")
-    except ValueError:
-        return {}
-    return found if isinstance(found, dict) else {}
-
-
-def _digest(parts: Iterable[Iterable[object]]) -> str:
-    digest = blake2b(digest_size=16)
-    for part in parts:
-        digest.update(repr(tuple(part)).encode("utf-8", "surrogateescape"))
-    return digest.hexdigest()
-
-
-def _text(entries: Mapping[str, Any]) -> str:
-    return json.dumps(entries, separators=(",", ":"))

@@ -13,7 +13,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from metastore.analyze.changes import Wanted, table_state
+from metastore.analyze.changes import Wanted
 from metastore.analyze.constants import constant_values
 from metastore.analyze.description import descriptions_text
 from metastore.analyze.gathering import side_by_side
@@ -27,6 +27,7 @@ from metastore.analyze.parts import (
     schema_of,
     without_statistics,
 )
+from metastore.analyze.states import SegmentStates, TableState, short_states, table_fingerprint
 from metastore.analyze.total import Total
 from metastore.analyze.unit_rows import UnitRow, to_batch, values
 from metastore.errors import InvalidRequestError
@@ -116,6 +117,12 @@ def table_unit(
     added = [SchemaColumn(name, type_) for name, type_ in columns.items() if name in keys and name not in names]
     # The next run can subtract from this unit only where it can tell which of the columns are the files' own.
     is_separable = wanted.level is not MetadataType.TABLE and names.isdisjoint(keys)
+    state = TableState(
+        table_fingerprint(states),
+        wanted.describing,
+        wanted.declared,
+        SegmentStates(short_states(states), total.alike) if is_separable else None,
+    )
     row = UnitRow(
         MetadataType.TABLE,
         GENERAL_INFO,
@@ -130,9 +137,7 @@ def table_unit(
         ),
         whole.modified,
         location=source.location,
-        additionalMetadata=descriptions_text(
-            whole.descriptions, table_state(states, wanted, alike=total.alike if is_separable else None)
-        ),
+        additionalMetadata=descriptions_text(whole.descriptions, state.to_text()),
         owner=owner,
         tableType=wanted.format,
         interestingColumns=None if wanted.columns is None else [quote(path) for path in wanted.columns],

@@ -21,11 +21,11 @@ from metastore.analyze.changes import (
     Unchanged,
     Wanted,
     decide,
-    segment_state,
     segments_of,
 )
 from metastore.analyze.description import Describing
 from metastore.analyze.levels import level_named
+from metastore.analyze.states import segment_state
 from metastore.analyze.stored import Stored
 from metastore.analyze.work import Progress, Work
 from metastore.components.requests import of_table

@@ -15,10 +15,11 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from pyiceberg.expressions import In
 
-from metastore.analyze.changes import Known, segment_states_in, short_states, state_in, wishes_in
+from metastore.analyze.changes import Known
 from metastore.analyze.chunks import UNIT_SCHEMA
 from metastore.analyze.levels import level_named
 from metastore.analyze.parts import Part, segment_parts
+from metastore.analyze.states import TableState, short_states, state_in
 from metastore.analyze.total import Total
 from metastore.analyze.unit_rows import values
 from metastore.components.requests import of_table
@@ -75,16 +76,16 @@ class Stored:
         row: dict[str, Any] = rows[0]
         level = read_holders(row["metadataStatistics"] or ()).get(Statistic.ANALYZE_LEVEL)
         interesting = row["interestingColumns"]
-        describing, declared = wishes_in(row["additionalMetadata"])
+        state = TableState.of(row["additionalMetadata"])
         return Known(
             row["location"],
             None if level is None else level_named(level),
             None if interesting is None else tuple(parse(column) for column in interesting),
-            state_in(row["additionalMetadata"]),
-            describing,
+            state.fingerprint,
+            state.describing,
             row["tableType"] or PARQUET,
-            declared,
-            segment_states_in(row["additionalMetadata"]),
+            state.declared,
+            state.segments,
         )
 
     @cached_property

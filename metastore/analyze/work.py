@@ -20,7 +20,6 @@ from metastore.analyze.changes import (
     Wanted,
     changed_segments,
     file_changes,
-    short_states,
 )
 from metastore.analyze.chunks import (
     SEGMENT_FILES,
@@ -39,6 +38,7 @@ from metastore.analyze.levels import reaches
 from metastore.analyze.parts import Part, file_parts, holders_of, schema_of, segment_parts
 from metastore.analyze.remainder import Before
 from metastore.analyze.rollup import segment_units, table_unit
+from metastore.analyze.states import short_states
 from metastore.analyze.stored import Stored, StoredSegments
 from metastore.analyze.total import Total
 from metastore.analyze.unit_rows import of_kind, to_batch, values

@@ -18,21 +18,14 @@ from metastore.analyze.changes import (
     changed_segments,
     decide,
     file_changes,
-    fingerprint_of,
-    segment_state,
     segments_of,
-    state_in,
-    table_fingerprint,
-    table_state,
-    wishes_in,
 )
 from metastore.analyze.description import Describing
+from metastore.analyze.states import table_fingerprint
 from metastore.errors import InvalidRequestError
 from metastore.model.column_path import ColumnPath
-from metastore.model.identity import TableInfo
 from metastore.model.tuple_schema import SchemaColumn, TupleSchema
 from metastore.model.vocabulary import MetadataType
-from metastore.pruning.partition_component import component_in, segment_prefix, table_prefix
 from metastore.sources.listing import Fingerprint, SourceFile
 
 FRESH = {"1994": "a", "1995": "b"}
@@ -138,18 +131,6 @@ def test_all_that_was_described_stays_when_another_column_is_named() -> None:
     assert isinstance(again, Unchanged)
 
 
-def test_what_was_wanted_is_remembered() -> None:
-    """In general information, beside the state of the files; units of other programs hold nothing of it."""
-    declared = TupleSchema((SchemaColumn("a", "INT"),))
-    describing = Describing((("s", "x.y"),), 12.5)
-    state = table_state(FRESH, Wanted(MetadataType.FILE, None, describing, "CSV", declared), alike=None)
-    assert wishes_in(state) == (describing, declared)
-    assert state_in(state) == table_fingerprint(FRESH)
-    for foreign in (None, "text", "[]", "{}"):
-        assert wishes_in(foreign) == (None, None)
-        assert state_in(foreign) is None
-
-
 def test_other_fingerprints_mean_changes() -> None:
     """A difference in the files, or metadata of a program that keeps no fingerprints, is a change."""
     assert isinstance(decided(last_run("other")), Changed)
@@ -173,43 +154,6 @@ def test_files_are_new_changed_removed_or_the_same(known: dict[str, int], fresh:
     assert changes.new == fresh.keys() - known.keys()
     assert changes.removed == known.keys() - fresh.keys()
     assert changes.changed == {path for path in fresh.keys() & known.keys() if fresh[path] != known[path]}
-
-
-def test_fingerprints_see_every_difference() -> None:
-    """Name, place, size and time all count, and so does where one file ends and the next begins."""
-    file = SourceFile(("d",), "a", "/t/d/a", 1, 2)
-    others = [
-        file._replace(**change) for change in ({"name": "b"}, {"directories": ("e",)}, {"size": 2}, {"mtime_ns": 3})
-    ]
-    prints = [fingerprint_of(files) for files in ([file], [file, file], [], *([other] for other in others))]
-    assert len(set(prints)) == len(prints)
-    assert fingerprint_of([file]) == prints[0]
-
-
-def test_states_hold_a_component_of_their_own() -> None:
-    """Other files, another segment or another table make another component; the same ones make the same, always."""
-    table, other = TableInfo("dfs", "tmp", "t"), TableInfo("dfs", "tmp", "u")
-    file = SourceFile(("d",), "a", "/t/d/a", 1, 2)
-    states = [
-        segment_state(table, "d", [file]),
-        segment_state(table, "d", [file._replace(mtime_ns=3)]),
-        segment_state(table, "e", [file]),
-        segment_state(other, "d", [file]),
-    ]
-    components = [component_in(state) for state in states]
-    assert len(set(components)) == len(components)
-    assert None not in components
-    assert component_in(segment_state(table, "d", [file])) == components[0]
-    starts = [component is not None and component.startswith(segment_prefix(table, "d")) for component in components]
-    assert starts == [True, True, False, False]
-    assert components[2] is not None
-    assert components[2].startswith(table_prefix(table))
-
-
-def test_units_of_other_programs_have_no_component() -> None:
-    """Whatever else stands in additionalMetadata is no component."""
-    foreign = (None, "", "text", "1", "[]", "{}", '{"metastore.partition":"zz"}', '{"metastore.partition":"01"}')
-    assert [component_in(text) for text in foreign] == [None] * len(foreign)
 
 
 def test_segments_are_the_first_directories() -> None:

@@ -15,8 +15,8 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from metastore.analyze.changes import wishes_in
 from metastore.analyze.run import AnalyzeResult, Request, analyze
+from metastore.analyze.states import TableState
 from metastore.config.settings import Settings
 from metastore.engine import LocalEngine
 from metastore.metastore import Metastore
@@ -79,7 +79,7 @@ class Kept:
         """A request for all that the kept metadata holds."""
         read = self.metastore.tables.read().metadata_types(MetadataType.TABLE)
         [unit] = read.to_arrow().to_pylist()
-        describing, _ = wishes_in(unit["additionalMetadata"])
+        describing = TableState.of(unit["additionalMetadata"]).describing
         if describing is None:
             return Request(columns=unit["interestingColumns"])
         described = True if describing.columns is None else [f"`{path[0]}`" for path in describing.columns]

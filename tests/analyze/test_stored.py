@@ -13,8 +13,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from metastore.analyze.changes import segment_states_in
 from metastore.analyze.run import AnalyzeResult, Request, analyze
+from metastore.analyze.states import TableState
 from metastore.engine import Engine
 from metastore.errors import StorageError
 from metastore.metastore import Metastore
@@ -113,7 +113,7 @@ def test_a_column_called_like_a_directory_is_told_from_it(lake: Any, run: Any, t
     lake.write("x=1/1.parquet", {"y": [1]})
     lake.write("x=2/1.parquet", {"y": [1], "x": ["text"]})
     run(columns=["y"])
-    assert segment_states_in(table_unit()["additionalMetadata"]) is None
+    assert TableState.of(table_unit()["additionalMetadata"]).segments is None
     lake.write("x=1/1.parquet", {"y": [1, 1]})
     run(columns=["y"])
     assert columns() == [("y", "BIGINT"), ("x", "VARCHAR")]

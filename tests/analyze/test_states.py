@@ -1,0 +1,92 @@
+"""The states of files that units keep: each tells one state from all others, and comes back as it was."""
+
+from __future__ import annotations
+
+import pytest
+
+from metastore.analyze.description import Describing
+from metastore.analyze.states import (
+    SegmentStates,
+    TableState,
+    fingerprint_of,
+    segment_state,
+    short_states,
+    state_in,
+    table_fingerprint,
+)
+from metastore.model.identity import TableInfo
+from metastore.model.tuple_schema import SchemaColumn, TupleSchema
+from metastore.pruning.partition_component import component_in, segment_prefix, table_prefix
+from metastore.sources.listing import SourceFile
+
+TABLE = TableInfo("dfs", "tmp", "t")
+FRESH = {key: segment_state(TABLE, key, [SourceFile((key,), "a", f"/t/{key}/a", 1, 2)]) for key in ("1994", "1995")}
+DECLARED = TupleSchema((SchemaColumn("a", "INT"),))
+SEGMENTS = SegmentStates(short_states(FRESH), alike=False)
+
+
+@pytest.mark.parametrize(
+    "state",
+    [
+        TableState(table_fingerprint(FRESH)),
+        TableState(table_fingerprint(FRESH), Describing((("s", "x.y"),), 12.5), DECLARED, SEGMENTS),
+        TableState(table_fingerprint(FRESH), Describing(), None, SegmentStates({}, alike=True)),
+    ],
+)
+def test_a_tables_state_is_remembered(state: TableState) -> None:
+    """All that general information keeps, whatever of it there is."""
+    assert TableState.of(state.to_text()) == state
+    assert state_in(state.to_text()) == state.fingerprint
+
+
+def test_units_of_other_programs_keep_no_state() -> None:
+    """Whatever stands in their additionalMetadata."""
+    for foreign in (None, "text", "[]", "{}"):
+        assert TableState.of(foreign) == TableState(None)
+        assert state_in(foreign) is None
+
+
+def test_short_states_differ_as_the_long_ones_do() -> None:
+    """A segment without a state is told from each."""
+    changed = segment_state(TABLE, "1994", [SourceFile(("1994",), "a", "/t/1994/a", 1, 3)])
+    short = short_states({**FRESH, "changed": changed, "none": None})
+    assert len(set(short.values())) == len(short)
+    assert short_states({key: state_in(state) for key, state in FRESH.items()}) == short_states(FRESH)
+    assert max(map(len, short.values())) == 18
+
+
+def test_fingerprints_see_every_difference() -> None:
+    """Name, place, size and time all count, and so does where one file ends and the next begins."""
+    file = SourceFile(("d",), "a", "/t/d/a", 1, 2)
+    others = [
+        file._replace(**change) for change in ({"name": "b"}, {"directories": ("e",)}, {"size": 2}, {"mtime_ns": 3})
+    ]
+    prints = [fingerprint_of(files) for files in ([file], [file, file], [], *([other] for other in others))]
+    assert len(set(prints)) == len(prints)
+    assert fingerprint_of([file]) == prints[0]
+
+
+def test_states_hold_a_component_of_their_own() -> None:
+    """Other files, another segment or another table make another component; the same ones make the same, always."""
+    table, other = TableInfo("dfs", "tmp", "t"), TableInfo("dfs", "tmp", "u")
+    file = SourceFile(("d",), "a", "/t/d/a", 1, 2)
+    states = [
+        segment_state(table, "d", [file]),
+        segment_state(table, "d", [file._replace(mtime_ns=3)]),
+        segment_state(table, "e", [file]),
+        segment_state(other, "d", [file]),
+    ]
+    components = [component_in(state) for state in states]
+    assert len(set(components)) == len(components)
+    assert None not in components
+    assert component_in(segment_state(table, "d", [file])) == components[0]
+    starts = [component is not None and component.startswith(segment_prefix(table, "d")) for component in components]
+    assert starts == [True, True, False, False]
+    assert components[2] is not None
+    assert components[2].startswith(table_prefix(table))
+
+
+def test_units_of_other_programs_have_no_component() -> None:
+    """Whatever else stands in additionalMetadata is no component."""
+    foreign = (None, "", "text", "1", "[]", "{}", '{"metastore.partition":"zz"}', '{"metastore.partition":"01"}')
+    assert [component_in(text) for text in foreign] == [None] * len(foreign)
