@@ -23,7 +23,7 @@ from metastore.analyze.parts import (
     schema_of,
 )
 from metastore.analyze.unit_rows import values
-from metastore.mapping.rows import runs
+from metastore.mapping.runs import runs
 from metastore.model.drill_types import FLOAT_TYPES
 from metastore.model.statistics import ColumnStatistics, merge
 from metastore.pruning.partition_values import directories_of

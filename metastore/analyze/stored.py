@@ -21,10 +21,9 @@ from metastore.analyze.levels import level_named
 from metastore.analyze.parts import Part, segment_parts
 from metastore.analyze.states import TableState, short_states, state_in
 from metastore.analyze.total import Total
-from metastore.analyze.unit_rows import values
+from metastore.analyze.unit_rows import of_kind, values
 from metastore.components.requests import of_table
 from metastore.components.tables import Tables
-from metastore.mapping.rows import runs
 from metastore.model.column_path import parse
 from metastore.model.identity import TableInfo
 from metastore.model.statistics_json import read_holders
@@ -106,11 +105,11 @@ class Stored:
         kinds = (MetadataType.TABLE, MetadataType.SEGMENT, MetadataType.FILE, MetadataType.ROW_GROUP)
         chosen = In(term="metadataKey", literals={*keys, GENERAL_INFO})
         units = self._read(*kinds).filter(chosen).to_arrow().cast(UNIT_SCHEMA)
-        segments = _top_level(_of_kinds(units, MetadataType.SEGMENT))
+        segments = _top_level(of_kind(units, MetadataType.SEGMENT))
         return StoredSegments(
             dict(zip(values(segments, "metadataKey"), segment_parts(segments), strict=True)),
-            _of_kinds(units, MetadataType.FILE, MetadataType.ROW_GROUP),
-            self._total(_of_kinds(units, MetadataType.TABLE), _states(segments)),
+            of_kind(units, MetadataType.FILE, MetadataType.ROW_GROUP),
+            self._total(of_kind(units, MetadataType.TABLE), _states(segments)),
         )
 
     def _total(self, unit: pa.Table, states: Mapping[str, str]) -> Total | None:
@@ -124,11 +123,6 @@ class Stored:
 
     def _read(self, *kinds: MetadataType) -> Read[TableMetadataUnit]:
         return self._tables.read().metadata_types(*kinds).filter(of_table(self._table)).at(self._version)
-
-
-def _of_kinds(units: pa.Table, *kinds: MetadataType) -> pa.Table:
-    """The units of some kinds. Stored ones of a kind stand together, so they are slices, and nothing is copied."""
-    return pa.Table.from_batches([rows for kind, rows in runs(units, "metadataType") if kind in kinds], units.schema)
 
 
 def _top_level(segments: pa.Table) -> pa.Table:

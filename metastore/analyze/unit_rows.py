@@ -8,13 +8,17 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from itertools import accumulate, chain
-from typing import Any, NamedTuple
+from typing import Any, Final, NamedTuple
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from metastore.mapping.runs import runs
 from metastore.model.identity import TableInfo
 from metastore.model.vocabulary import MetadataType
+
+_LONG_RUN: Final = 16
+"""Units in a row from which on a slice of them is cheaper than to copy them."""
 
 
 class UnitRow(NamedTuple):
@@ -59,9 +63,12 @@ def to_batch(schema: pa.Schema, table: TableInfo, rows: Sequence[UnitRow]) -> pa
     return pa.RecordBatch.from_arrays(arrays, schema=schema)
 
 
-def of_kind(units: pa.Table, kind: MetadataType) -> pa.Table:
-    """The units of one metadata type."""
-    return units.filter(pc.equal(units["metadataType"], pa.scalar(kind.value)))
+def of_kind(units: pa.Table, *kinds: MetadataType) -> pa.Table:
+    """The units of some metadata types: slices where those of a kind stand together, as stored ones do, else copies."""
+    found = list(runs(units, "metadataType"))
+    if len(found) * _LONG_RUN > units.num_rows:
+        return units.filter(pc.is_in(units["metadataType"], pa.array([kind.value for kind in kinds])))
+    return pa.Table.from_batches([rows for kind, rows in found if kind in kinds], units.schema)
 
 
 def values(units: pa.Table, column: str) -> list[Any]:

@@ -6,12 +6,11 @@ of one key go into one Parquet file.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from metastore.errors import InvalidRequestError
 from metastore.mapping.schema import plain_arrow_schema
@@ -121,16 +120,6 @@ def by_partition(unit_type: type[Unit], table: pa.Table) -> list[PartitionRows]:
         groups.append(PartitionRows(key, table.slice(start, len(group))))
         start += len(group)
     return groups
-
-
-def runs(table: pa.Table, column: str) -> Iterator[tuple[Any, pa.RecordBatch]]:
-    """The rows in slices of one value of ``column`` each, with it; a value may have several. Nothing is copied."""
-    for batch in table.to_batches():
-        encoded = pc.call_function("run_end_encode", [batch[column]])
-        start = 0
-        for value, end in zip(encoded.values.to_pylist(), encoded.run_ends.to_pylist(), strict=True):
-            yield value, batch.slice(start, end - start)
-            start = end
 
 
 def rows_of(unit_type: type[Unit], source: Iterable[Unit] | pa.Table) -> pa.Table:

@@ -16,7 +16,7 @@ from typing import Final, Literal
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from metastore.mapping.rows import runs
+from metastore.mapping.runs import runs
 from metastore.model.fields import Unit
 
 Codec = Literal["none", "snappy", "gzip", "zstd", "lz4", "brotli"]
