@@ -19,7 +19,7 @@ from metastore.analyze.changes import Known
 from metastore.analyze.chunks import UNIT_SCHEMA
 from metastore.analyze.levels import level_named
 from metastore.analyze.parts import Part, segment_parts
-from metastore.analyze.states import TableState, short_states, state_in
+from metastore.analyze.states import SegmentStates, TableState, short_states, state_in
 from metastore.analyze.total import Total
 from metastore.analyze.unit_rows import of_kind, values
 from metastore.components.requests import of_table
@@ -90,9 +90,7 @@ class Stored:
     @cached_property
     def states(self) -> Mapping[str, str]:
         """The states of all top-level segments by key, as :func:`short_states` has them."""
-        if self.known is not None and self.known.segments is not None:
-            return self.known.segments.states
-        return _states(self.segments)
+        return _states(self.segments) if self._told is None else self._told.states
 
     @cached_property
     def segments(self) -> pa.Table:
@@ -109,17 +107,26 @@ class Stored:
         return StoredSegments(
             dict(zip(values(segments, "metadataKey"), segment_parts(segments), strict=True)),
             of_kind(units, MetadataType.FILE, MetadataType.ROW_GROUP),
-            self._total(of_kind(units, MetadataType.TABLE), _states(segments)),
+            self._total(of_kind(units, MetadataType.TABLE), segments),
         )
 
-    def _total(self, unit: pa.Table, states: Mapping[str, str]) -> Total | None:
-        """From the TABLE ``unit``, if it was made from segments in ``states`` and says the same things as they do."""
-        known = self.known
-        if known is None or known.segments is None or known.declared is not None:
+    @cached_property
+    def _told(self) -> SegmentStates | None:
+        """What the table's unit says of its segments, unless another program removed some of them, or added one."""
+        told = None if self.known is None else self.known.segments
+        if told is None:
             return None
-        if any(known.segments.states.get(key) != state for key, state in states.items()):
+        found = self._read(MetadataType.ALL).columns("metadataKey").parts()
+        partitions = found.answered.num_rows + sum(len(group.paths) for group in found.groups)
+        return told if partitions == len(told.states) + 1 else None
+
+    def _total(self, unit: pa.Table, segments: pa.Table) -> Total | None:
+        """From the TABLE ``unit``, if it says the same things as its segments do, and was made from these."""
+        if self._told is None or self.known is None or self.known.declared is not None:
             return None
-        return Total.stored(unit, alike=known.segments.alike)
+        if any(self._told.states.get(key) != state for key, state in _states(segments).items()):
+            return None
+        return Total.stored(unit, alike=self._told.alike)
 
     def _read(self, *kinds: MetadataType) -> Read[TableMetadataUnit]:
         return self._tables.read().metadata_types(*kinds).filter(of_table(self._table)).at(self._version)

@@ -163,3 +163,17 @@ def test_a_segment_of_another_program_is_not_subtracted(
     lake.write("b/1.parquet", {"x": [2, 2]})
     run()
     assert as_a_first_run(metastore, run, as_rows)
+
+
+@pytest.mark.parametrize("changed", ["a", "b"])
+def test_a_segment_that_another_program_removed_is_made_anew(
+    metastore: Metastore, lake: Any, run: Any, as_rows: Any, changed: str
+) -> None:
+    """The table's unit still tells its state, but what it came to can neither be left alone nor subtracted."""
+    for name, values in {"a": [1, 4], "b": [2], "c": [0, 5]}.items():
+        lake.write(f"{name}/1.parquet", {"x": values})
+    run()
+    metastore.tables.modify().delete("metadataKey = 'b'", MetadataType.ALL).execute()
+    lake.write(f"{changed}/1.parquet", {"x": [3]})
+    run()
+    assert as_a_first_run(metastore, run, as_rows)
