@@ -18,7 +18,7 @@ from typing import Final
 import pyarrow as pa
 import pyarrow.parquet as pq
 from pyarrow import fs
-from pyiceberg.expressions import BooleanExpression
+from pyiceberg.expressions import AlwaysTrue, BooleanExpression
 from pyiceberg.io import FileIO
 from pyiceberg.manifest import DataFile
 from pyiceberg.schema import Schema
@@ -312,7 +312,8 @@ class Reader:
             if row is not None:
                 answered.append(row)
                 continue
-            in_bounds = in_bounds or metrics_evaluator(schema, wanted.rest)
+            if in_bounds is None:
+                in_bounds = _in_bounds(schema, wanted.rest)
             if in_bounds(data_file):
                 to_open.append(PlannedFile(data_file.file_path, data_file.record_count, data_file.file_size_in_bytes))
         rows = known.table(answered, self.table.unit_type)
@@ -377,6 +378,13 @@ def _question(snapshot: Snapshot, expression: BooleanExpression, columns: tuple[
 def _needed(columns: Sequence[str], schema: Schema, row_test: RowTest) -> tuple[str, ...]:
     """``columns``, and those that the test looks at."""
     return tuple(dict.fromkeys((*columns, *sorted(columns_read(schema, row_test.bound)))))
+
+
+def _in_bounds(schema: Schema, expression: BooleanExpression) -> Callable[[DataFile], bool]:
+    """Whether a file may hold rows that match, by its bounds."""
+    if isinstance(expression, AlwaysTrue):
+        return lambda _: True
+    return metrics_evaluator(schema, expression)
 
 
 def _small(files: Sequence[PlannedFile]) -> bool:
