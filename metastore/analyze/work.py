@@ -134,7 +134,7 @@ class Work:
         lost = of_kind(before.details.filter(is_gone), MetadataType.FILE)
         kept = before.details.filter(pc.invert(is_gone))
         true = of_kind(kept.select(["metadataType", "path", "schema", "additionalMetadata"]), MetadataType.FILE)
-        described = {} if decision.anew else _descriptions(true)
+        described = {} if decision.anew else _descriptions(true, self._wanted.described)
         reads = self._lacking(files, true, described, decision)
         if decision.footers:
             kept = kept.slice(0, 0)
@@ -333,16 +333,25 @@ def _is_among(path: ColumnPath, columns: Sequence[ColumnPath]) -> bool:
     return any(path[: len(column)] == column for column in columns)
 
 
-def _descriptions(units: pa.Table) -> dict[str, _Descriptions]:
-    """Those of the FILE rows among ``units``, by path."""
+def _descriptions(units: pa.Table, wanted: Describing | None) -> dict[str, _Descriptions]:
+    """Those of the FILE rows among ``units``, by path; of columns that are ``wanted``."""
+    if wanted is None:
+        return {}
     files = of_kind(units, MetadataType.FILE)
     texts = zip(values(files, "path"), values(files, "additionalMetadata"), strict=True)
-    return {path: descriptions_in(text) for path, text in texts}
+    return {
+        path: {
+            key: description
+            for key, description in descriptions_in(text).items()
+            if wanted.columns is None or _is_among(parse(key), wanted.columns)
+        }
+        for path, text in texts
+    }
 
 
 def _with_descriptions(units: pa.Table, descriptions: Mapping[str, _Descriptions]) -> pa.Table:
     """``units``, of which the FILE rows hold ``descriptions`` and nothing else in additionalMetadata."""
-    if not any(descriptions.values()):
+    if not any(descriptions.values()) and units["additionalMetadata"].null_count == units.num_rows:
         return units
     kinds, paths = values(units, "metadataType"), values(units, "path")
     texts = [

@@ -120,6 +120,13 @@ def test_increments_end_where_a_fresh_run_does(
             assert_as_fresh(kept, level, as_rows)
 
 
+# A column that was described is not among those that are analyzed from now on.
+@example(
+    steps=[
+        ({}, Request(columns=[], level="FILE", statistics=["c"])),
+        ({}, Request(columns=["x"], level="TABLE", statistics=True)),
+    ]
+)
 @settings(max_examples=12)
 @given(steps=st.lists(st.tuples(st.just({}) | STEP, REQUESTS), min_size=2, max_size=4))
 def test_other_wishes_end_where_a_fresh_run_does(
