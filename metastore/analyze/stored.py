@@ -6,7 +6,7 @@ in; and for all other segments only where the table's unit cannot tell what they
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, Final
@@ -98,7 +98,7 @@ class Stored:
         parts = self._read(MetadataType.SEGMENT).columns(*_OF_SEGMENTS).parts()
         return _top_level(pa.Table.from_batches(parts.batches(), parts.answered.schema))
 
-    def of_segments(self, keys: Iterable[str]) -> StoredSegments:
+    def of_segments(self, keys: Collection[str]) -> StoredSegments:
         """What is stored of the top-level segments ``keys``."""
         kinds = (MetadataType.TABLE, MetadataType.SEGMENT, MetadataType.FILE, MetadataType.ROW_GROUP)
         chosen = In(term="metadataKey", literals={*keys, GENERAL_INFO})
@@ -107,7 +107,7 @@ class Stored:
         return StoredSegments(
             dict(zip(values(segments, "metadataKey"), segment_parts(segments), strict=True)),
             of_kind(units, MetadataType.FILE, MetadataType.ROW_GROUP),
-            self._total(of_kind(units, MetadataType.TABLE), segments),
+            self._total(of_kind(units, MetadataType.TABLE), keys, _states(segments)),
         )
 
     @cached_property
@@ -120,11 +120,11 @@ class Stored:
         partitions = found.answered.num_rows + sum(len(group.paths) for group in found.groups)
         return told if partitions == len(told.states) + 1 else None
 
-    def _total(self, unit: pa.Table, segments: pa.Table) -> Total | None:
-        """From the TABLE ``unit``, if it says the same things as its segments do, and was made from these."""
+    def _total(self, unit: pa.Table, keys: Collection[str], found: Mapping[str, str]) -> Total | None:
+        """From the TABLE ``unit``, if it was made from the segments ``keys`` in the states they are ``found`` in."""
         if self._told is None or self.known is None or self.known.declared is not None:
             return None
-        if any(self._told.states.get(key) != state for key, state in _states(segments).items()):
+        if found != {key: state for key, state in self._told.states.items() if key in keys}:
             return None
         return Total.stored(unit, alike=self._told.alike)
 

@@ -364,12 +364,13 @@ def _with_descriptions(units: pa.Table, descriptions: Mapping[str, _Descriptions
 
 def _total(stored: Stored, before: StoredSegments, tops: Sequence[Part], keys: frozenset[str]) -> Total:
     """What the table comes to with ``tops`` in the place of its segments ``keys``, which were as ``before``."""
-    if stored.states.keys() <= keys:
+    others = stored.states.keys() - keys
+    if not others:
         return Total.added(tops)
     exchanged = None if before.total is None else before.total.exchanged(before.parts.values(), tops)
     if exchanged is not None:
         return exchanged
-    is_other = pc.invert(pc.is_in(stored.segments["metadataKey"], pa.array(keys, pa.string())))
+    is_other = pc.is_in(stored.segments["metadataKey"], pa.array(others, pa.string()))
     return Total.added([*tops, *segment_parts(stored.segments.filter(is_other))])
 
 

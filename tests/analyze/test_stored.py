@@ -177,3 +177,17 @@ def test_a_segment_that_another_program_removed_is_made_anew(
     lake.write(f"{changed}/1.parquet", {"x": [3]})
     run()
     assert as_a_first_run(metastore, run, as_rows)
+
+
+def test_as_many_segments_as_before_need_not_be_the_same_ones(metastore: Metastore, lake: Any, run: Any) -> None:
+    """Another program removed one segment's units and added another's: what the first came to is not subtracted."""
+    for name, values in {"a": [1, 4], "b": [2], "c": [0, 5]}.items():
+        lake.write(f"{name}/1.parquet", {"x": values})
+    run()
+    read = metastore.tables.read().metadata_types(MetadataType.ALL).filter("metadataKey = 'b'")
+    alien = [replace(unit, metadata_key="z", metadata_identifier="z") for unit in read.execute()]
+    metastore.tables.modify().delete("metadataKey = 'b'", MetadataType.ALL).overwrite(alien).execute()
+    lake.write("b/1.parquet", {"x": [3]})
+    run()
+    [unit] = metastore.tables.read().metadata_types(MetadataType.TABLE).execute()
+    assert '"statisticsValue":5' in (unit.metadata_statistics or [""])[0]
