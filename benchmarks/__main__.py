@@ -18,6 +18,7 @@ from benchmarks import (
     analyze,
     endurance,
     expire_files,
+    increments,
     many_files,
     many_processes,
     memory,
@@ -128,6 +129,11 @@ def _analyze(run: Run, folder: str) -> Measured:
     return _judged(analyze.run(folder, run.files, run.seed, run.pace, run.say), analyze.verdicts)
 
 
+def _increments(run: Run, folder: str) -> Measured:
+    series = increments.run(folder, run.files, increments.LAYOUTS, run.seed, run.pace, run.say)
+    return _judged(series, increments.verdicts)
+
+
 def _statistics(run: Run, folder: str) -> Measured:
     return _judged(statistics.run(folder, run.rows, run.seed, run.pace, run.say), statistics.verdicts)
 
@@ -156,6 +162,7 @@ ALONE: Final[Mapping[str, Callable[[Run, str], Measured]]] = {
     "endurance": lambda run, folder: endurance.run(folder, run.commits, run.seed, run.say),
     "other_metastores": _other_metastores,
     "analyze": _analyze,
+    "increments": _increments,
     "statistics": _statistics,
     "scan": _scan,
     "rewrite_files": _rewrite,

@@ -6,7 +6,7 @@ into an empty metastore. Beside it stand the least that anyone can do in Python,
 minimum, maximum and null count in one process, with the paths given; and what a Spark user without a metastore would
 write, an aggregate for each file. Engines are warm: Spark runs, helper processes have been started.
 
-Then ANALYZE again: of unchanged files, and after 1% of the files was written anew, in one directory or spread over all.
+ANALYZE of files that it knows already is another question: :mod:`benchmarks.increments`.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ import shutil
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from functools import cached_property, partial
+from functools import cached_property
 from itertools import count
 from typing import Any, Final
 
@@ -39,9 +39,6 @@ from metastore.spark.session import active_session, start_session
 
 QUESTION: Final = "ANALYZE"
 FULL: Final = "all files, into an empty metastore"
-UNCHANGED: Final = "again, nothing changed"
-ONE_DIRECTORY: Final = "again, 1% of the files changed, in one directory"
-SPREAD: Final = "again, 1% of the files changed, spread over all directories"
 
 ONE_PROCESS: Final = f"{OURS}, one process"
 ON_SPARK: Final = f"{OURS} on Spark, two cores"
@@ -51,6 +48,7 @@ TUNED: Final = "Spark SQL aggregate, few large tasks"
 
 FILES: Final = 2_000
 DIRECTORIES: Final = 20
+_FIRST_DAY: Final = np.datetime64("2024-01-01")
 _ROWS: Final = 740
 _SPARK: Final = {"spark.master": "local[2]"}
 _TUNING: Final = {"spark.sql.files.openCostInBytes": "65536", "spark.sql.shuffle.partitions": "2"}
@@ -69,51 +67,35 @@ def run(folder: str, files: int, seed: int, pace: Pace, say: Callable[[str], Non
         }
         full = [
             *(Contender(name, Target.analyze, target.emptied, Target.seen) for name, target in targets.items()),
-            Contender(BARE, lambda _: _footers(data.paths), answer=lambda found: found),
+            Contender(BARE, lambda _: footers_of(data.paths), answer=lambda found: found),
             Contender(AGGREGATE, lambda _: _aggregate(spark, data.root), answer=_seen_by_spark),
             Contender(TUNED, lambda _: _tuned(spark, data.root), answer=_seen_by_spark),
         ]
-        few = max(1, files // 100)
-        changes: dict[str, Sequence[str]] = {
-            UNCHANGED: (),
-            ONE_DIRECTORY: data.paths[:few],
-            SPREAD: data.paths[:: files // few],
-        }
         say("ANALYZE of all files")
-        series = measure(QUESTION, FULL, files, full, steady, items=files)
-        for case, paths in changes.items():
-            say(f"ANALYZE {case}")
-            again = [
-                Contender(name, Target.analyze, partial(targets[name].changed, paths), Target.seen)
-                for name in (OURS, ON_SPARK)
-            ]
-            series += measure(QUESTION, case, files, again, steady)
-    return series
+        return measure(QUESTION, FULL, files, full, steady, items=files)
 
 
 def verdicts(series: Sequence[Series]) -> list[Verdict]:
-    """What was promised: near bare footers, far ahead of an aggregate, and cheap when little changed."""
+    """What was promised: near bare footers, far ahead of an aggregate."""
     return [
         beside(series, QUESTION, FILES, (FULL, OURS), (FULL, BARE), 0.8),
         beside(series, QUESTION, FILES, (FULL, ON_SPARK), (FULL, BARE), 0.6),
         beside(series, QUESTION, FILES, (FULL, OURS), (FULL, AGGREGATE), 5),
         beside(series, QUESTION, FILES, (FULL, ON_SPARK), (FULL, AGGREGATE), 5),
         beside(series, QUESTION, FILES, (FULL, ON_SPARK), (FULL, TUNED), 5),
-        beside(series, QUESTION, FILES, (ONE_DIRECTORY, OURS), (FULL, OURS), 10),
-        beside(series, QUESTION, FILES, (SPREAD, OURS), (FULL, OURS), 10),
     ]
 
 
 class Data:
     """The Parquet files, written when this is made. Equal seeds make equal files, but for later editions of them."""
 
-    def __init__(self, root: str, files: int, seed: int) -> None:
+    def __init__(self, root: str, files: int, seed: int, directories: int = DIRECTORIES) -> None:
         self.root = root
         self._seed = seed
         self._editions = count()
-        each = max(1, files // DIRECTORIES)
+        each = max(1, files // directories)
         self.paths = [
-            os.path.join(root, f"day=2024-01-{number // each + 1:02d}", f"part-{number % each:05d}.parquet")
+            os.path.join(root, f"day={_FIRST_DAY + number // each}", f"part-{number % each:05d}.parquet")
             for number in range(files)
         ]
         for directory in dict.fromkeys(map(os.path.dirname, self.paths)):
@@ -182,7 +164,6 @@ class Target:
 
 def _rows(chance: np.random.Generator) -> pa.Table:
     start = int(chance.integers(10**12))
-    day = np.datetime64("2024-01-01")
     names = np.array(["north", "south", "east", "west", "centre"])
     columns: dict[str, Any] = {
         "id": np.arange(start, start + _ROWS),
@@ -193,13 +174,14 @@ def _rows(chance: np.random.Generator) -> pa.Table:
         "discount": pa.array(chance.random(_ROWS), mask=chance.random(_ROWS) < 0.5),
         "region": names[chance.integers(len(names), size=_ROWS)],
         "note": [f"order {number:x}" for number in chance.integers(10**12, size=_ROWS)],
-        "ordered": day + chance.integers(366, size=_ROWS),
-        "shipped": (day + chance.integers(31_622_400, size=_ROWS).astype("timedelta64[s]")).astype("datetime64[us]"),
+        "ordered": _FIRST_DAY + chance.integers(366, size=_ROWS),
+        "shipped": _FIRST_DAY.astype("datetime64[us]")
+        + chance.integers(31_622_400, size=_ROWS).astype("timedelta64[s]"),
     }
     return pa.table(columns)
 
 
-def _footers(paths: Sequence[str]) -> Seen:
+def footers_of(paths: Sequence[str]) -> Seen:
     """All footers with the statistics of all their column chunks, as plainly as it can be written."""
     kept: list[tuple[Any, Any, int | None]] = []
     bounds: list[tuple[Any, Any]] = []

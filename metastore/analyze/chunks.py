@@ -89,8 +89,15 @@ def segment_chunks(
 
 
 def _chunk_files(files: int, parallelism: int) -> int:
+    """Files of a chunk, so that all chunks are of a size: of few files, the last should not leave a task idle."""
     fewest, most = _CHUNK_FILES
-    return min(most, max(fewest, -(-files // (_CHUNKS_PER_TASK * parallelism))))
+    size = min(most, max(fewest, _quotient(files, _CHUNKS_PER_TASK * parallelism)))
+    return max(1, _quotient(files, max(1, _quotient(files, size))))
+
+
+def _quotient(dividend: int, divisor: int) -> int:
+    """Rounded up."""
+    return -(-dividend // divisor)
 
 
 def _footer_chunk(source: SourceTable, wanted: Wanted, files: Sequence[SourceFile]) -> FooterChunk:

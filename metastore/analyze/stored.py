@@ -28,13 +28,11 @@ from metastore.model.column_path import parse
 from metastore.model.identity import TableInfo
 from metastore.model.statistics_json import read_holders
 from metastore.model.table_unit import TableMetadataUnit
-from metastore.model.vocabulary import GENERAL_INFO, MetadataType, Statistic
+from metastore.model.vocabulary import MetadataType, Statistic
 from metastore.operations.read import Read
 from metastore.sources.formats import PARQUET
 
-_OF_SEGMENTS: Final = (
-    "metadataKey",
-    "metadataIdentifier",
+_OF_PARTS: Final = (
     "schema",
     "columnsStatistics",
     "metadataStatistics",
@@ -43,6 +41,8 @@ _OF_SEGMENTS: Final = (
     "locations",
     "partitionValues",
 )
+_OF_SEGMENTS: Final = ("metadataKey", "metadataIdentifier", *_OF_PARTS)
+_OF_TABLE: Final = ("location", "interestingColumns", "tableType", "partitionKeys", *_OF_PARTS)
 
 
 @dataclass(frozen=True)
@@ -68,11 +68,10 @@ class Stored:
     @cached_property
     def known(self) -> Known | None:
         """What is known of the table as a whole; None if it was not analyzed."""
-        columns = ("location", "interestingColumns", "metadataStatistics", "additionalMetadata", "tableType")
-        rows = self._read(MetadataType.TABLE).columns(*columns).to_arrow().to_pylist()
-        if not rows:
+        if not self._unit.num_rows:
             return None
-        row: dict[str, Any] = rows[0]
+        columns = ("location", "interestingColumns", "metadataStatistics", "additionalMetadata", "tableType")
+        row: dict[str, Any] = self._unit.select(columns).to_pylist()[0]
         level = read_holders(row["metadataStatistics"] or ()).get(Statistic.ANALYZE_LEVEL)
         interesting = row["interestingColumns"]
         state = TableState.of(row["additionalMetadata"])
@@ -100,15 +99,20 @@ class Stored:
 
     def of_segments(self, keys: Collection[str]) -> StoredSegments:
         """What is stored of the top-level segments ``keys``."""
-        kinds = (MetadataType.TABLE, MetadataType.SEGMENT, MetadataType.FILE, MetadataType.ROW_GROUP)
-        chosen = In(term="metadataKey", literals={*keys, GENERAL_INFO})
-        units = self._read(*kinds).filter(chosen).to_arrow().cast(UNIT_SCHEMA)
+        # All kinds, since what stands in these partitions is wanted but for a few rows, and no row is then looked at.
+        of_keys = self._read(MetadataType.ALL).filter(In(term="metadataKey", literals=set(keys)))
+        units = of_keys.to_arrow().cast(UNIT_SCHEMA)
         segments = _top_level(of_kind(units, MetadataType.SEGMENT))
         return StoredSegments(
             dict(zip(values(segments, "metadataKey"), segment_parts(segments), strict=True)),
             of_kind(units, MetadataType.FILE, MetadataType.ROW_GROUP),
-            self._total(of_kind(units, MetadataType.TABLE), keys, _states(segments)),
+            self._total(keys, _states(segments)),
         )
+
+    @cached_property
+    def _unit(self) -> pa.Table:
+        """The TABLE row; no row if the table was not analyzed."""
+        return self._read(MetadataType.TABLE).columns(*_OF_TABLE).to_arrow()
 
     @cached_property
     def _told(self) -> SegmentStates | None:
@@ -120,13 +124,13 @@ class Stored:
         partitions = found.answered.num_rows + sum(len(group.paths) for group in found.groups)
         return told if partitions == len(told.states) + 1 else None
 
-    def _total(self, unit: pa.Table, keys: Collection[str], found: Mapping[str, str]) -> Total | None:
-        """From the TABLE ``unit``, if it was made from the segments ``keys`` in the states they are ``found`` in."""
+    def _total(self, keys: Collection[str], found: Mapping[str, str]) -> Total | None:
+        """From the TABLE unit, if it was made from the segments ``keys`` in the states they are ``found`` in."""
         if self._told is None or self.known is None or self.known.declared is not None:
             return None
         if found != {key: state for key, state in self._told.states.items() if key in keys}:
             return None
-        return Total.stored(unit, alike=self._told.alike)
+        return Total.stored(self._unit, alike=self._told.alike)
 
     def _read(self, *kinds: MetadataType) -> Read[TableMetadataUnit]:
         return self._tables.read().metadata_types(*kinds).filter(of_table(self._table)).at(self._version)

@@ -152,14 +152,15 @@ def _sorted_out(
         directories = known[parent]
         if directories is None:
             continue
-        kind = entry.type  # made anew each time it is asked for, which costs more than all the rest
-        if kind == fs.FileType.Directory:
-            below = (*directories, name)
-            times[below] = entry.mtime_ns
-        elif kind == fs.FileType.File and entry.size:
+        # Only files have a size, and an entry's type is made anew each time it is asked for, which costs more than the
+        # rest.
+        if size := entry.size:
             if name.endswith(_VIEW_SUFFIX):
                 raise _is_view(location + relative)
-            files.append(SourceFile(directories, name, location + relative, entry.size, entry.mtime_ns or 0))
+            files.append(SourceFile(directories, name, location + relative, size, entry.mtime_ns or 0))
+        elif entry.type == fs.FileType.Directory:
+            below = (*directories, name)
+            times[below] = entry.mtime_ns
     files.sort()
     return files, times
 

@@ -43,10 +43,11 @@ def local_path(location: str) -> str:
 
 def make_durable(locations: Iterable[str]) -> None:
     """Flush files and the folders that hold them to disk; many at a time, each folder once. Raises OSError."""
+    # In no order: a file is there after a crash once both are flushed, and nothing refers to it before.
     paths = [local_path(location) for location in locations]
+    folders = {os.path.dirname(path) for path in paths}
     with ThreadPoolExecutor(_SYNC_THREADS) as threads:
-        list(threads.map(_flush, paths))
-        list(threads.map(_flush, {os.path.dirname(path) for path in paths}))
+        list(threads.map(_flush, (*paths, *folders)))
 
 
 def create_if_absent(location: str, content: bytes) -> bool:

@@ -1,4 +1,4 @@
-"""The benchmark of ANALYZE keeps working, and all its contenders find the same in the same files."""
+"""The benchmarks of ANALYZE keep working, and all their contenders find the same in the same files."""
 
 from __future__ import annotations
 
@@ -6,17 +6,17 @@ from pathlib import Path
 
 import pytest
 
-from benchmarks import analyze
+from benchmarks import analyze, increments
 from benchmarks.measuring import OURS, Pace
 
 pytestmark = [pytest.mark.spark, pytest.mark.slow]
 
 
 def test_every_way_of_measuring_finds_the_same(tmp_path: Path) -> None:
-    """Engines, bare footers and Spark SQL agree on files and bounds, at first and after changes; else this raises."""
+    """Engines, bare footers and Spark SQL agree on files and bounds; else this raises."""
     series = analyze.run(str(tmp_path), 40, 7, Pace(rounds=1), lambda _: None)
-    full = {one.contender for one in series if one.case == analyze.FULL}
-    assert full == {
+    assert {one.case for one in series} == {analyze.FULL}
+    assert {one.contender for one in series} == {
         OURS,
         analyze.ONE_PROCESS,
         analyze.ON_SPARK,
@@ -24,5 +24,20 @@ def test_every_way_of_measuring_finds_the_same(tmp_path: Path) -> None:
         analyze.AGGREGATE,
         analyze.TUNED,
     }
-    assert {one.case for one in series} == {analyze.FULL, analyze.UNCHANGED, analyze.ONE_DIRECTORY, analyze.SPREAD}
     assert all(verdict.holds is None for verdict in analyze.verdicts(series))
+
+
+def test_every_layout_and_change_is_measured(tmp_path: Path) -> None:
+    """Both engines agree on files and bounds, at first and after changes; else this raises."""
+    series = increments.run(str(tmp_path), 40, (2, 20), 7, Pace(rounds=1), lambda _: None)
+    again = (increments.UNCHANGED, increments.ONE_FILE, increments.TOGETHER, increments.APART)
+    assert {(one.size, one.case, one.contender) for one in series} == {
+        (layout, case, contender)
+        for layout in (2, 20)
+        for case, contenders in {
+            analyze.FULL: (OURS, analyze.ON_SPARK, analyze.BARE),
+            **dict.fromkeys(again, (OURS, analyze.ON_SPARK)),
+        }.items()
+        for contender in contenders
+    }
+    assert {verdict.holds is None for verdict in increments.verdicts(series)} == {True, False}
