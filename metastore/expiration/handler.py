@@ -4,6 +4,9 @@ Mark what only outdated versions reach; commit their removal, with the requireme
 marking; only then sweep: data, manifests, lists, statistics, and last the old version files. A crash after
 the commit loses nothing: the commit names the version file it started from, and while that stands the next run marks
 from it again. Whatever fails to be deleted is counted, logged, and picked up by the next run in the same way.
+
+A run that only sweeps what another left commits as well: version files go before a version of one's own, never before
+that of a writer who may still be looking whether the one before it stands.
 """
 
 from __future__ import annotations
@@ -128,7 +131,7 @@ class ExpirationHandler:
                     return marked
                 if dry_run:
                     return _result(marked.versions, marked.doomed)
-                current = self._commit(marked) if marked.versions else marked.table
+                current = self._commit(marked)
             if current is not None:
                 return self._sweep(current, marked.versions, self._still_doomed(marked, current))
         raise ConflictError(
@@ -208,10 +211,11 @@ class ExpirationHandler:
         table = marked.table
         requirements = (AssertTableUUID(uuid=table.metadata.table_uuid), *self._as_marked(table.metadata))
         to_sweep = "\n".join((*marked.unswept, table.metadata_location))
-        updates: tuple[TableUpdate, ...] = (
-            RemoveSnapshotsUpdate(snapshot_ids=marked.versions),
-            SetPropertiesUpdate(updates={LAST_RUN: str(self._clock.now_ms()), UNSWEPT: to_sweep}),
-        )
+        updates: list[TableUpdate] = [
+            SetPropertiesUpdate(updates={LAST_RUN: str(self._clock.now_ms()), UNSWEPT: to_sweep})
+        ]
+        if marked.versions:
+            updates.append(RemoveSnapshotsUpdate(snapshot_ids=marked.versions))
         try:
             done = self.table.entry.commit(table, requirements, updates)
         except CommitFailedException:

@@ -134,7 +134,10 @@ class CatalogEntry:
         self._check_place(metadata.location)
 
     def remove_old_metadata(self, table: Table) -> Deleted:
-        """Delete metadata files of versions before that of ``table``, and of commits that were lost by then."""
+        """Delete metadata files of versions before that of ``table``, and of commits that were lost by then.
+
+        Only for who committed that version.
+        """
         if isinstance(self.catalog, FileSystemCatalog):
             return self.catalog.remove_old_metadata(table)
         folder, _, newest = table.metadata_location.rpartition("/")

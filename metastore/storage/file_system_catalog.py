@@ -7,6 +7,7 @@ keep to that layout can write at once. Loaded metadata is kept by the identity o
 
 from __future__ import annotations
 
+import errno
 import threading
 import uuid
 from collections.abc import Iterator
@@ -143,7 +144,12 @@ class FileSystemCatalog(Catalog):
             raise CommitFailedException(f"the table changed since the updates were made for it: {error}") from error
         versions = self._versions(metadata.location)
         version = _version_of(base) + 1
-        if not versions.publish(version, _serialized(metadata), lambda: self._is_built_upon(table, version, mark)):
+        try:
+            won = versions.publish(version, _serialized(metadata), lambda: self._is_built_upon(table, version, mark))
+        except FileNotFoundError as error:
+            # Raised by what is loaded, this means that a race was lost; here it says nothing.
+            raise OSError(errno.EIO, f"it is open whether version {version} was published: {error}") from error
+        if not won:
             raise CommitFailedException(f"another writer committed version {version} of {metadata.location} first")
         location = versions.location_of(version)
         [identity] = self._store.identities([location])
@@ -152,7 +158,10 @@ class FileSystemCatalog(Catalog):
         return CommitTableResponse(metadata=metadata, metadata_location=location)
 
     def remove_old_metadata(self, table: Table) -> Deleted:
-        """Delete the version files before that of ``table``, oldest first; stops at the first that will not go."""
+        """Delete the version files before that of ``table``, oldest first; stops at the first that will not go.
+
+        Only for who committed that version (:meth:`VersionFiles.remove_before`).
+        """
         versions = self._versions(table.metadata.location)
         removed, failed = versions.remove_before(_version_of(table.metadata_location))
         return Deleted(removed, tuple((versions.folder, error) for error in failed))

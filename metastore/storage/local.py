@@ -78,7 +78,8 @@ def create_if_absent(location: str, content: bytes) -> bool:
             ) from error
         raise
     finally:
-        os.unlink(temporary)
+        # A network file system may say that what it just removed is not there; the link stands nevertheless.
+        Path(temporary).unlink(missing_ok=True)
     _flush(os.path.dirname(final))
     return True
 

@@ -142,7 +142,10 @@ class ComponentTable:
         return self.manifests(table.io).of(snapshot)
 
     def remove_old_metadata(self, table: Table) -> Deleted:
-        """Delete metadata files of versions before that of ``table``. Only after what they alone name is gone."""
+        """Delete metadata files of versions before that of ``table``, which the caller committed.
+
+        Only after what they alone name is gone.
+        """
         return self.entry.remove_old_metadata(table)
 
     def turn(

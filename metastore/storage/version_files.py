@@ -2,8 +2,8 @@
 
 A commit is the creation of ``v(N+1).metadata.json``, which must never replace a file: that is the whole lock. The hint
 only tells readers where to start looking; a stale, missing or unreadable hint costs a look at the folder, never a
-wrong version. Old version files are deleted in ascending order (:func:`VersionFiles.remove_before`); on this the check
-in :func:`VersionFiles.publish` rests.
+wrong version. Old version files are deleted in ascending order, before a version that the remover published itself
+(:func:`VersionFiles.remove_before`); on this the check in :func:`VersionFiles.publish` rests.
 """
 
 from __future__ import annotations
@@ -15,6 +15,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from typing import Final
 
+from metastore.errors import StorageError
 from metastore.storage.pointer_store import LOCAL_POINTERS, PointerStore
 
 HINT: Final = "version-hint.text"
@@ -68,7 +69,7 @@ class VersionFiles:
         A writer that slept while others committed and expired could find the name of its version free again. Version
         files go in ascending order, so its base (``version - 1``) is gone then. But the base of a writer that won can
         be gone as soon, when others went on from its version and expired; ``is_built_upon`` tells the two apart. Either
-        way a newer version stands, and this file has had its use.
+        way a newer version stands, since its publisher took the base away, and this file has had its use.
         """
         location = self.location_of(version)
         if self._stands(version) or not self._store.create_if_absent(location, content):
@@ -77,7 +78,9 @@ class VersionFiles:
             with suppress(FileNotFoundError):
                 self._store.remove(location)
             return is_built_upon()
-        self._store.replace(f"{self.folder}/{HINT}", str(version).encode())
+        # Published it is, whatever comes of the hint.
+        with suppress(OSError, StorageError):
+            self._store.replace(f"{self.folder}/{HINT}", str(version).encode())
         return True
 
     def _overtaken(self, version: int) -> bool:
@@ -89,7 +92,8 @@ class VersionFiles:
     def remove_before(self, version: int) -> tuple[int, list[OSError]]:
         """Delete version files older than ``version``, oldest first; how many went, and what failed.
 
-        Stops at the first failure, so that ascending order holds.
+        Only for who published ``version``: another writer that did may not have looked yet whether the one before it
+        stands, and would take its own away. Stops at the first failure, so that ascending order holds.
         """
         removed = 0
         try:

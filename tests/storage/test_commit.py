@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable
 from itertools import pairwise
 from pathlib import Path
@@ -20,6 +21,7 @@ from metastore.storage.commit import COMMIT_ID
 from metastore.storage.file_system_catalog import FileSystemCatalog
 from metastore.storage.local import LocalFile
 from metastore.storage.pointer_store import LocalPointers
+from metastore.storage.version_files import VersionFiles
 
 MakeUnit = Callable[..., TableMetadataUnit]
 OpenMetastore = Callable[..., Metastore]
@@ -191,6 +193,29 @@ class TestCompetition:
         if moment == "before":
             assert metastore.tables.metadata.version == version
 
+    def test_others_may_only_expire_after_its_atomic_step(
+        self, open_metastore: OpenMetastore, unit: MakeUnit, component: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        """Two expire at the same time: the second finds what the first has not swept yet, and sweeps it."""
+        other, metastore = open_metastore(), open_metastore()
+        for owner in "123":
+            metastore.tables.modify().overwrite([unit("a", owner=owner)]).execute()
+        catalog = metastore.tables._backing.table.catalog
+        assert isinstance(catalog, FileSystemCatalog)
+        store = catalog._store
+
+        class Slow(LocalPointers):
+            def create_if_absent(self, location: str, content: bytes) -> bool:
+                won = store.create_if_absent(location, content)
+                other.tables.expiration.expire()
+                return won
+
+        monkeypatch.setattr(catalog, "_store", Slow())
+        assert len(metastore.tables.expiration.expire().versions) == 2
+        assert names(open_metastore()) == ["a"]
+        assert len(open_metastore().tables.metadata.history()) == 1
+        assert unreferenced(component) == set()
+
     def test_it_gives_up_when_the_time_is_over(
         self, open_metastore: OpenMetastore, unit: MakeUnit, component: Path, now: SimpleNamespace, around: Wrap
     ) -> None:
@@ -273,6 +298,51 @@ class TestUnknownOutcome:
         newest, _ = metastore.tables.metadata.history()
         assert newest.version == version
         assert newest.summary[COMMIT_ID]
+        assert names(open_metastore()) == ["a", "b"]
+        assert unreferenced(component) == set()
+
+    @pytest.mark.parametrize("call", ["unlink", "replace"])
+    def test_it_landed_and_a_file_is_said_to_be_missing(
+        self,
+        open_metastore: OpenMetastore,
+        unit: MakeUnit,
+        component: Path,
+        monkeypatch: pytest.MonkeyPatch,
+        call: str,
+    ) -> None:
+        """A network file system answers its own repeated request that the file is gone: the version stands."""
+        metastore = open_metastore()
+        metastore.tables.modify().overwrite([unit("a")]).execute()
+        catalog = metastore.tables._backing.table.catalog
+        real, publish = getattr(os, call), catalog.commit_table
+
+        def twice(*paths: str) -> None:
+            real(*paths)
+            real(*paths)
+
+        def on_a_network_disk(*arguments: Any) -> CommitTableResponse:
+            with monkeypatch.context() as patch:
+                patch.setattr(os, call, twice)
+                return publish(*arguments)
+
+        monkeypatch.setattr(catalog, "commit_table", on_a_network_disk)
+        version = metastore.tables.modify().overwrite([unit("b")]).execute()
+        assert open_metastore().tables.metadata.version == version
+        assert names(open_metastore()) == ["a", "b"]
+        assert unreferenced(component) == set()
+
+    def test_a_file_is_missing_after_its_atomic_step(
+        self, open_metastore: OpenMetastore, unit: MakeUnit, component: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        """Whatever else says so then, the history tells whether it landed."""
+        metastore = open_metastore()
+        metastore.tables.modify().overwrite([unit("a")]).execute()
+
+        def gone(*_: Any) -> bool:
+            raise FileNotFoundError(2, "No such file or directory", "v1.metadata.json")
+
+        monkeypatch.setattr(VersionFiles, "_overtaken", gone)
+        metastore.tables.modify().overwrite([unit("b")]).execute()
         assert names(open_metastore()) == ["a", "b"]
         assert unreferenced(component) == set()
 
