@@ -16,7 +16,7 @@ from typing import Any, ClassVar, TypeVar
 from pyiceberg.expressions import AlwaysTrue, BooleanExpression, EqualTo, Or
 
 from metastore.components.component import Component
-from metastore.errors import ConflictError, InvalidRequestError, NotFoundError
+from metastore.errors import ConflictError, InvalidRequestError, MetastoreError, NotFoundError, StorageError
 from metastore.mapping.filters import all_of
 from metastore.model.identity import TableInfo
 from metastore.model.named_unit import NamedUnit
@@ -161,14 +161,16 @@ class NamedComponent(Component[N]):
         None stands for not being there. The oldest kept version counts as a change if the unit stands in it.
         """
         info = _info(name)
-        changes = []
-        before: N | None = None
-        for version in reversed(self.metadata.history()):
-            unit = self.find(info, at=version.version)
-            if unit != before:
-                changes.append((version, unit))
-            before = unit
-        return changes[::-1]
+        lost: MetastoreError | None = None
+        for _ in range(_LOOKS):
+            kept = self.metadata.history()
+            try:
+                return self._changes(info, kept)
+            except (NotFoundError, StorageError) as error:
+                if self.metadata.history() == kept:
+                    raise
+                lost = error  # One of them may have expired while it was looked at.
+        raise StorageError(f"versions of {self.noun} {info} expired faster than they could be read") from lost
 
     def restore(self, name: TableInfo | str, version: int) -> int:
         """Bring the unit called ``name`` back to what it was in ``version``; others stay. The new version.
@@ -188,6 +190,16 @@ class NamedComponent(Component[N]):
         hint = f"; did you mean {' or '.join(near)}?" if near else ""
         return NotFoundError(f"there is no {self.noun} {name}{hint}")
 
+    def _changes(self, name: TableInfo, kept: Sequence[Version]) -> Sequence[tuple[Version, N | None]]:
+        changes = []
+        before: N | None = None
+        for version in reversed(kept):
+            unit = self.find(name, at=version.version)
+            if unit != before:
+                changes.append((version, unit))
+            before = unit
+        return changes[::-1]
+
     def _all(self, at: int | None, as_of: datetime | None) -> Read[N]:
         if at is not None and as_of is not None:
             raise InvalidRequestError("give a version or a time, not both")
@@ -201,12 +213,18 @@ class NamedComponent(Component[N]):
     def _transact(self, name: TableInfo, change: _Change[N], within: BooleanExpression | None = None) -> int:
         """Carry out what ``change`` stages when it is shown the unit called ``name``; watched by compare-and-set."""
         watched = named(name) if within is None else within
-        lost: ConflictError | None = None
+        lost: MetastoreError | None = None
         for _ in range(_LOOKS):
             version = self.metadata.version
             modify = self.modify()
-            if not change(modify, self.find(name, at=version), version):
-                return version
+            try:
+                if not change(modify, self.find(name, at=version), version):
+                    return version
+            except (NotFoundError, StorageError) as error:
+                if self.metadata.version == version:
+                    raise
+                lost = error  # That version may have expired while it was looked at; so the newest is.
+                continue
             try:
                 return modify.execute(if_version=version, within=watched)
             except ConflictError as error:

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from pyiceberg.expressions import AlwaysFalse, AlwaysTrue, BooleanExpression, EqualTo, GreaterThanOrEqual, LessThan
 
 from metastore.components.component import Component, Definition
-from metastore.errors import ConflictError
+from metastore.errors import ConflictError, MetastoreError, NotFoundError, StorageError
 from metastore.model.run_unit import RunUnit
 from metastore.model.vocabulary import MetadataType
 
@@ -50,13 +50,17 @@ class Runs(Component[RunUnit]):
 
     def _add(self, day: str, runs: Sequence[RunUnit]) -> int:
         of_day = EqualTo("day", day)
-        lost: ConflictError | None = None
+        lost: MetastoreError | None = None
         for _ in range(_ATTEMPTS):
             version = self.metadata.version
             read = self.read().metadata_types(MetadataType.ALL).filter(of_day)
-            present = read.at(version).execute() if version else []
             try:
+                present = read.at(version).execute()
                 return self.modify().overwrite([*present, *runs]).execute(if_version=version, within=of_day)
             except ConflictError as error:
                 lost = error
+            except (NotFoundError, StorageError) as error:
+                if self.metadata.version == version:
+                    raise
+                lost = error  # That version may have expired while it was read; so the newest is.
         raise ConflictError(f"others kept adding runs of {day}; these were not written") from lost

@@ -9,10 +9,26 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 
 import pyarrow.compute as pc
-from pyiceberg.expressions import AlwaysTrue, And, BooleanExpression, EqualTo, In, Or, Reference
+from pyiceberg.expressions import (
+    AlwaysTrue,
+    And,
+    BooleanExpression,
+    BoundPredicate,
+    EqualTo,
+    In,
+    Or,
+    Reference,
+    UnboundPredicate,
+)
 from pyiceberg.expressions.literals import StringLiteral
 from pyiceberg.expressions.parser import parse as parse_text
-from pyiceberg.expressions.visitors import bind, extract_field_ids, inclusive_projection
+from pyiceberg.expressions.visitors import (
+    BooleanExpressionVisitor,
+    bind,
+    extract_field_ids,
+    inclusive_projection,
+    visit,
+)
 from pyiceberg.io.pyarrow import expression_to_pyarrow
 from pyiceberg.partitioning import PartitionSpec
 from pyiceberg.schema import Schema
@@ -92,12 +108,40 @@ def columns_read(schema: Schema, bound_expression: BooleanExpression) -> frozens
 
 
 def require_partition_columns(schema: Schema, spec: PartitionSpec, expression: BooleanExpression) -> None:
-    """Refuse an expression over other than partition columns: a partition's file can only go whole."""
-    partition_ids = {field.source_id for field in spec.fields}
-    if others := sorted(extract_field_ids(bound(schema, expression)) - partition_ids):
-        names = ", ".join(schema.find_column_name(field_id) or str(field_id) for field_id in others)
-        allowed = ", ".join(field.name for field in spec.fields)
-        raise InvalidRequestError(f"a delete filter may use partition columns only ({allowed}), not {names}")
+    """Refuse an expression over other than partition columns: a partition's file can only go whole.
+
+    Also where the other column says nothing (``row_group_index < 3000000000``): bound, such a condition is gone.
+    """
+    bound(schema, expression)
+    allowed = [schema.find_column_name(field.source_id) for field in spec.fields]
+    if others := sorted(visit(expression, _Columns()) - set(allowed)):
+        raise InvalidRequestError(
+            f"a delete filter may use partition columns only ({', '.join(map(str, allowed))}), not {', '.join(others)}"
+        )
+
+
+class _Columns(BooleanExpressionVisitor[frozenset[str]]):
+    """The names that an unbound expression asks for."""
+
+    def visit_true(self) -> frozenset[str]:
+        return frozenset()
+
+    visit_false = visit_true
+
+    def visit_not(self, child_result: frozenset[str]) -> frozenset[str]:
+        return child_result
+
+    def visit_and(self, left_result: frozenset[str], right_result: frozenset[str]) -> frozenset[str]:
+        return left_result | right_result
+
+    visit_or = visit_and
+
+    def visit_unbound_predicate(self, predicate: UnboundPredicate) -> frozenset[str]:
+        assert isinstance(predicate.term, Reference)
+        return frozenset((predicate.term.name,))
+
+    def visit_bound_predicate(self, predicate: BoundPredicate) -> frozenset[str]:
+        return frozenset((predicate.term.ref().field.name,))
 
 
 def partition_schema(schema: Schema, spec: PartitionSpec) -> Schema:

@@ -54,6 +54,7 @@ class Modify(Generic[U]):
         self._after_commit = after_commit
         self._operations: list[Operation] = []
         self._ahead: BackgroundWriter | None = None
+        self._failed: BaseException | None = None
 
     def overwrite(self, units: Iterable[U] | pa.Table) -> Modify[U]:
         """Replace or add the partitions that ``units`` belong to: afterwards each holds exactly these units.
@@ -70,8 +71,8 @@ class Modify(Generic[U]):
         """As :meth:`overwrite`, but files are written from now on, while the caller makes further units.
 
         So rows need not be held until all are known. The component's table is made if there is none. Who calls this
-        must call :meth:`execute` or :meth:`abandon`, which removes the files. Raises as :meth:`overwrite`, and what
-        writing raised.
+        must call :meth:`execute`, which removes the files where it fails, or :meth:`abandon`. Raises as
+        :meth:`overwrite`, and what writing raised.
         """
         if partitions := self._partitions(units):
             writer = self._writer_ahead()
@@ -125,15 +126,28 @@ class Modify(Generic[U]):
         filter over partition columns, other partitions may have changed since that version; those it matches must not.
         No operation, or none that changes anything, makes no snapshot.
 
-        Raises ConflictError, OutcomeUnknownError, StorageError; InvalidRequestError for an unfit ``within``.
+        Raises ConflictError, OutcomeUnknownError, StorageError; InvalidRequestError for an unfit ``within``. After any
+        other error the transaction is over, and nothing of it is staged any more: whoever tries again reads and stages
+        again, and who does not is refused.
         """
         if within is not None and if_version is None:
             raise InvalidRequestError(
                 "within narrows if_version: say which version the partitions must be unchanged since"
             )
         watched = None if within is None else self._partition_filter(within)
+        if self._failed is not None and not self._operations:
+            raise InvalidRequestError(
+                "the transaction is over since its execution failed, and nothing was staged again"
+            ) from self._failed
         operations, self._operations = self._operations, []
-        return self._run(operations, if_version, watched)
+        try:
+            version = self._run(operations, if_version, watched)
+        except BaseException as error:
+            self._failed = error
+            self.abandon()
+            raise
+        self._failed = None
+        return version
 
     def purge(self) -> int:
         """Remove all rows, as one snapshot; table, history and files stay until they expire. Stands alone.

@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from dataclasses import dataclass
 from io import IOBase
-from typing import IO, Final, cast
+from typing import IO, cast
 
 import pyarrow as pa
 import pyarrow.fs as pafs
@@ -19,8 +18,7 @@ from metastore.storage.hdfs_io import HdfsArrow, HdfsFileIO
 from metastore.storage.local import LocalFileIO, local_path, make_durable
 from metastore.storage.locations import is_local
 from metastore.storage.object_store_io import ArrowReads, ObjectFileIO
-
-_THREADS: Final = 16
+from metastore.storage.threads import for_each
 
 
 @dataclass(frozen=True)
@@ -49,8 +47,7 @@ def discard(io: FileIO, locations: Iterable[str]) -> Deleted:
             return location, error
         return None
 
-    with ThreadPoolExecutor(_THREADS) as threads:
-        failed = tuple(failure for failure in threads.map(delete, wanted) if failure)
+    failed = tuple(failure for failure in for_each(wanted, delete) if failure)
     return Deleted(len(wanted) - len(failed), failed)
 
 

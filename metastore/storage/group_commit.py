@@ -11,6 +11,7 @@ from __future__ import annotations
 import threading
 from collections import deque
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from copy import copy
 from dataclasses import dataclass, field, replace
 
@@ -28,7 +29,7 @@ from metastore.storage.table import TableState
 Plan = Callable[[TableState], Change]
 
 
-@dataclass
+@dataclass(eq=False)
 class _Request:
     """One caller's commit; settled when it has a version or an error."""
 
@@ -78,14 +79,27 @@ class GroupCommitter:
         """
         request = _Request(plan, data_files, io, if_version, opens_group=conditional or if_version is not None)
         self._queue.append(request)
-        while not request.settled:
-            with self._lead:
-                if not request.settled:
-                    self._commit(self._next_group())
+        try:
+            while not request.settled:
+                with self._lead:
+                    if not request.settled:
+                        self._commit(self._next_group())
+        except BaseException:
+            self._withdraw(request)
+            raise
         if request.error is not None:
             raise request.error
         assert request.version is not None
         return request.version
+
+    def _withdraw(self, request: _Request) -> None:
+        """Take back what nobody has begun to commit: its caller was interrupted while waiting, and counts it as undone.
+
+        What somebody has begun is theirs to settle, and its caller must look at the history.
+        """
+        with suppress(ValueError):
+            self._queue.remove(request)
+            discard(request.io, [data_file.file_path for data_file in request.data_files])
 
     def _next_group(self) -> list[_Request]:
         group = [self._queue.popleft()]

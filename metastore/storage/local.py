@@ -11,7 +11,6 @@ import errno
 import os
 import uuid
 from collections.abc import Iterable
-from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from pathlib import Path
 from typing import Literal
@@ -20,8 +19,8 @@ from pyiceberg.io import FileIO, InputFile, InputStream, OutputFile, OutputStrea
 from pyiceberg.typedef import EMPTY_DICT, Properties
 
 from metastore.errors import StorageError
+from metastore.storage.threads import for_each
 
-_SYNC_THREADS = 16
 _NO_HARD_LINKS = {errno.EPERM, errno.ENOTSUP, errno.EOPNOTSUPP, errno.EMLINK, errno.ENOSYS}
 
 
@@ -46,8 +45,7 @@ def make_durable(locations: Iterable[str]) -> None:
     # In no order: a file is there after a crash once both are flushed, and nothing refers to it before.
     paths = [local_path(location) for location in locations]
     folders = {os.path.dirname(path) for path in paths}
-    with ThreadPoolExecutor(_SYNC_THREADS) as threads:
-        list(threads.map(_flush, (*paths, *folders)))
+    for_each((*paths, *folders), _flush)
 
 
 def create_if_absent(location: str, content: bytes) -> bool:

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from types import SimpleNamespace
+from typing import Any
 
 import pytest
 
+from metastore.components.views import Views
 from metastore.errors import ConflictError, InvalidRequestError, NotFoundError
 from metastore.metastore import Metastore
 from metastore.model.identity import TableInfo
@@ -153,3 +155,33 @@ def test_a_rename_that_is_overtaken_looks_again(
     else:
         metastore.views.rename("dfs.tmp.a", "dfs.tmp.b")
         assert [(unit.name, unit.sql) for unit in metastore.views.list()] == [("b", "SELECT 9 AS nine")]
+
+
+def test_a_version_that_expires_under_a_look_is_no_error(
+    metastore: Metastore, open_metastore: Callable[..., Metastore], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The newest is looked at instead, whatever is being done; an oldest version that expired is passed over."""
+    other = open_metastore()
+    views, find = metastore.views, type(metastore.views).find
+
+    def expiring(self: Views, *arguments: Any, **named: Any) -> ViewMetadataUnit | None:
+        if self is views and next(disturbed, False):
+            other.views.create(view("other", f"SELECT {len(other.views.metadata.history())} AS n"), replace=True)
+            other.views.expiration.expire()
+        return find(self, *arguments, **named)
+
+    monkeypatch.setattr(Views, "find", expiring)
+    disturbed: Iterator[bool] = iter(())
+    views.create(view("v"))
+    changes: list[Callable[[], object]] = [
+        lambda: views.create(view("v", "SELECT 2 AS b"), replace=True),
+        lambda: views.rename("dfs.tmp.v", "dfs.tmp.w"),
+        lambda: views.drop("dfs.tmp.w"),
+    ]
+    for change in changes:
+        disturbed = iter([True])
+        change()
+    assert [unit.name for unit in views.list()] == ["other"]
+    views.create(view("v"))
+    disturbed = iter([True])
+    assert [unit for _, unit in views.versions("dfs.tmp.v")] == [view("v")]

@@ -126,14 +126,17 @@ class TestWatchedPartitions:
         assert files(tmp_path) == disk
 
     def test_a_conflict_leaves_nothing_staged(self, metastore: Metastore, unit: MakeUnit, written: int) -> None:
-        """The refused transaction is over: whoever reads again stages again."""
+        """The refused transaction is over: whoever reads again stages again, and who does not is told."""
         metastore.tables.modify().overwrite([unit("a", owner="A")]).execute()
         modify = metastore.tables.modify().overwrite([unit("a", owner="lost")])
         with pytest.raises(ConflictError):
             modify.execute(written, within=A)
         version = metastore.tables.metadata.version
-        assert modify.execute(version, within=A) == version
+        with pytest.raises(InvalidRequestError, match="its execution failed, and nothing was staged again"):
+            modify.execute(version, within=A)
         assert owners(metastore)["a GENERAL_INFO"] == "A"
+        modify.overwrite([unit("a", owner="again")]).execute(version, within=A)
+        assert owners(metastore)["a GENERAL_INFO"] == "again"
 
     def test_it_is_checked_even_when_nothing_is_to_do(self, metastore: Metastore, unit: MakeUnit, written: int) -> None:
         """A transaction of nothing still says whether what was read still holds."""

@@ -193,3 +193,27 @@ def test_merging_is_one_after_another(changes: list[tuple[list[str], list[str]]]
     merged = merge(made)
     assert {key: data_file.file_path for (key,), data_file in merged.added.items()} == model
     assert merged.replaced == {(key,) for replaced, _ in changes for key in replaced}
+
+
+def test_who_is_interrupted_while_waiting_has_changed_nothing(
+    metastore: Metastore, unit: Unit, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its change is queued no more, and the next commit of this process does not carry it out; its file is gone."""
+    metastore.tables.modify().overwrite([unit("t", owner="before")]).execute()
+    location = str(metastore.tables.metadata.location)
+    before = data_files(location)
+
+    class Interrupted:
+        def __enter__(self) -> None:
+            raise KeyboardInterrupt
+
+        def __exit__(self, *_: object) -> None: ...
+
+    modify = metastore.tables.modify().overwrite([unit("t", owner="interrupted")])
+    with monkeypatch.context() as patch:
+        patch.setattr(modify._committer, "_lead", Interrupted())
+        with pytest.raises(KeyboardInterrupt):
+            modify.execute()
+    assert data_files(location) == before
+    metastore.tables.modify().overwrite([unit("other")]).execute()
+    assert names(metastore) == {"t": "before", "other": str(unit("other").owner)}
