@@ -133,7 +133,16 @@ def test_metadata_that_is_gone(catalogs: Catalogs, tmp_path: Path) -> None:
     """A table whose files somebody removed is an error of the store, with its name."""
     for path in (tmp_path / "lake").rglob("*.metadata.json"):
         path.unlink()
-    with pytest.raises(StorageError, match="sql catalog lake"):
+    with pytest.raises(StorageError, match=r"the metadata of db.orders in .*sql catalog lake is missing"):
+        catalogs.table("lake", "db", "orders")
+
+
+@pytest.mark.parametrize("content", [b"", b"{}", b"\xff", b"{", b"null", b"[1]"], ids=repr)
+def test_metadata_that_is_damaged(catalogs: Catalogs, tmp_path: Path, content: bytes) -> None:
+    """The table is named, and nobody takes it for the catalog's failure."""
+    for path in (tmp_path / "lake").rglob("*.metadata.json"):
+        path.write_bytes(content)
+    with pytest.raises(FormatError, match=r"of db.orders cannot be read as the metadata of an Iceberg table"):
         catalogs.table("lake", "db", "orders")
 
 

@@ -11,7 +11,7 @@ import dataclasses
 import difflib
 from collections.abc import Callable, Sequence
 from datetime import datetime
-from typing import Any, ClassVar, TypeVar
+from typing import ClassVar, TypeVar
 
 from pyiceberg.expressions import AlwaysTrue, BooleanExpression, EqualTo, Or
 
@@ -85,6 +85,7 @@ class NamedComponent(Component[N]):
         Raises InvalidRequestError when the name is taken, unless ``replace``, and for a name that cannot be a folder.
         """
         info = unit.info
+        unit = _named(unit, info)
 
         def change(modify: Modify[N], present: N | None, _: int) -> bool:
             if present is not None and not replace:
@@ -102,6 +103,7 @@ class NamedComponent(Component[N]):
         Raises NotFoundError, and ConflictError when it is another than ``seen`` by now.
         """
         info = unit.info
+        unit = _named(unit, info)
 
         def change(modify: Modify[N], present: N | None, _: int) -> bool:
             if present is None:
@@ -143,14 +145,10 @@ class NamedComponent(Component[N]):
                 raise self.unknown(old)
             if self.find(new, at=version) is not None:
                 raise InvalidRequestError(f"{self.noun} {new} exists already; drop it first")
-            values: dict[str, Any] = {
-                "storage_plugin": new.storage_plugin,
-                "workspace": new.workspace,
-                "name": new.name,
-            }
+            renamed = _named(present, new)
             if now_ms is not None:
-                values["last_modified_time"] = now_ms
-            modify.delete(named(old)).overwrite([dataclasses.replace(present, **values)])
+                renamed = dataclasses.replace(renamed, last_modified_time=now_ms)
+            modify.delete(named(old)).overwrite([renamed])
             return True
 
         return self._transact(old, change, Or(named(old), named(new)))
@@ -230,6 +228,11 @@ class NamedComponent(Component[N]):
             except ConflictError as error:
                 lost = error
         raise ConflictError(f"others kept changing {self.noun} {name}; nothing was changed, try again") from lost
+
+
+def _named(unit: N, name: TableInfo) -> N:
+    """``unit`` under ``name``, spelled as it is looked for."""
+    return dataclasses.replace(unit, storage_plugin=name.storage_plugin, workspace=name.workspace, name=name.name)
 
 
 def _info(name: TableInfo | str) -> TableInfo:

@@ -19,7 +19,7 @@ from dataclasses import dataclass, field, fields
 from typing import Final, Literal
 
 from pydantic import Field
-from pyiceberg.exceptions import CommitFailedException, ValidationError
+from pyiceberg.exceptions import CommitFailedException
 from pyiceberg.serializers import FromInputFile
 from pyiceberg.table import Table
 from pyiceberg.table.metadata import TableMetadata
@@ -38,6 +38,7 @@ from pyiceberg.table.update import (
 from metastore.errors import ConflictError, FormatError, OutcomeUnknownError, StorageError
 from metastore.expiration.policy import LAST_RUN, ExpirationPolicy, is_due, outdated
 from metastore.expiration.reachability import Doomed, only_reached_by, statistics_files
+from metastore.storage.catalog_errors import UNREADABLE
 from metastore.storage.commit import Clock
 from metastore.storage.files import discard
 from metastore.storage.places import Place
@@ -109,7 +110,9 @@ class ExpirationHandler:
         self._clock = clock
 
     def is_due(self) -> bool:
-        """Whether the configured period has passed; cheap, reads no file that is not in memory after a commit."""
+        """Whether the configured period has passed; cheap, and nothing is read where there is none."""
+        if not self._policy.is_on:
+            return False
         table = self.table.load()
         return table is not None and is_due(self._policy, table.metadata, self._clock.now_ms())
 
@@ -190,7 +193,7 @@ class ExpirationHandler:
                     continue
                 except OSError as error:
                     raise StorageError(f"{self._cannot_mark(error)}; nothing was changed") from error
-                except (ValueError, ValidationError) as error:
+                except UNREADABLE as error:
                     raise FormatError(f"{location} is not the metadata of an Iceberg table: {error}") from error
         return found
 

@@ -18,7 +18,7 @@ from pyiceberg.table.snapshots import ancestors_of
 from metastore.storage.table import OWN_PROPERTIES
 
 LAST_RUN: Final = f"{OWN_PROPERTIES}expiration.last-run-ms"
-"""Table property: when the table was last expired, so that all processes share one period."""
+"""Table property: when versions of the table last expired, so that all processes share one period."""
 
 
 @dataclass(frozen=True)
@@ -29,10 +29,15 @@ class ExpirationPolicy:
     retain_last: int | None = None
     min_age: timedelta | None = None
 
+    @property
+    def is_on(self) -> bool:
+        """Whether there is a period at all."""
+        return self.period is not None and self.period > timedelta(0)
+
 
 def is_due(policy: ExpirationPolicy, metadata: TableMetadata, now_ms: int) -> bool:
-    """Whether the period has passed since the last run, or since the first kept version when there was none."""
-    if policy.period is None or policy.period <= timedelta(0) or not metadata.snapshots:
+    """Whether the period has passed since versions last expired, or since the first kept version if none ever did."""
+    if policy.period is None or not policy.is_on or not metadata.snapshots:
         return False
     first = min(snapshot.timestamp_ms for snapshot in metadata.snapshots)
     last_run = int(metadata.properties.get(LAST_RUN, first))

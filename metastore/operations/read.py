@@ -15,7 +15,8 @@ from metastore.mapping.rows import from_arrow
 from metastore.mapping.schema import require_fit
 from metastore.model.fields import Unit, require_columns
 from metastore.model.vocabulary import MetadataType
-from metastore.storage.reader import Parts, Reader, SnapshotChoice, as_of, at_version, newest
+from metastore.storage.reader import Parts, Reader
+from metastore.storage.snapshot_choice import SnapshotChoice, as_of, at_version, newest
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -44,7 +45,9 @@ class Read(Generic[U]):
         return self
 
     def columns(self, *names: str) -> Read[U]:
-        """On-disk columns to read; all when not called. InvalidRequestError names an unknown one."""
+        """On-disk columns to read, one at least; all when not called. InvalidRequestError names an unknown one."""
+        if not names:
+            raise InvalidRequestError("name the columns to read, at least one; without the call all are read")
         self._columns = require_columns(self._unit_type, names)
         return self
 

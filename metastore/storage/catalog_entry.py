@@ -22,7 +22,6 @@ from pyiceberg.exceptions import (
     NoSuchPropertyException,
     NoSuchTableError,
     TableAlreadyExistsError,
-    ValidationError,
 )
 from pyiceberg.io import load_file_io
 from pyiceberg.partitioning import PartitionSpec
@@ -34,7 +33,7 @@ from pyiceberg.typedef import Identifier
 
 from metastore.config.settings import ComponentSettings
 from metastore.errors import ConfigError, FormatError, InvalidRequestError, MetastoreError, StorageError
-from metastore.storage.catalog_errors import fate_of_commit, of_a_catalog, said
+from metastore.storage.catalog_errors import UNREADABLE, fate_of_commit, of_a_catalog, said
 from metastore.storage.catalogs import CatalogSource, ConfiguredCatalog
 from metastore.storage.file_system_catalog import FileSystemCatalog
 from metastore.storage.files import Deleted, discard
@@ -129,7 +128,7 @@ class CatalogEntry:
             file = load_file_io(self.catalog.properties, metadata_location).new_input(metadata_location)
             try:
                 metadata = FromInputFile.table_metadata(file)
-            except (ValueError, ValidationError) as error:
+            except UNREADABLE as error:
                 raise FormatError(f"{metadata_location} is no metadata of an Iceberg table: {said(error)}") from error
         self._check_place(metadata.location)
 
@@ -190,13 +189,17 @@ class CatalogEntry:
 def newest(source: CatalogSource, identifier: Identifier) -> Table | None:
     """Any table of ``source`` at its newest version; None where there is none.
 
-    Raises FormatError for an entry that is no Iceberg table, and whatever the catalog's library raises.
+    Raises FormatError for an entry that is no Iceberg table, StorageError for one whose metadata file is missing, and
+    whatever the catalog's library raises.
     """
     for _ in range(_LOOKS - 1):
         # An expiration may remove that version between the look and the read; the catalog then knows a newer one.
         with suppress(FileNotFoundError):
             return _look(source, identifier)
-    return _look(source, identifier)
+    try:
+        return _look(source, identifier)
+    except FileNotFoundError as error:
+        raise StorageError(f"the metadata of {'.'.join(identifier)} in {source} is missing: {error}") from error
 
 
 def _look(source: CatalogSource, identifier: Identifier) -> Table | None:
@@ -207,6 +210,9 @@ def _look(source: CatalogSource, identifier: Identifier) -> Table | None:
         raise FormatError(f"{'.'.join(identifier)} in {source} is not an Iceberg table: {error}") from error
     except (NoSuchTableError, NoSuchNamespaceError):
         return None
+    except UNREADABLE as error:
+        text = f"what {source} has of {'.'.join(identifier)} cannot be read as the metadata of an Iceberg table: "
+        raise FormatError(f"{text}{said(error)}") from error
 
 
 def publish(

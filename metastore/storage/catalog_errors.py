@@ -7,6 +7,8 @@ their modules, so that none of them is imported for it.
 
 from __future__ import annotations
 
+import gzip
+import zlib
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from typing import Final, Literal
@@ -20,6 +22,7 @@ from pyiceberg.exceptions import (
     NoSuchTableError,
     TooManyRequestsError,
     UnauthorizedError,
+    ValidationError,
     WaitingForLockException,
 )
 
@@ -28,6 +31,9 @@ from metastore.errors import MetastoreError, StorageError
 _LIBRARIES: Final = frozenset(
     {"botocore", "fb303", "google", "hive_metastore", "psycopg2", "pyiceberg", "requests", "sqlalchemy", "thrift"}
 )
+UNREADABLE: Final = (ValueError, ValidationError, EOFError, gzip.BadGzipFile, zlib.error)
+"""What PyIceberg raises for a file that is no metadata: of JSON, of its fields, and of what it was compressed by."""
+
 _REFUSALS: Final = (
     AuthorizationExpiredError,
     BadRequestError,

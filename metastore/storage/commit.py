@@ -64,7 +64,6 @@ class Committer:
         plan: Callable[[TableState], Change],
         data_files: Sequence[DataFile],
         io: FileIO,
-        if_version: int | None = None,
     ) -> int:
         """Publish what ``plan`` makes of the current state; the version that is current then.
 
@@ -85,7 +84,7 @@ class Committer:
             while True:
                 with self.table.turn(self.clock.monotonic, self.clock.pause, deadline):
                     table = self.table.writable()
-                    state = self._state_at(table, if_version)
+                    state = self.table.state_of(table)
                     try:
                         attempt = _Attempt.write(self.table, table, state, plan(state), self.clock.now_ms())
                     except FileNotFoundError:
@@ -122,14 +121,6 @@ class Committer:
     def _is_kept(self, state: TableState) -> bool:
         fresh = self.table.state()
         return fresh is not None and fresh.metadata.snapshot_by_id(state.version) is not None
-
-    def _state_at(self, table: Table, if_version: int | None) -> TableState:
-        state = self.table.state_of(table)
-        if if_version is not None and state.version != if_version:
-            raise ConflictError(
-                f"{self.table.name} is at version {state.version}, not at {if_version}; nothing was changed"
-            )
-        return state
 
     def _publish(self, attempt: _Attempt) -> bool:
         """True when the snapshot landed, False when it certainly did not. Raises OutcomeUnknownError."""

@@ -21,7 +21,6 @@ from pyiceberg.exceptions import (
     NoSuchNamespaceError,
     NoSuchTableError,
     TableAlreadyExistsError,
-    ValidationError,
 )
 from pyiceberg.partitioning import UNPARTITIONED_PARTITION_SPEC, PartitionSpec
 from pyiceberg.schema import Schema
@@ -43,6 +42,7 @@ from pyiceberg.view import View
 from pyiceberg.view.metadata import ViewVersion
 
 from metastore.errors import FormatError, InvalidRequestError, StorageError
+from metastore.storage.catalog_errors import UNREADABLE
 from metastore.storage.files import Deleted
 from metastore.storage.stores import open_store
 from metastore.storage.version_files import Found, VersionFiles
@@ -308,7 +308,7 @@ class FileSystemCatalog(Catalog):
     def _read(self, key: Identifier, found: Found) -> TableMetadata:
         try:
             metadata = FromInputFile.table_metadata(self.io.new_input(found.location))
-        except (ValidationError, ValueError, EOFError) as error:
+        except UNREADABLE as error:
             raise FormatError(f"{found.location} is not the metadata of an Iceberg table: {error}") from error
         self._remember(key, found, metadata)
         return metadata

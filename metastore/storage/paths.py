@@ -10,7 +10,6 @@ from __future__ import annotations
 import re
 from functools import lru_cache
 from typing import Final
-from urllib.parse import unquote
 
 from metastore.errors import InvalidRequestError
 
@@ -34,11 +33,6 @@ def folder_of(columns: tuple[str, ...], keys: tuple[str | None, ...]) -> str:
     if levels[0] == METADATA_FOLDER:
         levels[0] = f"%{ord(METADATA_FOLDER[0]):02X}{METADATA_FOLDER[1:]}"
     return "/".join(levels)
-
-
-def keys_level(folder: str) -> str:
-    """The key part that an escaped folder name stands for; the inverse of the escaping in :func:`folder_of`."""
-    return unquote(folder)
 
 
 def _folder(column: str, key: str, part: str) -> str:

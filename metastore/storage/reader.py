@@ -12,7 +12,6 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
-from datetime import datetime
 from typing import Final
 
 import pyarrow as pa
@@ -24,9 +23,9 @@ from pyiceberg.manifest import DataFile
 from pyiceberg.schema import Schema
 from pyiceberg.table import Table
 from pyiceberg.table.metadata import TableMetadata
-from pyiceberg.table.snapshots import Snapshot, ancestors_of
+from pyiceberg.table.snapshots import Snapshot
 
-from metastore.errors import FormatError, NotFoundError, StorageError
+from metastore.errors import FormatError, StorageError
 from metastore.mapping.filters import bound, columns_read
 from metastore.mapping.row_test import RowTest
 from metastore.mapping.rows import conform
@@ -38,6 +37,7 @@ from metastore.storage.files import arrow_paths
 from metastore.storage.iceberg_private import metrics_evaluator
 from metastore.storage.key_range import split
 from metastore.storage.planning import ManifestRows, plan
+from metastore.storage.snapshot_choice import SnapshotChoice
 from metastore.storage.table import ComponentTable
 
 _ATTEMPTS: Final = 5
@@ -46,40 +46,6 @@ _CACHED_FILE_BYTES: Final = 1 << 20
 _CACHED_ANSWER_BYTES: Final = 1 << 20
 _SHARE_OF_A_TABLE: Final = 1 / 8
 """An answer that was asked for as a whole may be larger, but leaves most of the cache to others."""
-
-SnapshotChoice = Callable[[TableMetadata], Snapshot | None]
-
-
-def newest(metadata: TableMetadata) -> Snapshot | None:
-    """The current snapshot."""
-    return metadata.current_snapshot()
-
-
-def at_version(version: int) -> SnapshotChoice:
-    """The snapshot with id ``version``; 0 is the empty version before the first. NotFoundError when it is not kept."""
-
-    def choose(metadata: TableMetadata) -> Snapshot | None:
-        snapshot = metadata.snapshot_by_id(version)
-        if snapshot is None and version != 0:
-            raise NotFoundError(f"version {version} is not kept (any more); the history lists the versions that are")
-        return snapshot
-
-    return choose
-
-
-def as_of(time: datetime) -> SnapshotChoice:
-    """The snapshot current at ``time``, to the millisecond; None before the first. NotFoundError when it is gone."""
-    moment = int(time.timestamp() * 1000)
-
-    def choose(metadata: TableMetadata) -> Snapshot | None:
-        line = list(ancestors_of(metadata.current_snapshot(), metadata))
-        if found := next((snapshot for snapshot in line if snapshot.timestamp_ms <= moment), None):
-            return found
-        if not line or line[-1].sequence_number == 1:
-            return None
-        raise NotFoundError(f"no version is kept from {time.isoformat()} or before")
-
-    return choose
 
 
 @dataclass(frozen=True)

@@ -15,7 +15,6 @@ from typing import Final
 from pyiceberg.catalog import Catalog
 from pyiceberg.exceptions import CommitFailedException
 from pyiceberg.io import FileIO
-from pyiceberg.manifest import ManifestFile
 from pyiceberg.partitioning import PartitionSpec
 from pyiceberg.schema import Schema
 from pyiceberg.table import Table
@@ -136,10 +135,6 @@ class ComponentTable:
     def manifests(self, io: FileIO) -> Manifests:
         """Manifests read through ``io`` and the shared cache."""
         return Manifests(io, self._cache)
-
-    def manifests_of(self, table: Table, snapshot: Snapshot | None) -> tuple[ManifestFile, ...]:
-        """Manifests of ``snapshot`` that hold live entries."""
-        return self.manifests(table.io).of(snapshot)
 
     def remove_old_metadata(self, table: Table) -> Deleted:
         """Delete metadata files of versions before that of ``table``, which the caller committed.

@@ -101,6 +101,35 @@ class Versions:
         assert [u.last_modified_time for u in read.as_of(times[0]).execute()] == [4]
         assert [u.last_modified_time for u in read.at(written[-1]).execute()] == [4]
 
+    def test_a_version_that_was_rolled_back_was_current_then(self, metastore: Metastore, written: list[int]) -> None:
+        """SQL and this read answer alike."""
+        newest, before, *_ = metastore.tables.metadata.history()
+        table = metastore.tables._backing.table.load()
+        assert table is not None
+        with table.manage_snapshots() as change:
+            change.rollback_to_snapshot(before.version)
+        read = metastore.tables.read().metadata_types(ALL).columns("lastModifiedTime")
+        assert [u.last_modified_time for u in read.execute()] == [3]
+        assert [u.last_modified_time for u in read.as_of(newest.timestamp).execute()] == [4]
+        assert [u.last_modified_time for u in read.as_of(before.timestamp).execute()] == [3]
+
+    def test_a_time_between_kept_versions_may_have_been_an_expired_ones(
+        self, metastore: Metastore, written: list[int]
+    ) -> None:
+        """A tag keeps an old version; nothing is known of the time after it, until the next one that is kept."""
+        history = metastore.tables.metadata.history()
+        table = metastore.tables._backing.table.load()
+        assert table is not None
+        with table.manage_snapshots() as change:
+            change.create_tag(history[3].version, "kept")
+        metastore.tables.expiration.expire()
+        read = metastore.tables.read().metadata_types(ALL)
+        assert [u.last_modified_time for u in read.as_of(history[0].timestamp).execute()] == [4]
+        assert [u.last_modified_time for u in read.as_of(history[3].timestamp).execute()] == [1]
+        for moment, said in ((history[1].timestamp, "is not kept"), (history[4].timestamp, "from .* or before")):
+            with pytest.raises(NotFoundError, match=said):
+                read.as_of(moment).execute()
+
     def test_another_reader_sees_each_version_at_once(
         self, open_metastore: Callable[..., Metastore], unit: MakeUnit
     ) -> None:

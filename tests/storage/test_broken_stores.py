@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gc
+import gzip
 import warnings
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -59,6 +60,21 @@ def test_a_damaged_file_is_named(
         with pytest.raises(FormatError, match=damaged[-1].name):
             open_metastore().tables.modify().overwrite([unit()]).execute()
         assert len(list(tmp_path.rglob("*.parquet"))) == 1
+
+
+@pytest.mark.parametrize("damaged_at", [0, 40, -1])
+def test_damaged_compressed_metadata_is_named(
+    open_metastore: OpenMetastore, unit: MakeUnit, tmp_path: Path, damaged_at: int
+) -> None:
+    """Whatever the decompressor calls it."""
+    open_metastore().tables.modify().overwrite([unit()]).execute()
+    [*_, newest] = sorted((tmp_path / "metastore/tables/metadata").glob("v*.metadata.json"))
+    content = bytearray(gzip.compress(newest.read_bytes()))
+    content[damaged_at] ^= 0xFF
+    newest.unlink()
+    newest.with_name(newest.name.replace(".metadata", ".gz.metadata")).write_bytes(content)
+    with pytest.raises(FormatError, match=r"v\d+\.gz\.metadata\.json"):
+        read(open_metastore())
 
 
 @pytest.mark.parametrize("files", ["metadata/snap-*.avro", "metadata/*-m0.avro", "dfs/tmp/nation/*.parquet"])
