@@ -28,8 +28,12 @@ class Fault(Enum):
     """It is not done, and an OSError is raised."""
     LIES = "is done and reports failure"
     """It is done, and an OSError is raised."""
+    MISSES = "is done and says that the file is missing"
+    """It is done, and a FileNotFoundError is raised: a network disk's answer to a request that it was sent again."""
     HANGS = "hangs while others write and expire"
     """Others have time to do what they want; then it is done."""
+    EXPIRES = "hangs while others expire"
+    """The same, but they have nothing to write."""
     DIES = "kills the process"
     """The process ends before it, by SIGKILL."""
 
@@ -69,7 +73,7 @@ class Steps:
             os.kill(os.getpid(), signal.SIGKILL)
         if self.fault is Fault.FAILS:
             raise OSError(errno.EIO, f"injected: {name}")
-        if self.fault is Fault.HANGS:
+        if self.fault in (Fault.HANGS, Fault.EXPIRES):
             self.active = False
             self.meanwhile()
             self.active = True
@@ -77,7 +81,8 @@ class Steps:
         done = operation()
         if hasattr(done, "close"):
             done.close()
-        raise OSError(errno.EIO, f"injected after it was done: {name}")
+        number = errno.ENOENT if self.fault is Fault.MISSES else errno.EIO
+        raise OSError(number, f"injected after it was done: {name}")
 
     @contextmanager
     def installed(self) -> Iterator[None]:

@@ -32,7 +32,7 @@ class Size:
         if not self.faults or self.faults >= count:
             return range(1, count + 1)
         stride = count / self.faults
-        return sorted({1 + int(each * stride + turn * stride / 4) % count for each in range(self.faults)})
+        return sorted({1 + int(each * stride + turn * stride / 6) % count for each in range(self.faults)})
 
 
 SHORT: Final = Size(faults=4, examples=8, steps=15, writers=4, commits=25, soak_s=0, kept_s=1, inputs=40)

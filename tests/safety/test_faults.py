@@ -1,7 +1,7 @@
 """One operation of a commit or of maintenance goes wrong: readable at before or after, nothing lost, nothing left.
 
 Every operation on files that a task does is numbered. It fails; or it is done and reports failure; or it hangs while
-others write, expire and are waited for by nobody; or the process dies there, by SIGKILL. What the caller is told holds:
+others write, expire and are waited for by nobody, or only expire; or the process dies there, by SIGKILL. What the caller is told holds:
 no error means that it is done, an error other than OutcomeUnknownError that nothing was changed.
 """
 
@@ -107,7 +107,7 @@ def check(world: World, fault: Fault, error: Exception | None, after: list[str])
             assert ours == after
         elif not isinstance(error, OutcomeUnknownError):
             assert ours == world.rows_before
-            assert fault is Fault.HANGS or not changed, f"it says that nothing was changed: {error!r}"
+            assert fault in (Fault.HANGS, Fault.EXPIRES) or not changed, f"it says that nothing was changed: {error!r}"
     world.clean()
     assert world.files() == world.reachable()
     assert len(world.rows()) == len(rows) + 1
@@ -133,7 +133,7 @@ def test_one_operation_goes_wrong(
     outcomes: Counter[str] = Counter()
     for at in tried:
         world.put_back()
-        steps = Steps(str(world.folder), at, fault, world.others)
+        steps = Steps(str(world.folder), at, fault, world.others if fault is Fault.HANGS else world.others_expire)
         error = None
         if fault is Fault.DIES:
             child = forks.Process(target=die, args=(world, name, at))

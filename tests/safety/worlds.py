@@ -136,6 +136,12 @@ class World(ABC):
             self.write(session, OTHERS)
             self.expire(session)
 
+    def others_expire(self) -> None:
+        """Somebody else reads and expires."""
+        with self.session() as session:
+            assert self.rows()
+            self.expire(session)
+
     def expire(self, session: Session) -> None:
         """All versions but the newest."""
         tomorrow = session.metastore.clock.now_ms() + DAY_MS
