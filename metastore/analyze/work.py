@@ -46,7 +46,7 @@ from metastore.analyze.whole_segments import made, make_segments, segments_schem
 from metastore.components.requests import of_table
 from metastore.engine import Engine
 from metastore.model.column_path import ColumnPath, parse, quote
-from metastore.model.drill_types import parse_type
+from metastore.model.drill_types import DrillType, parse_type
 from metastore.model.identity import metadata_key
 from metastore.model.table_unit import TableMetadataUnit
 from metastore.model.tuple_schema import TupleSchema
@@ -322,11 +322,16 @@ def _missing(wanted: Describing, schema: TupleSchema, known: Mapping[str, object
     lacking = tuple(
         path
         for path, type_ in schema.leaves()
-        if not parse_type(type_).parts
+        if _has_values(parse_type(type_))
         and quote(path) not in known
         and (wanted.columns is None or _is_among(path, wanted.columns))
     )
     return Describing(lacking, wanted.percent) if lacking else None
+
+
+def _has_values(leaf: DrillType) -> bool:
+    """Whether there is something to describe: not of lists and maps, nor of structs without fields."""
+    return not leaf.parts and leaf.name != "STRUCT"
 
 
 def _is_among(path: ColumnPath, columns: Sequence[ColumnPath]) -> bool:

@@ -14,6 +14,8 @@ def declared_schema(text: str) -> TupleSchema:
         fields = parse_type(f"STRUCT<{text}>").fields
     except FormatError as error:
         raise InvalidRequestError(f"{text!r} declares no columns: {error}") from error
+    if not fields:
+        raise InvalidRequestError(f"{text!r} declares no columns")
     columns = tuple(SchemaColumn(field.name, str(field.type), field.required) for field in fields)
     arrow_schema(TupleSchema(columns))  # refuses unknown types
     return TupleSchema(columns)

@@ -130,6 +130,16 @@ def test_only_what_is_missing_is_read(lake: Any, run: Any, watched: Watched) -> 
     assert run(columns=["x"], statistics=["y"]).status == "up to date"
 
 
+def test_a_struct_without_fields_has_nothing_to_describe(lake: Any, run: Any, watched: Watched) -> None:
+    """So a file with one is not read again for it when its neighbour is new."""
+    lake.put("a.json", b'{"id": 1, "tags": {}}')
+    run(statistics=True)
+    lake.put("b.json", b'{"id": 2, "tags": {}}')
+    watched.data.clear()
+    run()
+    assert [name for name, _ in watched.data] == ["b.json"]
+
+
 def test_a_sample_reads_some_row_groups_and_bounds_nothing(lake: Any, run: Any, metastore: Metastore) -> None:
     """Bounds and counts are still those of all rows, so a predicate on what was not sampled still finds its rows."""
     lake.write("a.parquet", {"x": range(10_000)}, row_group_size=100)
