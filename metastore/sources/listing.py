@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 from itertools import chain
 from typing import NamedTuple
-from urllib.parse import urlencode
+from urllib.parse import quote, urlencode
 
 import pyarrow as pa
 from pyarrow import fs
@@ -76,10 +76,14 @@ def list_files(
 
     With ``only_directories`` just those first-level directories are descended into whose name it accepts; files that
     lie in no directory are always listed. Symbolic links are followed. NotFoundError if nothing is there,
-    InvalidRequestError if it is a view, StorageError if the store fails.
+    InvalidRequestError if it is a view, StorageError if the store fails or a name is no UTF-8.
     """
     try:
         return _listed(location, only_directories, options or {})
+    except UnicodeDecodeError as error:
+        raise StorageError(
+            f"cannot list {location}: the name {error.object!r} is no UTF-8, as names in the metastore are; rename it"
+        ) from error
     except (OSError, pa.ArrowException) as error:
         raise StorageError(f"cannot list {location}: {error}") from error
 
@@ -87,7 +91,8 @@ def list_files(
 def open_location(location: str, options: Mapping[str, str] | None = None) -> tuple[fs.FileSystem, str]:
     """The file system of a location and the path on it. InvalidRequestError for a scheme that nothing here knows.
 
-    ``options`` are those of pyarrow's client; on HDFS, Hadoop's own keys.
+    ``location`` is plain text: a blank, a ``#`` or a ``%20`` is part of a name. ``options`` are those of pyarrow's
+    client; on HDFS, Hadoop's own keys.
     """
     if location.startswith("/"):
         return fs.LocalFileSystem(), location
@@ -98,7 +103,9 @@ def open_location(location: str, options: Mapping[str, str] | None = None) -> tu
 def _remote(location: str, options: tuple[tuple[str, str], ...]) -> tuple[fs.FileSystem, str]:
     if location.startswith(_HDFS):
         return fs.PyFileSystem(HdfsArrow(Clusters(dict(options)))), location
-    uri = f"{location}?{urlencode(options)}" if options else location
+    scheme, separator, place = location.partition("://")
+    host, slash, path = place.partition("/")
+    uri = f"{scheme}{separator}{host}{slash}{quote(path)}{'?' if options else ''}{urlencode(options)}"
     try:
         return fs.FileSystem.from_uri(uri)
     except (pa.ArrowInvalid, pa.ArrowNotImplementedError) as error:
