@@ -54,6 +54,9 @@ def open_csv(
 def _names(source: Callable[[], Any], delimiter: str) -> list[str]:
     with _reader(source, delimiter, csv.ConvertOptions()) as reader:
         names = list(reader.schema.names)
+    if names.count("") > 1:
+        places = ", ".join(str(place) for place, name in enumerate(names, start=1) if not name)
+        raise FormatError(f"its first line leaves columns {places} without a name; name them, or take them out")
     if repeated := {name for name in names if names.count(name) > 1}:
         raise FormatError(f"its first line names {', '.join(sorted(repeated))} more than once")
     return names

@@ -21,6 +21,7 @@ from metastore.analyze.csv_files import open_csv
 from metastore.analyze.json_files import open_json
 from metastore.errors import FormatError, MetastoreError, NotFoundError, StorageError
 from metastore.model.tuple_schema import TupleSchema
+from metastore.sources.formats import compression_of_suffix
 from metastore.sources.listing import SourceFile, open_location
 
 Names = Sequence[str]
@@ -65,8 +66,9 @@ class Opening:
         """The bytes of ``file``, as its format's reader takes them."""
         store, root = open_location(self.location, self.options)
         path = root + file.path[len(self.location) :]
-        # Text is read from its beginning to its end, and may be compressed, which the suffix then tells.
-        return store.open_input_stream(path) if self.format in _TEXT else store.open_input_file(path)
+        if self.format in _TEXT:  # read from its beginning to its end, so it may be compressed
+            return store.open_input_stream(path, compression=compression_of_suffix(file.name))
+        return store.open_input_file(path)
 
 
 def unreadable(file: SourceFile, format_: str, error: Exception) -> FormatError | NotFoundError | StorageError:
