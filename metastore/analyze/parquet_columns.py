@@ -21,7 +21,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from metastore.analyze.parquet_types import ParquetType, Reading, reading_of
-from metastore.model.column_path import ColumnPath, quote
+from metastore.model.column_path import ColumnPath, is_among, quote
 from metastore.model.drill_types import FLOAT_TYPES, DrillType, StructField, minor_type, parse_type
 from metastore.model.statistics import ColumnStatistics
 from metastore.model.statistics_json import micros, value_json
@@ -241,7 +241,7 @@ class Plan:
         """
         builder = _SchemaReader(footer.metadata)
         schema = builder.read()
-        leaves = tuple(leaf for leaf in builder.leaves if columns is None or _is_among(leaf.path, columns))
+        leaves = tuple(leaf for leaf in builder.leaves if columns is None or is_among(leaf.path, columns))
         return cls(schema, leaves, footer.metadata.created_by, schema_in(footer.content))
 
     def fits(self, footer: Footer) -> bool:
@@ -276,10 +276,6 @@ class Plans:
 def plans_of(columns: tuple[ColumnPath, ...] | None) -> Plans:
     """This process's plans for statistics of these columns."""
     return Plans(columns)
-
-
-def _is_among(path: ColumnPath, chosen: Sequence[ColumnPath]) -> bool:
-    return any(path[: len(column)] == column for column in chosen)
 
 
 class _SchemaReader:

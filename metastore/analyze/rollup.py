@@ -31,7 +31,7 @@ from metastore.analyze.states import SegmentStates, TableState, short_states, ta
 from metastore.analyze.total import Total
 from metastore.analyze.unit_rows import UnitRow, to_batch, values
 from metastore.errors import InvalidRequestError
-from metastore.model.column_path import ColumnPath, parse, quote
+from metastore.model.column_path import ColumnPath, is_among, parse, quote
 from metastore.model.drill_types import common_type, minor_type, parse_type
 from metastore.model.identity import metadata_key, partition_identifier, segment_identifier
 from metastore.model.statistics import ColumnStatistics, merge
@@ -105,8 +105,8 @@ def table_unit(
     whole = total.part
     if wanted.declared is not None:
         whole = _as_declared(whole, wanted.declared)
-    if wanted.columns and states:
-        _refuse_unknown_columns(wanted.columns, whole.schema)
+    if states:
+        refuse_unknown_columns(wanted.named, whole.schema)
     if source.partition_columns is None:
         keys = _partition_keys(directories)
         columns = {column.path[0]: str(column.type) for column in DirectoryColumns(directories).columns}
@@ -164,11 +164,11 @@ def _as_declared(whole: Part, declared: TupleSchema) -> Part:
     return replace(whole, schema=declared, statistics=statistics, descriptions=descriptions)
 
 
-def _refuse_unknown_columns(columns: Iterable[ColumnPath], schema: TupleSchema) -> None:
-    """InvalidRequestError for a column that the table does not have."""
+def refuse_unknown_columns(columns: Iterable[ColumnPath], schema: TupleSchema) -> None:
+    """InvalidRequestError for a column that the table does not have; names are case-sensitive."""
     leaves = [path for path, _ in schema.leaves()]
     for column in columns:
-        if not any(leaf[: len(column)] == column for leaf in leaves):
+        if not any(is_among(leaf, (column,)) for leaf in leaves):
             known = ", ".join(quote(leaf) for leaf in leaves)
             raise InvalidRequestError(f"there is no column {quote(column)} to analyze; the table has {known}")
 

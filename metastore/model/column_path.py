@@ -7,12 +7,18 @@ a backquote inside doubled. ``parse`` undoes ``quote`` for every path.
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable
 
 from metastore.errors import InvalidRequestError
 
 ColumnPath = tuple[str, ...]
 
 _SEGMENT = re.compile(r"`((?:[^`]|``)*)`|([^.`]+)")
+
+
+def is_among(path: ColumnPath, columns: Iterable[ColumnPath]) -> bool:
+    """Whether ``path`` is one of ``columns``, or lies in one of them."""
+    return any(path[: len(column)] == column for column in columns)
 
 
 def quote(path: ColumnPath) -> str:

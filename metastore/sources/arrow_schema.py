@@ -10,7 +10,7 @@ from typing import Any, Final, TypeAlias
 import pyarrow as pa
 
 from metastore.errors import InvalidRequestError
-from metastore.model.column_path import ColumnPath, quote
+from metastore.model.column_path import ColumnPath, is_among, quote
 from metastore.model.drill_types import NO_TYPE, DrillType, StructField, minor_type, parse_type
 from metastore.model.tuple_schema import LOGICAL_TYPE, TIME_ZONE, SchemaColumn, TupleSchema, property_name
 
@@ -175,4 +175,4 @@ def _arrow_type(type_: DrillType, *, zoned: bool = False) -> pa.DataType:
 
 def chosen(leaves: Sequence[ArrowLeaf], columns: Sequence[ColumnPath] | None) -> list[ArrowLeaf]:
     """Those of ``leaves`` that ``columns`` name or enclose; all for None."""
-    return [leaf for leaf in leaves if columns is None or any(leaf.path[: len(c)] == c for c in columns)]
+    return [leaf for leaf in leaves if columns is None or is_among(leaf.path, columns)]
