@@ -33,8 +33,11 @@ _TYPES: Final[Mapping[pa.DataType, str]] = {
 
 def open_csv(
     source: Callable[[], Any], declared: TupleSchema | None, delimiter: str
-) -> tuple[pa.Schema, Callable[[Sequence[str]], Iterator[pa.RecordBatch]]]:
-    """The columns of a delimited file, and its batches; ``source`` opens the file anew each time."""
+) -> tuple[pa.Schema, Callable[[Sequence[str]], Iterator[pa.RecordBatch]], Sequence[str]]:
+    """The columns of a delimited file, its batches, and the names of columns that were not declared.
+
+    ``source`` opens the file anew each time.
+    """
     names = _names(source, delimiter)
     if declared is None:
         schema = _inferred(_texts(source, delimiter, names, names), names)
@@ -48,7 +51,7 @@ def open_csv(
             columns = [_cast(batch.column(field.name), field) for field in fields]
             yield pa.record_batch(columns, schema=pa.schema(fields))
 
-    return schema, batches
+    return schema, batches, [name for name in names if name not in schema.names]
 
 
 def _names(source: Callable[[], Any], delimiter: str) -> list[str]:

@@ -29,10 +29,14 @@ Names = Sequence[str]
 
 @dataclass(frozen=True)
 class FileData:
-    """One file: its schema, and its rows; of each batch the columns of ``schema`` that were asked for."""
+    """One file: its schema, and its rows; of each batch the columns of ``schema`` that were asked for.
+
+    ``undeclared`` are the names of further columns, which a declared schema leaves out; of delimited text only.
+    """
 
     schema: pa.Schema
     batches: Callable[[Names], Iterator[pa.RecordBatch]]
+    undeclared: Names = ()
 
 
 @dataclass(frozen=True)
@@ -92,7 +96,7 @@ def _open_orc(source: Callable[[], Any], _declared: TupleSchema | None) -> tuple
 
 
 def _reader(
-    open_: Callable[[Callable[[], Any], TupleSchema | None], tuple[pa.Schema, Any]],
+    open_: Callable[[Callable[[], Any], TupleSchema | None], tuple[pa.Schema, Any] | tuple[pa.Schema, Any, Names]],
 ) -> Callable[[Callable[[], Any], TupleSchema | None], FileData]:
     return lambda source, declared: FileData(*open_(source, declared))
 

@@ -25,6 +25,7 @@ from metastore.analyze.parts import (
     file_statistics,
     row_counts,
     schema_of,
+    statistics_of,
     without_statistics,
 )
 from metastore.analyze.states import SegmentStates, TableState, short_states, table_fingerprint
@@ -147,12 +148,19 @@ def table_unit(
 
 
 def _as_declared(whole: Part, declared: TupleSchema) -> Part:
-    """``whole`` with the declared columns and no others, and its statistics in their types."""
+    """``whole`` with the declared columns and no others, and its statistics in their types.
+
+    InvalidRequestError where the files hold values of another type, or none where there must be one.
+    """
     for column in declared.columns:
         found = whole.schema.by_name.get(column.name)
         if found is not None and common_type(found.type, column.type) != str(parse_type(column.type)):
             raise InvalidRequestError(
                 f"column {column.name} is declared as {column.type}, but the files hold {found.type} values"
+            )
+        if column.required and (lacking := _nulls(whole, column.name)):
+            raise InvalidRequestError(
+                f"column {column.name} is declared NOT NULL, but {lacking:,} of {whole.rows:,} rows have no value in it"
             )
     leaves = {quote(path): type_ for path, type_ in declared.leaves()}
     statistics = {
@@ -162,6 +170,11 @@ def _as_declared(whole: Part, declared: TupleSchema) -> Part:
     }
     descriptions = {key: known for key, known in whole.descriptions.items() if key in leaves}
     return replace(whole, schema=declared, statistics=statistics, descriptions=descriptions)
+
+
+def _nulls(whole: Part, name: str) -> int | None:
+    """How many rows have no value in a column; None where that is not known, as of one that was not asked for."""
+    return whole.rows if name not in whole.schema.by_name else statistics_of(whole, quote((name,)), (name,)).nulls
 
 
 def refuse_unknown_columns(columns: Iterable[ColumnPath], schema: TupleSchema) -> None:
