@@ -16,6 +16,7 @@ from pyarrow import csv
 
 from metastore.analyze.hashing import ArrowValues
 from metastore.errors import FormatError
+from metastore.model.column_path import repeated_names
 from metastore.model.tuple_schema import TupleSchema
 from metastore.sources.arrow_schema import arrow_schema
 
@@ -60,8 +61,8 @@ def _names(source: Callable[[], Any], delimiter: str) -> list[str]:
     if names.count("") > 1:
         places = ", ".join(str(place) for place, name in enumerate(names, start=1) if not name)
         raise FormatError(f"its first line leaves columns {places} without a name; name them, or take them out")
-    if repeated := {name for name in names if names.count(name) > 1}:
-        raise FormatError(f"its first line names {', '.join(sorted(repeated))} more than once")
+    if repeated := repeated_names(names):
+        raise FormatError(f"its first line names {repeated} more than once")
     return names
 
 

@@ -20,6 +20,7 @@ from metastore.analyze.avro_files import open_avro
 from metastore.analyze.csv_files import open_csv
 from metastore.analyze.json_files import open_json
 from metastore.errors import FormatError, MetastoreError, NotFoundError, StorageError
+from metastore.model.column_path import repeated_names
 from metastore.model.tuple_schema import TupleSchema
 from metastore.sources.formats import compression_of_suffix
 from metastore.sources.listing import SourceFile, open_location
@@ -87,12 +88,31 @@ def unreadable(file: SourceFile, format_: str, error: Exception) -> FormatError 
 
 def _open_orc(source: Callable[[], Any], _declared: TupleSchema | None) -> tuple[pa.Schema, Any]:
     file = orc.ORCFile(source())
+    if repeated := repeated_names(file.schema.names):
+        raise FormatError(f"its schema names {repeated} more than once")
 
     def batches(names: Names) -> Iterator[pa.RecordBatch]:
         for stripe in range(file.nstripes):
-            yield file.read_stripe(stripe, columns=list(names))
+            try:
+                batch = file.read_stripe(stripe, columns=list(names))
+            except pa.ArrowException as error:
+                found = filter(None, (_unreadable_column(file, stripe, name) for name in names))
+                raise next(found, FormatError(str(error))) from error
+            yield batch
 
     return file.schema, batches
+
+
+def _unreadable_column(file: orc.ORCFile, stripe: int, name: str) -> FormatError | None:
+    """Why a column of a stripe cannot be read by itself; None if it can."""
+    try:
+        file.read_stripe(stripe, columns=[name])
+    except pa.ArrowException as error:
+        told = f"column {name}: {error}"
+        if "nanosecond" in str(error):
+            told += "; only moments from 1677 to 2262 can be read from ORC here: name the columns without this one"
+        return FormatError(told)
+    return None
 
 
 def _reader(

@@ -21,7 +21,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from metastore.analyze.parquet_types import ParquetType, Reading, reading_of
-from metastore.model.column_path import ColumnPath, is_among, quote
+from metastore.model.column_path import ColumnPath, is_among, quote, repeated_names
 from metastore.model.drill_types import FLOAT_TYPES, DrillType, StructField, minor_type, parse_type
 from metastore.model.statistics import ColumnStatistics
 from metastore.model.statistics_json import micros, value_json
@@ -292,6 +292,9 @@ class _SchemaReader:
         self.leaves: list[Leaf] = []
 
     def read(self) -> TupleSchema:
+        """The columns. ValueError where two have one name: nobody could say which of them is meant."""
+        if repeated := repeated_names(self._arrow.names):
+            raise ValueError(f"its schema names {repeated} more than once")
         columns = []
         for arrow in self._arrow:
             properties: dict[str, str] = {}

@@ -6,11 +6,11 @@ text. Promise: what comes of it can be read into Arrow, and types are spelled as
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from dataclasses import replace
 from typing import Final
 
 from metastore.errors import FormatError, InvalidRequestError
+from metastore.model.column_path import repeated_names
 from metastore.model.drill_types import DrillType, parse_type
 from metastore.model.tuple_schema import SchemaColumn, TupleSchema
 from metastore.sources.arrow_schema import arrow_schema
@@ -36,7 +36,8 @@ def declared_schema(text: str) -> TupleSchema:
 
 def _whole(type_: DrillType) -> DrillType:
     """``type_`` with what SQL leaves out of decimals. InvalidRequestError for a type that nothing can be of."""
-    _refuse_repeated(field.name for field in type_.fields)
+    if repeated := repeated_names([field.name for field in type_.fields]):
+        raise InvalidRequestError(f"it names {repeated} more than once")
     if len(type_.parts) != _PARTS.get(type_.name, 0):
         raise InvalidRequestError(f"{type_} is no type; write ARRAY<type>, MAP<type, type>, or a type without parts")
     if type_.name == "DECIMAL":
@@ -53,11 +54,3 @@ def _digits(decimal: DrillType) -> tuple[int, ...]:
             f"{decimal} is no type; a DECIMAL has 1 to {_MOST_DIGITS} digits, and no more of them behind the point"
         )
     return digits
-
-
-def _refuse_repeated(names: Iterable[str]) -> None:
-    seen: set[str] = set()
-    for name in names:
-        if name in seen:
-            raise InvalidRequestError(f"it names {name} more than once")
-        seen.add(name)

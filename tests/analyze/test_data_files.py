@@ -262,6 +262,24 @@ def test_a_header_that_names_a_column_twice_is_refused(lake: Any) -> None:
         row_of(lake.root, "csv")
 
 
+@pytest.mark.parametrize("moment", [dt.datetime(9999, 12, 31), dt.datetime(1, 1, 1)])
+def test_a_moment_that_orc_is_not_read_with_names_its_column(lake: Any, moment: dt.datetime) -> None:
+    """PyArrow reads moments of ORC in nanoseconds alone; the file is sound, and its other columns are read."""
+    moments = pa.array([moment], pa.timestamp("us"))
+    lake.write("a.orc", pa.table({"id": [1], "until": moments, "s": pa.StructArray.from_arrays([moments], ["x"])}))
+    for column in ("until", "s"):
+        with pytest.raises(FormatError, match=rf"a\.orc.*column {column}: .*1677 to 2262.*without this one"):
+            row_of(lake.root, "orc", columns=[("id",), (column,)])
+    assert statistics(row_of(lake.root, "orc", columns=[("id",)]))["id"].max == 1
+
+
+def test_two_columns_of_an_orc_file_with_one_name_are_refused(lake: Any) -> None:
+    """As of every format."""
+    lake.write("a.orc", pa.Table.from_arrays([pa.array([1]), pa.array([2]), pa.array([3])], ["x", "y", "x"]))
+    with pytest.raises(FormatError, match=r"a\.orc.*names x more than once"):
+        row_of(lake.root, "orc")
+
+
 def test_columns_without_a_name_are_told_by_their_place(lake: Any) -> None:
     """As spreadsheets leave them behind; a single one is a column like others."""
     lake.put("a.csv", b"a,b,,\n1,2,,\n")
