@@ -27,7 +27,8 @@ class Wanted:
     """What an ANALYZE is to bring about.
 
     ``columns`` None means statistics of every column, ``describing`` None that no column is described, ``declared``
-    None that the files' own schemas make the table's.
+    None that the files' own schemas make the table's. ``named`` are the columns that this run names itself: the table
+    must have these, but may have lost others that are kept up.
     """
 
     level: MetadataType
@@ -35,6 +36,7 @@ class Wanted:
     describing: Describing | None = None
     format: str = PARQUET
     declared: TupleSchema | None = None
+    named: tuple[ColumnPath, ...] = ()
 
     @property
     def described(self) -> Describing | None:
@@ -133,7 +135,7 @@ def decide(known: Known | None, fresh: Mapping[str, str], *, location: str, aske
     describing = Describing.asked(_kept_up(known, asked.describing), asked.describing)
     if columns is not None and describing is not None and describing.columns is not None:
         columns = tuple(dict.fromkeys((*columns, *describing.columns)))  # what is described is analyzed, too
-    wanted = Wanted(asked.level, columns, describing, asked.format, asked.declared or known.declared)
+    wanted = Wanted(asked.level, columns, describing, asked.format, asked.declared or known.declared, asked.named)
     if (reason := _foreign(known, wanted, location)) is not None:
         return Full(wanted, reason)
     same_files = known.fingerprint == table_fingerprint(fresh)

@@ -16,6 +16,7 @@ from pyarrow import csv
 
 from metastore.analyze.hashing import ArrowValues
 from metastore.errors import FormatError
+from metastore.model.column_path import repeated_names
 from metastore.model.tuple_schema import TupleSchema
 from metastore.sources.arrow_schema import arrow_schema
 
@@ -33,8 +34,11 @@ _TYPES: Final[Mapping[pa.DataType, str]] = {
 
 def open_csv(
     source: Callable[[], Any], declared: TupleSchema | None, delimiter: str
-) -> tuple[pa.Schema, Callable[[Sequence[str]], Iterator[pa.RecordBatch]]]:
-    """The columns of a delimited file, and its batches; ``source`` opens the file anew each time."""
+) -> tuple[pa.Schema, Callable[[Sequence[str]], Iterator[pa.RecordBatch]], Sequence[str]]:
+    """The columns of a delimited file, its batches, and the names of columns that were not declared.
+
+    ``source`` opens the file anew each time.
+    """
     names = _names(source, delimiter)
     if declared is None:
         schema = _inferred(_texts(source, delimiter, names, names), names)
@@ -48,14 +52,17 @@ def open_csv(
             columns = [_cast(batch.column(field.name), field) for field in fields]
             yield pa.record_batch(columns, schema=pa.schema(fields))
 
-    return schema, batches
+    return schema, batches, [name for name in names if name not in schema.names]
 
 
 def _names(source: Callable[[], Any], delimiter: str) -> list[str]:
     with _reader(source, delimiter, csv.ConvertOptions()) as reader:
         names = list(reader.schema.names)
-    if repeated := {name for name in names if names.count(name) > 1}:
-        raise FormatError(f"its first line names {', '.join(sorted(repeated))} more than once")
+    if names.count("") > 1:
+        places = ", ".join(str(place) for place, name in enumerate(names, start=1) if not name)
+        raise FormatError(f"its first line leaves columns {places} without a name; name them, or take them out")
+    if repeated := repeated_names(names):
+        raise FormatError(f"its first line names {repeated} more than once")
     return names
 
 

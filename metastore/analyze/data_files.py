@@ -20,7 +20,9 @@ from metastore.analyze.avro_files import open_avro
 from metastore.analyze.csv_files import open_csv
 from metastore.analyze.json_files import open_json
 from metastore.errors import FormatError, MetastoreError, NotFoundError, StorageError
+from metastore.model.column_path import repeated_names
 from metastore.model.tuple_schema import TupleSchema
+from metastore.sources.formats import compression_of_suffix
 from metastore.sources.listing import SourceFile, open_location
 
 Names = Sequence[str]
@@ -28,10 +30,14 @@ Names = Sequence[str]
 
 @dataclass(frozen=True)
 class FileData:
-    """One file: its schema, and its rows; of each batch the columns of ``schema`` that were asked for."""
+    """One file: its schema, and its rows; of each batch the columns of ``schema`` that were asked for.
+
+    ``undeclared`` are the names of further columns, which a declared schema leaves out; of delimited text only.
+    """
 
     schema: pa.Schema
     batches: Callable[[Names], Iterator[pa.RecordBatch]]
+    undeclared: Names = ()
 
 
 @dataclass(frozen=True)
@@ -65,8 +71,9 @@ class Opening:
         """The bytes of ``file``, as its format's reader takes them."""
         store, root = open_location(self.location, self.options)
         path = root + file.path[len(self.location) :]
-        # Text is read from its beginning to its end, and may be compressed, which the suffix then tells.
-        return store.open_input_stream(path) if self.format in _TEXT else store.open_input_file(path)
+        if self.format in _TEXT:  # read from its beginning to its end, so it may be compressed
+            return store.open_input_stream(path, compression=compression_of_suffix(file.name))
+        return store.open_input_file(path)
 
 
 def unreadable(file: SourceFile, format_: str, error: Exception) -> FormatError | NotFoundError | StorageError:
@@ -81,16 +88,35 @@ def unreadable(file: SourceFile, format_: str, error: Exception) -> FormatError 
 
 def _open_orc(source: Callable[[], Any], _declared: TupleSchema | None) -> tuple[pa.Schema, Any]:
     file = orc.ORCFile(source())
+    if repeated := repeated_names(file.schema.names):
+        raise FormatError(f"its schema names {repeated} more than once")
 
     def batches(names: Names) -> Iterator[pa.RecordBatch]:
         for stripe in range(file.nstripes):
-            yield file.read_stripe(stripe, columns=list(names))
+            try:
+                batch = file.read_stripe(stripe, columns=list(names))
+            except pa.ArrowException as error:
+                found = filter(None, (_unreadable_column(file, stripe, name) for name in names))
+                raise next(found, FormatError(str(error))) from error
+            yield batch
 
     return file.schema, batches
 
 
+def _unreadable_column(file: orc.ORCFile, stripe: int, name: str) -> FormatError | None:
+    """Why a column of a stripe cannot be read by itself; None if it can."""
+    try:
+        file.read_stripe(stripe, columns=[name])
+    except pa.ArrowException as error:
+        told = f"column {name}: {error}"
+        if "nanosecond" in str(error):
+            told += "; only moments from 1677 to 2262 can be read from ORC here: name the columns without this one"
+        return FormatError(told)
+    return None
+
+
 def _reader(
-    open_: Callable[[Callable[[], Any], TupleSchema | None], tuple[pa.Schema, Any]],
+    open_: Callable[[Callable[[], Any], TupleSchema | None], tuple[pa.Schema, Any] | tuple[pa.Schema, Any, Names]],
 ) -> Callable[[Callable[[], Any], TupleSchema | None], FileData]:
     return lambda source, declared: FileData(*open_(source, declared))
 

@@ -15,6 +15,7 @@ from typing import Final
 
 import pyarrow as pa
 
+from metastore.analyze.hashing import ArrowValues
 from metastore.analyze.leaf_measures import LeafMeasure, leaf_array
 from metastore.errors import EngineError, NotFoundError
 from metastore.sources.arrow_schema import OPAQUE, tuple_schema
@@ -88,7 +89,10 @@ _SQLITE_TYPES: Final = {int: pa.int64(), float: pa.float64(), str: pa.string(), 
 
 
 def _sqlite_rows(path: str, schema: str, name: str) -> Rows:
-    """All rows of a table; SQLite gives types to values, and a column with values of several types is opaque."""
+    """All rows of a table; SQLite gives types to values, and a column with values of several types is opaque.
+
+    Integers and floats are of one type where doubles hold them all: a bound that was rounded would be none.
+    """
     quoted = ".".join('"' + part.replace('"', '""') + '"' for part in (schema, name))
     try:
         with closing(sqlite3.connect(f"file:{path}?mode=ro", uri=True)) as connection:
@@ -106,7 +110,7 @@ def _sqlite_rows(path: str, schema: str, name: str) -> Rows:
         for start in range(0, len(rows), _BATCH):
             cut = [values[start : start + _BATCH] for values in columns]
             arrays = [
-                pa.nulls(len(values)) if pa.types.is_null(field.type) else pa.array(values, field.type)
+                pa.nulls(len(values)) if pa.types.is_null(field.type) else _array(values, field.type)
                 for values, field in zip(cut, readable, strict=True)
             ]
             yield pa.RecordBatch.from_arrays(arrays, schema=readable)
@@ -114,11 +118,17 @@ def _sqlite_rows(path: str, schema: str, name: str) -> Rows:
     return arrow, batches()
 
 
+def _array(values: Sequence[object], type_: pa.DataType) -> ArrowValues:
+    if pa.types.is_floating(type_):  # Arrow refuses integers from 2^53 on, those too that a double holds
+        values = [float(value) if isinstance(value, int) else value for value in values]
+    return pa.array(values, type_)
+
+
 def _sqlite_field(name: str, values: Sequence[object]) -> pa.Field:  # type: ignore[type-arg]
     kinds = {type(value) for value in values if value is not None}
     if not kinds:
         return pa.field(name, pa.null())
-    if kinds == {int, float}:
+    if kinds == {int, float} and all(float(value) == value for value in values if type(value) is int):
         return pa.field(name, pa.float64())
     if len(kinds) > 1:
         return pa.field(name, pa.string(), metadata=OPAQUE)

@@ -13,6 +13,7 @@ import json
 from base64 import b64decode, b64encode
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from datetime import date, datetime, time
 from typing import Any, Final
 
 import numpy as np
@@ -26,7 +27,7 @@ from metastore.analyze.theta import Theta, ThetaBuilder
 from metastore.errors import FormatError
 from metastore.model.column_path import ColumnPath
 from metastore.model.statistics import ColumnStatistics, Value
-from metastore.model.statistics_json import holder_json, value_json
+from metastore.model.statistics_json import holder_json, micros, value_json
 from metastore.model.vocabulary import Statistic
 
 ENTRY: Final = "metastore.sketches"
@@ -141,6 +142,8 @@ class ColumnDescriber:
     def add(self, column: ArrowValues, places: ArrowValues, draws: Draws) -> None:
         """Take in rows; ``places`` and ``draws`` tell which of them may be in the sample."""
         self._rows += len(column)
+        if kept := _KEPT_AS.get(column.type):
+            column = column.cast(kept)
         present = column.drop_null() if column.null_count else column
         if not len(present):
             return
@@ -185,6 +188,13 @@ class ColumnDescriber:
         proper = ~np.isnan(numbers)
         order = np.argsort(draws[held][proper], kind="stable")
         self._samples.append(RowSample(draws[held][proper][order], numbers[proper][order]))
+
+
+_KEPT_AS: Final[Mapping[pa.DataType, pa.DataType]] = {
+    pa.string_view(): pa.large_string(),
+    pa.binary_view(): pa.large_binary(),
+}
+"""Views are taken as what they show: Arrow can neither measure nor hash them."""
 
 
 def _counted(indices: npt.NDArray[Any], size: int) -> npt.NDArray[np.intp]:
@@ -262,12 +272,14 @@ def with_holders(statistics: str, holders: Iterable[str]) -> str:
 
 
 def _as_number(bound: Value | None) -> float | None:
+    """``bound`` as :func:`metastore.analyze.row_sample.as_numbers` has it."""
     if bound is None or isinstance(bound, (str, bytes)):
         return None
     if isinstance(bound, (bool, int, float)):
         return float(bound)
-    text = value_json(bound)  # moments in milliseconds
-    return float(text) if text[:1] != "{" else float(str(bound))
+    if isinstance(bound, (datetime, time)):
+        return micros(bound) / 1000
+    return float(value_json(bound)) if isinstance(bound, date) else float(bound)
 
 
 Descriptions = Mapping[str, Description | None]

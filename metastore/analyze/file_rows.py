@@ -26,6 +26,7 @@ from metastore.analyze.hashing import ArrowValues, domain_of
 from metastore.analyze.leaf_measures import LeafMeasure, as_orc_means, leaf_array
 from metastore.analyze.row_sample import RowDraw
 from metastore.analyze.unit_rows import UnitRow, to_batch
+from metastore.errors import FormatError
 from metastore.model.column_path import ColumnPath
 from metastore.model.identity import TableInfo, file_identifier, metadata_key
 from metastore.model.statistics import ColumnStatistics
@@ -67,6 +68,8 @@ def read_files(chunk: DataChunk) -> Iterator[pa.RecordBatch]:
     opening = Opening(chunk.format, chunk.location, chunk.declared, chunk.options)
     for file in chunk.files:
         with opening.open(file) as data:
+            if chunk.declared is not None:
+                _refuse_other_case(chunk.declared, data)
             yield to_batch(chunk.schema, chunk.table, [_file_row(file, data, chunk)])
 
 
@@ -137,6 +140,16 @@ def _file_row(file: SourceFile, data: FileData, chunk: DataChunk) -> UnitRow:
         rows += batch.num_rows
     statistics = {measure.leaf.key: _certain(measure, chunk.format).to_json() for measure in measures}
     return file_row(file, schema, statistics, rows, descriptions_text(describers.descriptions()))
+
+
+def _refuse_other_case(declared: TupleSchema, data: FileData) -> None:
+    """FormatError for a declared column that the file spells in another case: it would be null in every row."""
+    spelled = {name.lower(): name for name in data.undeclared}
+    for column in declared.columns:
+        if column.name not in data.schema.names and (name := spelled.get(column.name.lower())) is not None:
+            raise FormatError(
+                f"column {column.name} is declared, and the file calls it {name}; declare it by that name"
+            )
 
 
 def _certain(measure: LeafMeasure, format_: str) -> ColumnStatistics:

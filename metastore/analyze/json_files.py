@@ -8,6 +8,8 @@ contradict. A column that holds values of several kinds is text to Drill, and no
 from __future__ import annotations
 
 import json
+import re
+from codecs import BOM_UTF8
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from io import BytesIO
 from typing import Any, Final
@@ -20,6 +22,9 @@ from metastore.model.tuple_schema import TupleSchema
 from metastore.sources.arrow_schema import OPAQUE, arrow_schema
 
 _PIECE: Final = 32 << 20
+_BLANKS: Final = 256
+"""More blanks than this are not looked through for the objects before and after them."""
+_OPENING: Final = re.compile(rb"\s{1,%d}\{" % _BLANKS)
 _INT64: Final = range(-(2**63), 2**63)
 
 
@@ -43,24 +48,39 @@ def open_json(
     return schema, batches
 
 
-def pieces(source: Any) -> Iterator[bytes]:
-    """The file in pieces of whole objects: whole lines where it is long, and the one list as the objects in it."""
-    rest = b""
-    while True:
-        read = source.read(_PIECE)
-        if not read:
-            break
+def pieces(source: Any, size: int = _PIECE) -> Iterator[bytes]:
+    """The file in pieces of whole objects, of about ``size`` bytes where lines begin with objects.
+
+    Of a file that is one list, the objects in it. A byte order mark is part of no piece.
+    """
+    rest = source.read(size).removeprefix(BOM_UTF8)
+    if rest.lstrip()[:1] == b"[":
+        documents = json.loads(rest + source.read())
+        yield b"\n".join(json.dumps(document).encode() for document in documents)
+        return
+    searched = 0
+    while read := source.read(size):
         rest += read
-        if rest.lstrip()[:1] == b"[":
-            documents = json.loads(rest + source.read())
-            yield b"\n".join(json.dumps(document).encode() for document in documents)
-            return
-        if len(read) == _PIECE:
-            whole, newline, rest = rest.rpartition(b"\n")
-            if newline:
-                yield whole
+        at = _line_between_objects(rest, searched)
+        if at > 0:
+            yield rest[:at]
+            rest = rest[at:]
+        searched = max(0, len(rest) - _BLANKS)
     if rest.strip():
         yield rest
+
+
+def _line_between_objects(text: bytes, start: int) -> int:
+    """The last line break from ``start`` on that is in no object; -1 for none.
+
+    Objects may go over many lines, but only between two of them does a brace that closes meet one that opens, and no
+    string has a line break.
+    """
+    at = len(text)
+    while (at := text.rfind(b"\n", start, at)) > 0:
+        if text[max(0, at - _BLANKS) : at].rstrip()[-1:] == b"}" and _OPENING.match(text, at):
+            break
+    return at
 
 
 def parsed(piece: bytes, schema: pa.Schema) -> pa.Table:

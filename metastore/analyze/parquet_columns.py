@@ -21,7 +21,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from metastore.analyze.parquet_types import ParquetType, Reading, reading_of
-from metastore.model.column_path import ColumnPath, quote
+from metastore.model.column_path import ColumnPath, is_among, quote, repeated_names
 from metastore.model.drill_types import FLOAT_TYPES, DrillType, StructField, minor_type, parse_type
 from metastore.model.statistics import ColumnStatistics
 from metastore.model.statistics_json import micros, value_json
@@ -241,7 +241,7 @@ class Plan:
         """
         builder = _SchemaReader(footer.metadata)
         schema = builder.read()
-        leaves = tuple(leaf for leaf in builder.leaves if columns is None or _is_among(leaf.path, columns))
+        leaves = tuple(leaf for leaf in builder.leaves if columns is None or is_among(leaf.path, columns))
         return cls(schema, leaves, footer.metadata.created_by, schema_in(footer.content))
 
     def fits(self, footer: Footer) -> bool:
@@ -278,10 +278,6 @@ def plans_of(columns: tuple[ColumnPath, ...] | None) -> Plans:
     return Plans(columns)
 
 
-def _is_among(path: ColumnPath, chosen: Sequence[ColumnPath]) -> bool:
-    return any(path[: len(column)] == column for column in chosen)
-
-
 class _SchemaReader:
     """Walks the Arrow form of a schema for its structure and takes the leaves' types from the Parquet form.
 
@@ -296,6 +292,9 @@ class _SchemaReader:
         self.leaves: list[Leaf] = []
 
     def read(self) -> TupleSchema:
+        """The columns. ValueError where two have one name: nobody could say which of them is meant."""
+        if repeated := repeated_names(self._arrow.names):
+            raise ValueError(f"its schema names {repeated} more than once")
         columns = []
         for arrow in self._arrow:
             properties: dict[str, str] = {}

@@ -25,13 +25,14 @@ from metastore.analyze.parts import (
     file_statistics,
     row_counts,
     schema_of,
+    statistics_of,
     without_statistics,
 )
 from metastore.analyze.states import SegmentStates, TableState, short_states, table_fingerprint
 from metastore.analyze.total import Total
 from metastore.analyze.unit_rows import UnitRow, to_batch, values
 from metastore.errors import InvalidRequestError
-from metastore.model.column_path import ColumnPath, parse, quote
+from metastore.model.column_path import ColumnPath, is_among, parse, quote
 from metastore.model.drill_types import common_type, minor_type, parse_type
 from metastore.model.identity import metadata_key, partition_identifier, segment_identifier
 from metastore.model.statistics import ColumnStatistics, merge
@@ -105,8 +106,8 @@ def table_unit(
     whole = total.part
     if wanted.declared is not None:
         whole = _as_declared(whole, wanted.declared)
-    if wanted.columns and states:
-        _refuse_unknown_columns(wanted.columns, whole.schema)
+    if states:
+        refuse_unknown_columns(wanted.named, whole.schema)
     if source.partition_columns is None:
         keys = _partition_keys(directories)
         columns = {column.path[0]: str(column.type) for column in DirectoryColumns(directories).columns}
@@ -147,12 +148,19 @@ def table_unit(
 
 
 def _as_declared(whole: Part, declared: TupleSchema) -> Part:
-    """``whole`` with the declared columns and no others, and its statistics in their types."""
+    """``whole`` with the declared columns and no others, and its statistics in their types.
+
+    InvalidRequestError where the files hold values of another type, or none where there must be one.
+    """
     for column in declared.columns:
         found = whole.schema.by_name.get(column.name)
         if found is not None and common_type(found.type, column.type) != str(parse_type(column.type)):
             raise InvalidRequestError(
                 f"column {column.name} is declared as {column.type}, but the files hold {found.type} values"
+            )
+        if column.required and (lacking := _nulls(whole, column.name)):
+            raise InvalidRequestError(
+                f"column {column.name} is declared NOT NULL, but {lacking:,} of {whole.rows:,} rows have no value in it"
             )
     leaves = {quote(path): type_ for path, type_ in declared.leaves()}
     statistics = {
@@ -164,11 +172,16 @@ def _as_declared(whole: Part, declared: TupleSchema) -> Part:
     return replace(whole, schema=declared, statistics=statistics, descriptions=descriptions)
 
 
-def _refuse_unknown_columns(columns: Iterable[ColumnPath], schema: TupleSchema) -> None:
-    """InvalidRequestError for a column that the table does not have."""
+def _nulls(whole: Part, name: str) -> int | None:
+    """How many rows have no value in a column; None where that is not known, as of one that was not asked for."""
+    return whole.rows if name not in whole.schema.by_name else statistics_of(whole, quote((name,)), (name,)).nulls
+
+
+def refuse_unknown_columns(columns: Iterable[ColumnPath], schema: TupleSchema) -> None:
+    """InvalidRequestError for a column that the table does not have; names are case-sensitive."""
     leaves = [path for path, _ in schema.leaves()]
     for column in columns:
-        if not any(leaf[: len(column)] == column for leaf in leaves):
+        if not any(is_among(leaf, (column,)) for leaf in leaves):
             known = ", ".join(quote(leaf) for leaf in leaves)
             raise InvalidRequestError(f"there is no column {quote(column)} to analyze; the table has {known}")
 

@@ -72,13 +72,16 @@ class RowSample:
     def histogram(self, values: int, low: float | None, high: float | None) -> dict[str, Any] | None:
         """Drill's equi-depth histogram of ``values`` values, between exact bounds where they are known; None for none.
 
-        ``buckets`` are the borders: every two neighbours enclose ``numRowsPerBucket`` values.
+        ``buckets`` are the borders, ascending: every two neighbours enclose ``numRowsPerBucket`` values.
         """
         if not len(self.values) or not values:
             return None
-        borders = np.quantile(self.values, np.linspace(0, 1, BUCKETS + 1))
-        borders[0] = borders[0] if low is None else low
-        borders[-1] = borders[-1] if high is None else high
+        with np.errstate(over="ignore", invalid="ignore"):  # what infinity is among has no borders, as is told below
+            borders = np.quantile(self.values, np.linspace(0, 1, BUCKETS + 1))
+        low = borders[0] if low is None else low
+        high = borders[-1] if high is None else high
+        borders = np.clip(borders, low, high)  # as doubles, what is sampled may be a last bit beyond the bounds
+        borders[0], borders[-1] = low, high
         if not np.isfinite(borders).all():
             return None
         return {

@@ -25,6 +25,7 @@ from metastore.analyze.changes import (
 )
 from metastore.analyze.description import Describing
 from metastore.analyze.levels import level_named
+from metastore.analyze.rollup import refuse_unknown_columns
 from metastore.analyze.states import segment_state
 from metastore.analyze.stored import Stored
 from metastore.analyze.work import Progress, Work
@@ -93,17 +94,19 @@ class Request:
     def wanted(self) -> Wanted:
         """The request checked. InvalidRequestError for what cannot be wanted; the format is still to be found."""
         columns = None if self.columns is None else _paths(self.columns)
+        named = columns or ()
         describing = None
         if self.statistics is not False:
             described = None if self.statistics is True else _paths(self.statistics)
             describing = Describing(described, None if self.sample is None else _percent(self.sample))
-            if columns is not None and described is not None:
-                columns = tuple(dict.fromkeys((*columns, *described)))
+            named = tuple(dict.fromkeys((*named, *(described or ()))))
+            if columns is not None:
+                columns = named
         elif self.sample is not None:
             raise InvalidRequestError("a sample is for statistics: ask for these, too")
         format_ = "" if self.format is None else format_named(self.format)
         declared = None if self.schema is None else declared_schema(self.schema)
-        return Wanted(level_named(str(self.level)), columns, describing, format_, declared)
+        return Wanted(level_named(str(self.level)), columns, describing, format_, declared, named)
 
 
 def analyze(
@@ -142,6 +145,8 @@ def analyze(
             )
         decision = decide(known, fresh, location=source.location, asked=found)
         if isinstance(decision, Unchanged):
+            if fresh:
+                refuse_unknown_columns(asked.named, stored.schema)
             return AnalyzeResult("up to date", source.table, version, len(files), seconds=clock() - began)
         modify = tables.modify()
         work = Work(modify, source, engine, decision.wanted, on_progress)

@@ -28,6 +28,7 @@ from metastore.model.column_path import parse
 from metastore.model.identity import TableInfo
 from metastore.model.statistics_json import read_holders
 from metastore.model.table_unit import TableMetadataUnit
+from metastore.model.tuple_schema import TupleSchema
 from metastore.model.vocabulary import MetadataType, Statistic
 from metastore.operations.read import Read
 from metastore.sources.formats import PARQUET
@@ -85,6 +86,12 @@ class Stored:
             state.declared,
             state.segments,
         )
+
+    @cached_property
+    def schema(self) -> TupleSchema:
+        """The table's columns, those that its directories make among them."""
+        text = self._unit["schema"][0].as_py()
+        return TupleSchema.from_json(text) if text else TupleSchema()
 
     @cached_property
     def states(self) -> Mapping[str, str]:

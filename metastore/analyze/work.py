@@ -45,8 +45,8 @@ from metastore.analyze.unit_rows import of_kind, to_batch, values
 from metastore.analyze.whole_segments import made, make_segments, segments_schema
 from metastore.components.requests import of_table
 from metastore.engine import Engine
-from metastore.model.column_path import ColumnPath, parse, quote
-from metastore.model.drill_types import parse_type
+from metastore.model.column_path import is_among, parse, quote
+from metastore.model.drill_types import DrillType, parse_type
 from metastore.model.identity import metadata_key
 from metastore.model.table_unit import TableMetadataUnit
 from metastore.model.tuple_schema import TupleSchema
@@ -290,7 +290,7 @@ class Work:
             chosen = {
                 key: statistics.to_json()
                 for key, statistics in content.statistics.items()
-                if self._wanted.columns is None or _is_among(parse(key), self._wanted.columns)
+                if self._wanted.columns is None or is_among(parse(key), self._wanted.columns)
             }
             row = file_row(content.file, content.schema, chosen, content.rows, whole=content.whole)
             rows.append(row._replace(location=self._source.location))
@@ -322,15 +322,16 @@ def _missing(wanted: Describing, schema: TupleSchema, known: Mapping[str, object
     lacking = tuple(
         path
         for path, type_ in schema.leaves()
-        if not parse_type(type_).parts
+        if _has_values(parse_type(type_))
         and quote(path) not in known
-        and (wanted.columns is None or _is_among(path, wanted.columns))
+        and (wanted.columns is None or is_among(path, wanted.columns))
     )
     return Describing(lacking, wanted.percent) if lacking else None
 
 
-def _is_among(path: ColumnPath, columns: Sequence[ColumnPath]) -> bool:
-    return any(path[: len(column)] == column for column in columns)
+def _has_values(leaf: DrillType) -> bool:
+    """Whether there is something to describe: not of lists and maps, nor of structs without fields."""
+    return not leaf.parts and leaf.name != "STRUCT"
 
 
 def _descriptions(units: pa.Table, wanted: Describing | None) -> dict[str, _Descriptions]:
@@ -343,7 +344,7 @@ def _descriptions(units: pa.Table, wanted: Describing | None) -> dict[str, _Desc
         path: {
             key: description
             for key, description in descriptions_in(text).items()
-            if wanted.columns is None or _is_among(parse(key), wanted.columns)
+            if wanted.columns is None or is_among(parse(key), wanted.columns)
         }
         for path, text in texts
     }

@@ -7,12 +7,24 @@ a backquote inside doubled. ``parse`` undoes ``quote`` for every path.
 from __future__ import annotations
 
 import re
+from collections import Counter
+from collections.abc import Iterable, Sequence
 
 from metastore.errors import InvalidRequestError
 
 ColumnPath = tuple[str, ...]
 
 _SEGMENT = re.compile(r"`((?:[^`]|``)*)`|([^.`]+)")
+
+
+def repeated_names(names: Sequence[str]) -> str:
+    """Those of ``names`` that stand there several times, as a text; empty for none."""
+    return ", ".join(sorted(name for name, times in Counter(names).items() if times > 1))
+
+
+def is_among(path: ColumnPath, columns: Iterable[ColumnPath]) -> bool:
+    """Whether ``path`` is one of ``columns``, or lies in one of them."""
+    return any(path[: len(column)] == column for column in columns)
 
 
 def quote(path: ColumnPath) -> str:

@@ -35,6 +35,8 @@ _MINOR_OF = {
     "MAP": "DICT",
     "CHARACTER VARYING": "VARCHAR",
     "BINARY VARYING": "VARBINARY",
+    "INTERVAL YEAR": "INTERVALYEAR",
+    "INTERVAL DAY": "INTERVALDAY",
 }
 _SQL_OF = {"BIT": "BOOLEAN", "FLOAT4": "FLOAT", "FLOAT8": "DOUBLE", "VARDECIMAL": "DECIMAL"}
 
@@ -52,7 +54,7 @@ FLOAT_TYPES = frozenset({"FLOAT4", "FLOAT8"})
 
 @dataclass(frozen=True)
 class DrillType:
-    """One type in pieces: ``DECIMAL(9, 2)`` has arguments, a struct has fields, an array and a map have parts."""
+    """One type in pieces: ``DECIMAL(9, 2)`` has arguments, an array and a map have parts, a struct may have fields."""
 
     name: str
     arguments: tuple[int, ...] = ()
@@ -184,9 +186,11 @@ class _TypeReader:
         name = self._next().upper()
         self._take("VARYING")
         name = _LONG_NAMES.get(name, name)
+        if name == "INTERVAL":
+            name += next((f" {unit}" for unit in ("YEAR", "DAY") if self._take(unit)), "")
         if self._take("<"):
             if name == "STRUCT":
-                return DrillType(name, fields=self._items(self._field, ">"))
+                return DrillType(name, fields=() if self._take(">") else self._items(self._field, ">"))
             return DrillType(name, parts=self._items(self.type, ">"))
         if self._take("("):
             digits = self._items(self._number, ")")

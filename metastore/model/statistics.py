@@ -132,8 +132,11 @@ def _from_document(document: Any) -> ColumnStatistics:
         raise FormatError(f"column statistics lack {error}: {str(document)[:200]}") from error
     get = found.get
     zoned = type_ == "TIMESTAMP" and _TIME_ZONE in found
-    low, low_exact = _bound(get(Statistic.MIN_VALUE), get(_MIN_MICROS), type_, zoned, False)
-    high, high_exact = _bound(get(Statistic.MAX_VALUE), get(_MAX_MICROS), type_, zoned, True)
+    try:
+        low, low_exact = _bound(get(Statistic.MIN_VALUE), get(_MIN_MICROS), type_, zoned, False)
+        high, high_exact = _bound(get(Statistic.MAX_VALUE), get(_MAX_MICROS), type_, zoned, True)
+    except (TypeError, ValueError) as error:
+        raise FormatError(f"column statistics have a bound that is no {type_}: {str(document)[:200]}") from error
     nulls, non_nulls, rows, nans = (
         get(Statistic.NULLS_COUNT, _ABSENT)[0],
         get(Statistic.NON_NULLS_COUNT, _ABSENT)[0],

@@ -80,7 +80,7 @@ def read_value(stored: Any, minor_type: str, *, zoned: bool = False, ceil: bool 
     """The value that ``stored`` (decoded JSON) means for a column of ``minor_type``; None where it is not usable.
 
     Not usable are NaN, what does not fit the type, and moments beyond Python's years. ``ceil`` rounds a DATE that is
-    no whole day upwards instead of downwards.
+    no whole day upwards instead of downwards. FormatError for a wrapped value that is none of its Java class.
     """
     if isinstance(stored, dict):
         return _read_wrapped(stored)
@@ -112,10 +112,15 @@ def _read_moment(count: int, minor_type: str, zoned: bool, ceil: bool) -> Value 
 
 
 def _read_wrapped(stored: dict[str, Any]) -> Value | None:
-    if _DECIMAL in stored:
-        number = stored[_DECIMAL]
-        return Decimal(repr(number)) if isinstance(number, float) else Decimal(number)
-    return b64decode(stored[_BYTES]) if _BYTES in stored else None
+    """What stands under a Java class; None under another one. FormatError for a value that is none of its class."""
+    try:
+        if _DECIMAL in stored:
+            number = stored[_DECIMAL]
+            decimal = Decimal(repr(number)) if isinstance(number, float) else Decimal(number)
+            return decimal if decimal.is_finite() else None
+        return b64decode(stored[_BYTES]) if _BYTES in stored else None
+    except (TypeError, ValueError, ArithmeticError) as error:
+        raise FormatError(f"{str(stored)[:80]} is no value that statistics hold: {error!r}") from error
 
 
 def decode(text: str) -> Any:

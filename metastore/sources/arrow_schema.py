@@ -10,7 +10,7 @@ from typing import Any, Final, TypeAlias
 import pyarrow as pa
 
 from metastore.errors import InvalidRequestError
-from metastore.model.column_path import ColumnPath, quote
+from metastore.model.column_path import ColumnPath, is_among, quote
 from metastore.model.drill_types import NO_TYPE, DrillType, StructField, minor_type, parse_type
 from metastore.model.tuple_schema import LOGICAL_TYPE, TIME_ZONE, SchemaColumn, TupleSchema, property_name
 
@@ -61,6 +61,9 @@ ARROW_TYPES: Final[Mapping[str, pa.DataType]] = {
     NO_TYPE: pa.null(),
 }
 """The Arrow types of Drill's types that need no more than a name; of times, those without a zone in microseconds."""
+
+
+_DIGITS_OF_128_BITS: Final = 38
 
 
 @dataclass(frozen=True)
@@ -164,7 +167,7 @@ def _arrow_type(type_: DrillType, *, zoned: bool = False) -> pa.DataType:
         return pa.map_(_arrow_type(type_.parts[0]), _arrow_type(type_.parts[1]))
     if type_.name == "DECIMAL":
         precision, scale = (*type_.arguments, 38, 0)[:2] if len(type_.arguments) != 1 else (*type_.arguments, 0)
-        return pa.decimal128(precision, scale)
+        return pa.decimal128(precision, scale) if precision <= _DIGITS_OF_128_BITS else pa.decimal256(precision, scale)
     if zoned:
         return pa.timestamp("us", "UTC")
     found = ARROW_TYPES.get(type_.name)
@@ -175,4 +178,4 @@ def _arrow_type(type_: DrillType, *, zoned: bool = False) -> pa.DataType:
 
 def chosen(leaves: Sequence[ArrowLeaf], columns: Sequence[ColumnPath] | None) -> list[ArrowLeaf]:
     """Those of ``leaves`` that ``columns`` name or enclose; all for None."""
-    return [leaf for leaf in leaves if columns is None or any(leaf.path[: len(c)] == c for c in columns)]
+    return [leaf for leaf in leaves if columns is None or is_among(leaf.path, columns)]

@@ -1,19 +1,56 @@
-"""A schema that a user declares, as text: ``a INT, b VARCHAR NOT NULL, c STRUCT<`x` DOUBLE>``."""
+"""A schema that a user declares, as text: ``a INT, b VARCHAR NOT NULL, c STRUCT<`x` DOUBLE>``.
+
+Place in the flow: ANALYZE asks for it before any file is opened, so that a mistake in the text is told as one of the
+text. Promise: what comes of it can be read into Arrow, and types are spelled as those of files are.
+"""
 
 from __future__ import annotations
 
+from dataclasses import replace
+from typing import Final
+
 from metastore.errors import FormatError, InvalidRequestError
-from metastore.model.drill_types import parse_type
+from metastore.model.column_path import repeated_names
+from metastore.model.drill_types import DrillType, parse_type
 from metastore.model.tuple_schema import SchemaColumn, TupleSchema
 from metastore.sources.arrow_schema import arrow_schema
+
+_MOST_DIGITS: Final = 76
+"""Those of Arrow's widest decimal."""
+
+_PARTS: Final = {"ARRAY": 1, "MAP": 2}
 
 
 def declared_schema(text: str) -> TupleSchema:
     """The columns of ``a INT, b VARCHAR NOT NULL``. InvalidRequestError for what is none."""
     try:
-        fields = parse_type(f"STRUCT<{text}>").fields
-    except FormatError as error:
+        declared = _whole(parse_type(f"STRUCT<{text}>"))
+    except (FormatError, InvalidRequestError) as error:
         raise InvalidRequestError(f"{text!r} declares no columns: {error}") from error
-    columns = tuple(SchemaColumn(field.name, str(field.type), field.required) for field in fields)
-    arrow_schema(TupleSchema(columns))  # refuses unknown types
-    return TupleSchema(columns)
+    if not declared.fields:
+        raise InvalidRequestError(f"{text!r} declares no columns")
+    schema = TupleSchema(tuple(SchemaColumn(field.name, str(field.type), field.required) for field in declared.fields))
+    arrow_schema(schema)  # refuses unknown types
+    return schema
+
+
+def _whole(type_: DrillType) -> DrillType:
+    """``type_`` with what SQL leaves out of decimals. InvalidRequestError for a type that nothing can be of."""
+    if repeated := repeated_names([field.name for field in type_.fields]):
+        raise InvalidRequestError(f"it names {repeated} more than once")
+    if len(type_.parts) != _PARTS.get(type_.name, 0):
+        raise InvalidRequestError(f"{type_} is no type; write ARRAY<type>, MAP<type, type>, or a type without parts")
+    if type_.name == "DECIMAL":
+        return replace(type_, arguments=_digits(type_))
+    fields = tuple(replace(field, type=_whole(field.type)) for field in type_.fields)
+    return replace(type_, fields=fields, parts=tuple(map(_whole, type_.parts)))
+
+
+def _digits(decimal: DrillType) -> tuple[int, ...]:
+    given = decimal.arguments
+    digits = given if len(given) > 1 else (*given, 0) if given else (38, 0)
+    if len(digits) > 2 or not digits[1] <= digits[0] or not 1 <= digits[0] <= _MOST_DIGITS:
+        raise InvalidRequestError(
+            f"{decimal} is no type; a DECIMAL has 1 to {_MOST_DIGITS} digits, and no more of them behind the point"
+        )
+    return digits

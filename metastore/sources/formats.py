@@ -24,7 +24,7 @@ _SUFFIXES: Final = {
     "jsonl": "JSON",
     "ndjson": "JSON",
 }
-_COMPRESSIONS: Final = ("gz", "bz2", "zst", "lz4")
+_COMPRESSIONS: Final = {"gz": "gzip", "bz2": "bz2", "zst": "zstd", "lz4": "lz4"}
 
 
 def format_named(name: str) -> str:
@@ -40,6 +40,11 @@ def format_of_suffix(name: str) -> str | None:
     if stem and suffix in _COMPRESSIONS:
         stem, _, suffix = stem.rpartition(".")
     return _SUFFIXES.get(suffix) if stem else None
+
+
+def compression_of_suffix(name: str) -> str | None:
+    """How a text file is compressed, by the suffix of its name in any case; Arrow's word for it, None for not."""
+    return _COMPRESSIONS.get(name.lower().rpartition(".")[2])
 
 
 def format_of_files(files: Iterable[SourceFile]) -> str | None:

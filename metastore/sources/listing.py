@@ -2,7 +2,8 @@
 
 What counts as data is what Spark would read: names that begin with ``_`` or ``.`` are skipped, except that a partition
 directory may be called ``_x=1``; so are files still being copied and files of no bytes, which hold no rows. Every
-other file below the table is data, whatever its suffix.
+other file below the table is data, whatever its suffix. Where a stream of Spark's writes the table, a log says which of
+them are; that there is one is told here, and :mod:`metastore.sources.sink_log` reads it.
 """
 
 from __future__ import annotations
@@ -13,7 +14,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 from itertools import chain
 from typing import NamedTuple
-from urllib.parse import urlencode
+from urllib.parse import quote, urlencode
 
 import pyarrow as pa
 from pyarrow import fs
@@ -21,6 +22,9 @@ from pyarrow import fs
 from metastore.errors import InvalidRequestError, NotFoundError, StorageError
 from metastore.storage.hdfs_io import HdfsArrow
 from metastore.storage.webhdfs import Clusters
+
+SINK_LOG = "_spark_metadata"
+"""The directory of a streaming sink's log, in the table's own."""
 
 _VIEW_SUFFIX = ".view.drill"
 _HDFS = ("hdfs://", "webhdfs://", "swebhdfs://")
@@ -58,12 +62,14 @@ class Listing:
     """The data files of a table, sorted by directories and name, and when each directory was last modified.
 
     ``directory_times`` is in epoch nanoseconds, None where the store knows no directories; the empty tuple stands for
-    the table itself. Directories without data files are in it too.
+    the table itself. Directories without data files are in it too. ``is_logged``: a stream wrote the table, and its log
+    tells which of the files are rows.
     """
 
     location: str
     files: Sequence[SourceFile]
     directory_times: Mapping[tuple[str, ...], int | None]
+    is_logged: bool = False
 
 
 def list_files(
@@ -76,10 +82,14 @@ def list_files(
 
     With ``only_directories`` just those first-level directories are descended into whose name it accepts; files that
     lie in no directory are always listed. Symbolic links are followed. NotFoundError if nothing is there,
-    InvalidRequestError if it is a view, StorageError if the store fails.
+    InvalidRequestError if it is a view, StorageError if the store fails or a name is no UTF-8.
     """
     try:
         return _listed(location, only_directories, options or {})
+    except UnicodeDecodeError as error:
+        raise StorageError(
+            f"cannot list {location}: the name {error.object!r} is no UTF-8, as names in the metastore are; rename it"
+        ) from error
     except (OSError, pa.ArrowException) as error:
         raise StorageError(f"cannot list {location}: {error}") from error
 
@@ -87,7 +97,8 @@ def list_files(
 def open_location(location: str, options: Mapping[str, str] | None = None) -> tuple[fs.FileSystem, str]:
     """The file system of a location and the path on it. InvalidRequestError for a scheme that nothing here knows.
 
-    ``options`` are those of pyarrow's client; on HDFS, Hadoop's own keys.
+    ``location`` is plain text: a blank, a ``#`` or a ``%20`` is part of a name. ``options`` are those of pyarrow's
+    client; on HDFS, Hadoop's own keys.
     """
     if location.startswith("/"):
         return fs.LocalFileSystem(), location
@@ -98,7 +109,9 @@ def open_location(location: str, options: Mapping[str, str] | None = None) -> tu
 def _remote(location: str, options: tuple[tuple[str, str], ...]) -> tuple[fs.FileSystem, str]:
     if location.startswith(_HDFS):
         return fs.PyFileSystem(HdfsArrow(Clusters(dict(options)))), location
-    uri = f"{location}?{urlencode(options)}" if options else location
+    scheme, separator, place = location.partition("://")
+    host, slash, path = place.partition("/")
+    uri = f"{scheme}{separator}{host}{slash}{quote(path)}{'?' if options else ''}{urlencode(options)}"
     try:
         return fs.FileSystem.from_uri(uri)
     except (pa.ArrowInvalid, pa.ArrowNotImplementedError) as error:
@@ -122,15 +135,15 @@ def _listed(location: str, only_directories: Callable[[str], bool] | None, optio
         entries = store.get_file_info(fs.FileSelector(root, recursive=True))
     else:
         entries = _descend(store, root, only_directories)
-    files, times = _sorted_out(location, root.rstrip("/"), entries)
-    return Listing(location, files, {(): top.mtime_ns, **times})
+    files, times, is_logged = _sorted_out(location, root.rstrip("/"), entries)
+    return Listing(location, files, {(): top.mtime_ns, **times}, is_logged)
 
 
 def _descend(store: fs.FileSystem, root: str, wanted: Callable[[str], bool]) -> Iterable[fs.FileInfo]:
     first = store.get_file_info(fs.FileSelector(root))
     directories = [entry for entry in first if entry.type == fs.FileType.Directory]
     chosen = [entry for entry in directories if _is_data_name(entry.base_name) and wanted(entry.base_name)]
-    files = [entry for entry in first if entry.type != fs.FileType.Directory]
+    files = [entry for entry in first if entry.type != fs.FileType.Directory or entry.base_name == SINK_LOG]
     with ThreadPoolExecutor(_LISTING_THREADS) as threads:
         below = threads.map(lambda entry: store.get_file_info(fs.FileSelector(entry.path, recursive=True)), chosen)
         return list(chain(files, chosen, chain.from_iterable(below)))
@@ -138,7 +151,8 @@ def _descend(store: fs.FileSystem, root: str, wanted: Callable[[str], bool]) -> 
 
 def _sorted_out(
     location: str, root: str, entries: Iterable[fs.FileInfo]
-) -> tuple[list[SourceFile], dict[tuple[str, ...], int | None]]:
+) -> tuple[list[SourceFile], dict[tuple[str, ...], int | None], bool]:
+    is_logged = False
     known: dict[str, tuple[str, ...] | None] = {"": ()}
     files: list[SourceFile] = []
     times: dict[tuple[str, ...], int | None] = {}
@@ -146,6 +160,7 @@ def _sorted_out(
         relative = entry.path[len(root) :]
         parent, _, name = relative.rpartition("/")
         if not _is_data_name(name):
+            is_logged = is_logged or relative == f"/{SINK_LOG}"
             continue
         if parent not in known:
             known[parent] = _directories(parent)
@@ -162,7 +177,8 @@ def _sorted_out(
             below = (*directories, name)
             times[below] = entry.mtime_ns
     files.sort()
-    return files, times
+    # Some stores list no directories, only what is in them.
+    return files, times, is_logged or f"/{SINK_LOG}" in known
 
 
 def _directories(parent: str) -> tuple[str, ...] | None:

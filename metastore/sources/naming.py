@@ -23,6 +23,7 @@ from metastore.model.identity import TableInfo
 from metastore.sources.formats import format_named
 from metastore.sources.listing import Listing, SourceFile, list_files
 from metastore.sources.provided import Provided
+from metastore.sources.sink_log import logged_files
 
 _SCHEME = re.compile(r"([A-Za-z][A-Za-z0-9+.-]*)://")
 _CONTROL = re.compile(r"[\x00-\x1f\x7f]")
@@ -49,15 +50,19 @@ class SourceTable:
     provided: Provided | None = field(default=None, compare=False, repr=False)
 
     def files(self, only_directories: Callable[[str], bool] | None = None) -> Sequence[SourceFile]:
-        """The data files that exist now, sorted; raises as :func:`metastore.sources.listing.list_files`.
+        """The data files that exist now, sorted; of a directory that a stream writes, those in its log.
 
-        With ``only_directories`` those in first-level directories that it refuses may be left out.
+        Raises as :func:`metastore.sources.listing.list_files` and :func:`metastore.sources.sink_log.logged_files`. With
+        ``only_directories`` those in first-level directories that it refuses may be left out.
         """
         if self.provided is not None:
             return self.provided.files()
         if self.lister is not None:
             return self.lister().files
-        return list_files(self.location, only_directories, options=self.options).files
+        listing = list_files(self.location, only_directories, options=self.options)
+        if listing.is_logged:
+            return logged_files(listing, self.options, whole=only_directories is None)
+        return listing.files
 
 
 def resolve(storage: Mapping[str, StoragePluginSettings], table: TableInfo | str | PurePath) -> SourceTable:

@@ -8,6 +8,7 @@ import json
 import math
 from collections.abc import Callable
 from decimal import Decimal
+from io import BytesIO
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
@@ -21,6 +22,7 @@ from hypothesis import strategies as st
 
 from metastore.analyze.description import Describing, Description, descriptions_in
 from metastore.analyze.file_rows import DataChunk, read_files
+from metastore.analyze.json_files import documents, pieces
 from metastore.errors import FormatError, NotFoundError
 from metastore.mapping.schema import plain_arrow_schema
 from metastore.model.identity import TableInfo
@@ -176,6 +178,8 @@ def test_json_of_any_layout(lake: Any) -> None:
         "a.json": "\n".join(map(json.dumps, rows)),
         "b.json": "\n".join(json.dumps(row, indent=2) for row in rows),
         "c.json": json.dumps(rows),
+        "e.json": "\ufeff" + json.dumps(rows),
+        "f.json": "\ufeff" + "\n".join(map(json.dumps, rows)),
     }
     found = []
     for name, text in layouts.items():
@@ -190,6 +194,29 @@ def test_json_of_any_layout(lake: Any) -> None:
     types = {column.name: column.type for column in schema.columns}
     assert types == {"a": "BIGINT", "s": "STRUCT<`x` DOUBLE, `l` ARRAY<BIGINT>>", "when": "VARCHAR"}
     assert statistics(found[0])["s`.`x"].max == 6
+
+
+JSON_VALUES = st.recursive(
+    st.none() | st.integers() | st.text('{}[]\n ,x\\"', max_size=5),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text("{}\n", max_size=2), inner, max_size=3),
+    max_leaves=8,
+)
+
+
+@given(
+    rows=st.lists(st.dictionaries(st.text("ab}{", max_size=2), JSON_VALUES, max_size=3), max_size=12),
+    indent=st.none() | st.integers(0, 3),
+    between=st.sampled_from(["\n", "\r\n", "\n\n  ", " ", ""]),
+    size=st.integers(1, 60),
+)
+def test_pieces_of_json_are_whole_objects(rows: list[Any], indent: int | None, between: str, size: int) -> None:
+    """However objects are laid out and wherever the file is cut, all come, in order, none in two pieces."""
+    text = between.join(json.dumps(row, indent=indent, ensure_ascii=False) for row in rows)
+    found = list(pieces(BytesIO(text.encode()), size))
+    assert [document for piece in found for document in documents(piece)] == rows
+    if indent is None and between == "\n":
+        longest = max((len(line.encode()) for line in text.splitlines()), default=0)
+        assert all(len(piece) <= 2 * (size + longest) for piece in found)
 
 
 def test_nothing_is_said_of_columns_of_several_kinds(lake: Any) -> None:
@@ -233,3 +260,37 @@ def test_a_header_that_names_a_column_twice_is_refused(lake: Any) -> None:
     lake.put("a.csv", b"x,x\n1,2\n")
     with pytest.raises(FormatError, match=r"a\.csv.*names x more than once"):
         row_of(lake.root, "csv")
+
+
+@pytest.mark.parametrize("moment", [dt.datetime(9999, 12, 31), dt.datetime(1, 1, 1)])
+def test_a_moment_that_orc_is_not_read_with_names_its_column(lake: Any, moment: dt.datetime) -> None:
+    """PyArrow reads moments of ORC in nanoseconds alone; the file is sound, and its other columns are read."""
+    moments = pa.array([moment], pa.timestamp("us"))
+    lake.write("a.orc", pa.table({"id": [1], "until": moments, "s": pa.StructArray.from_arrays([moments], ["x"])}))
+    for column in ("until", "s"):
+        with pytest.raises(FormatError, match=rf"a\.orc.*column {column}: .*1677 to 2262.*without this one"):
+            row_of(lake.root, "orc", columns=[("id",), (column,)])
+    assert statistics(row_of(lake.root, "orc", columns=[("id",)]))["id"].max == 1
+
+
+def test_two_columns_of_an_orc_file_with_one_name_are_refused(lake: Any) -> None:
+    """As of every format."""
+    lake.write("a.orc", pa.Table.from_arrays([pa.array([1]), pa.array([2]), pa.array([3])], ["x", "y", "x"]))
+    with pytest.raises(FormatError, match=r"a\.orc.*names x more than once"):
+        row_of(lake.root, "orc")
+
+
+def test_columns_without_a_name_are_told_by_their_place(lake: Any) -> None:
+    """As spreadsheets leave them behind; a single one is a column like others."""
+    lake.put("a.csv", b"a,b,,\n1,2,,\n")
+    with pytest.raises(FormatError, match=r"a\.csv.*columns 3, 4 without a name"):
+        row_of(lake.root, "csv")
+    lake.put("a.csv", b"a,,b\n1,2,3\n")
+    assert statistics(row_of(lake.root, "csv"))[""].max == 2
+
+
+@pytest.mark.parametrize("name", ["A.CSV.GZ", "a.csv.gz", "a.Gz"])
+def test_the_suffix_of_a_compression_may_be_of_any_case(lake: Any, name: str) -> None:
+    """The suffix tells the same of compression as of format."""
+    lake.put(name, gzip.compress(b"a\n1\n"))
+    assert statistics(row_of(lake.root, "csv"))["a"].max == 1

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import datetime as dt
 import json
 import math
 from base64 import b64encode
@@ -191,6 +192,49 @@ def test_a_histogram_divides_the_rows_in_equal_parts() -> None:
         assert abs(border / rows - share) < 4 * math.sqrt(0.25 / SIZE)
     assert all("exact" not in holder["statisticsKind"] for holder in holders.values())
     assert (holders["avg_width"]["statisticsValue"], holders["rowcount"]["statisticsValue"]) == (8.0, rows)
+
+
+OF_NUMBERS: dict[str, tuple[pa.DataType, str, st.SearchStrategy[Any]]] = {
+    "moment": (pa.timestamp("us"), "TIMESTAMP", st.datetimes()),
+    "instant": (pa.timestamp("us", "UTC"), "TIMESTAMP", st.datetimes(timezones=st.just(dt.timezone.utc))),
+    "clock": (pa.time64("us"), "TIME", st.times()),
+    "day": (pa.date32(), "DATE", st.dates()),
+    "price": (pa.decimal128(38, 9), "VARDECIMAL", st.decimals(-(10**28), 10**28, places=9)),
+    "long": (pa.int64(), "BIGINT", st.integers(-(2**63), 2**63 - 1)),
+    "flag": (pa.bool_(), "BIT", st.booleans()),
+    "double": (pa.float64(), "FLOAT8", st.floats(allow_nan=False)),
+}
+
+
+@pytest.mark.parametrize("kind", OF_NUMBERS)
+@given(data=st.data())
+def test_the_borders_of_a_histogram_ascend(kind: str, data: st.DataObject) -> None:
+    """From the smallest value to the largest, to the last fraction; what has no such borders has no histogram."""
+    arrow, minor, some = OF_NUMBERS[kind]
+    values = data.draw(st.lists(some, min_size=1, max_size=30))
+    known = ColumnStatistics(minor, min(values), max(values), nulls=0, non_nulls=len(values))
+    texts = summary_holders(described(pa.array(values, arrow)), known)
+    told = {holder["statisticsKind"]["name"]: holder["statisticsValue"] for holder in map(json.loads, texts)}
+    if "histogram" not in told:
+        assert any(abs(value) > 1e307 for value in values if isinstance(value, float))
+        return
+    borders = told["histogram"]["buckets"]
+    assert borders == sorted(borders)
+    epoch = dt.datetime(1970, 1, 1, tzinfo=getattr(values[0], "tzinfo", None))
+    if isinstance(known.max, dt.datetime):
+        assert borders[-1] == (known.max - epoch) / dt.timedelta(milliseconds=1)
+
+
+@pytest.mark.parametrize(
+    ("values", "view", "plain"),
+    [
+        (["a", "a longer text than fits a view", None, "a"], pa.string_view(), pa.string()),
+        ([b"a", b"more bytes than fit in a view itself", None, b"a"], pa.binary_view(), pa.binary()),
+    ],
+)
+def test_views_are_described_as_what_they_show(values: list[Any], view: Any, plain: Any) -> None:
+    """The same column, as Polars and DuckDB hand it over."""
+    assert described(pa.array(values, view)).to_document() == described(pa.array(values, plain)).to_document()
 
 
 @pytest.mark.parametrize(("distinct", "tolerance"), [(100, 0.01), (2_000, 0.15), (50_000, 0.25), (100_000, 0.05)])

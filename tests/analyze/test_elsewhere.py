@@ -177,6 +177,18 @@ def test_a_table_of_a_database_is_read(session: Session, tmp_path: Path) -> None
         session.analyze("db.main.nope")
 
 
+def test_integers_that_no_double_holds_are_not_rounded(session: Session, tmp_path: Path) -> None:
+    """Beside fractions they make a column of which nothing is said; those that a double holds make no trouble."""
+    with sqlite3.connect(tmp_path / "shop.db") as database:
+        database.execute("CREATE TABLE big (held, lost)")
+        database.executemany("INSERT INTO big VALUES (?, ?)", [(1.5, 1.5), (2**60, 2**53 + 1), (None, None)])
+    database.close()
+    session.analyze("db.main.big")
+    found = known(session, "db.main.big")
+    assert (found["held"].type, found["held"].max, found["held"].nulls) == ("FLOAT8", 2.0**60, 1)
+    assert (found["lost"].type, found["lost"].max, found["lost"].nulls) == ("VARCHAR", None, None)
+
+
 def test_what_cannot_be_done_is_said(session: Session, iceberg: Any) -> None:
     """Databases other than SQLite without Spark, statistics of tables of others."""
     assert iceberg.name() == ("shop", "sales")

@@ -431,3 +431,13 @@ def test_the_short_way_to_json_is_the_models_own(type_: pa.DataType, counts: lis
     leaf = Plan.of(footer, None).leaves[0]
     bounds = leaf.measure(footer.metadata.row_group(0).column(0))
     assert leaf.texts([bounds], [len(counts)]) == [leaf.statistics(bounds, len(counts)).to_json()]
+
+
+def test_two_columns_of_one_name_are_refused(tmp_path: Path) -> None:
+    """Nobody could say which of them is meant; names that differ in case are two."""
+    pq.write_table(pa.Table.from_arrays([pa.array([1]), pa.array([2])], ["x", "x"]), tmp_path / "a.parquet")
+    with pytest.raises(FormatError, match=r"a\.parquet.*names x more than once"):
+        one_file(tmp_path)
+    pq.write_table(pa.Table.from_arrays([pa.array([1]), pa.array([2])], ["x", "X"]), tmp_path / "a.parquet")
+    [found] = statistics(one_file(tmp_path), "FILE")
+    assert (found["`x`"].max, found["`X`"].max) == (1, 2)

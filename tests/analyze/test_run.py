@@ -225,6 +225,33 @@ def test_reserved_and_unknown_names_are_refused(lake: Any, run: Any, metastore: 
     assert metastore.tables.metadata.version == 0
 
 
+def test_columns_that_the_table_lacks_are_refused_whenever_they_are_named(lake: Any, run: Any, units: Any) -> None:
+    """For bounds and for statistics, in a first run and where nothing changed; names are case-sensitive."""
+    lake.write("a.parquet", {"id": [1], "s": [{"x": 1}], "l": [[1]]})
+    wrong: list[dict[str, Any]] = [{"columns": ["nope"]}, {"statistics": ["nope"]}, {"statistics": ["ID"]}]
+    wrong += [{"columns": ["s.nope"]}, {"columns": ["id"], "statistics": ["nope"]}, {"columns": ["id.x"]}]
+    for request in wrong:
+        with pytest.raises(InvalidRequestError, match="there is no column"):
+            run(**request)
+    run()
+    for request in wrong:
+        with pytest.raises(InvalidRequestError, match="there is no column"):
+            run(**request)
+    assert run(columns=["id", "s", "s.x", "l"]).status == "up to date"
+    assert "metastore.sketches" not in units().one("TABLE")["additionalMetadata"]
+
+
+def test_a_column_that_is_kept_up_may_go(lake: Any, run: Any, units: Any) -> None:
+    """Runs that do not name it go on, with what is left."""
+    lake.write("a.parquet", {"id": [1], "old": [1]})
+    run(columns=["id", "old"], statistics=["old"])
+    lake.write("a.parquet", {"id": [2]})
+    assert run(columns=["id"]).changed == 1
+    assert units().one("TABLE")["columnsStatistics"]["`id`"].min == 2
+    with pytest.raises(InvalidRequestError, match="old"):
+        run(columns=["old"])
+
+
 def test_a_path_that_is_here_a_struct_and_there_a_number_is_unknown(lake: Any, run: Any, units: Any) -> None:
     """Where files disagree about nesting nothing is claimed of the column, least of all that it is null."""
     lake.write("a.parquet", {"x": [1]})

@@ -18,7 +18,7 @@ from metastore.analyze.run import AnalyzeResult, Request, analyze
 from metastore.analyze.whole_segments import SegmentChunk
 from metastore.config.settings import Settings
 from metastore.engine import Engine, LocalEngine
-from metastore.errors import EngineError, InvalidRequestError
+from metastore.errors import EngineError, FormatError, InvalidRequestError
 from metastore.metastore import Metastore
 from metastore.model.identity import TableInfo
 from metastore.model.statistics import ColumnStatistics
@@ -128,6 +128,45 @@ def test_only_what_is_missing_is_read(lake: Any, run: Any, watched: Watched) -> 
     result = run(columns=["x"])
     assert (result.new, result.segments_written, read()) == (1, 1, (1, [("2.parquet", (("x",), ("y",)))]))
     assert run(columns=["x"], statistics=["y"]).status == "up to date"
+
+
+@pytest.mark.parametrize("type_", ["DECIMAL", "DECIMAL(9)", "DECIMAL(50, 2)"])
+def test_declared_decimals_are_read(lake: Any, run: Any, metastore: Metastore, type_: str) -> None:
+    """Whatever SQL lets one leave out, and with more digits than 38."""
+    lake.put("a.csv", b"id\n7\n12\n")
+    run(schema=f"id {type_}")
+    assert holders(metastore)["id"]["maxValue"] == {"java.math.BigDecimal": 12}
+
+
+@pytest.mark.parametrize(
+    ("name", "content"),
+    [("a.csv", b"id,x\n,a\n1,b\n"), ("a.json", b'{"x": "a"}\n{"id": 1, "x": "b"}\n'), ("a.csv", b"x\na\nb\n")],
+)
+def test_a_declared_not_null_holds(lake: Any, run: Any, metastore: Metastore, name: str, content: bytes) -> None:
+    """An empty field or none, a key or a column that is missing are no value; the metadata stays as it was."""
+    lake.put(name, content)
+    with pytest.raises(InvalidRequestError, match=r"column id is declared NOT NULL, but \d of 2 rows"):
+        run(schema="id INT NOT NULL, x VARCHAR NOT NULL")
+    assert metastore.tables.metadata.version == 0
+    run(schema="id INT, x VARCHAR NOT NULL")
+
+
+def test_a_declared_column_is_spelled_as_in_the_header(lake: Any, run: Any) -> None:
+    """In another case it would be null in all rows; one that the file has not at all may still come."""
+    lake.put("a.csv", b"id,name\n1,a\n")
+    with pytest.raises(FormatError, match=r"a\.csv.*column NAME is declared.*calls it name"):
+        run(schema="id INT, NAME VARCHAR")
+    assert run(schema="id INT, name VARCHAR, extra DATE").rows == 1
+
+
+def test_a_struct_without_fields_has_nothing_to_describe(lake: Any, run: Any, watched: Watched) -> None:
+    """So a file with one is not read again for it when its neighbour is new."""
+    lake.put("a.json", b'{"id": 1, "tags": {}}')
+    run(statistics=True)
+    lake.put("b.json", b'{"id": 2, "tags": {}}')
+    watched.data.clear()
+    run()
+    assert [name for name, _ in watched.data] == ["b.json"]
 
 
 def test_a_sample_reads_some_row_groups_and_bounds_nothing(lake: Any, run: Any, metastore: Metastore) -> None:

@@ -13,11 +13,14 @@ from metastore.model.drill_types import common_minor_type, common_type, minor_ty
 SIMPLE = [
     *("TINYINT", "SMALLINT", "INT", "BIGINT", "UINT1", "UINT2", "UINT4", "UINT8", "FLOAT", "DOUBLE", "VARCHAR"),
     *("DECIMAL(5, 2)", "DECIMAL(38, 0)", "DECIMAL(38, 30)", "BOOLEAN", "DATE", "NULL"),
+    *("INTERVAL", "INTERVAL YEAR", "INTERVAL DAY"),
 ]
 NESTED = [
     "ARRAY<INT>",
     "ARRAY<DOUBLE>",
     "MAP<VARCHAR, INT>",
+    "STRUCT<>",
+    "ARRAY<STRUCT<>>",
     "STRUCT<`a` INT>",
     "STRUCT<`a` DOUBLE, `b c` STRUCT<`d` INT>>",
 ]
@@ -34,9 +37,12 @@ def test_other_spellings_are_understood() -> None:
     assert str(parse_type("decimal(9,2)")) == "DECIMAL(9, 2)"
     assert str(parse_type("VARCHAR(20)")) == str(parse_type("character varying(20)")) == "VARCHAR"
     assert str(parse_type("Struct<a integer>")) == "STRUCT<`a` INT>"
+    assert str(parse_type("struct<a interval, day interval day>")) == "STRUCT<`a` INTERVAL, `day` INTERVAL DAY>"
 
 
-@pytest.mark.parametrize("text", ["", "STRUCT<`a`>", "ARRAY<INT", "DECIMAL(x)", "INT INT", "<"])
+@pytest.mark.parametrize(
+    "text", ["", "STRUCT<`a`>", "ARRAY<INT", "DECIMAL(x)", "INT INT", "<", "ARRAY<>", "STRUCT<,>", "INT DAY"]
+)
 def test_what_is_no_type_is_a_format_error(text: str) -> None:
     """The error shows the text and the place."""
     with pytest.raises(FormatError, match="position"):
@@ -71,6 +77,8 @@ def test_the_order_of_parts_never_changes_a_minor_type() -> None:
         ("DECIMAL(38, 0)", "DECIMAL(38, 30)", "DOUBLE"),
         ("DATE", "INT", "VARCHAR"),
         ("NULL", "DATE", "DATE"),
+        ("STRUCT<>", "STRUCT<`a` INT NOT NULL>", "STRUCT<`a` INT>"),
+        ("INTERVAL DAY", "INTERVAL YEAR", "VARCHAR"),
         ("STRUCT<`a` INT NOT NULL>", "STRUCT<`a` BIGINT, `b` DATE>", "STRUCT<`a` BIGINT, `b` DATE>"),
     ],
 )
@@ -81,5 +89,13 @@ def test_common_types(left: str, right: str, common: str) -> None:
 
 def test_minor_types() -> None:
     """Statistics name Drill's minor types."""
-    names = {"BOOLEAN": "BIT", "FLOAT": "FLOAT4", "DOUBLE": "FLOAT8", "DECIMAL(9, 2)": "VARDECIMAL", "DATE": "DATE"}
+    names = {
+        "INTERVAL DAY": "INTERVALDAY",
+        "INTERVAL YEAR": "INTERVALYEAR",
+        "BOOLEAN": "BIT",
+        "FLOAT": "FLOAT4",
+        "DOUBLE": "FLOAT8",
+        "DECIMAL(9, 2)": "VARDECIMAL",
+        "DATE": "DATE",
+    }
     assert {name: minor_type(name) for name in names} == names

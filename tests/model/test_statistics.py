@@ -93,6 +93,38 @@ def test_what_is_no_statistics_is_a_format_error(text: str) -> None:
         ColumnStatistics.from_json(text)
 
 
+@pytest.mark.parametrize(
+    ("type_", "value"),
+    [
+        ("VARDECIMAL", {"java.math.BigDecimal": "x"}),
+        ("VARDECIMAL", {"java.math.BigDecimal": None}),
+        ("VARDECIMAL", {"java.math.BigDecimal": [1]}),
+        ("VARBINARY", {"[B": "a"}),
+        ("VARBINARY", {"[B": 5}),
+        (["INT"], 1),
+    ],
+)
+@pytest.mark.parametrize("name", ["minValue", "maxValue"])
+def test_a_bound_that_is_no_value_is_a_format_error(type_: object, value: object, name: str) -> None:
+    """Whatever stands where a decimal or bytes should: alone, among many, and among a unit's holders."""
+    holder = {"statisticsValue": value, "statisticsKind": {"name": name}}
+    text = json.dumps({"type": type_, "statistics": [holder]})
+    with pytest.raises(FormatError):
+        ColumnStatistics.from_json(text)
+    with pytest.raises(FormatError):
+        parse_many([text])
+    if isinstance(value, dict):
+        with pytest.raises(FormatError):
+            read_holders([json.dumps(holder)])
+
+
+def test_a_decimal_that_is_no_number_bounds_nothing() -> None:
+    """No order holds for it, so nothing may be pruned by it."""
+    text = '{"type":"VARDECIMAL","statistics":[{"statisticsValue":{"java.math.BigDecimal":"NaN"},'
+    text += '"statisticsKind":{"exact":true,"name":"minValue"}}]}'
+    assert ColumnStatistics.from_json(text) == ColumnStatistics("VARDECIMAL")
+
+
 def test_a_foreign_value_is_refused() -> None:
     """A value of another type is an error when written, not a surprise when read."""
     with pytest.raises(InvalidRequestError, match="complex"):

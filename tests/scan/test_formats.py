@@ -164,6 +164,22 @@ def test_lists_and_structs_of_json_are_whole(lake: Any) -> None:
     ]
 
 
+def test_objects_without_fields_are_rows_like_others(lake: Any) -> None:
+    """An empty object has no field of other files' objects, in lists and structs, too; and is no null."""
+    none: list[dict[str, Any]] = [{"id": 1, "tags": {}, "all": [{}], "s": {"y": {}}}, {"id": 3, "tags": None}]
+    write(lake.root / "0.json", none)
+    lake.analyze()
+    lake.analyze(statistics=True)
+    assert lake.scan().to_arrow().to_pylist() == [none[0], {"id": 3, "tags": None, "all": None, "s": None}]
+    write(lake.root / "1.json", [{"id": 2, "tags": {"x": 1}, "all": [{"z": 2}], "s": {"y": {"x": 3}}}])
+    lake.analyze()
+    found = {row["id"]: row for row in lake.scan().to_arrow().to_pylist()}
+    assert found[1] == {"id": 1, "tags": {"x": None}, "all": [{"z": None}], "s": {"y": {"x": None}}}
+    assert found[2] == {"id": 2, "tags": {"x": 1}, "all": [{"z": 2}], "s": {"y": {"x": 3}}}
+    for where, ids in (("tags IS NOT NULL", {1, 2}), ("tags.x IS NULL", {1, 3}), ("s.y.x = 3", {2})):
+        assert set(lake.scan(where).to_arrow()["id"].to_pylist()) == ids
+
+
 def test_numbers_in_a_column_of_text_are_their_text(lake: Any) -> None:
     """In JSON, where one file's values are of another kind than another's."""
     write(lake.root / "0.json", [{"id": 1, "v": "x"}])

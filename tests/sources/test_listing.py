@@ -6,9 +6,11 @@ import os
 from pathlib import Path
 
 import pytest
+from pyarrow import fs
+from services.s3 import ACCESS_KEY, SECRET_KEY, S3Server
 
-from metastore.errors import InvalidRequestError, NotFoundError
-from metastore.sources.listing import Fingerprint, SourceFile, list_files
+from metastore.errors import InvalidRequestError, NotFoundError, StorageError
+from metastore.sources.listing import Fingerprint, SourceFile, list_files, open_location
 
 
 @pytest.fixture
@@ -108,6 +110,48 @@ def test_uris_list_as_uris(root: Path) -> None:
     put(root, "a/1.parquet")
     (file,) = list_files(f"file://{root}").files
     assert (file.path, file.directories) == (f"file://{root}/a/1.parquet", ("a",))
+
+
+ODD = ["my table", "ä ö", "a#b", "a?b", "a%20b", "100%", "k=1/x:@&+;,y"]
+
+
+@pytest.mark.parametrize("name", ODD)
+@pytest.mark.parametrize("options", [{}, {"region": "eu-west-1"}])
+def test_a_location_is_plain_text(name: str, options: dict[str, str]) -> None:
+    """No sign in it is taken for the escape, the query or the fragment of a URI, and none costs the options."""
+    options = {"endpoint_override": "127.0.0.1:1", **options}
+    store, path = open_location(f"s3://bucket/{name}", options)
+    assert isinstance(store, fs.S3FileSystem)
+    assert (path, store.region) == (f"bucket/{name}", options.get("region", "us-east-1"))
+
+
+def test_odd_locations_are_listed_on_an_object_store(
+    s3_server: S3Server, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """Each finds its own files, whose paths lead back to them."""
+    monkeypatch.setenv("AWS_ACCESS_KEY_ID", ACCESS_KEY)
+    monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", SECRET_KEY)
+    bucket = s3_server.create(tmp_path.name.replace("_", "-"))
+    options = {"endpoint_override": s3_server.endpoint.removeprefix("http://"), "scheme": "http"}
+    for name in ODD:
+        bucket.put(f"{name}/p q#1/a.parquet", name.encode())
+    for name in ODD:
+        location = f"s3://{bucket.config['bucket']}/{name}"
+        [file] = list_files(location, options=options).files
+        assert (file.path, file.directories) == (f"{location}/p q#1/a.parquet", ("p q#1",))
+        store, root = open_location(location, options)
+        with store.open_input_stream(root + file.path[len(location) :]) as source:
+            assert source.read() == name.encode()
+
+
+def test_names_that_are_no_text_are_refused(root: Path) -> None:
+    """They could not stand in the metastore; the error shows the name and where it is."""
+    put(root, "sub/a.parquet")
+    (root / "sub" / os.fsdecode(b"b\xff.parquet")).write_bytes(b"data")
+    with pytest.raises(StorageError, match=r"sub/b\\xff\.parquet.*rename"):
+        list_files(str(root))
+    with pytest.raises(StorageError, match="rename"):
+        list_files(str(root), {"sub"}.__contains__)
 
 
 def test_nothing_there_is_an_error(root: Path) -> None:

@@ -1,0 +1,96 @@
+"""The log of a Spark streaming sink: which files below a directory are rows of its table.
+
+Place in the flow: a table's files are listed (:mod:`metastore.sources.listing`); where a stream writes them, the
+directory has ``_spark_metadata``, in which every batch has a file that names what it added. Spark reads such a table by
+that log alone, so that neither what a failed batch left nor what somebody else put there counts. So do we.
+
+Promise: the files are those that Spark would read, or there is an error. Only a table's own directory is looked at
+for a log, as by Spark; and files of tables of a Hive Metastore are those that Hive reads, which knows no such log.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any, Final
+from urllib.parse import unquote, urlsplit
+
+import pyarrow as pa
+from pyarrow import fs
+
+from metastore.errors import FormatError, InvalidRequestError, NotFoundError, StorageError
+from metastore.sources.listing import SINK_LOG, Listing, SourceFile, open_location
+
+_BATCH: Final = re.compile(r"(\d+)(\.compact)?")
+_VERSION: Final = "v1"
+
+
+def logged_files(listing: Listing, options: Mapping[str, str], *, whole: bool) -> Sequence[SourceFile]:
+    """Those files of ``listing`` that the log in it names, in their order; ``whole``: no directory was left out.
+
+    Raises NotFoundError for a file that the log names and that is gone, InvalidRequestError for a log of files
+    elsewhere (the table was moved or copied), FormatError for one that cannot be understood, StorageError if it cannot
+    be read.
+    """
+    folder = f"{listing.location}/{SINK_LOG}"
+    try:
+        sizes = {_below(path, listing.location): size for path, size in _added(folder, options).items()}
+    except (OSError, pa.ArrowException) as error:
+        raise StorageError(f"the streaming sink's log {folder} cannot be read: {error}") from error
+    found = {file.path[len(listing.location) + 1 :]: file for file in listing.files}
+    gone = (name for name, size in sizes.items() if size and name not in found)
+    if whole and (name := next(gone, None)) is not None:
+        raise NotFoundError(f"{listing.location}/{name} is gone, and the streaming sink's log {folder} names it")
+    return [file for name, file in found.items() if name in sizes]
+
+
+def _added(folder: str, options: Mapping[str, str]) -> dict[str, int]:
+    """Sizes by URI of all files that were added and not deleted."""
+    entries = [entry for batch in _batches(folder, options) for entry in batch]
+    deleted = {entry["path"] for entry in entries if entry.get("action") == "delete"}
+    return {entry["path"]: entry["size"] for entry in entries if entry["path"] not in deleted}
+
+
+def _batches(folder: str, options: Mapping[str, str]) -> Iterator[list[Mapping[str, Any]]]:
+    """The entries of each batch, from the last one that holds all before it."""
+    store, root = open_location(folder, options)
+    numbers: dict[int, str] = {}
+    first = 0
+    for entry in store.get_file_info(fs.FileSelector(root)):
+        if (match := _BATCH.fullmatch(entry.base_name)) is not None:
+            number = int(match[1])
+            if match[2]:
+                first = max(first, number)
+            if match[2] or number not in numbers:
+                numbers[number] = entry.path
+    last = max(numbers, default=first - 1)
+    for number in range(first, last + 1):
+        if number not in numbers:
+            raise FormatError(f"the streaming sink's log {folder} lacks batch {number}")
+        with store.open_input_stream(numbers[number], compression=None) as source:
+            yield _entries(source.read(), f"{folder}/{number}")
+
+
+def _entries(content: bytes, place: str) -> list[Mapping[str, Any]]:
+    try:
+        version, *lines = content.decode().splitlines()
+        entries = [json.loads(line) for line in lines]
+        if version != _VERSION or not all(type(entry["path"]) is str and "size" in entry for entry in entries):
+            raise FormatError(f"{place} is no batch of version {_VERSION} of a streaming sink's log")
+    except (ValueError, TypeError, KeyError) as error:
+        raise FormatError(f"{place} is no batch of a streaming sink's log: {error!r}") from error
+    return entries
+
+
+def _below(uri: str, location: str) -> str:
+    """The path of a logged file below the table."""
+    path = unquote(urlsplit(uri).path)
+    place = location.partition("://")[2]
+    own = f"/{place.partition('/')[2]}" if place else location
+    if not path.startswith(f"{own}/"):
+        raise InvalidRequestError(
+            f"the streaming sink's log in {location} names {path}, which lies elsewhere: the table was moved or copied "
+            f"and Spark would not read what is here; remove {SINK_LOG} to have all files counted"
+        )
+    return path[len(own) + 1 :]
