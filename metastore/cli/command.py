@@ -16,7 +16,7 @@ from typing import Annotated, Any, Final, TypeVar
 import typer
 
 from metastore.cli.invocation import GlobalOptions, Invocation
-from metastore.cli.output import Output
+from metastore.cli.output import Incomplete, Output
 from metastore.errors import MetastoreError
 
 OK: Final = 0
@@ -116,7 +116,12 @@ def _carry_out(function: Callable[..., object], options: GlobalOptions, argument
     output = Output(as_json=options.json, verbose=options.verbose)
     try:
         with Invocation(options, output) as invocation:
-            output.result(function(invocation, **arguments))
+            result = function(invocation, **arguments)
+            if isinstance(result, Incomplete):
+                output.result(result.result)
+                output.complaint(result.why)
+                return FAILED
+            output.result(result)
     except MetastoreError as error:
         output.failure(error, error.code, str(error))
         return FAILED

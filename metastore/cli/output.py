@@ -13,6 +13,7 @@ import time
 import traceback
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass
 from itertools import islice
 from types import TracebackType
 from typing import Final
@@ -33,6 +34,14 @@ _PIPE_WIDTH: Final = 500
 _PIECES_AT_ONCE: Final = 10_000
 _LOG_EVERY_SECONDS: Final = 2.0
 _LEVELS: Final = (logging.WARNING, logging.INFO, logging.DEBUG)
+
+
+@dataclass(frozen=True)
+class Incomplete:
+    """What a command came to that could not do all it was to: its result, which is shown all the same, and why."""
+
+    result: object
+    why: str
 
 
 class Output:
@@ -59,9 +68,13 @@ class Output:
         """Say what went wrong; with ``-v`` also where in the code."""
         if self.as_json:
             self._document({"error": {"code": code, "message": message}})
-        self._err.print(Text.assemble(("error: ", "bold red"), message))
+        self.complaint(message)
         if self.verbose:
             self._err.print(Text("".join(traceback.format_exception(error)).rstrip(), "dim"))
+
+    def complaint(self, message: str) -> None:
+        """One line on standard error beside a result that stands."""
+        self._err.print(Text.assemble(("error: ", "bold red"), message))
 
     def note(self, message: str) -> None:
         """One line on standard error that is no result and no problem."""

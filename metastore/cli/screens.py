@@ -13,6 +13,7 @@ from rich.table import Table
 from rich.text import Text
 
 from metastore.analyze.run import AnalyzeResult
+from metastore.cli.commands.daemon import Ended
 from metastore.cli.commands.explore import FileList, SegmentList, TableDescription, TableList
 from metastore.cli.commands.hive import HiveTables
 from metastore.cli.commands.prompt import Left
@@ -242,6 +243,11 @@ def _(result: Results) -> RenderableType:
 @screen.register
 def _(result: Csv) -> RenderableType:
     return Text(result.text)
+
+
+@screen.register
+def _(_: Ended) -> RenderableType:
+    return Text("The daemon ended; `metastore runs` lists what it did.", "dim")
 
 
 @screen.register

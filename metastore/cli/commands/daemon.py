@@ -5,18 +5,22 @@ from __future__ import annotations
 import json
 import logging
 from collections.abc import Sequence
+from dataclasses import dataclass
 from datetime import datetime, timezone
 from pathlib import Path
 from typing import Any, Final
 
 from metastore.cli.commands.statements import Rows
+from metastore.cli.formats import plural
 from metastore.cli.invocation import Invocation
+from metastore.cli.output import Incomplete
 from metastore.config import Settings
 from metastore.daemon.health import COLUMNS, health_of
 from metastore.daemon.logs import JsonLines
 from metastore.daemon.policy import TableName, effective
 from metastore.daemon.process import run_once, serve
 from metastore.daemon.report import draw
+from metastore.daemon.state import State
 from metastore.model.run_unit import RunUnit
 from metastore.session import Session
 
@@ -41,16 +45,28 @@ _RUN_COLUMNS: Final = (
 _TEXT_LOG: Final = "%(levelname)s: %(message)s"
 
 
-def daemon(invocation: Invocation, *, once: bool, dry_run: bool, as_json_lines: bool) -> Rows:
+@dataclass(frozen=True)
+class Ended:
+    """The daemon was told to end, and did; what it did stands in the history."""
+
+
+def daemon(invocation: Invocation, *, once: bool, dry_run: bool, as_json_lines: bool) -> Rows | Incomplete | Ended:
     """Be the daemon until a signal ends it; the runs of one pass, with ``once`` or ``dry_run``.
 
     Raises ConfigError, and ConflictError when ``once`` finds another daemon at work.
     """
+    # What a cron job or a job of Kubernetes sees of a pass is its exit code: all was well, or not all.
     invocation.output.log_lines(JsonLines() if as_json_lines else logging.Formatter(_TEXT_LOG))
     if once or dry_run:
-        return _runs(run_once(invocation.session, dry_run=dry_run))
+        state = State()
+        found = run_once(invocation.session, dry_run=dry_run, state=state)
+        failed = sum(run.status == "failed" for run in found)
+        told = [plural(failed, "run") + " failed"] if failed else []
+        if state.passed_over:
+            told.append(plural(state.passed_over, "catalog") + " passed over")
+        return Incomplete(_runs(found), "; ".join(told)) if told else _runs(found)
     serve(invocation.load, invocation.open_session)
-    return Rows((), ())
+    return Ended()
 
 
 def explain(settings: Settings, table: str) -> Rows:
