@@ -240,7 +240,7 @@ class Actions:
     def _facts_if_any(self, table: TableName, otherwise: Facts) -> Facts:
         try:
             return self._facts(table)
-        except MetastoreError:
+        except Exception:  # noqa: BLE001 - why it cannot be read is told by the run, if by anything
             return otherwise
 
 

@@ -18,8 +18,9 @@ from pyiceberg.table import Table
 
 from metastore.config.catalogs import OWN_CATALOG
 from metastore.daemon.listing import every_table
+from metastore.daemon.logs import told
 from metastore.daemon.policy import TableName
-from metastore.errors import FormatError, MetastoreError
+from metastore.errors import FormatError
 from metastore.session import Session
 from metastore.storage.manifest_reader import read_list, read_live_entries
 
@@ -78,16 +79,16 @@ def health_of(session: Session, table: TableName | None, *, count_orphans: bool)
     yield from sorted(rows, key=lambda row: (-1 if row["score"] is None else row["score"], row["table"]))
 
 
-def warn(catalog: str, error: MetastoreError) -> None:
+def warn(catalog: str, error: Exception) -> None:
     """Say that a catalog does not answer."""
-    _log.warning("catalog %s is passed over: %s", catalog, error)
+    _log.warning("catalog %s is passed over: %s", catalog, told(error))
 
 
 def _tried(session: Session, table: TableName, *, count_orphans: bool) -> dict[str, Any]:
     try:
         return _row(table, _measured(session, table, count_orphans=count_orphans))
-    except MetastoreError as error:
-        return {**dict.fromkeys(COLUMNS), "table": str(table), "error": str(error)}
+    except Exception as error:  # noqa: BLE001 - one bad table never hides the rest
+        return {**dict.fromkeys(COLUMNS), "table": str(table), "error": told(error)}
 
 
 def _row(table: TableName, measured: Mapping[str, float]) -> dict[str, Any]:

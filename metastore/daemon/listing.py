@@ -6,9 +6,8 @@ from collections.abc import Callable, Iterator
 
 from metastore.catalogs import Catalogs
 from metastore.daemon.policy import TableName
-from metastore.errors import MetastoreError
 
-Trouble = Callable[[str, MetastoreError], object]
+Trouble = Callable[[str, Exception], object]
 """Called with the name of a catalog, and its error."""
 
 
@@ -18,7 +17,7 @@ def tables_of(catalogs: Catalogs, catalog: str, trouble: Trouble) -> Iterator[Ta
         for schema in catalogs.schemas(catalog):
             for name in catalogs.tables(catalog, schema):
                 yield TableName(catalog, schema, name)
-    except MetastoreError as error:
+    except Exception as error:  # noqa: BLE001 - one bad catalog never stops the rest
         trouble(catalog, error)
 
 

@@ -1,10 +1,17 @@
-"""Log records as JSON, one object a line: for machines that collect them."""
+"""What the daemon's log says of errors, and its records as JSON, one object a line, for machines that collect them."""
 
 from __future__ import annotations
 
 import json
 import logging
 from datetime import datetime, timezone
+
+from metastore.errors import MetastoreError
+
+
+def told(error: Exception) -> str:
+    """What an error says; one that is not ours with its kind, without which many of them say nothing."""
+    return str(error) if isinstance(error, MetastoreError) else f"{type(error).__name__}: {error}"
 
 
 class JsonLines(logging.Formatter):

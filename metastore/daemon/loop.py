@@ -1,7 +1,8 @@
 """The loop: campaign for the lease, look what is due, do it one after the other, remember it, and wait.
 
 What is due is decided elsewhere and purely; this module brings tables, policies and history together, and acts. A table
-that fails, and a catalog that does not answer, are reported and passed over. The clock and the waiting are injected.
+that fails, and a catalog that does not answer, are reported and passed over, whatever the error: a defect in one corner
+is no reason to look after nothing. The clock and the waiting are injected.
 """
 
 from __future__ import annotations
@@ -19,10 +20,11 @@ from metastore.daemon.decide import Decision, Situation, decide, due
 from metastore.daemon.history import History, day_of
 from metastore.daemon.lease import RENEWALS, Election, Heartbeat
 from metastore.daemon.listing import tables_of
+from metastore.daemon.logs import told
 from metastore.daemon.policy import TableName, policies
 from metastore.daemon.schedule import Schedule
 from metastore.daemon.state import State
-from metastore.errors import ConflictError, MetastoreError
+from metastore.errors import ConflictError
 from metastore.model.run_unit import RunUnit
 from metastore.session import Session
 
@@ -88,7 +90,7 @@ class Daemon:
                 self._around.wait(self._election.duration_s / RENEWALS)
 
     def once(self) -> Sequence[RunUnit]:
-        """One pass. Raises ConflictError when another daemon holds the lease."""
+        """One pass. Raises ConflictError when another daemon holds the lease, and whatever ends the pass early."""
         for look in range(_LOOKS_OF_ONE_PASS + 1):
             if look:
                 self._around.wait(self._election.duration_s / (_LOOKS_OF_ONE_PASS - 1))
@@ -113,7 +115,7 @@ class Daemon:
         """Work as long as the lease is held; False when another has it."""
         try:
             token = self._election.campaign()
-        except MetastoreError as error:
+        except Exception as error:  # noqa: BLE001 - it is asked for again
             self._trouble("the lease cannot be asked for: %s", error)
             return False
         if token is None:
@@ -125,20 +127,25 @@ class Daemon:
             term.enter_context(Heartbeat(self._election))
             while self._election.token is not None and not self._around.stopping():
                 self.state.token = self._election.token
-                self._pass()
+                try:
+                    self._pass()
+                except Exception as error:  # noqa: BLE001 - the next pass may fare better
+                    self._trouble("this pass ended early: %s", error)
                 self._around.wait(self._settings.interval.total_seconds())
                 between()
         self.state.token = None
         return True
 
     def _pass(self) -> list[RunUnit]:
+        """Do what is due. Raises what keeps it from looking at any table, such as a history that cannot be read."""
         done = []
         try:
+            self.state.trouble = None
+            self.state.passed_over = 0
             if not self._history_known:
                 self._history.load()
                 self._history_known = True
             self._history.forget()
-            self.state.trouble = None
             decisions = self._due()
             self.state.due = len(decisions)
             actions = Actions(self._session, self._election.check, self._around.stopping)
@@ -150,10 +157,9 @@ class Daemon:
                 self.state.count(run)
                 self.state.due -= 1
                 done.append(run)
-        except MetastoreError as error:
-            self._trouble("this pass ended early: %s", error)
-        self.state.passes += 1
-        self.state.last_pass_ms = self._now_ms()
+        finally:
+            self.state.passes += 1
+            self.state.last_pass_ms = self._now_ms()
         return done
 
     def _run(self, actions: Actions, decision: Decision) -> RunUnit:
@@ -197,8 +203,8 @@ class Daemon:
         try:
             target = self._session.catalogs.target(table.catalog, table.schema, table.name)
             return replace(situation, committed_ms=Facts.of(target.load()).committed_ms)
-        except MetastoreError as error:
-            _log.warning("%s cannot be looked at, it has its turn and will say why: %s", table, error)
+        except Exception as error:  # noqa: BLE001 - one bad table never stops the rest
+            _log.warning("%s cannot be looked at, it has its turn and will say why: %s", table, told(error))
             return situation
 
     def _tables(self) -> Iterator[TableName]:
@@ -208,12 +214,13 @@ class Daemon:
             if _is_enabled(self._session.settings.policies, catalog):
                 yield from tables_of(catalogs, catalog, self._passed_over)
 
-    def _passed_over(self, catalog: str, error: MetastoreError) -> None:
+    def _passed_over(self, catalog: str, error: Exception) -> None:
+        self.state.passed_over += 1
         self._trouble(f"catalog {catalog} is passed over: %s", error)
 
-    def _trouble(self, text: str, error: MetastoreError) -> None:
-        self.state.trouble = text % error
-        _log.warning(text, error)
+    def _trouble(self, text: str, error: Exception) -> None:
+        self.state.trouble = text % told(error)
+        _log.warning(text, told(error))
 
 
 def _is_enabled(settings: PolicySettings, catalog: str) -> bool:

@@ -23,9 +23,10 @@ from metastore.config.settings import Settings
 from metastore.daemon.endpoint import Endpoint, require_protection
 from metastore.daemon.lease import Election
 from metastore.daemon.lease_stores import lease_store
+from metastore.daemon.logs import told
 from metastore.daemon.loop import Daemon, Surroundings, check_schedules
 from metastore.daemon.state import State
-from metastore.errors import ConfigError, MetastoreError
+from metastore.errors import ConfigError
 from metastore.model.run_unit import RunUnit
 from metastore.session import Session
 
@@ -44,11 +45,15 @@ def check(settings: Settings) -> None:
     require_protection(settings.daemon.endpoint)
 
 
-def run_once(session: Session, *, dry_run: bool) -> Sequence[RunUnit]:
-    """One pass, or with ``dry_run`` what it would do. Raises ConfigError, and ConflictError beside a working daemon."""
+def run_once(session: Session, *, dry_run: bool, state: State | None = None) -> Sequence[RunUnit]:
+    """One pass, or with ``dry_run`` what it would do; ``state`` is told how it went.
+
+    Runs that failed are among the runs, and ``state.passed_over`` counts catalogs that did not answer. Raises
+    ConfigError, ConflictError beside a working daemon, and what keeps a pass from looking at any table.
+    """
     check(session.settings)
     signals = _Signals()
-    daemon = _daemon(session, signals, State(), None)
+    daemon = _daemon(session, signals, state or State(), None)
     if dry_run:
         return daemon.dry()
     with signals:
@@ -83,9 +88,9 @@ def serve(load: Callable[[], Settings], open_session: Callable[[Settings], Sessi
                 check(fresh)
                 _require_same_place(settings, fresh)
                 renewed = open_session(fresh)
-            except MetastoreError as error:
-                _log.error("the configuration was not taken, the old one stays: %s", error)
-                state.refused = str(error)
+            except Exception as error:  # noqa: BLE001 - whatever is wrong with it, the daemon goes on
+                _log.error("the configuration was not taken, the old one stays: %s", told(error))
+                state.refused = told(error)
                 return
             current[0].close()
             current[0], settings = renewed, fresh

@@ -17,8 +17,9 @@ from typing import Any, Final
 
 from metastore.daemon.health import warn
 from metastore.daemon.listing import every_table
+from metastore.daemon.logs import told
 from metastore.daemon.policy import TableName
-from metastore.errors import InvalidRequestError, MetastoreError, NotFoundError, StorageError
+from metastore.errors import InvalidRequestError, NotFoundError, StorageError
 from metastore.model.run_unit import RunUnit
 from metastore.scan.optional import library
 from metastore.session import Session
@@ -77,10 +78,10 @@ def _series(session: Session, table: TableName | None) -> Iterator[tuple[str, li
     for name in every_table(session.catalogs, warn) if table is None else [table]:
         try:
             points = {*_of_snapshots(session, name), *points_of(runs.get(str(name), []))}
-        except MetastoreError as error:
+        except Exception as error:
             if table is not None:
                 raise
-            _log.warning("%s is left out: %s", name, error)
+            _log.warning("%s is left out: %s", name, told(error))
             continue
         yield str(name), sorted(points)
 

@@ -12,7 +12,8 @@ from metastore.model.run_unit import RunUnit
 class State:
     """Written by the loop, read by the endpoint's threads; every field is replaced or counted in one step.
 
-    ``trouble`` is that of the last pass, ``refused`` why a new configuration was not taken.
+    ``trouble`` is that of the last pass, ``passed_over`` how many catalogs did not answer in it; ``refused`` is why a
+    new configuration was not taken.
     """
 
     token: int | None = None
@@ -22,6 +23,7 @@ class State:
     last_pass_ms: int | None = None
     working_on: str | None = None
     trouble: str | None = None
+    passed_over: int = 0
     refused: str | None = None
     runs: Counter[tuple[str, str]] = field(default_factory=Counter)
     seconds: Counter[str] = field(default_factory=Counter)

@@ -76,6 +76,33 @@ def test_the_log_can_be_json_lines(conf: Path) -> None:
     assert all(line["level"] == "info" and line["time"].endswith("Z") for line in lines)
 
 
+def test_a_pass_that_was_not_all_well_is_an_exit_code(conf: Path, tmp_path: Path) -> None:
+    """A run that failed; a catalog that does not answer. What was done is printed all the same."""
+    with connect(conf) as session:
+        bad = session.catalogs.open("lake").create_table("shop.bad", pa.schema([("id", pa.int64())]))
+    Path(bad.metadata_location.removeprefix("file://")).write_bytes(b"\xff no metadata")
+    ran = CliRunner().invoke(app, ["--conf", str(conf), "--json", "daemon", "--once"])
+    assert ran.exit_code == 1
+    found = {row["table"]: row["status"] for row in json.loads(ran.stdout)["rows"]}
+    assert found == {"lake.shop.orders": "done", "lake.shop.bad": "failed"}
+    assert "error: 1 run failed" in ran.stderr
+    (tmp_path / "lake.db").rename(tmp_path / "elsewhere.db")
+    (tmp_path / "lake.db").mkdir()
+    for arguments in (["--once"], ["--dry-run"]):
+        ran = CliRunner().invoke(app, ["--conf", str(conf), "--json", "daemon", *arguments])
+        assert (ran.exit_code, json.loads(ran.stdout)["rows"]) == (1, [])
+        assert "error: 1 catalog passed over" in ran.stderr
+
+
+def test_a_pass_that_can_do_nothing_is_an_error(conf: Path, tmp_path: Path) -> None:
+    """Its history cannot be read, so it knows of nothing whether it is due."""
+    rows_of(conf, "daemon", "--once")
+    for version in tmp_path.glob("m/runs/metadata/v*.metadata.json"):
+        version.write_text("no metadata")
+    ran = CliRunner().invoke(app, ["--conf", str(conf), "--json", "daemon", "--once"])
+    assert (ran.exit_code, "error" in json.loads(ran.stdout)) == (1, True)
+
+
 def test_health_and_report(conf: Path) -> None:
     """Scores of all tables; a page with their chart."""
     [row] = [row for row in rows_of(conf, "health") if row["table"] == "lake.shop.orders"]

@@ -10,7 +10,9 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from pyiceberg.table import Table
 
+from metastore.catalogs import TargetTable
 from metastore.daemon.health import PARTS, health_of, small_files
 from metastore.daemon.policy import TableName
 from metastore.daemon.report import Point, draw, points_of
@@ -68,6 +70,29 @@ def test_all_tables_the_worst_first_and_one_that_cannot_be_read(make_site: Calla
     assert [row["table"].rpartition(".")[2] for row in rows] == ["bad", "worse", "empty", "good"]
     assert rows[0]["error"]
     assert [row["score"] for row in rows[2:]] == [100, 100]
+
+
+def test_an_error_that_nobody_foresaw_hides_none_of_the_others(
+    make_site: Callable[..., Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Neither from the scores nor from the chart."""
+    site = make_site()
+    site.table("bad", commits=1)
+    site.table("good", commits=1)
+    load = TargetTable.load
+
+    def defective(target: TargetTable) -> Table:
+        if target.name == "bad":
+            raise LookupError("unheard of")
+        return load(target)
+
+    monkeypatch.setattr(TargetTable, "load", defective)
+    rows = list(health_of(site.session, None, count_orphans=False))
+    assert [(row["table"], row["error"]) for row in rows] == [
+        ("lake.shop.bad", "LookupError: unheard of"),
+        ("lake.shop.good", None),
+    ]
+    assert draw(site.session, site.folder / "chart.html") == 1
 
 
 @pytest.mark.parametrize(("name", "begins"), [("chart.png", b"\x89PNG"), ("chart.html", b"<!doctype html>")])

@@ -14,6 +14,7 @@ import pyarrow as pa
 import pytest
 from pyiceberg.table import Table
 
+from metastore.catalogs import Catalogs, TargetTable
 from metastore.config import load_text
 from metastore.daemon.actions import Actions
 from metastore.daemon.loop import check_schedules
@@ -148,6 +149,80 @@ def test_one_bad_table_never_stops_the_rest(make_site: Callable[..., Any]) -> No
     assert (again.table, again.reason) == ("lake.shop.a_bad", "failed 1 times in a row")
     site.later(minutes=9)
     assert site.daemon().once() == []
+
+
+class DefectError(Exception):
+    """What no library of ours knows."""
+
+
+def unreadable(monkeypatch: pytest.MonkeyPatch, name: str) -> None:
+    """Loading the table of that name ends in a foreign error from here on."""
+    load = TargetTable.load
+
+    def defective(target: TargetTable) -> Table:
+        if target.name == name:
+            raise DefectError("0xff")
+        return load(target)
+
+    monkeypatch.setattr(TargetTable, "load", defective)
+
+
+def test_not_even_an_error_that_nobody_foresaw_stops_the_rest(
+    make_site: Callable[..., Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Wherever it comes up: in the look whether it is due, in the run, and after it. It counts as a failure."""
+    site = make_site(**ALL_OF_LAKE)
+    site.table("a_bad", commits=2)
+    good = site.table("good", commits=2)
+    site.later(days=2)
+    unreadable(monkeypatch, "a_bad")
+    daemon = site.daemon()
+    assert {run.table for run in daemon.dry()} == {"lake.shop.a_bad", "lake.shop.good"}
+    runs = {(run.table, run.action): run for run in daemon.once()}
+    bad = [run for (table, _), run in runs.items() if table == "lake.shop.a_bad"]
+    assert {(run.status, run.error) for run in bad} == {("failed", "DefectError: 0xff")}
+    assert runs["lake.shop.good", "expire_snapshots"].status == "done"
+    assert len(good.refresh().metadata.snapshots) == 1
+    assert daemon.state.runs["expire_snapshots", "failed"] == 1
+
+
+def test_not_even_such_a_catalog_stops_the_rest(make_site: Callable[..., Any], monkeypatch: pytest.MonkeyPatch) -> None:
+    """The metastore's own tables are looked after; the trouble and the number of catalogs are told."""
+    site = make_site(default={"expire_snapshots": {"enabled": True}})
+
+    def defective(_: object, name: str) -> list[str]:
+        if name == "lake":
+            raise DefectError("%d of %s")
+        return ["components"]
+
+    monkeypatch.setattr(Catalogs, "schemas", defective)
+    daemon = site.daemon()
+    daemon.once()
+    assert daemon.state.trouble == "catalog lake is passed over: DefectError: %d of %s"
+    assert daemon.state.passed_over == 1
+
+
+def test_the_loop_outlives_a_pass_that_a_single_one_ends_with(
+    make_site: Callable[..., Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Without its history the daemon can do nothing: it says so and looks again, and `--once` fails."""
+    site = make_site(**EXPIRE)
+    daemon = site.daemon()
+
+    def unread(_: str) -> list[RunUnit]:
+        raise DefectError("no history")
+
+    monkeypatch.setattr(site.session.metastore.runs, "since", unread)
+    with pytest.raises(DefectError):
+        daemon.once()
+
+    def on_wait() -> None:
+        site.stopped = daemon.state.passes == 3
+
+    site.on_wait = on_wait
+    daemon.run(lambda: None)
+    assert daemon.state.passes == 3
+    assert daemon.state.trouble == "this pass ended early: DefectError: no history"
 
 
 def test_a_catalog_that_does_not_answer_is_passed_over(make_site: Callable[..., Any]) -> None:

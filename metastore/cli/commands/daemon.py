@@ -5,18 +5,22 @@ from __future__ import annotations
 import json
 import logging
 from collections.abc import Sequence
+from dataclasses import dataclass
 from datetime import datetime, timezone
 from pathlib import Path
 from typing import Any, Final
 
 from metastore.cli.commands.statements import Rows
+from metastore.cli.formats import plural
 from metastore.cli.invocation import Invocation
+from metastore.cli.output import Incomplete
 from metastore.config import Settings
 from metastore.daemon.health import COLUMNS, health_of
 from metastore.daemon.logs import JsonLines
 from metastore.daemon.policy import TableName, effective
 from metastore.daemon.process import run_once, serve
 from metastore.daemon.report import draw
+from metastore.daemon.state import State
 from metastore.model.run_unit import RunUnit
 from metastore.session import Session
 
@@ -41,25 +45,34 @@ _RUN_COLUMNS: Final = (
 _TEXT_LOG: Final = "%(levelname)s: %(message)s"
 
 
-def daemon(invocation: Invocation, *, once: bool, dry_run: bool, as_json_lines: bool) -> Rows:
+@dataclass(frozen=True)
+class Ended:
+    """The daemon was told to end, and did; what it did stands in the history."""
+
+
+def daemon(invocation: Invocation, *, once: bool, dry_run: bool, as_json_lines: bool) -> Rows | Incomplete | Ended:
     """Be the daemon until a signal ends it; the runs of one pass, with ``once`` or ``dry_run``.
 
     Raises ConfigError, and ConflictError when ``once`` finds another daemon at work.
     """
+    # What a cron job or a job of Kubernetes sees of a pass is its exit code: all was well, or not all.
     invocation.output.log_lines(JsonLines() if as_json_lines else logging.Formatter(_TEXT_LOG))
     if once or dry_run:
-        return _runs(run_once(invocation.session, dry_run=dry_run))
+        state = State()
+        found = run_once(invocation.session, dry_run=dry_run, state=state)
+        failed = sum(run.status == "failed" for run in found)
+        told = [plural(failed, "run") + " failed"] if failed else []
+        if state.passed_over:
+            told.append(plural(state.passed_over, "catalog") + " passed over")
+        return Incomplete(_runs(found), "; ".join(told)) if told else _runs(found)
     serve(invocation.load, invocation.open_session)
-    return Rows((), ())
+    return Ended()
 
 
 def explain(settings: Settings, table: str) -> Rows:
     """Every value that holds for a table, with its key and file. Raises InvalidRequestError for what is no table."""
     values = effective(settings.policies, TableName.parse(table))
-    rows = (
-        {"setting": name, "value": _shown(given.value), "key": given.key, "set in": given.origin}
-        for name, given in values.items()
-    )
+    rows = ((name, _shown(given.value), given.key, given.origin) for name, given in values.items())
     return Rows(("setting", "value", "key", "set in"), tuple(rows))
 
 
@@ -72,18 +85,18 @@ def runs(session: Session, table: str | None, limit: int | None) -> Rows:
 def health(session: Session, table: str | None, *, orphans: bool) -> Rows:
     """Scores of one table or of all, the worst first. For one, orphans are counted anyway."""
     name = TableName.parse(table) if table else None
-    return Rows(COLUMNS, tuple(health_of(session, name, count_orphans=orphans or name is not None)))
+    return Rows.by_name(COLUMNS, health_of(session, name, count_orphans=orphans or name is not None))
 
 
 def report(session: Session, file: Path, table: str | None) -> Rows:
     """Write the chart; what it shows. Raises NotFoundError when there is nothing to show."""
     name = TableName.parse(table) if table else None
     shown = draw(session, file, name)
-    return Rows(("file", "tables"), ({"file": str(file), "tables": shown},))
+    return Rows(("file", "tables"), ((str(file), shown),))
 
 
 def _runs(found: Sequence[RunUnit]) -> Rows:
-    return Rows(_RUN_COLUMNS, tuple(_row(run) for run in found))
+    return Rows.by_name(_RUN_COLUMNS, map(_row, found))
 
 
 def _row(run: RunUnit) -> dict[str, Any]:
