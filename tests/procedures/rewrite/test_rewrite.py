@@ -288,14 +288,18 @@ def test_the_order_of_the_table_is_the_default_of_sort(lake: Any) -> None:
         ({"options": {"z": "1"}}, "has no option 'z'"),
         ({"filter": "nothing = 1"}, "does not fit the columns (id, city, at)"),
         ({"filter": "id ="}, "cannot read the filter"),
+        ({"filter": ""}, "filter must not be empty when provided"),
+        ({"filter": " \n"}, "filter must not be empty when provided"),
     ],
 )
 @pytest.mark.usefixtures("small_files")
 def test_wrong_arguments_are_refused(lake: Any, arguments: dict[str, Any], message: str) -> None:
     """Before anything is read, in words that say which."""
+    before = lake.load().metadata_location
     with pytest.raises(InvalidRequestError) as raised:
         lake.rewrite(**arguments)
     assert message in str(raised.value)
+    assert lake.load().metadata_location == before
 
 
 def test_a_branch_is_rewritten_by_itself(lake: Any, small_files: Table) -> None:
@@ -322,8 +326,9 @@ def test_what_is_no_branch_is_refused(lake: Any, small_files: Table) -> None:
         snapshots.create_tag(head, "v1")
     with pytest.raises(InvalidRequestError, match="Ref v1 is a tag not a branch"):
         lake.rewrite(branch="v1")
-    with pytest.raises(NotFoundError, match="has no branch 'v2'"):
-        lake.rewrite(branch="v2")
+    for name in ("v2", ""):
+        with pytest.raises(NotFoundError, match=f"has no branch '{name}'"):
+            lake.rewrite(branch=name)
 
 
 @pytest.mark.usefixtures("small_files")
