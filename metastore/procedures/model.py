@@ -251,8 +251,16 @@ class TableDataRewriteDistributedProcedure(_OnOneTable[C]):
             raise InvalidRequestError(f"{SORTED_BY_ARGUMENT} must be an array(varchar)")
 
     def filter_of(self, arguments: Mapping[str, Any]) -> str:
-        """The condition of a call that chooses files; ``TRUE`` where none is declared or given."""
-        return str(arguments.get(FILTER_ARGUMENT) or "TRUE")
+        """The condition of a call that chooses files; ``TRUE`` where none is declared or given.
+
+        Raises InvalidRequestError for an empty one: it may be a mistake, and all files would be chosen.
+        """
+        given = arguments.get(FILTER_ARGUMENT)
+        if given is None:
+            return "TRUE"
+        if not str(given).strip():
+            raise InvalidRequestError(f"{FILTER_ARGUMENT} must not be empty when provided")
+        return str(given)
 
     def sorted_by_of(self, arguments: Mapping[str, Any]) -> list[str]:
         """The order of rows that a call asks for; empty for none."""

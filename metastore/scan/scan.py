@@ -43,7 +43,7 @@ class Scan:
     """The rows of one table that satisfy the plan's question, in ``columns``; read when they are asked for.
 
     ``zone`` is that of timestamps in the question that name none; ``exclude`` holds rows to leave out, by file and row
-    group.
+    group. With ``superset`` rows that do not satisfy an expression may be among them: who asks judges them anyway.
 
     Every reading method raises NotFoundError for a file that went since the scan was planned, FormatError for one that
     cannot be read into the table's columns, StorageError, and InvalidRequestError where a library is needed that is
@@ -54,6 +54,7 @@ class Scan:
     columns: Sequence[str]
     zone: ZoneInfo
     exclude: Mapping[tuple[str, int], RowNumbers] = field(default_factory=dict, repr=False)
+    superset: bool = False
 
     @classmethod
     def of(
@@ -206,6 +207,8 @@ class Scan:
             return arrow_filter(where, self.plan.columns, self.plan.readable, self.zone), False
         except NotExact:
             if isinstance(where, BooleanExpression):
+                if self.superset:
+                    return None, False
                 raise InvalidRequestError(
                     f"engines do not agree on what {where} means for the types of these columns; "
                     "give literals of the columns' types, or the question as SQL"

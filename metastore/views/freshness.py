@@ -1,15 +1,16 @@
 """How fresh the rows of a materialized view are, and whether they may be served for its query.
 
-A refresh keeps what it has read: the state of each source's metadata, a digest of its files, and a digest of the query
-with all views in it expanded. Comparing the metadata alone is cheap and gives the status; the strict answer lists the
-files, so that data nobody analyzed counts too. A query that answers otherwise each time is never fresh.
+A refresh keeps what it has read: the state of each source's metadata, a digest of its files, how the columns that it
+used were read, and a digest of the query with all views in it expanded. Comparing the metadata alone is cheap and gives
+the status; the strict answer lists the files, so that data nobody analyzed counts too. A query that answers otherwise
+each time is never fresh.
 """
 
 from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass, replace
 from hashlib import blake2b
 from typing import Any, Final, Literal
@@ -62,12 +63,21 @@ class Freshness:
 
 @dataclass(frozen=True)
 class SourceState:
-    """What one source was like at a refresh: its metadata's state and version, and a digest of its files."""
+    """What one source was like at a refresh: its metadata's state and version, a digest of its files, its columns.
+
+    ``columns`` are those of :func:`columns_read`; None where an older release has refreshed.
+    """
 
     metadata: str | None
     version: int
     files: str
     count: int
+    columns: Mapping[str, str] | None = None
+
+    def other_column(self, now: Mapping[str, str]) -> str | None:
+        """A column that is not read as it was, of those that ``now`` are; None when all are."""
+        columns = self.columns or {}
+        return next((name for name in sorted({*columns, *now}) if columns.get(name) != now.get(name)), None)
 
 
 @dataclass(frozen=True)
@@ -116,6 +126,20 @@ def digest_of_files(files: Iterable[SourceFile]) -> str:
     return blake2b(json.dumps(states).encode(), digest_size=16).hexdigest()
 
 
+def columns_read(schema: TupleSchema, names: Collection[str]) -> dict[str, str]:
+    """How the columns called one of ``names``, in lower case, are read: their types, and what else a schema declares.
+
+    Under the empty name stands what it declares of the table.
+    """
+    found = {column.name: _declared(column.type, column.properties) for column in schema.columns}
+    used = {name: said for name, said in found.items() if name.lower() in names}
+    return {**used, "": _declared("", schema.properties)} if schema.properties else used
+
+
+def _declared(type_: str, properties: Mapping[str, str]) -> str:
+    return f"{type_} {json.dumps(dict(properties), sort_keys=True)}" if properties else type_
+
+
 def metadata_state(metastore: Metastore, table: TableInfo) -> str | None:
     """A text that differs when what the metadata of ``table`` says of its files does; None without metadata."""
     unit = metastore.tables.requests.table_metadata(table)
@@ -131,12 +155,24 @@ def status_of(metastore: Metastore, unit: MaterializedViewMetadataUnit) -> Refre
     refreshed = Refreshed.of(unit)
     if refreshed is None or unit.data_location is None:
         return RefreshStatus.PENDING
+    names = Names(metastore)
     try:
-        query = digest_of(query_of(unit, Names(metastore)))
+        query = digest_of(query_of(unit, names))
     except InvalidRequestError:  # a view that it reads is broken or gone
         return RefreshStatus.STALE
-    same = all(metadata_state(metastore, table) == state.metadata for table, state in refreshed.sources.items())
+    same = all(
+        metadata_state(metastore, table) == state.metadata and _reads_alike(names, table, state)
+        for table, state in refreshed.sources.items()
+    )
     return RefreshStatus.COMPLETE if same and query == refreshed.query else RefreshStatus.STALE
+
+
+def _reads_alike(names: Names, table: TableInfo, state: SourceState) -> bool:
+    """Whether the columns of ``table`` that a refresh used are read as they were."""
+    found = names.find(table)
+    if found is None or state.columns is None:
+        return False
+    return state.other_column(columns_read(found.schema, {name.lower() for name in state.columns})) is None
 
 
 def serves(session: ViewSession, unit: MaterializedViewMetadataUnit, freshness: Freshness, now_ms: int) -> bool:

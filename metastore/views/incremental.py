@@ -5,8 +5,9 @@ Place in the flow: refresh gives the bound query of a materialized view; this mo
 :class:`Aggregated`: mergeable aggregates of one table, kept as partial results ("state"): the state of new files is
 merged with the one there is, and the rows are made from the state. :class:`Whole`: everything else, with the reason.
 
-Promise: whatever the split of a table into files, both ways of refreshing give the same rows; sums and averages of
-floating point numbers may differ in the last digits, as they do between any two orders of adding.
+Promise: whatever the split of a table into files, both ways of refreshing give the same rows while its columns are of
+the same types, which refresh sees to; sums and averages of floating point numbers may differ in the last digits, as
+they do between any two orders of adding.
 """
 
 from __future__ import annotations

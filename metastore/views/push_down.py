@@ -24,6 +24,8 @@ def conditions(bound: Bound, schema_of: Mapping[str, TupleSchema]) -> dict[str, 
 
     ``schema_of`` has the tables' columns by key.
     """
+    if any(_says_more(each) for each in bound.query.find_all(exp.Table, exp.Subquery)):
+        return {}
     try:
         query = pushdown_predicates(bound.query.copy(), dialect=DEFAULT_DIALECT)
     except SqlglotError:  # conditions are for speed: without them the answer is the same
@@ -44,6 +46,16 @@ def conditions(bound: Bound, schema_of: Mapping[str, TupleSchema]) -> dict[str, 
             if own:
                 found[key] = " AND ".join(own)
     return found
+
+
+def _says_more(source: exp.Expr) -> bool:
+    """Whether more than a name hangs on a table or subquery: the joins of a FROM that comes first, samples, pivots.
+
+    Or names for the columns of a table, by their places.
+    """
+    alias = source.args.get("alias")
+    renames = isinstance(source, exp.Table) and isinstance(alias, exp.TableAlias) and bool(alias.columns)
+    return renames or any(source.args.get(name) for name in ("joins", "laterals", "pivots", "sample"))
 
 
 def _tables(select: exp.Select) -> Iterator[tuple[str, str]]:

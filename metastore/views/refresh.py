@@ -1,10 +1,10 @@
 """REFRESH MATERIALIZED VIEW: read what is new, or everything, into a new folder; then one commit makes it the view's.
 
 The steps, each of which leaves what is served as it is until the commit: list the files of the sources; decide, by the
-files of the last refresh, whether to do nothing, to read only new files, or everything; write the new folder; analyze
-it; see that the sources are still what was read; commit location, status and what was read, as one change to the one
-row of the view, which must not have changed meanwhile. A process that dies on the way leaves a folder that nobody
-names; it goes when it is a day old, with the folders that no kept version of the component names any more.
+files and column types of the last refresh, whether to do nothing, to read only new files, or everything; write the new
+folder; analyze it; see that the sources are still what was read; commit location, status and what was read, as one
+change to the one row of the view, which must not have changed meanwhile. A process that dies on the way leaves a folder
+that nobody names; it goes when it is a day old, with the folders that no kept version of the component names any more.
 """
 
 from __future__ import annotations
@@ -18,6 +18,7 @@ from datetime import timedelta
 from typing import Final
 
 from pyiceberg.expressions import EqualTo
+from sqlglot import exp
 
 from metastore.components.materialized_views import MaterializedViews
 from metastore.errors import ConflictError, InvalidRequestError, MetastoreError, OutcomeUnknownError
@@ -35,6 +36,7 @@ from metastore.views.folders import Folder, SourceFiles, Workspace, unneeded
 from metastore.views.freshness import (
     Refreshed,
     SourceState,
+    columns_read,
     digest_of,
     digest_of_files,
     metadata_state,
@@ -165,8 +167,15 @@ class _Refresh:
         self._way: Way = way_of(self._bound, schemas)
         version = session.metastore.tables.metadata.version
         self._listed = {table: files_of(session, table) for table in tables_of(self._query)}
+        self._used = {column.name.lower() for column in self._bound.query.find_all(exp.Column)}
         self._states = {
-            table: SourceState(metadata_state(session.metastore, table), version, digest_of_files(files), len(files))
+            table: SourceState(
+                metadata_state(session.metastore, table),
+                version,
+                digest_of_files(files),
+                len(files),
+                columns_read(names.schema(table), self._used),
+            )
             for table, files in self._listed.items()
         }
 
@@ -227,8 +236,10 @@ class _Refresh:
 
     def require_unchanged(self) -> None:
         """ConflictError when a source is no longer what was listed, and so perhaps not what was read."""
+        names = Names(self._session.metastore)
         for table, state in self._states.items():
-            if digest_of_files(files_of(self._session, table)) != state.files:
+            others = state.other_column(columns_read(names.schema(table), self._used))
+            if others is not None or digest_of_files(files_of(self._session, table)) != state.files:
                 raise ConflictError(f"{table} changed while it was being read; nothing was changed, refresh again")
 
     def commit(self, decision: _Decision, folder: Folder, schema: TupleSchema) -> int:
@@ -266,6 +277,8 @@ class _Refresh:
             return "the query, or that of a view it reads, is another", {}
         if not refreshed.steady:
             return "the query may answer otherwise each time", {}
+        if reason := self._other_columns(refreshed):
+            return reason, {}
         last = self._last_folder()
         read = last.sources()
         if read is None or (isinstance(self._way, Aggregated) and not last.has_state()):
@@ -279,6 +292,21 @@ class _Refresh:
                 return f"{_some(changed)} of {table} changed", {}
             new[table] = {path: fingerprint for path, fingerprint in files.items() if path not in known}
         return "", new
+
+    def _other_columns(self, refreshed: Refreshed) -> str:
+        """Which column is not read as the last refresh has read it; empty when none is."""
+        for table, state in self._states.items():
+            kept = refreshed.sources.get(table)
+            if kept is None or kept.columns is None:
+                return f"the last refresh did not note the types of the columns of {table}"
+            other = kept.other_column(state.columns or {})
+            if other == "":
+                return f"{table} is declared otherwise"
+            if other is not None and other not in kept.columns:
+                return f"column {other} of {table} is new"
+            if other is not None:
+                return f"the type of column {other} of {table} is another"
+        return ""
 
     def _last_folder(self) -> Folder:
         return self._workspace.folder(self._unit.data_location or "")

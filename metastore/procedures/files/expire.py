@@ -32,7 +32,7 @@ from pyiceberg.table.update import (
 )
 
 from metastore.catalogs import TargetTable
-from metastore.errors import StorageError
+from metastore.errors import InvalidRequestError, StorageError
 from metastore.procedures.arguments import Argument
 from metastore.procedures.contention import until_won
 from metastore.procedures.files.deletion import Deletion, require_concurrency
@@ -106,6 +106,8 @@ def _expire_snapshots(  # noqa: PLR0913 - the arguments of the call
     max_concurrent_deletes: int | None,
     dry_run: bool,
 ) -> Mapping[str, Any]:
+    if snapshot_ids is not None and not snapshot_ids:
+        raise InvalidRequestError("snapshot_ids must not be empty when provided")
     older_than_ms = None if older_than is None else epoch_ms(older_than)
     retention = Retention(older_than_ms, retain_last, tuple(snapshot_ids or ()))
     target = context.table(schema, table_name)

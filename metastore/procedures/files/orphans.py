@@ -81,14 +81,15 @@ def orphans(stored: Iterable[StoredFile], reached: Reached, mode: PrefixMismatch
 
 
 def outside_other_tables(
-    stored: Collection[StoredFile], own_roots: Collection[str], spelling: Spelling
+    stored: Collection[StoredFile], around: Iterable[StoredFile], own_roots: Collection[str], spelling: Spelling
 ) -> list[StoredFile]:
     """``stored`` without what lies below the folder of another table, told by a metadata file of its own.
 
-    ``own_roots`` are canonical paths of the folders of the table itself, which hold its metadata folders.
+    Such a file may be among ``stored`` or ``around``. ``own_roots`` are canonical paths of the folders of the table
+    itself, which hold its metadata folders.
     """
     roots = set()
-    for file in stored:
+    for file in (*stored, *around):
         if file.location.endswith(_METADATA_SUFFIXES):
             folder = posixpath.dirname(spelling.path(file.location))
             root = posixpath.dirname(folder)

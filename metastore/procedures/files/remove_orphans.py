@@ -2,8 +2,9 @@
 
 In this order, on which safety rests: the store is listed; then the newest metadata is read, so that what was committed
 while listing is reached; files that are younger than the bound are out of the question, since a writer may be about to
-commit them. What is left is written down on the store (:mod:`quarantine`). Right before the deletion the newest
-metadata is read again, and what came into use meanwhile is struck off.
+commit them, and so are files in the folders of other tables (:mod:`neighbours`). What is left is written down on the
+store (:mod:`quarantine`). Right before the deletion the newest metadata is read again, and what came into use meanwhile
+is struck off.
 
 A run that is interrupted leaves its list; the next one deletes, beside what it finds itself, the files of the list that
 stand unchanged and are still reached by nothing.
@@ -11,6 +12,7 @@ stand unchanged and are still reached by nothing.
 
 from __future__ import annotations
 
+import posixpath
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -34,7 +36,8 @@ from metastore.procedures.files.inventory import (
     metadata_files,
     statistics_files,
 )
-from metastore.procedures.files.listing import Folder, StoredFile, stored_files
+from metastore.procedures.files.listing import Folder, StoredFile, files_in, stored_files
+from metastore.procedures.files.neighbours import Grounds, Neighbours, neighbours, outside_neighbours
 from metastore.procedures.files.orphans import PrefixMismatch, Reached, orphans, outside_other_tables
 from metastore.procedures.files.quarantine import (
     SUFFIX,
@@ -103,8 +106,10 @@ def _remove_orphan_files(  # noqa: PLR0913 - the arguments of the call
     prefix_mismatch_mode: str,
 ) -> list[dict[str, Any]]:
     require_concurrency(max_concurrent_deletes)
+    target = context.table(schema, table_name)
     removal = OrphanRemoval(
-        context.table(schema, table_name),
+        target,
+        lambda: neighbours(context.catalogs, target),
         bound_ms(older_than, context.now_ms(), context.settings.procedures.min_orphan_age),
         context.engine,
         spelling=Spelling(equal_schemes or {}, equal_authorities or {}),
@@ -153,9 +158,13 @@ class _Found:
 
 @dataclass(frozen=True)
 class OrphanRemoval:
-    """One run of ``remove_orphan_files`` on ``target``: files last changed before ``bound_ms``."""
+    """One run of ``remove_orphan_files`` on ``target``: files last changed before ``bound_ms``.
+
+    ``others`` is asked only when there is something to delete: it loads every table of the catalog.
+    """
 
     target: TargetTable
+    others: Neighbours
     bound_ms: int
     engine: EngineFor
     spelling: Spelling
@@ -204,7 +213,7 @@ class OrphanRemoval:
         table = self.target.load()
         reached = Reached(self.spelling)
         known = self._reach(table, reached, frozenset())
-        stored = outside_other_tables(stored, self._own_roots(table), self.spelling)
+        stored = outside_other_tables(stored, self._around(table), self._own_roots(table), self.spelling)
         self._require_plausible(table, stored, reached)
         left_over, remembered = self._left_over(table, stored)
         lists = {made.location for made in left_over}
@@ -213,8 +222,11 @@ class OrphanRemoval:
             for file in stored
             if file.location not in lists and (file.modified_ms < self.bound_ms or file in remembered)
         ]
-        files = tuple(sorted(orphans(_without_versions(table, old), reached, self.mode)))
-        return _Found(table, reached, known, files, left_over)
+        files = sorted(orphans(_without_versions(table, old), reached, self.mode))
+        if files:
+            own = Grounds.of(str(self.target), table.metadata)
+            files = outside_neighbours(files, own, self._folders(table), self.others(), self.spelling)
+        return _Found(table, reached, known, tuple(files), left_over)
 
     def _stored(self, table: Table) -> list[StoredFile]:
         columns = {field.name for spec in table.metadata.partition_specs for field in spec.fields}
@@ -239,6 +251,18 @@ class OrphanRemoval:
 
     def _own_roots(self, table: Table) -> set[str]:
         return {self.spelling.path(f"{root}/") for root in _own_folders(table)}
+
+    def _around(self, table: Table) -> list[StoredFile]:
+        """What the folders between the table's own and the one that the call names have of metadata of other tables."""
+        if self.location is None:
+            return []
+        own = self._own_roots(table)
+        files: list[StoredFile] = []
+        folder = self.location.rstrip("/")
+        while (path := self.spelling.path(f"{folder}/")) not in own and any(_is_in(path, root) for root in own):
+            files += files_in(Folder(table.io, f"{folder}/metadata"))
+            folder = posixpath.dirname(folder)
+        return files
 
     def _reach(self, table: Table, reached: Reached, known: frozenset[int]) -> frozenset[int]:
         """Add what ``table`` reaches, its snapshots in ``known`` aside; the snapshots that are known then."""

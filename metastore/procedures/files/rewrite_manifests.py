@@ -7,10 +7,11 @@ operation ``replace``. Manifests that are as they should be stay, and so do dele
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
-from typing import Any, Final
+from typing import Any, Final, TypeAlias
 
 import pyarrow as pa
 from pyiceberg.manifest import ManifestContent, ManifestEntry, ManifestFile
@@ -115,14 +116,23 @@ class _Rewrite:
         entries: Mapping[str, Sequence[ManifestEntry]],
         groups: Sequence[Sequence[ManifestEntry]],
     ) -> Mapping[str, Any]:
-        standing = {_paths(of_manifest): path for path, of_manifest in entries.items() if of_manifest}
-        good = {standing[paths] for group in groups if (paths := _paths(group)) in standing}
+        standing: dict[_Content, list[str]] = {}
+        for path, of_manifest in entries.items():
+            if of_manifest:
+                standing.setdefault(_content(of_manifest), []).append(path)
+        good: set[str] = set()
+        wanting: list[Sequence[ManifestEntry]] = []
+        for group in groups:
+            if found := standing.get(_content(group)):
+                good.add(found.pop())
+            else:
+                wanting.append(group)
         replaced = entries.keys() - good
         if not replaced:
             return _nothing("the manifests are clustered already", kept=len(entries))
         counts = {
             "rewritten_manifests_count": len(replaced),
-            "added_manifests_count": sum(standing.get(_paths(group)) not in good for group in groups),
+            "added_manifests_count": len(wanting),
             "kept_manifests_count": len(manifests) - len(replaced),
             "processed_entries_count": sum(len(entries[path]) for path in replaced),
         }
@@ -132,11 +142,7 @@ class _Rewrite:
         new = NewSnapshot(table, self.now_ms())
         spec_id = next(m.partition_spec_id for m in manifests if m.manifest_path in replaced)
         with new.taken_back_unless_published():
-            made = [
-                new.write_manifest([existing(entry) for entry in group], spec_id)
-                for group in groups
-                if standing.get(_paths(group)) not in good
-            ]
+            made = [new.write_manifest([existing(entry) for entry in group], spec_id) for group in wanting]
             kept = [manifest for manifest in manifests if manifest.manifest_path not in replaced]
             _require_same_count(manifests, [*made, *kept])
             new.publish(self.target, [*made, *kept], _summary(parent, counts))
@@ -155,7 +161,7 @@ def grouped(entries: Sequence[ManifestEntry], order: Sequence[int], target_bytes
     average = sum(sizes) / max(1, len(sizes))
     most = max(1, int(target_bytes / max(1.0, average)))
     parts = -(-len(entries) // most)
-    ordered = sorted(entries, key=lambda entry: (*_key(entry, order), entry.data_file.file_path))
+    ordered = sorted(entries, key=lambda entry: (*_key(entry, order), *_identity(entry)))
     bounds = [len(ordered) * part // parts for part in range(parts + 1)]
     return [ordered[first:last] for first, last in pairwise(bounds)]
 
@@ -191,8 +197,16 @@ def _entries(table: Table, manifest: ManifestFile) -> Sequence[ManifestEntry]:
         raise FormatError(f"a manifest of the current snapshot is missing: {error}") from error
 
 
-def _paths(entries: Sequence[ManifestEntry]) -> frozenset[str]:
-    return frozenset(entry.data_file.file_path for entry in entries)
+_Content: TypeAlias = frozenset[tuple[tuple[str, int], int]]
+"""What a manifest holds: how many entries of each file and sequence number. A file that was added twice has two."""
+
+
+def _content(entries: Sequence[ManifestEntry]) -> _Content:
+    return frozenset(Counter(map(_identity, entries)).items())
+
+
+def _identity(entry: ManifestEntry) -> tuple[str, int]:
+    return entry.data_file.file_path, entry.sequence_number or 0
 
 
 def _target_bytes(table: Table) -> int:

@@ -30,6 +30,10 @@ _PLAIN_NAME: Final = re.compile(r"[^/%.][^/%]*")
 
 _LOCAL: Final = "file"
 
+_BUCKETS: Final = frozenset({"s3", "gs"})
+_STORES: Final = frozenset({_LOCAL, "hdfs", "abfss", *_BUCKETS})
+"""Schemes of stores that share no file."""
+
 DEFAULT_EQUAL_SCHEMES: Final[Mapping[str, str]] = {"s3n,s3a": "s3", "gcs": "gs", "wasbs,wasb,abfs": "abfss"}
 """Schemes that name the same stores, as the clients of different engines spell them."""
 
@@ -118,6 +122,18 @@ def agree(one: Place, other: Place) -> bool:
     """Whether scheme and authority are the same, or left open by one of the two; paths are not looked at."""
     schemes = _as_written(one.scheme), _as_written(other.scheme)
     return schemes[0] == schemes[1] and (one.authority or "") == (other.authority or "")
+
+
+def surely_apart(one: Place, other: Place) -> bool:
+    """Whether no file of the one place can be of the other, by scheme and authority; paths are not looked at.
+
+    False where it is open: a cluster has several names, a bucket has one.
+    """
+    schemes = _as_written(one.scheme), _as_written(other.scheme)
+    if schemes[0] != schemes[1]:
+        return _STORES.issuperset(schemes)
+    authorities = {one.authority, other.authority} - {None}
+    return schemes[0] in _BUCKETS and len(authorities) > 1
 
 
 def _as_written(scheme: str | None) -> str:

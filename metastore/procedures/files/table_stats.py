@@ -122,6 +122,8 @@ def _columns(table: Table, snapshot: Snapshot, columns: Sequence[str] | None) ->
     types = {field.name: field.type for field in schema_to_pyarrow(schema, include_field_ids=False)}
     if columns is None:
         return schema.select(*(name for name, type_ in types.items() if domain_of(type_) is not None))
+    if not columns:
+        raise InvalidRequestError("columns must not be empty when provided")
     for name in columns:
         if name not in types:
             raise InvalidRequestError(f"{'.'.join(table.name())} has no column {name}; it has {', '.join(types)}")

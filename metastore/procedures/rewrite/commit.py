@@ -1,17 +1,19 @@
 """The commit of rewritten groups: one snapshot with operation ``replace``, validated from the pinned snapshot.
 
-Only manifests that hold a replaced file are written anew. New files carry the sequence number of the pinned snapshot.
-Delete files that apply to nothing any more go with the files that they applied to. A race lost for other reasons than
-the groups' own files is planned again on the fresh table until the time is over.
+Only manifests that hold a replaced file are written anew. A file that is in the table more than once is replaced as
+often as the groups have it. New files carry the sequence number of the pinned snapshot. Delete files that apply to
+nothing any more go with the files that they applied to. A race lost for other reasons than the groups' own files is
+planned again on the fresh table until the time is over.
 """
 
 from __future__ import annotations
 
 import uuid
-from collections.abc import Iterable, Sequence
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import timedelta
-from typing import Final
+from typing import Final, TypeAlias
 
 from pyiceberg.exceptions import CommitFailedException
 from pyiceberg.io import FileIO
@@ -136,15 +138,14 @@ class ReplaceCommit:
             reasons = "; ".join(sorted(set(failed.values()))[:3])
             raise ConflictError(f"{self.target} was changed while it was rewritten: {reasons}. Nothing was changed")
         kept = [group for group in groups if group.group not in failed]
-        removed = {candidate.live.path for group in kept for candidate in group.inputs}
+        removed = now.entries_of(kept)
         dropped = self._needless(table, head, kept, removed)
         done = tuple(group.group for group in kept)
         if not removed and not dropped:
             return Committed(None, done, failed, 0)
         new = [file for group in kept for file in group.added]
-        old = now.holding(removed) | {live.manifest for live in dropped.values()}
         writer = _ManifestsOfCommit(table, read)
-        snapshot = self._write(writer, head, old, removed | dropped.keys(), new)
+        snapshot = self._write(writer, head, Counter([*removed, *map(_place, dropped.values())]), new)
         return _Attempt(snapshot, writer.written, Committed(snapshot.snapshot_id, done, failed, len(dropped)))
 
     def _head(self, metadata: TableMetadata) -> Snapshot:
@@ -167,7 +168,7 @@ class ReplaceCommit:
         return _StillApplies(self.keep_sequence, self.output_spec_id, unpartitioned_specs(metadata))
 
     def _needless(
-        self, table: Table, head: Snapshot, groups: Sequence[Rewritten], removed: set[str]
+        self, table: Table, head: Snapshot, groups: Sequence[Rewritten], removed: Sequence[_Place]
     ) -> dict[str, LiveFile]:
         """Position delete files, by path, that may apply to no file once ``removed`` are gone."""
         used = {delete.path for group in groups for candidate in group.inputs for delete in candidate.deletes}
@@ -187,11 +188,13 @@ class ReplaceCommit:
         by_place: dict[object, list[LiveFile]] = {}
         for live in wanted.values():
             by_place.setdefault(only_path(live.file) or (live.file.spec_id, live.file.partition), []).append(live)
+        left = Counter(removed)
         for manifest in data_manifests:
             if not wanted or manifest.partition_spec_id not in specs:
                 continue
             for data in _Manifests(table.io).live(manifest):
-                if data.path in removed:
+                if left[_place(data)]:
+                    left[_place(data)] -= 1
                     continue
                 for place in (data.path, (data.file.spec_id, data.file.partition)):
                     for delete in by_place.get(place, ()):
@@ -200,16 +203,17 @@ class ReplaceCommit:
         return wanted
 
     def _write(
-        self, commit: _ManifestsOfCommit, head: Snapshot, old: set[str], gone_paths: set[str], new: Sequence[DataFile]
+        self, commit: _ManifestsOfCommit, head: Snapshot, going: Mapping[_Place, int], new: Sequence[DataFile]
     ) -> Snapshot:
-        """Write manifests and list of the new snapshot; ``old`` are the manifests that hold files of ``gone_paths``."""
+        """Write manifests and list of the new snapshot, without so many entries of each place as ``going`` says."""
         table = commit.table
+        old = {manifest for manifest, _ in going}
         metadata = table.metadata
         try:
             number = self.pinned.snapshot.sequence_number if self.keep_sequence else None
             commit.add(new, number or None, self.output_spec_id)
             manifests = head.manifests(table.io)
-            gone = commit.without([each for each in manifests if each.manifest_path in old], gone_paths)
+            gone = commit.without([each for each in manifests if each.manifest_path in old], going)
             snapshot = Snapshot(
                 snapshot_id=commit.snapshot_id,
                 parent_snapshot_id=head.snapshot_id,
@@ -227,6 +231,14 @@ class ReplaceCommit:
             discard(table.io, commit.written)
             raise
         return snapshot
+
+
+_Place: TypeAlias = tuple[str, tuple[str, int]]
+"""A manifest, and what an entry in it is of: which may stand there more than once."""
+
+
+def _place(live: LiveFile) -> _Place:
+    return live.manifest, live.entry
 
 
 @dataclass(frozen=True)
@@ -255,31 +267,37 @@ class _StillApplies:
 class _Head:
     """What the newest snapshot has of the groups' input files, and what delete files came since the pinned one."""
 
-    inputs: dict[str, LiveFile]
+    inputs: dict[tuple[str, int], list[LiveFile]]
     new_deletes: Deletes
 
     @classmethod
     def read(cls, table: Table, head: Snapshot, pinned: Pinned, groups: Iterable[Rewritten], read: _Manifests) -> _Head:
         """Of manifests only those are read that held inputs, or that are new."""
-        wanted = {candidate.live.path: candidate.live for group in groups for candidate in group.inputs}
-        sources = {live.manifest for live in wanted.values()}
+        wanted = Counter(candidate.live.entry for group in groups for candidate in group.inputs)
+        sources = {candidate.live.manifest for group in groups for candidate in group.inputs}
         manifests = head.manifests(table.io)
-        inputs: dict[str, LiveFile] = {}
+        inputs: dict[tuple[str, int], list[LiveFile]] = {}
         for manifest in manifests:
             if manifest.content == ManifestContent.DATA and manifest.manifest_path in sources:
-                inputs |= {live.path: live for live in read.live(manifest) if live.path in wanted}
+                for live in read.live(manifest):
+                    if live.entry in wanted:
+                        inputs.setdefault(live.entry, []).append(live)
+        missing = wanted - Counter({entry: len(found) for entry, found in inputs.items()})
         new = [manifest for manifest in manifests if manifest.manifest_path not in pinned.manifests]
         deletes: list[LiveFile] = []
         for manifest in new:
             if manifest.content == ManifestContent.DELETES:
                 deletes += [live for live in read.live(manifest) if live.path not in pinned.deletes]
-            elif len(inputs) < len(wanted):
-                inputs |= {live.path: live for live in read.live(manifest) if live.path in wanted}
+            elif missing:
+                for live in read.live(manifest):
+                    if live.entry in missing:
+                        inputs.setdefault(live.entry, []).append(live)
         return cls(inputs, Deletes(deletes, unpartitioned_specs(table.metadata)))
 
-    def holding(self, paths: Iterable[str]) -> set[str]:
-        """Where the manifests lie that hold the inputs ``paths``."""
-        return {self.inputs[path].manifest for path in paths}
+    def entries_of(self, groups: Iterable[Rewritten]) -> list[_Place]:
+        """Where the inputs of ``groups`` stand, which do not conflict: an entry of its own for each."""
+        standing = {entry: iter(found) for entry, found in self.inputs.items()}
+        return [_place(next(standing[each.live.entry])) for group in groups for each in group.inputs]
 
 
 class _Manifests:
@@ -327,16 +345,19 @@ class _ManifestsOfCommit:
             entries.append(entry)
         self._write(entries, self._specs[spec_id], ManifestContent.DATA)
 
-    def without(self, manifests: Sequence[ManifestFile], paths: set[str]) -> list[DataFile]:
-        """The entries of ``manifests`` with those of ``paths`` marked as deleted; the files of these."""
+    def without(self, manifests: Sequence[ManifestFile], going: Mapping[_Place, int]) -> list[DataFile]:
+        """The entries of ``manifests`` with so many of each place in ``going`` marked as deleted; their files."""
         gone: list[DataFile] = []
+        left = Counter(going)
         for content in ManifestContent:
             for spec in self._specs.values():
                 entries = []
                 for manifest in manifests:
                     if manifest.content == content and manifest.partition_spec_id == spec.spec_id:
                         for entry in self._read.entries(manifest):
-                            if entry.data_file.file_path in paths:
+                            place = _place(live_file(entry, manifest))
+                            if left[place]:
+                                left[place] -= 1
                                 gone.append(entry.data_file)
                                 entries.append(deleted(entry, self.snapshot_id))
                             else:

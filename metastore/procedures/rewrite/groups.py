@@ -37,6 +37,11 @@ class LiveFile(NamedTuple):
         """Where the file lies, spelled as in the manifest."""
         return self.file.file_path
 
+    @property
+    def entry(self) -> tuple[str, int]:
+        """Path and sequence number: what is one in every snapshot. A file that was added twice may have it twice."""
+        return self.path, self.sequence_number
+
 
 @dataclass(frozen=True)
 class Candidate:

@@ -86,7 +86,7 @@ class RewriteDataFiles(TableDataRewriteDistributedProcedure[RewriteCall]):
         order: tuple[SortKey, ...] = ()
         if strategy == "sort":
             order = sort_keys(str(target), table.schema(), table.sort_order(), sorted_by)
-        branch = arguments["branch"] or MAIN_BRANCH
+        branch = MAIN_BRANCH if arguments["branch"] is None else arguments["branch"]
         return RewriteCall(
             call=call,
             target=target,

@@ -7,9 +7,10 @@ Memory holds one batch, the deleted positions of the piece's files, and small fi
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager
+from dataclasses import dataclass
 from typing import Any, Final
 
 import numpy as np
@@ -27,7 +28,7 @@ from metastore.procedures.rewrite.projection import Projection
 from metastore.storage.files import open_ranges
 
 Positions = Any
-"""A sorted NumPy array of row positions."""
+"""A NumPy array of row positions."""
 
 _SMALL_FILE: Final = 4 << 20
 _AHEAD: Final = 8
@@ -40,7 +41,7 @@ def read_rows(job: RewriteJob, slices: Sequence[Slice]) -> Iterator[pa.RecordBat
     projections: list[tuple[pa.Schema, int, Projection]] = []
     for cut, source in _opened(job.io, slices):
         with _naming(cut.path):
-            yield from _slice_rows(job, cut, source, deleted.get(cut.path), projections)
+            yield from _slice_rows(job, cut, source, deleted.of(cut), projections)
 
 
 def _slice_rows(
@@ -109,18 +110,30 @@ def _constants(job: RewriteJob, cut: Slice) -> dict[int, Any]:
     }
 
 
-def _deleted_positions(io: FileIO, slices: Sequence[Slice]) -> dict[str, Positions]:
-    """Positions of deleted rows, sorted, by the path of their data file."""
+@dataclass(frozen=True)
+class _Deleted:
+    """Positions of deleted rows, by delete file and data file."""
+
+    positions: Mapping[tuple[str, str], Sequence[Positions]]
+
+    def of(self, cut: Slice) -> Positions | None:
+        """Those in the file of ``cut``, sorted, None for none. A file that was added anew has not the old deletes."""
+        parts = [part for delete in cut.deletes for part in self.positions.get((delete, cut.path), ())]
+        return np.unique(np.concatenate(parts)) if parts else None
+
+
+def _deleted_positions(io: FileIO, slices: Sequence[Slice]) -> _Deleted:
+    """What the delete files of ``slices`` say of their data files."""
     paths = pa.array(sorted({cut.path for cut in slices}))
-    found: dict[str, list[Positions]] = {}
+    found: dict[tuple[str, str], list[Positions]] = {}
     for delete in sorted({path for cut in slices for path in cut.deletes}):
         with _naming(delete), open_ranges(io, delete) as stream, pq.ParquetFile(stream) as file:
             for batch in file.iter_batches(_BATCH_ROWS, columns=["file_path", "pos"]):
                 named = batch.filter(pc.is_in(batch.column(0), value_set=paths.cast(batch.column(0).type)))
                 for path in named.column(0).unique():
                     here = named.filter(pc.equal(named.column(0), path))
-                    found.setdefault(str(path), []).append(here.column(1).to_numpy())
-    return {path: np.unique(np.concatenate(parts)) for path, parts in found.items()}
+                    found.setdefault((delete, str(path)), []).append(here.column(1).to_numpy())
+    return _Deleted(found)
 
 
 @contextmanager

@@ -123,14 +123,17 @@ def test_refused_ids(lake: Any, written: Table) -> None:
     [
         ({"retain_last": 0}, "Number of snapshots to retain must be at least 1, cannot be: 0"),
         ({"max_concurrent_deletes": 0}, "max_concurrent_deletes should have value > 0, value: 0"),
+        ({"snapshot_ids": []}, "snapshot_ids must not be empty when provided"),
         ({"snapshot_ids": [1], "retain_last": 1}, "leave older_than and retain_last out"),
     ],
 )
 @pytest.mark.usefixtures("written")
 def test_refused_arguments(lake: Any, arguments: dict[str, Any], message: str) -> None:
     """What an argument cannot be is said before anything is done."""
+    lake.later(days=30)
     with pytest.raises(InvalidRequestError, match=message):
         lake.call(expire_snapshots, **arguments)
+    assert len(snapshots(lake.table())) == 4
 
 
 def test_nothing_to_do_is_no_commit(lake: Any, written: Table) -> None:

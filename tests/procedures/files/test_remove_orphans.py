@@ -319,7 +319,7 @@ def test_a_file_committed_meanwhile_stays(lake: Any, written: Table, rows: Any, 
         lake.catalogs.table("lake", "default", "t"), {load: lambda: lake.table().add_files([f"file://{late}"])}
     )
     engine = LocalEngine(1)
-    removal = OrphanRemoval(target, lake.clock.ms, lambda _: engine, Spelling())
+    removal = OrphanRemoval(target, list, lake.clock.ms, lambda _: engine, Spelling())
     assert removed(removal.run()) == {stray}
     assert ids(lake.table()) == [1, 2, 8]
 
@@ -343,7 +343,7 @@ def test_what_expires_while_it_is_read_is_read_anew(
 
     monkeypatch.setattr(OrphanRemoval, "_reach", expires)
     engine = LocalEngine(1)
-    found = removed(OrphanRemoval(target, lake.clock.ms, lambda _: engine, Spelling()).run())
+    found = removed(OrphanRemoval(target, list, lake.clock.ms, lambda _: engine, Spelling()).run())
     assert left == []
     assert found == {stray}
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+import pyarrow.parquet as pq
 import pytest
 from pyiceberg.manifest import ManifestContent, ManifestEntry
 from pyiceberg.table import Table
@@ -12,6 +13,7 @@ from pyiceberg.table.snapshots import Snapshot
 from pyiceberg.table.update import SetSnapshotRefUpdate
 
 from metastore.errors import InvalidRequestError, ProcedureError
+from metastore.procedures.files.add_files import add_files
 from metastore.procedures.files.expire import expire_snapshots
 from metastore.procedures.files.rewrite_manifests import rewrite_manifests
 
@@ -115,6 +117,37 @@ def test_a_second_run_changes_nothing(lake: Any, written: Table) -> None:
     assert row["message"] == "nothing was rewritten: the manifests are clustered already"
     assert row["rewritten_manifests_count"] == 0
     assert lake.table().metadata_location == location
+
+
+@pytest.mark.parametrize("version", ["1", "2"])
+@pytest.mark.parametrize("adds", [1, 2, 3])
+def test_a_file_that_is_in_the_table_several_times_stays_so(lake: Any, rows: Any, version: str, adds: int) -> None:
+    """Entries are kept as often as they stand, in one manifest or in several."""
+    path = f"{lake.folder}/a.parquet"
+    pq.write_table(rows(1, 2), path)
+    table = lake.table(properties={"format-version": version})
+    for _ in range(adds):
+        lake.call(add_files, files=[path, path], duplicate_file="allow")
+    before = ids(table.refresh())
+    assert before == [1] * 2 * adds + [2] * 2 * adds
+    [row] = lake.call(rewrite_manifests)
+    assert (row["rewritten_manifests_count"], row["added_manifests_count"]) == ((0, 0) if adds == 1 else (adds, 1))
+    assert ids(table.refresh()) == before
+    assert len(head(table).manifests(table.io)) == 1
+    [row] = lake.call(rewrite_manifests)
+    assert row["rewritten_manifests_count"] == 0
+
+
+def test_equal_manifests_are_both_kept(lake: Any, rows: Any) -> None:
+    """Where a manifest holds one entry at most, those of one file are as they should be."""
+    path = f"{lake.folder}/a.parquet"
+    pq.write_table(rows(1), path)
+    table = lake.table(properties={"format-version": "1", "commit.manifest.target-size-bytes": "1"})
+    for _ in range(2):
+        lake.call(add_files, files=[path], duplicate_file="allow")
+    [row] = lake.call(rewrite_manifests)
+    assert (row["rewritten_manifests_count"], row["kept_manifests_count"]) == (0, 2)
+    assert ids(table.refresh()) == [1, 1]
 
 
 def test_good_manifests_are_kept(lake: Any, written: Table, rows: Any) -> None:

@@ -109,6 +109,8 @@ def test_a_chosen_snapshot(lake: Any, written: Table) -> None:
 
 def test_refusals(lake: Any, written: Table) -> None:
     """Unknown columns and snapshots are named; a table without a snapshot has nothing to count."""
+    with pytest.raises(InvalidRequestError, match="columns must not be empty when provided"):
+        lake.call(compute_table_stats, columns=[])
     with pytest.raises(InvalidRequestError, match="has no column nope; it has id, city"):
         lake.call(compute_table_stats, columns=["nope"])
     with pytest.raises(InvalidRequestError, match="has no snapshot 7"):

@@ -288,14 +288,18 @@ def test_the_order_of_the_table_is_the_default_of_sort(lake: Any) -> None:
         ({"options": {"z": "1"}}, "has no option 'z'"),
         ({"filter": "nothing = 1"}, "does not fit the columns (id, city, at)"),
         ({"filter": "id ="}, "cannot read the filter"),
+        ({"filter": ""}, "filter must not be empty when provided"),
+        ({"filter": " \n"}, "filter must not be empty when provided"),
     ],
 )
 @pytest.mark.usefixtures("small_files")
 def test_wrong_arguments_are_refused(lake: Any, arguments: dict[str, Any], message: str) -> None:
     """Before anything is read, in words that say which."""
+    before = lake.load().metadata_location
     with pytest.raises(InvalidRequestError) as raised:
         lake.rewrite(**arguments)
     assert message in str(raised.value)
+    assert lake.load().metadata_location == before
 
 
 def test_a_branch_is_rewritten_by_itself(lake: Any, small_files: Table) -> None:
@@ -322,8 +326,9 @@ def test_what_is_no_branch_is_refused(lake: Any, small_files: Table) -> None:
         snapshots.create_tag(head, "v1")
     with pytest.raises(InvalidRequestError, match="Ref v1 is a tag not a branch"):
         lake.rewrite(branch="v1")
-    with pytest.raises(NotFoundError, match="has no branch 'v2'"):
-        lake.rewrite(branch="v2")
+    for name in ("v2", ""):
+        with pytest.raises(NotFoundError, match=f"has no branch '{name}'"):
+            lake.rewrite(branch=name)
 
 
 @pytest.mark.usefixtures("small_files")
@@ -434,6 +439,56 @@ def test_a_table_of_format_version_1_is_rewritten(lake: Any, by_duckdb: Read) ->
     assert by_duckdb(lake.load()) == before
     lake.load().append(rows(9))
     assert lake.load().scan().to_arrow().num_rows == 6
+
+
+@pytest.fixture(params=["1", "2"])
+def twice(lake: Any, request: pytest.FixtureRequest) -> Table:
+    """A table with one file in it twice in one manifest, once in another, and a file that is in it once."""
+    path = f"{lake.folder}/a.parquet"
+    pq.write_table(rows(1, 2), path)
+    table: Table = lake.create(SCHEMA, properties={"format-version": request.param})
+    table.append(rows(3))
+    add = lake.session.procedures.call
+    for files in ([path, path], [path]):
+        given = {"schema": "default", "table_name": "t", "files": files, "duplicate_file": "allow"}
+        add("lake.system.add_files", **given)
+    return table.refresh()
+
+
+def test_a_file_that_is_in_the_table_several_times_is_replaced_as_often(lake: Any, twice: Table) -> None:
+    """Each entry has its rows, and a later run has nothing to do."""
+    before = by_pyiceberg(twice)
+    assert [row[0] for row in before] == [1, 1, 1, 2, 2, 2, 3]
+    row = lake.rewrite(options={"rewrite-all": "true"})
+    assert (row["rewritten_data_files_count"], row["added_data_files_count"]) == (4, 1)
+    assert by_pyiceberg(lake.load()) == before
+    assert len(lake.data_files()) == 1
+    assert lake.rewrite()["rewritten_data_files_count"] == 0
+
+
+@pytest.mark.parametrize("options", [{}, {"partial-progress.enabled": "true", "partial-progress.max-commits": "9"}])
+def test_entries_of_one_file_may_be_in_several_groups(lake: Any, twice: Table, options: dict[str, str]) -> None:
+    """Each group replaces its own, whichever comes first."""
+    before = by_pyiceberg(twice)
+    one_by_one = {"max-file-group-size-bytes": "1", "rewrite-all": "true", **options}
+    assert lake.rewrite(options=one_by_one)["rewritten_data_files_count"] == 4
+    assert by_pyiceberg(lake.load()) == before
+    assert len(lake.data_files()) == 4
+    assert f"{lake.folder}/a.parquet" not in {file.file_path for file in lake.data_files()}
+
+
+def test_deletes_of_a_file_are_not_those_of_its_later_entry(
+    lake: Any, delete_positions: Callable[..., DataFile]
+) -> None:
+    """Position deletes apply to what was there before them: the file that is added again has all its rows."""
+    table = lake.create(SCHEMA)
+    table.append(rows(1, 2))
+    [path] = [file.file_path for file in lake.data_files()]
+    delete_positions(lake.load(), {path: [0]})
+    given = {"schema": "default", "table_name": "t", "files": [path], "duplicate_file": "allow"}
+    lake.session.procedures.call("lake.system.add_files", **given)
+    lake.rewrite(options={"rewrite-all": "true"})
+    assert [row[0] for row in by_pyiceberg(lake.load())] == [1, 2, 2]
 
 
 def test_fields_that_version_1_keeps_as_void_are_null(lake: Any) -> None:
