@@ -32,7 +32,7 @@ from metastore.analyze.work import Progress, Work
 from metastore.components.requests import of_table
 from metastore.components.tables import Tables
 from metastore.engine import Engine
-from metastore.errors import ConflictError, InvalidRequestError, NotFoundError
+from metastore.errors import ConflictError, InvalidRequestError, NotFoundError, StorageError
 from metastore.model.column_path import ColumnPath, parse
 from metastore.model.identity import TableInfo
 from metastore.model.table_unit import TableMetadataUnit
@@ -133,50 +133,69 @@ def analyze(
     asked = (request or Request()).wanted()
     for _ in range(_DECISIONS):
         version = tables.metadata.version
-        stored = Stored(tables, source.table, version)
-        known = stored.known
-        files = source.files()
-        segments = segments_of(files)
-        fresh = {key: segment_state(source.table, key, own) for key, own in segments.items()}
-        found = replace(asked, format=asked.format or _format(source, files, known))
-        if source.provided is not None and asked.describing is not None:
-            raise InvalidRequestError(
-                f"{source.table} is {found.format}: its statistics come with its metadata, and none are computed"
-            )
-        decision = decide(known, fresh, location=source.location, asked=found)
-        if isinstance(decision, Unchanged):
-            if fresh:
-                refuse_unknown_columns(asked.named, stored.schema)
-            return AnalyzeResult("up to date", source.table, version, len(files), seconds=clock() - began)
-        modify = tables.modify()
-        work = Work(modify, source, engine, decision.wanted, on_progress)
-        owner = source.owner or _owner(source.location)
         try:
-            if isinstance(decision, Full):
-                outcome = work.full(segments, fresh, owner=owner, known=known is not None)
-            else:
-                outcome = work.incremental(segments, fresh, decision, stored, owner=owner)
-            committed = _commit(modify, source.table, version)
-        finally:
-            modify.abandon()
-        if committed is not None:
-            return AnalyzeResult(
-                "analyzed",
-                source.table,
-                committed,
-                len(files),
-                len(outcome.changes.new),
-                len(outcome.changes.changed),
-                len(outcome.changes.removed),
-                outcome.segments,
-                len(outcome.removed),
-                outcome.units,
-                outcome.rows,
-                clock() - began,
-                decision.reason,
-                work.engine,
-            )
+            result = _analyzed(tables, version, source, engine, asked, on_progress)
+        except (NotFoundError, StorageError):
+            if tables.metadata.keeps(version):
+                raise
+            continue  # Expired while it was read; so the newest is.
+        if result is not None:
+            return replace(result, seconds=clock() - began)
     raise ConflictError(f"other runs kept analyzing {source.table}; nothing was changed by this one, run it again")
+
+
+def _analyzed(
+    tables: Tables,
+    version: int,
+    source: SourceTable,
+    engine: Engine | Callable[[int], Engine],
+    asked: Wanted,
+    on_progress: Progress | None,
+) -> AnalyzeResult | None:
+    """As :func:`analyze`, on top of ``version``; None when others changed the table's metadata since."""
+    stored = Stored(tables, source.table, version)
+    known = stored.known
+    files = source.files()
+    segments = segments_of(files)
+    fresh = {key: segment_state(source.table, key, own) for key, own in segments.items()}
+    found = replace(asked, format=asked.format or _format(source, files, known))
+    if source.provided is not None and asked.describing is not None:
+        raise InvalidRequestError(
+            f"{source.table} is {found.format}: its statistics come with its metadata, and none are computed"
+        )
+    decision = decide(known, fresh, location=source.location, asked=found)
+    if isinstance(decision, Unchanged):
+        if fresh and asked.named:
+            refuse_unknown_columns(asked.named, stored.schema)
+        return AnalyzeResult("up to date", source.table, version, len(files))
+    modify = tables.modify()
+    work = Work(modify, source, engine, decision.wanted, on_progress)
+    owner = source.owner or _owner(source.location)
+    try:
+        if isinstance(decision, Full):
+            outcome = work.full(segments, fresh, owner=owner, known=known is not None)
+        else:
+            outcome = work.incremental(segments, fresh, decision, stored, owner=owner)
+        committed = _commit(modify, source.table, version)
+    finally:
+        modify.abandon()
+    if committed is None:
+        return None
+    return AnalyzeResult(
+        "analyzed",
+        source.table,
+        committed,
+        len(files),
+        len(outcome.changes.new),
+        len(outcome.changes.changed),
+        len(outcome.changes.removed),
+        outcome.segments,
+        len(outcome.removed),
+        outcome.units,
+        outcome.rows,
+        reason=decision.reason,
+        engine=work.engine,
+    )
 
 
 def drop_metadata(tables: Tables, table: TableInfo, *, if_exists: bool = False) -> bool:

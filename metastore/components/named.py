@@ -165,9 +165,9 @@ class NamedComponent(Component[N]):
             try:
                 return self._changes(info, kept)
             except (NotFoundError, StorageError) as error:
-                if self.metadata.history() == kept:
+                if all(self.metadata.keeps(version.version) for version in kept):
                     raise
-                lost = error  # One of them may have expired while it was looked at.
+                lost = error  # One of them expired while it was looked at.
         raise StorageError(f"versions of {self.noun} {info} expired faster than they could be read") from lost
 
     def restore(self, name: TableInfo | str, version: int) -> int:
@@ -219,9 +219,9 @@ class NamedComponent(Component[N]):
                 if not change(modify, self.find(name, at=version), version):
                     return version
             except (NotFoundError, StorageError) as error:
-                if self.metadata.version == version:
+                if self.metadata.keeps(version):
                     raise
-                lost = error  # That version may have expired while it was looked at; so the newest is.
+                lost = error  # Expired while it was looked at; so the newest is.
                 continue
             try:
                 return modify.execute(if_version=version, within=watched)

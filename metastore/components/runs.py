@@ -60,7 +60,7 @@ class Runs(Component[RunUnit]):
             except ConflictError as error:
                 lost = error
             except (NotFoundError, StorageError) as error:
-                if self.metadata.version == version:
+                if self.metadata.keeps(version):
                     raise
-                lost = error  # That version may have expired while it was read; so the newest is.
+                lost = error  # Expired while it was read; so the newest is.
         raise ConflictError(f"others kept adding runs of {day}; these were not written") from lost

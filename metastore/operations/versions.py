@@ -48,6 +48,11 @@ class ComponentMetadata:
         state = self.table.state()
         return state.metadata.location if state else None
 
+    def keeps(self, version: int) -> bool:
+        """Whether ``version`` is still there to be read; the empty one before the first always is."""
+        state = self.table.state()
+        return version == 0 or (state is not None and state.metadata.snapshot_by_id(version) is not None)
+
     def history(self) -> list[Version]:
         """Kept versions that led to the current one, newest first."""
         state = self.table.state()

@@ -17,6 +17,8 @@ from metastore.metastore import Metastore
 from metastore.model.identity import TableInfo
 from metastore.model.statistics_json import read_holders
 from metastore.model.vocabulary import MetadataType
+from metastore.operations.read import Read
+from metastore.sources.listing import SourceFile
 from metastore.sources.naming import SourceTable
 
 TABLE = TableInfo("dfs", "tmp", "t")
@@ -325,3 +327,30 @@ def test_commits_to_other_tables_do_not_matter(lake: Any, metastore: Metastore, 
     result = analyze(metastore.tables, SourceTable(TABLE, str(lake.root)), other)
     assert result.reason == "the table was not analyzed before"
     assert len(metastore.tables.metadata.history()) == 2
+
+
+@pytest.mark.parametrize("looked_for", ["table", "segments"])
+def test_the_version_that_it_began_from_may_expire(
+    lake: Any, run: Any, metastore: Metastore, unit: Any, units: Any, monkeypatch: pytest.MonkeyPatch, looked_for: str
+) -> None:
+    """Then it begins from the newest; a file of the data that is missing stays an error."""
+    lake.write("x=1/a.parquet", {"v": [1]})
+    lake.write("x=2/b.parquet", {"v": [2]})
+    run()
+    lake.write("x=1/a.parquet", {"v": [3]})
+    read, begun = Read.to_arrow, iter([False] * (looked_for == "segments") + [True])
+
+    def expired(self: Read[Any]) -> pa.Table:
+        if next(begun, False):
+            metastore.tables.modify().overwrite([unit("another")]).execute()
+            metastore.tables.expiration.expire()
+        return read(self)
+
+    monkeypatch.setattr(Read, "to_arrow", expired)
+    assert run().changed == 1
+    assert next(begun, None) is None
+    assert sorted(segment["metadataKey"] for segment in units().of_type("SEGMENT")) == ["x=1", "x=2"]
+    lake.write("x=1/a.parquet", {"v": [4]})
+    monkeypatch.setattr(SourceTable, "files", lambda _: [SourceFile(("x=1",), "c", f"{lake.root}/x=1/c", 9, 9)])
+    with pytest.raises(NotFoundError, match="x=1/c is gone"):
+        run()

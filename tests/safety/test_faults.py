@@ -1,8 +1,8 @@
 """One operation of a commit or of maintenance goes wrong: readable at before or after, nothing lost, nothing left.
 
 Every operation on files that a task does is numbered. It fails; or it is done and reports failure; or it hangs while
-others write, expire and are waited for by nobody, or only expire; or the process dies there, by SIGKILL. What the caller is told holds:
-no error means that it is done, an error other than OutcomeUnknownError that nothing was changed.
+others write, expire and are waited for by nobody, or only expire; or the process dies there, by SIGKILL. What the
+caller is told holds: no error means that it is done, an error other than OutcomeUnknownError that nothing was changed.
 """
 
 from __future__ import annotations
