@@ -160,12 +160,20 @@ class Catalogs:
         return found
 
     def schemas(self, catalog: str) -> list[str]:
-        """Schemas of ``catalog``, sorted; nested ones with dots. Raises NotFoundError, StorageError."""
+        """Schemas of ``catalog``, sorted; nested ones with dots. Raises NotFoundError, StorageError.
+
+        A file system whose warehouse is no folder yet is an empty catalog: the first table makes the folder.
+        """
         source = self._source(catalog)
         if source is None:
             return [COMPONENTS]
-        with failures_of(source, NoSuchNamespaceError), source.turn:
-            found = list(source.opened.list_namespaces())
+        with failures_of(source), source.turn:
+            try:
+                found = list(source.opened.list_namespaces())
+            except NoSuchNamespaceError:
+                if source.settings.type != "filesystem":
+                    raise
+                return []
             if source.settings.type in _NESTED:
                 for namespace in found:
                     with suppress(NoSuchNamespaceError):  # Dropped since it was listed.

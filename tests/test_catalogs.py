@@ -129,6 +129,19 @@ def test_catalogs_that_cannot_be_had(catalogs: Catalogs) -> None:
     assert catalogs.table("lake", "db", "orders").load().name() == ("db", "orders")
 
 
+def test_a_warehouse_that_is_no_folder_yet_is_empty(tmp_path: Path) -> None:
+    """Until the first table makes it; a schema or table in it is one that does not exist."""
+    given = {"iceberg.location.base_path": str(tmp_path), "catalogs.new": {"type": "filesystem", "warehouse": "/no/w"}}
+    settings = Settings.from_mapping({"drill.metastore": given}, environ={})
+    with Metastore.open(settings) as metastore:
+        opened = Catalogs(metastore)
+        assert opened.schemas("new") == []
+        with pytest.raises(NotFoundError, match="schema new.db does not exist"):
+            opened.tables("new", "db")
+        with pytest.raises(NotFoundError, match="schema new.db does not exist"):
+            opened.table("new", "db", "t")
+
+
 def test_metadata_that_is_gone(catalogs: Catalogs, tmp_path: Path) -> None:
     """A table whose files somebody removed is an error of the store, with its name."""
     for path in (tmp_path / "lake").rglob("*.metadata.json"):

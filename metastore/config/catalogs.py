@@ -1,7 +1,8 @@
 """Catalogs: the one that holds the component tables, and those of others that procedures and queries may name.
 
 Place in the flow: ``settings`` opens the sections, this module turns each into a :class:`CatalogSettings`. Promises:
-a kind is one that can be opened, a name is one that SQL can say, and properties stay out of ``repr``.
+a kind is one that can be opened, a name is one that SQL can say, the URI of a Hive Metastore is one that its client
+takes, and properties stay out of ``repr``.
 """
 
 from __future__ import annotations
@@ -10,6 +11,7 @@ import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Final, Literal, get_args
+from urllib.parse import urlsplit
 
 from metastore.config.section import Section
 
@@ -45,6 +47,21 @@ def catalogs_settings(section: Section, absolute: Callable[[str], str]) -> dict[
     return {key: _catalog(key, section, absolute) for key in section.sections()}
 
 
+def check_hive(section: Section, uri: str, *, with_port: bool) -> None:
+    """Refuse what is no address of a Hive Metastore, or none of several with commas between, as the key ``uri``.
+
+    ``with_port``: the client has no port that it takes by itself.
+    """
+    for each in uri.split(","):
+        try:
+            address = urlsplit(each.strip())
+            known = address.scheme == "thrift" and address.hostname and (address.port or not with_port)
+        except ValueError:
+            known = False
+        if not known:
+            raise section.refusal("uri", "an address such as thrift://host:9083 is expected, or several with commas")
+
+
 def _catalog(key: str, catalogs: Section, absolute: Callable[[str], str]) -> CatalogSettings:
     section = catalogs.section(key)
     if key.lower() == OWN_CATALOG:
@@ -59,6 +76,8 @@ def _catalog(key: str, catalogs: Section, absolute: Callable[[str], str]) -> Cat
     own = {"type", "name"}
     given = catalogs.properties(key).items()
     properties = {name: value for name, value in given if value is not None and name not in own}
+    if kind == "hive" and "uri" in properties:
+        check_hive(section, properties["uri"], with_port=True)
     if kind == "filesystem":
         properties["warehouse"] = absolute(properties["warehouse"])
     return CatalogSettings(kind, section.optional_text("name") or key, (), properties)

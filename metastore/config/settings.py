@@ -16,7 +16,7 @@ from datetime import timedelta
 from pathlib import Path
 from typing import Any, Literal, get_args
 
-from metastore.config.catalogs import KINDS, CatalogSettings, catalogs_settings
+from metastore.config.catalogs import KINDS, CatalogSettings, catalogs_settings, check_hive
 from metastore.config.daemon import DaemonSettings, daemon_settings
 from metastore.config.hocon import document_of, parse_document
 from metastore.config.loader import Configuration, Origin, Tier, defaults, find_tiers
@@ -229,7 +229,10 @@ def _catalog(iceberg: Section) -> CatalogSettings:
         raise section.refusal("namespace", "names with dots between them are expected")
     own = {"type", "name", "namespace"}
     properties = {key: value for key, value in _set(iceberg.properties("catalog")).items() if key not in own}
-    return CatalogSettings(section.choice("type", KINDS), section.text("name"), namespace, properties)
+    kind = section.choice("type", KINDS)
+    if kind == "hive" and "uri" in properties:
+        check_hive(section, properties["uri"], with_port=True)
+    return CatalogSettings(kind, section.text("name"), namespace, properties)
 
 
 def _commit(section: Section) -> CommitSettings:
@@ -259,6 +262,8 @@ def _plugin(name: str, section: Section, cwd: Path) -> StoragePluginSettings:
     kind: StoragePluginType = section.choice("type", kinds) if section.optional_text("type") else "file"
     catalog = section.text("catalog") if kind == "iceberg" else None
     connection = "" if kind == "iceberg" else section.text("uri" if kind == "hive" else "connection")
+    if kind == "hive":
+        check_hive(section, connection, with_port=False)
     workspaces = section.section("workspaces").sections() if kind in ("file", "delta") else {}
     return StoragePluginSettings(
         name=name,

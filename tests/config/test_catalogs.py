@@ -53,6 +53,10 @@ def test_a_folder_is_absolute(tmp_path: Path) -> None:
         "{ a { uri = x } }": "drill.metastore.catalogs.a.type is missing",
         "{ a { type = filesystem } }": "drill.metastore.catalogs.a.warehouse is missing",
         "{ a = sql }": "drill.metastore.catalogs.a = .*: an object is expected",
+        '{ a { type = hive, uri = "foo" } }': 'catalogs.a.uri = "foo": an address such as thrift://host:9083 is exp',
+        '{ a { type = hive, uri = "thrift://localhost:abc" } }': "catalogs.a.uri = .*: an address",
+        '{ a { type = hive, uri = "thrift://localhost" } }': "catalogs.a.uri = .*: an address",
+        '{ a { type = hive, uri = "thrift://one:9083,two" } }': "catalogs.a.uri = .*: an address",
         "sql": "drill.metastore.catalogs = .*: an object is expected",
     }.items(),
 )
@@ -60,3 +64,14 @@ def test_refusals(catalogs: str, said: str) -> None:
     """Each names its key."""
     with pytest.raises(ConfigError, match=said):
         load_text(f"drill.metastore.catalogs = {catalogs}")
+
+
+def test_addresses_of_hive_metastores() -> None:
+    """Those that its clients take; each is checked where it stands, with its file."""
+    several = "thrift://one:9083,thrift://two:9083"
+    assert load_text(f'drill.metastore.catalogs.a {{ type = hive, uri = "{several}" }}').catalogs["a"].properties == {
+        "uri": several
+    }
+    for place in ("iceberg.catalog", "storage.h"):
+        with pytest.raises(ConfigError, match=rf'{place}\.uri = "http://h:1": an address'):
+            load_text(f'drill.metastore.{place} {{ type = hive, uri = "http://h:1" }}')
