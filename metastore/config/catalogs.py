@@ -42,8 +42,6 @@ def catalogs_settings(section: Section, absolute: Callable[[str], str]) -> dict[
 
     ``absolute`` makes a path of the local disk absolute. ``name`` is by default the key, as SQL catalogs keep it.
     """
-    for key in section.values.keys() - section.sections().keys():
-        section.optional_text(key)  # One that is set to null is known, and gone.
     return {key: _catalog(key, section, absolute) for key in section.sections()}
 
 

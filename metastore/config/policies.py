@@ -2,8 +2,9 @@
 
 Place in the flow: ``settings`` opens ``drill.metastore.policies``, this module reads each layer (the default one, those
 of catalogs, namespaces and tables) into typed values that remember their key and file; ``metastore.daemon.policy`` lays
-them over one another for a table. Promises: every value is checked when the configuration is loaded, and a layer holds
-only what its author wrote.
+them over one another for a table. Promises: every value is checked when the configuration is loaded, a layer holds only
+what its author wrote, and the default one has every value: where an action, or all of them, is set to null, those that
+are shipped, which enable nothing.
 """
 
 from __future__ import annotations
@@ -15,7 +16,8 @@ from datetime import timedelta
 from typing import Any, Final
 
 from metastore.config.catalogs import OWN_CATALOG
-from metastore.config.section import Section, dotted
+from metastore.config.loader import Configuration, defaults
+from metastore.config.section import Reading, Section, dotted
 from metastore.config.units import parse_duration
 
 _Reader = Callable[[Section, str], Any]
@@ -114,7 +116,8 @@ def policy_settings(section: Section, catalogs: Collection[str]) -> PolicySettin
 
     Raises ConfigError for a wrong value, and for a layer of a catalog that is not configured.
     """
-    default = _layer(section.section("default"))
+    shipped = Reading(Configuration([defaults()], {})).section(*section.key, "default")
+    default = {**_layer(shipped), **_layer(section.section("default"))}
     for action in FIELDS:
         for name in _REQUIRED:
             if default[f"{action}.{name}"].value is None:
@@ -130,8 +133,6 @@ def policy_settings(section: Section, catalogs: Collection[str]) -> PolicySettin
 
 
 def _layers(section: Section, parts: int, catalogs: Collection[str]) -> dict[str, Layer]:
-    for name in section.values.keys() - section.sections().keys():
-        section.optional_text(name)  # One that is set to null is known, and gone.
     found = {}
     for name, layer in section.sections().items():
         pieces = name.split(".")

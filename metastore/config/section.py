@@ -94,11 +94,14 @@ class Section:
 
     def section(self, name: str) -> Section:
         """The object called ``name``; an empty one where it is absent or null."""
+        if name in self.values and self.values[name] is None:
+            self.reading.note((*self.key, name), None)  # It is known, and taken away.
         return self.reading.section(*self.key, name)
 
     def sections(self) -> dict[str, Section]:
         """The objects that people name themselves; one set to null is gone."""
-        return {name: self.section(name) for name, value in self.values.items() if value is not None}
+        found = {name: self.section(name) for name in self.values}
+        return {name: section for name, section in found.items() if self.values[name] is not None}
 
     def required(self, name: str, value: _T | None) -> _T:
         """``value`` as it is, or the error for a key that must not be absent or null."""
@@ -160,10 +163,8 @@ class Section:
 
     def properties(self, name: str) -> dict[str, str | None]:
         """A map of free keys to strings; ``a.b = 1`` and ``"a.b" = 1`` are the same. None = set to null."""
-        values = self.values.get(name)
-        if values is not None and not isinstance(values, dict):
-            raise self.refusal(name, "an object is expected")
-        return {dotted(key): self._property(name, key, value) for key, value in _entries((), values or {})}
+        values = self.section(name).values
+        return {dotted(key): self._property(name, key, value) for key, value in _entries((), values)}
 
     def _property(self, name: str, key: KeyPath, value: Any) -> str | None:
         full = (*self.key, name, *key)

@@ -1,6 +1,7 @@
 """Durations and sizes as people write them in HOCON; pure.
 
-Promises: an unknown unit is an error that lists the known ones, and no size is rounded. Functions raise ValueError
+Promises: an unknown unit is an error that lists the known ones, no size is rounded, and no duration is longer than
+clocks and calendars can take it off or wait for it. Functions raise ValueError
 with the reason alone; the caller knows the key and the file.
 """
 
@@ -12,6 +13,9 @@ from datetime import timedelta
 from decimal import Decimal
 
 _QUANTITY = re.compile(r"\s*([+-]?\d+(?:\.\d+)?)\s*([A-Za-z]*)\s*")
+
+_LONGEST = timedelta(days=100_000)
+"""273 years: from now, either way, a date of the calendar, and as long as a thread can be told to wait."""
 
 _PERIOD_MILLIS = {"millis": 1, "seconds": 1_000, "minutes": 60_000, "hours": 3_600_000, "days": 86_400_000}
 
@@ -82,7 +86,6 @@ def _scale(unit: str, scales: Mapping[str, int]) -> int:
 
 
 def _timedelta(microseconds: Decimal) -> timedelta:
-    try:
-        return timedelta(microseconds=int(microseconds))
-    except OverflowError as error:
-        raise ValueError("the duration is too long") from error
+    if abs(microseconds) > _LONGEST // timedelta(microseconds=1):
+        raise ValueError(f"the duration is too long: at most {_LONGEST.days} days are expected")
+    return timedelta(microseconds=int(microseconds))

@@ -228,6 +228,30 @@ def test_component_properties() -> None:
     assert components["views"].properties == {"a": "1", "b.c": "2", "d.e": "true"}
 
 
+@pytest.mark.parametrize(
+    ("key", "value"),
+    {
+        "daemon.interval": "1000000 days",
+        "daemon.lease.duration": "1000000 days",
+        "daemon.keep_runs": "{ days = 900000 }",
+        "iceberg.expiration.period.days": "900000",
+        "policies.default.expire_snapshots.older_than": "900000 days",
+        "policies.default.expire_snapshots.schedule": '"900000 days"',
+    }.items(),
+)
+def test_a_duration_that_no_clock_can_hold_is_refused(key: str, value: str) -> None:
+    """By its key when it is read, not by whoever first waits for it or takes it off."""
+    with pytest.raises(ConfigError, match="100000 days are expected") as caught:
+        load_text(f"drill.metastore.{key} = {value}")
+    assert key.removesuffix(".days") in str(caught.value)
+
+
+def test_an_object_that_is_taken_away_is_known() -> None:
+    """Null is a value, so no key that holds it is unknown."""
+    for key in ("storage.dfs", "storage.dfs.workspaces.tmp", "storage.dfs.workspaces", "engine.spark", "catalogs"):
+        assert load_text(f"drill.metastore.{key} = null").warnings == ()
+
+
 def test_unknown_keys_warn_with_the_nearest_known_one(caplog: pytest.LogCaptureFixture) -> None:
     """Each unknown key gives one warning, in the settings and in the log, with a suggestion where one is near."""
     text = f"""{ICEBERG}.cache.siz = 1

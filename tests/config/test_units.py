@@ -46,9 +46,11 @@ def test_size_text(text: str, expected: int) -> None:
     assert parse_size(text) == expected
 
 
-@pytest.mark.parametrize("text", ["", "days", "1 2 days", "1 fortnight", "1e3 s", "999999999999 days"])
+@pytest.mark.parametrize(
+    "text", ["", "days", "1 2 days", "1 fortnight", "1e3 s", "999999999999 days", "100001 days", "-100001 days"]
+)
 def test_duration_refused(text: str) -> None:
-    """What is no number with a known unit, or more than a timedelta can hold, is refused."""
+    """What is no number with a known unit, or more than clocks and calendars can hold, is refused."""
     with pytest.raises(ValueError, match="unit|too long"):
         parse_duration(text)
 
@@ -61,7 +63,7 @@ def test_size_refused(text: str) -> None:
 
 
 @given(
-    st.dictionaries(st.sampled_from(["millis", "seconds", "minutes", "hours", "days"]), st.integers(-(10**6), 10**6))
+    st.dictionaries(st.sampled_from(["millis", "seconds", "minutes", "hours", "days"]), st.integers(-(10**4), 10**4))
 )
 def test_period_adds_up(amounts: dict[str, int]) -> None:
     """A period is the sum of its amounts, as timedelta itself adds them."""

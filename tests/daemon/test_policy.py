@@ -86,6 +86,25 @@ def test_what_is_wrong_is_refused_by_its_key(text: str, reason: str) -> None:
     assert "drill.metastore.policies." in str(caught.value)
 
 
+@pytest.mark.parametrize("key", ["", ".default", ".default.old_metadata", ".default.old_metadata.budget"])
+def test_what_is_taken_away_is_off(key: str) -> None:
+    """The rest is what is shipped, so that a nearer layer can enable the action by one word."""
+    assert load_text(f"drill.metastore.policies{key} = null").policies.default == load_text("").policies.default
+    settings = load_text(
+        "drill.metastore.policies.default.old_metadata.enabled = true\n"
+        f"drill.metastore.policies{key} = null\n"
+        f"{LAKE}drill.metastore.policies.catalogs.lake.old_metadata.enabled = true"
+    )
+    assert settings.warnings == ()
+    shipped = load_text("").policies.default
+    taken = {name: given.value for name, given in settings.policies.default.items()}
+    assert taken == {name: given.value for name, given in shipped.items()} | {
+        "old_metadata.enabled": key.endswith("budget")
+    }
+    enabled = [each for each in policies(settings.policies, TableName("lake", "shop", "t")) if each.enabled]
+    assert [(each.action, each.schedule) for each in enabled] == [("old_metadata", "1 day")]
+
+
 def test_a_slip_in_a_layer_is_warned_about() -> None:
     """A field that no action has would else be without effect, silently."""
     [warning] = load_text(f"{LAKE}drill.metastore.policies.catalogs.lake.expire_snapshots.enable = true").warnings
