@@ -194,6 +194,17 @@ def test_earlier_versions_can_be_looked_at(run: Run, analyzed: Any, site: Any) -
     assert run("tables", "--at", long_ago, "--json").document == {"version": 0, "tables": []}
 
 
+def test_a_time_whose_version_expired_is_an_error(run: Run, analyzed: Any, site: Any) -> None:
+    """What was known then is not known any more, which is not the same as nothing."""
+    first = analyzed.tables.metadata.history()[0]
+    site.write(2, 2, rows=50)
+    analyzed.analyze(TABLE)
+    run("expire")
+    ran = run("tables", "--at", first.timestamp.isoformat())
+    assert (ran.code, ran.out) == (1, "")
+    assert f"no version is kept from {first.timestamp.isoformat()} or before" in ran.err
+
+
 @pytest.mark.usefixtures("analyzed")
 @pytest.mark.parametrize(("at", "said"), [("5", "version 5 is not kept"), ("soon", "neither a version nor a time")])
 def test_a_version_that_is_not_there_is_an_error(run: Run, at: str, said: str) -> None:

@@ -4,27 +4,25 @@ from __future__ import annotations
 
 from datetime import datetime, timezone
 
-from metastore.errors import InvalidRequestError, NotFoundError
+from pyiceberg.expressions import AlwaysFalse
+
+from metastore.errors import InvalidRequestError
+from metastore.model.vocabulary import MetadataType
 from metastore.session import Session
 
 
 def version_at(session: Session, at: str | None) -> int:
     """The version that ``at`` means: its id, or a time in ISO 8601 with a zone; None means the current one.
 
-    Raises InvalidRequestError for anything else, NotFoundError for a time before the oldest version that is kept.
+    Before the first of all versions it is 0, which is empty. Raises InvalidRequestError for anything else,
+    NotFoundError for a time whose version has expired.
     """
     if at is None:
         return session.tables.metadata.version
     if at.isdecimal():
         return int(at)
-    time = moment(at)
-    history = session.tables.metadata.history()
-    for version in history:
-        if version.timestamp <= time:
-            return version.version
-    if history and history[-1].parent is not None:
-        raise NotFoundError(f"no version of {at} is kept; the oldest is from {history[-1].timestamp.isoformat()}")
-    return 0
+    nothing = session.tables.read().metadata_types(MetadataType.ALL).filter(AlwaysFalse())
+    return nothing.as_of(moment(at)).parts().version
 
 
 def moment(text: str) -> datetime:
