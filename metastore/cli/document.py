@@ -14,9 +14,17 @@ from dataclasses import fields, is_dataclass
 from datetime import date, time, timedelta
 from decimal import Decimal
 from enum import Enum
-from typing import Any
+from typing import Any, Protocol, runtime_checkable
 
 from metastore.model.identity import TableInfo
+
+
+@runtime_checkable
+class Documented(Protocol):
+    """A result whose document is another than that of its fields."""
+
+    def as_document(self) -> object:
+        """What becomes the document."""
 
 
 class Listed(list[Any]):
@@ -50,6 +58,8 @@ def document(value: Any) -> Any:
             return value.isoformat()
         case Decimal() | TableInfo() | timedelta():
             return str(value)
+        case Documented():
+            return document(value.as_document())
         case _ if is_dataclass(value):
             return {field.name: document(getattr(value, field.name)) for field in fields(value)}
         case list() | tuple() | set() | frozenset():

@@ -37,6 +37,13 @@ _LEVELS: Final = (logging.WARNING, logging.INFO, logging.DEBUG)
 
 
 @dataclass(frozen=True)
+class Verbatim:
+    """Text that is printed as it is, to the last character: neither wrapped, nor made fit for a screen."""
+
+    text: str
+
+
+@dataclass(frozen=True)
 class Incomplete:
     """What a command came to that could not do all it was to: its result, which is shown all the same, and why."""
 
@@ -59,6 +66,8 @@ class Output:
         """Write the result in the form that was asked for."""
         if self.as_json:
             self._document(document(result))
+        elif isinstance(result, Verbatim):
+            sys.stdout.write(f"{result.text}\n")
         else:
             from metastore.cli.screens import screen  # noqa: PLC0415 - it knows all results, so the whole package
 

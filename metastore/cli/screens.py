@@ -18,7 +18,7 @@ from metastore.cli.commands.explore import FileList, SegmentList, TableDescripti
 from metastore.cli.commands.hive import HiveTables
 from metastore.cli.commands.prompt import Left
 from metastore.cli.commands.pruning import Pruned
-from metastore.cli.commands.scripts import Csv, Results
+from metastore.cli.commands.scripts import Results
 from metastore.cli.commands.setup import Configuration, Initialized, Registration
 from metastore.cli.commands.statements import Rows
 from metastore.cli.commands.versions import Dropped, Expiry, History, Purged
@@ -224,12 +224,12 @@ def _folder_of(paths: Sequence[str]) -> str:
 @screen.register
 def _(result: Rows) -> RenderableType:
     if result.columns == ("plan",):
-        return Group(*(Text(row["plan"]) for row in result.rows))
+        return Group(*(Text(line) for (line,) in result.rows))
     table = _table()
     for name in result.columns:
         table.add_column(name, overflow="fold")
     for row in result.rows[:_MOST_VALUES]:
-        table.add_row(*(_value(row[name]) for name in result.columns))
+        table.add_row(*map(_value, row))
     more = len(result.rows) - _MOST_VALUES
     hidden = f"; {more:,} not shown, --json has all" if more > 0 else ""
     return Group(table, Text(plural(len(result.rows), "row") + hidden, "dim"))
@@ -238,11 +238,6 @@ def _(result: Rows) -> RenderableType:
 @screen.register
 def _(result: Results) -> RenderableType:
     return Group(*map(screen, result.results))
-
-
-@screen.register
-def _(result: Csv) -> RenderableType:
-    return Text(result.text)
 
 
 @screen.register

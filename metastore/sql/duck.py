@@ -8,7 +8,7 @@ opens it anew, so that a query may read a table as often as it likes, and what i
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from importlib import import_module
 from typing import Any, Final
 
@@ -30,6 +30,8 @@ _SANDBOX: Final = (
 
 _WORD: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 
+_INTERRUPTED: Final = "Query interrupted"
+"""What DuckDB says, as a plain RuntimeError, when it saw a Ctrl-C between two pieces of its work."""
 
 _SHOWN: Final = re.compile(r"\n+LINE (\d+): (.*)\n( *)\^", re.DOTALL)
 
@@ -38,13 +40,13 @@ class Failure(Exception):  # noqa: N818 - the caller makes it an error at a plac
     """DuckDB refused a query, or failed in it: what it says, and where if it says so.
 
     ``line`` counts from 1; ``snippet`` is what it shows of that line, with ``...`` for what it leaves out, and
-    ``offset`` the place in the snippet, from 0.
+    ``offset`` the place in the snippet, from 0. ``outside`` takes from a text what only this module knows.
     """
 
-    def __init__(self, message: str, lines_before: int = 0) -> None:
+    def __init__(self, message: str, outside: Callable[[str], str], lines_before: int = 0) -> None:
         shown = _SHOWN.search(message)
         said = message if shown is None else message[: shown.start()]
-        self.said = _without_places(said.partition(" Error: ")[2] or said).strip().replace("\n", "; ")
+        self.said = outside(said.partition(" Error: ")[2] or said).strip().replace("\n", "; ")
         self.line = int(shown.group(1)) - lines_before if shown else None
         self.snippet = shown.group(2) if shown else ""
         self.offset = len(shown.group(3)) - len(f"LINE {shown.group(1)}: ") if shown else 0
@@ -57,16 +59,21 @@ class _Stream:
     def __init__(self, schema: pa.Schema, batches: Callable[[], Iterator[pa.RecordBatch]]) -> None:
         self._schema = schema
         self._batches = batches
-        self.error: MetastoreError | None = None
+        self.error: MetastoreError | KeyboardInterrupt | None = None
 
     def __arrow_c_stream__(self, requested_schema: object = None) -> Any:
         reader: Any = pa.RecordBatchReader.from_batches(self._schema, self._read())
         return reader.__arrow_c_stream__(requested_schema)
 
+    @property
+    def names(self) -> Sequence[str]:
+        """Of its columns."""
+        return self._schema.names
+
     def _read(self) -> Iterator[pa.RecordBatch]:
         try:
             yield from self._batches()
-        except MetastoreError as error:
+        except (MetastoreError, KeyboardInterrupt) as error:
             self.error = error
             raise
 
@@ -83,7 +90,8 @@ class Duck:
         for setting in _SANDBOX:
             self._connection.execute(setting)
         self._streams: list[_Stream] = []
-        self._schemas = 0
+        self._tables: list[str] = []
+        """By the schemas that they are in here: that of the first is ``_1``."""
 
     def add(self, name: str, schema: pa.Schema, batches: Callable[[], Iterator[pa.RecordBatch]]) -> str:
         """Make rows known as a table; what to call it, which ends in ``name``."""
@@ -102,43 +110,57 @@ class Duck:
         self._guarded(lambda: self._connection.extract_statements(query))
 
     def run(self, query: str) -> pa.Table:
-        """The rows of a query. Raises :class:`Failure`, and the error of a table that could not be read."""
+        """The rows of a query. Raises :class:`Failure`, and the error of a table that could not be read.
+
+        KeyboardInterrupt ends it, wherever it comes to.
+        """
         try:
             rows: pa.Table = self._guarded(lambda: self._connection.sql(query).to_arrow_table())
         except Failure as failure:
             if failure.line is None:  # what is asked for as a relation is refused without a place, a statement is not
                 self._guarded(lambda: self._connection.execute(f"EXPLAIN\n{query}"), lines_before=1)
             raise
-        # An expression without a name is called by its text.
-        return rows.rename_columns([_without_places(name) for name in rows.column_names])
+        return rows.rename_columns([self._heading(name, query) for name in rows.column_names])
+
+    def _heading(self, name: str, query: str) -> str:
+        """What a column is called outside. An expression without a name is called by its text; a given name stays."""
+        given = quoted(name) in query or any(name in stream.names for stream in self._streams)
+        return name if given else self._outside(name)
+
+    def _outside(self, text: str) -> str:
+        """``text`` without the schemas that tables are in here, which nobody knows outside."""
+        for number, name in enumerate(self._tables, start=1):
+            table = rf"{re.escape(name)}\b|{re.escape(quoted(name))}"
+            text = re.sub(rf'(?<![\w."])(?:_{number}|"_{number}")\.(?={table})', "", text, flags=re.IGNORECASE)
+        return text
 
     def _define(self, name: str, query: str) -> str:
-        self._schemas += 1
+        self._tables.append(name)
+        schema = f"_{len(self._tables)}"
         # In quotes only where it needs them, so that the text keeps its length.
-        place = f"_{self._schemas}.{name if _WORD.fullmatch(name) else quoted(name)}"
-        self._guarded(lambda: self._connection.execute(f"CREATE SCHEMA _{self._schemas}"))
+        place = f"{schema}.{name if _WORD.fullmatch(name) else quoted(name)}"
+        self._guarded(lambda: self._connection.execute(f"CREATE SCHEMA {schema}"))
         self._guarded(lambda: self._connection.execute(f"CREATE VIEW {place} AS {query}"))
         return place
 
     def _guarded(self, work: Callable[[], Any], lines_before: int = 0) -> Any:
         try:
             return work()
-        except (self._duckdb.Error, pa.ArrowException, UnicodeError) as error:
+        except (self._duckdb.Error, pa.ArrowException, UnicodeError, RuntimeError) as error:
             for stream in self._streams:
                 if stream.error is not None:
                     raise stream.error from error
-            raise Failure(str(error), lines_before) from error
+            if isinstance(error, self._duckdb.Error | pa.ArrowException | UnicodeError):
+                raise Failure(str(error), self._outside, lines_before) from error
+            if str(error) == _INTERRUPTED:
+                raise KeyboardInterrupt from error
+            raise
 
     def __enter__(self) -> Duck:
         return self
 
     def __exit__(self, *_: object) -> None:
         self._connection.close()
-
-
-def _without_places(text: str) -> str:
-    """``text`` without the schemas that tables are in here, which nobody knows outside."""
-    return re.sub(r'"?\b_\d+\b"?\.', "", text)
 
 
 def quoted(name: str) -> str:

@@ -67,6 +67,40 @@ def test_csv_is_what_a_reader_of_csv_reads(run: Any) -> None:
     ]
 
 
+def test_columns_of_one_name_keep_their_values(run: Any) -> None:
+    """Each its own, on the screen and in CSV; in JSON, whose names must differ, the second is a_2."""
+    text = "SELECT 1 AS a, 2 AS a, 3 AS a_2, 4 AS a, 5 AS b"
+    assert run("sql", text, "--csv").out == "a,a,a_2,a,b\n1,2,3,4,5\n"
+    assert run("sql", text).out.splitlines()[3].split() == ["1", "2", "3", "4", "5"]
+    assert run("sql", text, "--json").document == {
+        "columns": ["a", "a_3", "a_2", "a_4", "b"],
+        "rows": [{"a": 1, "a_3": 2, "a_2": 3, "a_4": 4, "b": 5}],
+    }
+
+
+def test_csv_changes_nothing(run: Any) -> None:
+    """Neither tabs nor bells nor either end of a line; long values stay in one piece, and no rows are names alone."""
+    text = "a\tb\x07 c\rd\ne" + "x" * 1000
+    ran = run("sql", f"SELECT '{text}' AS v, 'd\r' AS w", "--csv")
+    assert ran.out == f'v,w\n"{text}","d\r"\n'
+    assert run("sql", "SELECT 1 AS a WHERE false", "--csv").out == "a\n"
+    assert run("sql", "SELECT 1 AS a; SELECT 2 AS b", "--csv").out == "a\n1\n\nb\n2\n"
+
+
+def test_times_beyond_the_calendar_are_text(run: Any) -> None:
+    """Python's end with the year 9999; others of the column stay what they are, and so it is inside of values."""
+    text = (
+        "SELECT * FROM (VALUES (DATE '12000-01-01', [TIMESTAMP '12000-01-01 01:02:03'], {'d': DATE '12000-01-01'}),"
+        " (DATE '2024-01-01', NULL, NULL)) t(d, l, s) ORDER BY d DESC"
+    )
+    assert run("sql", text, "--json").document["rows"] == [
+        {"d": "12000-01-01", "l": ["12000-01-01 01:02:03.000000"], "s": {"d": "12000-01-01"}},
+        {"d": "2024-01-01", "l": None, "s": None},
+    ]
+    assert "12000-01-01" in run("sql", text).out
+    assert "12000-01-01" in run("sql", text, "--csv").out
+
+
 @pytest.fixture
 def ask(analyzed: Session, capsys: pytest.CaptureFixture[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Any:
     """Type lines at the prompt; what it printed, and how many statements it ran."""

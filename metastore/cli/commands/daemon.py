@@ -72,10 +72,7 @@ def daemon(invocation: Invocation, *, once: bool, dry_run: bool, as_json_lines: 
 def explain(settings: Settings, table: str) -> Rows:
     """Every value that holds for a table, with its key and file. Raises InvalidRequestError for what is no table."""
     values = effective(settings.policies, TableName.parse(table))
-    rows = (
-        {"setting": name, "value": _shown(given.value), "key": given.key, "set in": given.origin}
-        for name, given in values.items()
-    )
+    rows = ((name, _shown(given.value), given.key, given.origin) for name, given in values.items())
     return Rows(("setting", "value", "key", "set in"), tuple(rows))
 
 
@@ -88,18 +85,18 @@ def runs(session: Session, table: str | None, limit: int | None) -> Rows:
 def health(session: Session, table: str | None, *, orphans: bool) -> Rows:
     """Scores of one table or of all, the worst first. For one, orphans are counted anyway."""
     name = TableName.parse(table) if table else None
-    return Rows(COLUMNS, tuple(health_of(session, name, count_orphans=orphans or name is not None)))
+    return Rows.by_name(COLUMNS, health_of(session, name, count_orphans=orphans or name is not None))
 
 
 def report(session: Session, file: Path, table: str | None) -> Rows:
     """Write the chart; what it shows. Raises NotFoundError when there is nothing to show."""
     name = TableName.parse(table) if table else None
     shown = draw(session, file, name)
-    return Rows(("file", "tables"), ({"file": str(file), "tables": shown},))
+    return Rows(("file", "tables"), ((str(file), shown),))
 
 
 def _runs(found: Sequence[RunUnit]) -> Rows:
-    return Rows(_RUN_COLUMNS, tuple(_row(run) for run in found))
+    return Rows.by_name(_RUN_COLUMNS, map(_row, found))
 
 
 def _row(run: RunUnit) -> dict[str, Any]:

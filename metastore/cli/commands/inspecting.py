@@ -23,10 +23,10 @@ def inspect(session: Session, name: str, at: str | None) -> Rows:
         raise InvalidRequestError(f"{name!r} is no table of a catalog: catalog.schema.table$snapshots is expected")
     target = session.catalogs.table(catalog, schema, last)
     if not kind:
-        return Rows(("table",), tuple({"table": f"{target}${each}"} for each in METADATA_TABLES))
+        return Rows(("table",), tuple((f"{target}${each}",) for each in METADATA_TABLES))
     version = None if at is None else resolve_version(target.load(), _version(at))
     found = metadata_table(target, kind, version)
-    return Rows(tuple(found.column_names), tuple(found.to_pylist(maps_as_pydicts="strict")))
+    return Rows.of(found, maps_as_pydicts="strict")
 
 
 def _version(at: str) -> int | str | datetime:

@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 import csv
-import io
 import json
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TextIO
+from typing import Final, TextIO
 
 from metastore.cli.commands.statements import OnProgress, Rows
 from metastore.cli.commands.statements import sql as one
 from metastore.cli.document import document
+from metastore.cli.output import Verbatim
 from metastore.errors import InvalidRequestError, NotFoundError
 from metastore.session import Session
 from metastore.sql.statement import split
@@ -26,11 +26,8 @@ class Results:
     results: tuple[Rows, ...]
 
 
-@dataclass(frozen=True)
-class Csv:
+class Csv(Verbatim):
     """Rows as CSV, with a line of names first; results of several statements have an empty line between."""
-
-    text: str
 
 
 def text_of(statement: str | None, file: Path | None, standard_input: TextIO) -> str:
@@ -64,11 +61,24 @@ def run(
 
 
 def _csv(rows: Rows) -> str:
-    lines = io.StringIO()
-    writer = csv.writer(lines, lineterminator="\n")
+    lines = _Lines()
+    # With this end of a line a text is put in quotes for either of its two characters.
+    writer = csv.writer(lines, lineterminator=_Lines.END)
     writer.writerow(rows.columns)
-    writer.writerows([_cell(row[name]) for name in rows.columns] for row in rows.rows)
-    return lines.getvalue().removesuffix("\n")
+    writer.writerows(map(_cell, row) for row in rows.rows)
+    return "\n".join(lines.written)
+
+
+class _Lines:
+    """What csv writes, line by line, each without its end."""
+
+    END: Final = "\r\n"
+
+    def __init__(self) -> None:
+        self.written: list[str] = []
+
+    def write(self, line: str) -> None:
+        self.written.append(line.removesuffix(self.END))
 
 
 def _cell(value: object) -> object:
