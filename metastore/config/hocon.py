@@ -6,13 +6,18 @@ pyhocon is asked for its grammar alone. Promises beyond it:
   is refused before a single byte of it is read.
 - ``512m`` stays the text ``512m``. pyhocon would make it 512 minutes, and which class holds them depends on the
   packages that happen to be installed.
+- A number keeps its spelling where another one would count: ``0042`` and ``1.10`` are these texts.
+- A quoted string has JSON's escapes, as in Typesafe's library, and no others. pyhocon has some of them, and reads them
+  one after the other: to it a path of Windows with every backslash written twice has tabs all the same.
 - ``a."b.c".d = 1`` and ``a += 1`` work; pyhocon takes neither.
 - A key's file and line can be named, through includes too, unless several lines could be meant.
+- What is nested too deep is refused, and not an end of Python's stack.
 - pyparsing's global whitespace is put back, also after a syntax error; other parsers in the process depend on it.
 """
 
 from __future__ import annotations
 
+import json
 import re
 import threading
 from collections.abc import Iterator, Mapping, Sequence
@@ -40,12 +45,19 @@ _TOKEN = re.compile(
     | (?P<include> (?<![\w$."-]) (?i:include) [ \t]* (?=["(]|(?:required|url|file|classpath|package)\b)
         (?: (?P<required>required[ \t]*\()? [ \t]* (?:(?P<kind>[a-z]+)[ \t]*\()? [ \t]* (?P<name>{_QUOTED})[ \t)]* )? )
     | (?P<append> \+=[ \t]* (?P<element> {_QUOTED} | (?![\s\[{{"$]) (?:(?!(?i:\binclude\b))[^\n}},\#])+ ) )
+    | (?P<number> (?<![^\s=:,\[\]}}"]) [+-]?(?:\d*\.\d+|\d+)(?:[eE][+-]?\d+)? (?=$|[ \t]*(?:[$}}\],\#\n\r]|//)) )
     | (?P<period> (?<![^\s=:,\[]) \d+[ ]*[a-z]+ (?![\w.-]|[ \t]*[:={{]) )
     """,
     re.VERBOSE,
 )
 _DOT_IN_NAME = "ÿþ"  # stands for a quoted dot while pyhocon looks at a key path; its grammar takes these two letters
 _INCLUDED_HERE = "\0"
+_MARK = "\x02"  # before the number of a character that pyhocon would take for something else, in a quoted string
+_MARKED = re.compile(rf"{_MARK}(\d+);")
+_ESCAPE = re.compile(r'\\(?:["\\/bfnrt]|u[0-9a-fA-F]{4}|(?P<unknown>.))')
+_DEEPEST = 100
+"""Levels of objects and lists in one another, as many as can be walked over later with some calls for each."""
+
 _PARSER_STATE = threading.Lock()
 
 
@@ -83,7 +95,7 @@ class Document:
         tails = "|".join(r'"?\."?'.join(map(re.escape, key[start:depth])) for start in range(depth))
         ends = r"[:={.]|\+=" if isinstance(self.node(key), dict) else r"[:={]|\+="  # an object may be set part by part
         statement = re.compile(rf'(?:^|[{{,])\s*"?(?:{tails})"?\s*(?:{ends})')
-        lines = (line.replace(_DOT_IN_NAME, ".") for line in self.lines)
+        lines = (_unmarked(line.replace(_DOT_IN_NAME, ".")) for line in self.lines)
         found = [place for line, place in zip(lines, self.places, strict=True) if statement.search(line)]
         return found[0] if len(found) == 1 else None
 
@@ -97,21 +109,23 @@ def parse_document(text: str, path: Path | None = None) -> Document:
     """Parse HOCON; includes are relative to the folder of ``path``. Raises ConfigError with file and line."""
     lines: list[str] = []
     places: list[Place] = []
-    for line, place in _prepared(text, path, () if path is None else (path.resolve(),)):
+    for line, place in _prepared(text.removeprefix("\ufeff"), path, () if path is None else (path.resolve(),)):
         lines.append(line)
         places.append(place)
     try:
         with _pyparsing_restored():
             tree = ConfigFactory.parse_string("\n".join(lines), resolve=False, unresolved_value=NO_SUBSTITUTION)
+        if not isinstance(tree, ConfigTree):
+            raise ConfigError(f"{path or 'the given text'} holds a list; a configuration is an object of keys")
+        return Document(_node(tree), lines, places)
+    except RecursionError as error:
+        raise ConfigError(f"{path or 'the given text'} nests objects or lists too deep") from error
     except ParseBaseException as error:
         place = places[min(error.lineno, len(places)) - 1]
         key = re.split(r"[:=]", error.line)[0].strip()  # and not the value, which may be a secret
         raise ConfigError(f"{place} is not HOCON, at or before {key!r}") from error
     except ConfigException as error:
         raise ConfigError(f"{path or 'the given text'} is not HOCON: {error}") from error
-    if not isinstance(tree, ConfigTree):
-        raise ConfigError(f"{path or 'the given text'} holds a list; a configuration is an object of keys")
-    return Document(_node(tree), lines, places)
 
 
 def document_of(mapping: Mapping[str, Any]) -> Document:
@@ -122,7 +136,7 @@ def document_of(mapping: Mapping[str, Any]) -> Document:
 def read_text(path: Path) -> str:
     """The text of a configuration file. Raises ConfigError when it cannot be read."""
     try:
-        return path.read_text(encoding="utf-8")
+        return path.read_text(encoding="utf-8-sig")  # editors of Windows put a mark in front
     except (OSError, UnicodeDecodeError) as error:
         raise ConfigError(f"the configuration file {path} cannot be read: {error}") from error
 
@@ -139,15 +153,15 @@ def _pyparsing_restored() -> Iterator[None]:
 
 def _prepared(text: str, path: Path | None, including: tuple[Path, ...]) -> Iterator[tuple[str, Place]]:
     """The lines that pyhocon gets to see, those of included files in their place, each with where it comes from."""
-    if _INCLUDED_HERE in text:
-        raise ConfigError(f"{path or 'the given text'} is not HOCON: it holds a NUL character")
+    if _INCLUDED_HERE in text or _MARK in text:
+        raise ConfigError(f"{path or 'the given text'} is not HOCON: it holds a NUL character, or one of number 2")
     included: list[Path | None] = []
 
     def rewrite(token: re.Match[str]) -> str:
         if token["include"] is not None:
             included.append(_included(token, path, including))
             return _INCLUDED_HERE
-        return _rewritten(token)
+        return _rewritten(token, _place(token, path))
 
     files = iter(included)
     for number, line in enumerate(_TOKEN.sub(rewrite, text).split("\n"), start=1):
@@ -160,23 +174,58 @@ def _prepared(text: str, path: Path | None, including: tuple[Path, ...]) -> Iter
             yield rest, Place(path, number)
 
 
-def _rewritten(token: re.Match[str]) -> str:
+def _place(token: re.Match[str], path: Path | None) -> Place:
+    return Place(path, token.string.count("\n", 0, token.start()) + 1)
+
+
+def _rewritten(token: re.Match[str], place: Place) -> str:
     if token["comment"] is not None:
         return ""
     if token["period"] is not None:
         return f'"{token["period"]}"'
+    if token["number"] is not None:
+        return token["number"] if _counts_as_spelled(token["number"]) else f'"{token["number"]}"'
+    if token["literal"] is not None and token[0][0] == '"' and not token[0].startswith('"""'):
+        return f'"{_marked(_text_of(token[0], place))}"'
     if token["append"] is not None:
-        return f"+= [{_TOKEN.sub(_rewritten, token['element'].rstrip())}]"
+        return f"+= [{_TOKEN.sub(lambda inner: _rewritten(inner, place), token['element'].rstrip())}]"
     if token["path"] is not None and '"' in token["path"]:
         segments = re.findall(_SEGMENT, token["path"])
         return ".".join(part.strip('"').replace(".", _DOT_IN_NAME) if part[0] == '"' else part for part in segments)
     return token[0]
 
 
+def _counts_as_spelled(number: str) -> bool:
+    """Whether this number is written as Python writes it, so that nothing is lost by making one of it."""
+    read = int(number) if number.lstrip("+-").isdecimal() else float(number)
+    return number == str(read)
+
+
+def _text_of(quoted: str, place: Place) -> str:
+    """What a quoted string says. Raises ConfigError for an escape that JSON does not have."""
+    try:
+        text: str = json.loads(quoted, strict=False)
+        text.encode()
+    except ValueError as error:
+        unknown = [escape["unknown"] for escape in _ESCAPE.finditer(quoted) if escape["unknown"]]
+        said = f"the escape \\{unknown[0]}" if unknown else "half of a surrogate pair"
+        raise ConfigError(
+            f"{place}: a quoted string holds {said}, which stands for nothing; a backslash is written twice"
+        ) from error
+    return text
+
+
+def _marked(text: str) -> str:
+    return re.sub(rf'[\\"\0\t\n\r{_MARK}]', lambda character: f"{_MARK}{ord(character[0])};", text)
+
+
+def _unmarked(text: str) -> str:
+    return _MARKED.sub(lambda mark: chr(int(mark[1])), text)
+
+
 def _included(token: re.Match[str], path: Path | None, including: tuple[Path, ...]) -> Path | None:
     """The local file an include names, None for one that is absent and not required."""
-    line = token.string.count("\n", 0, token.start()) + 1
-    statement = f"{Place(path, line)}: {token[0].strip()!r}"
+    statement = f"{_place(token, path)}: {token[0].strip()!r}"
     before = token.string[: token.start()].rstrip(" \t")
     if before and before[-1] not in "\n\r{},":
         raise ConfigError(f"{statement} stands inside a value; include is a statement of its own")
@@ -201,25 +250,27 @@ def _without_braces(text: str) -> str:
     return f"{text[:opened]} {text[opened + 1 : closed]} {text[closed + 1 :]}"
 
 
-def _node(parsed: Any) -> Node:
-    """What pyhocon parsed, in nodes that know nothing of it."""
+def _node(parsed: Any, level: int = 0) -> Node:
+    """What pyhocon parsed, in nodes that know nothing of it. RecursionError for what is nested too deep."""
+    if level > _DEEPEST:
+        raise RecursionError
     if isinstance(parsed, ConfigTree):
-        return {_name(name): _node(value) for name, value in parsed.items()}
+        return {_name(name): _node(value, level + 1) for name, value in parsed.items()}
     if isinstance(parsed, list):
-        return [_node(value) for value in parsed]
+        return [_node(value, level + 1) for value in parsed]
     if isinstance(parsed, ConfigValues):
-        below = ABSENT if parsed.overridden_value is None else _node(parsed.overridden_value)
-        return Concatenation([(_node(token), getattr(token, "ws", "")) for token in parsed.tokens], below)
+        below = ABSENT if parsed.overridden_value is None else _node(parsed.overridden_value, level)
+        return Concatenation([(_node(token, level), getattr(token, "ws", "")) for token in parsed.tokens], below)
     if isinstance(parsed, ConfigSubstitution):
         appends = isinstance(parsed.instring, bool)  # pyhocon's mark of the substitution that it makes for a +=
         path = None if appends else tuple(_name(part) for part in ConfigTree.parse_key(parsed.variable))
         return Substitution(parsed.variable, path, parsed.optional)
     if isinstance(parsed, ConfigQuotedString):
-        return parsed.value
+        return _unmarked(parsed.value)
     if isinstance(parsed, NoneValue):
         return None
-    return str(parsed) if isinstance(parsed, str) else parsed
+    return _unmarked(parsed) if isinstance(parsed, str) else parsed
 
 
 def _name(key: str) -> str:
-    return key.strip('"').replace(_DOT_IN_NAME, ".")
+    return _unmarked(key.strip('"').replace(_DOT_IN_NAME, "."))

@@ -13,6 +13,7 @@ from datetime import timedelta
 from decimal import Decimal
 
 _QUANTITY = re.compile(r"\s*([+-]?\d+(?:\.\d+)?)\s*([A-Za-z]*)\s*")
+_BARE = re.compile(r"\s*([+-]?(?:\d+|\d*\.\d+)(?:[eE][+-]?\d{1,2})?)\s*()")
 
 _LONGEST = timedelta(days=100_000)
 """273 years: from now, either way, a date of the calendar, and as long as a thread can be told to wait."""
@@ -72,7 +73,7 @@ def parse_period(amounts: Iterable[tuple[str, int]]) -> timedelta:
 
 
 def _quantity(text: str) -> tuple[Decimal, str]:
-    match = _QUANTITY.fullmatch(text)
+    match = _QUANTITY.fullmatch(text) or _BARE.fullmatch(text)
     if match is None:
         raise ValueError("a number and a unit are expected")
     return Decimal(match[1]), match[2]

@@ -60,6 +60,21 @@ def offline(monkeypatch: pytest.MonkeyPatch) -> list[object]:
         ('a=s3a://b/c // note\nb="http://x#y" # note', {"a": "s3a://b/c", "b": "http://x#y"}),
         ('a="""one\n"two" // kept"""\nb=""', {"a": 'one\n"two" // kept', "b": ""}),
         ('a.é="ü"\n"б"="ю"', {"a": {"é": "ü"}, "б": "ю"}),
+        (
+            "a=000123456789, b=1.10\nc=[1e3, +5, .5, -0] # c\nd=0042//c",
+            {"a": "000123456789", "b": "1.10", "c": ["1e3", "+5", ".5", "-0"], "d": "0042"},
+        ),
+        (
+            "a=10, b=1.5, c=-3\nd=x 007\ne=1.10 x\nf=h:0123",
+            {"a": 10, "b": 1.5, "c": -3, "d": "x 007", "e": "1.10 x", "f": "h:0123"},
+        ),
+        (r'a="\u00e9\/\b\f\n\r\t\"\\"', {"a": 'é/\b\f\n\r\t"\\'}),
+        (
+            r'a="C:\\temp\\new \\u0041", b="\ud83d\ude00", c="\u0000\u0002"',
+            {"a": r"C:\temp\new \u0041", "b": "😀", "c": "\0\2"},
+        ),
+        (r'"k\u0041\"\\" = 1', {'kA"\\': 1}),
+        ("\ufeffa=1", {"a": 1}),
         ("", {}),
         ("# nothing\n", {}),
     ],
@@ -147,6 +162,13 @@ def test_includes_that_cannot_be_followed(tmp_path: Path) -> None:
         ("[1, 2]", "holds a list"),
         ("a = [1] x", "is not HOCON"),
         ("a = \0", "NUL"),
+        ("a = \2", "number 2"),
+        (r'x = 1, password = "hunter2\q"', r"given text:1: a quoted string holds the escape \\q, "),
+        ('\npassword = "hunter2\\u12"', r"given text:2: .*the escape \\u, "),
+        (r'a = 1, password += "hunter2\."', r"given text:1: .*the escape \\\., "),
+        (r'password = "hunter2\ud83d"', "half of a surrogate pair"),
+        ("a = " + "{b = " * 300 + "1" + "}" * 300, "nests objects or lists too deep"),
+        (".".join("a" * 200) + " = 1", "nests objects or lists too deep"),
     ],
 )
 def test_not_hocon(text: str, message: str) -> None:
@@ -196,3 +218,10 @@ def test_mappings_are_documents_too() -> None:
         "a": {"b": 0},
         "c": {"d": {"e": None}, "f.g": False},
     }
+
+
+def test_files_of_windows_are_read(tmp_path: Path) -> None:
+    """With the mark that its editors put in front, in included files too, and with its ends of lines."""
+    (tmp_path / "top").write_bytes(b'\xef\xbb\xbfa = 1\r\ninclude "leaf"\r\n')
+    (tmp_path / "leaf").write_bytes(b"\xef\xbb\xbf{ b = 2 }\r\n")
+    assert read_document(tmp_path / "top").root == {"a": 1, "b": 2}

@@ -360,3 +360,24 @@ def test_other_storage_has_workspaces_of_its_own() -> None:
     assert (storage["db"].connection, storage["db"].properties) == ("jdbc:sqlite:/x", {"user": "me"})
     with pytest.raises(ConfigError, match=r"storage\.lake\.catalog is missing"):
         load_text("drill.metastore.storage.lake.type = iceberg")
+
+
+def test_numbers_are_texts_where_texts_are_read() -> None:
+    """A key or a password of digits is what is written; where a number is read it is one, however it is spelled."""
+    settings = load_text(
+        """drill.metastore.iceberg.config.properties { "s3.access-key-id" = 000123456789, version = 1.10, "s3.x" = 1e3 }
+        drill.metastore.iceberg.location.base_path = 0123
+        drill.metastore.iceberg.commit.timeout = 1e3
+        drill.metastore.iceberg.cache.size = 1e3
+        drill.metastore.daemon { jitter = .50, http.port = 09464 }""",
+        cwd=Path("/here"),
+    )
+    properties = settings.iceberg.config_properties
+    assert (properties["s3.access-key-id"], properties["version"], properties["s3.x"]) == (
+        "000123456789",
+        "1.10",
+        "1e3",
+    )
+    assert settings.iceberg.base_path == "/here/0123"
+    assert (settings.iceberg.commit.timeout, settings.iceberg.cache_bytes) == (timedelta(seconds=1), 1000)
+    assert (settings.daemon.jitter, settings.daemon.endpoint.port) == (0.5, 9464)
