@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
+from decimal import Decimal
 from functools import singledispatch
 from os.path import commonprefix
 
-from rich import box
 from rich.console import Group, RenderableType
-from rich.table import Table
 from rich.text import Text
 
 from metastore.analyze.run import AnalyzeResult
@@ -24,6 +23,7 @@ from metastore.cli.commands.statements import Rows
 from metastore.cli.commands.versions import Dropped, Expiry, History, Purged
 from metastore.cli.document import document
 from metastore.cli.formats import UNKNOWN, bound, moment, number, plural, seconds, setting_value, size
+from metastore.cli.grid import Grid
 
 _MOST_ROWS = 50
 """A screen shows so many lines of a list that can be very long; the JSON document has all."""
@@ -57,7 +57,7 @@ def _(result: Registration) -> RenderableType:
 
 @screen.register
 def _(result: Configuration) -> RenderableType:
-    table = _table("key", "value", "set in")
+    table = Grid("key", "value", "set in")
     for setting in result.settings:
         value = setting_value(setting.value)
         table.add_row(setting.key, value, Text(setting.origin, "dim" if setting.origin == "default" else "green"))
@@ -68,7 +68,7 @@ def _(result: Configuration) -> RenderableType:
 def _(result: TableList) -> RenderableType:
     if not result.tables:
         return "No tables. `metastore analyze <plugin.workspace.table or path>` adds one."
-    table = _table("table", "#rows", "level", "data modified (UTC)", "owner", "location")
+    table = Grid("table", "#rows", "level", "data modified (UTC)", "owner", "location")
     for each in result.tables:
         table.add_row(
             Text(each.table, "bold"),
@@ -84,18 +84,17 @@ def _(result: TableList) -> RenderableType:
 @screen.register
 def _(result: TableDescription) -> RenderableType:
     summary = result.summary
-    facts = Table.grid(padding=(0, 2))
-    facts.add_column(style="dim")
-    facts.add_column()
     units = [plural(count, kind.lower().replace("_", " ")) for kind, count in result.units.items() if kind != "TABLE"]
-    facts.add_row("location", summary.location or UNKNOWN)
-    facts.add_row("rows", number(summary.rows))
-    facts.add_row("metadata", ", ".join(units) or "of the table alone")
-    facts.add_row("level", summary.level or UNKNOWN)
-    facts.add_row("data modified", f"{moment(summary.modified)} UTC" if summary.modified else UNKNOWN)
+    facts = {
+        "location": summary.location or UNKNOWN,
+        "rows": number(summary.rows),
+        "metadata": ", ".join(units) or "of the table alone",
+        "level": summary.level or UNKNOWN,
+        "data modified": f"{moment(summary.modified)} UTC" if summary.modified else UNKNOWN,
+    }
     if result.partition_keys:
-        facts.add_row("partitioned by", ", ".join(result.partition_keys))
-    columns = _table("column", "type", "#nulls", "#min", "#max", "#rows", "#distinct")
+        facts["partitioned by"] = ", ".join(result.partition_keys)
+    columns = Grid("column", "type", "#nulls", ">min", ">max", "#rows", "#distinct")
     for each in result.columns:
         columns.add_row(
             each.name,
@@ -107,13 +106,16 @@ def _(result: TableDescription) -> RenderableType:
             number(each.distinct),
         )
     return Group(
-        Text(summary.table, "bold"), facts, columns, _footer(plural(len(result.columns), "column"), result.version)
+        Text(summary.table, "bold"),
+        *(Text.assemble((f"{label:<15}", "dim"), fact) for label, fact in facts.items()),
+        columns,
+        _footer(plural(len(result.columns), "column"), result.version),
     )
 
 
 @screen.register
 def _(result: HiveTables) -> RenderableType:
-    table = _table("table", "format", "partitioned by", "owner", "location", "note")
+    table = Grid("table", "format", "partitioned by", "owner", "location", "note")
     for each in result.tables:
         note = "Iceberg" if each.is_iceberg else "; ".join(each.obstacles)
         table.add_row(
@@ -129,7 +131,7 @@ def _(result: HiveTables) -> RenderableType:
 
 @screen.register
 def _(result: SegmentList) -> RenderableType:
-    table = _table("segment", "#rows", "#files", "data modified (UTC)", "location")
+    table = Grid("segment", "#rows", "#files", "data modified (UTC)", "location")
     for each in result.segments[:_MOST_ROWS]:
         table.add_row(
             each.segment, number(each.rows), number(each.files), moment(each.modified), each.location or UNKNOWN
@@ -139,7 +141,7 @@ def _(result: SegmentList) -> RenderableType:
 
 @screen.register
 def _(result: FileList) -> RenderableType:
-    table = _table("file", "#rows", "#size", "#row groups", "data modified (UTC)")
+    table = Grid("file", "#rows", "#size", "#row groups", "data modified (UTC)")
     for each in result.files[:_MOST_ROWS]:
         table.add_row(each.file, number(each.rows), size(each.bytes), number(each.row_groups), moment(each.modified))
     return _listing(
@@ -172,7 +174,7 @@ def _(result: AnalyzeResult) -> RenderableType:
 
 @screen.register
 def _(result: Pruned) -> RenderableType:
-    counts = _table("", "#to read", "#of", "#skipped")
+    counts = Grid("", "#to read", "#of", "#skipped")
     for label, count, shown in (
         ("segments", result.segments, number),
         ("files", result.files, number),
@@ -203,7 +205,7 @@ def _decisions(result: Pruned) -> RenderableType:
     kept, skipped = result.kept_files or (), result.skipped_files or ()
     out = [segment for segment in result.segment_decisions if not segment.kept]
     folder = _folder_of([file.path for file in kept] + [file.path for file in skipped])
-    table = _table("", "file", "#size", "row groups", "why")
+    table = Grid("", "file", "#size", "row groups", "why")
     for file in kept[:_MOST_ROWS]:
         groups = "all" if file.row_groups is None else ", ".join(map(str, file.row_groups))
         table.add_row(Text("read", "green"), file.path.removeprefix(folder), size(file.bytes), groups, file.reason)
@@ -225,10 +227,10 @@ def _folder_of(paths: Sequence[str]) -> str:
 def _(result: Rows) -> RenderableType:
     if result.columns == ("plan",):
         return Group(*(Text(line) for (line,) in result.rows))
-    table = _table()
-    for name in result.columns:
-        table.add_column(name, overflow="fold")
-    for row in result.rows[:_MOST_VALUES]:
+    table, shown = Grid(), result.rows[:_MOST_VALUES]
+    for position, name in enumerate(result.columns):
+        table.add(name, whole=all(_is_number(row[position]) for row in shown))
+    for row in shown:
         table.add_row(*map(_value, row))
     more = len(result.rows) - _MOST_VALUES
     hidden = f"; {more:,} not shown, --json has all" if more > 0 else ""
@@ -250,6 +252,10 @@ def _(result: Left) -> RenderableType:
     return Text(plural(result.statements, "statement"), "dim")
 
 
+def _is_number(value: object) -> bool:
+    return value is None or isinstance(value, int | float | Decimal)
+
+
 def _value(value: object) -> Text:
     if value is None:
         return Text("NULL", "dim")
@@ -261,7 +267,7 @@ def _value(value: object) -> Text:
 def _(result: History) -> RenderableType:
     if not result.versions:
         return "No versions yet: nothing was written."
-    table = _table("version", "time (UTC)", "operation", "#partitions added", "#removed", "#partitions")
+    table = Grid("version", "time (UTC)", "operation", "#partitions added", "#removed", "#partitions")
     for each in result.versions:
         table.add_row(
             str(each.version),
@@ -294,7 +300,7 @@ def _(result: Expiry) -> RenderableType:
     if not (expired.versions or expired.failed or result.refreshes):
         return f"Nothing is outdated; {plural(result.kept, 'version')} kept."
     gone, went = ("would expire", "would be deleted") if result.dry_run else ("expired", "deleted")
-    table = _table("", f"#{went}")
+    table = Grid("", f"#{went}")
     for label, count in (
         ("data files", expired.data_files),
         ("manifests", expired.manifests),
@@ -312,18 +318,7 @@ def _(result: Expiry) -> RenderableType:
     return Group(*lines)
 
 
-def _table(*headings: str) -> Table:
-    """An empty table; headings that begin with ``#`` stand over right-aligned columns."""
-    table = Table(box=box.SIMPLE_HEAD, pad_edge=False, header_style="bold")
-    for heading in headings:
-        numeric = heading.startswith("#")
-        table.add_column(
-            heading.removeprefix("#"), justify="right" if numeric else "left", no_wrap=numeric, overflow="fold"
-        )
-    return table
-
-
-def _listing(table: Table, counted: str, rows: int, version: int) -> RenderableType:
+def _listing(table: Grid, counted: str, rows: int, version: int) -> RenderableType:
     more = f"; {rows - _MOST_ROWS:,} not shown, --json has all" if rows > _MOST_ROWS else ""
     return Group(table, _footer(counted + more, version))
 

@@ -1,0 +1,72 @@
+"""Tables on screens of any width: nothing is left out, no number is cut, and texts are not folded into shreds."""
+
+from __future__ import annotations
+
+import io
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from rich.console import Console
+
+from metastore.cli.commands.explore import ColumnSummary, TableDescription, TableSummary
+from metastore.cli.commands.statements import Rows
+from metastore.cli.grid import fitted
+from metastore.cli.screens import screen
+
+COLUMNS = tuple(
+    ColumnSummary(name, kind, 8_255, low, high, min_exact=True, max_exact=True, rows=336_776, distinct=86_464)
+    for name, kind, low, high in (
+        ("dep_delay", "INT", -43, 1_301),
+        ("scheduled_arrival_of_the_flight", "TIMESTAMP", "2013-01-01 05:00:00", "2013-12-31 23:00:00"),
+        ("tailnum", "VARCHAR", "D942DN", "N9EAMQ"),
+    )
+)
+FLIGHTS = TableDescription(
+    1, TableSummary("dfs.demo.flights", 336_776, "ROW_GROUP", None, None, "/" + "d" * 60), None, {}, {}, COLUMNS
+)
+
+
+def lines(result: object, width: int) -> list[str]:
+    """What a terminal of that width gets."""
+    shown = io.StringIO()
+    Console(file=shown, width=width, soft_wrap=True, highlight=False, markup=False).print(screen(result))
+    return [line.rstrip() for line in shown.getvalue().splitlines()]
+
+
+@pytest.mark.parametrize("width", [20, 70, 80, 100, 500])
+def test_a_description_is_whole_on_every_terminal(width: int) -> None:
+    """Each number on one line, once for each column; names and types too, a long one in pieces that can be read."""
+    found = lines(FLIGHTS, width)
+    everything = " ".join(found)
+    assert everything.count("336,776") == 1 + len(COLUMNS)
+    assert everything.count("8,255") == everything.count("86,464") == len(COLUMNS)
+    for word in ("dep_delay", "tailnum", "INT", "TIMESTAMP", "VARCHAR", "-43", "1301", "2013-01-01", "05:00:00"):
+        assert word in everything
+    [heading] = [line for line in found if "distinct" in line]
+    names = [line[: heading.index("type")].strip() for line in found[found.index(heading) :]]
+    assert "scheduled_arrival_of_the_flight" in "".join(names)
+    assert "…" not in everything
+
+
+def test_lines_keep_to_a_terminal_that_has_room() -> None:
+    """An ordinary one has; a narrower one breaks them itself."""
+    assert max(map(len, lines(FLIGHTS, 80))) <= 80
+    assert max(map(len, lines(FLIGHTS, 20))) > 20
+
+
+def test_numbers_of_a_query_are_not_folded() -> None:
+    """Beside a text that takes all the room it can get."""
+    found = lines(Rows(("n", "text"), ((12_345_678_901_234, "word " * 40), (None, None))), 40)
+    assert "12345678901234" in found[3]
+    assert max(map(len, found)) <= 40
+
+
+@given(st.lists(st.tuples(st.integers(1, 60), st.integers(1, 60)), min_size=1, max_size=8), st.integers(-5, 300))
+def test_widths_fit_or_are_the_least(columns: list[tuple[int, int]], room: int) -> None:
+    """No column is wider than its values or narrower than it may be, and no room is given away."""
+    natural = [max(pair) for pair in columns]
+    least = [min(pair) for pair in columns]
+    widths = fitted(natural, least, room)
+    assert all(low <= width <= high for low, width, high in zip(least, widths, natural, strict=True))
+    assert sum(widths) == max(sum(least), min(sum(natural), room))
