@@ -5,6 +5,7 @@ A command's function takes the invocation and its own arguments, and returns the
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable
 from enum import Enum
 from functools import wraps
@@ -17,7 +18,7 @@ import typer
 
 from metastore.cli.invocation import GlobalOptions, Invocation
 from metastore.cli.output import Incomplete, Output
-from metastore.errors import MetastoreError
+from metastore.errors import ConfigError, InvalidRequestError, MetastoreError
 
 OK: Final = 0
 FAILED: Final = 1
@@ -112,9 +113,29 @@ def command(function: Command, group: typer.Typer = app) -> Command:
     return function
 
 
+def _require_place() -> None:
+    """Refuse to begin in a folder that was removed: PyIceberg looks for its own files there, come what may."""
+    try:
+        os.getcwd()
+    except OSError as error:
+        raise ConfigError(f"the working directory cannot be found, change to another one: {error}") from error
+
+
+def _require_text(*given: object) -> None:
+    """Refuse arguments whose bytes are no text, which neither names nor statements can be made of."""
+    for each in given:
+        if isinstance(each, str | Path):
+            try:
+                str(each).encode()
+            except UnicodeEncodeError as error:
+                raise InvalidRequestError(f"the argument {os.fsencode(each)!r} is not UTF-8") from error
+
+
 def _carry_out(function: Callable[..., object], options: GlobalOptions, arguments: dict[str, Any]) -> int:
     output = Output(as_json=options.json, verbose=options.verbose)
     try:
+        _require_place()
+        _require_text(options.conf, *arguments.values())
         with Invocation(options, output) as invocation:
             result = function(invocation, **arguments)
             if isinstance(result, Incomplete):

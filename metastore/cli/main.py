@@ -6,12 +6,18 @@ Whatever happens ends in an exit code and, where something went wrong, one ``err
 from __future__ import annotations
 
 import io
+import os
 import sys
 from typing import NoReturn
 
 
 def main() -> NoReturn:
     """Run the command line of this process and exit: 0 done, 1 refused or failed, 2 misused, 130 interrupted."""
+    for name, mode in (("stdin", "r"), ("stdout", "w"), ("stderr", "w")):
+        if getattr(sys, name) is None:
+            # Closed by whoever started this: nothing to read, nobody to tell. Its number is taken, or the next file
+            # that is opened would get it, and what libraries print with it.
+            setattr(sys, name, open(os.devnull, mode, encoding="utf-8"))  # noqa: SIM115 - to the end of the process
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):
             stream.reconfigure(errors="backslashreplace")  # a terminal that lacks a character is no reason to fail

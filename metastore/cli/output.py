@@ -1,13 +1,16 @@
 """Where a command's words go: the result to standard output, everything else to standard error.
 
 Promises: with ``json``, standard output carries exactly one JSON document and nothing else, also when the command
-fails; progress is a bar in a terminal and log lines elsewhere; a log line never breaks a bar in two.
+fails, and whatever its encoding; what cannot be written is an error; progress is a bar in a terminal and log lines
+elsewhere; a log line never breaks a bar in two.
 """
 
 from __future__ import annotations
 
+import codecs
 import json
 import logging
+import os
 import sys
 import time
 import traceback
@@ -23,7 +26,7 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, SpinnerColumn
 from rich.text import Text
 
 from metastore.cli.document import document
-from metastore.errors import InvalidRequestError
+from metastore.errors import InvalidRequestError, StorageError
 
 OnProgress = Callable[[int, int], None]
 """Called with how many are done, and of how many."""
@@ -63,15 +66,20 @@ class Output:
         self._own_level = logging.NOTSET
 
     def result(self, result: object) -> None:
-        """Write the result in the form that was asked for."""
+        """Write the result in the form that was asked for.
+
+        Raises StorageError when it cannot be written, InvalidRequestError for what is to be printed as it is, and
+        cannot be in the encoding of standard output.
+        """
         if self.as_json:
             self._document(document(result))
         elif isinstance(result, Verbatim):
-            sys.stdout.write(f"{result.text}\n")
+            self._verbatim(result.text)
         else:
             from metastore.cli.screens import screen  # noqa: PLC0415 - it knows all results, so the whole package
 
-            self._out.print(screen(result))
+            with _writing():
+                self._out.print(screen(result))
 
     def failure(self, error: BaseException, code: str, message: str) -> None:
         """Say what went wrong; with ``-v`` also where in the code."""
@@ -127,11 +135,28 @@ class Output:
             raise InvalidRequestError("not done, as you wish")
 
     def _document(self, value: object) -> None:
-        written = json.JSONEncoder(indent=2, ensure_ascii=False, allow_nan=False).iterencode(value)
+        # A character that the stream has no code for would be written in a way that is not JSON's.
+        written = json.JSONEncoder(indent=2, ensure_ascii=not _is_utf8(), allow_nan=False).iterencode(value)
         # Piece by piece, since it may be long; and not each piece alone, since there are many.
         while pieces := "".join(islice(written, _PIECES_AT_ONCE)):
-            sys.stdout.write(pieces)
-        sys.stdout.write("\n")
+            with _writing():
+                sys.stdout.write(pieces)
+        with _writing():
+            sys.stdout.write("\n")
+            sys.stdout.flush()
+
+    def _verbatim(self, text: str) -> None:
+        encoding = sys.stdout.encoding or "utf-8"
+        try:
+            text.encode(encoding)
+        except UnicodeEncodeError as error:
+            raise InvalidRequestError(
+                f"standard output is {encoding}, which has no {text[error.start]!r}; "
+                "set PYTHONIOENCODING=utf-8 to have it all"
+            ) from error
+        with _writing():
+            sys.stdout.write(f"{text}\n")
+            sys.stdout.flush()
 
     def _bar(self, unit: str) -> Progress:
         return Progress(
@@ -193,6 +218,25 @@ class _LogHandler(logging.Handler):
     def emit(self, record: logging.LogRecord) -> None:
         level = record.levelname.lower()
         self._console.print(Text.assemble((f"{level}: ", self._STYLES.get(level, "dim")), self.format(record)))
+
+
+def _is_utf8() -> bool:
+    """Whether standard output takes every character; a stream in memory, without an encoding, does."""
+    encoding = sys.stdout.encoding
+    return encoding is None or codecs.lookup(encoding).name == "utf-8"
+
+
+@contextmanager
+def _writing() -> Iterator[None]:
+    """Raises StorageError for what standard output does not take. That its reader left early is no failure."""
+    try:
+        yield
+    except BrokenPipeError:
+        raise
+    except OSError as error:
+        # What is still held back would fail once more at the end of the process.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        raise StorageError(f"standard output cannot be written: {error.strerror}") from error
 
 
 def _console(*, stderr: bool) -> Console:

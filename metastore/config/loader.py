@@ -8,6 +8,7 @@ folder serves as it is.
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache, reduce
@@ -90,10 +91,24 @@ class Configuration:
         return self._written(key[:-1])
 
 
-def find_tiers(conf: str | Path | None, environ: Mapping[str, str], cwd: Path) -> list[Tier]:
+def absolute(path: str, cwd: Path | None) -> str:
+    """``path`` as it is when it is absolute, else below ``cwd``, or None for the working directory.
+
+    Raises ConfigError for a relative path when the working directory is gone, or may not be asked for.
+    """
+    if os.path.isabs(path):
+        return path
+    try:
+        return os.path.join(cwd or os.getcwd(), path)  # Only where it is needed: a daemon's may be gone.
+    except OSError as error:
+        raise ConfigError(f"{path!r} is relative, and the working directory cannot be found: {error}") from error
+
+
+def find_tiers(conf: str | Path | None, environ: Mapping[str, str], cwd: Path | None) -> list[Tier]:
     """Read the shipped defaults and the files that ``conf`` or the search order leads to, lowest tier first.
 
-    Raises ConfigError, naming the places tried, when what was asked for is not there.
+    ``cwd`` None is the working directory. Raises ConfigError, naming the places tried, when what was asked for is not
+    there.
     """
     return [defaults(), *(Tier(name, read_document(path), path) for name, path in _files(conf, environ, cwd))]
 
@@ -105,11 +120,14 @@ def defaults() -> Tier:
     return Tier("default", parse_document(text))
 
 
-def _files(conf: str | Path | None, environ: Mapping[str, str], cwd: Path) -> Iterator[tuple[str, Path]]:
+def _files(conf: str | Path | None, environ: Mapping[str, str], cwd: Path | None) -> Iterator[tuple[str, Path]]:
     asked, place = conf, "the configuration"
     if asked is None and environ.get(_DIRECTORY_VARIABLE):
         asked, place = environ[_DIRECTORY_VARIABLE], f"${_DIRECTORY_VARIABLE}"
-    path = cwd / Path(asked if asked is not None else _DIRECTORY).expanduser()
+    try:
+        path = Path(absolute(str(Path(asked if asked is not None else _DIRECTORY).expanduser()), cwd))
+    except RuntimeError as error:
+        raise ConfigError(f"{place} {str(asked)!r} begins with a home that cannot be found: {error}") from error
     if path.is_file():
         yield from _present(_MAIN_FILES, path.parent)
         yield _OVERRIDE, path

@@ -19,7 +19,7 @@ from typing import Any, Literal, get_args
 from metastore.config.catalogs import KINDS, CatalogSettings, catalogs_settings, check_hive
 from metastore.config.daemon import DaemonSettings, daemon_settings
 from metastore.config.hocon import document_of, parse_document
-from metastore.config.loader import Configuration, Origin, Tier, defaults, find_tiers
+from metastore.config.loader import Configuration, Origin, Tier, absolute, defaults, find_tiers
 from metastore.config.policies import PolicySettings, policy_settings
 from metastore.config.procedures import ProcedureSettings, procedure_settings
 from metastore.config.section import Reading, Section, Setting
@@ -163,7 +163,7 @@ def load(
     Raises ConfigError, which names key, value and file, for what is missing or wrong. Unknown keys are no error: they
     are logged as warnings, and kept in ``Settings.warnings``.
     """
-    return _settings(find_tiers(conf, environ, cwd or Path.cwd()), environ, cwd)
+    return _settings(find_tiers(conf, environ, cwd), environ, cwd)
 
 
 def load_text(text: str, *, environ: Mapping[str, str] = os.environ, cwd: Path | None = None) -> Settings:
@@ -174,13 +174,12 @@ def load_text(text: str, *, environ: Mapping[str, str] = os.environ, cwd: Path |
 def _settings(tiers: list[Tier], environ: Mapping[str, str], cwd: Path | None) -> Settings:
     configuration = Configuration(tiers, environ)
     reading = Reading(configuration)
-    directory = cwd or Path.cwd()
     root = reading.section("drill", "metastore")
     reading.section("drill", "exec", "zk").optional_text("root")
-    iceberg = _iceberg(root.section("iceberg"), directory)
-    storage = {name: _plugin(name, plugin, directory) for name, plugin in root.section("storage").sections().items()}
+    iceberg = _iceberg(root.section("iceberg"), cwd)
+    storage = {name: _plugin(name, plugin, cwd) for name, plugin in root.section("storage").sections().items()}
     engine = _engine(root.section("engine"))
-    catalogs = catalogs_settings(root.section("catalogs"), lambda path: _absolute(path, directory))
+    catalogs = catalogs_settings(root.section("catalogs"), lambda path: _absolute(path, cwd))
     procedures = procedure_settings(root.section("procedures"))
     daemon = daemon_settings(root.section("daemon"))
     policies = policy_settings(root.section("policies"), catalogs)
@@ -191,7 +190,7 @@ def _settings(tiers: list[Tier], environ: Mapping[str, str], cwd: Path | None) -
     return Settings(iceberg, storage, engine, catalogs, procedures, daemon, policies, effective, warnings)
 
 
-def _iceberg(section: Section, cwd: Path) -> IcebergSettings:
+def _iceberg(section: Section, cwd: Path | None) -> IcebergSettings:
     properties = _set(section.section("config").properties("properties"))
     location = section.section("location")
     expiration, cache = section.section("expiration"), section.section("cache")
@@ -211,7 +210,7 @@ def _iceberg(section: Section, cwd: Path) -> IcebergSettings:
     )
 
 
-def _base_path(location: Section, file_system: str, cwd: Path) -> str:
+def _base_path(location: Section, file_system: str, cwd: Path | None) -> str:
     path = location.text("base_path")
     if _is_local(path) or ("://" not in path and _is_local(file_system)):
         return _local_path(path, cwd)
@@ -257,7 +256,7 @@ def _components(section: Section) -> dict[str, ComponentSettings]:
     return components
 
 
-def _plugin(name: str, section: Section, cwd: Path) -> StoragePluginSettings:
+def _plugin(name: str, section: Section, cwd: Path | None) -> StoragePluginSettings:
     kinds: dict[str, StoragePluginType] = {kind: kind for kind in get_args(StoragePluginType)}
     kind: StoragePluginType = section.choice("type", kinds) if section.optional_text("type") else "file"
     catalog = section.text("catalog") if kind == "iceberg" else None
@@ -276,7 +275,7 @@ def _plugin(name: str, section: Section, cwd: Path) -> StoragePluginSettings:
     )
 
 
-def _workspace(name: str, section: Section, connection: str, cwd: Path) -> WorkspaceSettings:
+def _workspace(name: str, section: Section, connection: str, cwd: Path | None) -> WorkspaceSettings:
     location = section.text("location")
     if _is_local(location) or ("://" not in location and _is_local(connection)):
         location = _local_path(location, cwd)
@@ -313,13 +312,13 @@ def _is_local(location: str) -> bool:
     return location.startswith("file:")
 
 
-def _absolute(location: str, cwd: Path) -> str:
+def _absolute(location: str, cwd: Path | None) -> str:
     return location if "://" in location and not _is_local(location) else _local_path(location, cwd)
 
 
-def _local_path(location: str, cwd: Path) -> str:
+def _local_path(location: str, cwd: Path | None) -> str:
     path = re.sub(r"^file:(//(localhost)?)?", "", location)
-    return os.path.normpath(os.path.join(cwd, os.path.expanduser(path)))
+    return os.path.normpath(absolute(os.path.expanduser(path), cwd))
 
 
 def _positive(duration: timedelta | None) -> timedelta | None:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import json
 import os
+import shlex
 import signal
 import subprocess
 import sys
@@ -67,6 +69,59 @@ def test_a_reader_that_leaves_early_hears_no_complaint(command: Run, environment
         ["/bin/sh", "-c", f"{config} | head -1"], capture_output=True, check=False, env=environment, text=True
     )
     assert ran.stderr == ""
+
+
+@pytest.mark.parametrize(
+    ("line", "expected"),
+    {
+        "config > /dev/full": (1, "error: standard output cannot be written: No space left on device"),
+        "config --json > /dev/full": (1, "error: standard output cannot be written: No space left on device"),
+        "sql 'SELECT 1' --csv > /dev/full": (1, "error: standard output cannot be written: No space left on device"),
+        "config >&-": (0, ""),
+        "config --json >&-": (0, ""),
+        "sql <&-": (1, "error: a statement is expected"),
+        "config 2>&-": (0, ""),
+        "sql \"$(printf 'SELECT \\377')\"": (1, r"error: the argument b'SELECT \xff' is not UTF-8"),
+        "report \"$(printf '\\377').png\"": (1, r"error: the argument b'\xff.png' is not UTF-8"),
+        "sql - < latin": (1, "error: standard input cannot be read as text: "),
+        "cd gone && rmdir ../gone && metastore config": (1, "error: the working directory cannot be found"),
+    }.items(),
+    ids=str,
+)
+def test_what_a_shell_can_do_to_a_process_is_an_error_of_one_line(
+    site: Any, command: Run, environment: dict[str, str], line: str, expected: tuple[int, str]
+) -> None:
+    """Full disks, streams that are closed, bytes that are no text, a folder that is gone."""
+    (site.folder / "gone").mkdir()
+    (site.folder / "latin").write_bytes("SELECT 'ü'".encode("latin-1"))
+    shell = f'metastore() {{ {shlex.join(command())} "$@"; }}; '
+    whole = line if "metastore" in line else f"metastore {line}"
+    ran = subprocess.run(
+        ["/bin/sh", "-c", shell + whole],
+        cwd=site.folder,
+        stderr=subprocess.PIPE,
+        stdout=subprocess.DEVNULL,
+        check=False,
+        env=environment | {"PYTHONUTF8": "1", "PYTHONIOENCODING": ":strict"},
+        text=True,
+    )
+    code, said = expected
+    assert (ran.returncode, len(ran.stderr.splitlines())) == (code, 1 if said else 0), ran.stderr
+    assert ran.stderr.startswith(said)
+
+
+@pytest.mark.parametrize("encoding", ["ascii", "latin-1", "utf-8"])
+def test_a_document_is_json_in_every_encoding(command: Run, environment: dict[str, str], encoding: str) -> None:
+    """What the stream has no code for is an escape of JSON; CSV, which has none, is refused rather than changed."""
+    environ = environment | {"PYTHONIOENCODING": encoding}
+    text = "SELECT 'aé\N{GRINNING FACE}' AS v"
+    ran = subprocess.run(command("sql", text, "--json"), capture_output=True, check=False, env=environ)
+    assert json.loads(ran.stdout.decode(encoding))["rows"] == [{"v": "aé\N{GRINNING FACE}"}]
+    ran = subprocess.run(command("sql", text, "--csv"), capture_output=True, check=False, env=environ)
+    assert (ran.returncode, ran.stdout.decode()) == (
+        (0, "v\naé\N{GRINNING FACE}\n") if encoding == "utf-8" else (1, "")
+    )
+    assert encoding == "utf-8" or b"PYTHONIOENCODING" in ran.stderr
 
 
 def test_help_loads_nothing_heavy(environment: dict[str, str]) -> None:

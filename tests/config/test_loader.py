@@ -9,6 +9,7 @@ from hypothesis import HealthCheck, given
 from hypothesis import settings as hypothesis_settings
 from hypothesis import strategies as st
 
+from metastore.config import load
 from metastore.config.loader import Configuration, find_tiers
 from metastore.errors import ConfigError
 
@@ -84,6 +85,23 @@ def test_what_is_asked_for_must_exist(write_conf: WriteConf, tmp_path: Path) -> 
         configuration(directory, tmp_path)
     for name in ("drill-override.conf", *(f"drill-metastore-{tier}.conf" for tier in METASTORE_TIERS)):
         assert str(directory / name) in str(caught.value)
+
+
+def test_places_that_cannot_be_found(write_conf: WriteConf, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A home of nobody; a working directory that is gone, which only a relative path needs."""
+    with pytest.raises(ConfigError, match="'~nosuchuser/x' begins with a home that cannot be found"):
+        configuration("~nosuchuser/x", tmp_path)
+    (tmp_path / "gone").mkdir()
+    monkeypatch.chdir(tmp_path / "gone")
+    (tmp_path / "gone").rmdir()
+    directory = write_conf(override='drill.metastore.iceberg.location.base_path = "/srv/drill"')
+    environ = {"METASTORE_CONF_DIR": str(directory)}
+    assert load(environ=environ).iceberg.base_path == "/srv/drill"
+    with pytest.raises(ConfigError, match="'site' is relative, and the working directory cannot be found"):
+        load("site", environ=environ)
+    write_conf(override="drill.metastore.iceberg.location.base_path = data")
+    with pytest.raises(ConfigError, match="'data' is relative"):
+        load(environ=environ)
 
 
 def test_a_file_that_is_no_text_is_named(write_conf: WriteConf) -> None:

@@ -31,7 +31,10 @@ class Csv(Verbatim):
 
 
 def text_of(statement: str | None, file: Path | None, standard_input: TextIO) -> str:
-    """The statements to run. Raises InvalidRequestError for both a text and a file, NotFoundError for no file."""
+    """The statements to run.
+
+    Raises InvalidRequestError for both a text and a file, and for what is no text; NotFoundError for no file.
+    """
     if statement is not None and file is not None:
         raise InvalidRequestError("give a statement or --file, not both")
     if file is not None:
@@ -41,7 +44,12 @@ def text_of(statement: str | None, file: Path | None, standard_input: TextIO) ->
             raise NotFoundError(f"there is no file {file}") from error
         except (OSError, UnicodeDecodeError) as error:
             raise InvalidRequestError(f"{file} cannot be read as text: {error}") from error
-    return standard_input.read() if statement in {None, STANDARD_INPUT} else str(statement)
+    if statement not in {None, STANDARD_INPUT}:
+        return str(statement)
+    try:
+        return standard_input.read()
+    except UnicodeDecodeError as error:
+        raise InvalidRequestError(f"standard input cannot be read as text: {error}") from error
 
 
 def run(
@@ -51,6 +59,12 @@ def run(
 
     Raises as :meth:`Session.sql`; lines and columns are those of the whole text.
     """
+    try:
+        text.encode()
+    except UnicodeEncodeError as error:
+        raise InvalidRequestError(
+            f"the statements hold bytes that are not UTF-8, at character {error.start}"
+        ) from error
     statements = split(text)
     if not statements:
         raise InvalidRequestError("a statement is expected")
