@@ -16,7 +16,10 @@ from typing import Any
 
 import pytest
 
+from metastore.config import Settings, load_text
 from metastore.daemon.lease_stores import lease_store
+from metastore.daemon.process import require_same_place
+from metastore.errors import ConfigError
 
 pytestmark = pytest.mark.integration
 
@@ -189,3 +192,24 @@ def test_a_step_that_does_not_end_is_abandoned(make_site: Callable[..., Any]) ->
     site.later(minutes=5)
     [run] = site.daemon().once()
     assert (run.status, len(table.refresh().metadata.snapshots)) == ("done", 1)
+
+
+def test_what_a_reload_may_change() -> None:
+    """All but the place and what reaches it, lease and endpoint; what stands in the way is named."""
+
+    def settings(text: str) -> Settings:
+        return load_text(f"drill.metastore {{ iceberg.location.base_path = /srv, {text} }}")
+
+    old = settings("")
+    for allowed in ("iceberg.expiration.retain_last = 5", "iceberg.commit.timeout = 1 s", "iceberg.cache.size = 1"):
+        require_same_place(old, settings(allowed))
+    for fixed, key in {
+        "iceberg.location.relative_path = x": "iceberg.location",
+        'iceberg.config.properties."s3.region" = x': "iceberg.config",
+        "iceberg.catalog { type = sql, uri = x }": "iceberg.catalog",
+        "iceberg.components.runs.location = x": "iceberg.components",
+        "daemon.lease.duration = 5 s": "daemon.lease",
+        "daemon.http.port = 1": "daemon.http",
+    }.items():
+        with pytest.raises(ConfigError, match=rf"drill\.metastore\.{key} cannot change while the daemon runs"):
+            require_same_place(old, settings(fixed))
