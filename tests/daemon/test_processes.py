@@ -70,6 +70,25 @@ main()
 """The daemon with a step that does not end."""
 
 
+DEFECTIVE = """
+import sys
+from itertools import count
+from metastore.daemon import process
+check, calls = process.check, count(1)
+
+def defective(settings):
+    if next(calls) == 2:
+        raise LookupError("unheard of")
+    check(settings)
+
+process.check = defective
+sys.argv[0] = "metastore"
+from metastore.cli.main import main
+main()
+"""
+"""The daemon with a defect in its first reload."""
+
+
 def within(seconds: float, heard: int, what: Callable[[], Any]) -> Any:
     """What ``what`` returns when it is true, asked after each act that is told at ``heard``; fails when none comes."""
     while not (found := what()):
@@ -176,6 +195,26 @@ def test_signals_reload_and_end_a_daemon(make_site: Callable[..., Any]) -> None:
     newest = lease_store(site.settings).newest()
     assert newest is not None
     assert newest.released
+
+
+def test_no_reload_ends_a_daemon(make_site: Callable[..., Any]) -> None:
+    """Whatever comes up in it, the old configuration stays; the next one may be taken, policies or not."""
+    site = make_site()
+    site.table("orders", commits=3)
+    file = conf_of(site, "")
+    with started("-c", DEFECTIVE, "--conf", str(file), "daemon") as daemon:
+        said(daemon, "works now, with token 1")
+        daemon.send_signal(signal.SIGHUP)
+        assert "LookupError: unheard of" in said(daemon, "was not taken, the old one stays")
+        with file.open("a") as more:
+            more.write(f"\ndrill.metastore.catalogs.new {{ type = filesystem, warehouse = {site.folder}/none }}")
+            more.write("\ndrill.metastore.policies.default.expire_snapshots.enabled = true")
+            more.write("\ndrill.metastore.policies.default.old_metadata = null")
+        daemon.send_signal(signal.SIGHUP)
+        said(daemon, "was read again")
+        said(daemon, "expire_snapshots on lake.shop.orders")
+        daemon.send_signal(signal.SIGTERM)
+        assert daemon.wait(30) == 0
 
 
 def test_a_step_that_does_not_end_is_abandoned(make_site: Callable[..., Any]) -> None:
