@@ -8,10 +8,12 @@ terminal is narrower than all that, lines run over its edge, and it breaks them 
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from typing import Final
 
 from rich import box
+from rich.cells import cell_len
 from rich.console import Console, ConsoleOptions, RenderResult
 from rich.measure import Measurement
 from rich.table import Column, Table
@@ -19,13 +21,15 @@ from rich.table import Column, Table
 LEAST: Final = 10
 """So wide is a column of texts at least, in characters: a date is not folded."""
 
+_NUMBER: Final = re.compile(r"~?[+-]?[\d.,]+(?:[eE][+-]?\d+)?")
 _NO_BOUND: Final = 1_000_000
 
 
 class Grid(Table):
     """A table without rules. A heading that begins with ``#`` stands over numbers, right-aligned and never folded.
 
-    One that begins with ``>`` stands over values that are right-aligned, and folded as texts are.
+    One that begins with ``>`` stands over values of all kinds, right-aligned, of which those that are no numbers may be
+    folded.
     """
 
     def __init__(self, *headings: str) -> None:
@@ -41,9 +45,7 @@ class Grid(Table):
         """Rich's drawing, in columns of the widths that are chosen here."""
         unbounded = options.update(max_width=_NO_BOUND)
         natural = [_natural(console, unbounded, column) for column in self.columns]
-        least = [
-            width if column.no_wrap else min(width, LEAST) for column, width in zip(self.columns, natural, strict=True)
-        ]
+        least = [_least(column, width) for column, width in zip(self.columns, natural, strict=True)]
         self._take(natural)
         between = Measurement.get(console, unbounded, self).maximum - sum(natural)
         chosen = fitted(natural, least, options.max_width - between)
@@ -64,6 +66,13 @@ def fitted(natural: Sequence[int], least: Sequence[int], room: int) -> list[int]
             break
         widths[max(gives, key=lambda each: widths[each])] -= 1
     return widths
+
+
+def _least(column: Column, natural: int) -> int:
+    if column.no_wrap:
+        return natural
+    numbers = (cell_len(str(cell)) for cell in column.cells if _NUMBER.fullmatch(str(cell)))
+    return min(natural, max(LEAST, *numbers, 0))
 
 
 def _natural(console: Console, options: ConsoleOptions, column: Column) -> int:

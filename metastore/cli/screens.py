@@ -66,6 +66,8 @@ def _(result: Configuration) -> RenderableType:
 
 @screen.register
 def _(result: TableList) -> RenderableType:
+    if not result.tables and result.pattern is not None:
+        return Group(f"No table matches {result.pattern}.", _footer("", result.version))
     if not result.tables:
         return "No tables. `metastore analyze <plugin.workspace.table or path>` adds one."
     table = Grid("table", "#rows", "level", "data modified (UTC)", "owner", "location")

@@ -76,6 +76,11 @@ class Configuration:
         value = self._resolution.get(key)
         return None if value is ABSENT else value
 
+    def names(self, key: KeyPath) -> list[str]:
+        """The names in the object at ``key`` as the tiers write it; nothing is resolved."""
+        written = (tier.document.node(key) for tier in self._tiers)
+        return list(dict.fromkeys(name for node in written if isinstance(node, dict) for name in node))
+
     def origin(self, key: KeyPath) -> Origin:
         """The tier whose value of ``key`` is in effect; the highest one that mentions the key's object otherwise."""
         for tier in reversed(self._tiers):

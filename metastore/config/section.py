@@ -81,7 +81,18 @@ class Reading:
                 continue
             nearest = difflib.get_close_matches(dotted(key), known, n=1, cutoff=0.8)
             hint = f"; did you mean {nearest[0]}?" if nearest else ""
-            yield f"unknown key {dotted(key)} ({self.configuration.origin(key)}){hint}"
+            yield f"unknown key {_spelled(key)} ({self.configuration.origin(key)}){hint}"
+
+    def misplaced(self, *key: str) -> Iterator[str]:
+        """A sentence for every name that would be at or below ``key``, were its dots not in quotes."""
+        for depth in range(len(key)):
+            for name in self.configuration.names(key[:depth]):
+                if "." in name and f"{name}.".startswith(f"{dotted(key[depth:])}."):
+                    found = (*key[:depth], name)
+                    yield (
+                        f"unknown key {_spelled(found)} ({self.configuration.origin(found)}); "
+                        f"in quotes it is one name, dots and all: did you mean {dotted(found)}?"
+                    )
 
 
 @dataclass(frozen=True)
@@ -190,6 +201,11 @@ class Section:
 def dotted(key: KeyPath) -> str:
     """A key path as people write it."""
     return ".".join(key)
+
+
+def _spelled(key: KeyPath) -> str:
+    """A key path, with quotes where a name has dots of its own."""
+    return ".".join(f'"{name}"' if "." in name else name for name in key)
 
 
 def shown_value(key: KeyPath, value: Any) -> Any:

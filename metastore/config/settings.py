@@ -183,7 +183,11 @@ def _settings(tiers: list[Tier], environ: Mapping[str, str], cwd: Path | None) -
     procedures = procedure_settings(root.section("procedures"))
     daemon = daemon_settings(root.section("daemon"))
     policies = policy_settings(root.section("policies"), catalogs)
-    warnings = (*_implementation_notes(root), *reading.unknown(root, ignored=_OTHER_IMPLEMENTATIONS))
+    warnings = (
+        *_implementation_notes(root),
+        *reading.misplaced(*root.key),
+        *reading.unknown(root, ignored=_OTHER_IMPLEMENTATIONS),
+    )
     for warning in warnings:
         _log.warning("%s", warning)
     effective = reading.effective()
@@ -214,11 +218,13 @@ def _base_path(location: Section, file_system: str, cwd: Path | None) -> str:
     path = location.text("base_path")
     if _is_local(path) or ("://" not in path and _is_local(file_system)):
         return _local_path(path, cwd)
-    if "://" in path:
-        return path
-    if not path.startswith("/"):
+    if "://" not in path and not path.startswith("/"):
         raise location.refusal("base_path", f"a path on {_DEFAULT_FILE_SYSTEM} {file_system} starts with a slash")
-    return file_system.rstrip("/") + path
+    uri = path if "://" in path else file_system.rstrip("/") + path
+    authority = uri.partition("://")[2].partition("/")[0]
+    if not authority:
+        raise location.refusal("base_path", "it names no bucket or host: scheme://name/path is expected")
+    return uri
 
 
 def _catalog(iceberg: Section) -> CatalogSettings:

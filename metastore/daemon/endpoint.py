@@ -132,7 +132,8 @@ class _Handler(BaseHTTPRequestHandler):
     def _may_see(self) -> bool:
         if self._token is None:
             return True
-        said = self.headers.get("Authorization", "").encode("utf-8", "replace")
+        # Bytes that are no ASCII come as Latin-1, whatever they are.
+        said = self.headers.get("Authorization", "").encode("latin-1", "replace")
         return hmac.compare_digest(said, f"Bearer {self._token}".encode())
 
     def _send(self, status: HTTPStatus, kind: str, body: bytes, headers: dict[str, str] | None = None) -> None:

@@ -86,7 +86,7 @@ def serve(load: Callable[[], Settings], open_session: Callable[[Settings], Sessi
             try:
                 fresh = load()
                 check(fresh)
-                _require_same_place(settings, fresh)
+                require_same_place(settings, fresh)
                 renewed = open_session(fresh)
             except Exception as error:  # noqa: BLE001 - whatever is wrong with it, the daemon goes on
                 _log.error("the configuration was not taken, the old one stays: %s", told(error))
@@ -117,10 +117,13 @@ def _daemon(session: Session, signals: _Signals, state: State, since_ms: int | N
     return Daemon(session, election, around, state, since_ms=since_ms)
 
 
-def _require_same_place(old: Settings, new: Settings) -> None:
-    """What lease and endpoint stand on cannot change under them."""
+def require_same_place(old: Settings, new: Settings) -> None:
+    """What lease and endpoint stand on cannot change under them. Raises ConfigError that names the keys."""
     fixed = {
-        "drill.metastore.iceberg": (old.iceberg, new.iceberg),
+        "drill.metastore.iceberg.location": (old.iceberg.base_location, new.iceberg.base_location),
+        "drill.metastore.iceberg.config": (old.iceberg.config_properties, new.iceberg.config_properties),
+        "drill.metastore.iceberg.catalog": (old.iceberg.catalog, new.iceberg.catalog),
+        "drill.metastore.iceberg.components": (_folders(old), _folders(new)),
         "drill.metastore.daemon.lease": (
             (old.daemon.lease, old.daemon.lease_kind),
             (new.daemon.lease, new.daemon.lease_kind),
@@ -130,6 +133,10 @@ def _require_same_place(old: Settings, new: Settings) -> None:
     changed = [key for key, (before, after) in fixed.items() if before != after]
     if changed:
         raise ConfigError(f"{', '.join(changed)} cannot change while the daemon runs: start it anew")
+
+
+def _folders(settings: Settings) -> dict[str, str]:
+    return {name: component.location for name, component in settings.iceberg.components.items()}
 
 
 class _Signals:

@@ -191,7 +191,24 @@ def test_earlier_versions_can_be_looked_at(run: Run, analyzed: Any, site: Any) -
     assert run("segments", TABLE, *at).document["segments"][1]["rows"] == 200
     assert run("describe", TABLE, *at).document["columns"][0]["rows"] == 600
     long_ago = (first.timestamp - timedelta(days=1)).isoformat()
-    assert run("tables", "--at", long_ago, "--json").document == {"version": 0, "tables": []}
+    assert run("tables", "--at", long_ago, "--json").document == {"version": 0, "tables": [], "pattern": None}
+
+
+@pytest.mark.usefixtures("analyzed")
+def test_what_matches_nothing_is_told(run: Run) -> None:
+    """A pattern is not an empty metastore; a segment that is none is an error."""
+    assert "No table matches dfs.x.*." in run("tables", "dfs.x.*").out
+    ran = run("files", TABLE, "month=7")
+    assert (ran.code, ran.out) == (1, "")
+    assert f"{TABLE} has no segment month=7" in ran.err
+
+
+def test_a_table_without_files_was_never_modified(run: Run, site: Any) -> None:
+    """Rather than in 1970."""
+    (site.data.parent / "empty").mkdir()
+    run("analyze", "dfs.shop.empty")
+    assert run("tables", "--json").document["tables"][0]["modified"] is None
+    assert "1970" not in run("tables").out + run("describe", "dfs.shop.empty").out
 
 
 def test_a_time_whose_version_expired_is_an_error(run: Run, analyzed: Any, site: Any) -> None:

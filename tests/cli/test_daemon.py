@@ -66,6 +66,13 @@ def test_policy_explain_tells_where_each_value_was_set(conf: Path) -> None:
     assert found["rewrite_data_files.enabled"]["set in"] == "default"
 
 
+def test_policies_of_a_catalog_that_is_not_configured_are_none(conf: Path) -> None:
+    """A slip in its name is told."""
+    ran = CliRunner().invoke(app, ["--conf", str(conf), "policy", "explain", "nosuch.shop.x"])
+    assert (ran.exit_code, ran.stdout) == (1, "")
+    assert "no catalog nosuch is configured; there are metastore, lake" in ran.stderr
+
+
 def test_the_log_can_be_json_lines(conf: Path) -> None:
     """Each line is an object; that of a run holds the run."""
     ran = CliRunner().invoke(app, ["--conf", str(conf), "daemon", "--once", "--log-format", "json"])

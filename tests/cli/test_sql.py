@@ -106,7 +106,7 @@ def ask(analyzed: Session, capsys: pytest.CaptureFixture[str], tmp_path: Path, m
     """Type lines at the prompt; what it printed, and how many statements it ran."""
     monkeypatch.setenv("HOME", str(tmp_path))
 
-    def typed(*lines: str | type[BaseException]) -> tuple[str, int]:
+    def typed(*lines: str | type[BaseException] | BaseException) -> tuple[str, int]:
         left = iter(lines)
 
         def read(_: str) -> str:
@@ -133,14 +133,16 @@ def test_the_prompt_runs_what_a_semicolon_ends(ask: Any) -> None:
 
 
 def test_the_prompt_outlives_errors_and_interrupts(ask: Any) -> None:
-    """An error is shown, Ctrl-C drops what was typed, quit leaves."""
-    shown, done = ask(
-        "SELECT nope;", "SELECT 'never", KeyboardInterrupt, "help", "SELECT 7 AS seven;", "quit", "SELECT 8;"
-    )
+    """An error is shown, also of a line that is no text; Ctrl-C drops what was typed, quit leaves."""
+    no_text = UnicodeDecodeError("utf-8", b"\xff", 0, 1, "invalid start byte")
+    typed = ("SELECT nope;", "SELECT 'typed", no_text, "SELECT '\udcff';", "SELECT 'never", KeyboardInterrupt)
+    shown, done = ask(*typed, "help", "SELECT 7 AS seven;", "quit", "SELECT 8;")
     assert "line 1, column 8" in shown
+    assert "the line cannot be read as text" in shown
+    assert "the statements hold bytes that are not UTF-8, at character 8" in shown
     assert "SHOW SCHEMAS" in shown
     assert "seven" in shown
-    assert done == 2
+    assert done == 3
 
 
 def test_the_history_is_kept_for_its_owner(ask: Any, tmp_path: Path) -> None:

@@ -190,6 +190,20 @@ def test_a_relative_path_on_a_remote_file_system_is_refused() -> None:
         load_text(f'{ICEBERG} {{ location.base_path = app, config.properties."fs.defaultFS" = "hdfs://nn" }}')
 
 
+@pytest.mark.parametrize(
+    "text",
+    [
+        f'{ICEBERG}.location.base_path = "s3://"${{?NOPE}}',
+        f'{ICEBERG}.location.base_path = "s3:///drill"',
+        f'{ICEBERG} {{ location.base_path = "/drill", config.properties."fs.defaultFS" = "s3://" }}',
+    ],
+)
+def test_a_store_has_a_name(text: str) -> None:
+    """Without it the location would be a folder here that is called like a scheme."""
+    with pytest.raises(ConfigError, match=r"location\.base_path = .*names no bucket or host"):
+        load_text(text, environ={})
+
+
 def test_storage_plugins_and_workspaces() -> None:
     """Own ones stand beside the shipped ones; null removes; local folders are absolute, remote ones stay."""
     text = """drill.metastore.storage {
@@ -267,6 +281,22 @@ def test_unknown_keys_warn_with_the_nearest_known_one(caplog: pytest.LogCaptureF
     assert f"did you mean {ICEBERG}.components.tables.location?" in table
     assert f"did you mean {ICEBERG}.location.base_path?" in location
     assert strange.endswith("drill.metastore.qqq (given)")
+
+
+@pytest.mark.parametrize(
+    ("text", "shown", "meant"),
+    [
+        (f'{ICEBERG}."cache.size" = 1', f'{ICEBERG}."cache.size"', f"{ICEBERG}.cache.size"),
+        ('"drill.metastore" { engine.kind = local }', '"drill.metastore"', "drill.metastore"),
+        ('"drill.metastore.engine".kind = local', '"drill.metastore.engine"', "drill.metastore.engine"),
+        ('drill."metastore.engine.kind" = local', 'drill."metastore.engine.kind"', "drill.metastore.engine.kind"),
+    ],
+)
+def test_dots_in_quotes_are_seen(text: str, shown: str, meant: str) -> None:
+    """Such a name is another one than it looks like, and what it holds has no effect; Drill's own are Drill's."""
+    [warning] = load_text(f'{text}\n"a.b".c = 1\ndrill."exec.zk".x = 1').warnings
+    assert warning.startswith(f"unknown key {shown} (")
+    assert warning.endswith(f"did you mean {meant}?")
 
 
 @pytest.mark.parametrize(

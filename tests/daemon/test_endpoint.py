@@ -103,6 +103,14 @@ def test_with_a_token_nobody_else_sees_anything(state: State, said: str) -> None
         assert get(endpoint, "/metrics", Authorization="Bearer sesame")[0] == 200
 
 
+def test_a_token_may_have_any_letters(state: State) -> None:
+    """They are sent as UTF-8."""
+    with Endpoint(EndpointSettings(port=0, token="sésame"), state, MINUTE, lambda: 0) as endpoint:
+        said = "Bearer sésame".encode().decode("latin-1")
+        assert get(endpoint, "/metrics", Authorization=said)[0] == 200
+        assert get(endpoint, "/metrics", Authorization="Bearer sésame")[0] == 401
+
+
 ELSEWHERE = ["0.0.0.0", "::", "10.1.2.3", "metrics.example.com", "127.0.0.1.example.com"]  # noqa: S104 - refused
 
 

@@ -16,7 +16,10 @@ from typing import Any
 
 import pytest
 
+from metastore.config import Settings, load_text
 from metastore.daemon.lease_stores import lease_store
+from metastore.daemon.process import require_same_place
+from metastore.errors import ConfigError
 
 pytestmark = pytest.mark.integration
 
@@ -65,6 +68,25 @@ from metastore.cli.main import main
 main()
 """
 """The daemon with a step that does not end."""
+
+
+DEFECTIVE = """
+import sys
+from itertools import count
+from metastore.daemon import process
+check, calls = process.check, count(1)
+
+def defective(settings):
+    if next(calls) == 2:
+        raise LookupError("unheard of")
+    check(settings)
+
+process.check = defective
+sys.argv[0] = "metastore"
+from metastore.cli.main import main
+main()
+"""
+"""The daemon with a defect in its first reload."""
 
 
 def within(seconds: float, heard: int, what: Callable[[], Any]) -> Any:
@@ -175,6 +197,26 @@ def test_signals_reload_and_end_a_daemon(make_site: Callable[..., Any]) -> None:
     assert newest.released
 
 
+def test_no_reload_ends_a_daemon(make_site: Callable[..., Any]) -> None:
+    """Whatever comes up in it, the old configuration stays; the next one may be taken, policies or not."""
+    site = make_site()
+    site.table("orders", commits=3)
+    file = conf_of(site, "")
+    with started("-c", DEFECTIVE, "--conf", str(file), "daemon") as daemon:
+        said(daemon, "works now, with token 1")
+        daemon.send_signal(signal.SIGHUP)
+        assert "LookupError: unheard of" in said(daemon, "was not taken, the old one stays")
+        with file.open("a") as more:
+            more.write(f"\ndrill.metastore.catalogs.new {{ type = filesystem, warehouse = {site.folder}/none }}")
+            more.write("\ndrill.metastore.policies.default.expire_snapshots.enabled = true")
+            more.write("\ndrill.metastore.policies.default.old_metadata = null")
+        daemon.send_signal(signal.SIGHUP)
+        said(daemon, "was read again")
+        said(daemon, "expire_snapshots on lake.shop.orders")
+        daemon.send_signal(signal.SIGTERM)
+        assert daemon.wait(30) == 0
+
+
 def test_a_step_that_does_not_end_is_abandoned(make_site: Callable[..., Any]) -> None:
     """The process ends within its grace, with a code that says so; the table is whole, and the next run does it."""
     policy = {"enabled": True, "older_than": "0 s"}
@@ -189,3 +231,24 @@ def test_a_step_that_does_not_end_is_abandoned(make_site: Callable[..., Any]) ->
     site.later(minutes=5)
     [run] = site.daemon().once()
     assert (run.status, len(table.refresh().metadata.snapshots)) == ("done", 1)
+
+
+def test_what_a_reload_may_change() -> None:
+    """All but the place and what reaches it, lease and endpoint; what stands in the way is named."""
+
+    def settings(text: str) -> Settings:
+        return load_text(f"drill.metastore {{ iceberg.location.base_path = /srv, {text} }}")
+
+    old = settings("")
+    for allowed in ("iceberg.expiration.retain_last = 5", "iceberg.commit.timeout = 1 s", "iceberg.cache.size = 1"):
+        require_same_place(old, settings(allowed))
+    for fixed, key in {
+        "iceberg.location.relative_path = x": "iceberg.location",
+        'iceberg.config.properties."s3.region" = x': "iceberg.config",
+        "iceberg.catalog { type = sql, uri = x }": "iceberg.catalog",
+        "iceberg.components.runs.location = x": "iceberg.components",
+        "daemon.lease.duration = 5 s": "daemon.lease",
+        "daemon.http.port = 1": "daemon.http",
+    }.items():
+        with pytest.raises(ConfigError, match=rf"drill\.metastore\.{key} cannot change while the daemon runs"):
+            require_same_place(old, settings(fixed))

@@ -15,12 +15,14 @@ from metastore.cli.formats import plural
 from metastore.cli.invocation import Invocation
 from metastore.cli.output import Incomplete
 from metastore.config import Settings
+from metastore.config.catalogs import OWN_CATALOG
 from metastore.daemon.health import COLUMNS, health_of
 from metastore.daemon.logs import JsonLines
 from metastore.daemon.policy import TableName, effective
 from metastore.daemon.process import run_once, serve
 from metastore.daemon.report import draw
 from metastore.daemon.state import State
+from metastore.errors import NotFoundError
 from metastore.model.run_unit import RunUnit
 from metastore.session import Session
 
@@ -70,8 +72,14 @@ def daemon(invocation: Invocation, *, once: bool, dry_run: bool, as_json_lines: 
 
 
 def explain(settings: Settings, table: str) -> Rows:
-    """Every value that holds for a table, with its key and file. Raises InvalidRequestError for what is no table."""
-    values = effective(settings.policies, TableName.parse(table))
+    """Every value that holds for a table, with its key and file; it need not exist yet.
+
+    Raises InvalidRequestError for what is no table's name, NotFoundError for a catalog that is not configured.
+    """
+    name = TableName.parse(table)
+    if name.catalog not in (known := [OWN_CATALOG, *settings.catalogs]):
+        raise NotFoundError(f"no catalog {name.catalog} is configured; there are {', '.join(known)}")
+    values = effective(settings.policies, name)
     rows = ((name, _shown(given.value), given.key, given.origin) for name, given in values.items())
     return Rows(("setting", "value", "key", "set in"), tuple(rows))
 

@@ -15,6 +15,7 @@ import pyarrow.compute as pc
 from metastore.cli.commands.file_summaries import SUMMARY_COLUMNS, FileSummaries, natural_order, summaries
 from metastore.cli.commands.time_travel import version_at
 from metastore.components.requests import of_table
+from metastore.errors import NotFoundError
 from metastore.model.column_path import parse, quote
 from metastore.model.identity import TableInfo
 from metastore.model.statistics import ColumnStatistics, Value, read_holders
@@ -40,10 +41,11 @@ class TableSummary:
 
 @dataclass(frozen=True)
 class TableList:
-    """The tables that a version knows, by name."""
+    """The tables that a version knows, by name; all of them, or those that match a ``pattern``."""
 
     version: int
     tables: tuple[TableSummary, ...]
+    pattern: str | None = None
 
 
 @dataclass(frozen=True)
@@ -120,7 +122,7 @@ def tables(session: Session, pattern: str | None = None, at: str | None = None) 
     read = session.tables.read().metadata_types(MetadataType.TABLE).columns(*_SUMMARY_COLUMNS).at(version)
     found = map(_table_summary, read.to_arrow().to_pylist())
     chosen = (each for each in found if pattern is None or fnmatch.fnmatchcase(each.table, pattern))
-    return TableList(version, tuple(sorted(chosen, key=lambda each: each.table)))
+    return TableList(version, tuple(sorted(chosen, key=lambda each: each.table)), pattern)
 
 
 def describe(session: Session, table: str, at: str | None = None) -> TableDescription:
@@ -173,11 +175,16 @@ def segments(session: Session, table: str, at: str | None = None) -> SegmentList
 
 
 def files(session: Session, table: str, segment: str | None = None, at: str | None = None) -> FileList:
-    """The files of a table, or those of ``segment`` and what is nested in it. Raises as :func:`segments`."""
+    """The files of a table, or those of ``segment`` and what is nested in it.
+
+    Raises as :func:`segments`, and NotFoundError when the table has no such segment.
+    """
     version, info, read = _read(session, table, at)
     found = summaries(portions(read.columns(*SUMMARY_COLUMNS)), lambda identifier: _lies_in(identifier, segment))
     if not found:
         describe(session, table, str(version))
+        if segment is not None:
+            raise NotFoundError(f"{info} has no segment {segment}; `metastore segments {info}` lists those that it has")
     return FileList(version, str(info), segment, found)
 
 
@@ -228,7 +235,8 @@ def _statistic(unit: Mapping[str, Any], name: str) -> Any:
 
 
 def _moment(epoch_ms: int | None) -> datetime | None:
-    return None if epoch_ms is None else datetime.fromtimestamp(epoch_ms / 1000, timezone.utc)
+    # ANALYZE writes 0 where there is no file that could have been modified.
+    return None if not epoch_ms else datetime.fromtimestamp(epoch_ms / 1000, timezone.utc)
 
 
 def _lies_in(identifier: str, segment: str | None) -> bool:

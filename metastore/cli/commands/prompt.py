@@ -51,6 +51,10 @@ def run(session: Session, output: Output, *, as_csv: bool = False, read: Callabl
             except KeyboardInterrupt:
                 typed = ""
                 continue
+            except UnicodeDecodeError as error:
+                output.failure(error, InvalidRequestError.code, f"the line cannot be read as text: {error}")
+                typed = ""
+                continue
             word = line.strip().lower().rstrip(";")
             if not typed and word in _LEAVE:
                 return Left(done)
