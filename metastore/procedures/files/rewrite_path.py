@@ -180,6 +180,9 @@ class _Rewrite:
         present = [location for location in lists if location in self._lists_of_latest(contents[self.latest])]
         for location in present:
             self._list(location)
+        # Those that only an older version names were dropped since, and may be gone.
+        for file in _statistics(contents[self.latest]):
+            self._copy(file["statistics-path"])
         for version, metadata in contents.items():
             self._stage(version, _json(version, self._moved(metadata)))
 
@@ -212,8 +215,7 @@ class _Rewrite:
             entry["metadata-file"] = moved(entry["metadata-file"])
         for snapshot in _snapshots(metadata):
             snapshot["manifest-list"] = moved(_list_of(snapshot))
-        for file in (*metadata.get("statistics", ()), *metadata.get("partition-statistics", ())):
-            self._copy(file["statistics-path"])
+        for file in _statistics(metadata):
             file["statistics-path"] = moved(file["statistics-path"])
         properties = metadata.get("properties", {})
         for name in _PATH_PROPERTIES:
@@ -327,6 +329,10 @@ class _Rewrite:
         except OSError as error:
             raise StorageError(f"cannot write {location}: {error}") from error
         return location
+
+
+def _statistics(metadata: Mapping[str, Any]) -> list[dict[str, Any]]:
+    return [*metadata.get("statistics", ()), *metadata.get("partition-statistics", ())]
 
 
 def _snapshots(metadata: Mapping[str, Any]) -> list[dict[str, Any]]:
