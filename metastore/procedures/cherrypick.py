@@ -8,13 +8,11 @@ snapshot. A lost race looks at the fresh table again.
 
 from __future__ import annotations
 
-import uuid
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any, Final
 
 import pyarrow as pa
-from pyiceberg.exceptions import CommitFailedException
 from pyiceberg.manifest import ManifestContent, ManifestEntry, ManifestEntryStatus, ManifestFile
 from pyiceberg.table import Table
 from pyiceberg.table.metadata import TableMetadata
@@ -26,19 +24,19 @@ from pyiceberg.table.snapshots import (
     Summary,
     update_snapshot_summaries,
 )
-from pyiceberg.table.update import AddSnapshotUpdate, AssertRefSnapshotId, AssertTableUUID, TableUpdate
+from pyiceberg.table.update import AssertRefSnapshotId, AssertTableUUID
 
 from metastore.catalogs import TargetTable
-from metastore.errors import ProcedureError, StorageError
+from metastore.errors import ProcedureError
 from metastore.procedures.arguments import Argument
 from metastore.procedures.contention import until_won
+from metastore.procedures.files.guards import require_written_version
+from metastore.procedures.files.new_snapshot import NewSnapshot
 from metastore.procedures.model import CallContext, Procedure, columns
 from metastore.procedures.refs import ancestors, head_update
 from metastore.procedures.rewrite.candidates import schema_of
 from metastore.procedures.snapshots import TABLE
-from metastore.storage.files import discard, flush
-from metastore.storage.manifest_writer import FormatVersion, write_manifest_file
-from metastore.storage.manifests import added, deleted, existing, write_list
+from metastore.storage.manifests import added, deleted, existing
 
 _PICKED: Final = columns(source_snapshot_id=pa.int64(), current_snapshot_id=pa.int64())
 
@@ -47,8 +45,6 @@ PUBLISHED_WAP_ID: Final = "published-wap-id"
 WAP_ID: Final = "wap.id"
 REPLACE_PARTITIONS: Final = "replace-partitions"
 """Keys of snapshot summaries, as Iceberg has them."""
-
-_NEWEST_WRITTEN: Final = 2
 
 
 def cherrypick_snapshot() -> Procedure:
@@ -134,38 +130,19 @@ class _Pick:
         """The snapshot that is current afterwards. CommitFailedException when others were faster."""
         current = self._current.snapshot_id if self._current else None
         if self.picked.parent_snapshot_id == current:
-            self._publish(current, [head_update(self._metadata, MAIN_BRANCH, self.picked.snapshot_id)])
+            same = (
+                AssertTableUUID(uuid=self._metadata.table_uuid),
+                AssertRefSnapshotId(ref=MAIN_BRANCH, snapshot_id=current),
+            )
+            head = head_update(self._metadata, MAIN_BRANCH, self.picked.snapshot_id)
+            self.target.commit(self.table, same, [head])
             return self.picked.snapshot_id
         self._require_news()
-        written: list[str] = []
-        try:
-            snapshot = self._write(written)
-            flush(written)
-        except BaseException as error:
-            discard(self.table.io, written)
-            if isinstance(error, OSError):
-                raise StorageError(f"cannot write to {self.target}: {error}; nothing was changed") from error
-            raise
-        try:
-            self._publish(
-                current,
-                [
-                    AddSnapshotUpdate(snapshot=snapshot),
-                    head_update(self._metadata, MAIN_BRANCH, snapshot.snapshot_id),
-                ],
-            )
-        except (CommitFailedException, StorageError):
-            # Only these say that nothing points to the files.
-            discard(self.table.io, written)
-            raise
-        return snapshot.snapshot_id
-
-    def _publish(self, current: int | None, updates: Sequence[TableUpdate]) -> None:
-        requirements = (
-            AssertTableUUID(uuid=self._metadata.table_uuid),
-            AssertRefSnapshotId(ref=MAIN_BRANCH, snapshot_id=current),
-        )
-        self.target.commit(self.table, requirements, updates)
+        new = NewSnapshot(self.table, self.now_ms)
+        with new.taken_back_unless_published():
+            manifests, summary = self._write(new)
+            new.publish(self.target, manifests, summary)
+        return new.id
 
     def _require_news(self) -> None:
         """Refuse what is in the history already, or was picked or published before, and what cannot be made again."""
@@ -186,11 +163,7 @@ class _Pick:
             raise ProcedureError(
                 f"Cannot cherry-pick snapshot {snapshot_id}: not append, dynamic overwrite, or fast-forward"
             )
-        if self._metadata.format_version > _NEWEST_WRITTEN:
-            raise ProcedureError(
-                f"Cannot cherry-pick into {self.target}: it has format version {self._metadata.format_version}, whose "
-                "manifests carry row lineage, which this package cannot write"
-            )
+        require_written_version(self.table, self.target)
 
     def _origin(self, snapshot: Snapshot) -> int:
         """The snapshot that first made these changes: picking a picked one makes them a second time as well."""
@@ -212,32 +185,20 @@ class _Pick:
         overwrites = summary is not None and summary.operation == Operation.OVERWRITE
         return overwrites and (is_dynamic or self.target.is_component)
 
-    def _write(self, written: list[str]) -> Snapshot:
-        """The new snapshot with its manifests; every file is in ``written`` before it is."""
+    def _write(self, new: NewSnapshot) -> tuple[list[ManifestFile], Summary]:
+        """All manifests of the new snapshot, of which those that hold changes are written, and its summary."""
         manifests = self._current.manifests(self.table.io) if self._current else []
         adds, removes = self._changes()
         if self._is_overwrite or self.target.is_component:
             self._require_partitions_as_they_were([*adds, *removes], manifests)
-        own = _Manifests(self.table, self._metadata.new_snapshot_id(), written)
         kept: list[ManifestFile] = []
         for spec_id in dict.fromkeys(spec for spec, _ in adds):
             files = [entry.data_file for spec, entry in adds if spec == spec_id]
-            kept.append(own.write(spec_id, [added(file, own.snapshot_id) for file in files]))
-        kept += self._without(manifests, {entry.data_file.file_path for _, entry in removes}, own)
-        parent = self._current
-        snapshot = Snapshot(
-            snapshot_id=own.snapshot_id,
-            parent_snapshot_id=parent.snapshot_id if parent else None,
-            sequence_number=self._metadata.next_sequence_number(),
-            timestamp_ms=max(self.now_ms, parent.timestamp_ms + 1 if parent else 0),
-            manifest_list=own.new(f"snap-{own.snapshot_id}"),
-            summary=self._summary(adds, removes),
-            schema_id=self._metadata.current_schema_id,
-        )
-        write_list(self.table.io, snapshot, self._metadata.format_version, kept)
-        return snapshot
+            kept.append(new.write_manifest([added(file, new.id) for file in files], spec_id))
+        kept += self._without(manifests, {entry.data_file.file_path for _, entry in removes}, new)
+        return kept, self._summary(adds, removes)
 
-    def _without(self, manifests: Sequence[ManifestFile], gone: set[str], own: _Manifests) -> Iterator[ManifestFile]:
+    def _without(self, manifests: Sequence[ManifestFile], gone: set[str], new: NewSnapshot) -> Iterator[ManifestFile]:
         """``manifests``, with entries of files that are ``gone`` marked as deleted. ProcedureError for missing ones."""
         missing = set(gone)
         for manifest in manifests:
@@ -248,10 +209,9 @@ class _Pick:
                 continue
             missing -= here
             marked = [
-                deleted(entry, own.snapshot_id) if entry.data_file.file_path in gone else existing(entry)
-                for entry in entries
+                deleted(entry, new.id) if entry.data_file.file_path in gone else existing(entry) for entry in entries
             ]
-            yield own.write(manifest.partition_spec_id, marked)
+            yield new.write_manifest(marked, manifest.partition_spec_id)
         if missing:
             raise ProcedureError(f"Missing required files to delete: {', '.join(sorted(missing))}")
 
@@ -314,31 +274,6 @@ class _Pick:
         operation = Operation.OVERWRITE if self._is_overwrite else Operation.APPEND
         previous = _said(self._current) if self._current else None
         return update_snapshot_summaries(Summary(operation, **texts), previous)
-
-
-@dataclass(frozen=True)
-class _Manifests:
-    """Writes the manifests of one attempt; each path is in ``written`` before there is a file."""
-
-    table: Table
-    snapshot_id: int
-    written: list[str]
-    mark: uuid.UUID = field(default_factory=uuid.uuid4)
-
-    def new(self, name: str) -> str:
-        """A place among the table's metadata that no other attempt uses."""
-        location: str = self.table.location_provider().new_metadata_location(f"{name}-{self.mark}.avro")
-        self.written.append(location)
-        return location
-
-    def write(self, spec_id: int, entries: Sequence[ManifestEntry]) -> ManifestFile:
-        """One manifest with ``entries`` of one spec."""
-        metadata = self.table.metadata
-        spec = metadata.specs()[spec_id]
-        version: FormatVersion = 2 if metadata.format_version == 2 else 1
-        place = self.new(f"m{len(self.written)}")
-        schema = schema_of(metadata, spec)
-        return write_manifest_file(self.table.io, place, version, spec, schema, self.snapshot_id, entries)
 
 
 def _said(snapshot: Snapshot) -> dict[str, str]:

@@ -12,10 +12,9 @@ import threading
 from collections.abc import Callable
 from dataclasses import dataclass
 from importlib import import_module
-from typing import Any
 
 from metastore.errors import InvalidRequestError, MetastoreError, NotFoundError, ProcedureError
-from metastore.procedures.model import BaseProcedure, DistributedProcedure
+from metastore.procedures.model import BaseProcedure
 
 
 @dataclass(frozen=True)
@@ -64,11 +63,6 @@ class Registry:
                 raise InvalidRequestError(f"Procedure already registered: {catalog}.{name}")
             known[name] = given
 
-    def unregister(self, catalog: str) -> None:
-        """Forget all procedures of ``catalog``, if there are any."""
-        with self._lock:
-            self._providers.pop(catalog.lower(), None)
-
     def catalogs(self) -> list[str]:
         """Catalogs that have procedures, in the order and the spelling that they were registered in."""
         return [self._spelled[catalog] for catalog in self._providers]
@@ -96,19 +90,6 @@ class Registry:
             if provider not in self._made:
                 self._made[provider] = _made(provider)
             return self._made[provider]
-
-    def resolve_distributed(self, catalog: str, name: str) -> DistributedProcedure[Any]:
-        """As :meth:`resolve`, for distributed ones. Raises NotFoundError for a normal one, too."""
-        if name.lower() in self._providers.get(catalog.lower(), {}):
-            procedure = self.resolve(catalog, name)
-            if isinstance(procedure, DistributedProcedure):
-                return procedure
-        raise NotFoundError(f"Distributed procedure not registered: {catalog}.{name}")
-
-    def is_distributed(self, catalog: str, name: str) -> bool:
-        """Whether there is such a procedure, and a distributed one."""
-        known = name.lower() in self._providers.get(catalog.lower(), {})
-        return known and self.resolve(catalog, name).is_distributed
 
 
 def _made(provider: Provider) -> BaseProcedure:

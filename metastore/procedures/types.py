@@ -7,6 +7,7 @@ a zone, and what comes out is of one Python type per declared type.
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -106,7 +107,7 @@ def _unknown(text: str) -> InvalidRequestError:
 
 
 def cast_to(kind: str | ArgumentType, value: Any) -> Any:
-    """``value`` as the one Python type of ``kind``; None stays None.
+    """``value`` as the one Python type of ``kind``; None stays None, but no list or map has one in it.
 
     str, bool, int (INTEGER, BIGINT), float, Decimal, date, datetime in UTC, list, dict. Only what loses nothing is
     done: an int for a DOUBLE or a DECIMAL, a text for a DATE or a TIMESTAMP. Raises InvalidRequestError.
@@ -115,7 +116,7 @@ def cast_to(kind: str | ArgumentType, value: Any) -> Any:
     if value is None:
         return None
     if wanted.name == "ARRAY" and isinstance(value, list | tuple):
-        return [cast_to(wanted.elements[0], each) for each in value]
+        return [_within(wanted.elements[0], each, "an element of an array") for each in value]
     if wanted.name == "MAP" and isinstance(value, Mapping):
         return _as_map(wanted, value)
     if wanted.name in ("DATE", "TIMESTAMP"):
@@ -132,7 +133,7 @@ def _plain(wanted: ArgumentType, value: Any) -> Any:
         case "INTEGER" | "BIGINT" if _is_whole(value):
             return _whole(wanted, int(value))
         case "DOUBLE" if _is_number(value):
-            return float(value)
+            return _as_double(value)
         case "DECIMAL" if _is_whole(value) or isinstance(value, Decimal):
             return _as_decimal(wanted, value)
     raise _no_cast(wanted, value)
@@ -263,6 +264,16 @@ def _whole(wanted: ArgumentType, value: int) -> int:
     return value
 
 
+def _as_double(value: Any) -> float:
+    try:
+        found = float(value)
+    except OverflowError:
+        found = math.inf
+    if math.isinf(found) and value not in (math.inf, -math.inf):
+        raise InvalidRequestError(f"{value} is out of range for double")
+    return found
+
+
 def _as_decimal(wanted: ArgumentType, value: Any) -> Decimal:
     number = value if isinstance(value, Decimal) else Decimal(int(value))
     if not number.is_finite():
@@ -282,4 +293,11 @@ def _as_map(wanted: ArgumentType, value: Mapping[Any, Any]) -> dict[Any, Any]:
         raise InvalidRequestError(f"a key of a map cannot be of type {str(key).lower()}")
     if None in value:
         raise InvalidRequestError("a key of a map cannot be NULL")
-    return {cast_to(key, each): cast_to(element, one) for each, one in value.items()}
+    return {cast_to(key, each): _within(element, one, "a value of a map") for each, one in value.items()}
+
+
+def _within(wanted: ArgumentType, value: Any, what: str) -> Any:
+    """A value inside another, which cannot be NULL: a procedure is told of nothing by leaving it out."""
+    if value is None:
+        raise InvalidRequestError(f"{what} cannot be NULL")
+    return cast_to(wanted, value)

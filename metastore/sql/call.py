@@ -13,16 +13,16 @@ ARRAY[…] and MAP(ARRAY[…], ARRAY[…]). How they meet the declared arguments
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
 from decimal import Decimal, InvalidOperation
 from typing import Any, Final, TypeVar
 
 import pyarrow as pa
-from sqlglot import Token, TokenType
+from sqlglot import TokenType
 
-from metastore.errors import InvalidRequestError, NotFoundError
+from metastore.errors import InvalidRequestError
 from metastore.procedures.binding import Given
 from metastore.procedures.calls import Found
 from metastore.procedures.types import parse_date, parse_timestamp
@@ -58,7 +58,7 @@ def show_procedures(target: StatementTarget, statement: Statement) -> pa.Table:
     cursor.end()
     if catalog is None:
         return target.procedures.list()
-    with _at(statement, catalog.token):
+    with statement.at(catalog.token):
         return target.procedures.list(catalog.text)
 
 
@@ -67,7 +67,7 @@ def describe_procedure(target: StatementTarget, statement: Statement) -> pa.Tabl
     cursor = Cursor(statement, 2)
     name = cursor.names("the name of a procedure")
     cursor.end()
-    with _at(statement, name[0].token):
+    with statement.at(name[0].token):
         return target.procedures.describe(_dotted(name))
 
 
@@ -79,7 +79,7 @@ def _call(target: StatementTarget, statement: Statement, start: int) -> tuple[st
     cursor.expect(TokenType.L_PAREN, "(")
     given = _arguments(cursor)
     cursor.end()
-    with _at(statement, name[0].token):
+    with statement.at(name[0].token):
         return statement.place(name[0].token), target.procedures.find(_dotted(name)), given
 
 
@@ -115,11 +115,11 @@ def _constant(cursor: Cursor, depth: int) -> Any:
     if cursor.ahead(TokenType.STRING):
         return cursor.advance().text
     if cursor.ahead(TokenType.NUMBER):
-        return _number(cursor, 1)
+        return _number(cursor, "")
     if cursor.accept(TokenType.DASH):
-        return _number(cursor, -1)
+        return _number(cursor, "-")
     if cursor.accept(TokenType.PLUS):
-        return _number(cursor, 1)
+        return _number(cursor, "")
     word = cursor.word
     if word in _WORDS:
         cursor.advance()
@@ -127,7 +127,7 @@ def _constant(cursor: Cursor, depth: int) -> Any:
     if word in _TYPED and cursor.ahead(TokenType.STRING, by=1):
         cursor.advance()
         token = cursor.advance()
-        with _at(cursor.statement, token):
+        with cursor.statement.at(token):
             return _TYPED[word](token.text)
     if word == "ARRAY":
         return _array(cursor, depth)
@@ -161,19 +161,20 @@ def _map(cursor: Cursor, depth: int) -> dict[Any, Any]:
     return found
 
 
-def _number(cursor: Cursor, sign: int) -> int | float | Decimal:
-    """An integer, a decimal where there is a point, or a double where there is an exponent."""
+def _number(cursor: Cursor, sign: str) -> int | float | Decimal:
+    """An integer, a decimal where there is a point, or a double where there is an exponent; with all its digits."""
     token = cursor.expect(TokenType.NUMBER, "a number")
     text = token.text
     if not _NUMBER.fullmatch(text):
         raise cursor.statement.error(f"{text} is not a number", token)
     if "e" in text.lower():
-        return sign * float(text)
-    if "." in text:
-        return sign * Decimal(text)
-    if len(text) > _MOST_DIGITS:
-        raise cursor.statement.error(f"a whole number has at most {_MOST_DIGITS} digits", token)
-    return sign * int(text)
+        found = float(sign + text)
+        if math.isinf(found):
+            raise cursor.statement.error(f"{sign}{text} is out of range for double", token)
+        return found
+    if len(text.replace(".", "")) > _MOST_DIGITS:
+        raise cursor.statement.error(f"a number has at most {_MOST_DIGITS} digits", token)
+    return Decimal(sign + text) if "." in text else int(sign + text)
 
 
 def _decimal(text: str) -> Decimal:
@@ -193,15 +194,6 @@ _TYPED: Final[Mapping[str, Callable[[str], Any]]] = {
 
 def _dotted(name: Sequence[Name]) -> str:
     return ".".join(part.text for part in name)
-
-
-@contextmanager
-def _at(statement: Statement, token: Token) -> Iterator[None]:
-    """An error of what ``token`` says gets its place."""
-    try:
-        yield
-    except (InvalidRequestError, NotFoundError) as error:
-        raise type(error)(f"{statement.place(token)}: {error}") from error
 
 
 HANDLERS: Final = {

@@ -10,11 +10,12 @@ from typing import Final
 from pyiceberg.table import Transaction
 from sqlglot import TokenType
 
+from metastore.errors import InvalidRequestError
+from metastore.procedures.files.set_property import require_settable
 from metastore.sql.partition_fields import Change, PartitionChange, PartitionTerm, term_of_text
 from metastore.sql.statement import Cursor
 
 _PARTITIONING: Final = "partitioning"
-_RESERVED: Final = frozenset({"format-version", "uuid", "location", "current-snapshot-id", "snapshot-count"})
 
 
 def set_properties(cursor: Cursor) -> tuple[Change, str]:
@@ -26,10 +27,9 @@ def set_properties(cursor: Cursor) -> tuple[Change, str]:
     terms: list[PartitionTerm] | None = None
     while True:
         token = cursor.token
-        key = _key(cursor)
-        if key in values or key in _RESERVED or (key == _PARTITIONING and terms is not None):
-            why = "is set by Iceberg itself" if key in _RESERVED else "stands there twice"
-            raise cursor.statement.error(f"property {key!r} {why}", token)
+        key = _settable(cursor)
+        if key in values or (key == _PARTITIONING and terms is not None):
+            raise cursor.statement.error(f"property {key!r} stands there twice", token)
         cursor.expect(TokenType.EQ, "=")
         if key == _PARTITIONING:
             terms = _terms(cursor)
@@ -55,9 +55,9 @@ def unset_properties(cursor: Cursor) -> tuple[Change, str]:
     if not cursor.accept_word("PROPERTIES"):
         cursor.expect_word("TBLPROPERTIES")
     bracketed = cursor.accept(TokenType.L_PAREN)
-    keys = [_key(cursor)]
+    keys = [_settable(cursor)]
     while cursor.accept(TokenType.COMMA):
-        keys.append(_key(cursor))
+        keys.append(_settable(cursor))
     if bracketed:
         cursor.expect(TokenType.R_PAREN, ")")
     values: dict[str, str | None] = dict.fromkeys(keys)
@@ -72,6 +72,17 @@ def _apply_properties(transaction: Transaction, values: dict[str, str | None]) -
         transaction.set_properties(changed)
     if removed:
         transaction.remove_properties(*removed)
+
+
+def _settable(cursor: Cursor) -> str:
+    """A key that may be set and unset."""
+    token = cursor.token
+    key = _key(cursor)
+    try:
+        require_settable(key)
+    except InvalidRequestError as error:
+        raise cursor.statement.error(str(error), token) from error
+    return key
 
 
 def _key(cursor: Cursor) -> str:

@@ -87,11 +87,6 @@ def from_sqlglot(type_: exp.DataType) -> str:
     return _FROM_SQLGLOT.get(type_.this, UNKNOWN)
 
 
-def zoned(type_: exp.DataType) -> bool:
-    """Whether values of the type are points in time, adjusted to UTC, and not local date-times."""
-    return type_.this in (exp.DType.TIMESTAMPTZ, exp.DType.TIMESTAMPLTZ)
-
-
 def type_of(node: exp.Expr, column: TypeOf) -> str:
     """The type of an expression's values, or UNKNOWN."""
     match node:

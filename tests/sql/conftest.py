@@ -24,6 +24,7 @@ KINDS = {
     "moment": "TIMESTAMP",
     "numbers": "ARRAY(BIGINT)",
     "options": "MAP(VARCHAR, ARRAY(VARCHAR))",
+    "wide": "DECIMAL(38, 2)",
 }
 
 
@@ -54,8 +55,9 @@ def _all(
     moment: Any = None,
     numbers: Any = None,
     options: Any = None,
+    wide: Any = None,
 ) -> dict[str, Any]:
-    every = [text, flag, small, big, real, exact, day, moment, numbers, options]
+    every = [text, flag, small, big, real, exact, day, moment, numbers, options, wide]
     return {"given": repr([each for each in every if each is not None]) if context else ""}
 
 

@@ -227,7 +227,20 @@ def test_properties_are_set_and_unset(session: Session) -> None:
         ("SET PROPERTIES partitioning = ARRAY['day(']", 69, "line 1, column 5: a column is expected, not the end"),
         ("SET PROPERTIES partitioning = ARRAY['day(x)']", 69, "there is no column x"),
         ("SET PROPERTIES a = 1, a = 2", 55, "property 'a' stands there twice"),
-        ("SET PROPERTIES format-version = 2", 48, "property 'format-version' is set by Iceberg itself"),
+        ("SET PROPERTIES format-version = 2", 48, "'format-version' is not a property that can be set"),
+        ("SET PROPERTIES a = 1, 'location' = '/x'", 55, "'location' is not a property that can be set"),
+        ("SET PROPERTIES 'current-schema' = 'x'", 48, "'current-schema' is not a property that can be set"),
+        ("SET PROPERTIES '' = 'x'", 48, "'' is not a property that can be set"),
+        (
+            "SET PROPERTIES 'metastore.maintenance.unswept' = 'x'",
+            48,
+            "'metastore.maintenance.unswept' is not a property that can be set",
+        ),
+        (
+            "UNSET PROPERTIES metastore.maintenance.unswept",
+            50,
+            "'metastore.maintenance.unswept' is not a property that can be set",
+        ),
         ("SET PROPERTIES a = b", 52, "a text, a number, TRUE, FALSE or DEFAULT is expected, not b"),
         (
             "MOVE",

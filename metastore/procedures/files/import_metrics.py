@@ -6,6 +6,8 @@ footers is read. A file that cannot be added ends nothing: its row says why, so 
 
 from __future__ import annotations
 
+import math
+import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import date, datetime, time
@@ -15,7 +17,7 @@ from uuid import UUID
 import pyarrow as pa
 from pyiceberg.conversions import to_bytes
 from pyiceberg.exceptions import ResolveError
-from pyiceberg.expressions.literals import literal
+from pyiceberg.expressions.literals import AboveMax, BelowMin, literal
 from pyiceberg.io import FileIO
 from pyiceberg.io.pyarrow import UnsupportedPyArrowTypeException, pyarrow_to_schema
 from pyiceberg.partitioning import PartitionField, PartitionSpec
@@ -24,9 +26,13 @@ from pyiceberg.table.name_mapping import NameMapping
 from pyiceberg.transforms import IdentityTransform
 from pyiceberg.types import (
     BinaryType,
+    DoubleType,
     FixedType,
+    FloatType,
     IcebergType,
+    IntegerType,
     ListType,
+    LongType,
     MapType,
     NestedField,
     PrimitiveType,
@@ -44,6 +50,16 @@ from metastore.hive.orc_facts import read_orc
 from metastore.hive.parquet_facts import ParquetFooters
 from metastore.procedures.files.import_listing import ImportedFile
 from metastore.storage.files import arrow_paths
+
+_WHOLE: Final = re.compile(r"[+-]?[0-9]+")
+_REAL: Final = re.compile(r"[+-]?(?:(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]+)?|Infinity)")
+_SPELLINGS: Final[Mapping[type[PrimitiveType], re.Pattern[str]]] = {
+    IntegerType: _WHOLE,
+    LongType: _WHOLE,
+    FloatType: _REAL,
+    DoubleType: _REAL,
+}
+"""How numbers stand in paths; Python reads more, with blanks and underscores."""
 
 _COUNTS: Final = pa.map_(pa.int32(), pa.int64())
 _BOUNDS: Final = pa.map_(pa.int32(), pa.binary())
@@ -306,12 +322,19 @@ def internal(kind: PrimitiveType, value: Any) -> Any:
 
 
 def _key_value(kind: PrimitiveType, text: str | None, name: str) -> Any:
+    """The value that ``text`` is, exactly: PyIceberg would cut a fraction off, and clamp what is out of range."""
     if text is None:
         return None
+    spelling = _SPELLINGS.get(type(kind))
     try:
-        return literal(text).to(kind).value
+        found = literal(text).to(kind)
     except (ValueError, TypeError) as error:
         raise ProcedureError(f"its path says {name}={text!r}, which is no {kind}") from error
+    value: Any = found.value
+    overflows = isinstance(value, float) and math.isinf(value) and "inf" not in text.lower()
+    if (spelling and not spelling.fullmatch(text)) or isinstance(found, AboveMax | BelowMin) or overflows:
+        raise ProcedureError(f"its path says {name}={text!r}, which is no {kind}")
+    return value
 
 
 def _has_ids(schema: pa.Schema) -> bool:

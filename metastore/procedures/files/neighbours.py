@@ -22,10 +22,13 @@ from metastore.errors import MetastoreError, NotFoundError, ProcedureError
 from metastore.procedures.files.listing import StoredFile
 from metastore.procedures.files.spelling import Place, Spelling, surely_apart
 
-_DATA: Final = ("write.data.path", "write.object-storage.path", "write.folder-storage.path")
-"""Properties that name the folder of data files; older engines know the others."""
-
-_METADATA: Final = ("write.metadata.path",)
+PATH_PROPERTIES: Final = (
+    "write.data.path",
+    "write.metadata.path",
+    "write.object-storage.path",
+    "write.folder-storage.path",
+)
+"""Properties that name folders of data and metadata files; the last two are those of older engines."""
 
 
 @dataclass(frozen=True)
@@ -41,7 +44,7 @@ class Grounds:
         """The folders as the newest metadata has them."""
         location = metadata.location.rstrip("/")
         written = [f"{location}/data", f"{location}/metadata"]
-        written += [metadata.properties[key] for key in (*_DATA, *_METADATA) if key in metadata.properties]
+        written += [metadata.properties[key] for key in PATH_PROPERTIES if key in metadata.properties]
         return cls(name, location, tuple(written))
 
 

@@ -30,21 +30,14 @@ from metastore.errors import FormatError, InvalidRequestError, NotFoundError, Pr
 from metastore.procedures.arguments import Argument
 from metastore.procedures.files.avro_columns import columns
 from metastore.procedures.files.avro_rewriting import Fields, rewritten
+from metastore.procedures.files.neighbours import PATH_PROPERTIES
 from metastore.procedures.model import CallContext, Procedure
+from metastore.procedures.rewrite.candidates import PATH_ID
 from metastore.storage.files import flush
 
 _MANIFEST_PATH, _MANIFEST_LENGTH, _CONTENT_OF_MANIFEST = 500, 501, 517
 _STATUS, _CONTENT, _PATH, _FORMAT, _SIZE = 0, 134, 100, 101, 104
 _LOWER, _UPPER, _SPLITS, _REFERENCED = 125, 128, 132, 143
-_PATH_OF_DELETES: Final = 2147483546
-"""Field id of the column of position delete files that names data files."""
-
-_PATH_PROPERTIES: Final = (
-    "write.data.path",
-    "write.metadata.path",
-    "write.object-storage.path",
-    "write.folder-storage.path",
-)
 
 _RESULT_COLUMNS: Final[dict[str, pa.DataType]] = {
     "latest_version": pa.string(),
@@ -180,6 +173,9 @@ class _Rewrite:
         present = [location for location in lists if location in self._lists_of_latest(contents[self.latest])]
         for location in present:
             self._list(location)
+        # Those that only an older version names were dropped since, and may be gone.
+        for file in _statistics(contents[self.latest]):
+            self._copy(file["statistics-path"])
         for version, metadata in contents.items():
             self._stage(version, _json(version, self._moved(metadata)))
 
@@ -212,11 +208,10 @@ class _Rewrite:
             entry["metadata-file"] = moved(entry["metadata-file"])
         for snapshot in _snapshots(metadata):
             snapshot["manifest-list"] = moved(_list_of(snapshot))
-        for file in (*metadata.get("statistics", ()), *metadata.get("partition-statistics", ())):
-            self._copy(file["statistics-path"])
+        for file in _statistics(metadata):
             file["statistics-path"] = moved(file["statistics-path"])
         properties = metadata.get("properties", {})
-        for name in _PATH_PROPERTIES:
+        for name in PATH_PROPERTIES:
             if name in properties:
                 properties[name] = self.prefixes.replaced(properties[name])
         metadata["location"] = moved(metadata["location"])
@@ -271,12 +266,12 @@ class _Rewrite:
 
     def _bounds(self, entry: Fields) -> None:
         """Bounds of the file paths: those of one file are moved, others, which may be cut short, are left out."""
-        low, high = (dict(entry[bounds] or {}).get(_PATH_OF_DELETES) for bounds in (_LOWER, _UPPER))
+        low, high = (dict(entry[bounds] or {}).get(PATH_ID) for bounds in (_LOWER, _UPPER))
         for bounds in (_LOWER, _UPPER):
             if entry[bounds] is not None:
-                kept = {column: value for column, value in entry[bounds].items() if column != _PATH_OF_DELETES}
+                kept = {column: value for column, value in entry[bounds].items() if column != PATH_ID}
                 if low is not None and low == high:
-                    kept[_PATH_OF_DELETES] = self.prefixes.moved(low.decode()).encode()
+                    kept[PATH_ID] = self.prefixes.moved(low.decode()).encode()
                 entry[bounds] = kept
 
     def _delete_file(self, location: str) -> int:
@@ -327,6 +322,10 @@ class _Rewrite:
         except OSError as error:
             raise StorageError(f"cannot write {location}: {error}") from error
         return location
+
+
+def _statistics(metadata: Mapping[str, Any]) -> list[dict[str, Any]]:
+    return [*metadata.get("statistics", ()), *metadata.get("partition-statistics", ())]
 
 
 def _snapshots(metadata: Mapping[str, Any]) -> list[dict[str, Any]]:

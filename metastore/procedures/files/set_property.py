@@ -1,4 +1,8 @@
-"""``set_table_property``: one property of a table of a catalog."""
+"""``set_table_property``: one property of a table of a catalog; and which keys nobody sets, by whatever door.
+
+Place in the flow: the procedure and ``ALTER TABLE … SET PROPERTIES`` both ask :func:`require_settable`, so that what
+the metastore keeps in properties is written by its own procedures alone.
+"""
 
 from __future__ import annotations
 
@@ -20,6 +24,7 @@ _RESERVED: Final = frozenset(
     {
         "format-version",
         "uuid",
+        "location",
         "snapshot-count",
         "current-snapshot-summary",
         "current-snapshot-id",
@@ -50,11 +55,16 @@ def set_table_property() -> Procedure:
     )
 
 
+def require_settable(key: str) -> None:
+    """Raise InvalidRequestError for a key that Iceberg or the metastore sets itself, and for an empty one."""
+    if not key or key in _RESERVED or key.startswith(OWN_PROPERTIES):
+        raise InvalidRequestError(f"{key!r} is not a property that can be set")
+
+
 def _set_table_property(
     context: CallContext, *, schema: str, table_name: str, key: str, value: str
 ) -> Mapping[str, Any]:
-    if not key or key in _RESERVED or key.startswith(OWN_PROPERTIES):
-        raise InvalidRequestError(f"{key!r} is not a property that can be set")
+    require_settable(key)
     target = context.table(schema, table_name)
     require_foreign(
         target,

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Callable
 from dataclasses import replace
 from datetime import date, datetime, timezone
 from decimal import Decimal
 from pathlib import Path
 from typing import Any
+from urllib.parse import quote
 
 import duckdb
 import pyarrow as pa
@@ -18,10 +20,20 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from pyarrow import orc
 from pyiceberg.conversions import from_bytes
+from pyiceberg.partitioning import PartitionField, PartitionSpec
 from pyiceberg.schema import Schema
 from pyiceberg.table import Table
-from pyiceberg.transforms import BucketTransform, DayTransform, TruncateTransform
-from pyiceberg.types import BinaryType, IntegerType, LongType, NestedField, StringType
+from pyiceberg.transforms import BucketTransform, DayTransform, IdentityTransform, TruncateTransform
+from pyiceberg.types import (
+    BinaryType,
+    DoubleType,
+    FloatType,
+    IntegerType,
+    LongType,
+    NestedField,
+    PrimitiveType,
+    StringType,
+)
 
 from metastore.engine import LocalEngine
 from metastore.errors import InvalidRequestError, NotFoundError, ProcedureError
@@ -257,6 +269,43 @@ def test_a_path_that_contradicts_its_file(lake: Any, rows: Any, put: Put, path_s
     else:
         with pytest.raises(ProcedureError, match="and the file itself has other values of city"):
             lake.call(add_files, files=[path])
+
+
+NUMBERS: list[tuple[PrimitiveType, str, Any]] = [
+    (IntegerType(), "2147483647", 2147483647),
+    (IntegerType(), "-007", -7),
+    (IntegerType(), "2147483648", None),
+    (IntegerType(), "-9999999999", None),
+    (IntegerType(), "1.7", None),
+    (IntegerType(), "1e3", None),
+    (IntegerType(), " 7", None),
+    (IntegerType(), "٣", None),
+    (IntegerType(), "1_0", None),
+    (LongType(), "9007199254740993", 9007199254740993),
+    (LongType(), "9223372036854775808", None),
+    (LongType(), "1.0", None),
+    (FloatType(), "0.5", 0.5),
+    (FloatType(), "1e300", None),
+    (FloatType(), "-1e300", None),
+    (DoubleType(), "-2.5e-1", -0.25),
+    (DoubleType(), "1e999", None),
+    (DoubleType(), "-Infinity", float("-inf")),
+    (DoubleType(), "1_0", None),
+]
+
+
+@pytest.mark.parametrize(("kind", "text", "value"), NUMBERS, ids=[f"{kind}={text}" for kind, text, _ in NUMBERS])
+def test_numbers_that_a_path_says(lake: Any, put: Put, kind: PrimitiveType, text: str, value: Any) -> None:
+    """A partition has exactly the number that the path says, or the file is refused: none is cut or clamped."""
+    schema = Schema(NestedField(1, "v", LongType(), required=False), NestedField(2, "k", kind, required=False))
+    table = lake.table(schema=schema, partition_spec=PartitionSpec(PartitionField(2, 1000, IdentityTransform(), "k")))
+    path = put(f"k={quote(text)}/x.parquet", pa.table({"v": [1]}))
+    if value is None:
+        with pytest.raises(ProcedureError, match=rf"its path says k={re.escape(repr(text))}, which is no {kind}"):
+            lake.call(add_files, files=[path])
+    else:
+        lake.call(add_files, files=[path])
+        assert files(table.refresh())[0].partition[0] == value
 
 
 def test_partitioned_files_for_a_plain_table(lake: Any, put: Put) -> None:

@@ -153,7 +153,7 @@ def test_set_table_property(lake: Any, written: Table) -> None:
     assert written.refresh().metadata_location == location
 
 
-@pytest.mark.parametrize("key", ["", "format-version", "uuid", "metastore.maintenance.unswept"])
+@pytest.mark.parametrize("key", ["", "format-version", "uuid", "location", "metastore.maintenance.unswept"])
 def test_reserved_properties(lake: Any, key: str) -> None:
     """What metadata says in another place, and what is the metastore's own, is no property to set."""
     lake.table()

@@ -12,6 +12,7 @@ import pytest
 from pyiceberg.table import StaticTable, Table
 
 from metastore.errors import InvalidRequestError, ProcedureError
+from metastore.procedures.files.drop_stats import drop_stats
 from metastore.procedures.files.register import register_table
 from metastore.procedures.files.rewrite_path import rewrite_table_path
 from metastore.procedures.files.table_stats import compute_table_stats
@@ -75,6 +76,18 @@ def test_the_copy_stands_alone(lake: Any, written: Table, tmp_path: Path) -> Non
     assert source not in text
     [statistics] = table.metadata.statistics
     assert local(statistics.statistics_path).exists()
+
+
+def test_statistics_that_were_dropped_are_not_copied(lake: Any, written: Table, tmp_path: Path) -> None:
+    """Older versions still name them, and the file is gone; those that the latest version names are copied."""
+    source, target = written.metadata.location, f"file://{tmp_path}/target"
+    lake.call(drop_stats)
+    lake.call(compute_table_stats, columns=["id"])
+    [row] = lake.call(rewrite_table_path, source_prefix=source, target_prefix=target)
+    copied(row["file_list_location"])
+    [statistics] = moved(tmp_path, row["latest_version"]).metadata.statistics
+    assert local(statistics.statistics_path).exists()
+    assert len(list((tmp_path / "target").rglob("*.stats"))) == len(list(local(source).rglob("*.stats"))) == 1
 
 
 def test_manifests_keep_what_they_say(lake: Any, written: Table, tmp_path: Path) -> None:
