@@ -3,12 +3,14 @@
 Place in the flow: below everything that decodes manifests and their lists. PyIceberg's compiled decoder takes the
 lengths that it meets at their word: in a damaged file it reads what lies beside it in memory, goes backwards, or counts
 to billions. So files that this package wrote carry a checksum, and are decoded by it only when that is right; those of
-others are decoded by :class:`CheckedDecoder`, which looks at each length before it is used.
+others are decoded by :class:`CheckedDecoder`, which looks at each length before it is used. So are all that hold
+doubles, as partition values are: the compiled decoder cuts them to 32 bits.
 """
 
 from __future__ import annotations
 
 import json
+import struct
 import zlib
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -29,6 +31,7 @@ CHECKSUM: Final = "metastore.crc32"
 """Key of the checksum over the schema and the only block, in the header of each file that this package writes."""
 
 _HEADER: Final = construct_reader(META_SCHEMA, {-1: AvroFileHeader})
+_DOUBLE: Final = struct.Struct("<d")
 _PADDING: Final = bytes(16)
 """More than a number takes: one that begins within the content ends before this does."""
 
@@ -47,7 +50,7 @@ class CheckedDecoder:
         self.read_int = self.skip_int = decoder.read_int
         self.read_boolean = self.skip_boolean = decoder.read_boolean
         self.read_float = self.skip_float = decoder.read_float
-        self.read_double = self.skip_double = decoder.read_double
+        self.skip_double = self.read_double
         self.skip_bytes = self.skip_utf8 = self.read_bytes
 
     def read(self, n: int) -> bytes:
@@ -55,6 +58,11 @@ class CheckedDecoder:
         if not 0 <= n <= self._size - self.tell():
             raise EOFError(f"{n} bytes at {self.tell()} of {self._size}")
         return self._read(n)
+
+    def read_double(self) -> float:
+        """Eight bytes as a number."""
+        number: float = _DOUBLE.unpack(self.read(_DOUBLE.size))[0]
+        return number
 
     def skip(self, n: int) -> None:
         """Pass over ``n`` bytes."""
@@ -122,6 +130,7 @@ def schema_of(text: str) -> Schema:
 
 def _blocks(content: bytes, header: AvroFileHeader, decoder: CheckedDecoder) -> Iterator[Block]:
     codec, expected = header.compression_codec(), header.meta.get(CHECKSUM)
+    is_checked = expected is None or '"double"' in header.meta[SCHEMA]
     if expected is not None and decoder.tell() == len(content):
         raise ValueError("it ends where its records should begin")
     while decoder.tell() < len(content):
@@ -133,7 +142,7 @@ def _blocks(content: bytes, header: AvroFileHeader, decoder: CheckedDecoder) -> 
             raise ValueError("its content is not what was written: the checksum differs")
         if not 0 <= count <= len(plain):
             raise ValueError(f"{count} records do not fit into {len(plain)} bytes")
-        yield Block(count, plain, CheckedDecoder(plain) if expected is None else new_decoder(plain))
+        yield Block(count, plain, CheckedDecoder(plain) if is_checked else new_decoder(plain))
 
 
 def _is_endless(type_: IcebergType) -> bool:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import struct
 from collections.abc import Callable
 from typing import Any
 
@@ -14,7 +15,7 @@ from pyiceberg.avro.reader import Reader
 from pyiceberg.avro.resolver import construct_reader, construct_writer
 from pyiceberg.schema import Schema
 from pyiceberg.typedef import Record
-from pyiceberg.types import IntegerType, ListType, LongType, MapType, NestedField, StringType, StructType
+from pyiceberg.types import DoubleType, IntegerType, ListType, LongType, MapType, NestedField, StringType, StructType
 
 from metastore.storage.avro_blocks import CHECKSUM, CheckedDecoder, opened, schema_of
 from metastore.storage.avro_file import avro_file, encode, schema_text
@@ -61,6 +62,17 @@ def records_if_any(content: bytes) -> list[Record] | None:
 def test_what_was_written_is_read(written_by: Callable[[bytes], bytes]) -> None:
     """With the checksum and without it."""
     assert records(written_by(content_of(ROWS))) == [Record(*row) for row in ROWS]
+
+
+@pytest.mark.parametrize("written_by", [lambda content: content, without_checksum], ids=["us", "others"])
+@given(number=st.floats())
+def test_a_double_has_64_bits(written_by: Callable[[bytes], bytes], number: float) -> None:
+    """A partition's value may be one; PyIceberg's compiled decoder would give 0.10000000149 for 0.1."""
+    schema = Schema(NestedField(1, "value", DoubleType(), required=True))
+    rows = [encode(construct_writer(schema), Record(number))]
+    content = written_by(avro_file(schema_text(schema, "entry"), {}, rows))
+    [found] = records(content, construct_reader(schema.as_struct()))
+    assert struct.pack("<d", found[0]) == struct.pack("<d", number)
 
 
 def test_no_damage_of_ours_goes_unnoticed() -> None:
