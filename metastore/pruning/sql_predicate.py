@@ -11,43 +11,23 @@ from datetime import date, time
 from decimal import Decimal, InvalidOperation
 
 from pyiceberg.expressions import AlwaysFalse, AlwaysTrue, And, BooleanExpression, Or
-from sqlglot import TokenType, exp
-from sqlglot.dialects.spark import Spark
-from sqlglot.errors import ParseError, TokenError
+from sqlglot import exp
 
 from metastore.errors import InvalidRequestError
 from metastore.model.column_path import ColumnPath
 from metastore.pruning.columns import Columns, PredicateColumn
 from metastore.pruning.leaves import Leaves
 from metastore.pruning.literals import Literal, SessionTime, date_of, time_of, timestamp_of
+from metastore.pruning.spark_sql import SparkSql, condition_of, texts_of
 
 
 def translate(text: str, columns: Columns, leaves: Leaves) -> BooleanExpression:
     """The condition for ``text``; raises InvalidRequestError with the position of a syntax error or unknown column."""
     try:
-        tree = _syntax_tree(text)
+        tree = condition_of(text)
         return _Translator(text, columns, leaves).translate(tree)
     except RecursionError as error:
         raise InvalidRequestError("the predicate is nested too deeply; use IN for a list of alternatives") from error
-
-
-def _syntax_tree(text: str) -> exp.Expr:
-    try:
-        trees = Spark().parse_into(exp.Condition, text)
-    except ParseError as error:
-        first = error.errors[0]
-        where = f"line {first['line']}, column {first['col']}" if first.get("line") else "an unknown position"
-        raise InvalidRequestError(f"syntax error at {where}: {_reason(first)}; the predicate is {text!r}") from error
-    except TokenError as error:
-        raise InvalidRequestError(f"the predicate cannot be read, a quote may be open: {text!r} ({error})") from error
-    if len(trees) != 1 or trees[0] is None:
-        raise InvalidRequestError(f'one predicate is expected, such as "month = 6", not {text!r}')
-    return trees[0]
-
-
-def _reason(error: Mapping[str, object]) -> str:
-    description = str(error.get("description")).split(" for <class")[0]
-    return f"{description} at {error['highlight']!r}" if error.get("highlight") else description
 
 
 _COMPARISONS: Mapping[type[exp.Expr], str] = {
@@ -71,10 +51,7 @@ class _Translator:
         self._text = text
         self._columns = columns
         self._leaves = leaves
-        tokens = Spark().tokenize(text)
-        self._escaped = {
-            t.text for t in tokens if t.token_type is TokenType.STRING and "\\" in text[t.start : t.end + 1]
-        }
+        self._escaped = {said for literal, said in texts_of(text).items() if "\\" in literal}
 
     def translate(self, tree: exp.Expr) -> BooleanExpression:
         # A mistyped name is an error wherever it stands; inside a subquery names belong to other tables.
@@ -230,7 +207,7 @@ class _Translator:
         return str(node.this) if node.is_string else _number(node.this)
 
     def _shown(self, node: exp.Expr) -> str:
-        return node.sql(dialect=Spark)
+        return node.sql(dialect=SparkSql)
 
 
 def _never_passes_null(node: exp.Expr) -> bool:

@@ -18,7 +18,6 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from pyiceberg.expressions import BooleanExpression, Not
 from sqlglot import exp
-from sqlglot.dialects.spark import Spark
 
 from metastore.errors import InvalidRequestError, NotFoundError, StorageError
 from metastore.model.column_path import ColumnPath, parse, quote
@@ -30,6 +29,7 @@ from metastore.model.vocabulary import IDENTIFIER_SEPARATOR, Statistic
 from metastore.pruning.columns import Columns
 from metastore.pruning.predicate import parse as parse_predicate
 from metastore.pruning.prune import prune
+from metastore.pruning.spark_sql import condition_of
 from metastore.scan.plan import ScanFile, ScanPlan
 
 _CALL: Final = re.compile(r"\s*(count|min|max)\s*\(\s*(.+?)\s*\)\s*", re.IGNORECASE | re.DOTALL)
@@ -166,10 +166,8 @@ def _negated(where: str | BooleanExpression) -> str | BooleanExpression | None:
     """The question under NOT; None where it may be NULL without a null in a column."""
     if isinstance(where, BooleanExpression):
         return Not(where)
-    tree = Spark().parse_into(exp.Condition, where)[0]
-    if tree is None or any(not isinstance(null.parent, exp.Is) for null in tree.find_all(exp.Null)):
-        return None
-    return f"NOT ({where})"
+    tree = condition_of(where)
+    return None if any(not isinstance(null.parent, exp.Is) for null in tree.find_all(exp.Null)) else f"NOT ({where}\n)"
 
 
 def _with_nulls(units: pa.Table, files: Sequence[ScanFile], names: Iterable[str]) -> set[str]:

@@ -9,10 +9,10 @@ from zoneinfo import ZoneInfo
 import pyarrow as pa
 from sqlglot import exp
 from sqlglot.dialects.duckdb import DuckDB
-from sqlglot.dialects.spark import Spark
 from sqlglot.errors import SqlglotError
 
 from metastore.errors import InvalidRequestError, MetastoreError
+from metastore.pruning.spark_sql import condition_of
 from metastore.scan.optional import library
 
 
@@ -26,9 +26,7 @@ def connection(zone: ZoneInfo) -> Any:
 def to_duckdb(where: str) -> str:
     """A Spark SQL predicate in DuckDB's dialect. InvalidRequestError where it cannot be said."""
     try:
-        tree = Spark().parse_into(exp.Condition, where)[0]
-        assert tree is not None
-        return DuckDB().generate(tree.transform(_with_escape))
+        return DuckDB().generate(condition_of(where).transform(_with_escape))
     except SqlglotError as error:
         raise InvalidRequestError(f"the predicate {where!r} cannot be said in DuckDB's SQL: {error}") from error
 

@@ -19,9 +19,11 @@ from pyiceberg.expressions import BooleanExpression
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as sql
 
+from metastore.errors import InvalidRequestError
 from metastore.model.tuple_schema import TupleSchema
 from metastore.pruning.partition_values import directories_of
 from metastore.pruning.row_id import ROW_ID, Ids
+from metastore.pruning.spark_sql import texts_of
 from metastore.scan.arrow_types import arrow_schema
 from metastore.scan.directories import LEVEL
 from metastore.scan.plan import ScanFile, Where
@@ -58,13 +60,31 @@ def read_table(
     """The rows of ``table`` that satisfy ``where``, in ``columns`` (None: all), planned now and read when Spark runs.
 
     ``where`` is Spark SQL, in the time zone of ``spark``, or a PyIceberg expression. ``row_id`` adds ``$row_id``,
-    ``exclude`` leaves out the rows with these ids. Raises as ``ms.tables.scan`` does.
+    ``exclude`` leaves out the rows with these ids. Raises as ``ms.tables.scan`` does; InvalidRequestError too for a
+    text whose quotes mean something else under the settings of ``spark``.
     """
+    if isinstance(where, str):
+        _refuse_other_quotes(spark, where)
     zone = spark.conf.get("spark.sql.session.timeZone")
     scan = ms.tables.scan(table, where, columns, row_id=row_id, exclude=exclude, time_zone=zone)
     if _is_native(scan) and not isinstance(where, BooleanExpression):
         return _natively(spark, scan)
     return _by_arrow(_engines.setdefault(spark, SparkEngine(spark)), scan)
+
+
+def _refuse_other_quotes(spark: SparkSession, where: str) -> None:
+    """InvalidRequestError where this session reads a literal of ``where`` in another way than pruning does."""
+    literals = list(texts_of(where))
+    other = {
+        "spark.sql.legacy.consecutiveStringLiterals.enabled": [x for x in literals if x[0] * 2 in x[1:-1]],
+        "spark.sql.ansi.doubleQuotedIdentifiers": [x for x in literals if x.startswith('"')],
+    }
+    for setting, doubtful in other.items():
+        if doubtful and spark.conf.get(setting, "false") == "true":
+            raise InvalidRequestError(
+                f"with {setting} Spark does not read {doubtful[0]} as the text that it is elsewhere; turn the setting "
+                "off, or write a quote in a text as \\'"
+            )
 
 
 def split(chunk: ReadChunk, tasks: int) -> list[ReadChunk]:
