@@ -17,7 +17,7 @@ import pyarrow as pa
 
 from metastore.errors import InvalidRequestError
 from metastore.model.identity import TableInfo
-from metastore.pruning.partition_values import NULL_DIRECTORY, directories_of
+from metastore.pruning.partition_values import NULL_DIRECTORY, directories_of, named_values
 
 LEVEL: Final = re.compile(r"dir(\d+)")
 """A column that holds the names of directories of one level."""
@@ -27,7 +27,7 @@ class DirectoryValues:
     """The directory columns of one table at ``location``: those of ``schema`` that ``keys`` name."""
 
     def __init__(self, table: TableInfo, location: str, keys: Iterable[str], schema: pa.Schema) -> None:
-        names = {unquote(key) for key in keys}
+        names = set(keys)
         self._types = {f.name: f.type for f in schema if f.name in names}
         self._table = table
         self._location = location
@@ -45,11 +45,7 @@ class DirectoryValues:
 
     def _values(self, folder: str) -> Mapping[str, Any]:
         directories = directories_of(f"{folder}/", self._location)
-        named: dict[str, str] = {}
-        for directory in directories:
-            name, equals, value = directory.partition("=")
-            if equals and name:
-                named.setdefault(unquote(name), value)
+        named = named_values(directories)
         values: dict[str, Any] = {}
         for name, type_ in self._types.items():
             text = named.get(name)

@@ -21,7 +21,7 @@ from pyspark.sql import functions as sql
 
 from metastore.errors import InvalidRequestError
 from metastore.model.tuple_schema import TupleSchema
-from metastore.pruning.partition_values import directories_of
+from metastore.pruning.partition_values import directories_of, named_values
 from metastore.pruning.row_id import ROW_ID, Ids
 from metastore.pruning.spark_sql import texts_of
 from metastore.scan.arrow_types import arrow_schema
@@ -156,8 +156,13 @@ def _alike(scan: Scan) -> int:
 
 
 def _is_level(name: str, scan: Scan) -> bool:
-    """Whether a column called ``dirN`` is a level of directories, and no column of the files."""
-    return name in scan.plan.hidden.names or all(name in file.constants for file in scan.files)
+    """Whether a column called ``dirN`` is a level of directories, and no column of the files or of ``dirN=v``."""
+    if name in scan.plan.hidden.names:
+        return True
+    location = scan.plan.location
+    return all(name in file.constants for file in scan.files) and not any(
+        name in named_values(directories_of(file.path, location)) for file in scan.files
+    )
 
 
 def _directories(location: str) -> Column:

@@ -280,3 +280,16 @@ def test_a_doubled_quote_is_one_in_the_text(lake: Any, where: str, expected: lis
     assert lake.scan(where).count() == len(expected)
     if "=" in where:
         assert len(lake.session.prune(TABLE, where).paths) == len(expected)
+
+
+def test_a_level_hides_a_column_only_where_rows_have_its_names(lake: Any) -> None:
+    """A plain directory's name is the value of ``dir0`` in rows and questions, whatever the files have by that name."""
+    for name in "ab":
+        lake.write(f"{name}/x.parquet", {"dir0": [f"old-{name}"], "k": [name]})
+    lake.analyze()
+    assert sorted(lake.scan().to_arrow()["dir0"].to_pylist()) == ["a", "b"]
+    assert lake.scan("dir0 = 'a'").to_arrow()["k"].to_pylist() == ["a"]
+    assert lake.scan("dir0 = 'old-a'").to_arrow().num_rows == 0
+    lake.write("k=z/x.parquet", {"dir0": ["old-z"], "k": ["own"]})  # since ANALYZE: k is a column of the files
+    assert lake.scan("k = 'own'", ["k"]).to_arrow()["k"].to_pylist() == ["own"]
+    assert lake.scan("k = 'z'").to_arrow().num_rows == 0
