@@ -7,13 +7,13 @@ from typing import Any
 from zoneinfo import ZoneInfo
 
 import pyarrow as pa
-from sqlglot import exp
 from sqlglot.dialects.duckdb import DuckDB
 from sqlglot.errors import SqlglotError
 
 from metastore.errors import InvalidRequestError, MetastoreError
 from metastore.pruning.spark_sql import condition_of
 from metastore.scan.optional import library
+from metastore.scan.spark_in_duckdb import in_duckdbs_words
 
 
 def connection(zone: ZoneInfo) -> Any:
@@ -26,7 +26,7 @@ def connection(zone: ZoneInfo) -> Any:
 def to_duckdb(where: str) -> str:
     """A Spark SQL predicate in DuckDB's dialect. InvalidRequestError where it cannot be said."""
     try:
-        return DuckDB().generate(condition_of(where).transform(_with_escape))
+        return DuckDB().generate(in_duckdbs_words(condition_of(where)))
     except SqlglotError as error:
         raise InvalidRequestError(f"the predicate {where!r} cannot be said in DuckDB's SQL: {error}") from error
 
@@ -55,10 +55,3 @@ def filtered(batches: Iterable[pa.RecordBatch], schema: pa.Schema, where: str, z
                 raise failed[0] from error
             raise InvalidRequestError(f"the predicate {where!r} fails: {error}") from error
     return found.cast(schema)
-
-
-def _with_escape(node: exp.Expr) -> exp.Expr:
-    """Spark's LIKE has the backslash for an escape character, DuckDB's has none unless it is named."""
-    if isinstance(node, (exp.Like, exp.ILike)) and not isinstance(node.parent, exp.Escape):
-        return exp.Escape(this=node.copy(), expression=exp.Literal.string("\\"))
-    return node

@@ -21,6 +21,7 @@ from metastore.errors import EngineError, InvalidRequestError, StorageError
 from metastore.model.tuple_schema import TIME_ZONE, TupleSchema
 from metastore.scan.optional import library
 from metastore.scan.scan import Scan
+from metastore.scan.spark_in_duckdb import in_duckdbs_words
 from metastore.scan.sql_filter import connection
 from metastore.sources.listing import open_location
 from metastore.views.dialects import translate
@@ -90,9 +91,10 @@ class DuckDBRunner:
                 raise EngineError(f"DuckDB cannot run the query: {error}; it was {text}") from error
 
 
-def in_duckdb(query: exp.Query) -> str:
-    """``query`` in DuckDB's words. InvalidRequestError, naming it, for what DuckDB has no word for."""
-    translated = translate(query, DEFAULT_DIALECT, "duckdb")
+def in_duckdb(query: exp.Query, dialect: str = DEFAULT_DIALECT) -> str:
+    """``query``, in the tree of ``dialect``, in DuckDB's words. InvalidRequestError, naming it, for what has none."""
+    said = in_duckdbs_words(query) if dialect == DEFAULT_DIALECT else query
+    translated = translate(said, dialect, "duckdb")
     lost = [said for said in translated.unsupported if "is not known here" not in said]
     if lost:
         raise InvalidRequestError(f"DuckDB cannot run the query ({'; '.join(lost)}); Spark can: connect with it")
