@@ -6,6 +6,7 @@ literals with a backslash are left out too: Spark reads an escape there, DuckDB 
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Mapping
 from datetime import date, time
 from decimal import Decimal, InvalidOperation
@@ -74,7 +75,8 @@ class _Translator:
                 return AlwaysFalse()
             return self._leaf(node, inverted=inverted)
         except _NotConstant:
-            column = self._column(node.this) if _never_passes_null(node) else None
+            compared = node.this if isinstance(node, exp.Escape) else node
+            column = self._column(compared.this) if _never_passes_null(compared) else None
             if column is None:
                 return self._leaves.unknown(self._shown(node))
             return self._leaves.not_null(column, self._shown(node))
@@ -159,7 +161,8 @@ class _Translator:
     def _like(self, node: exp.Expr, escape: Literal | None, *, inverted: bool) -> BooleanExpression:
         column = self._required_column(node.this)
         pattern = self._constant(node.expression)
-        if not isinstance(pattern, str) or not isinstance(escape, str):
+        # Beside anything else the pattern is compared with a spelling of the value, in which engines differ.
+        if column.type.name != "VARCHAR" or not isinstance(pattern, str) or not isinstance(escape, str):
             raise _NotConstant
         # The escape character ends the usable prefix like a wildcard does: engines differ in which one is the default.
         special = next((i for i, c in enumerate(pattern) if c in _LIKE_SPECIAL or c == escape), len(pattern))
@@ -248,7 +251,11 @@ def _number(text: str) -> int | float | Decimal:
         raise _NotConstant from error
 
 
-_INTEGER_CASTS = frozenset({exp.DType.TINYINT, exp.DType.SMALLINT, exp.DType.INT, exp.DType.BIGINT})
+_INTEGER_BITS = {exp.DType.TINYINT: 8, exp.DType.SMALLINT: 16, exp.DType.INT: 32, exp.DType.BIGINT: 64}
+_DECIMAL_TEXT = re.compile(r"([+-]?)(\d+)(?:\.(\d+))?", re.ASCII)
+_DECIMAL_DEFAULT = (10, 0)
+"""Digits, and those behind the point, of a DECIMAL that names none."""
+
 _INSTANTS = frozenset({exp.DType.TIMESTAMP, exp.DType.TIMESTAMPTZ, exp.DType.TIMESTAMPLTZ})
 
 _READERS: Mapping[exp.DType, Callable[[str], date | time | None]] = {exp.DType.DATE: date_of, exp.DType.TIME: time_of}
@@ -257,17 +264,17 @@ _READERS: Mapping[exp.DType, Callable[[str], date | time | None]] = {exp.DType.D
 def _cast(value: Literal | None, to: exp.DataType) -> Literal | None:
     """A typed literal (``DATE '…'``, ``5L``, ``1.5BD``), or a cast of a literal that loses nothing."""
     kind = to.this
-    try:
-        if kind in _INTEGER_CASTS and type(value) is int:
-            return value
-        if kind is exp.DType.DOUBLE and type(value) in (int, float, Decimal):
+    if kind in _INTEGER_BITS and type(value) is int and -(limit := 1 << _INTEGER_BITS[kind] - 1) <= value < limit:
+        return value
+    if kind is exp.DType.DOUBLE and type(value) in (int, float, Decimal):
+        try:
             return float(value)  # type: ignore[arg-type]
-        if kind is exp.DType.DECIMAL and isinstance(value, str):
-            return Decimal(value)
-    except (InvalidOperation, OverflowError) as error:
-        raise _NotConstant from error
+        except OverflowError as error:
+            raise _NotConstant from error
     if not isinstance(value, str):
         raise _NotConstant
+    if kind is exp.DType.DECIMAL:
+        return _decimal(value, to)
     if kind in _READERS and (read := _READERS[kind](value)) is not None:
         return read
     moment = timestamp_of(value)
@@ -276,3 +283,16 @@ def _cast(value: Literal | None, to: exp.DataType) -> Literal | None:
     if moment is not None and kind in _INSTANTS:
         return SessionTime(moment) if moment.tzinfo is None else moment
     raise _NotConstant
+
+
+def _decimal(text: str, to: exp.DataType) -> Decimal:
+    """The number that ``text`` writes in plain digits, with all digits of its type, none of which it may lack."""
+    match = _DECIMAL_TEXT.fullmatch(text)
+    arguments = [parameter.name for parameter in to.expressions]
+    if match is None or not all(argument.isdecimal() for argument in arguments):
+        raise _NotConstant
+    precision, scale = (*map(int, arguments), *_DECIMAL_DEFAULT[len(arguments) :])
+    sign, whole, fraction = match.group(1), match.group(2).lstrip("0"), (match.group(3) or "").rstrip("0")
+    if len(fraction) > scale or len(whole) > precision - scale:
+        raise _NotConstant
+    return Decimal(f"{sign}{whole or 0}.{fraction.ljust(scale, '0')}")

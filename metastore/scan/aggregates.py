@@ -95,7 +95,7 @@ def _from_statistics(
         covered = _covered(plan, zone)
         if not covered:
             return {}
-        names = set() if plan.question is None else set(parse_predicate(plan.question, plan.columns, zone.key).columns)
+        names = _compared(plan, zone)
         excluded = (one.identifier for one in plan.pruned.segments if not one.kept)
         without = frozenset(name for name in excluded if IDENTIFIER_SEPARATOR not in name)
         found: dict[str, Values] = {}
@@ -106,6 +106,13 @@ def _from_statistics(
         # The version that was planned by has expired since: the data is still there, and has the same answer.
         return {}
     return found
+
+
+def _compared(plan: ScanPlan, zone: ZoneInfo) -> set[str]:
+    """The columns (quoted paths) that the question and its negation compare: a null in one may make it NULL."""
+    asked = plan.question
+    questions = [one for one in (asked, asked if asked is None else _negated(asked)) if one is not None]
+    return {name for one in questions for name in parse_predicate(one, plan.columns, zone.key).columns}
 
 
 def _values(
