@@ -191,12 +191,17 @@ def _decimal(column: PredicateColumn, literal: Literal, _zone: ZoneInfo | None) 
 
 
 def _exact_number(column: PredicateColumn, literal: Literal) -> Span | None:
-    """An integer or decimal, if the type common to it and the column loses no digit (38 at most)."""
+    """An integer or decimal, if the type common to it and the column loses no digit.
+
+    It has 38 at most, and 76 beside a column of more than 38, which Arrow alone has.
+    """
     if type(literal) is not int and type(literal) is not Decimal:
         return None
     precision, scale = _digits(Decimal(literal))
     own_precision, own_scale = column.type.arguments or ((38, 0) if column.type.name == "DECIMAL" else (20, 0))
-    return Span.of(literal) if max(precision - scale, own_precision - own_scale) + max(scale, own_scale) <= 38 else None
+    limit = 38 if own_precision <= 38 else 76
+    common = max(precision - scale, own_precision - own_scale) + max(scale, own_scale)
+    return Span.of(literal) if common <= limit else None
 
 
 def _digits(number: Decimal) -> tuple[int, int]:

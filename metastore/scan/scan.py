@@ -10,7 +10,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from functools import cached_property, lru_cache
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any
 from zoneinfo import ZoneInfo
 
 import pyarrow as pa
@@ -22,11 +22,12 @@ from metastore.model.tuple_schema import TupleSchema
 from metastore.pruning.row_id import ROW_ID, TYPE
 from metastore.scan.aggregates import Aggregate, aggregate
 from metastore.scan.arrow_filter import NotExact, RowFilter, arrow_filter
+from metastore.scan.duckdb_session import connection
 from metastore.scan.explanation import Explanation
 from metastore.scan.optional import library
 from metastore.scan.plan import ScanFile, ScanPlan
 from metastore.scan.rows import ReadChunk, RowNumbers, fragments, read_error, read_rows_at_once
-from metastore.scan.sql_filter import connection, filtered
+from metastore.scan.sql_filter import filtered
 from metastore.sources.formats import PARQUET
 from metastore.sources.listing import open_location
 
@@ -34,8 +35,6 @@ if TYPE_CHECKING:
     import duckdb
     import pandas as pd
     import polars as pl
-
-_LARGE_BATCH: Final = 1 << 17
 
 
 @dataclass(frozen=True)
@@ -124,11 +123,15 @@ class Scan:
         return aggregate(plan, wanted, self.zone, read)
 
     def to_batches(self) -> Iterator[pa.RecordBatch]:
-        """The rows as Arrow batches, read as they are taken; all at once where SQL must judge them."""
-        if self._in_sql:
-            yield from self.to_arrow().to_batches(_LARGE_BATCH)
-        else:
+        """The rows as Arrow batches, read as they are taken."""
+        if not self._in_sql:
             yield from self._read(self.columns)
+            return
+        where = self.plan.question
+        assert isinstance(where, str)
+        schema = pa.schema([self.chunk.column(name) for name in self.needed])
+        for batch in filtered(self._read(self.needed), schema, where, self.plan.columns, self.zone):
+            yield batch.select(list(self.columns))
 
     def to_reader(self) -> pa.RecordBatchReader:
         """The rows as a stream of Arrow batches, which knows its schema."""
@@ -136,16 +139,11 @@ class Scan:
 
     def to_arrow(self) -> pa.Table:
         """The rows as an Arrow table."""
-        if not self._in_sql:
-            if self.row_filter is None and self._is_one_dataset:
-                # Arrow puts thousands of small files together in less time than they take one by one.
-                with self._telling_which_file(self.chunk):
-                    return self._dataset(self.columns).to_table()
-            return pa.Table.from_batches(self._read(self.columns), self.schema)
-        where = self.plan.question
-        assert isinstance(where, str)
-        schema = pa.schema([self.chunk.column(name) for name in self.needed])
-        return filtered(self._read(self.needed), schema, where, self.zone).select(list(self.columns))
+        if self.row_filter is None and not self._in_sql and self._is_one_dataset:
+            # Arrow puts thousands of small files together in less time than they take one by one.
+            with self._telling_which_file(self.chunk):
+                return self._dataset(self.columns).to_table()
+        return pa.Table.from_batches(self.to_batches(), self.schema)
 
     def to_arrow_dataset(self) -> ds.Dataset:
         """The rows as an Arrow dataset that reads only what is asked of it.

@@ -19,26 +19,16 @@ from sqlglot import exp
 
 from metastore.errors import EngineError, InvalidRequestError, StorageError
 from metastore.model.tuple_schema import TIME_ZONE, TupleSchema
+from metastore.scan.duckdb_session import close_off, connection
 from metastore.scan.optional import library
 from metastore.scan.scan import Scan
 from metastore.scan.spark_in_duckdb import in_duckdbs_words
-from metastore.scan.sql_filter import connection
 from metastore.sources.listing import open_location
 from metastore.views.dialects import translate
 from metastore.views.text import DEFAULT_DIALECT
 from metastore.views.types import UNKNOWN, to_sqlglot
 
 _UTC: Final = ZoneInfo("UTC")
-
-_SANDBOX: Final = (
-    "SET python_enable_replacements = false",
-    "SET autoinstall_known_extensions = false",
-    "SET autoload_known_extensions = false",
-    "SET allow_community_extensions = false",
-    "SET enable_external_access = false",
-    "SET lock_configuration = true",
-)
-"""A view's query reads its sources and nothing else of the machine."""
 
 
 @dataclass(frozen=True)
@@ -81,8 +71,7 @@ class DuckDBRunner:
         with connection(_UTC) as engine:
             for name, parts in sources.items():
                 register(engine, name, parts)
-            for setting in _SANDBOX:
-                engine.execute(setting)
+            close_off(engine)
             try:
                 relation = engine.sql(text)
                 rows = _exact(relation).to_arrow_reader(1 << 17)
