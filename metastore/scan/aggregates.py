@@ -11,8 +11,8 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from datetime import tzinfo
 from typing import Any, Final
-from zoneinfo import ZoneInfo
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -65,7 +65,7 @@ Read = Callable[[Sequence[ScanFile], Sequence[str]], Iterable[pa.RecordBatch]]
 """Reads the rows of some files that satisfy the question, in the columns that are named."""
 
 
-def aggregate(plan: ScanPlan, wanted: Sequence[Aggregate], zone: ZoneInfo, read: Read) -> pa.Table:
+def aggregate(plan: ScanPlan, wanted: Sequence[Aggregate], zone: tzinfo, read: Read) -> pa.Table:
     """One row with the values of ``wanted`` over the rows of ``plan``, each under the text that asked for it.
 
     Raises InvalidRequestError for the smallest or largest of what has no order, and what ``read`` raises.
@@ -88,7 +88,7 @@ def aggregate(plan: ScanPlan, wanted: Sequence[Aggregate], zone: ZoneInfo, read:
 
 
 def _from_statistics(
-    plan: ScanPlan, wanted: Sequence[Aggregate], types: Sequence[pa.DataType], zone: ZoneInfo
+    plan: ScanPlan, wanted: Sequence[Aggregate], types: Sequence[pa.DataType], zone: tzinfo
 ) -> dict[str, Values]:
     """The values of each file that statistics answer for, by path."""
     try:
@@ -108,11 +108,11 @@ def _from_statistics(
     return found
 
 
-def _compared(plan: ScanPlan, zone: ZoneInfo) -> set[str]:
+def _compared(plan: ScanPlan, zone: tzinfo) -> set[str]:
     """The columns (quoted paths) that the question and its negation compare: a null in one may make it NULL."""
     asked = plan.question
     questions = [one for one in (asked, asked if asked is None else _negated(asked)) if one is not None]
-    return {name for one in questions for name in parse_predicate(one, plan.columns, zone.key).columns}
+    return {name for one in questions for name in parse_predicate(one, plan.columns, str(zone)).columns}
 
 
 def _values(
@@ -154,7 +154,7 @@ def _values(
     return found
 
 
-def _covered(plan: ScanPlan, zone: ZoneInfo) -> dict[str, ScanFile]:
+def _covered(plan: ScanPlan, zone: tzinfo) -> dict[str, ScanFile]:
     """The unchanged files, by path, of which no row fails the question; it may be NULL where a column is."""
     whole = {file.path: file for file in plan.files if file.schema is not None}
     where = plan.question
@@ -164,7 +164,7 @@ def _covered(plan: ScanPlan, zone: ZoneInfo) -> dict[str, ScanFile]:
     if negated is None:
         return {}
     # What exists was looked at already, and only unchanged files are asked about: so no listing.
-    for path in prune(negated, plan.units, time_zone=zone.key).paths:
+    for path in prune(negated, plan.units, time_zone=str(zone)).paths:
         whole.pop(path, None)
     return whole
 

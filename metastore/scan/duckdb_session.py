@@ -6,9 +6,11 @@ a user (``scan.to_duckdb()``) is not closed off: it is theirs.
 
 from __future__ import annotations
 
+import re
+from datetime import tzinfo
 from typing import Any, Final
-from zoneinfo import ZoneInfo
 
+from metastore.errors import InvalidRequestError
 from metastore.scan.optional import library
 
 SANDBOX: Final = (
@@ -22,10 +24,18 @@ SANDBOX: Final = (
 """After these a query reads what it was given and nothing else of the machine, and cannot take them back."""
 
 
-def connection(zone: ZoneInfo) -> Any:
-    """A new DuckDB connection whose session is in ``zone``. InvalidRequestError if DuckDB is not installed."""
-    made = library("duckdb", "sql").connect()
-    made.execute(f"SET TimeZone = '{zone.key}'")
+def connection(zone: tzinfo) -> Any:
+    """A new DuckDB connection whose session is in ``zone``.
+
+    InvalidRequestError if DuckDB is not installed, and for a zone that it does not know.
+    """
+    duckdb = library("duckdb", "sql")
+    made = duckdb.connect()
+    try:
+        # It knows all offsets from GMT, and from UTC but some.
+        made.execute(f"SET TimeZone = '{re.sub('^UTC(?=[+-])', 'GMT', str(zone))}'")
+    except duckdb.Error as error:
+        raise InvalidRequestError(f"DuckDB knows no time zone {zone}: {error}") from error
     return made
 
 

@@ -9,9 +9,9 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
+from datetime import tzinfo
 from functools import cached_property, lru_cache
 from typing import TYPE_CHECKING, Any
-from zoneinfo import ZoneInfo
 
 import pyarrow as pa
 import pyarrow.dataset as ds
@@ -51,7 +51,7 @@ class Scan:
 
     plan: ScanPlan = field(repr=False)
     columns: Sequence[str]
-    zone: ZoneInfo
+    zone: tzinfo
     exclude: Mapping[tuple[str, int], RowNumbers] = field(default_factory=dict, repr=False)
 
     @classmethod
@@ -60,7 +60,7 @@ class Scan:
         plan: ScanPlan,
         columns: Sequence[str] | None,
         *,
-        zone: ZoneInfo,
+        zone: tzinfo,
         row_id: bool = False,
         exclude: Mapping[tuple[str, int], RowNumbers] | None = None,
     ) -> Scan:

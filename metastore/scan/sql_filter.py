@@ -9,8 +9,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
+from datetime import tzinfo
 from typing import Any, Final
-from zoneinfo import ZoneInfo
 
 import numpy as np
 import pyarrow as pa
@@ -32,7 +32,7 @@ _NUMBER: Final = "row number"
 
 
 def filtered(
-    batches: Iterable[pa.RecordBatch], schema: pa.Schema, where: str, columns: Columns, zone: ZoneInfo
+    batches: Iterable[pa.RecordBatch], schema: pa.Schema, where: str, columns: Columns, zone: tzinfo
 ) -> Iterator[pa.RecordBatch]:
     """The rows of ``batches`` (of ``schema``) that satisfy the Spark SQL predicate ``where``, in order.
 

@@ -181,7 +181,7 @@ def test_a_literal_without_zone_reaches_every_zone() -> None:
     assert parse(question, COLUMNS, "Europe/Berlin").condition == LessThan(
         "`utc`", datetime(2019, 12, 31, 23, tzinfo=timezone.utc)
     )
-    assert parse(question, COLUMNS).condition == LessThan("`utc`", datetime(2020, 1, 1, 16, tzinfo=timezone.utc))
+    assert parse(question, COLUMNS).condition == LessThan("`utc`", datetime(2020, 1, 1, 18, tzinfo=timezone.utc))
 
 
 def test_a_clock_change_makes_local_time_doubtful() -> None:

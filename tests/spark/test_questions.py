@@ -15,6 +15,7 @@ from pyspark.sql import DataFrame, SparkSession
 
 from metastore.config.settings import Settings
 from metastore.session import Session, connect
+from metastore.spark import read_table, select
 
 pytestmark = pytest.mark.spark
 
@@ -85,3 +86,31 @@ def test_a_question_means_what_it_means_to_spark(ms: Session, unpruned: DataFram
         assert scan.count() == len(expected), asked
         kept = {int(Path(path).stem) for path in ms.prune(TABLE, asked, time_zone="UTC").paths}
         assert set(expected) <= kept, asked
+
+
+@pytest.mark.parametrize("zone", ["+02:00", "Z", "GMT+2", "UTC-05:30", "+2:00", "-12:00", "Europe/Berlin"])
+def test_times_without_zone_are_in_the_sessions(
+    spark: SparkSession, ms: Session, unpruned: DataFrame, zone: str
+) -> None:
+    """Also where that is an offset: judged by Spark's reader, by Arrow, by DuckDB, and pruned by."""
+    spark.conf.set("spark.sql.session.timeZone", zone)
+    try:
+        for hour in ("02:00", "00:00", "18:00"):
+            question = f"utc = TIMESTAMP '2020-01-01 {hour}:00' OR utc < TIMESTAMP '2019-12-31 18:30:00'"
+            for asked in (question, f"({question}) AND abs(id) >= 0"):
+                expected = sorted(int(row.id) for row in unpruned.where(asked).select("id").collect())
+                assert sorted(row.id for row in read_table(spark, ms, TABLE, asked, ["id"]).collect()) == expected
+                scan = ms.tables.scan(TABLE, asked, ["id"], time_zone=zone)
+                assert sorted(row["id"] for row in scan.to_arrow().to_pylist()) == expected
+    finally:
+        spark.conf.unset("spark.sql.session.timeZone")
+
+
+def test_a_query_runs_in_a_session_with_an_offset(spark: SparkSession, ms: Session) -> None:
+    """Without any question, too."""
+    spark.conf.set("spark.sql.session.timeZone", "+02:00")
+    try:
+        assert read_table(spark, ms, TABLE).count() == 4
+        assert select(spark, ms, f"SELECT id FROM {TABLE} WHERE id > 1").count() == 2
+    finally:
+        spark.conf.unset("spark.sql.session.timeZone")
