@@ -122,7 +122,7 @@ def _typed(value: str, column: PredicateColumn) -> ColumnStatistics | None:
     if value == NULL_DIRECTORY:
         return ColumnStatistics(minor_type(type_), non_nulls=0)
     text = unquote(value)
-    if not text:  # Spark reads null there, others an empty text
+    if not text:  # Spark read null there while it took such directories, others read an empty text
         return None
     typed: Value = text
     if type_ in ("INT", "BIGINT"):

@@ -53,3 +53,9 @@ def _type(type_: DrillType, column: SchemaColumn, path: ColumnPath) -> pa.DataTy
         key, value = type_.parts
         return pa.map_(_type(key, column, (*path, "key")), _type(value, column, (*path, "value")))
     raise FormatError(f"column {column.name!r} is of type {column.type}, which cannot be read")
+
+
+def has_floats(field: pa.Field[Any]) -> bool:
+    """Whether a column, or a part of it, has floats, of which the bounds of a row group leave NaN out."""
+    inner = (field.type.field(index) for index in range(field.type.num_fields))
+    return pa.types.is_floating(field.type) or any(map(has_floats, inner))

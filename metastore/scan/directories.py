@@ -53,7 +53,8 @@ class DirectoryValues:
             if name not in named and level is not None:
                 depth = int(level.group(1))
                 values[name] = directories[depth] if depth < len(directories) else None
-            elif not text or text == NULL_DIRECTORY:  # an empty value is null to Spark, which wrote the most of them
+            # Spark read an empty value as null while it took such directories, which 4.3 refuses.
+            elif not text or text == NULL_DIRECTORY:
                 values[name] = None
             else:
                 values[name] = pa.scalar(unquote(text)).cast(type_).as_py()

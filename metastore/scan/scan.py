@@ -11,7 +11,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from datetime import tzinfo
 from functools import cached_property, lru_cache
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import pyarrow as pa
 import pyarrow.dataset as ds
@@ -22,6 +22,7 @@ from metastore.model.tuple_schema import TupleSchema
 from metastore.pruning.row_id import ROW_ID, TYPE
 from metastore.scan.aggregates import Aggregate, aggregate
 from metastore.scan.arrow_filter import NotExact, RowFilter, arrow_filter
+from metastore.scan.arrow_types import has_floats
 from metastore.scan.duckdb_session import connection
 from metastore.scan.explanation import Explanation
 from metastore.scan.optional import library
@@ -282,15 +283,10 @@ class Scan:
         nothing of NaN: rows that pass by one would be lost.
         """
         plan, where = self.plan, self.row_filter
-        if where is not None and any(_has_floats(plan.readable.field(name)) for name in where.columns):
+        if where is not None and any(has_floats(plan.readable.field(name)) for name in where.columns):
             return False
         texts = {column.name for column in plan.schema if pa.types.is_string(column.type)}
         return all(_columns_of(file, plan).get(name, True) for file in self.files for name in texts)
-
-
-def _has_floats(field: pa.Field[Any]) -> bool:
-    inner = (field.type.field(index) for index in range(field.type.num_fields))
-    return pa.types.is_floating(field.type) or any(map(_has_floats, inner))
 
 
 def _columns_of(file: ScanFile, plan: ScanPlan) -> Mapping[str, bool]:

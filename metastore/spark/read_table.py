@@ -2,8 +2,9 @@
 
 Place in the flow: the session plans the scan; Spark reads nothing else, and lists no directory. Where Spark's own
 vectorized reader gives the very rows, it reads; else tasks read by Arrow: for row ids, for row groups of which rows are
-left out, and for files whose types are not those of the table. Either way the DataFrame has the columns and the types
-that the metastore knows, and its rows are exactly those of the unpruned table that satisfy the question.
+left out, for questions about floats, and for files whose types are not those of the table. Either way the DataFrame has
+the columns and the types that the metastore knows, and its rows are exactly those of the unpruned table that satisfy
+the question.
 """
 
 from __future__ import annotations
@@ -18,13 +19,14 @@ import pyarrow as pa
 from pyiceberg.expressions import BooleanExpression
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as sql
+from sqlglot import exp
 
 from metastore.errors import InvalidRequestError
 from metastore.model.tuple_schema import TupleSchema
 from metastore.pruning.partition_values import directories_of, named_values
 from metastore.pruning.row_id import ROW_ID, Ids
-from metastore.pruning.spark_sql import texts_of
-from metastore.scan.arrow_types import arrow_schema
+from metastore.pruning.spark_sql import condition_of, texts_of
+from metastore.scan.arrow_types import arrow_schema, has_floats
 from metastore.scan.directories import LEVEL
 from metastore.scan.plan import ScanFile, Where
 from metastore.scan.rows import ReadChunk, read_rows
@@ -194,6 +196,26 @@ def _is_native(scan: Scan) -> bool:
         and all(_agree(schema, plan.schema) for schema in schemas)
         and not any(_is_odd(file, plan.location) for file in scan.files)
         and _is_found(scan)
+        and not _asks_of_floats(scan)
+    )
+
+
+def _asks_of_floats(scan: Scan) -> bool:
+    """Whether the question names a column of the files with floats.
+
+    Spark's reader skips row groups by bounds, which leave NaN out, and so rows that pass by being NaN.
+    """
+    plan = scan.plan
+    if not isinstance(plan.question, str):
+        return False
+    tree = condition_of(plan.question)
+    names = set(plan.readable.names)
+    if tree.find(exp.Query) is None:  # inside of one a name may mean anything
+        paths = [tuple(part.name for part in column.parts) for column in tree.find_all(exp.Column)]
+        names &= {plan.columns.resolve(path, "").path[0] for path in paths}
+    return any(
+        has_floats(plan.readable.field(name)) and not all(name in file.constants for file in scan.files)
+        for name in names
     )
 
 
@@ -219,8 +241,14 @@ def _is_found(scan: Scan) -> bool:
 
 
 def _is_odd(file: ScanFile, location: str) -> bool:
-    """Whether Spark may read another value out of the directories of ``file``."""
-    return any("%" in directory for directory in directories_of(file.path, location))
+    """Whether Spark may read another value out of the directories of ``file``, or refuse them."""
+    directories = directories_of(file.path, location)
+    names = [directory.partition("=")[0].lower() for directory in directories if "=" in directory]
+    return (
+        any("%" in directory or directory.endswith("=") for directory in directories)
+        or "" in names
+        or len(set(names)) < len(names)
+    )
 
 
 def _name(column: str) -> str:
