@@ -39,7 +39,7 @@ from metastore.model.statistics import ColumnStatistics, merge
 from metastore.model.statistics_json import holder_json
 from metastore.model.tuple_schema import SchemaColumn, TupleSchema
 from metastore.model.vocabulary import GENERAL_INFO, MetadataType, Statistic
-from metastore.pruning.partition_values import DirectoryColumns, directories_of
+from metastore.pruning.partition_values import DirectoryColumns, column_of, directories_of
 from metastore.sources.naming import SourceTable
 
 
@@ -297,6 +297,6 @@ def _partition_keys(directories: Iterable[Directories]) -> dict[str, str]:
     keys: dict[str, Any] = {}
     for levels in sorted(directories):
         for level, directory in enumerate(levels):
-            name, equals, _ = directory.partition("=")
-            keys.setdefault(name if equals and name else f"dir{level}", f"dir{level}")
+            named = column_of(directory)
+            keys.setdefault(f"dir{level}" if named is None else named[0], f"dir{level}")
     return dict(sorted(keys.items(), key=lambda item: (item[1], item[0])))

@@ -6,7 +6,7 @@ Resolution follows Spark: the exact name first, then regardless of case if that 
 from __future__ import annotations
 
 import difflib
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 
@@ -52,7 +52,7 @@ class Columns:
         Raises InvalidRequestError for an unknown or ambiguous name, with the nearest known names.
         """
         name = self._match(path[0], self._names, path, where)
-        unambiguous = sum(known.lower() == name.lower() for known in self._names) == 1
+        unambiguous = _is_alone(name, self._names)
         if name in self._from_directories and len(path) == 1:
             found_column = self._from_directories[name]
             return replace(found_column, usable=found_column.usable and unambiguous)
@@ -66,6 +66,7 @@ class Columns:
             if not fields and type_.parts:
                 break  # inside an array or a map, of which no statistics speak
             found.append(self._match(segment, list(fields), path, where))
+            unambiguous &= _is_alone(found[-1], fields)
             type_ = fields[found[-1]].type
         inside = tuple(found)
         zoned = column.leaf_property(TIME_ZONE, inside) is not None
@@ -102,6 +103,11 @@ class Columns:
     def _all_paths(self) -> Iterator[ColumnPath]:
         yield from ((name,) for name in self._names)
         yield from (path for path, _ in TupleSchema(tuple(self._from_schema.values())).leaves() if len(path) > 1)
+
+
+def _is_alone(name: str, known: Iterable[str]) -> bool:
+    """Whether no other name that is ``known`` differs from ``name`` by case only."""
+    return sum(one.lower() == name.lower() for one in known) == 1
 
 
 def _some(names: Sequence[str], most: int = 20) -> str:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass, field
-from zoneinfo import ZoneInfo
+from datetime import tzinfo
 
 from pyiceberg.expressions import AlwaysTrue, BooleanExpression, IsNaN, IsNull, NotNull, NotStartsWith, StartsWith
 
@@ -20,7 +20,7 @@ from metastore.pruning.literals import Literal, comparison, membership
 class Leaves:
     """Makes the leaves of a condition, and remembers which columns they name and what was not usable."""
 
-    zone: ZoneInfo | None
+    zone: tzinfo | None
     columns: dict[str, PredicateColumn] = field(default_factory=dict)
     notes: list[str] = field(default_factory=list)
 

@@ -17,10 +17,9 @@ import re
 import struct
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
-from datetime import date, datetime, time, timedelta, timezone
+from datetime import date, datetime, time, timedelta, timezone, tzinfo
 from decimal import Decimal
 from typing import Any, TypeAlias
-from zoneinfo import ZoneInfo
 
 from pyiceberg.expressions import (
     And,
@@ -79,8 +78,8 @@ _FLOATS = {"FLOAT": 24, "DOUBLE": 53}
 _ULPS = 2
 """Engines divide digits by a power of ten in the float type itself: two roundings and the power's own."""
 
-_ANY_ZONE = timedelta(hours=16)
-"""No place's clock was ever further from UTC (Manila before 1845: 15:56)."""
+_ANY_ZONE = timedelta(hours=18)
+"""No session's clock is further from UTC: no place's ever was, and Java has no larger offset."""
 
 _CLOCK_CHANGE = timedelta(hours=26)
 """Clocks were never moved by more than a day (Samoa skipped one); no change this near leaves local time unambiguous."""
@@ -94,7 +93,7 @@ _TIMESTAMP = re.compile(r"(\d{4}-\d\d-\d\d)(?:[ T](\d\d:\d\d(?::\d\d(?:\.\d{1,6}
 
 
 def comparison(
-    column: PredicateColumn, operator: str, literal: Literal, zone: ZoneInfo | None = None, *, inverted: bool = False
+    column: PredicateColumn, operator: str, literal: Literal, zone: tzinfo | None = None, *, inverted: bool = False
 ) -> tuple[BooleanExpression, bool]:
     """The condition for ``column operator literal`` (under NOT if ``inverted``), and whether the literal was usable."""
     span = span_of(column, literal, zone)
@@ -111,7 +110,7 @@ def comparison(
 
 
 def membership(
-    column: PredicateColumn, literals: Iterable[Literal], zone: ZoneInfo | None = None, *, inverted: bool = False
+    column: PredicateColumn, literals: Iterable[Literal], zone: tzinfo | None = None, *, inverted: bool = False
 ) -> tuple[BooleanExpression, bool]:
     """The same for ``column IN (literals)``; no literal may be None."""
     spans = [None if inverted and _is_text_for_number(column, v) else span_of(column, v, zone) for v in literals]
@@ -152,7 +151,7 @@ def _is_text_for_number(column: PredicateColumn, literal: Literal) -> bool:
     )
 
 
-def span_of(column: PredicateColumn, literal: Literal, zone: ZoneInfo | None = None) -> Span | None:
+def span_of(column: PredicateColumn, literal: Literal, zone: tzinfo | None = None) -> Span | None:
     """What ``literal`` may mean beside ``column``; None where no engine-independent answer is known."""
     of_type = _SPANS.get("INT" if column.type.name in INTEGER_TYPES else column.type.name)
     if of_type is None or not column.usable or literal != literal:
@@ -163,16 +162,16 @@ def span_of(column: PredicateColumn, literal: Literal, zone: ZoneInfo | None = N
         return None
 
 
-def _text(_column: PredicateColumn, literal: Literal, _zone: ZoneInfo | None) -> Span | None:
+def _text(_column: PredicateColumn, literal: Literal, _zone: tzinfo | None) -> Span | None:
     # Beside an integer only text that is one for sure can be judged, which the evaluation sees to.
     return Span.of(literal) if isinstance(literal, str) or type(literal) is int else None
 
 
-def _plain(*types: type) -> Callable[[PredicateColumn, Literal, ZoneInfo | None], Span | None]:
+def _plain(*types: type) -> Callable[[PredicateColumn, Literal, tzinfo | None], Span | None]:
     return lambda _column, literal, _zone: Span.of(literal) if type(literal) in types else None  # type: ignore[arg-type]
 
 
-def _integer(column: PredicateColumn, literal: Literal, _zone: ZoneInfo | None) -> Span | None:
+def _integer(column: PredicateColumn, literal: Literal, _zone: tzinfo | None) -> Span | None:
     if isinstance(literal, str):
         return Span.of(int(literal)) if INTEGER_TEXT.fullmatch(literal) else None
     if isinstance(literal, float):
@@ -181,7 +180,7 @@ def _integer(column: PredicateColumn, literal: Literal, _zone: ZoneInfo | None) 
     return _exact_number(column, literal)
 
 
-def _decimal(column: PredicateColumn, literal: Literal, _zone: ZoneInfo | None) -> Span | None:
+def _decimal(column: PredicateColumn, literal: Literal, _zone: tzinfo | None) -> Span | None:
     if isinstance(literal, float):
         if not math.isfinite(literal):
             return None
@@ -191,12 +190,17 @@ def _decimal(column: PredicateColumn, literal: Literal, _zone: ZoneInfo | None) 
 
 
 def _exact_number(column: PredicateColumn, literal: Literal) -> Span | None:
-    """An integer or decimal, if the type common to it and the column loses no digit (38 at most)."""
+    """An integer or decimal, if the type common to it and the column loses no digit.
+
+    It has 38 at most, and 76 beside a column of more than 38, which Arrow alone has.
+    """
     if type(literal) is not int and type(literal) is not Decimal:
         return None
     precision, scale = _digits(Decimal(literal))
     own_precision, own_scale = column.type.arguments or ((38, 0) if column.type.name == "DECIMAL" else (20, 0))
-    return Span.of(literal) if max(precision - scale, own_precision - own_scale) + max(scale, own_scale) <= 38 else None
+    limit = 38 if own_precision <= 38 else 76
+    common = max(precision - scale, own_precision - own_scale) + max(scale, own_scale)
+    return Span.of(literal) if common <= limit else None
 
 
 def _digits(number: Decimal) -> tuple[int, int]:
@@ -205,7 +209,7 @@ def _digits(number: Decimal) -> tuple[int, int]:
     return max(len(digits) + max(0, int(exponent)), scale), scale
 
 
-def _float(column: PredicateColumn, literal: Literal, _zone: ZoneInfo | None) -> Span | None:
+def _float(column: PredicateColumn, literal: Literal, _zone: tzinfo | None) -> Span | None:
     if type(literal) not in (int, float, Decimal):
         return None
     step = _single_step if column.type.name == "FLOAT" else _double_step
@@ -246,7 +250,7 @@ def _single_step(value: float, toward: float) -> float:
     return float(struct.unpack("<f", struct.pack("<i", bits))[0])
 
 
-def _date(_column: PredicateColumn, literal: Literal, _zone: ZoneInfo | None) -> Span | None:
+def _date(_column: PredicateColumn, literal: Literal, _zone: tzinfo | None) -> Span | None:
     if isinstance(literal, str):
         day = date_of(literal)
         return None if day is None else Span.of(day)
@@ -262,12 +266,12 @@ def _date(_column: PredicateColumn, literal: Literal, _zone: ZoneInfo | None) ->
     return Span((moment - _ANY_ZONE).date(), (moment + _ANY_ZONE).date() + timedelta(days=1), certain=False)
 
 
-def _time(_column: PredicateColumn, literal: Literal, _zone: ZoneInfo | None) -> Span | None:
+def _time(_column: PredicateColumn, literal: Literal, _zone: tzinfo | None) -> Span | None:
     clock = time_of(literal) if isinstance(literal, str) else literal
     return Span.of(clock) if isinstance(clock, time) and clock.tzinfo is None else None
 
 
-def _timestamp(column: PredicateColumn, literal: Literal, zone: ZoneInfo | None) -> Span | None:
+def _timestamp(column: PredicateColumn, literal: Literal, zone: tzinfo | None) -> Span | None:
     if isinstance(literal, str):
         moment = timestamp_of(literal)
         # Text beside a local date-time is read as a local one, and engines differ in what they do with an offset.
@@ -286,7 +290,7 @@ def _timestamp(column: PredicateColumn, literal: Literal, zone: ZoneInfo | None)
     return _in_utc(moment, zone) if column.zoned else _in_local_time(moment, zone)
 
 
-def _in_utc(moment: datetime, zone: ZoneInfo | None) -> Span | None:
+def _in_utc(moment: datetime, zone: tzinfo | None) -> Span | None:
     if moment.tzinfo is not None:
         return Span.of(moment.astimezone(timezone.utc))
     if zone is None:
@@ -295,7 +299,7 @@ def _in_utc(moment: datetime, zone: ZoneInfo | None) -> Span | None:
     return Span.of(instant) if _is_calm(moment, zone) else _around(instant, _CLOCK_CHANGE)
 
 
-def _in_local_time(moment: datetime, zone: ZoneInfo | None) -> Span | None:
+def _in_local_time(moment: datetime, zone: tzinfo | None) -> Span | None:
     if moment.tzinfo is None:
         return Span.of(moment)
     if zone is None:
@@ -304,7 +308,7 @@ def _in_local_time(moment: datetime, zone: ZoneInfo | None) -> Span | None:
     return Span.of(local) if _is_calm(local, zone) else _around(local, _CLOCK_CHANGE)
 
 
-def _is_calm(local: datetime, zone: ZoneInfo | None) -> bool:
+def _is_calm(local: datetime, zone: tzinfo | None) -> bool:
     """True if ``zone`` is known and does not change its clocks near ``local``."""
     if zone is None:
         return False
@@ -368,7 +372,7 @@ def plain_literal(literal: IcebergLiteral[Any], *, zoned: bool) -> Literal:
     return plain
 
 
-_SPANS: dict[str, Callable[[PredicateColumn, Any, ZoneInfo | None], Span | None]] = {
+_SPANS: dict[str, Callable[[PredicateColumn, Any, tzinfo | None], Span | None]] = {
     "VARCHAR": _text,
     "INT": _integer,
     "DECIMAL": _decimal,

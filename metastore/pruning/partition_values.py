@@ -1,14 +1,15 @@
 """Columns that directories give: dir0, dir1, … of every table, and ``k`` of directories named ``k=v``.
 
-A path prunes without any statistics. Values of ``k=v`` are unescaped, the reserved name means null, and the type of the
-column is inferred over all its values, as Spark, DuckDB and Arrow do. Where those would infer different types, the
-column is marked as not usable, and nothing is pruned by it.
+A path prunes without any statistics. Names and values of ``k=v`` are unescaped, the reserved name means null, and the
+type of the column is inferred over all its values, as Spark, DuckDB and Arrow do. Where those would infer different
+types, the column is marked as not usable, and nothing is pruned by it. ANALYZE and scans read names of directories here
+too, so that a column has one meaning.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from datetime import date
 from urllib.parse import unquote
 
@@ -38,22 +39,37 @@ def directories_of(path: str, root: str) -> Directories:
     return tuple(path[len(prefix) :].split("/")[:-1]) if path.startswith(prefix) else ()
 
 
-class DirectoryColumns:
-    """The directory columns of one table, from all directories that its files lie in."""
+def column_of(directory: str) -> tuple[str, str] | None:
+    """The column that a directory ``name=value`` is named for, and its value as it stands; None for a plain one."""
+    name, equals, value = directory.partition("=")
+    return (unquote(name), value) if equals and name else None
 
-    def __init__(self, directories: Iterable[Directories]) -> None:
+
+def named_values(directories: Iterable[str]) -> dict[str, str]:
+    """Column name -> value as it stands, of those ``directories`` that are named; of two of one name the upper one."""
+    named = [found for directory in directories if (found := column_of(directory)) is not None]
+    return dict(reversed(named))
+
+
+class DirectoryColumns:
+    """The directory columns of one table, from all directories that its files lie in.
+
+    A directory ``dir0=v`` gives column ``dir0``, whichever level it is on. No directory hides one of ``of_files``,
+    the columns that rows have from their files.
+    """
+
+    def __init__(self, directories: Iterable[Directories], of_files: Collection[str] = ()) -> None:
         distinct = self._distinct = frozenset(directories)
         depth = max(map(len, distinct), default=0)
         values: dict[str, set[str]] = {}
         for levels in distinct:
-            for level in levels:
-                name, equals, value = level.partition("=")
-                if equals and name:
-                    values.setdefault(unquote(name), set()).add(value)
-        plain = [PredicateColumn((f"dir{i}",), DrillType("VARCHAR"), from_directory=True) for i in range(depth)]
-        named = [_infer(name, found) for name, found in values.items()]
-        self.columns: Sequence[PredicateColumn] = [*plain, *named]
-        self._levels = {column.key: level for level, column in enumerate(plain)}
+            for name, value in named_values(levels).items():
+                values.setdefault(name, set()).add(value)
+        plain = {f"dir{level}": level for level in range(depth) if f"dir{level}" not in {*values, *of_files}}
+        levels_ = [PredicateColumn((name,), DrillType("VARCHAR"), from_directory=True) for name in plain]
+        named = [_infer(name, found) for name, found in values.items() if name not in of_files]
+        self.columns: Sequence[PredicateColumn] = [*levels_, *named]
+        self._levels = {column.key: plain[column.path[0]] for column in levels_}
         self._named = {column.key: column for column in named}
 
     def __contains__(self, column: str) -> bool:
@@ -70,11 +86,8 @@ class DirectoryColumns:
         if level is not None:
             return _one_value(directories[level], "VARCHAR") if level < len(directories) else None
         named = self._named[column]
-        for directory in directories:
-            name, equals, value = directory.partition("=")
-            if equals and unquote(name) == named.path[0]:
-                return _typed(value, named)
-        return None
+        value = named_values(directories).get(named.path[0])
+        return None if value is None else _typed(value, named)
 
 
 def _infer(name: str, values: set[str]) -> PredicateColumn:
@@ -109,7 +122,7 @@ def _typed(value: str, column: PredicateColumn) -> ColumnStatistics | None:
     if value == NULL_DIRECTORY:
         return ColumnStatistics(minor_type(type_), non_nulls=0)
     text = unquote(value)
-    if not text:  # Spark reads null there, others an empty text
+    if not text:  # Spark read null there while it took such directories, others read an empty text
         return None
     typed: Value = text
     if type_ in ("INT", "BIGINT"):

@@ -12,14 +12,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 from pyiceberg.expressions import BooleanExpression
 
-from metastore.errors import InvalidRequestError
 from metastore.pruning import iceberg_predicate, sql_predicate
 from metastore.pruning.columns import Columns, PredicateColumn
 from metastore.pruning.leaves import Leaves
+from metastore.pruning.time_zones import zone_named
 
 
 @dataclass(frozen=True)
@@ -41,16 +40,9 @@ def parse(question: str | BooleanExpression, columns: Columns, time_zone: str | 
     ``time_zone`` is the session's, for timestamp literals without one; with None such literals exclude only what they
     exclude in every zone. Raises InvalidRequestError for a syntax error, an unknown column or an unknown time zone.
     """
-    leaves = Leaves(_zone(time_zone))
+    leaves = Leaves(None if time_zone is None else zone_named(time_zone))
     if isinstance(question, BooleanExpression):
         condition = iceberg_predicate.resolve(question, columns, leaves)
     else:
         condition = sql_predicate.translate(question, columns, leaves)
     return Predicate(str(question).strip(), condition, leaves.columns, tuple(leaves.notes))
-
-
-def _zone(name: str | None) -> ZoneInfo | None:
-    try:
-        return None if name is None else ZoneInfo(name)
-    except (ZoneInfoNotFoundError, ValueError) as error:
-        raise InvalidRequestError(f"unknown time zone {name!r}; use a name such as Europe/Berlin or UTC") from error

@@ -47,7 +47,8 @@ def prune(
     """Decide what of a table must be read to answer ``question`` (Spark SQL text or a PyIceberg expression).
 
     ``units`` are one table's metadata units in on-disk columns: :data:`UNIT_COLUMNS` of :data:`UNIT_TYPES`, of which
-    the finer levels may be absent, in memory or to be read in portions. ``listing`` holds the files that exist now, by
+    the finer levels may be absent, in memory or to be read in portions; without ``partitionKeys`` columns of files
+    count before directories. ``listing`` holds the files that exist now, by
     the FILE units' paths; None trusts the metadata. ``time_zone`` is the session's. ``directories_tell`` is False for
     tables whose directories' names say nothing of the rows in them (Iceberg, Delta). Raises InvalidRequestError if
     there is no TABLE unit, and what :func:`metastore.pruning.predicate.parse` raises.
@@ -59,7 +60,7 @@ def prune(
         for portion in source.fingerprints(None):
             known.meet_portion(portion)
     new_folders = [IDENTIFIER_SEPARATOR.join(directories_of(path, table.root)) for path in known.unknown]
-    directories = _columns({*table.folders, *known.folders, *new_folders} if directories_tell else set())
+    directories = table.directories({*table.folders, *known.folders, *new_folders} if directories_tell else set())
     if listing is not None or not directories_tell:
         return _decided(question, source, table, known, directories, time_zone)
     # Segments name the folders of all files, unless their writer left some out: then the columns of directories may be
@@ -75,12 +76,8 @@ def prune(
     else:
         if known.folders <= table.folders:
             return result
-    directories = _columns(table.folders | known.folders)
+    directories = table.directories(table.folders | known.folders)
     return _decided(question, source, table, KnownFiles(None), directories, time_zone)
-
-
-def _columns(folders: Iterable[str]) -> DirectoryColumns:
-    return DirectoryColumns(tuple(folder.split(IDENTIFIER_SEPARATOR)) for folder in folders if folder)
 
 
 def _decided(
@@ -133,10 +130,14 @@ def _decided(
 
 @dataclass(frozen=True)
 class _Table:
-    """One table's units above its files, and what its TABLE unit says."""
+    """One table's units above its files, and what its TABLE unit says.
+
+    ``of_directories`` are the columns whose values rows have from directories, even where files have such a column too.
+    """
 
     root: str
     schema: TupleSchema
+    of_directories: frozenset[str]
     segment_names: Sequence[str]
     segments: pa.Table
 
@@ -146,8 +147,9 @@ class _Table:
         if table.num_rows != 1:
             raise InvalidRequestError(f"pruning needs the one TABLE unit of an analyzed table, not {table.num_rows}")
         root, schema = (table[name][0].as_py() for name in ("location", "schema"))
+        keys = table["partitionKeys"][0].as_py() if "partitionKeys" in table.column_names else None
         names: list[Any] = segments["metadataIdentifier"].to_pylist()
-        return cls(root or "", TupleSchema.from_json(schema or "{}"), names, segments)
+        return cls(root or "", TupleSchema.from_json(schema or "{}"), frozenset(dict(keys or ())), names, segments)
 
     @cached_property
     def segment_folders(self) -> Sequence[str]:
@@ -158,6 +160,11 @@ class _Table:
     def folders(self) -> set[str]:
         """The folders that segments name, and the table's own."""
         return {"", *self.segment_folders}
+
+    def directories(self, folders: Iterable[str]) -> DirectoryColumns:
+        """The columns that ``folders`` give: those that rows have from them, and what no column of the files hides."""
+        of_files = self.schema.by_name.keys() - self.of_directories
+        return DirectoryColumns((tuple(folder.split(IDENTIFIER_SEPARATOR)) for folder in folders if folder), of_files)
 
 
 def _nearest(excluded: Mapping[str, Exclusion]) -> Callable[[str], Exclusion | None]:

@@ -6,48 +6,29 @@ literals with a backslash are left out too: Spark reads an escape there, DuckDB 
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Mapping
 from datetime import date, time
 from decimal import Decimal, InvalidOperation
 
 from pyiceberg.expressions import AlwaysFalse, AlwaysTrue, And, BooleanExpression, Or
-from sqlglot import TokenType, exp
-from sqlglot.dialects.spark import Spark
-from sqlglot.errors import ParseError, TokenError
+from sqlglot import exp
 
 from metastore.errors import InvalidRequestError
 from metastore.model.column_path import ColumnPath
 from metastore.pruning.columns import Columns, PredicateColumn
 from metastore.pruning.leaves import Leaves
 from metastore.pruning.literals import Literal, SessionTime, date_of, time_of, timestamp_of
+from metastore.pruning.spark_sql import SparkSql, condition_of, texts_of
 
 
 def translate(text: str, columns: Columns, leaves: Leaves) -> BooleanExpression:
     """The condition for ``text``; raises InvalidRequestError with the position of a syntax error or unknown column."""
     try:
-        tree = _syntax_tree(text)
+        tree = condition_of(text)
         return _Translator(text, columns, leaves).translate(tree)
     except RecursionError as error:
         raise InvalidRequestError("the predicate is nested too deeply; use IN for a list of alternatives") from error
-
-
-def _syntax_tree(text: str) -> exp.Expr:
-    try:
-        trees = Spark().parse_into(exp.Condition, text)
-    except ParseError as error:
-        first = error.errors[0]
-        where = f"line {first['line']}, column {first['col']}" if first.get("line") else "an unknown position"
-        raise InvalidRequestError(f"syntax error at {where}: {_reason(first)}; the predicate is {text!r}") from error
-    except TokenError as error:
-        raise InvalidRequestError(f"the predicate cannot be read, a quote may be open: {text!r} ({error})") from error
-    if len(trees) != 1 or trees[0] is None:
-        raise InvalidRequestError(f'one predicate is expected, such as "month = 6", not {text!r}')
-    return trees[0]
-
-
-def _reason(error: Mapping[str, object]) -> str:
-    description = str(error.get("description")).split(" for <class")[0]
-    return f"{description} at {error['highlight']!r}" if error.get("highlight") else description
 
 
 _COMPARISONS: Mapping[type[exp.Expr], str] = {
@@ -71,10 +52,7 @@ class _Translator:
         self._text = text
         self._columns = columns
         self._leaves = leaves
-        tokens = Spark().tokenize(text)
-        self._escaped = {
-            t.text for t in tokens if t.token_type is TokenType.STRING and "\\" in text[t.start : t.end + 1]
-        }
+        self._escaped = {said for literal, said in texts_of(text).items() if "\\" in literal}
 
     def translate(self, tree: exp.Expr) -> BooleanExpression:
         # A mistyped name is an error wherever it stands; inside a subquery names belong to other tables.
@@ -97,7 +75,8 @@ class _Translator:
                 return AlwaysFalse()
             return self._leaf(node, inverted=inverted)
         except _NotConstant:
-            column = self._column(node.this) if _never_passes_null(node) else None
+            compared = node.this if isinstance(node, exp.Escape) else node
+            column = self._column(compared.this) if _never_passes_null(compared) else None
             if column is None:
                 return self._leaves.unknown(self._shown(node))
             return self._leaves.not_null(column, self._shown(node))
@@ -182,7 +161,8 @@ class _Translator:
     def _like(self, node: exp.Expr, escape: Literal | None, *, inverted: bool) -> BooleanExpression:
         column = self._required_column(node.this)
         pattern = self._constant(node.expression)
-        if not isinstance(pattern, str) or not isinstance(escape, str):
+        # Beside anything else the pattern is compared with a spelling of the value, in which engines differ.
+        if column.type.name != "VARCHAR" or not isinstance(pattern, str) or not isinstance(escape, str):
             raise _NotConstant
         # The escape character ends the usable prefix like a wildcard does: engines differ in which one is the default.
         special = next((i for i, c in enumerate(pattern) if c in _LIKE_SPECIAL or c == escape), len(pattern))
@@ -230,7 +210,7 @@ class _Translator:
         return str(node.this) if node.is_string else _number(node.this)
 
     def _shown(self, node: exp.Expr) -> str:
-        return node.sql(dialect=Spark)
+        return node.sql(dialect=SparkSql)
 
 
 def _never_passes_null(node: exp.Expr) -> bool:
@@ -271,7 +251,11 @@ def _number(text: str) -> int | float | Decimal:
         raise _NotConstant from error
 
 
-_INTEGER_CASTS = frozenset({exp.DType.TINYINT, exp.DType.SMALLINT, exp.DType.INT, exp.DType.BIGINT})
+_INTEGER_BITS = {exp.DType.TINYINT: 8, exp.DType.SMALLINT: 16, exp.DType.INT: 32, exp.DType.BIGINT: 64}
+_DECIMAL_TEXT = re.compile(r"([+-]?)(\d+)(?:\.(\d+))?", re.ASCII)
+_DECIMAL_DEFAULT = (10, 0)
+"""Digits, and those behind the point, of a DECIMAL that names none."""
+
 _INSTANTS = frozenset({exp.DType.TIMESTAMP, exp.DType.TIMESTAMPTZ, exp.DType.TIMESTAMPLTZ})
 
 _READERS: Mapping[exp.DType, Callable[[str], date | time | None]] = {exp.DType.DATE: date_of, exp.DType.TIME: time_of}
@@ -280,17 +264,17 @@ _READERS: Mapping[exp.DType, Callable[[str], date | time | None]] = {exp.DType.D
 def _cast(value: Literal | None, to: exp.DataType) -> Literal | None:
     """A typed literal (``DATE '…'``, ``5L``, ``1.5BD``), or a cast of a literal that loses nothing."""
     kind = to.this
-    try:
-        if kind in _INTEGER_CASTS and type(value) is int:
-            return value
-        if kind is exp.DType.DOUBLE and type(value) in (int, float, Decimal):
+    if kind in _INTEGER_BITS and type(value) is int and -(limit := 1 << _INTEGER_BITS[kind] - 1) <= value < limit:
+        return value
+    if kind is exp.DType.DOUBLE and type(value) in (int, float, Decimal):
+        try:
             return float(value)  # type: ignore[arg-type]
-        if kind is exp.DType.DECIMAL and isinstance(value, str):
-            return Decimal(value)
-    except (InvalidOperation, OverflowError) as error:
-        raise _NotConstant from error
+        except OverflowError as error:
+            raise _NotConstant from error
     if not isinstance(value, str):
         raise _NotConstant
+    if kind is exp.DType.DECIMAL:
+        return _decimal(value, to)
     if kind in _READERS and (read := _READERS[kind](value)) is not None:
         return read
     moment = timestamp_of(value)
@@ -299,3 +283,16 @@ def _cast(value: Literal | None, to: exp.DataType) -> Literal | None:
     if moment is not None and kind in _INSTANTS:
         return SessionTime(moment) if moment.tzinfo is None else moment
     raise _NotConstant
+
+
+def _decimal(text: str, to: exp.DataType) -> Decimal:
+    """The number that ``text`` writes in plain digits, with all digits of its type, none of which it may lack."""
+    match = _DECIMAL_TEXT.fullmatch(text)
+    arguments = [parameter.name for parameter in to.expressions]
+    if match is None or not all(argument.isdecimal() for argument in arguments):
+        raise _NotConstant
+    precision, scale = (*map(int, arguments), *_DECIMAL_DEFAULT[len(arguments) :])
+    sign, whole, fraction = match.group(1), match.group(2).lstrip("0"), (match.group(3) or "").rstrip("0")
+    if len(fraction) > scale or len(whole) > precision - scale:
+        raise _NotConstant
+    return Decimal(f"{sign}{whole or 0}.{fraction.ljust(scale, '0')}")

@@ -23,6 +23,7 @@ from metastore.model.vocabulary import GENERAL_INFO, MetadataType
 from metastore.operations.read import Read
 from metastore.pruning.units import (
     FINGERPRINT_COLUMNS,
+    LOWER_COLUMNS,
     LOWER_TYPES,
     UNIT_COLUMNS,
     UNIT_TYPES,
@@ -70,7 +71,7 @@ class StoredUnits:
 
     def lower(self, without: frozenset[str]) -> Iterator[Portion]:
         """The files but for those of the segments ``without``, with their statistics."""
-        return self._portions(UNIT_COLUMNS, NotIn("metadataKey", without) if without else AlwaysTrue())
+        return self._portions(LOWER_COLUMNS, NotIn("metadataKey", without) if without else AlwaysTrue())
 
     def fingerprints(self, of: frozenset[str] | None) -> Iterator[Portion]:
         """The files of the segments ``of``, or all files, without their statistics."""

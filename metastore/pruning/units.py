@@ -21,7 +21,7 @@ LOWER_TYPES: Final = (MetadataType.FILE, MetadataType.ROW_GROUP)
 UNIT_TYPES: Final = (*UPPER_TYPES, *LOWER_TYPES)
 """The metadata types that pruning makes use of."""
 
-UNIT_COLUMNS: Final = (
+LOWER_COLUMNS: Final = (
     "metadataType",
     "metadataIdentifier",
     "location",
@@ -31,7 +31,10 @@ UNIT_COLUMNS: Final = (
     "columnsStatistics",
     "metadataStatistics",
 )
-"""The columns of those units that it needs, by their on-disk names."""
+"""What it needs of files and row groups, by the on-disk names."""
+
+UNIT_COLUMNS: Final = (*LOWER_COLUMNS, "partitionKeys")
+"""What it needs of all."""
 
 FINGERPRINT_COLUMNS: Final = ("metadataType", "metadataIdentifier", "path", "metadataStatistics")
 """Those that tell which files there are, and whether they are as they were."""
@@ -54,7 +57,7 @@ class Units(Protocol):
         """All units of :data:`UPPER_TYPES`, in :data:`UNIT_COLUMNS`."""
 
     def lower(self, without: frozenset[str]) -> Iterator[Portion]:
-        """The files in :data:`UNIT_COLUMNS`; those below the top-level segments ``without`` may be left out."""
+        """The files in :data:`LOWER_COLUMNS`; those below the top-level segments ``without`` may be left out."""
 
     def fingerprints(self, of: frozenset[str] | None) -> Iterator[Portion]:
         """The files in :data:`FINGERPRINT_COLUMNS`: all of them for None, else those that ``lower(of)`` leaves out."""

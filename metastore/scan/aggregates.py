@@ -11,14 +11,13 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from datetime import tzinfo
 from typing import Any, Final
-from zoneinfo import ZoneInfo
 
 import pyarrow as pa
 import pyarrow.compute as pc
 from pyiceberg.expressions import BooleanExpression, Not
 from sqlglot import exp
-from sqlglot.dialects.spark import Spark
 
 from metastore.errors import InvalidRequestError, NotFoundError, StorageError
 from metastore.model.column_path import ColumnPath, parse, quote
@@ -30,6 +29,7 @@ from metastore.model.vocabulary import IDENTIFIER_SEPARATOR, Statistic
 from metastore.pruning.columns import Columns
 from metastore.pruning.predicate import parse as parse_predicate
 from metastore.pruning.prune import prune
+from metastore.pruning.spark_sql import condition_of
 from metastore.scan.plan import ScanFile, ScanPlan
 
 _CALL: Final = re.compile(r"\s*(count|min|max)\s*\(\s*(.+?)\s*\)\s*", re.IGNORECASE | re.DOTALL)
@@ -65,7 +65,7 @@ Read = Callable[[Sequence[ScanFile], Sequence[str]], Iterable[pa.RecordBatch]]
 """Reads the rows of some files that satisfy the question, in the columns that are named."""
 
 
-def aggregate(plan: ScanPlan, wanted: Sequence[Aggregate], zone: ZoneInfo, read: Read) -> pa.Table:
+def aggregate(plan: ScanPlan, wanted: Sequence[Aggregate], zone: tzinfo, read: Read) -> pa.Table:
     """One row with the values of ``wanted`` over the rows of ``plan``, each under the text that asked for it.
 
     Raises InvalidRequestError for the smallest or largest of what has no order, and what ``read`` raises.
@@ -88,14 +88,14 @@ def aggregate(plan: ScanPlan, wanted: Sequence[Aggregate], zone: ZoneInfo, read:
 
 
 def _from_statistics(
-    plan: ScanPlan, wanted: Sequence[Aggregate], types: Sequence[pa.DataType], zone: ZoneInfo
+    plan: ScanPlan, wanted: Sequence[Aggregate], types: Sequence[pa.DataType], zone: tzinfo
 ) -> dict[str, Values]:
     """The values of each file that statistics answer for, by path."""
     try:
         covered = _covered(plan, zone)
         if not covered:
             return {}
-        names = set() if plan.question is None else set(parse_predicate(plan.question, plan.columns, zone.key).columns)
+        names = _compared(plan, zone)
         excluded = (one.identifier for one in plan.pruned.segments if not one.kept)
         without = frozenset(name for name in excluded if IDENTIFIER_SEPARATOR not in name)
         found: dict[str, Values] = {}
@@ -106,6 +106,13 @@ def _from_statistics(
         # The version that was planned by has expired since: the data is still there, and has the same answer.
         return {}
     return found
+
+
+def _compared(plan: ScanPlan, zone: tzinfo) -> set[str]:
+    """The columns (quoted paths) that the question and its negation compare: a null in one may make it NULL."""
+    asked = plan.question
+    questions = [one for one in (asked, asked if asked is None else _negated(asked)) if one is not None]
+    return {name for one in questions for name in parse_predicate(one, plan.columns, str(zone)).columns}
 
 
 def _values(
@@ -147,7 +154,7 @@ def _values(
     return found
 
 
-def _covered(plan: ScanPlan, zone: ZoneInfo) -> dict[str, ScanFile]:
+def _covered(plan: ScanPlan, zone: tzinfo) -> dict[str, ScanFile]:
     """The unchanged files, by path, of which no row fails the question; it may be NULL where a column is."""
     whole = {file.path: file for file in plan.files if file.schema is not None}
     where = plan.question
@@ -157,7 +164,7 @@ def _covered(plan: ScanPlan, zone: ZoneInfo) -> dict[str, ScanFile]:
     if negated is None:
         return {}
     # What exists was looked at already, and only unchanged files are asked about: so no listing.
-    for path in prune(negated, plan.units, time_zone=zone.key).paths:
+    for path in prune(negated, plan.units, time_zone=str(zone)).paths:
         whole.pop(path, None)
     return whole
 
@@ -166,10 +173,8 @@ def _negated(where: str | BooleanExpression) -> str | BooleanExpression | None:
     """The question under NOT; None where it may be NULL without a null in a column."""
     if isinstance(where, BooleanExpression):
         return Not(where)
-    tree = Spark().parse_into(exp.Condition, where)[0]
-    if tree is None or any(not isinstance(null.parent, exp.Is) for null in tree.find_all(exp.Null)):
-        return None
-    return f"NOT ({where})"
+    tree = condition_of(where)
+    return None if any(not isinstance(null.parent, exp.Is) for null in tree.find_all(exp.Null)) else f"NOT ({where}\n)"
 
 
 def _with_nulls(units: pa.Table, files: Sequence[ScanFile], names: Iterable[str]) -> set[str]:

@@ -15,17 +15,15 @@ import math
 import operator
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import datetime, tzinfo
 from decimal import ROUND_CEILING, ROUND_FLOOR, Context, Decimal
 from functools import reduce
 from typing import Any, Final
-from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 import pyarrow as pa
 import pyarrow.compute as pc
 from pyiceberg.expressions import AlwaysFalse, AlwaysTrue, And, BooleanExpression, Or
 
-from metastore.errors import InvalidRequestError
 from metastore.pruning import iceberg_predicate, sql_predicate
 from metastore.pruning.columns import Columns, PredicateColumn
 from metastore.pruning.leaves import Leaves
@@ -50,7 +48,7 @@ class RowFilter:
 
 
 def arrow_filter(
-    question: str | BooleanExpression, columns: Columns, schema: pa.Schema, zone: ZoneInfo
+    question: str | BooleanExpression, columns: Columns, schema: pa.Schema, zone: tzinfo
 ) -> RowFilter | None:
     """The filter for ``question``; None if every row passes.
 
@@ -101,7 +99,7 @@ def _leaf(expression: Any) -> BooleanExpression:
 class _ExactLeaves(Leaves):
     """Makes leaves that say exactly which rows pass, or raises NotExact."""
 
-    def __init__(self, zone: ZoneInfo, schema: pa.Schema) -> None:
+    def __init__(self, zone: tzinfo, schema: pa.Schema) -> None:
         super().__init__(zone)
         self._schema = schema
 
@@ -235,11 +233,3 @@ def _scalar(value: Any, type_: pa.DataType) -> Any:
         return pa.scalar(value, type_)
     except (pa.ArrowException, OverflowError, TypeError, ValueError) as error:
         raise NotExact from error
-
-
-def zone_named(name: str | None) -> ZoneInfo:
-    """The time zone called ``name``, UTC for None. InvalidRequestError for an unknown one."""
-    try:
-        return ZoneInfo(name or "UTC")
-    except (ZoneInfoNotFoundError, OSError, ValueError) as error:
-        raise InvalidRequestError(f"unknown time zone {name!r}; use a name such as Europe/Berlin or UTC") from error

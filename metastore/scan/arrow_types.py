@@ -15,6 +15,9 @@ from metastore.sources.arrow_schema import ARROW_TYPES
 _NANOS: Final = frozenset({"time_ns", "timestamp_ns", "int96"})
 """Logical types that count nanoseconds; all other times are read in microseconds."""
 
+_DIGITS: Final = 38
+"""What Arrow's narrower decimals hold; the wider ones hold twice as many."""
+
 
 def arrow_schema(schema: TupleSchema) -> pa.Schema:
     """The columns of ``schema`` in their order, all nullable. FormatError for a type that Arrow has no word for."""
@@ -37,7 +40,10 @@ def _type(type_: DrillType, column: SchemaColumn, path: ColumnPath) -> pa.DataTy
         return ARROW_TYPES[name]
     if name == "DECIMAL":
         precision, scale = (*type_.arguments, 38, 0)[:2] if len(type_.arguments) != 1 else (type_.arguments[0], 0)
-        return pa.decimal128(precision, scale)
+        if precision <= _DIGITS:
+            return pa.decimal128(precision, scale)
+        if precision <= 2 * _DIGITS:
+            return pa.decimal256(precision, scale)
     if name == "STRUCT":
         return pa.struct([pa.field(f.name, _type(f.type, column, (*path, f.name))) for f in type_.fields])
     # Inside arrays and maps no properties are kept, so the path need not go on.
@@ -47,3 +53,9 @@ def _type(type_: DrillType, column: SchemaColumn, path: ColumnPath) -> pa.DataTy
         key, value = type_.parts
         return pa.map_(_type(key, column, (*path, "key")), _type(value, column, (*path, "value")))
     raise FormatError(f"column {column.name!r} is of type {column.type}, which cannot be read")
+
+
+def has_floats(field: pa.Field[Any]) -> bool:
+    """Whether a column, or a part of it, has floats, of which the bounds of a row group leave NaN out."""
+    inner = (field.type.field(index) for index in range(field.type.num_fields))
+    return pa.types.is_floating(field.type) or any(map(has_floats, inner))

@@ -17,7 +17,7 @@ import pyarrow as pa
 
 from metastore.errors import InvalidRequestError
 from metastore.model.identity import TableInfo
-from metastore.pruning.partition_values import NULL_DIRECTORY, directories_of
+from metastore.pruning.partition_values import NULL_DIRECTORY, directories_of, named_values
 
 LEVEL: Final = re.compile(r"dir(\d+)")
 """A column that holds the names of directories of one level."""
@@ -27,7 +27,7 @@ class DirectoryValues:
     """The directory columns of one table at ``location``: those of ``schema`` that ``keys`` name."""
 
     def __init__(self, table: TableInfo, location: str, keys: Iterable[str], schema: pa.Schema) -> None:
-        names = {unquote(key) for key in keys}
+        names = set(keys)
         self._types = {f.name: f.type for f in schema if f.name in names}
         self._table = table
         self._location = location
@@ -45,11 +45,7 @@ class DirectoryValues:
 
     def _values(self, folder: str) -> Mapping[str, Any]:
         directories = directories_of(f"{folder}/", self._location)
-        named: dict[str, str] = {}
-        for directory in directories:
-            name, equals, value = directory.partition("=")
-            if equals and name:
-                named.setdefault(unquote(name), value)
+        named = named_values(directories)
         values: dict[str, Any] = {}
         for name, type_ in self._types.items():
             text = named.get(name)
@@ -57,7 +53,8 @@ class DirectoryValues:
             if name not in named and level is not None:
                 depth = int(level.group(1))
                 values[name] = directories[depth] if depth < len(directories) else None
-            elif not text or text == NULL_DIRECTORY:  # an empty value is null to Spark, which wrote the most of them
+            # Spark read an empty value as null while it took such directories, which 4.3 refuses.
+            elif not text or text == NULL_DIRECTORY:
                 values[name] = None
             else:
                 values[name] = pa.scalar(unquote(text)).cast(type_).as_py()

@@ -37,7 +37,7 @@ from metastore.scan.partition_groups import (
 from metastore.sources.formats import FORMATS, PARQUET
 from metastore.sources.provided import ReadableTable
 
-PLAN_COLUMNS: Final = tuple(dict.fromkeys((*UNIT_COLUMNS, *GROUP_COLUMNS, "tableType", "partitionKeys")))
+PLAN_COLUMNS: Final = tuple(dict.fromkeys((*UNIT_COLUMNS, *GROUP_COLUMNS, "tableType")))
 """The columns of units that plans are made from, by their on-disk names."""
 
 Where = str | BooleanExpression

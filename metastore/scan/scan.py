@@ -9,9 +9,9 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
+from datetime import tzinfo
 from functools import cached_property, lru_cache
-from typing import TYPE_CHECKING, Any, Final
-from zoneinfo import ZoneInfo
+from typing import TYPE_CHECKING
 
 import pyarrow as pa
 import pyarrow.dataset as ds
@@ -22,11 +22,13 @@ from metastore.model.tuple_schema import TupleSchema
 from metastore.pruning.row_id import ROW_ID, TYPE
 from metastore.scan.aggregates import Aggregate, aggregate
 from metastore.scan.arrow_filter import NotExact, RowFilter, arrow_filter
+from metastore.scan.arrow_types import has_floats
+from metastore.scan.duckdb_session import connection
 from metastore.scan.explanation import Explanation
 from metastore.scan.optional import library
 from metastore.scan.plan import ScanFile, ScanPlan
 from metastore.scan.rows import ReadChunk, RowNumbers, fragments, read_error, read_rows_at_once
-from metastore.scan.sql_filter import connection, filtered
+from metastore.scan.sql_filter import filtered
 from metastore.sources.formats import PARQUET
 from metastore.sources.listing import open_location
 
@@ -34,8 +36,6 @@ if TYPE_CHECKING:
     import duckdb
     import pandas as pd
     import polars as pl
-
-_LARGE_BATCH: Final = 1 << 17
 
 
 @dataclass(frozen=True)
@@ -52,7 +52,7 @@ class Scan:
 
     plan: ScanPlan = field(repr=False)
     columns: Sequence[str]
-    zone: ZoneInfo
+    zone: tzinfo
     exclude: Mapping[tuple[str, int], RowNumbers] = field(default_factory=dict, repr=False)
     superset: bool = False
 
@@ -62,7 +62,7 @@ class Scan:
         plan: ScanPlan,
         columns: Sequence[str] | None,
         *,
-        zone: ZoneInfo,
+        zone: tzinfo,
         row_id: bool = False,
         exclude: Mapping[tuple[str, int], RowNumbers] | None = None,
     ) -> Scan:
@@ -125,11 +125,15 @@ class Scan:
         return aggregate(plan, wanted, self.zone, read)
 
     def to_batches(self) -> Iterator[pa.RecordBatch]:
-        """The rows as Arrow batches, read as they are taken; all at once where SQL must judge them."""
-        if self._in_sql:
-            yield from self.to_arrow().to_batches(_LARGE_BATCH)
-        else:
+        """The rows as Arrow batches, read as they are taken."""
+        if not self._in_sql:
             yield from self._read(self.columns)
+            return
+        where = self.plan.question
+        assert isinstance(where, str)
+        schema = pa.schema([self.chunk.column(name) for name in self.needed])
+        for batch in filtered(self._read(self.needed), schema, where, self.plan.columns, self.zone):
+            yield batch.select(list(self.columns))
 
     def to_reader(self) -> pa.RecordBatchReader:
         """The rows as a stream of Arrow batches, which knows its schema."""
@@ -137,16 +141,11 @@ class Scan:
 
     def to_arrow(self) -> pa.Table:
         """The rows as an Arrow table."""
-        if not self._in_sql:
-            if self.row_filter is None and self._is_one_dataset:
-                # Arrow puts thousands of small files together in less time than they take one by one.
-                with self._telling_which_file(self.chunk):
-                    return self._dataset(self.columns).to_table()
-            return pa.Table.from_batches(self._read(self.columns), self.schema)
-        where = self.plan.question
-        assert isinstance(where, str)
-        schema = pa.schema([self.chunk.column(name) for name in self.needed])
-        return filtered(self._read(self.needed), schema, where, self.zone).select(list(self.columns))
+        if self.row_filter is None and not self._in_sql and self._is_one_dataset:
+            # Arrow puts thousands of small files together in less time than they take one by one.
+            with self._telling_which_file(self.chunk):
+                return self._dataset(self.columns).to_table()
+        return pa.Table.from_batches(self.to_batches(), self.schema)
 
     def to_arrow_dataset(self) -> ds.Dataset:
         """The rows as an Arrow dataset that reads only what is asked of it.
@@ -287,15 +286,10 @@ class Scan:
         nothing of NaN: rows that pass by one would be lost.
         """
         plan, where = self.plan, self.row_filter
-        if where is not None and any(_has_floats(plan.readable.field(name)) for name in where.columns):
+        if where is not None and any(has_floats(plan.readable.field(name)) for name in where.columns):
             return False
         texts = {column.name for column in plan.schema if pa.types.is_string(column.type)}
         return all(_columns_of(file, plan).get(name, True) for file in self.files for name in texts)
-
-
-def _has_floats(field: pa.Field[Any]) -> bool:
-    inner = (field.type.field(index) for index in range(field.type.num_fields))
-    return pa.types.is_floating(field.type) or any(map(_has_floats, inner))
 
 
 def _columns_of(file: ScanFile, plan: ScanPlan) -> Mapping[str, bool]:

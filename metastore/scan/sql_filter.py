@@ -1,66 +1,135 @@
-"""``where`` in DuckDB's words, for questions that Arrow has no exact expression for."""
+"""Rows that satisfy ``where``, judged by DuckDB: for questions that Arrow has no exact expression for.
+
+DuckDB is asked for the numbers of the rows that pass, and is shown only the columns that the question names, under
+names that it can tell apart. So rows keep their order and their types, those that DuckDB lacks among them, and columns
+may differ by case only. The text of a question is anybody's: it is run closed off from the machine.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from typing import Any
-from zoneinfo import ZoneInfo
+from dataclasses import dataclass
+from datetime import tzinfo
+from typing import Any, Final
 
+import numpy as np
 import pyarrow as pa
 from sqlglot import exp
 from sqlglot.dialects.duckdb import DuckDB
-from sqlglot.dialects.spark import Spark
 from sqlglot.errors import SqlglotError
 
-from metastore.errors import InvalidRequestError, MetastoreError
+from metastore.errors import InvalidRequestError
+from metastore.pruning.columns import Columns, PredicateColumn
+from metastore.pruning.spark_sql import condition_of
+from metastore.scan.duckdb_session import close_off, connection
 from metastore.scan.optional import library
+from metastore.scan.spark_in_duckdb import in_duckdbs_words
+
+_ROWS: Final = 1 << 17
+"""As many are judged at once: small files would cost a query each."""
+
+_NUMBER: Final = "row number"
 
 
-def connection(zone: ZoneInfo) -> Any:
-    """A new DuckDB connection whose session is in ``zone``. InvalidRequestError if DuckDB is not installed."""
-    made = library("duckdb", "sql").connect()
-    made.execute(f"SET TimeZone = '{zone.key}'")
-    return made
+def filtered(
+    batches: Iterable[pa.RecordBatch], schema: pa.Schema, where: str, columns: Columns, zone: tzinfo
+) -> Iterator[pa.RecordBatch]:
+    """The rows of ``batches`` (of ``schema``) that satisfy the Spark SQL predicate ``where``, in order.
 
-
-def to_duckdb(where: str) -> str:
-    """A Spark SQL predicate in DuckDB's dialect. InvalidRequestError where it cannot be said."""
-    try:
-        tree = Spark().parse_into(exp.Condition, where)[0]
-        assert tree is not None
-        return DuckDB().generate(tree.transform(_with_escape))
-    except SqlglotError as error:
-        raise InvalidRequestError(f"the predicate {where!r} cannot be said in DuckDB's SQL: {error}") from error
-
-
-def filtered(batches: Iterable[pa.RecordBatch], schema: pa.Schema, where: str, zone: ZoneInfo) -> pa.Table:
-    """The rows of ``batches`` (of ``schema``) that satisfy the Spark SQL predicate ``where``, in their columns.
-
-    Raises InvalidRequestError for what DuckDB does not understand, and without DuckDB; what reading raises, as it is.
+    ``columns`` are those that it may name. Raises InvalidRequestError for what DuckDB cannot judge, and without
+    DuckDB; what reading raises, as it is.
     """
-    text = to_duckdb(where)
-    failed: list[MetastoreError] = []
-
-    def read() -> Iterator[pa.RecordBatch]:
-        try:
-            yield from batches
-        except MetastoreError as error:  # it would come out as an error of DuckDB
-            failed.append(error)
-            raise
-
+    question = _Question.of(where, columns, schema)
+    failure: type[Exception] = library("duckdb", "sql").Error
     with connection(zone) as engine:
+        close_off(engine)
+        for rows in _gathered(batches, schema):
+            try:
+                passing = question.numbers(engine, rows)
+            except failure as error:
+                raise InvalidRequestError(f"the predicate {where!r} fails: {error}") from error
+            yield from rows.take(passing).to_batches()
+
+
+def _gathered(batches: Iterable[pa.RecordBatch], schema: pa.Schema) -> Iterator[pa.Table]:
+    """``batches`` in tables of some size."""
+    waiting: list[pa.RecordBatch] = []
+    for batch in batches:
+        waiting.append(batch)
+        if sum(one.num_rows for one in waiting) >= _ROWS:
+            yield pa.Table.from_batches(waiting, schema)
+            waiting = []
+    if waiting:
+        yield pa.Table.from_batches(waiting, schema)
+
+
+@dataclass(frozen=True)
+class _Question:
+    """A predicate in DuckDB's words, and the columns that it names: ours -> DuckDB's."""
+
+    text: str
+    names: dict[str, str]
+
+    @classmethod
+    def of(cls, where: str, columns: Columns, schema: pa.Schema) -> _Question:
+        tree = condition_of(where)
+        if tree.find(exp.Query) is not None:
+            raise InvalidRequestError(f"a scan asks one table, without subqueries: {where!r}; ask that in a SELECT")
+        names: dict[str, str] = {}
+        for node in list(tree.find_all(exp.Column)):
+            path = tuple(part.name for part in node.parts)
+            column = columns.resolve(path, f" of {where!r}")
+            _require_plain(column, schema)
+            top = column.path[0]
+            if top not in names:
+                names[top] = _free(top, {_NUMBER, *names.values()})
+            said = _said(names[top], column, path[len(column.path) :])
+            tree = said if node is tree else tree
+            node.replace(said)
         try:
-            reader = pa.RecordBatchReader.from_batches(schema, read())
-            found: pa.Table = engine.from_arrow(reader).filter(text).to_arrow_table()
-        except library("duckdb", "sql").Error as error:
-            if failed:
-                raise failed[0] from error
-            raise InvalidRequestError(f"the predicate {where!r} fails: {error}") from error
-    return found.cast(schema)
+            return cls(DuckDB().generate(in_duckdbs_words(tree)), names)
+        except SqlglotError as error:
+            raise InvalidRequestError(f"the predicate {where!r} cannot be said in DuckDB's SQL: {error}") from error
+
+    def numbers(self, engine: Any, rows: pa.Table) -> pa.Array[Any]:
+        """The numbers of the ``rows`` that satisfy the question, ascending."""
+        asked = rows.select(list(self.names)).rename_columns(list(self.names.values()))
+        numbered = asked.append_column(_NUMBER, pa.array(np.arange(rows.num_rows)))
+        passing = engine.from_arrow(numbered).filter(self.text).project(f'"{_NUMBER}"').to_arrow_table()
+        numbers: pa.Array[Any] = passing.column(0).combine_chunks().sort()
+        return numbers
 
 
-def _with_escape(node: exp.Expr) -> exp.Expr:
-    """Spark's LIKE has the backslash for an escape character, DuckDB's has none unless it is named."""
-    if isinstance(node, (exp.Like, exp.ILike)) and not isinstance(node.parent, exp.Escape):
-        return exp.Escape(this=node.copy(), expression=exp.Literal.string("\\"))
-    return node
+def _free(name: str, taken: set[str]) -> str:
+    """``name``, or one like it that differs from all that are ``taken`` by more than case."""
+    lowered = {one.lower() for one in taken}
+    number = 1
+    free = name
+    while free.lower() in lowered:
+        number += 1
+        free = f"{name}_{number}"
+    return free
+
+
+def _said(name: str, column: PredicateColumn, rest: tuple[str, ...]) -> exp.Expr:
+    """A column, a field of it, or what a path leads to inside a list or a map."""
+    said: exp.Expr = exp.column(exp.to_identifier(name, quoted=True))
+    for field in column.path[1:]:
+        said = exp.Anonymous(this="struct_extract", expressions=[said, exp.Literal.string(field)])
+    if column.type.name == "VARCHAR":
+        said.type = exp.DataType.build("TEXT")
+    for field in rest:
+        said = exp.Dot(this=said, expression=exp.to_identifier(field, quoted=True))
+    return said
+
+
+def _require_plain(column: PredicateColumn, schema: pa.Schema) -> None:
+    """InvalidRequestError for a field of a struct in which DuckDB would find another of its name."""
+    type_: Any = schema.field(column.path[0]).type if column.path[0] in schema.names else None
+    for name in column.path[1:]:
+        if sum(field.name.lower() == name.lower() for field in type_.fields) > 1:
+            raise InvalidRequestError(
+                f"column {'.'.join(column.path)!r} may be any of {', '.join(f.name for f in type_.fields)}, "
+                "which DuckDB cannot tell apart"
+            )
+        type_ = type_.field(name).type

@@ -24,7 +24,7 @@ from metastore.model.vocabulary import DEFAULT_SEGMENT, GENERAL_INFO, MetadataTy
 from metastore.pruning.prune import UNIT_COLUMNS
 from metastore.pruning.row_id import Ids, decode
 from metastore.pruning.stored_units import StoredUnits, in_newest, units_of
-from metastore.scan.arrow_filter import zone_named
+from metastore.pruning.time_zones import zone_named
 from metastore.scan.directories import LEVEL
 from metastore.scan.located_rows import LocatedRows, excluded_rows, in_order, locate, partitions_named
 from metastore.scan.narrowing import WORTH_IT, directories_left, top_level_directories
@@ -36,6 +36,7 @@ from metastore.sources.listing import Fingerprint
 from metastore.sources.naming import SourceTable
 from metastore.sources.provided import ReadableTable
 
+_UTC: Final = "UTC"
 _NUMBERED: Final = (MetadataType.SEGMENT, MetadataType.ROW_GROUP)
 
 TableLike = str | TableInfo | PurePath
@@ -89,7 +90,7 @@ class ScannedTables(Tables):
         Of an Iceberg or Delta table the columns are those that it has now; its rows have no ids. InvalidRequestError
         for what the library that reads it cannot read, and for a table of a database.
         """
-        zone = zone_named(time_zone)
+        zone = zone_named(time_zone or _UTC)
         source = self._places.source(table)
         if row_id or exclude is not None:
             _require_ids(source)
@@ -115,7 +116,7 @@ class ScannedTables(Tables):
         segments = self._units(source.table, GROUP_COLUMNS, (MetadataType.SEGMENT,), None)
         keys = set(partitions_named(source.table, pieces, components_of(source.table, segments)))
         planned = self._plan(source, None, row_ids=True, only=keys)
-        scan = Scan.of(planned, columns, zone=zone_named(None), row_id=row_id)
+        scan = Scan.of(planned, columns, zone=zone_named(_UTC), row_id=row_id)
         located = self._located(planned, ids)
         return in_order(
             take_rows(scan.chunk, [(rows.path, rows.index, rows.rows) for rows in located]), located, scan.schema

@@ -2,8 +2,9 @@
 
 Place in the flow: the session plans the scan; Spark reads nothing else, and lists no directory. Where Spark's own
 vectorized reader gives the very rows, it reads; else tasks read by Arrow: for row ids, for row groups of which rows are
-left out, and for files whose types are not those of the table. Either way the DataFrame has the columns and the types
-that the metastore knows, and its rows are exactly those of the unpruned table that satisfy the question.
+left out, for questions about floats, and for files whose types are not those of the table. Either way the DataFrame has
+the columns and the types that the metastore knows, and its rows are exactly those of the unpruned table that satisfy
+the question.
 """
 
 from __future__ import annotations
@@ -18,11 +19,14 @@ import pyarrow as pa
 from pyiceberg.expressions import BooleanExpression
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as sql
+from sqlglot import exp
 
+from metastore.errors import InvalidRequestError
 from metastore.model.tuple_schema import TupleSchema
-from metastore.pruning.partition_values import directories_of
+from metastore.pruning.partition_values import directories_of, named_values
 from metastore.pruning.row_id import ROW_ID, Ids
-from metastore.scan.arrow_types import arrow_schema
+from metastore.pruning.spark_sql import condition_of, texts_of
+from metastore.scan.arrow_types import arrow_schema, has_floats
 from metastore.scan.directories import LEVEL
 from metastore.scan.plan import ScanFile, Where
 from metastore.scan.rows import ReadChunk, read_rows
@@ -58,13 +62,31 @@ def read_table(
     """The rows of ``table`` that satisfy ``where``, in ``columns`` (None: all), planned now and read when Spark runs.
 
     ``where`` is Spark SQL, in the time zone of ``spark``, or a PyIceberg expression. ``row_id`` adds ``$row_id``,
-    ``exclude`` leaves out the rows with these ids. Raises as ``ms.tables.scan`` does.
+    ``exclude`` leaves out the rows with these ids. Raises as ``ms.tables.scan`` does; InvalidRequestError too for a
+    text whose quotes mean something else under the settings of ``spark``.
     """
+    if isinstance(where, str):
+        _refuse_other_quotes(spark, where)
     zone = spark.conf.get("spark.sql.session.timeZone")
     scan = ms.tables.scan(table, where, columns, row_id=row_id, exclude=exclude, time_zone=zone)
     if _is_native(scan) and not isinstance(where, BooleanExpression):
         return _natively(spark, scan)
     return _by_arrow(_engines.setdefault(spark, SparkEngine(spark)), scan)
+
+
+def _refuse_other_quotes(spark: SparkSession, where: str) -> None:
+    """InvalidRequestError where this session reads a literal of ``where`` in another way than pruning does."""
+    literals = list(texts_of(where))
+    other = {
+        "spark.sql.legacy.consecutiveStringLiterals.enabled": [x for x in literals if x[0] * 2 in x[1:-1]],
+        "spark.sql.ansi.doubleQuotedIdentifiers": [x for x in literals if x.startswith('"')],
+    }
+    for setting, doubtful in other.items():
+        if doubtful and spark.conf.get(setting, "false") == "true":
+            raise InvalidRequestError(
+                f"with {setting} Spark does not read {doubtful[0]} as the text that it is elsewhere; turn the setting "
+                "off, or write a quote in a text as \\'"
+            )
 
 
 def split(chunk: ReadChunk, tasks: int) -> list[ReadChunk]:
@@ -136,8 +158,13 @@ def _alike(scan: Scan) -> int:
 
 
 def _is_level(name: str, scan: Scan) -> bool:
-    """Whether a column called ``dirN`` is a level of directories, and no column of the files."""
-    return name in scan.plan.hidden.names or all(name in file.constants for file in scan.files)
+    """Whether a column called ``dirN`` is a level of directories, and no column of the files or of ``dirN=v``."""
+    if name in scan.plan.hidden.names:
+        return True
+    location = scan.plan.location
+    return all(name in file.constants for file in scan.files) and not any(
+        name in named_values(directories_of(file.path, location)) for file in scan.files
+    )
 
 
 def _directories(location: str) -> Column:
@@ -169,6 +196,26 @@ def _is_native(scan: Scan) -> bool:
         and all(_agree(schema, plan.schema) for schema in schemas)
         and not any(_is_odd(file, plan.location) for file in scan.files)
         and _is_found(scan)
+        and not _asks_of_floats(scan)
+    )
+
+
+def _asks_of_floats(scan: Scan) -> bool:
+    """Whether the question names a column of the files with floats.
+
+    Spark's reader skips row groups by bounds, which leave NaN out, and so rows that pass by being NaN.
+    """
+    plan = scan.plan
+    if not isinstance(plan.question, str):
+        return False
+    tree = condition_of(plan.question)
+    names = set(plan.readable.names)
+    if tree.find(exp.Query) is None:  # inside of one a name may mean anything
+        paths = [tuple(part.name for part in column.parts) for column in tree.find_all(exp.Column)]
+        names &= {plan.columns.resolve(path, "").path[0] for path in paths}
+    return any(
+        has_floats(plan.readable.field(name)) and not all(name in file.constants for file in scan.files)
+        for name in names
     )
 
 
@@ -194,8 +241,14 @@ def _is_found(scan: Scan) -> bool:
 
 
 def _is_odd(file: ScanFile, location: str) -> bool:
-    """Whether Spark may read another value out of the directories of ``file``."""
-    return any("%" in directory for directory in directories_of(file.path, location))
+    """Whether Spark may read another value out of the directories of ``file``, or refuse them."""
+    directories = directories_of(file.path, location)
+    names = [directory.partition("=")[0].lower() for directory in directories if "=" in directory]
+    return (
+        any("%" in directory or directory.endswith("=") for directory in directories)
+        or "" in names
+        or len(set(names)) < len(names)
+    )
 
 
 def _name(column: str) -> str:

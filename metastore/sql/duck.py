@@ -15,17 +15,9 @@ from typing import Any, Final
 import pyarrow as pa
 
 from metastore.errors import InvalidRequestError, MetastoreError
+from metastore.scan.duckdb_session import SANDBOX
 
-_SANDBOX: Final = (
-    "SET TimeZone = 'UTC'",
-    "SET temp_directory = ''",
-    "SET python_enable_replacements = false",
-    "SET autoinstall_known_extensions = false",
-    "SET autoload_known_extensions = false",
-    "SET allow_community_extensions = false",
-    "SET enable_external_access = false",
-    "SET lock_configuration = true",
-)
+_SETTINGS: Final = ("SET TimeZone = 'UTC'", "SET temp_directory = ''", *SANDBOX)
 
 
 _WORD: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
@@ -87,7 +79,7 @@ class Duck:
         except ModuleNotFoundError as error:
             raise InvalidRequestError("SELECT needs duckdb: pip install 'metastore[sql]'") from error
         self._connection = self._duckdb.connect(":memory:")
-        for setting in _SANDBOX:
+        for setting in _SETTINGS:
             self._connection.execute(setting)
         self._streams: list[_Stream] = []
         self._tables: list[str] = []

@@ -25,6 +25,7 @@ from metastore.sql.relations import Relation, Relations
 from metastore.sql.statement import Statement
 from metastore.sql.target import StatementTarget
 from metastore.views.expansion import ViewText, expand
+from metastore.views.runner import in_duckdb
 
 
 def select(target: StatementTarget, statement: Statement) -> pa.Table:
@@ -86,8 +87,8 @@ class _Preparation:
     def _view(self, reference: Reference, view: ViewText) -> str:
         """A view's query has no views in it once it is expanded, so this goes one level deep."""
         tree = expand(view.sql, self._relations.text, dialect=view.dialect, schema_path=view.schema_path)
-        inner = QueryText.parse(Statement.parse(tree.sql(dialect="duckdb")), self._duck.check)
         try:
+            inner = QueryText.parse(Statement.parse(in_duckdb(tree, view.dialect)), self._duck.check)
             return self._duck.add_view(reference.parts[-1], self.prepared(inner))
         except (Failure, InvalidRequestError, NotFoundError) as error:
             raise InvalidRequestError(f"view {reference}: {error}") from error

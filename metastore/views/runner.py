@@ -19,25 +19,16 @@ from sqlglot import exp
 
 from metastore.errors import EngineError, InvalidRequestError, StorageError
 from metastore.model.tuple_schema import TIME_ZONE, TupleSchema
+from metastore.scan.duckdb_session import close_off, connection
 from metastore.scan.optional import library
 from metastore.scan.scan import Scan
-from metastore.scan.sql_filter import connection
+from metastore.scan.spark_in_duckdb import in_duckdbs_words
 from metastore.sources.listing import open_location
 from metastore.views.dialects import translate
 from metastore.views.text import DEFAULT_DIALECT
 from metastore.views.types import UNKNOWN, to_sqlglot
 
 _UTC: Final = ZoneInfo("UTC")
-
-_SANDBOX: Final = (
-    "SET python_enable_replacements = false",
-    "SET autoinstall_known_extensions = false",
-    "SET autoload_known_extensions = false",
-    "SET allow_community_extensions = false",
-    "SET enable_external_access = false",
-    "SET lock_configuration = true",
-)
-"""A view's query reads its sources and nothing else of the machine."""
 
 
 @dataclass(frozen=True)
@@ -80,8 +71,7 @@ class DuckDBRunner:
         with connection(_UTC) as engine:
             for name, parts in sources.items():
                 register(engine, name, parts)
-            for setting in _SANDBOX:
-                engine.execute(setting)
+            close_off(engine)
             try:
                 relation = engine.sql(text)
                 rows = _exact(relation).to_arrow_reader(1 << 17)
@@ -90,9 +80,10 @@ class DuckDBRunner:
                 raise EngineError(f"DuckDB cannot run the query: {error}; it was {text}") from error
 
 
-def in_duckdb(query: exp.Query) -> str:
-    """``query`` in DuckDB's words. InvalidRequestError, naming it, for what DuckDB has no word for."""
-    translated = translate(query, DEFAULT_DIALECT, "duckdb")
+def in_duckdb(query: exp.Query, dialect: str = DEFAULT_DIALECT) -> str:
+    """``query``, in the tree of ``dialect``, in DuckDB's words. InvalidRequestError, naming it, for what has none."""
+    said = in_duckdbs_words(query) if dialect == DEFAULT_DIALECT else query
+    translated = translate(said, dialect, "duckdb")
     lost = [said for said in translated.unsupported if "is not known here" not in said]
     if lost:
         raise InvalidRequestError(f"DuckDB cannot run the query ({'; '.join(lost)}); Spark can: connect with it")

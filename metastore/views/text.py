@@ -15,6 +15,7 @@ from sqlglot import exp
 from sqlglot.errors import ParseError, SqlglotError, TokenError
 
 from metastore.errors import InvalidRequestError
+from metastore.pruning.spark_sql import SparkSql
 
 DEFAULT_DIALECT: Final = "spark"
 """The SQL of views that do not name another: that of predicates and of Spark itself."""
@@ -41,7 +42,7 @@ def padded(text: str, start: int, end: int | None = None) -> str:
 def parse_query(text: str, dialect: str = DEFAULT_DIALECT) -> exp.Query:
     """The one query that ``text`` is. InvalidRequestError, with line and column, for anything else."""
     try:
-        statements = [statement for statement in sqlglot.parse(text, read=dialect) if statement is not None]
+        statements = [statement for statement in sqlglot.parse(text, read=_reader(dialect)) if statement is not None]
     except ParseError as error:
         first = error.errors[0] if error.errors else {}
         said = _CLASS.sub(r"\1", str(first.get("description") or error)).partition("\n")[0].rstrip(".")
@@ -59,6 +60,10 @@ def parse_query(text: str, dialect: str = DEFAULT_DIALECT) -> exp.Query:
     if len(statements) != 1 or not isinstance(statements[0], exp.Query):
         raise InvalidRequestError("a view is defined by one query: SELECT …, or WITH … SELECT …")
     return statements[0]
+
+
+def _reader(dialect: str) -> str | type[SparkSql]:
+    return SparkSql if dialect == DEFAULT_DIALECT else dialect
 
 
 def place_of(node: exp.Expr) -> str:

@@ -19,7 +19,7 @@ import pyarrow.compute as pc
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from support.questions import DAYS, INF, MOMENTS, NAN, TEXTS
+from support.questions import DAYS, INF, MOMENTS, NAN, TEXTS, quoted
 
 from metastore.pruning.prune import prune
 from metastore.pruning.result import PruneResult
@@ -80,11 +80,6 @@ class Question:
     arrow: pc.Expression | None
 
 
-def text(value: str) -> str:
-    """A string literal."""
-    return "'" + value + "'"
-
-
 def double(value: float) -> str:
     """A literal that is a DOUBLE in every dialect."""
     return repr(value) if "e" in repr(value) else f"{value!r}e0"
@@ -104,10 +99,10 @@ def literals(column: str) -> Sequence[tuple[str, str, Any]]:
         "f": numbers,
         "d": [*numbers, *((double(v), double(v), v) for v in finite)],
         "dec": [*numbers, *((str(v), str(v), v) for v in VALUES["dec"])],
-        "s": [(text(v), text(v), v) for v in TEXTS],
+        "s": [(quoted(v), quoted(v), v) for v in TEXTS],
         "x": [(f"X'{v.hex()}'", f"unhex('{v.hex()}')", v) for v in VALUES["x"]],
         "yes": [("TRUE", "TRUE", True), ("FALSE", "FALSE", False)],
-        "day": [*days, *moments, *((text(str(d)), text(str(d)), None) for d in DAYS)],
+        "day": [*days, *moments, *((quoted(str(d)), quoted(str(d)), None) for d in DAYS)],
         "local": [*((f"TIMESTAMP_NTZ '{m}'", f"TIMESTAMP '{m}'", m) for m in MOMENTS), *days, *moments],
         "utc": [
             *moments,
@@ -117,7 +112,7 @@ def literals(column: str) -> Sequence[tuple[str, str, Any]]:
         "größe.cm": [(str(v), str(v), v) for v in (0, 1, 2, 3, 4)],
         "k": [(str(v), str(v), None) for v in (0, 1, 2, 3)],
         "st.a": [(str(v), str(v), v) for v in (0, 1, 2, 3)],
-        "st.b": [(text(v), text(v), v) for v in ("", "a", "b")],
+        "st.b": [(quoted(v), quoted(v), v) for v in ("", "a", "b")],
     }
     chosen = by_column[column]
     return [
@@ -152,11 +147,13 @@ def leaves(draw: st.DrawFn) -> Question:
     if kind == "null":
         return Question(f"{spark} IS NULL", f"{duck} IS NULL", None if arrow is None else arrow.is_null())
     if kind == "like" and column in ("s", "st.b"):
-        pattern = draw(st.sampled_from(["a%", "%", "ab%", "%b", "a_", "a", "ä%", "😀%", "e%c", "_%"]))
+        pattern = draw(
+            st.sampled_from(["a%", "%", "ab%", "%b", "a_", "a", "ä%", "😀%", "e%c", "_%", "%'%", "a'%", "'"])
+        )
         prefix = pattern[:-1]
         simple = pattern.endswith("%") and not set(prefix) & {"%", "_"}
         condition = pc.starts_with(field, prefix) if simple else None
-        return Question(f"{spark} LIKE '{pattern}'", f"{duck} LIKE '{pattern}'", condition)
+        return Question(f"{spark} LIKE {quoted(pattern)}", f"{duck} LIKE {quoted(pattern)}", condition)
     known = st.sampled_from(literals(column))
     if kind == "in":
         chosen = draw(st.lists(known, min_size=1, max_size=4))

@@ -77,3 +77,14 @@ def test_levels_are_columns_of_text() -> None:
 def test_directories_lie_between_root_and_file(path: str, root: str, directories: tuple[str, ...]) -> None:
     """A path elsewhere has none."""
     assert directories_of(path, root) == directories
+
+
+def test_a_name_is_a_column_before_a_level_is() -> None:
+    """``dir0=a`` gives ``dir0`` the value a, the upper one of two of a name counts, and columns of files stay so."""
+    columns = DirectoryColumns([("k=1", "dir0=a", "k=2"), ("k=3", "dir0=b", "x")], of_files={"dir2"})
+    assert sorted(c.path[0] for c in columns.columns) == ["dir0", "dir1", "k"]
+    named = columns.statistics("`dir0`", ("k=1", "dir0=a", "k=2"))
+    assert named == ColumnStatistics("VARCHAR", "a", "a", nulls=0, nans=0)
+    upper = columns.statistics("`k`", ("k=1", "dir0=a", "k=2"))
+    assert upper == ColumnStatistics("INT", 1, 1, nulls=0, nans=0)
+    assert "`dir2`" not in columns

@@ -259,3 +259,37 @@ def test_a_pattern_asks_for_more_than_its_prefix(lake: Any, pattern: str) -> Non
     with duckdb.connect() as engine:
         texts_there = engine.from_arrow(pa.table({"s": texts})).filter(f"s LIKE '{pattern}'").fetchall()
     assert lake.scan(f"s LIKE '{pattern}'").to_arrow()["s"].to_pylist() == [text for (text,) in texts_there]
+
+
+@pytest.mark.parametrize(
+    ("where", "expected"),
+    [
+        ("s = 'O''Brien'", [0]),
+        ("s != 'O''Brien'", [1, 2]),
+        ("s IN ('O''Brien', 'x')", [0, 2]),
+        ("s LIKE '%''%'", [0]),
+        ("contains(s, '''') -- a quote", [0]),
+    ],
+)
+def test_a_doubled_quote_is_one_in_the_text(lake: Any, where: str, expected: list[int]) -> None:
+    """As in Spark 4 and DuckDB: for rows, counts, and the files that are read."""
+    for number, name in enumerate(("O'Brien", "OBrien", "x")):
+        lake.write(f"{number}.parquet", {"id": [number], "s": [name]})
+    lake.analyze()
+    assert sorted(lake.scan(where).to_arrow()["id"].to_pylist()) == expected
+    assert lake.scan(where).count() == len(expected)
+    if "=" in where:
+        assert len(lake.session.prune(TABLE, where).paths) == len(expected)
+
+
+def test_a_level_hides_a_column_only_where_rows_have_its_names(lake: Any) -> None:
+    """A plain directory's name is the value of ``dir0`` in rows and questions, whatever the files have by that name."""
+    for name in "ab":
+        lake.write(f"{name}/x.parquet", {"dir0": [f"old-{name}"], "k": [name]})
+    lake.analyze()
+    assert sorted(lake.scan().to_arrow()["dir0"].to_pylist()) == ["a", "b"]
+    assert lake.scan("dir0 = 'a'").to_arrow()["k"].to_pylist() == ["a"]
+    assert lake.scan("dir0 = 'old-a'").to_arrow().num_rows == 0
+    lake.write("k=z/x.parquet", {"dir0": ["old-z"], "k": ["own"]})  # since ANALYZE: k is a column of the files
+    assert lake.scan("k = 'own'", ["k"]).to_arrow()["k"].to_pylist() == ["own"]
+    assert lake.scan("k = 'z'").to_arrow().num_rows == 0

@@ -1,0 +1,97 @@
+"""Questions that DuckDB judges: of columns however they are called, and of nothing else."""
+
+from __future__ import annotations
+
+from decimal import Decimal
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pytest
+
+from metastore.errors import InvalidRequestError
+
+TABLE = "dfs.tmp.t"
+
+
+@pytest.fixture
+def cases(lake: Any) -> Any:
+    """Columns and directories that differ by case only, as Spark reads them with case-sensitive names."""
+    lake.write("K=1/a.parquet", {"id": [0, 1], "x": [1, -2], "row number": [5, 6]})
+    lake.write("k=2/b.parquet", {"id": [2, 3], "X": [1, -2], "st": [{"a": 1}, {"a": -2}]})
+    lake.analyze()
+    return lake
+
+
+@pytest.mark.parametrize(
+    ("where", "ids"),
+    [
+        ("abs(id) = 1", [1]),
+        ("abs(x) = 2", [1]),
+        ("abs(X) = 2", [3]),
+        ("abs(x) = 1 OR abs(X) = 2", [0, 3]),
+        ("abs(K) = 1", [0, 1]),
+        ("abs(k) = 2 AND ID > 2", [3]),
+        ("abs(st.A) = 2", [3]),
+        ("`row number` % 5 = 0", [0]),
+        ("id + 0 < 100", [0, 1, 2, 3]),
+        ("abs(-1) = 1", [0, 1, 2, 3]),
+    ],
+)
+def test_columns_that_differ_by_case_only_are_told_apart(cases: Any, where: str, ids: list[int]) -> None:
+    """Each by its exact name; rows keep their columns and their order."""
+    scan = cases.scan(where)
+    assert scan.to_arrow().schema == scan.schema
+    assert scan.to_arrow()["id"].to_pylist() == ids
+    assert scan.count() == len(ids)
+    assert [row for batch in cases.scan(where, ["id"]).to_batches() for row in batch["id"].to_pylist()] == ids
+
+
+def test_what_may_be_any_of_two_is_refused(lake: Any) -> None:
+    """A name that fits two columns by case, and a field that DuckDB would take for another; pruning keeps its file."""
+    lake.write("a.parquet", {"x": [{"a": 1}], "Y": [1], "y": [2]})
+    lake.write("b.parquet", {"x": [{"A": 2}], "Y": [1], "y": [2]})
+    lake.analyze()
+    for where in ("abs(x.a) = 2", "x.a = 2"):
+        assert len(lake.session.prune(TABLE, where).paths) == 2
+        with pytest.raises(InvalidRequestError, match=r"'x\.a' may be any of"):
+            lake.scan(where).to_arrow()
+    lake.write("c.parquet", {"Zz": [1]})
+    lake.write("d.parquet", {"zZ": [1]})
+    lake.analyze()
+    with pytest.raises(InvalidRequestError, match="'zz' .*may be any of"):
+        lake.scan("abs(zz) = 2").to_arrow()
+
+
+@pytest.mark.parametrize(
+    "where",
+    [
+        "z IN (SELECT content FROM read_text('{file}'))",
+        "z = (SELECT content FROM read_text('{file}'))",
+        "EXISTS (SELECT 1 FROM read_text('{file}') WHERE content = z)",
+        "length(z) = (SELECT count(*) FROM glob('{folder}/*'))",
+        "length(getenv('HOME')) > 0",
+    ],
+)
+def test_a_question_reads_nothing_but_its_table(lake: Any, tmp_path: Path, where: str) -> None:
+    """No file, no folder, no variable; asked for, each is refused."""
+    secret = tmp_path / "secret.txt"
+    secret.write_text("hush")
+    lake.write("a.parquet", {"z": ["hush"]})
+    lake.analyze()
+    asked = where.format(file=secret, folder=tmp_path)
+    with pytest.raises(InvalidRequestError):
+        lake.scan(asked).to_arrow()
+
+
+def test_types_that_duckdb_lacks_stay_as_they_are(lake: Any) -> None:
+    """Only the columns that are asked about are shown to DuckDB."""
+    wide = [Decimal("1.1"), Decimal(10) ** 40]
+    rows = pa.table(
+        {"id": [0, 1], "wide": pa.array(wide, pa.decimal256(50, 2)), "ns": pa.array([1, 2], pa.time64("ns"))}
+    )
+    lake.write("a.parquet", rows)
+    lake.analyze()
+    assert lake.scan("abs(id) = 1").to_arrow().to_pylist() == rows.slice(1).to_pylist()
+    assert lake.scan("wide = 1.1").to_arrow()["id"].to_pylist() == [0]
+    assert lake.scan("wide > 1.1").count() == 1

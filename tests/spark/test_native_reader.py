@@ -1,0 +1,73 @@
+"""Tables are read by Spark's own reader only where that finds every row."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from pyspark.sql import SparkSession
+
+from metastore.config.settings import Settings
+from metastore.session import Session, connect
+from metastore.spark import read_table
+
+pytestmark = pytest.mark.spark
+
+TABLE = "dfs.tmp.t"
+NAN = float("nan")
+
+
+@pytest.fixture
+def ms(tmp_path: Path) -> Iterator[Session]:
+    """A session whose workspace is ``tmp_path``."""
+    known = {
+        "drill.metastore.iceberg.location.base_path": f"{tmp_path}/metastore",
+        "drill.metastore.storage.dfs.workspaces.tmp.location": str(tmp_path),
+    }
+    with connect(Settings.from_mapping(known, environ={})) as opened:
+        yield opened
+
+
+def write(folder: Path, files: Mapping[str, Mapping[str, Any]]) -> None:
+    """The Parquet files of the table."""
+    for name, columns in files.items():
+        path = folder / "t" / f"{name}.parquet"
+        path.parent.mkdir(parents=True)
+        pq.write_table(pa.table(dict(columns)), path)
+
+
+@pytest.mark.parametrize(
+    ("where", "ids"),
+    [
+        ("f > 2", [0]),
+        ("st.d > 2", [0]),
+        ("abs(f) > 2", [0]),
+        ("CAST(f AS DOUBLE) >= 2e0", [0]),
+        ("f IN (1, double('NaN'))", [0, 1]),
+    ],
+)
+def test_a_nan_is_found_though_footers_pass_over_it(
+    spark: SparkSession, ms: Session, tmp_path: Path, where: str, ids: list[int]
+) -> None:
+    """It is above all numbers; questions that name no column of floats are left to Spark's reader."""
+    nan = pa.array([NAN, 1.0], pa.float32())
+    write(tmp_path, {"r=0.5/a": {"id": [0, 1], "f": nan, "st": [{"d": NAN}, {"d": 1.0}]}})
+    ms.analyze(TABLE)
+    assert sorted(row.id for row in read_table(spark, ms, TABLE, where).collect()) == ids
+    plain = read_table(spark, ms, TABLE, "id >= 0 AND r = 0.5")
+    assert "FileScan parquet" in plain._jdf.queryExecution().executedPlan().toString()
+
+
+@pytest.mark.parametrize("folder", ["k=", "=v", "k=1/k=2", "k=1/K=2"])
+def test_directories_that_spark_refuses_are_read(spark: SparkSession, ms: Session, tmp_path: Path, folder: str) -> None:
+    """By tasks, with the values that a scan gives."""
+    write(tmp_path, {f"{folder}/a": {"id": [0]}, "k=3/b": {"id": [1]}})
+    ms.analyze(TABLE)
+    for where in (None, "id = 0"):
+        scan = ms.tables.scan(TABLE, where, ["id", "k"])
+        frame = read_table(spark, ms, TABLE, where, ["id", "k"])
+        assert sorted(map(tuple, frame.collect())) == sorted(tuple(row.values()) for row in scan.to_arrow().to_pylist())
