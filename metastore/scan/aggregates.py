@@ -29,6 +29,7 @@ from metastore.model.vocabulary import IDENTIFIER_SEPARATOR, Statistic
 from metastore.pruning.columns import Columns
 from metastore.pruning.predicate import parse as parse_predicate
 from metastore.pruning.prune import prune
+from metastore.pruning.row_id import ROW_ID
 from metastore.pruning.spark_sql import condition_of
 from metastore.scan.plan import ScanFile, ScanPlan
 
@@ -291,4 +292,5 @@ def _cheapest(plan: ScanPlan) -> str:
         fixed: Mapping[str, int] = {"bool": 1, "int8": 8, "int16": 16, "int32": 32, "date32[day]": 32}
         return pa.types.is_nested(column.type), fixed.get(str(column.type), 64)
 
-    return min(plan.readable, key=cost).name
+    columns = [column for column in plan.readable if column.name != ROW_ID] or list(plan.readable)
+    return min(columns, key=cost).name

@@ -8,6 +8,7 @@ do not depend on what else was asked.
 
 from __future__ import annotations
 
+import re
 from collections import deque
 from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
@@ -35,6 +36,9 @@ from metastore.sources.provided import Reader
 RowNumbers = np.ndarray[Any, np.dtype[np.uint64]]
 
 _FORMAT: Final = ds.ParquetFileFormat()
+_FINER: Final = re.compile(r"from time\S*\[ns.*\] to time\S*\[us.*\] would lose data")
+"""Arrow's word for nanoseconds that a column of microseconds cannot hold."""
+
 _THREADS: Final = 8
 """Files read at once by a scan in this process; Arrow's own threads do the work, these keep them busy."""
 
@@ -179,6 +183,11 @@ def read_error(file: ScanFile, error: Exception) -> FormatError | NotFoundError 
     # pyarrow reports a broken file as an OSError too, but only the system's own errors carry a number.
     if isinstance(error, OSError) and error.errno is not None:
         return StorageError(f"cannot read {file.path}: {error}")
+    if _FINER.search(str(error)):
+        return FormatError(
+            f"{file.path} has times finer than a microsecond, which its table has not, since other files lack them: "
+            f"{error}; ask for other columns, or write all files in one unit and run ANALYZE"
+        )
     return FormatError(f"{file.path} cannot be read into the columns of its table: {error}; if it is new, run ANALYZE")
 
 

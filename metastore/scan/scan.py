@@ -218,6 +218,8 @@ class Scan:
     def chunk(self) -> ReadChunk:
         """What the scan reads, as work for a task; where SQL must judge, without a filter."""
         plan = self.plan
+        if ROW_ID in plan.readable.names:
+            self._refuse_own_row_id()
         return ReadChunk(
             plan.location,
             plan.readable,
@@ -230,10 +232,22 @@ class Scan:
             reader=None if plan.kept_by is None else plan.kept_by.reader(self.paths),
         )
 
+    def _refuse_own_row_id(self) -> None:
+        """InvalidRequestError where the files' own column of that name is asked for, and not the ids of rows."""
+        has_ids = all(file.ids is not None for file in self.files)
+        if (ROW_ID in self.columns and not has_ids) or ROW_ID in str(self.plan.question):
+            raise InvalidRequestError(
+                f"{self.plan.table} has a column {ROW_ID} of its own, a name that scans keep for the ids of rows: "
+                "ask for other columns"
+            )
+
     @cached_property
     def needed(self) -> list[str]:
         """The columns to return, and those that the question needs: where SQL judges, any."""
-        more = self.plan.readable.names if self._in_sql else sorted(self.row_filter.columns) if self.row_filter else []
+        if self._in_sql:
+            more = [name for name in self.plan.readable.names if name != ROW_ID]
+        else:
+            more = sorted(self.row_filter.columns) if self.row_filter else []
         return list(dict.fromkeys((*self.columns, *more)))
 
     def _read(self, columns: Sequence[str]) -> Iterator[pa.RecordBatch]:

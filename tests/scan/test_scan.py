@@ -293,3 +293,30 @@ def test_a_level_hides_a_column_only_where_rows_have_its_names(lake: Any) -> Non
     lake.write("k=z/x.parquet", {"dir0": ["old-z"], "k": ["own"]})  # since ANALYZE: k is a column of the files
     assert lake.scan("k = 'own'", ["k"]).to_arrow()["k"].to_pylist() == ["own"]
     assert lake.scan("k = 'z'").to_arrow().num_rows == 0
+
+
+def test_a_column_called_like_row_ids_is_in_the_way_of_nothing_else(lake: Any) -> None:
+    """Asked for, it is refused; other columns, counts and row ids are there."""
+    lake.write("a.parquet", {"$row_id": [7, 8], "i": [0, 1]})
+    lake.analyze()
+    for where, columns in ((None, None), (None, ["$row_id"]), ("`$row_id` = 7", ["i"]), ("abs(`$row_id`) = 7", ["i"])):
+        with pytest.raises(InvalidRequestError, match=r"has a column \$row_id of its own"):
+            lake.scan(where, columns).to_arrow()
+    assert lake.scan("i = 1", ["i"]).to_arrow()["i"].to_pylist() == [1]
+    assert lake.scan("abs(i) = 1", ["i"], row_id=True).to_arrow().column_names == ["i", "$row_id"]
+    answer = lake.tables.aggregate(TABLE, ["count(*)", "max(i)"], "abs(i) = 1")
+    assert answer.to_pylist() == [{"count(*)": 1, "max(i)": 1}]
+
+
+@pytest.mark.parametrize("kind", [pa.timestamp, pa.time64])
+def test_times_finer_than_the_tables_are_told(lake: Any, kind: Any) -> None:
+    """Where files count in different units the table counts microseconds; the error says what can be done."""
+    lake.write("a.parquet", {"x": pa.array([1123456789], kind("ns")), "i": [0]})
+    lake.write("b.parquet", {"x": pa.array([1123456], kind("us")), "i": [1]})
+    lake.analyze()
+    with pytest.raises(FormatError, match=r"a\.parquet has times finer than a microsecond.* or write all"):
+        lake.scan().to_arrow()
+    assert sorted(lake.scan(columns=["i"]).to_arrow()["i"].to_pylist()) == [0, 1]
+    lake.write("b.parquet", {"x": pa.array([1123456000], kind("ns")), "i": [1]})
+    lake.analyze()
+    assert lake.scan(columns=["x"]).to_arrow()["x"].type == kind("ns")
