@@ -41,8 +41,11 @@ def source(session: Session, data: Path) -> Callable[..., None]:
     [
         ("SELECT k, sum(x) AS s FROM t GROUP BY k", pa.array([Decimal("0.0049")], pa.decimal128(9, 4))),
         ("SELECT k, x FROM t WHERE x > 1.5", pa.array([Decimal("1.5049")], pa.decimal128(9, 4))),
-        ("SELECT CAST(x AS STRING) AS s FROM t", pa.array([2.5])),
-        ("SELECT CAST(x AS STRING) AS s, count(*) AS c FROM t GROUP BY CAST(x AS STRING)", pa.array([2.5])),
+        ("SELECT CAST(x AS STRING) AS s FROM t", pa.array([Decimal("2.5049")], pa.decimal128(9, 4))),
+        (
+            "SELECT CAST(x AS STRING) AS s, count(*) AS c FROM t GROUP BY CAST(x AS STRING)",
+            pa.array([Decimal("2.5049")], pa.decimal128(9, 4)),
+        ),
         ("SELECT max(x) AS m, min(x) AS n FROM t", pa.array(["10"])),
     ],
 )
