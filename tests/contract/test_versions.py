@@ -101,6 +101,20 @@ class Versions:
         assert [u.last_modified_time for u in read.as_of(times[0]).execute()] == [4]
         assert [u.last_modified_time for u in read.at(written[-1]).execute()] == [4]
 
+    def test_another_reader_sees_each_version_at_once(
+        self, open_metastore: Callable[..., Metastore], unit: MakeUnit
+    ) -> None:
+        """A reader that is warm notices what another process's metastore wrote."""
+        writer, reader = open_metastore(), open_metastore()
+        for n in range(3):
+            version = writer.tables.modify().overwrite([unit(last_modified_time=n)]).execute()
+            assert reader.tables.metadata.version == version
+            assert [u.last_modified_time for u in reader.tables.read().metadata_types(ALL).execute()] == [n]
+
+
+class TestOnFileSystem(Versions):
+    """The default catalog; a server has a clock of its own for what becomes current, or leaves out what came before."""
+
     def test_a_version_that_was_rolled_back_was_current_then(self, metastore: Metastore, written: list[int]) -> None:
         """SQL and this read answer alike."""
         newest, before, *_ = metastore.tables.metadata.history()
@@ -129,17 +143,3 @@ class Versions:
         for moment, said in ((history[1].timestamp, "is not kept"), (history[4].timestamp, "from .* or before")):
             with pytest.raises(NotFoundError, match=said):
                 read.as_of(moment).execute()
-
-    def test_another_reader_sees_each_version_at_once(
-        self, open_metastore: Callable[..., Metastore], unit: MakeUnit
-    ) -> None:
-        """A reader that is warm notices what another process's metastore wrote."""
-        writer, reader = open_metastore(), open_metastore()
-        for n in range(3):
-            version = writer.tables.modify().overwrite([unit(last_modified_time=n)]).execute()
-            assert reader.tables.metadata.version == version
-            assert [u.last_modified_time for u in reader.tables.read().metadata_types(ALL).execute()] == [n]
-
-
-class TestOnFileSystem(Versions):
-    """The default catalog."""

@@ -270,7 +270,6 @@ class TestRefused:
         [
             ("viewfs://cluster/drill", "no known store"),
             ("ftp://host/drill", "no known store"),
-            ("s3a:///drill", "the name of a bucket"),
             ("s3a://no bucket/drill", "the name of a bucket"),
             ("abfss://container/drill", "<container>@<account>"),
         ],
