@@ -198,3 +198,16 @@ def test_what_cannot_be_done_is_said(session: Session, iceberg: Any) -> None:
         session.analyze("lake.shop.sales", statistics=True)
     with pytest.raises(NotFoundError, match="nope"):
         session.analyze("lake.shop.nope")
+
+
+def test_a_partition_by_doubles_of_iceberg_is_found(session: Session) -> None:
+    """What the manifest says of the partition is read as another number; the file's own bounds are right."""
+    catalog: Catalog = session.catalogs.open("prod")
+    catalog.create_namespace("shop")
+    sold = pa.table({"id": [1, 2], "weight": [0.1, 0.3]})
+    table = catalog.create_table("shop.weighed", sold.schema)
+    with table.update_spec() as spec:
+        spec.add_identity("weight")
+    table.append(sold)
+    session.analyze("lake.shop.weighed")
+    assert len(session.prune("lake.shop.weighed", "weight = 0.1").files) == 1
