@@ -6,7 +6,7 @@ question. Where rows must be judged by more than an Arrow expression can say, Du
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from datetime import tzinfo
@@ -28,7 +28,7 @@ from metastore.scan.explanation import Explanation
 from metastore.scan.optional import library
 from metastore.scan.plan import ScanFile, ScanPlan
 from metastore.scan.rows import ReadChunk, RowNumbers, fragments, read_error, read_rows_at_once
-from metastore.scan.sql_filter import filtered
+from metastore.scan.sql_filter import filtered, named_by
 from metastore.sources.formats import PARQUET
 from metastore.sources.listing import open_location
 
@@ -243,12 +243,13 @@ class Scan:
 
     @cached_property
     def needed(self) -> list[str]:
-        """The columns to return, and those that the question needs: where SQL judges, any."""
-        if self._in_sql:
-            more = [name for name in self.plan.readable.names if name != ROW_ID]
-        else:
-            more = sorted(self.row_filter.columns) if self.row_filter else []
-        return list(dict.fromkeys((*self.columns, *more)))
+        """The columns to return, and those that the question needs."""
+        where = self.plan.question
+        more: Iterable[str] = self.row_filter.columns if self.row_filter else ()
+        if self._in_sql and isinstance(where, str):
+            named = named_by(where, self.plan.columns)
+            more = self.plan.readable.names if named is None else named
+        return list(dict.fromkeys((*self.columns, *sorted(name for name in more if name != ROW_ID))))
 
     def _read(self, columns: Sequence[str]) -> Iterator[pa.RecordBatch]:
         """The rows that the filter leaves, in ``columns``; by one dataset where that gives them, else file by file."""

@@ -54,13 +54,27 @@ def filtered(
 def _gathered(batches: Iterable[pa.RecordBatch], schema: pa.Schema) -> Iterator[pa.Table]:
     """``batches`` in tables of some size."""
     waiting: list[pa.RecordBatch] = []
+    rows = 0
     for batch in batches:
         waiting.append(batch)
-        if sum(one.num_rows for one in waiting) >= _ROWS:
+        rows += batch.num_rows
+        if rows >= _ROWS:
             yield pa.Table.from_batches(waiting, schema)
-            waiting = []
+            waiting, rows = [], 0
     if waiting:
         yield pa.Table.from_batches(waiting, schema)
+
+
+def named_by(where: str, columns: Columns) -> frozenset[str] | None:
+    """The columns of a table that a Spark SQL predicate names, fields of structs by their column's name.
+
+    None where a subquery may mean any. InvalidRequestError for a name that is none of ``columns``.
+    """
+    tree = condition_of(where)
+    if tree.find(exp.Query) is not None:
+        return None
+    paths = [tuple(part.name for part in column.parts) for column in tree.find_all(exp.Column)]
+    return frozenset(columns.resolve(path, f" of {where!r}").path[0] for path in paths)
 
 
 @dataclass(frozen=True)

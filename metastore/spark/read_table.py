@@ -19,18 +19,18 @@ import pyarrow as pa
 from pyiceberg.expressions import BooleanExpression
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as sql
-from sqlglot import exp
 
 from metastore.errors import InvalidRequestError
 from metastore.model.tuple_schema import TupleSchema
 from metastore.pruning.partition_values import directories_of, named_values
 from metastore.pruning.row_id import ROW_ID, Ids
-from metastore.pruning.spark_sql import condition_of, texts_of
+from metastore.pruning.spark_sql import texts_of
 from metastore.scan.arrow_types import arrow_schema, has_floats
 from metastore.scan.directories import LEVEL
 from metastore.scan.plan import ScanFile, Where
 from metastore.scan.rows import ReadChunk, read_rows
 from metastore.scan.scan import Scan
+from metastore.scan.sql_filter import named_by
 from metastore.session import Session, TableLike
 from metastore.sources.formats import PARQUET
 from metastore.spark.engine import SparkEngine
@@ -208,14 +208,11 @@ def _asks_of_floats(scan: Scan) -> bool:
     plan = scan.plan
     if not isinstance(plan.question, str):
         return False
-    tree = condition_of(plan.question)
-    names = set(plan.readable.names)
-    if tree.find(exp.Query) is None:  # inside of one a name may mean anything
-        paths = [tuple(part.name for part in column.parts) for column in tree.find_all(exp.Column)]
-        names &= {plan.columns.resolve(path, "").path[0] for path in paths}
+    named = named_by(plan.question, plan.columns)
     return any(
-        has_floats(plan.readable.field(name)) and not all(name in file.constants for file in scan.files)
-        for name in names
+        has_floats(field) and not all(field.name in file.constants for file in scan.files)
+        for field in plan.readable
+        if named is None or field.name in named
     )
 
 

@@ -47,6 +47,23 @@ def test_columns_that_differ_by_case_only_are_told_apart(cases: Any, where: str,
     assert [row for batch in cases.scan(where, ["id"]).to_batches() for row in batch["id"].to_pylist()] == ids
 
 
+@pytest.mark.parametrize(
+    ("where", "columns", "read"),
+    [
+        ("abs(x) = 2", ["id"], ["id", "x"]),
+        ("abs(st.A) < 3 AND abs(K) = 1", ["x", "id"], ["x", "id", "K", "st"]),
+        ("abs(-1) = 1", ["X"], ["X"]),
+    ],
+)
+def test_no_column_is_read_that_nobody_names(cases: Any, where: str, columns: list[str], read: list[str]) -> None:
+    """A table may be wide; and all rows are there even where the question names no column."""
+    scan = cases.scan(where, columns)
+    assert scan.needed == read
+    rows = cases.scan(where).to_arrow()
+    assert scan.count() == rows.num_rows
+    assert scan.to_arrow().to_pylist() == rows.select(columns).to_pylist()
+
+
 def test_what_may_be_any_of_two_is_refused(lake: Any) -> None:
     """A name that fits two columns by case, and a field that DuckDB would take for another; pruning keeps its file."""
     lake.write("a.parquet", {"x": [{"a": 1}], "Y": [1], "y": [2]})
