@@ -12,7 +12,7 @@ from itertools import groupby
 
 from metastore.analyze.description import Describing
 from metastore.analyze.levels import reaches
-from metastore.analyze.states import SegmentStates, table_fingerprint
+from metastore.analyze.states import TableState, table_fingerprint
 from metastore.errors import InvalidRequestError
 from metastore.model.column_path import ColumnPath
 from metastore.model.identity import metadata_key
@@ -48,20 +48,13 @@ class Wanted:
 
 @dataclass(frozen=True)
 class Known:
-    """What the metastore knows of a table as a whole.
-
-    The fingerprint is that of all files, None where another program wrote the metadata. So two equal values mean the
-    same metadata.
-    """
+    """What the metastore knows of a table as a whole; two equal values mean the same metadata."""
 
     location: str | None
     level: MetadataType | None
     columns: tuple[ColumnPath, ...] | None
-    fingerprint: str | None
-    describing: Describing | None = None
+    state: TableState
     format: str = PARQUET
-    declared: TupleSchema | None = None
-    segments: SegmentStates | None = None
 
 
 @dataclass(frozen=True)
@@ -135,10 +128,10 @@ def decide(known: Known | None, fresh: Mapping[str, str], *, location: str, aske
     describing = Describing.asked(_kept_up(known, asked.describing), asked.describing)
     if columns is not None and describing is not None and describing.columns is not None:
         columns = tuple(dict.fromkeys((*columns, *describing.columns)))  # what is described is analyzed, too
-    wanted = Wanted(asked.level, columns, describing, asked.format, asked.declared or known.declared, asked.named)
+    wanted = Wanted(asked.level, columns, describing, asked.format, asked.declared or known.state.declared, asked.named)
     if (reason := _foreign(known, wanted, location)) is not None:
         return Full(wanted, reason)
-    same_files = known.fingerprint == table_fingerprint(fresh)
+    same_files = known.state.fingerprint == table_fingerprint(fresh)
     reason = _other_wishes(known, wanted)
     if same_files and reason is None:
         return Unchanged()
@@ -151,15 +144,15 @@ def decide(known: Known | None, fresh: Mapping[str, str], *, location: str, aske
         wanted,
         reason,
         footers=wanted.columns != known.columns or not reaches(known.level, wanted.level),
-        anew=known.describing is not None
+        anew=known.state.describing is not None
         and wanted.describing is not None
-        and wanted.describing.percent != known.describing.percent,
+        and wanted.describing.percent != known.state.describing.percent,
     )
 
 
 def _kept_up(known: Known, asked: Describing | None) -> Describing | None:
     """What was described, by name where ``asked`` names another column: "all" would come to mean that one as well."""
-    before = known.describing
+    before = known.state.describing
     if before is None or before.columns is not None or known.columns is None or asked is None or asked.columns is None:
         return before
     return before if set(asked.columns) <= set(known.columns) else Describing(known.columns, before.percent)
@@ -173,7 +166,7 @@ def _foreign(known: Known, wanted: Wanted, location: str) -> str | None:
         return "the level was not recorded"
     if known.format != wanted.format:
         return f"the files were {known.format}"
-    if known.declared != wanted.declared:
+    if known.state.declared != wanted.declared:
         return "another schema was declared"
     return None
 
@@ -184,7 +177,7 @@ def _other_wishes(known: Known, wanted: Wanted) -> str | None:
         return f"the level was {known.level}"
     if known.columns != wanted.columns:
         return "the last run analyzed other columns"
-    if known.describing != wanted.describing:
+    if known.state.describing != wanted.describing:
         return "the last run computed other statistics"
     return None
 

@@ -75,16 +75,12 @@ class Stored:
         row: dict[str, Any] = self._unit.select(columns).to_pylist()[0]
         level = read_holders(row["metadataStatistics"] or ()).get(Statistic.ANALYZE_LEVEL)
         interesting = row["interestingColumns"]
-        state = TableState.of(row["additionalMetadata"])
         return Known(
             row["location"],
             None if level is None else level_named(level),
             None if interesting is None else tuple(parse(column) for column in interesting),
-            state.fingerprint,
-            state.describing,
+            TableState.of(row["additionalMetadata"]),
             row["tableType"] or PARQUET,
-            state.declared,
-            state.segments,
         )
 
     @cached_property
@@ -124,7 +120,7 @@ class Stored:
     @cached_property
     def _told(self) -> SegmentStates | None:
         """What the table's unit says of its segments, unless another program removed some of them, or added one."""
-        told = None if self.known is None else self.known.segments
+        told = None if self.known is None else self.known.state.segments
         if told is None:
             return None
         found = self._read(MetadataType.ALL).columns("metadataKey").parts()
@@ -133,7 +129,7 @@ class Stored:
 
     def _total(self, keys: Collection[str], found: Mapping[str, str]) -> Total | None:
         """From the TABLE unit, if it was made from the segments ``keys`` in the states they are ``found`` in."""
-        if self._told is None or self.known is None or self.known.declared is not None:
+        if self._told is None or self.known is None or self.known.state.declared is not None:
             return None
         if found != {key: state for key, state in self._told.states.items() if key in keys}:
             return None

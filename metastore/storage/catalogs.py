@@ -28,7 +28,7 @@ from metastore.forks import renew_in_child
 from metastore.storage.catalog_errors import is_of_database, of_a_catalog, said
 from metastore.storage.file_system_catalog import FileSystemCatalog
 from metastore.storage.hadoop_properties import file_io_properties
-from metastore.storage.local import LocalFile, LocalFileIO, local_path, make_durable
+from metastore.storage.local import LocalFile, LocalFileIO, local_path, make_durable, make_folder
 from metastore.storage.locations import StoreLocation, is_local
 
 _KEY: Final = "drill.metastore.iceberg.catalog"
@@ -180,7 +180,7 @@ class _DurableStream(io.BytesIO):
             return
         try:
             path = local_path(self._location)
-            os.makedirs(os.path.dirname(path), exist_ok=True)
+            make_folder(os.path.dirname(path))
             with open(path, self._mode) as file:
                 file.write(self.getbuffer())
             make_durable([self._location])

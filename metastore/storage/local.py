@@ -1,8 +1,8 @@
 """The local disk as a store: PyIceberg FileIO for data and metadata files, and the two operations a commit stands on.
 
 Guarantees: a new file is never written over an existing one; after :func:`make_durable` files and their folder entries
-survive a crash of the machine; :func:`create_if_absent` lets exactly one of any number of racing writers win and never
-shows a reader a partial file.
+survive a crash of the machine, and so do new folders once they are made; :func:`create_if_absent` lets exactly one of
+any number of racing writers win and never shows a reader a partial file.
 """
 
 from __future__ import annotations
@@ -48,6 +48,25 @@ def make_durable(locations: Iterable[str]) -> None:
     for_each((*paths, *folders), _flush)
 
 
+def make_folder(location: str) -> None:
+    """Make a folder, and those above it that are missing; a crash of the machine does not take them away again.
+
+    No error when it stands. Raises OSError.
+    """
+    path = os.path.abspath(local_path(location))
+    if os.path.isdir(path):
+        return
+    above = os.path.dirname(path)
+    make_folder(above)
+    try:
+        os.mkdir(path)
+    except FileExistsError:
+        if not os.path.isdir(path):
+            raise
+    # Also where another made it a moment ago, who may not have come to this.
+    _flush(above)
+
+
 def create_if_absent(location: str, content: bytes) -> bool:
     """Atomically create a durable file with ``content``; False, and no change, when the name is taken.
 
@@ -58,7 +77,7 @@ def create_if_absent(location: str, content: bytes) -> bool:
     final = local_path(location)
     temporary = f"{final}.{uuid.uuid4().hex}.tmp"
     try:
-        os.makedirs(os.path.dirname(final), exist_ok=True)
+        make_folder(os.path.dirname(final))
         _write_new(temporary, content)
     except OSError as error:
         Path(temporary).unlink(missing_ok=True)
@@ -148,7 +167,7 @@ class LocalFile(InputFile, OutputFile):
         try:
             return open(self._path, mode)
         except FileNotFoundError:
-            os.makedirs(os.path.dirname(self._path), exist_ok=True)
+            make_folder(os.path.dirname(self._path))
             return open(self._path, mode)
 
     def to_input_file(self) -> InputFile:

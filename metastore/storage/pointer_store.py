@@ -91,7 +91,7 @@ class LocalPointers:
 
     def make_folder(self, folder: str) -> None:
         """No error when it stands."""
-        os.makedirs(local_path(folder), exist_ok=True)
+        local.make_folder(folder)
 
     def remove_folder(self, folder: str) -> None:
         """Also fails when there is none."""

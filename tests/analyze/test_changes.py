@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import Any
 
 import pytest
 from hypothesis import given
@@ -21,7 +22,7 @@ from metastore.analyze.changes import (
     segments_of,
 )
 from metastore.analyze.description import Describing
-from metastore.analyze.states import table_fingerprint
+from metastore.analyze.states import TableState, table_fingerprint
 from metastore.errors import InvalidRequestError
 from metastore.model.column_path import ColumnPath
 from metastore.model.tuple_schema import SchemaColumn, TupleSchema
@@ -38,9 +39,9 @@ def decided(known: Known | None, level: MetadataType = MetadataType.FILE, column
     return decide(known, FRESH, location="/t", asked=Wanted(level, columns))
 
 
-def last_run(fingerprint: str | None = None, columns: Columns = None, location: str = "/t") -> Known:
+def last_run(columns: Columns = None, location: str = "/t", **kept: Any) -> Known:
     """What a run at level FILE left behind."""
-    return Known(location, MetadataType.FILE, columns, fingerprint or table_fingerprint(FRESH))
+    return Known(location, MetadataType.FILE, columns, TableState(**{"fingerprint": table_fingerprint(FRESH)} | kept))
 
 
 @pytest.mark.parametrize(
@@ -74,7 +75,7 @@ def test_reasons_for_a_full_run_are_told() -> None:
 def test_another_declared_schema_makes_everything_anew() -> None:
     """The one that was declared before is kept where none is given."""
     one, other = (TupleSchema((SchemaColumn("a", type_),)) for type_ in ("INT", "BIGINT"))
-    known = replace(last_run(), declared=one)
+    known = last_run(declared=one)
     assert isinstance(decided(known), Unchanged)
     decision = decide(known, FRESH, location="/t", asked=Wanted(MetadataType.FILE, declared=other))
     assert isinstance(decision, Full)
@@ -109,9 +110,7 @@ ALL, ONLY_X, ONLY_Y = Describing(), Describing((X,)), Describing((Y,))
 )
 def test_statistics_are_kept_up(known: Describing | None, asked: Describing | None, kept: Describing | None) -> None:
     """No column is forgotten; what all rows told is not replaced by a sample; another sample is another figure."""
-    decision = decide(
-        replace(last_run(), describing=known), FRESH, location="/t", asked=Wanted(MetadataType.FILE, None, asked)
-    )
+    decision = decide(last_run(describing=known), FRESH, location="/t", asked=Wanted(MetadataType.FILE, None, asked))
     if known == kept:
         assert isinstance(decision, Unchanged)
     else:
@@ -122,7 +121,7 @@ def test_statistics_are_kept_up(known: Describing | None, asked: Describing | No
 
 def test_all_that_was_described_stays_when_another_column_is_named() -> None:
     """The word "all" meant the columns of that run: with other columns it would forget them."""
-    known = replace(last_run(columns=(X,)), describing=ALL)
+    known = last_run((X,), describing=ALL)
     decision = decide(known, FRESH, location="/t", asked=Wanted(MetadataType.FILE, (Y,), ONLY_Y))
     assert isinstance(decision, Changed)
     assert decision.wanted.describing == Describing((X, Y))
@@ -133,8 +132,8 @@ def test_all_that_was_described_stays_when_another_column_is_named() -> None:
 
 def test_other_fingerprints_mean_changes() -> None:
     """A difference in the files, or metadata of a program that keeps no fingerprints, is a change."""
-    assert isinstance(decided(last_run("other")), Changed)
-    assert isinstance(decided(Known("/t", MetadataType.FILE, None, None)), Changed)
+    assert isinstance(decided(last_run(fingerprint="other")), Changed)
+    assert isinstance(decided(last_run(fingerprint=None)), Changed)
 
 
 @given(*[st.dictionaries(st.sampled_from("abcd"), st.sampled_from(["1", "2"]))] * 2)

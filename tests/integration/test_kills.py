@@ -24,8 +24,7 @@ from metastore.config.settings import Settings
 from metastore.metastore import Metastore
 from metastore.model.table_unit import TableMetadataUnit
 from metastore.model.vocabulary import GENERAL_INFO, MetadataType
-from metastore.storage import files as storage_files
-from metastore.storage import local, partition_writer
+from metastore.storage import partition_writer, threads
 from metastore.storage.file_system_catalog import FileSystemCatalog
 
 pytestmark = [pytest.mark.integration, pytest.mark.slow]
@@ -87,11 +86,12 @@ class Steps:
 
     def install(self) -> None:
         """Put the counting around what changes or flushes files."""
-        for name in ("link", "unlink", "replace", "makedirs", "fsync"):
+        for name in ("link", "unlink", "replace", "mkdir", "fsync"):
             setattr(os, name, self._counting(getattr(os, name)))
         builtins.open = self._opening(builtins.open)
-        for module in (storage_files, local, partition_writer):
-            setattr(module, "ThreadPoolExecutor", InTurn)  # noqa: B010 - each module has it, as mypy cannot see
+        for module in (threads, partition_writer):
+            assert getattr(module, "ThreadPoolExecutor") is ThreadPoolExecutor, module  # noqa: B009 - not exported
+            setattr(module, "ThreadPoolExecutor", InTurn)  # noqa: B010
 
     def _counting(self, real: Callable[..., Any]) -> Callable[..., Any]:
         def call(*arguments: Any, **options: Any) -> Any:

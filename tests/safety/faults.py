@@ -38,7 +38,7 @@ class Fault(Enum):
     """The process ends before it, by SIGKILL."""
 
 
-CHANGING: Final = ("link", "unlink", "replace", "makedirs", "fsync")
+CHANGING: Final = ("link", "unlink", "replace", "mkdir", "fsync")
 READING: Final = ("stat", "scandir")
 
 

@@ -16,7 +16,7 @@ from metastore.metastore import Metastore
 from metastore.model.table_unit import TableMetadataUnit
 from metastore.model.vocabulary import MetadataType
 from metastore.storage import local
-from metastore.storage.local import create_if_absent
+from metastore.storage.local import LocalFileIO, create_if_absent, make_folder
 from metastore.storage.pointer_store import Entries, LocalPointers
 from metastore.storage.version_files import HINT, VersionFiles
 
@@ -230,6 +230,40 @@ class TestCreateIfAbsent:
         monkeypatch.setattr(os, "link", linking)
         assert create_if_absent(str(tmp_path / "v1"), b"content")
         assert events == ["file", "link", "folder"]
+
+    def test_a_new_folder_is_flushed_into_the_one_above_before_it_is_used(
+        self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        """Whichever way a first file is made; where the folder stands, nothing is."""
+        flushed: list[int] = []
+        fsync = os.fsync
+
+        def flush(descriptor: int) -> None:
+            if os.path.isdir(f"/dev/fd/{descriptor}"):
+                flushed.append(os.fstat(descriptor).st_ino)
+            fsync(descriptor)
+
+        monkeypatch.setattr(os, "fsync", flush)
+        for first in ("a", "b"):
+            folder = tmp_path / first / "below" / "deepest"
+            if first == "a":
+                LocalFileIO().new_output(f"file://{folder}/v1").create().close()
+            else:
+                make_folder(str(folder))
+            assert flushed == [path.stat().st_ino for path in (tmp_path, tmp_path / first, folder.parent)]
+            flushed.clear()
+            make_folder(str(folder))
+            assert flushed == []
+        assert create_if_absent(f"{tmp_path}/c/v1", b"content")
+        assert flushed == [path.stat().st_ino for path in (tmp_path, tmp_path / "c")]
+
+    def test_a_file_in_the_place_of_a_folder_is_an_error(self, tmp_path: Path) -> None:
+        """And not taken for the folder."""
+        (tmp_path / "a").touch()
+        with pytest.raises(FileExistsError):
+            make_folder(str(tmp_path / "a"))
+        with pytest.raises(OSError, match="a"):
+            make_folder(str(tmp_path / "a" / "b"))
 
 
 @pytest.mark.parametrize(
