@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import io
 import os
+import re
 import threading
 import uuid
 from abc import ABC, abstractmethod
@@ -124,10 +125,16 @@ class ConfiguredCatalog(CatalogSource):
         return f"{self._iceberg.base_location.rstrip('/')}/{component.location}"
 
     def __str__(self) -> str:
-        """How people name it; holds no secret."""
-        if self.settings.type == "filesystem":
+        """How people name it; holds no secret. Others differ in it, so it also says who owns a table."""
+        settings = self.settings
+        if settings.type == "filesystem":
             return f"the file system at {self._iceberg.base_location}"
-        return f"namespace {'.'.join(self.settings.namespace)} of the {self.settings.type} catalog {self.settings.name}"
+        named = f"namespace {'.'.join(settings.namespace)} of the {settings.type} catalog {settings.name}"
+        if uri := settings.properties.get("uri"):
+            named += f" at {_without_secrets(uri)}"
+        if settings.type == "rest" and (warehouse := settings.properties.get("warehouse")):
+            named += f", warehouse {warehouse}"
+        return named
 
 
 class ForeignCatalog(CatalogSource):
@@ -188,6 +195,11 @@ class _DurableStream(io.BytesIO):
             raise StorageError(f"cannot write {self._location}: {error}; nothing was changed") from error
         finally:
             super().close()
+
+
+def _without_secrets(uri: str) -> str:
+    """The address alone: no user, no password (which may hold slashes and at signs), no parameters."""
+    return re.sub(r"://\S*@", "://", uri).partition("?")[0]
 
 
 def _store_properties(base_location: str, properties: Mapping[str, str]) -> dict[str, str]:

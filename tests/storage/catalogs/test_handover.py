@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from pathlib import Path
 
@@ -13,6 +14,7 @@ from metastore.metastore import Metastore
 from metastore.model.table_unit import TableMetadataUnit
 from metastore.model.vocabulary import MetadataType
 from metastore.storage.catalog_entry import CatalogEntry
+from metastore.storage.catalogs import ConfiguredCatalog
 
 MakeUnit = Callable[..., TableMetadataUnit]
 OpenMetastore = Callable[..., Metastore]
@@ -59,7 +61,7 @@ def test_who_still_uses_the_old_catalog_is_refused(
             old.tables.modify().overwrite([unit("late")]).execute,
             old.tables.expiration.expire,
         ):
-            with pytest.raises(ConfigError, match=f"handed over .* to {metastore._catalog}"):
+            with pytest.raises(ConfigError, match=f"handed over .* to {re.escape(str(metastore._catalog))}"):
                 use()
     assert names(metastore) == ["a", "b"]
 
@@ -137,6 +139,40 @@ class TestNothingIsChangedWhen:
         with pytest.raises(ConfigError, match="no.such.FileIO"):
             broken.register(plain.settings)
         assert names(plain) == ["a", "b"]
+
+
+@pytest.mark.parametrize("kind", ["sqlite"], indirect=True)
+def test_a_catalog_of_the_same_name_elsewhere_is_another(
+    plain: Metastore, open_metastore: OpenMetastore, catalog_keys: dict[str, str], tmp_path: Path
+) -> None:
+    """Two owners of one table would each lose what the other commits. The error tells them apart."""
+    first = open_metastore()
+    first.register()
+    place = f"sqlite:///{tmp_path}/other.db"
+    second = open_metastore(catalog={**catalog_keys, "uri": place})
+    assert str(second._catalog).endswith(f" of the sql catalog metastore at {place}")
+    with pytest.raises(InvalidRequestError, match=f"handed over to {re.escape(str(first._catalog))}"):
+        second.register(plain.settings)
+    assert names(second) == []
+    assert second.register(first.settings)
+    with pytest.raises(ConfigError, match=re.escape(f"from {first._catalog} to {second._catalog}")):
+        names(first)
+
+
+@pytest.mark.parametrize(
+    ("keys", "named"),
+    [
+        ({"type": "sql", "uri": "postgresql://me:p@ss/w@host:5432/db?password=x"}, "at postgresql://host:5432/db"),
+        ({"type": "hive", "uri": "thrift://a:9083,thrift://b:9083"}, "at thrift://a:9083,thrift://b:9083"),
+        ({"type": "rest", "uri": "https://host/v1", "warehouse": "w", "token": "x"}, "at https://host/v1, warehouse w"),
+        ({"type": "glue"}, "the glue catalog metastore"),
+    ],
+)
+def test_a_catalog_is_named_by_its_address_without_secrets(keys: dict[str, str], named: str) -> None:
+    """In messages, and in the properties of a table that was handed over to it."""
+    iceberg = {"location": {"base_path": "/lake"}, "catalog": keys}
+    settings = Settings.from_mapping({"drill": {"metastore": {"iceberg": iceberg}}}, environ={})
+    assert str(ConfiguredCatalog(settings.iceberg)).endswith(named)
 
 
 @pytest.mark.usefixtures("plain")
