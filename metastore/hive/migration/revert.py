@@ -26,7 +26,7 @@ from metastore.hive.client import HiveClient
 from metastore.hive.listing import Nested, Store
 from metastore.hive.migration.backup import BACKUP_PROPERTY, Backup
 from metastore.hive.migration.staging import HIDDEN_FOLDER
-from metastore.hive.migration.switch import alter_if, next_ddl_time, remove_folder
+from metastore.hive.migration.switch import alter_if, next_ddl_time, remove_files, remove_folder
 from metastore.hive.tables import LAST_DDL_TIME, METADATA_LOCATION, HivePartition, HiveTable
 
 REVERTED: Final = "reverted"
@@ -195,10 +195,7 @@ def unfinished(store: Store, table: HiveTable) -> list[str] | None:
 def _clean(reversion: Reversion, location: str, unwanted: list[str]) -> None:
     """Remove Iceberg's files, its folders where nothing else is in them, and last the hidden one with the marker."""
     store = reversion.store
-    for file in unwanted:
-        files, path = store.place(file)
-        with suppress(FileNotFoundError):
-            files.delete_file(path)
+    remove_files(store, unwanted)
     files, root = store.place(location)
     for name in _FOLDERS_OF_ICEBERG:
         inside = files.get_file_info(fs.FileSelector(f"{root}/{name}", recursive=True, allow_not_found=True))
