@@ -22,7 +22,7 @@ NULL_VALUE: Final = "__HIVE_DEFAULT_PARTITION__"
 
 PartitionValue = bool | int | float | str | Decimal | date | datetime | None
 
-_ESCAPED: Final = frozenset("\"#%'*/:=?\\{}[]^") | {chr(code) for code in range(1, 32)} | {"\x7f"}
+_ESCAPED: Final = frozenset("\"#%'*/:=?\\{[]^") | {chr(code) for code in range(1, 32)} | {"\x7f"}
 _INTEGER: Final = re.compile(r"[+-]?\d+", re.ASCII)
 # Python's own readers take more: underscores, blanks, digits of other scripts, weeks.
 _EXACT: Final = re.compile(r"[+-]?(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?", re.ASCII)

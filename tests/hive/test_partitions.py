@@ -79,9 +79,9 @@ def test_a_folder_leads_back_to_its_value(value: str) -> None:
 
 
 def test_folders_as_hive_calls_them() -> None:
-    """Spaces and unicode stay; what a path or a shell would take for its own does not."""
-    name = partition_name({"a": "x/y z=%:é", "b": ""})
-    assert name == "a=x%2Fy z%3D%25%3Aé/b=__HIVE_DEFAULT_PARTITION__"
+    """Spaces and unicode stay; what a path or a shell would take for its own does not, but for a closing brace."""
+    name = partition_name({"a": "x/y z=%:é", "b": "", "c": "{}"})
+    assert name == "a=x%2Fy z%3D%25%3Aé/b=__HIVE_DEFAULT_PARTITION__/c=%7B}"
 
 
 def test_choosing_partitions() -> None:
