@@ -121,6 +121,30 @@ def test_killed_between_dropping_and_creating(
     assert files(hive, name) == lying
 
 
+def test_killed_between_the_table_and_its_partitions(
+    hive: HiveMaker, call: Call, load: Callable[[str], IcebergTable], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A table that was made anew and has no partitions yet is not whole: calling again brings them, from the backup."""
+    name = hive.table({"id": "bigint", "n": "tinyint"}, {"p": "string"})
+    for value in ("a", "b"):
+        place = hive.partition(name, value, folder=f"elsewhere_{value}")
+        hive.write(place, {"id": [1], "n": pa.array([1], pa.int8())})
+    before, lying = described(hive, name), files(hive, name)
+    call("migrate", name)
+    with load(name).update_schema() as update:
+        update.add_column("more", StringType())
+    with monkeypatch.context() as patch:
+        patch.setattr(HiveClient, "add_partitions", lambda *_: (_ for _ in ()).throw(KeyboardInterrupt))
+        with pytest.raises(KeyboardInterrupt):
+            call("revert_migration", name)
+    done = call("revert_migration", name)
+    assert (done["status"], done["partitions"]) == ("already reverted", 2)
+    found = described(hive, name)
+    assert [(each.values, each.sd) for each in found[1]] == [(each.values, each.sd) for each in before[1]]
+    assert found[0].parameters.keys() == before[0].parameters.keys()
+    assert files(hive, name) == lying
+
+
 def test_killed_before_the_files_were_removed(
     hive: HiveMaker, call: Call, load: Callable[[str], IcebergTable], monkeypatch: pytest.MonkeyPatch
 ) -> None:

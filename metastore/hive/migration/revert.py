@@ -3,6 +3,7 @@
 At first by one alteration to the saved description, only if no Iceberg commit comes in between. Where the service
 refuses that (it does once a commit has changed column types in a way that it cannot take back) the table is dropped,
 without its files, and created anew: not one step, but the backup tells the way, and the call can be repeated with it.
+Until its partitions are there again the new table has a parameter that says so, and the backup stays.
 Files that Iceberg commits wrote are removed afterwards: Hive's readers would take them for data, or stumble over them.
 """
 
@@ -13,7 +14,7 @@ import json
 from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
-from typing import Final
+from typing import Final, NamedTuple
 
 from hive_metastore.ttypes import Table
 from pyarrow import fs
@@ -24,7 +25,7 @@ from pyiceberg.table.metadata import TableMetadata
 from metastore.errors import ConflictError, InvalidRequestError, NotFoundError, ProcedureError, StorageError
 from metastore.hive.client import HiveClient
 from metastore.hive.listing import Nested, Store
-from metastore.hive.migration.backup import BACKUP_PROPERTY, Backup
+from metastore.hive.migration.backup import BACKUP_FILE, BACKUP_PROPERTY, Backup
 from metastore.hive.migration.staging import HIDDEN_FOLDER
 from metastore.hive.migration.switch import alter_if, next_ddl_time, remove_files, remove_folder
 from metastore.hive.tables import LAST_DDL_TIME, METADATA_LOCATION, HivePartition, HiveTable
@@ -144,15 +145,27 @@ def _go_back(client: HiveClient, table: HiveTable, backup: Backup, now_ms: int) 
 def _forget_metadata(client: HiveClient, table: Table) -> None:
     """Remove the parameter that says nothing any more; whoever alters the table at that moment may keep it."""
     plain = copy.deepcopy(table)
-    del plain.parameters[METADATA_LOCATION]
+    plain.parameters.pop(METADATA_LOCATION, None)
     plain.parameters[LAST_DDL_TIME] = next_ddl_time(table.parameters, 0)
     with suppress(ConflictError):
         alter_if(client, plain, table.parameters, LAST_DDL_TIME)
 
 
 def _create(client: HiveClient, backup: Backup) -> None:
-    client.create_table(backup.table)
-    client.add_partitions(backup.table.dbName, backup.table.tableName, backup.partitions)
+    new = copy.deepcopy(backup.table)
+    new.parameters[METADATA_LOCATION] = _NOWHERE  # until it has its partitions
+    client.create_table(new)
+    _complete(client, backup)
+
+
+def _complete(client: HiveClient, backup: Backup) -> int:
+    """Add the partitions that a table which is Hive's again has not yet, and say that it is whole; how many."""
+    database, name = backup.table.dbName, backup.table.tableName
+    known = {tuple(each.values) for each in client.partitions(database, name)} if backup.partitions else set()
+    missing = [each for each in backup.partitions if tuple(each.values) not in known]
+    client.add_partitions(database, name, missing)
+    _forget_metadata(client, client.table(database, name))
+    return len(missing)
 
 
 def _recreated(reversion: Reversion, backup: Backup) -> Reverted:
@@ -164,31 +177,40 @@ def _recreated(reversion: Reversion, backup: Backup) -> Reverted:
     reversion.client.take_from_the_dead(reversion.database, reversion.name)
     _create(reversion.client, backup)
     table = HiveTable.of(backup.table)
-    removed = unfinished(reversion.store, table) or []
+    left = unfinished(reversion.store, table)
+    removed = left.files if left is not None else []
     _clean(reversion, table.location, removed)
     return Reverted(REVERTED, True, len(backup.partitions), len(removed))
 
 
 def _finished(reversion: Reversion, table: HiveTable) -> Reverted:
     """After a kill between the way back and the removal of Iceberg's files."""
-    unwanted = unfinished(reversion.store, table)
-    if unwanted is None:
+    left = unfinished(reversion.store, table)
+    if left is None:
         raise ProcedureError(f"{table} is a Hive table; there is nothing to revert")
+    added = 0
     if not reversion.dry_run:
         reversion.client.take_from_the_dead(reversion.database, reversion.name)
         if table.parameters.get(METADATA_LOCATION) == _NOWHERE:
-            _forget_metadata(reversion.client, table.raw)
-        _clean(reversion, table.location, unwanted)
-    return Reverted(FINISHED, removed=len(unwanted))
+            added = _complete(reversion.client, Backup.read(reversion.io, f"{left.folder}/{BACKUP_FILE}"))
+        _clean(reversion, table.location, left.files)
+    return Reverted(FINISHED, partitions=added, removed=len(left.files))
 
 
-def unfinished(store: Store, table: HiveTable) -> list[str] | None:
-    """The files that a reversion which died has left to remove below a Hive table; None if there was none."""
-    files, root = store.place(f"{table.location}/{HIDDEN_FOLDER}")
+class Unfinished(NamedTuple):
+    """What a reversion which died has left to do: the folder of the attempt, and files to remove."""
+
+    folder: str
+    files: list[str]
+
+
+def unfinished(store: Store, table: HiveTable) -> Unfinished | None:
+    """What is left to do for a Hive table that is on its way back; None for any other."""
+    hidden = f"{table.location}/{HIDDEN_FOLDER}"
+    files, root = store.place(hidden)
     for entry in files.get_file_info(fs.FileSelector(root, allow_not_found=True)):
         with suppress(FileNotFoundError), files.open_input_file(f"{entry.path}/{_MARKER}") as stream:
-            found: list[str] = json.loads(stream.read())
-            return found
+            return Unfinished(f"{hidden}/{entry.base_name}", json.loads(stream.read()))
     return None
 
 
