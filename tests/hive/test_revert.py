@@ -81,6 +81,24 @@ def test_changes_are_lost_only_on_request(hive: HiveMaker, call: Call, load: Cal
     assert files(hive, name) == lying
 
 
+def test_files_that_were_added_stay(
+    session: Session, hive: HiveMaker, call: Call, load: Callable[[str], IcebergTable]
+) -> None:
+    """No Iceberg commit wrote them, though one spoke of them: they are their owner's, as they were before."""
+    name = hive.table({"id": "bigint"})
+    hive.write(name, {"id": [1]})
+    (hive.folder / name / "aside").mkdir()
+    hive.write(hive.folder / name / "aside", {"id": [2]})
+    lying = files(hive, name)
+    call("migrate", name, recursive_directory="false")
+    place = f"file:{hive.folder}/{name}/aside"
+    session.call("lake.system.add_files", schema=hive.database, table_name=name, location=place, format="PARQUET")
+    load(name).append(pa.table({"id": [3]}))
+    assert load(name).scan().count() == 3
+    assert call("revert_migration", name, discard_changes=True)["discarded_snapshots"] == 2
+    assert files(hive, name) == lying
+
+
 def test_columns_that_the_service_does_not_take_back(
     hive: HiveMaker, call: Call, load: Callable[[str], IcebergTable]
 ) -> None:

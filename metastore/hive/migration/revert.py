@@ -5,6 +5,7 @@ refuses that (it does once a commit has changed column types in a way that it ca
 without its files, and created anew: not one step, but the backup tells the way, and the call can be repeated with it.
 Until its partitions are there again the new table has a parameter that says so, and the backup stays.
 Files that Iceberg commits wrote are removed afterwards: Hive's readers would take them for data, or stumble over them.
+What lies elsewhere than Iceberg's writers put their data was not written by them, but added, and stays.
 """
 
 from __future__ import annotations
@@ -19,6 +20,7 @@ from typing import Final, NamedTuple
 from hive_metastore.ttypes import Table
 from pyarrow import fs
 from pyiceberg.io.pyarrow import PyArrowFileIO
+from pyiceberg.manifest import DataFileContent
 from pyiceberg.serializers import FromInputFile
 from pyiceberg.table.metadata import TableMetadata
 
@@ -39,6 +41,8 @@ _MARKER: Final = "reverted.json"
 
 _NOWHERE: Final = "reverted"
 _FOLDERS_OF_ICEBERG: Final = ("metadata", "data")
+_DATA_PATHS: Final = ("write.data.path", "write.object-storage.path", "write.folder-storage.path")
+"""Table properties by which Iceberg's writers put data files elsewhere than into the folder ``data``."""
 
 
 @dataclass(frozen=True)
@@ -235,7 +239,9 @@ def _metadata(reversion: Reversion, table: HiveTable) -> TableMetadata:
 
 
 def _written(reversion: Reversion, metadata: TableMetadata) -> Iterator[str]:
-    """Every file that Iceberg's metadata speaks of, its own files included."""
+    """Every file that Iceberg's metadata speaks of and that its writers made, the metadata's own files included."""
+    data = tuple(f"{metadata.properties[key].rstrip('/')}/" for key in _DATA_PATHS if key in metadata.properties)
+    places = (f"{metadata.location.rstrip('/')}/data/", *data)
     yield from (entry.metadata_file for entry in metadata.metadata_log)
     yield from (each.statistics_path for each in metadata.statistics)
     for snapshot in metadata.snapshots:
@@ -243,7 +249,9 @@ def _written(reversion: Reversion, metadata: TableMetadata) -> Iterator[str]:
         for manifest in snapshot.manifests(reversion.io):
             yield manifest.manifest_path
             for entry in manifest.fetch_manifest_entry(reversion.io, discard_deleted=False):
-                yield entry.data_file.file_path
+                file = entry.data_file
+                if file.content is not DataFileContent.DATA or file.file_path.startswith(places):
+                    yield file.file_path
 
 
 def _require_files(reversion: Reversion, table: HiveTable, backup: Backup) -> set[str]:
