@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import gzip
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -14,7 +15,7 @@ from pyiceberg.table import Table as IcebergTable
 from pyiceberg.types import StringType
 from services.hive_tables import HiveMaker
 
-from metastore.errors import ConflictError, NotFoundError, ProcedureError
+from metastore.errors import ConflictError, FormatError, NotFoundError, ProcedureError
 from metastore.hive.client import HiveClient
 from metastore.session import Session
 
@@ -224,6 +225,38 @@ def test_what_no_migration_made(hive: HiveMaker, call: Call, load: Callable[[str
     table.catalog.create_table((hive.database, "always"), table.schema(), location=f"file:{hive.folder}/always")
     with pytest.raises(ProcedureError, match="no way back"):
         call("revert_migration", "always")
+
+
+def test_what_is_damaged_is_named(hive: HiveMaker, call: Call, load: Callable[[str], IcebergTable]) -> None:
+    """A backup, a version of the metadata, and the list of what a reversion has left: each is a FormatError."""
+    name = partitioned(hive)
+    call("migrate", name)
+    backup = Path(load(name).properties["metastore.hive-backup"].removeprefix("file:"))
+    whole = backup.read_bytes()
+    lines = gzip.decompress(whole).split(b"\n")
+    for content in (
+        whole[:40] + b"\xff\xff\xff" + whole[43:],
+        gzip.compress(b"\n".join([lines[0], lines[1].replace(b"{", b"[", 1)])),
+        gzip.compress(b"\n".join([lines[0], b'{"1":{"str":9}}'])),
+    ):
+        backup.write_bytes(content)
+        with pytest.raises(FormatError, match="is no backup of a Hive table"):
+            call("revert_migration", name)
+    backup.write_bytes(whole)
+    metadata = Path(load(name).metadata_location.removeprefix("file:"))
+    kept = metadata.read_bytes()
+    metadata.write_bytes(kept[: len(kept) // 2])
+    for procedure in ("revert_migration", "migrate"):
+        with pytest.raises(FormatError, match=metadata.name):
+            call(procedure, name)
+    metadata.write_bytes(kept)
+    call("revert_migration", name)
+    torn = hive.folder / name / "_iceberg" / "attempt" / "reverted.json"
+    torn.parent.mkdir(parents=True)
+    torn.write_text("[")
+    for procedure in ("revert_migration", "migrate"):
+        with pytest.raises(FormatError, match=r"attempt/reverted\.json"):
+            call(procedure, name)
 
 
 def test_the_backup_holds_everything(hive: HiveMaker, call: Call, session: Session) -> None:

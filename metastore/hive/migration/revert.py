@@ -24,13 +24,21 @@ from pyiceberg.manifest import DataFileContent
 from pyiceberg.serializers import FromInputFile
 from pyiceberg.table.metadata import TableMetadata
 
-from metastore.errors import ConflictError, InvalidRequestError, NotFoundError, ProcedureError, StorageError
+from metastore.errors import (
+    ConflictError,
+    FormatError,
+    InvalidRequestError,
+    NotFoundError,
+    ProcedureError,
+    StorageError,
+)
 from metastore.hive.client import HiveClient
 from metastore.hive.listing import Nested, Store
 from metastore.hive.migration.backup import BACKUP_FILE, BACKUP_PROPERTY, Backup
 from metastore.hive.migration.staging import HIDDEN_FOLDER
 from metastore.hive.migration.switch import alter_if, next_ddl_time, remove_files, remove_folder
 from metastore.hive.tables import LAST_DDL_TIME, METADATA_LOCATION, HivePartition, HiveTable
+from metastore.storage.catalog_errors import UNREADABLE, said
 
 REVERTED: Final = "reverted"
 FINISHED: Final = "already reverted"
@@ -83,8 +91,8 @@ def revert(reversion: Reversion, *, now_ms: int) -> Reverted:
     """Bring the Hive table back.
 
     Raises NotFoundError for a table or backup that is not there; ProcedureError for a table that no migration made,
-    that has commits since (unless they are to be discarded), or whose files are gone; ConflictError when others commit
-    meanwhile: nothing was changed then.
+    that has commits since (unless they are to be discarded), or whose files are gone; FormatError for a backup or
+    metadata that is damaged; ConflictError when others commit meanwhile: nothing was changed then.
     """
     client = reversion.client
     try:
@@ -118,6 +126,7 @@ def revert(reversion: Reversion, *, now_ms: int) -> Reverted:
         return Reverted(PREFLIGHT, False, len(backup.partitions), len(unwanted), len(later))
     with reversion.io.new_output(f"{folder}/{_MARKER}").create(overwrite=True) as stream:
         stream.write(json.dumps(unwanted).encode())
+    reversion.store.make_durable(folder)
     recreated = _go_back(client, table, backup, now_ms)
     _clean(reversion, backup.table.sd.location.rstrip("/"), unwanted)
     return Reverted(REVERTED, recreated, len(backup.partitions), len(unwanted), len(later))
@@ -209,12 +218,19 @@ class Unfinished(NamedTuple):
 
 
 def unfinished(store: Store, table: HiveTable) -> Unfinished | None:
-    """What is left to do for a Hive table that is on its way back; None for any other."""
+    """What is left to do for a Hive table that is on its way back; None for any other. FormatError."""
     hidden = f"{table.location}/{HIDDEN_FOLDER}"
     files, root = store.place(hidden)
     for entry in files.get_file_info(fs.FileSelector(root, allow_not_found=True)):
         with suppress(FileNotFoundError), files.open_input_file(f"{entry.path}/{_MARKER}") as stream:
-            return Unfinished(f"{hidden}/{entry.base_name}", json.loads(stream.read()))
+            folder = f"{hidden}/{entry.base_name}"
+            try:
+                return Unfinished(folder, json.loads(stream.read()))
+            except ValueError as error:
+                raise FormatError(
+                    f"{table} is on its way back from Iceberg, and {folder}/{_MARKER}, which tells what is left to "
+                    f"remove, is damaged: {error}. Remove Iceberg's files from its folder, and this one last"
+                ) from error
     return None
 
 
@@ -236,6 +252,8 @@ def _metadata(reversion: Reversion, table: HiveTable) -> TableMetadata:
         return FromInputFile.table_metadata(reversion.io.new_input(place))
     except OSError as error:
         raise StorageError(f"cannot read {place}, the metadata of {table}: {error}") from error
+    except UNREADABLE as error:
+        raise FormatError(f"{place}, the metadata of {table}, is damaged: {said(error)}") from error
 
 
 def _written(reversion: Reversion, metadata: TableMetadata) -> Iterator[str]:
