@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 import gzip
+import json
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -257,6 +258,18 @@ def test_what_is_damaged_is_named(hive: HiveMaker, call: Call, load: Callable[[s
     for procedure in ("revert_migration", "migrate"):
         with pytest.raises(FormatError, match=r"attempt/reverted\.json"):
             call(procedure, name)
+
+
+def test_nothing_outside_the_table_is_removed(hive: HiveMaker, call: Call) -> None:
+    """A list of files to remove that somebody put there leads to no other table's files."""
+    name, other = hive.table({"id": "bigint"}), hive.write(hive.table({"id": "bigint"}), {"id": [1]})
+    marker = hive.folder / name / "_iceberg" / "attempt" / "reverted.json"
+    marker.parent.mkdir(parents=True)
+    detour = f"file:{hive.folder}/{name}/../{other.parent.name}/{other.name}"
+    marker.write_text(json.dumps([f"file:{other}", detour]))
+    assert call("revert_migration", name)["status"] == "already reverted"
+    assert other.exists()
+    assert not marker.exists()
 
 
 def test_the_backup_holds_everything(hive: HiveMaker, call: Call, session: Session) -> None:

@@ -120,8 +120,9 @@ def revert(reversion: Reversion, *, now_ms: int) -> Reverted:
     own = _require_files(reversion, table, backup)
     folder = place.rpartition("/")[0]
     # What lies elsewhere may be another table's; what lies in the attempt's folder goes with that.
-    inside, hidden = f"{table.location}/", f"{folder}/"
-    unwanted = sorted(file for file in written - own if file.startswith(inside) and not file.startswith(hidden))
+    unwanted = sorted(
+        file for file in written - own if _is_inside(table.location, file) and not _is_inside(folder, file)
+    )
     if reversion.dry_run:
         return Reverted(PREFLIGHT, False, len(backup.partitions), len(unwanted), len(later))
     with reversion.io.new_output(f"{folder}/{_MARKER}").create(overwrite=True) as stream:
@@ -235,15 +236,22 @@ def unfinished(store: Store, table: HiveTable) -> Unfinished | None:
 
 
 def _clean(reversion: Reversion, location: str, unwanted: list[str]) -> None:
-    """Remove Iceberg's files, its folders where nothing else is in them, and last the hidden one with the marker."""
+    """Remove Iceberg's files, its folders where nothing else is in them, and last the hidden one with the marker.
+
+    A marker that somebody else wrote into the table's folder leads to nothing outside of it.
+    """
     store = reversion.store
-    remove_files(store, unwanted)
+    remove_files(store, [file for file in unwanted if _is_inside(location, file)])
     files, root = store.place(location)
     for name in _FOLDERS_OF_ICEBERG:
         inside = files.get_file_info(fs.FileSelector(f"{root}/{name}", recursive=True, allow_not_found=True))
         if all(entry.type == fs.FileType.Directory for entry in inside):
             remove_folder(store, f"{location}/{name}")
     remove_folder(store, f"{location}/{HIDDEN_FOLDER}")
+
+
+def _is_inside(folder: str, file: str) -> bool:
+    return file.startswith(f"{folder}/") and ".." not in file.split("/")
 
 
 def _metadata(reversion: Reversion, table: HiveTable) -> TableMetadata:
