@@ -318,10 +318,11 @@ class HiveClient:
 
 
 def _server(uri: str) -> tuple[str, int]:
-    parsed = urlparse(uri)
-    if parsed.scheme != "thrift" or not parsed.hostname:
-        raise InvalidRequestError(f"{uri!r} is no URI of a Hive Metastore; thrift://host:port is expected")
-    return parsed.hostname, parsed.port or _DEFAULT_PORT
+    with suppress(ValueError):  # a port that is no number, a bracket that is not closed
+        parsed = urlparse(uri)
+        if parsed.scheme == "thrift" and parsed.hostname:
+            return parsed.hostname, parsed.port or _DEFAULT_PORT
+    raise InvalidRequestError(f"{uri!r} is no URI of a Hive Metastore; thrift://host:port is expected")
 
 
 def _batches(items: Sequence[_T]) -> Iterator[list[_T]]:
