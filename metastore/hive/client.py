@@ -9,6 +9,7 @@ it raises OutcomeUnknownError, since it may have been carried out.
 from __future__ import annotations
 
 import getpass
+import os
 import socket
 import threading
 from collections.abc import Callable, Iterator, Sequence
@@ -84,7 +85,7 @@ class HiveClient:
         self._servers = [_server(each.strip()) for each in uri.split(",") if each.strip()]
         if not self._servers:
             raise InvalidRequestError("the URI of a Hive Metastore is empty; thrift://host:port is expected")
-        self._user = user or getpass.getuser()
+        self._user = user or _own_name()
         self._pause = pause or threading.Event().wait
         self._turn = threading.RLock()
         self._transport: Any = None
@@ -315,6 +316,14 @@ class HiveClient:
         raise StorageError(
             f"cannot {what}: no Hive Metastore answers at {self.uri} ({'; '.join(failures)}); nothing was changed"
         )
+
+
+def _own_name() -> str:
+    """Whoever runs this; the number of a user without a name, as containers have them."""
+    try:
+        return getpass.getuser()
+    except (KeyError, OSError):
+        return str(os.getuid())
 
 
 def _server(uri: str) -> tuple[str, int]:
