@@ -9,6 +9,7 @@ it raises OutcomeUnknownError, since it may have been carried out.
 from __future__ import annotations
 
 import getpass
+import os
 import socket
 import threading
 from collections.abc import Callable, Iterator, Sequence
@@ -84,7 +85,7 @@ class HiveClient:
         self._servers = [_server(each.strip()) for each in uri.split(",") if each.strip()]
         if not self._servers:
             raise InvalidRequestError("the URI of a Hive Metastore is empty; thrift://host:port is expected")
-        self._user = user or getpass.getuser()
+        self._user = user or _own_name()
         self._pause = pause or threading.Event().wait
         self._turn = threading.RLock()
         self._transport: Any = None
@@ -317,11 +318,20 @@ class HiveClient:
         )
 
 
+def _own_name() -> str:
+    """Whoever runs this; the number of a user without a name, as containers have them."""
+    try:
+        return getpass.getuser()
+    except (KeyError, OSError):
+        return str(os.getuid())
+
+
 def _server(uri: str) -> tuple[str, int]:
-    parsed = urlparse(uri)
-    if parsed.scheme != "thrift" or not parsed.hostname:
-        raise InvalidRequestError(f"{uri!r} is no URI of a Hive Metastore; thrift://host:port is expected")
-    return parsed.hostname, parsed.port or _DEFAULT_PORT
+    with suppress(ValueError):  # a port that is no number, a bracket that is not closed
+        parsed = urlparse(uri)
+        if parsed.scheme == "thrift" and parsed.hostname:
+            return parsed.hostname, parsed.port or _DEFAULT_PORT
+    raise InvalidRequestError(f"{uri!r} is no URI of a Hive Metastore; thrift://host:port is expected")
 
 
 def _batches(items: Sequence[_T]) -> Iterator[list[_T]]:

@@ -1,4 +1,4 @@
-"""Hive tables of text, and of partitions in several formats or places: each partition by its own descriptor.
+"""Hive tables of text or with ``char``, and of partitions in several formats or places: each by its own descriptor.
 
 Their directories tell nothing that units could be kept by; so such a table says itself what is in its files, partition
 columns included, as an Iceberg table does (:class:`metastore.sources.provided.Provided`). What the metastore's service
@@ -8,6 +8,7 @@ they count as changed.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
@@ -35,6 +36,7 @@ from metastore.sources.provided import Measures, ProvidedFile, column_statistics
 MIXED: Final = "HIVE"
 """The table type of a table whose partitions have several formats."""
 
+_CHAR: Final = re.compile(r"\bchar\(", re.IGNORECASE)
 _THREADS: Final = 16
 _CHUNK_BYTES: Final = 32 << 20
 _CHUNK_FILES: Final = 100
@@ -129,9 +131,14 @@ class DescribedTable:
 
 
 def needs_description(table: HiveTable, partitions: Sequence[HivePartition]) -> bool:
-    """Whether the files of a table are text, or of several formats, or not in the folders that their values name."""
+    """Whether files are text, of several formats, not in the folders that their values name, or padded by readers.
+
+    Units and scans take files as they are: there a ``char`` is what the file has, with spaces at its end or without.
+    """
     formats = {each.format for each in partitions} or {table.format}
     if len(formats) > 1 or FileFormat.TEXT in formats:
+        return True
+    if any(_CHAR.search(each.type) for each in (*(table.raw.sd.cols or ()), *(table.raw.partitionKeys or ()))):
         return True
     root = plain_location(table.location)
     return any(plain_location(each.location) != f"{root}/{folder_of(table, each)}" for each in partitions)

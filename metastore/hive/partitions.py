@@ -7,9 +7,10 @@ and a partition may lie in a folder of any other name. The reserved value stands
 from __future__ import annotations
 
 import re
+import struct
 from collections.abc import Mapping, Sequence
 from datetime import date, datetime
-from decimal import Decimal, InvalidOperation
+from decimal import Context, Decimal, InvalidOperation
 from typing import Final
 from urllib.parse import unquote
 
@@ -21,8 +22,12 @@ NULL_VALUE: Final = "__HIVE_DEFAULT_PARTITION__"
 
 PartitionValue = bool | int | float | str | Decimal | date | datetime | None
 
-_ESCAPED: Final = frozenset("\"#%'*/:=?\\{}[]^") | {chr(code) for code in range(1, 32)} | {"\x7f"}
+_ESCAPED: Final = frozenset("\"#%'*/:=?\\{[]^") | {chr(code) for code in range(1, 32)} | {"\x7f"}
 _INTEGER: Final = re.compile(r"[+-]?\d+", re.ASCII)
+# Python's own readers take more: underscores, blanks, digits of other scripts, weeks.
+_EXACT: Final = re.compile(r"[+-]?(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?", re.ASCII)
+_REAL: Final = re.compile(rf"{_EXACT.pattern}|[+-]?Infinity", re.ASCII)
+_DATE: Final = re.compile(r"\d{4}-\d{2}-\d{2}", re.ASCII)
 _TIMESTAMP: Final = re.compile(r"(\d{4}-\d{2}-\d{2})(?:[ T](\d{2}:\d{2}:\d{2})(?:\.(\d{1,9}))?)?", re.ASCII)
 _WIDTHS: Final = {"tinyint": 8, "smallint": 16, "int": 32, "bigint": 64}
 
@@ -86,21 +91,31 @@ def _typed(text: str, type_: HiveType) -> PartitionValue:
             return number
         case "boolean":
             return {"true": True, "false": False}[text.lower()] if text.lower() in ("true", "false") else _refuse(text)
-        case "float" | "double":
-            number_ = float(text)
-            return number_ if number_ == number_ else _refuse(text)
-        case "decimal":
-            scale = type_.arguments[1]
+        case "double" if _REAL.fullmatch(text):
+            return float(text)
+        case "float" if _REAL.fullmatch(text):
+            return _single(text)
+        case "decimal" if _EXACT.fullmatch(text):
+            precision, scale = type_.arguments
             value = Decimal(text)
-            # Hive writes 1.10 as 1.1: digits may be missing, but none may be lost.
-            exact = value.quantize(Decimal(1).scaleb(-scale))
+            # Hive writes 1.10 as 1.1: digits may be missing, but none may be lost, nor be too many for the column.
+            exact = value.quantize(Decimal(1).scaleb(-scale), context=Context(prec=precision))
             return exact if exact == value else _refuse(text)
-        case "date":
-            return date.fromisoformat(text) if len(text) == len("2024-01-01") else _refuse(text)
+        case "date" if _DATE.fullmatch(text):
+            return date.fromisoformat(text)
         case "timestamp":
             return _timestamp(text)
         case _:
             return _refuse(text)
+
+
+def _single(text: str) -> float:
+    """The number of four bytes that a ``float`` keeps of ``text``."""
+    try:
+        kept: float = struct.unpack("<f", struct.pack("<f", float(text)))[0]
+    except OverflowError as error:
+        raise ValueError(text) from error
+    return kept
 
 
 def _timestamp(text: str) -> datetime:

@@ -3,7 +3,8 @@
 The service says which partitions there are, of which types their columns are, whose the table is and in which format;
 what lies in folders that it does not know is no data. Units are kept by folders, as long as each partition lies
 in the folder that its values name, where everybody puts it. Tables whose partitions lie elsewhere or are of several
-formats, and those of text, are described file by file instead (:mod:`metastore.hive.described_table`).
+formats, those of text, and those with ``char``, which readers pad, are described file by file instead
+(:mod:`metastore.hive.described_table`).
 """
 
 from __future__ import annotations

@@ -56,8 +56,8 @@ def add(session: Session, hive: HiveMaker) -> Add:
     """Call the procedure."""
 
     def run(source: str, **arguments: Any) -> dict[str, Any]:
-        named = {"schema": hive.database, "table_name": "target", "source_schema": hive.database}
-        [row] = session.call("lake.system.add_files_from_hive", **named, source_table=source, **arguments).to_pylist()
+        named = {"schema": hive.database, "table_name": "target", "source_schema": hive.database, **arguments}
+        [row] = session.call("lake.system.add_files_from_hive", **named, source_table=source).to_pylist()
         return dict(row)
 
     return run
@@ -112,3 +112,34 @@ def test_what_does_not_fit(hive: HiveMaker, add: Add) -> None:
     ):
         with pytest.raises(ProcedureError, match=reason):
             add(name)
+
+
+def test_columns_without_nulls(session: Session, hive: HiveMaker, add: Add) -> None:
+    """A null where the Iceberg table has none, in a file, a partition or a column that is missing: nothing is added."""
+    names = (
+        NestedField(1, "id", LongType(), required=True),
+        NestedField(2, "day", DateType(), required=True),
+        NestedField(3, "s", StringType(), required=False),
+    )
+    by_day = PartitionSpec(PartitionField(2, 1000, IdentityTransform(), "day"))
+    catalog = session.catalogs.open("lake")
+    catalog.create_table((hive.database, "strict"), Schema(*names), partition_spec=by_day)
+    more = Schema(*names, NestedField(4, "must", LongType(), required=True))
+    catalog.create_table((hive.database, "more"), more, partition_spec=by_day)
+
+    def source(day: str, rows: dict[str, Any]) -> str:
+        name: str = hive.table({"id": "bigint", "s": "string"}, {"day": "date"})
+        hive.write(hive.partition(name, day), rows)
+        return name
+
+    whole = source("2024-01-01", {"ID": [1, 2]})
+    for target, name, why in (
+        ("strict", source("2024-01-01", {"id": [1, None]}), "column: id .*000000_0 has nulls"),
+        ("strict", source("2024-01-01", {"s": ["x"]}), "column: id .*000000_0 has nulls"),
+        ("strict", source("__HIVE_DEFAULT_PARTITION__", {"id": [1]}), "column: day .*is by null"),
+        ("more", whole, "column: must .*has no such column"),
+    ):
+        with pytest.raises(ProcedureError, match=f"NULL value not allowed for NOT NULL {why}"):
+            add(name, table_name=target)
+        assert session.catalogs.table("lake", hive.database, target).load().current_snapshot() is None
+    assert add(whole, table_name="strict")["added_records_count"] == 2

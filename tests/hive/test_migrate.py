@@ -66,6 +66,23 @@ def test_partition_values_come_from_the_metastore(hive: HiveMaker, call: Call, l
     assert rows(load(name), row_filter="p is null") == [{"id": 0, "p": None, "d": date(2024, 1, 1)}]
 
 
+@pytest.mark.parametrize("format_", ["PARQUET", "ORC"])
+def test_a_column_of_files_is_no_partitions(
+    hive: HiveMaker, call: Call, load: Callable[[str], Table], format_: str
+) -> None:
+    """What files have under the name of a partition column is passed over, as Hive passes it over; later, too."""
+    name = hive.table({"id": "bigint"}, {"p": "string"}, format_=format_)
+    hive.write(hive.partition(name, "a"), {"id": [1, 2], "p": ["x", "a"]}, format_=format_)
+    hive.write(hive.partition(name, "b"), {"id": [3]}, format_=format_)
+    call("migrate", name)
+    assert [(row["id"], row["p"]) for row in rows(load(name))] == [(1, "a"), (2, "a"), (3, "b")]
+    assert [row["id"] for row in rows(load(name), row_filter="p = 'a'")] == [1, 2]
+    load(name).append(pa.table({"id": [4], "p": ["x"]}))
+    with load(name).update_schema() as update:
+        update.rename_column("p", "q")
+    assert [(row["id"], row["q"]) for row in rows(load(name))] == [(1, "a"), (2, "a"), (3, "b"), (4, "x")]
+
+
 def test_pyiceberg_goes_on_with_the_table(hive: HiveMaker, call: Call, load: Callable[[str], Table]) -> None:
     """It appends, deletes, adds and renames columns, over files that have other cases and columns too many."""
     name = hive.table({"id": "bigint", "username": "string"}, {"p": "int"})

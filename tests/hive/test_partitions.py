@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from datetime import date, datetime
 from decimal import Decimal
 from typing import Any
@@ -24,7 +25,12 @@ from metastore.hive.types import parse
         ("-128", "tinyint", -128),
         ("true", "boolean", True),
         ("1.5", "double", 1.5),
+        ("1e-3", "double", 0.001),
+        ("-Infinity", "double", -math.inf),
+        ("0.1", "float", 0.10000000149011612),
         ("1.1", "decimal(5,2)", Decimal("1.10")),
+        ("1e2", "decimal(5,2)", Decimal("100.00")),
+        ("12345678901234567890123456789.5", "decimal(38,2)", Decimal("12345678901234567890123456789.50")),
         ("2024-02-29", "date", date(2024, 2, 29)),
         ("2024-01-01 10:00:00.5", "timestamp", datetime(2024, 1, 1, 10, 0, 0, 500_000)),
         ("2024-01-01", "timestamp", datetime(2024, 1, 1)),
@@ -45,8 +51,15 @@ def test_what_a_value_means(text: str, type_: str, expected: Any) -> None:
         ("128", "tinyint"),
         ("yes", "boolean"),
         ("nan", "double"),
+        ("1_0", "double"),
+        ("１２", "double"),
+        ("1e40", "float"),
         ("1.234", "decimal(5,2)"),
+        ("1_0", "decimal(5,2)"),
+        ("1000", "decimal(5,2)"),
+        ("NaN", "decimal(5,2)"),
         ("2024-1-1", "date"),
+        ("2024-W01-1", "date"),
         ("2024-02-30", "date"),
         ("2024-01-01 10:00:00.1234567", "timestamp"),
     ],
@@ -66,9 +79,9 @@ def test_a_folder_leads_back_to_its_value(value: str) -> None:
 
 
 def test_folders_as_hive_calls_them() -> None:
-    """Spaces and unicode stay; what a path or a shell would take for its own does not."""
-    name = partition_name({"a": "x/y z=%:é", "b": ""})
-    assert name == "a=x%2Fy z%3D%25%3Aé/b=__HIVE_DEFAULT_PARTITION__"
+    """Spaces and unicode stay; what a path or a shell would take for its own does not, but for a closing brace."""
+    name = partition_name({"a": "x/y z=%:é", "b": "", "c": "{}"})
+    assert name == "a=x%2Fy z%3D%25%3Aé/b=__HIVE_DEFAULT_PARTITION__/c=%7B}"
 
 
 def test_choosing_partitions() -> None:

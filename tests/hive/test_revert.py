@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import copy
+import gzip
+import json
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -14,7 +16,7 @@ from pyiceberg.table import Table as IcebergTable
 from pyiceberg.types import StringType
 from services.hive_tables import HiveMaker
 
-from metastore.errors import ConflictError, NotFoundError, ProcedureError
+from metastore.errors import ConflictError, FormatError, NotFoundError, ProcedureError
 from metastore.hive.client import HiveClient
 from metastore.session import Session
 
@@ -81,6 +83,24 @@ def test_changes_are_lost_only_on_request(hive: HiveMaker, call: Call, load: Cal
     assert files(hive, name) == lying
 
 
+def test_files_that_were_added_stay(
+    session: Session, hive: HiveMaker, call: Call, load: Callable[[str], IcebergTable]
+) -> None:
+    """No Iceberg commit wrote them, though one spoke of them: they are their owner's, as they were before."""
+    name = hive.table({"id": "bigint"})
+    hive.write(name, {"id": [1]})
+    (hive.folder / name / "aside").mkdir()
+    hive.write(hive.folder / name / "aside", {"id": [2]})
+    lying = files(hive, name)
+    call("migrate", name, recursive_directory="false")
+    place = f"file:{hive.folder}/{name}/aside"
+    session.call("lake.system.add_files", schema=hive.database, table_name=name, location=place, format="PARQUET")
+    load(name).append(pa.table({"id": [3]}))
+    assert load(name).scan().count() == 3
+    assert call("revert_migration", name, discard_changes=True)["discarded_snapshots"] == 2
+    assert files(hive, name) == lying
+
+
 def test_columns_that_the_service_does_not_take_back(
     hive: HiveMaker, call: Call, load: Callable[[str], IcebergTable]
 ) -> None:
@@ -118,6 +138,30 @@ def test_killed_between_dropping_and_creating(
         call("revert_migration", name)
     assert call("revert_migration", name, backup=backup)["status"] == "reverted"
     assert hive.client.table(hive.database, name).sd.cols[0].type == "tinyint"
+    assert files(hive, name) == lying
+
+
+def test_killed_between_the_table_and_its_partitions(
+    hive: HiveMaker, call: Call, load: Callable[[str], IcebergTable], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A table that was made anew and has no partitions yet is not whole: calling again brings them, from the backup."""
+    name = hive.table({"id": "bigint", "n": "tinyint"}, {"p": "string"})
+    for value in ("a", "b"):
+        place = hive.partition(name, value, folder=f"elsewhere_{value}")
+        hive.write(place, {"id": [1], "n": pa.array([1], pa.int8())})
+    before, lying = described(hive, name), files(hive, name)
+    call("migrate", name)
+    with load(name).update_schema() as update:
+        update.add_column("more", StringType())
+    with monkeypatch.context() as patch:
+        patch.setattr(HiveClient, "add_partitions", lambda *_: (_ for _ in ()).throw(KeyboardInterrupt))
+        with pytest.raises(KeyboardInterrupt):
+            call("revert_migration", name)
+    done = call("revert_migration", name)
+    assert (done["status"], done["partitions"]) == ("already reverted", 2)
+    found = described(hive, name)
+    assert [(each.values, each.sd) for each in found[1]] == [(each.values, each.sd) for each in before[1]]
+    assert found[0].parameters.keys() == before[0].parameters.keys()
     assert files(hive, name) == lying
 
 
@@ -182,6 +226,50 @@ def test_what_no_migration_made(hive: HiveMaker, call: Call, load: Callable[[str
     table.catalog.create_table((hive.database, "always"), table.schema(), location=f"file:{hive.folder}/always")
     with pytest.raises(ProcedureError, match="no way back"):
         call("revert_migration", "always")
+
+
+def test_what_is_damaged_is_named(hive: HiveMaker, call: Call, load: Callable[[str], IcebergTable]) -> None:
+    """A backup, a version of the metadata, and the list of what a reversion has left: each is a FormatError."""
+    name = partitioned(hive)
+    call("migrate", name)
+    backup = Path(load(name).properties["metastore.hive-backup"].removeprefix("file:"))
+    whole = backup.read_bytes()
+    lines = gzip.decompress(whole).split(b"\n")
+    for content in (
+        whole[:40] + b"\xff\xff\xff" + whole[43:],
+        gzip.compress(b"\n".join([lines[0], lines[1].replace(b"{", b"[", 1)])),
+        gzip.compress(b"\n".join([lines[0], b'{"1":{"str":9}}'])),
+    ):
+        backup.write_bytes(content)
+        with pytest.raises(FormatError, match="is no backup of a Hive table"):
+            call("revert_migration", name)
+    backup.write_bytes(whole)
+    metadata = Path(load(name).metadata_location.removeprefix("file:"))
+    kept = metadata.read_bytes()
+    metadata.write_bytes(kept[: len(kept) // 2])
+    for procedure in ("revert_migration", "migrate"):
+        with pytest.raises(FormatError, match=metadata.name):
+            call(procedure, name)
+    metadata.write_bytes(kept)
+    call("revert_migration", name)
+    torn = hive.folder / name / "_iceberg" / "attempt" / "reverted.json"
+    torn.parent.mkdir(parents=True)
+    torn.write_text("[")
+    for procedure in ("revert_migration", "migrate"):
+        with pytest.raises(FormatError, match=r"attempt/reverted\.json"):
+            call(procedure, name)
+
+
+def test_nothing_outside_the_table_is_removed(hive: HiveMaker, call: Call) -> None:
+    """A list of files to remove that somebody put there leads to no other table's files."""
+    name, other = hive.table({"id": "bigint"}), hive.write(hive.table({"id": "bigint"}), {"id": [1]})
+    marker = hive.folder / name / "_iceberg" / "attempt" / "reverted.json"
+    marker.parent.mkdir(parents=True)
+    detour = f"file:{hive.folder}/{name}/../{other.parent.name}/{other.name}"
+    marker.write_text(json.dumps([f"file:{other}", detour]))
+    assert call("revert_migration", name)["status"] == "already reverted"
+    assert other.exists()
+    assert not marker.exists()
 
 
 def test_the_backup_holds_everything(hive: HiveMaker, call: Call, session: Session) -> None:

@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+from typing import Any
+
 import pyarrow as pa
 import pytest
 from pyiceberg.table import Table
 from services.hive_tables import HiveMaker
 
-from metastore.errors import InvalidRequestError, ProcedureError
+from metastore.errors import ConflictError, InvalidRequestError, ProcedureError
+from metastore.hive.migration.staging import stage
+from metastore.procedures.hive import snapshot
 from metastore.session import Session
 
 pytestmark = pytest.mark.integration
@@ -39,6 +44,28 @@ def test_the_source_stays(session: Session, hive: HiveMaker) -> None:
     for place in (f"file:{hive.folder}/{source}/inside", f"file:{hive.folder}", f"{hive.folder}/{source}"):
         with pytest.raises(InvalidRequestError, match="overlaps"):
             session.call("lake.system.snapshot_table", **given, table_name="other", location=place)
+
+
+def test_two_at_once(session: Session, hive: HiveMaker, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The one that comes second says so, and takes nothing away but what it wrote: the first one's table is whole."""
+    source = hive.table({"id": "bigint"})
+    hive.write(source, {"id": [1, 2]})
+    given = {"source_schema": hive.database, "source_table": source, "schema_name": hive.database}
+    written: list[Path] = []
+
+    def win_between(found: Any, *arguments: Any, **named: Any) -> Any:
+        staged = stage(found, *arguments, **named)
+        with monkeypatch.context() as patch:
+            patch.setattr(snapshot, "stage", stage)
+            session.call("lake.system.snapshot_table", **given, table_name="trial")
+        written.extend(set((hive.folder / "trial" / "metadata").glob("*")) - {Path(each[5:]) for each in staged.files})
+        return staged
+
+    monkeypatch.setattr(snapshot, "stage", win_between)
+    with pytest.raises(ConflictError, match="made by others meanwhile"):
+        session.call("lake.system.snapshot_table", **given, table_name="trial")
+    assert ids(session.catalogs.table("lake", hive.database, "trial").load()) == {1, 2}
+    assert sorted((hive.folder / "trial" / "metadata").glob("*")) == sorted(written)
 
 
 def test_a_source_that_iceberg_cannot_have(session: Session, hive: HiveMaker) -> None:

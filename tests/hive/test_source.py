@@ -158,6 +158,19 @@ def test_text(session: Session, hive: HiveMaker) -> None:
     assert session.prune(table, "s = 'q'").files == []
 
 
+@pytest.mark.parametrize("format_", ["PARQUET", "ORC"])
+def test_texts_that_readers_pad(session: Session, hive: HiveMaker, format_: str) -> None:
+    """A char is found by its text without spaces and with all of them, whichever the file has; so is a partition."""
+    name = hive.table({"id": "bigint", "c": "char(4)"}, {"p": "char(4)"}, format_=format_)
+    hive.write(hive.partition(name, "x"), {"id": [1], "c": ["ab  "]}, format_=format_)
+    hive.write(hive.partition(name, "y"), {"id": [2], "c": ["cd"]}, format_=format_)
+    table = f"hive.{hive.database}.{name}"
+    assert session.analyze(table).rows == 2
+    for where, file in (("c = 'ab'", "p=x"), ("c = 'ab  '", "p=x"), ("c = 'cd  '", "p=y"), ("p = 'x   '", "p=x")):
+        assert any(file in each.path for each in session.prune(table, where).files)
+    assert [file for each in session.prune(table, "id = 2").files for file in each.path.split("/")[-2:-1]] == ["p=y"]
+
+
 def test_partitions_of_several_formats(session: Session, hive: HiveMaker) -> None:
     """Each is read by its own format and SerDe; names in files count in any case, columns that one lacks are null."""
     name = hive.table({"userid": "bigint", "s": "string", "x": "double", "st": "struct<a:int>"}, {"p": "string"})

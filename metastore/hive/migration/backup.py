@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import gzip
 import json
+import zlib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
@@ -15,6 +16,7 @@ from typing import Any, Final
 from hive_metastore.ttypes import Partition, Table
 from pyiceberg.io import FileIO
 from thrift.protocol.TJSONProtocol import TJSONProtocolFactory
+from thrift.Thrift import TException
 from thrift.TSerialization import deserialize, serialize
 
 from metastore.errors import FormatError, NotFoundError
@@ -58,8 +60,10 @@ class Backup:
             )
         except FileNotFoundError as error:
             raise NotFoundError(f"the backup {location} of the Hive table is gone") from error
-        except (OSError, EOFError, ValueError, KeyError) as error:
+        except _UNREADABLE as error:
             raise FormatError(f"{location} is no backup of a Hive table: {error}") from error
 
 
 _FACTORY: Final = TJSONProtocolFactory()
+_UNREADABLE: Final = (OSError, EOFError, ValueError, KeyError, TypeError, AttributeError, zlib.error, TException)
+"""What gzip, JSON and thrift raise for bytes that are not what was written."""

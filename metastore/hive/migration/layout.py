@@ -104,9 +104,11 @@ class _Namer:
         self._ids = iter(ids)
 
     def fields(self, parent: Path, fields: Iterable[NestedField]) -> Iterable[MappedField]:
+        # What files have under the name of a partition column is another column: its values are the partitions'.
+        others = {extra.name for extra in self._extras.get(parent, ())}
         for each in fields:
             path = (*parent, each.name)
-            names = sorted({each.name} | self._aliases.get(path, set()))
+            names = sorted(({each.name} | self._aliases.get(path, set())) - others)
             yield MappedField(field_id=each.field_id, names=names, fields=list(self._inside(path, each.field_type)))
         for extra in self._extras.get(parent, ()):
             yield self._mapped(extra.name, extra.type)

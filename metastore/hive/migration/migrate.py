@@ -25,6 +25,7 @@ from metastore.hive.migration.staging import Staged, attempt_folder, problems_of
 from metastore.hive.migration.survey import Survey, survey
 from metastore.hive.migration.switch import block_partitions, remove_attempts, remove_folder, switch
 from metastore.hive.tables import METADATA_LOCATION, HiveTable
+from metastore.storage.catalog_errors import UNREADABLE, said
 
 MIGRATED: Final = "migrated"
 FINISHED: Final = "already migrated"
@@ -127,8 +128,9 @@ def backup_of(properties: Mapping[str, str], metadata_location: str) -> str | No
         found = FromInputFile.table_metadata(PyArrowFileIO(dict(properties)).new_input(metadata_location))
     except OSError as error:
         raise StorageError(f"cannot read {metadata_location}: {error}") from error
-    except ValueError as error:
-        raise FormatError(f"{metadata_location or 'nothing'} is no metadata of an Iceberg table: {error}") from error
+    except UNREADABLE as error:
+        place = metadata_location or "nothing"
+        raise FormatError(f"{place} is no metadata of an Iceberg table: {said(error)}") from error
     return found.properties.get(BACKUP_PROPERTY)
 
 

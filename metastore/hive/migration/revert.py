@@ -3,7 +3,9 @@
 At first by one alteration to the saved description, only if no Iceberg commit comes in between. Where the service
 refuses that (it does once a commit has changed column types in a way that it cannot take back) the table is dropped,
 without its files, and created anew: not one step, but the backup tells the way, and the call can be repeated with it.
+Until its partitions are there again the new table has a parameter that says so, and the backup stays.
 Files that Iceberg commits wrote are removed afterwards: Hive's readers would take them for data, or stumble over them.
+What lies elsewhere than Iceberg's writers put their data was not written by them, but added, and stays.
 """
 
 from __future__ import annotations
@@ -13,21 +15,30 @@ import json
 from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
-from typing import Final
+from typing import Final, NamedTuple
 
 from hive_metastore.ttypes import Table
 from pyarrow import fs
 from pyiceberg.io.pyarrow import PyArrowFileIO
+from pyiceberg.manifest import DataFileContent
 from pyiceberg.serializers import FromInputFile
 from pyiceberg.table.metadata import TableMetadata
 
-from metastore.errors import ConflictError, InvalidRequestError, NotFoundError, ProcedureError, StorageError
+from metastore.errors import (
+    ConflictError,
+    FormatError,
+    InvalidRequestError,
+    NotFoundError,
+    ProcedureError,
+    StorageError,
+)
 from metastore.hive.client import HiveClient
 from metastore.hive.listing import Nested, Store
-from metastore.hive.migration.backup import BACKUP_PROPERTY, Backup
+from metastore.hive.migration.backup import BACKUP_FILE, BACKUP_PROPERTY, Backup
 from metastore.hive.migration.staging import HIDDEN_FOLDER
-from metastore.hive.migration.switch import alter_if, next_ddl_time, remove_folder
+from metastore.hive.migration.switch import alter_if, next_ddl_time, remove_files, remove_folder
 from metastore.hive.tables import LAST_DDL_TIME, METADATA_LOCATION, HivePartition, HiveTable
+from metastore.storage.catalog_errors import UNREADABLE, said
 
 REVERTED: Final = "reverted"
 FINISHED: Final = "already reverted"
@@ -38,6 +49,8 @@ _MARKER: Final = "reverted.json"
 
 _NOWHERE: Final = "reverted"
 _FOLDERS_OF_ICEBERG: Final = ("metadata", "data")
+_DATA_PATHS: Final = ("write.data.path", "write.object-storage.path", "write.folder-storage.path")
+"""Table properties by which Iceberg's writers put data files elsewhere than into the folder ``data``."""
 
 
 @dataclass(frozen=True)
@@ -78,8 +91,8 @@ def revert(reversion: Reversion, *, now_ms: int) -> Reverted:
     """Bring the Hive table back.
 
     Raises NotFoundError for a table or backup that is not there; ProcedureError for a table that no migration made,
-    that has commits since (unless they are to be discarded), or whose files are gone; ConflictError when others commit
-    meanwhile: nothing was changed then.
+    that has commits since (unless they are to be discarded), or whose files are gone; FormatError for a backup or
+    metadata that is damaged; ConflictError when others commit meanwhile: nothing was changed then.
     """
     client = reversion.client
     try:
@@ -107,12 +120,14 @@ def revert(reversion: Reversion, *, now_ms: int) -> Reverted:
     own = _require_files(reversion, table, backup)
     folder = place.rpartition("/")[0]
     # What lies elsewhere may be another table's; what lies in the attempt's folder goes with that.
-    inside, hidden = f"{table.location}/", f"{folder}/"
-    unwanted = sorted(file for file in written - own if file.startswith(inside) and not file.startswith(hidden))
+    unwanted = sorted(
+        file for file in written - own if _is_inside(table.location, file) and not _is_inside(folder, file)
+    )
     if reversion.dry_run:
         return Reverted(PREFLIGHT, False, len(backup.partitions), len(unwanted), len(later))
     with reversion.io.new_output(f"{folder}/{_MARKER}").create(overwrite=True) as stream:
         stream.write(json.dumps(unwanted).encode())
+    reversion.store.make_durable(folder)
     recreated = _go_back(client, table, backup, now_ms)
     _clean(reversion, backup.table.sd.location.rstrip("/"), unwanted)
     return Reverted(REVERTED, recreated, len(backup.partitions), len(unwanted), len(later))
@@ -144,15 +159,27 @@ def _go_back(client: HiveClient, table: HiveTable, backup: Backup, now_ms: int) 
 def _forget_metadata(client: HiveClient, table: Table) -> None:
     """Remove the parameter that says nothing any more; whoever alters the table at that moment may keep it."""
     plain = copy.deepcopy(table)
-    del plain.parameters[METADATA_LOCATION]
+    plain.parameters.pop(METADATA_LOCATION, None)
     plain.parameters[LAST_DDL_TIME] = next_ddl_time(table.parameters, 0)
     with suppress(ConflictError):
         alter_if(client, plain, table.parameters, LAST_DDL_TIME)
 
 
 def _create(client: HiveClient, backup: Backup) -> None:
-    client.create_table(backup.table)
-    client.add_partitions(backup.table.dbName, backup.table.tableName, backup.partitions)
+    new = copy.deepcopy(backup.table)
+    new.parameters[METADATA_LOCATION] = _NOWHERE  # until it has its partitions
+    client.create_table(new)
+    _complete(client, backup)
+
+
+def _complete(client: HiveClient, backup: Backup) -> int:
+    """Add the partitions that a table which is Hive's again has not yet, and say that it is whole; how many."""
+    database, name = backup.table.dbName, backup.table.tableName
+    known = {tuple(each.values) for each in client.partitions(database, name)} if backup.partitions else set()
+    missing = [each for each in backup.partitions if tuple(each.values) not in known]
+    client.add_partitions(database, name, missing)
+    _forget_metadata(client, client.table(database, name))
+    return len(missing)
 
 
 def _recreated(reversion: Reversion, backup: Backup) -> Reverted:
@@ -164,41 +191,57 @@ def _recreated(reversion: Reversion, backup: Backup) -> Reverted:
     reversion.client.take_from_the_dead(reversion.database, reversion.name)
     _create(reversion.client, backup)
     table = HiveTable.of(backup.table)
-    removed = unfinished(reversion.store, table) or []
+    left = unfinished(reversion.store, table)
+    removed = left.files if left is not None else []
     _clean(reversion, table.location, removed)
     return Reverted(REVERTED, True, len(backup.partitions), len(removed))
 
 
 def _finished(reversion: Reversion, table: HiveTable) -> Reverted:
     """After a kill between the way back and the removal of Iceberg's files."""
-    unwanted = unfinished(reversion.store, table)
-    if unwanted is None:
+    left = unfinished(reversion.store, table)
+    if left is None:
         raise ProcedureError(f"{table} is a Hive table; there is nothing to revert")
+    added = 0
     if not reversion.dry_run:
         reversion.client.take_from_the_dead(reversion.database, reversion.name)
         if table.parameters.get(METADATA_LOCATION) == _NOWHERE:
-            _forget_metadata(reversion.client, table.raw)
-        _clean(reversion, table.location, unwanted)
-    return Reverted(FINISHED, removed=len(unwanted))
+            added = _complete(reversion.client, Backup.read(reversion.io, f"{left.folder}/{BACKUP_FILE}"))
+        _clean(reversion, table.location, left.files)
+    return Reverted(FINISHED, partitions=added, removed=len(left.files))
 
 
-def unfinished(store: Store, table: HiveTable) -> list[str] | None:
-    """The files that a reversion which died has left to remove below a Hive table; None if there was none."""
-    files, root = store.place(f"{table.location}/{HIDDEN_FOLDER}")
+class Unfinished(NamedTuple):
+    """What a reversion which died has left to do: the folder of the attempt, and files to remove."""
+
+    folder: str
+    files: list[str]
+
+
+def unfinished(store: Store, table: HiveTable) -> Unfinished | None:
+    """What is left to do for a Hive table that is on its way back; None for any other. FormatError."""
+    hidden = f"{table.location}/{HIDDEN_FOLDER}"
+    files, root = store.place(hidden)
     for entry in files.get_file_info(fs.FileSelector(root, allow_not_found=True)):
         with suppress(FileNotFoundError), files.open_input_file(f"{entry.path}/{_MARKER}") as stream:
-            found: list[str] = json.loads(stream.read())
-            return found
+            folder = f"{hidden}/{entry.base_name}"
+            try:
+                return Unfinished(folder, json.loads(stream.read()))
+            except ValueError as error:
+                raise FormatError(
+                    f"{table} is on its way back from Iceberg, and {folder}/{_MARKER}, which tells what is left to "
+                    f"remove, is damaged: {error}. Remove Iceberg's files from its folder, and this one last"
+                ) from error
     return None
 
 
 def _clean(reversion: Reversion, location: str, unwanted: list[str]) -> None:
-    """Remove Iceberg's files, its folders where nothing else is in them, and last the hidden one with the marker."""
+    """Remove Iceberg's files, its folders where nothing else is in them, and last the hidden one with the marker.
+
+    A marker that somebody else wrote into the table's folder leads to nothing outside of it.
+    """
     store = reversion.store
-    for file in unwanted:
-        files, path = store.place(file)
-        with suppress(FileNotFoundError):
-            files.delete_file(path)
+    remove_files(store, [file for file in unwanted if _is_inside(location, file)])
     files, root = store.place(location)
     for name in _FOLDERS_OF_ICEBERG:
         inside = files.get_file_info(fs.FileSelector(f"{root}/{name}", recursive=True, allow_not_found=True))
@@ -207,16 +250,24 @@ def _clean(reversion: Reversion, location: str, unwanted: list[str]) -> None:
     remove_folder(store, f"{location}/{HIDDEN_FOLDER}")
 
 
+def _is_inside(folder: str, file: str) -> bool:
+    return file.startswith(f"{folder}/") and ".." not in file.split("/")
+
+
 def _metadata(reversion: Reversion, table: HiveTable) -> TableMetadata:
     place = table.parameters.get(METADATA_LOCATION, "")
     try:
         return FromInputFile.table_metadata(reversion.io.new_input(place))
     except OSError as error:
         raise StorageError(f"cannot read {place}, the metadata of {table}: {error}") from error
+    except UNREADABLE as error:
+        raise FormatError(f"{place}, the metadata of {table}, is damaged: {said(error)}") from error
 
 
 def _written(reversion: Reversion, metadata: TableMetadata) -> Iterator[str]:
-    """Every file that Iceberg's metadata speaks of, its own files included."""
+    """Every file that Iceberg's metadata speaks of and that its writers made, the metadata's own files included."""
+    data = tuple(f"{metadata.properties[key].rstrip('/')}/" for key in _DATA_PATHS if key in metadata.properties)
+    places = (f"{metadata.location.rstrip('/')}/data/", *data)
     yield from (entry.metadata_file for entry in metadata.metadata_log)
     yield from (each.statistics_path for each in metadata.statistics)
     for snapshot in metadata.snapshots:
@@ -224,7 +275,9 @@ def _written(reversion: Reversion, metadata: TableMetadata) -> Iterator[str]:
         for manifest in snapshot.manifests(reversion.io):
             yield manifest.manifest_path
             for entry in manifest.fetch_manifest_entry(reversion.io, discard_deleted=False):
-                yield entry.data_file.file_path
+                file = entry.data_file
+                if file.content is not DataFileContent.DATA or file.file_path.startswith(places):
+                    yield file.file_path
 
 
 def _require_files(reversion: Reversion, table: HiveTable, backup: Backup) -> set[str]:

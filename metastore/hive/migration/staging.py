@@ -53,9 +53,10 @@ _NO_FILES: Final = {"data-files": 0, "records": 0, "files-size": 0}
 
 @dataclass(frozen=True)
 class Staged:
-    """Metadata that is written and that nobody sees yet; ``folder`` holds all of it."""
+    """Metadata that is written and that nobody sees yet: these ``files``, all of them in ``folder``."""
 
     folder: str
+    files: tuple[str, ...]
     metadata_location: str
     snapshot_id: int | None
     records: int
@@ -107,7 +108,8 @@ def stage(
     metadata = _metadata(layout, location, {**properties, NAME_MAPPING: layout.name_mapping}, snapshot, now_ms)
     ToOutputFile.table_metadata(metadata, io.new_output(metadata_location))
     records = int(pc.sum(fragments["records"]).as_py() or 0)
-    return Staged(folder, metadata_location, snapshot.snapshot_id if snapshot else None, records)
+    files = (*writer.files, metadata_location)
+    return Staged(folder, files, metadata_location, snapshot.snapshot_id if snapshot else None, records)
 
 
 def data_files(found: Survey, fragments: pa.Table, layout: Layout) -> Iterator[DataFile]:
@@ -152,9 +154,10 @@ def _stored(value: Any) -> Any:
 
 
 class _Writer:
-    """Writes the one snapshot of an attempt."""
+    """Writes the one snapshot of an attempt, into ``files``."""
 
     def __init__(self, io: FileIO, folder: str, layout: Layout, snapshot_id: int, now_ms: int) -> None:
+        self.files: Final[list[str]] = []
         self._io = io
         self._folder = folder
         self._layout = layout
@@ -178,6 +181,7 @@ class _Writer:
         place = f"{self._folder}/snap-{self._snapshot_id}-0-{self._name}.avro"
         with write_manifest_list(2, self._io.new_output(place), self._snapshot_id, None, 1, "deflate") as writer:
             writer.add_manifests(manifests)
+        self.files.append(place)
         summary = {f"{kind}-{name}": str(count) for kind in ("added", "total") for name, count in counted.items()}
         if self._layout.spec.fields:
             summary["changed-partition-count"] = str(len(partitions))
@@ -198,6 +202,7 @@ class _Writer:
             place = f"{self._folder}/{self._name}-m{number}.avro"
             layout = self._layout
             yield write_manifest_file(self._io, place, 2, layout.spec, layout.schema, self._snapshot_id, some)
+            self.files.append(place)
             number += 1
 
 

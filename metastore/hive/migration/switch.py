@@ -9,7 +9,8 @@ instead of reading stale files, and removing what dead attempts left, can be don
 from __future__ import annotations
 
 import copy
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
+from contextlib import suppress
 from typing import Final
 
 from hive_metastore.ttypes import StorageDescriptor, Table
@@ -120,6 +121,14 @@ def remove_folder(store: Store, folder: str) -> None:
     files, path = store.place(folder)
     if files.get_file_info(path).type == fs.FileType.Directory:
         files.delete_dir(path)
+
+
+def remove_files(store: Store, files: Iterable[str]) -> None:
+    """Remove these files, those that are there. OSError."""
+    for file in files:
+        system, path = store.place(file)
+        with suppress(FileNotFoundError):
+            system.delete_file(path)
 
 
 def next_ddl_time(old: Mapping[str, str], now_ms: int) -> str:

@@ -32,8 +32,9 @@ from metastore.hive.migration.layout import Layout, layout_of, leaf_ids_of
 from metastore.hive.migration.migrate import Migration
 from metastore.hive.migration.staging import data_files, matches_of, problems_of
 from metastore.hive.migration.survey import Survey
-from metastore.hive.partitions import chosen
+from metastore.hive.partitions import NULL_VALUE, chosen
 from metastore.hive.tables import HiveTable
+from metastore.hive.types import leaves_of
 from metastore.procedures.arguments import Argument
 from metastore.procedures.contention import until_won
 from metastore.procedures.files.guards import require_foreign, require_written_version
@@ -219,6 +220,7 @@ def _fitted(found: Survey, read: pa.Table, metadata: TableMetadata, target: Targ
             has = "has it not" if theirs is None else f"has {theirs.field_type}"
             raise ProcedureError(f"column {each.name} of {found.table} is {each.field_type}, and {target} {has}")
         fields.append(theirs)
+    _require_values(found, read, schema)
     count = len(found.table.columns)
     leaf_ids = [leaf for field in fields[:count] for leaf in leaf_ids_of(field.field_id, field.field_type)]
     names = parse_mapping_from_json(own.name_mapping)
@@ -227,6 +229,26 @@ def _fitted(found: Survey, read: pa.Table, metadata: TableMetadata, target: Targ
     aliases = _names_by_id(own.schema, Schema(*fields), names)
     mapping = NameMapping([_with_names(each, aliases) for each in standing.root])
     return replace(own, leaf_ids=leaf_ids, name_mapping=mapping.model_dump_json(), spec=metadata.spec())
+
+
+def _require_values(found: Survey, read: pa.Table, schema: Schema) -> None:
+    """ProcedureError for a column without nulls of ``schema`` that files have not, or that they may have nulls in."""
+    columns, keys = found.table.columns, [name.lower() for name, _ in found.table.partition_columns]
+    leaves = {leaf.path[0].lower(): place for place, leaf in enumerate(leaves_of(columns)) if len(leaf.path) == 1}
+    for name in (each.name for each in schema.fields if each.required):
+        lower = name.lower()
+        refused = f"NULL value not allowed for NOT NULL column: {name}"
+        if lower in keys:
+            texts = {found.partitions[place].values[keys.index(lower)] for place in found.places}
+            if NULL_VALUE in texts:
+                raise ProcedureError(f"{refused} (a partition of {found.table} is by null)")
+        elif lower not in (column.lower() for column, _ in columns):
+            raise ProcedureError(f"{refused} ({found.table} has no such column)")
+        elif (place := leaves.get(lower)) is not None:
+            for row in read.select(["number", "records", "nulls"]).to_pylist():
+                if row["records"] and row["nulls"][place] != 0:
+                    why = "has nulls in it, or does not say that it has none"
+                    raise ProcedureError(f"{refused} ({found.files[row['number']].location} {why})")
 
 
 def _shape(type_: Any) -> str:

@@ -7,7 +7,7 @@ For trying a migration out: the new table has a folder of its own, writes there,
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from contextlib import closing
+from contextlib import closing, suppress
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -15,13 +15,13 @@ import pyarrow as pa
 from pyiceberg.exceptions import TableAlreadyExistsError
 from pyiceberg.io.pyarrow import PyArrowFileIO
 
-from metastore.errors import ConflictError, InvalidRequestError
+from metastore.errors import ConflictError, InvalidRequestError, MetastoreError
 from metastore.hive.listing import Store, plain_location
 from metastore.hive.metrics import FRAGMENT, read_metrics
 from metastore.hive.migration.migrate import Migration
 from metastore.hive.migration.staging import Staged, stage
 from metastore.hive.migration.survey import Survey
-from metastore.hive.migration.switch import remove_folder
+from metastore.hive.migration.switch import remove_files
 from metastore.procedures.arguments import Argument
 from metastore.procedures.hive.service import hive_client, hive_properties, nested_of
 from metastore.procedures.model import CallContext, DistributedProcedure, DistributedProcedureType, Plan, Rows
@@ -115,7 +115,9 @@ class SnapshotTable(DistributedProcedure[SnapshotCall]):
         try:
             catalog.register_table((context.schema, context.name), staged.metadata_location)
         except TableAlreadyExistsError as error:
-            remove_folder(Store(context.source.properties), staged.folder)
+            with suppress(OSError, MetastoreError):  # the error that led here is the one to be seen
+                # The folder is not this call's alone: others put the metadata of the table that they made there.
+                remove_files(Store(context.source.properties), staged.files)
             raise ConflictError(f"{context.schema}.{context.name} was made by others meanwhile") from error
 
 
