@@ -17,6 +17,7 @@ import pyarrow as pa
 
 from metastore.analyze.hashing import ArrowValues
 from metastore.analyze.leaf_measures import LeafMeasure, leaf_array
+from metastore.config.section import without_passwords
 from metastore.errors import EngineError, NotFoundError
 from metastore.sources.arrow_schema import OPAQUE, tuple_schema
 from metastore.sources.listing import SourceFile
@@ -40,7 +41,8 @@ class DatabaseSource:
     def __init__(
         self, url: str, schema: str, name: str, properties: Mapping[str, str], reader: Callable[[], JdbcReader]
     ) -> None:
-        self.location = f"{url}/{schema}/{name}"
+        # A location is stored, for everybody to read.
+        self.location = f"{without_passwords(url)}/{schema}/{name}"
         self._url = url
         self._name = (schema, name)
         self._properties = properties

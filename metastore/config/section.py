@@ -218,7 +218,12 @@ def shown_value(key: KeyPath, value: Any) -> Any:
         return _REDACTED
     if not isinstance(value, str):
         return value
-    return _PASSWORD_IN_QUERY.sub(rf"\1{_REDACTED}", _PASSWORD_IN_URI.sub(rf"\1{_REDACTED}@", value))
+    return without_passwords(value)
+
+
+def without_passwords(text: str) -> str:
+    """``text`` with asterisks where a URI in it holds a password."""
+    return _PASSWORD_IN_QUERY.sub(rf"\1{_REDACTED}", _PASSWORD_IN_URI.sub(rf"\1{_REDACTED}@", text))
 
 
 def _entries(key: KeyPath, values: Mapping[str, Any]) -> Iterator[tuple[KeyPath, Any]]:

@@ -12,8 +12,9 @@ from metastore.model.drill_types import DrillType, parse_type
 from metastore.model.tuple_schema import LOGICAL_TYPE, TIME_ZONE, SchemaColumn, TupleSchema
 from metastore.sources.arrow_schema import ARROW_TYPES
 
-_NANOS: Final = frozenset({"time_ns", "timestamp_ns", "int96"})
-"""Logical types that count nanoseconds; all other times are read in microseconds."""
+_NANOS: Final = frozenset({"time_ns", "timestamp_ns"})
+"""Logical types that count nanoseconds; all other times are read in microseconds. So is INT96, though it could hold
+nanoseconds: Arrow's cover the years 1677 to 2262 only, and engines write times of any year so."""
 
 _DIGITS: Final = 38
 """What Arrow's narrower decimals hold; the wider ones hold twice as many."""

@@ -35,7 +35,9 @@ from metastore.sources.provided import Reader
 
 RowNumbers = np.ndarray[Any, np.dtype[np.uint64]]
 
-_FORMAT: Final = ds.ParquetFileFormat()
+PARQUET_READER: Final = ds.ParquetFileFormat(coerce_int96_timestamp_unit="us")
+"""How Parquet is read. In nanoseconds, Arrow's own choice for INT96, times before 1677 and after 2262 would silently
+become others; Spark writes all moments so by default, and reads microseconds."""
 _FINER: Final = re.compile(r"from time\S*\[ns.*\] to time\S*\[us.*\] would lose data")
 """Arrow's word for nanoseconds that a column of microseconds cannot hold."""
 
@@ -162,7 +164,7 @@ def fragments(
             guarantees[folder] = _guarantee(file.constants, schema)
         path = root + file.path[len(location) :]
         groups = None if file.row_groups is None else list(file.row_groups)
-        made: Any = _FORMAT.make_fragment(path, store, guarantees[folder], row_groups=groups)
+        made: Any = PARQUET_READER.make_fragment(path, store, guarantees[folder], row_groups=groups)
         yield made  # the stubs give the base class
 
 

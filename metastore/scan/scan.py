@@ -27,7 +27,7 @@ from metastore.scan.duckdb_session import connection
 from metastore.scan.explanation import Explanation
 from metastore.scan.optional import library
 from metastore.scan.plan import ScanFile, ScanPlan
-from metastore.scan.rows import ReadChunk, RowNumbers, fragments, read_error, read_rows_at_once
+from metastore.scan.rows import PARQUET_READER, ReadChunk, RowNumbers, fragments, read_error, read_rows_at_once
 from metastore.scan.sql_filter import filtered, named_by
 from metastore.sources.formats import PARQUET
 from metastore.sources.listing import open_location
@@ -281,7 +281,7 @@ class Scan:
         store, root = open_location(plan.location, plan.options)
         schema = pa.schema([plan.readable.field(name) for name in columns])
         parts: list[ds.Fragment] = list(fragments(self.files, plan.location, schema, store, root))
-        return ds.FileSystemDataset(parts, schema, ds.ParquetFileFormat(), store)
+        return ds.FileSystemDataset(parts, schema, PARQUET_READER, store)
 
     @cached_property
     def _is_one_dataset(self) -> bool:

@@ -14,6 +14,7 @@ from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 from pyspark.sql.types import TimestampType
 
+from metastore.config.section import without_passwords
 from metastore.errors import EngineError
 
 
@@ -30,8 +31,13 @@ def read_jdbc(
     except Exception as error:
         if not isinstance(error, PySparkException) and type(error).__module__ != "py4j.protocol":
             raise
-        reason = str(error).partition("\n")[0]
-        raise EngineError(f"Spark cannot read {table} from {url.partition('?')[0]}: {reason}") from error
+        said = str(error)
+        # Spark and drivers repeat the URL, which may hold a password: then they are not shown as the cause either.
+        told = without_passwords(said)
+        reason = (told.partition("\n: ")[2] or told).partition("\n")[0]
+        raise EngineError(f"Spark cannot read {table} from {without_passwords(url)}: {reason}") from (
+            error if told == said else None
+        )
     zoned = {field.name for field in frame.schema.fields if isinstance(field.dataType, TimestampType)}
     fields = [
         pa.field(field.name, pa.timestamp("us", "UTC"), field.nullable) if field.name in zoned else field

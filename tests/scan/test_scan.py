@@ -320,3 +320,22 @@ def test_times_finer_than_the_tables_are_told(lake: Any, kind: Any) -> None:
     lake.write("b.parquet", {"x": pa.array([1123456000], kind("ns")), "i": [1]})
     lake.analyze()
     assert lake.scan(columns=["x"]).to_arrow()["x"].type == kind("ns")
+
+
+def test_times_of_int96_are_of_any_year(lake: Any) -> None:
+    """Arrow's nanoseconds end in 2262; what lies beyond them is neither another time nor lost, read in any way."""
+    far = [dt.datetime(9999, 12, 31), dt.datetime(1, 1, 2), dt.datetime(2024, 5, 6, 7, 8, 9, 123456)]
+    times = pa.array(far, pa.timestamp("us"))
+    columns: dict[str, Any] = {
+        "id": [0, 1, 2],
+        "at": times,
+        "all": pa.array([[each] for each in far], pa.list_(times.type)),
+    }
+    lake.write("a.parquet", columns, use_deprecated_int96_timestamps=True)
+    lake.analyze()
+    known = pa.table(columns)
+    assert lake.scan().to_arrow().equals(known)
+    assert lake.scan(row_id=True).to_arrow().drop_columns(["$row_id"]).equals(known)
+    for where in ("at > TIMESTAMP '2500-01-01 00:00:00'", "year(at) > 2500"):
+        assert lake.scan(where, ["id"]).to_arrow().to_pylist() == [{"id": 0}]
+    assert lake.scan().aggregate(["min(at)", "max(at)"]).to_pylist() == [{"min(at)": far[1], "max(at)": far[0]}]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import traceback
 from datetime import timezone
 from pathlib import Path
 from typing import Any
@@ -133,3 +134,26 @@ def test_tables_of_databases_are_read_through_spark(tmp_path: Path, spark: Spark
         assert session.analyze("db.APP.sales").status == "up to date"
         with pytest.raises(EngineError, match=r"APP\.nope"):
             session.analyze("db.APP.nope")
+
+
+def test_a_password_in_the_url_of_a_database_is_shown_to_nobody(
+    tmp_path: Path, spark: SparkSession, engine: SparkEngine
+) -> None:
+    """Not by the table's location, which is stored, and not by errors, though Spark and drivers repeat the URL."""
+    driver = {"driver": "org.apache.derby.iapi.jdbc.AutoloadedDriver"}
+    url = f"jdbc:derby:{tmp_path}/shop;user=me;password=hunter2"
+    spark.range(3).write.jdbc(f"{url};create=true", "sales", properties=driver)
+    nowhere = {"type": "jdbc", "connection": "jdbc:nowhere://me:hunter2@host/db?password=hunter2"}
+    plugins = {"db": {"type": "jdbc", "connection": url, "properties": driver}, "nowhere": nowhere}
+    with connect(settings(tmp_path, **plugins), engine) as session:
+        assert session.analyze("db.ME.sales").rows == 3
+        assert session.analyze("db.ME.sales").status == "up to date"
+        assert "hunter2" not in str(units_of(session))
+        assert f"{tmp_path}/shop;user=me;password=********/ME/sales" in str(units_of(session))
+        for table, reason in (
+            ("db.ME.nope", "Table/View 'ME.NOPE' does not exist"),
+            ("nowhere.a.b", "No suitable driver"),
+        ):
+            with pytest.raises(EngineError, match=reason) as caught:
+                session.analyze(table)
+            assert "hunter2" not in "".join(traceback.format_exception(caught.value))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from datetime import datetime
 from pathlib import Path
 from typing import Any
 
@@ -71,3 +72,19 @@ def test_directories_that_spark_refuses_are_read(spark: SparkSession, ms: Sessio
         scan = ms.tables.scan(TABLE, where, ["id", "k"])
         frame = read_table(spark, ms, TABLE, where, ["id", "k"])
         assert sorted(map(tuple, frame.collect())) == sorted(tuple(row.values()) for row in scan.to_arrow().to_pylist())
+
+
+def test_moments_as_spark_writes_them_are_of_any_year(spark: SparkSession, ms: Session, tmp_path: Path) -> None:
+    """By default that is INT96. Spark's reader and tasks give the same ones, beyond Arrow's nanoseconds, too."""
+    spark.sql(
+        "SELECT id, make_timestamp(y, 12, 31, 23, 59, 59.123456, 'UTC') at "
+        "FROM VALUES (0, 9999), (1, 2), (2, 2024) t(id, y)"
+    ).write.parquet(f"{tmp_path}/t")
+    ms.analyze(TABLE)
+    frame = read_table(spark, ms, TABLE, "at > TIMESTAMP_NTZ '2025-01-01 00:00:00'")
+    assert "FileScan parquet" in frame._jdf.queryExecution().executedPlan().toString()
+    by_tasks = read_table(spark, ms, TABLE, "at > TIMESTAMP_NTZ '2025-01-01 00:00:00'", row_id=True)
+    assert frame.collect() == by_tasks.drop("$row_id").collect() == [(0, datetime(9999, 12, 31, 23, 59, 59, 123456))]
+    found = read_table(spark, ms, TABLE)
+    assert sorted(found.collect()) == sorted(read_table(spark, ms, TABLE, row_id=True).drop("$row_id").collect())
+    assert sorted(row.at.year for row in found.collect()) == [2, 2024, 9999]

@@ -51,7 +51,8 @@ def _slice_rows(
     deleted: Positions | None,
     projections: list[tuple[pa.Schema, int, Projection]],
 ) -> Iterator[pa.RecordBatch]:
-    with pq.ParquetFile(source) as file:
+    # In nanoseconds, Arrow's own choice for INT96, times before 1677 and after 2262 would silently become others.
+    with pq.ParquetFile(source, coerce_int96_timestamp_unit="us") as file:
         metadata = file.metadata
         if cut.end > metadata.num_rows:
             raise FormatError(f"it has {metadata.num_rows} rows, and the table says {cut.end} or more")

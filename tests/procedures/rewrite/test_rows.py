@@ -193,6 +193,20 @@ def test_sorting_keeps_every_type_too(lake: Any) -> None:
     assert stored(lake) == before
 
 
+def test_times_of_int96_stay_in_any_year(lake: Any) -> None:
+    """As files have them that were migrated from Hive or Spark; Arrow's nanoseconds would end in 2262."""
+    table = lake.create(Schema(NestedField(1, "at", TimestampType(), required=False)))
+    far = [datetime(9999, 12, 31), datetime(1, 1, 2), datetime(2024, 5, 6, 7, 8, 9, 123456)]
+    for each in far:
+        table.append(pa.table({"at": pa.array([each], pa.timestamp("us"))}))
+    for file in lake.data_files():
+        path = file.file_path.removeprefix("file://")
+        pq.write_table(pq.read_table(path), path, use_deprecated_int96_timestamps=True)
+    assert lake.rewrite(options={"rewrite-all": "true"})["rewritten_data_files_count"] == 3
+    [file] = lake.data_files()
+    assert set(pq.read_table(file.file_path.removeprefix("file://"))["at"].to_pylist()) == set(far)
+
+
 def test_slices_of_nested_columns_are_projected_from_where_they_begin() -> None:
     """Widened inside of lists, maps and structs, with a field renamed and one added."""
     old = Schema(
