@@ -39,4 +39,5 @@ class JsonLines(logging.Formatter):
             document["run"] = run
         if record.exc_info:
             document["error"] = self.formatException(record.exc_info)
-        return json.dumps(document, ensure_ascii=False, default=str)
+        # In ASCII: what standard error has no code for would be written in a way that is not JSON's.
+        return json.dumps(document, default=str)

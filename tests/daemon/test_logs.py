@@ -148,6 +148,13 @@ def test_an_error_that_nobody_foresaw_is_logged_with_where_it_arose(
     assert text().count("Traceback (most recent call last)") == len(told)
 
 
+def test_a_line_is_json_in_every_encoding() -> None:
+    """Whatever the name of a table, and whatever standard error has codes for."""
+    record = logging.LogRecord("metastore", logging.INFO, "", 0, "%s", ("lake.shop.bücher – \udcff",), None)
+    written = JsonLines().format(record).encode("ascii", errors="backslashreplace")
+    assert json.loads(written)["message"] == "lake.shop.bücher – \udcff"
+
+
 @pytest.mark.parametrize("place", PLACES, ids=lambda place: str(place.__name__))
 def test_an_error_of_ours_is_one_line(
     make_site: Callable[..., Any], monkeypatch: pytest.MonkeyPatch, place: Place
