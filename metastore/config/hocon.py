@@ -100,6 +100,14 @@ class Document:
         return found[0] if len(found) == 1 else None
 
 
+def is_file(path: Path) -> bool:
+    """Whether there is a file. Raises ConfigError where that is not told, as in a folder that may not be searched."""
+    try:
+        return path.is_file()
+    except OSError as error:
+        raise ConfigError(f"the configuration file {path} cannot be looked up: {error.strerror}") from error
+
+
 def read_document(path: Path) -> Document:
     """Parse a file with what it includes. Raises ConfigError with file and line."""
     return parse_document(read_text(path), path)
@@ -234,7 +242,7 @@ def _included(token: re.Match[str], path: Path | None, including: tuple[Path, ..
     file = Path(path.parent if path else "", token["name"][1:-1]).resolve()
     if file in including:
         raise ConfigError(f"{statement} goes round in a circle: {file} is being read already")
-    if file.is_file():
+    if is_file(file):
         return file
     if token["required"]:
         raise ConfigError(f"{statement} is required, and {file} does not exist")

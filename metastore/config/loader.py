@@ -16,7 +16,7 @@ from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
-from metastore.config.hocon import Document, Place, parse_document, read_document
+from metastore.config.hocon import Document, Place, is_file, parse_document, read_document
 from metastore.config.resolution import ABSENT, KeyPath, Node, Resolution, overlay
 from metastore.errors import ConfigError
 
@@ -133,7 +133,7 @@ def _files(conf: str | Path | None, environ: Mapping[str, str], cwd: Path | None
         path = Path(absolute(str(Path(asked if asked is not None else _DIRECTORY).expanduser()), cwd))
     except RuntimeError as error:
         raise ConfigError(f"{place} {str(asked)!r} begins with a home that cannot be found: {error}") from error
-    if path.is_file():
+    if is_file(path):
         yield from _present(_MAIN_FILES, path.parent)
         yield _OVERRIDE, path
         return
@@ -148,7 +148,7 @@ def _files(conf: str | Path | None, environ: Mapping[str, str], cwd: Path | None
 
 def _present(names: Sequence[tuple[str, str]], directory: Path) -> Iterator[tuple[str, Path]]:
     for tier, name in names:
-        if (directory / name).is_file():
+        if is_file(directory / name):
             yield tier, directory / name
 
 

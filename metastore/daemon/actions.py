@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import copy
 import json
+import logging
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
@@ -19,6 +20,7 @@ from pyiceberg.table.update import TableRequirement, TableUpdate
 
 from metastore.config.catalogs import OWN_CATALOG
 from metastore.daemon.guard import Guard, GuardedCatalogs, GuardedEngine
+from metastore.daemon.logs import told, unforeseen
 from metastore.daemon.policy import Action, ActionPolicy, TableName
 from metastore.errors import MetastoreError
 from metastore.expiration.handler import ExpirationHandler
@@ -27,6 +29,8 @@ from metastore.procedures.calls import Procedures
 from metastore.session import Session
 from metastore.storage.catalog_entry import CatalogEntry
 from metastore.storage.table import ComponentTable
+
+_log: Final = logging.getLogger(__name__)
 
 PROCEDURES: Final[Mapping[Action, str]] = {
     Action.EXPIRE_SNAPSHOTS: "system.expire_snapshots",
@@ -66,7 +70,10 @@ class Facts:
 
 @dataclass(frozen=True)
 class Outcome:
-    """``status`` is that of a run; ``result`` what the procedure said, ``error`` why it failed or was cut short."""
+    """``status`` is that of a run; ``result`` what the procedure said, ``error`` why it failed or was cut short.
+
+    ``defect`` is the error itself where it is none of ours: its traceback is for the log.
+    """
 
     status: str
     procedure: str
@@ -74,6 +81,7 @@ class Outcome:
     error: str | None = None
     before: Facts = field(default_factory=Facts)
     after: Facts = field(default_factory=Facts)
+    defect: Exception | None = None
 
 
 def applies(action: Action, table: TableName) -> bool:
@@ -117,8 +125,8 @@ class Actions:
             said = str(error) if guard.why else f"{error.code}: {error}"
             return Outcome(status, name, _counts(guard), said, before, self._facts_if_any(table, before))
         except Exception as error:  # noqa: BLE001 - one bad table never stops the rest
-            said = f"{type(error).__name__}: {error}"
-            return Outcome("failed", name, _counts(guard), said, before, self._facts_if_any(table, before))
+            after = self._facts_if_any(table, before)
+            return Outcome("failed", name, _counts(guard), told(error), before, after, defect=error)
         after = self._facts_if_any(table, before)
         return Outcome("done" if result else "nothing", name, result, None, before, after)
 
@@ -240,7 +248,9 @@ class Actions:
     def _facts_if_any(self, table: TableName, otherwise: Facts) -> Facts:
         try:
             return self._facts(table)
-        except Exception:  # noqa: BLE001 - why it cannot be read is told by the run, if by anything
+        except Exception as error:  # noqa: BLE001 - why it cannot be read is told by the run, if by anything
+            if unforeseen(error):
+                _log.warning("how %s stands now cannot be told: %s", table, told(error), exc_info=error)
             return otherwise
 
 

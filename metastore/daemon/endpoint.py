@@ -201,7 +201,7 @@ class _Metrics:
         for (action, status), value in dict(state.runs).items():
             runs.add_metric([action, status], value)
         seconds = core.CounterMetricFamily("metastore_daemon_run_seconds", "Time that runs took", labels=["action"])
-        for action, value in dict(state.seconds).items():
-            seconds.add_metric([action], value)
+        for action, value in dict(state.milliseconds).items():
+            seconds.add_metric([action], value / 1000)
         yield runs
         yield seconds

@@ -18,7 +18,7 @@ from pyiceberg.table import Table
 
 from metastore.config.catalogs import OWN_CATALOG
 from metastore.daemon.listing import every_table
-from metastore.daemon.logs import told
+from metastore.daemon.logs import told, unforeseen
 from metastore.daemon.policy import TableName
 from metastore.errors import FormatError
 from metastore.session import Session
@@ -81,13 +81,15 @@ def health_of(session: Session, table: TableName | None, *, count_orphans: bool)
 
 def warn(catalog: str, error: Exception) -> None:
     """Say that a catalog does not answer."""
-    _log.warning("catalog %s is passed over: %s", catalog, told(error))
+    _log.warning("catalog %s is passed over: %s", catalog, told(error), exc_info=unforeseen(error))
 
 
 def _tried(session: Session, table: TableName, *, count_orphans: bool) -> dict[str, Any]:
     try:
         return _row(table, _measured(session, table, count_orphans=count_orphans))
     except Exception as error:  # noqa: BLE001 - one bad table never hides the rest
+        if unforeseen(error):
+            _log.warning("%s cannot be scored: %s", table, told(error), exc_info=error)
         return {**dict.fromkeys(COLUMNS), "table": str(table), "error": told(error)}
 
 

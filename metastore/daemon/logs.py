@@ -14,8 +14,16 @@ def told(error: Exception) -> str:
     return str(error) if isinstance(error, MetastoreError) else f"{type(error).__name__}: {error}"
 
 
+def unforeseen(error: Exception) -> Exception | None:
+    """``error`` when it is not ours, to be logged as ``exc_info``: where a defect arose, its traceback alone says."""
+    return None if isinstance(error, MetastoreError) else error
+
+
 class JsonLines(logging.Formatter):
-    """time (UTC), level, logger, message; ``run`` with the whole run where a record is of one; error with its text."""
+    """time (UTC), level, logger, message.
+
+    ``run`` with the whole run where a record is of one; ``error`` with the traceback of one that nobody foresaw.
+    """
 
     def format(self, record: logging.LogRecord) -> str:
         """One line."""
@@ -31,4 +39,5 @@ class JsonLines(logging.Formatter):
             document["run"] = run
         if record.exc_info:
             document["error"] = self.formatException(record.exc_info)
-        return json.dumps(document, ensure_ascii=False, default=str)
+        # In ASCII: what standard error has no code for would be written in a way that is not JSON's.
+        return json.dumps(document, default=str)

@@ -20,7 +20,7 @@ from metastore.daemon.decide import Decision, Situation, decide, due
 from metastore.daemon.history import History, day_of
 from metastore.daemon.lease import RENEWALS, Election, Heartbeat
 from metastore.daemon.listing import tables_of
-from metastore.daemon.logs import told
+from metastore.daemon.logs import told, unforeseen
 from metastore.daemon.policy import TableName, policies
 from metastore.daemon.schedule import Schedule
 from metastore.daemon.state import State
@@ -178,6 +178,7 @@ class Daemon:
             table,
             outcome.status,
             f" ({outcome.error})" if outcome.error else "",
+            exc_info=outcome.defect,
             extra={"run": run.to_columns()},
         )
         return run
@@ -204,7 +205,8 @@ class Daemon:
             target = self._session.catalogs.target(table.catalog, table.schema, table.name)
             return replace(situation, committed_ms=Facts.of(target.load()).committed_ms)
         except Exception as error:  # noqa: BLE001 - one bad table never stops the rest
-            _log.warning("%s cannot be looked at, it has its turn and will say why: %s", table, told(error))
+            text = "%s cannot be looked at, it has its turn and will say why: %s"
+            _log.warning(text, table, told(error), exc_info=unforeseen(error))
             return situation
 
     def _tables(self) -> Iterator[TableName]:
@@ -220,7 +222,7 @@ class Daemon:
 
     def _trouble(self, text: str, error: Exception) -> None:
         self.state.trouble = text % told(error)
-        _log.warning(text, told(error))
+        _log.warning(text, told(error), exc_info=unforeseen(error))
 
 
 def _is_enabled(settings: PolicySettings, catalog: str) -> bool:

@@ -17,7 +17,7 @@ from typing import Any, Final
 
 from metastore.daemon.health import warn
 from metastore.daemon.listing import every_table
-from metastore.daemon.logs import told
+from metastore.daemon.logs import told, unforeseen
 from metastore.daemon.policy import TableName
 from metastore.errors import InvalidRequestError, NotFoundError, StorageError
 from metastore.model.run_unit import RunUnit
@@ -81,7 +81,7 @@ def _series(session: Session, table: TableName | None) -> Iterator[tuple[str, li
         except Exception as error:
             if table is not None:
                 raise
-            _log.warning("%s is left out: %s", name, told(error))
+            _log.warning("%s is left out: %s", name, told(error), exc_info=unforeseen(error))
             continue
         yield str(name), sorted(points)
 

@@ -26,7 +26,7 @@ class State:
     passed_over: int = 0
     refused: str | None = None
     runs: Counter[tuple[str, str]] = field(default_factory=Counter)
-    seconds: Counter[str] = field(default_factory=Counter)
+    milliseconds: Counter[str] = field(default_factory=Counter)
     files_removed: int = 0
     bytes_removed: int = 0
 
@@ -34,6 +34,6 @@ class State:
         """Take one run into the counts."""
         action = run.action or ""
         self.runs[action, run.status or ""] += 1
-        self.seconds[action] += (run.milliseconds or 0) // 1000
+        self.milliseconds[action] += run.milliseconds or 0
         self.files_removed += max(0, (run.files_before or 0) - (run.files_after or 0))
         self.bytes_removed += max(0, (run.bytes_before or 0) - (run.bytes_after or 0))

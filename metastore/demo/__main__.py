@@ -1,43 +1,61 @@
-"""``python -m metastore.demo``: plays all chapters. Exit code 0 if every claim held, 1 if one did not."""
+"""``python -m metastore.demo``: plays all chapters. Exit code 0 if every claim held, 1 if one did not.
+
+It writes into a folder of its own, and removes from it what an earlier demo left there, and nothing of anybody else.
+"""
 
 from __future__ import annotations
 
 import argparse
 import os
+import shlex
 import shutil
 import sys
 from pathlib import Path
 
+from rich.markup import escape
+
 from metastore.cli.formats import seconds
 from metastore.demo import chapters
 from metastore.demo.story import ClaimError, Story
-from metastore.errors import MetastoreError
+from metastore.errors import InvalidRequestError, MetastoreError
 
 
 def main(arguments: list[str] | None = None) -> int:
     """Play the demo; the exit code."""
     options = _options(arguments)
     folder = Path(options.folder).absolute()
-    for own in ("lake", "metastore"):
-        shutil.rmtree(folder / own, ignore_errors=True)
-    folder.mkdir(parents=True, exist_ok=True)
-    story = Story()
+    story, stage = Story(), chapters.Stage(folder, options.months)
     try:
-        play(story, chapters.Stage(folder, options.months))
+        _make_room(stage)
+        play(story, stage)
     except ClaimError as error:
         print(f"error: not true: {error}", file=sys.stderr)
         return 1
-    except MetastoreError as error:
+    except (MetastoreError, OSError) as error:
         print(f"error: {error}", file=sys.stderr)
         return 1
     except KeyboardInterrupt:
         return 130
     story.say(
         f"\n[bold green]{story.claims} claims checked, all true, in {seconds(story.seconds)}.[/] Everything is in "
-        f"{folder}; look around with\n"
+        f"{escape(str(folder))}; look around with\n"
     )
-    story.code(f"$ {_command()} --conf {folder.name}/demo.conf describe {chapters.TABLE}", "console")
+    conf = shlex.quote(os.path.join(options.folder, stage.conf.name))
+    story.code(f"$ {_command()} --conf {conf} describe {chapters.TABLE}", "console")
     return 0
+
+
+def _make_room(stage: chapters.Stage) -> None:
+    """Remove what an earlier demo left. Raises InvalidRequestError for what none can have left, and OSError."""
+    found = [path for path in (stage.lake, stage.metastore) if path.exists()]
+    # The configuration is the first that a demo writes.
+    if found and not stage.conf.exists():
+        raise InvalidRequestError(
+            f"{' and '.join(map(str, found))} would be replaced, and no demo made it: name another --folder"
+        )
+    for path in found:
+        shutil.rmtree(path)
+    stage.folder.mkdir(parents=True, exist_ok=True)
 
 
 def _command() -> str:
@@ -66,7 +84,7 @@ def _options(arguments: list[str] | None) -> argparse.Namespace:
 
 
 def _months(text: str) -> list[int]:
-    months = sorted({int(month) for month in text.split(",")})
+    months = sorted({int(month) if month.isdecimal() else 0 for month in text.split(",")})
     if chapters.LATE[0] not in months or not set(months) <= set(range(1, 13)):
         raise argparse.ArgumentTypeError(f"months are 1 to 12, with {chapters.LATE[0]} among them, not {text!r}")
     return months

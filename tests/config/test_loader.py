@@ -87,6 +87,17 @@ def test_what_is_asked_for_must_exist(write_conf: WriteConf, tmp_path: Path) -> 
         assert str(directory / name) in str(caught.value)
 
 
+def test_places_that_may_not_be_looked_at(write_conf: WriteConf, tmp_path: Path) -> None:
+    """As in a folder of somebody else's; a name that is too long stands for it, which is one for every user."""
+    name = "x" * 300
+    for asked, environ in ((name, {}), (None, {"METASTORE_CONF_DIR": name})):
+        with pytest.raises(ConfigError, match=f"the configuration file {tmp_path}/x+.* cannot be looked up: "):
+            configuration(asked, tmp_path, environ)
+    directory = write_conf(override=f'include "{name}"')
+    with pytest.raises(ConfigError, match="x+ cannot be looked up: "):
+        configuration(directory, tmp_path)
+
+
 def test_places_that_cannot_be_found(write_conf: WriteConf, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A home of nobody; a working directory that is gone, which only a relative path needs."""
     with pytest.raises(ConfigError, match="'~nosuchuser/x' begins with a home that cannot be found"):

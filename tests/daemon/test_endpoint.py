@@ -64,6 +64,7 @@ def test_metrics_are_prometheus_text(open_endpoint: Endpoint) -> None:
         "metastore_daemon_tables 3.0",
         "metastore_daemon_files_removed_total 5.0",
         'metastore_daemon_runs_total{action="expire_snapshots",status="done"} 1.0',
+        'metastore_daemon_run_seconds_total{action="expire_snapshots"} 2.5',
     ):
         assert re.search(f"^{re.escape(line)}$", text, re.MULTILINE), line
 

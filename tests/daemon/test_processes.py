@@ -198,7 +198,7 @@ def test_signals_reload_and_end_a_daemon(make_site: Callable[..., Any]) -> None:
 
 
 def test_no_reload_ends_a_daemon(make_site: Callable[..., Any]) -> None:
-    """Whatever comes up in it, the old configuration stays; the next one may be taken, policies or not."""
+    """Whatever comes up in it is logged, the old configuration stays; the next one may be taken, policies or not."""
     site = make_site()
     site.table("orders", commits=3)
     file = conf_of(site, "")
@@ -206,6 +206,7 @@ def test_no_reload_ends_a_daemon(make_site: Callable[..., Any]) -> None:
         said(daemon, "works now, with token 1")
         daemon.send_signal(signal.SIGHUP)
         assert "LookupError: unheard of" in said(daemon, "was not taken, the old one stays")
+        said(daemon, "in defective")
         with file.open("a") as more:
             more.write(f"\ndrill.metastore.catalogs.new {{ type = filesystem, warehouse = {site.folder}/none }}")
             more.write("\ndrill.metastore.policies.default.expire_snapshots.enabled = true")

@@ -13,6 +13,9 @@ import pytest
 from rich.console import Console
 
 import metastore
+from metastore.config import load as load_conf
+from metastore.demo import __main__ as demo
+from metastore.demo import chapters
 from metastore.demo.flights import days, load, write_day
 from metastore.demo.story import ClaimError, Story
 
@@ -49,6 +52,61 @@ def test_months_without_the_late_one_are_refused() -> None:
     )
     assert ran.returncode == 2
     assert "with 6 among them" in ran.stderr
+
+
+@pytest.mark.parametrize("months", ["june", "6,", "6.5", "0,6"])
+def test_what_is_no_month_is_refused(months: str, capsys: pytest.CaptureFixture[str]) -> None:
+    """In the words of the demo."""
+    with pytest.raises(SystemExit):
+        demo.main(["--months", months])
+    assert "months are 1 to 12" in capsys.readouterr().err
+
+
+@pytest.fixture
+def unplayed(monkeypatch: pytest.MonkeyPatch) -> list[chapters.Stage]:
+    """Stages of demos that would have been played."""
+    played: list[chapters.Stage] = []
+    monkeypatch.setattr(demo, "play", lambda _, stage: played.append(stage))
+    return played
+
+
+def test_the_demo_removes_what_an_earlier_one_left_and_nothing_else(
+    tmp_path: Path, unplayed: list[chapters.Stage], capsys: pytest.CaptureFixture[str]
+) -> None:
+    """A folder that has a `lake` or a `metastore` of somebody's, such as the root of this repository, is refused."""
+    (tmp_path / "metastore").mkdir()
+    (tmp_path / "metastore" / "precious.py").write_text("")
+    assert demo.main(["--folder", str(tmp_path)]) == 1
+    assert f"error: {tmp_path}/metastore would be replaced" in capsys.readouterr().err
+    assert (tmp_path / "metastore" / "precious.py").exists()
+    assert unplayed == []
+    (tmp_path / "demo.conf").write_text("")
+    assert demo.main(["--folder", str(tmp_path)]) == 0
+    assert [path.name for path in tmp_path.iterdir()] == ["demo.conf"]
+
+
+def test_a_folder_that_cannot_be_made_is_an_error(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Of one line."""
+    (tmp_path / "file").write_text("")
+    assert demo.main(["--folder", str(tmp_path / "file")]) == 1
+    assert capsys.readouterr().err.startswith("error: [Errno 17]")
+
+
+def test_any_folder_will_do(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Whatever its name, the configuration names it, and the last line tells where that is from here."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(demo, "play", chapters.the_data)
+    monkeypatch.setattr(chapters, "days", lambda _: iter(()))
+    assert demo.main(["--folder", 'deep/"we[bold]ird']) == 0
+    folder = tmp_path / "deep" / '"we[bold]ird'
+    settings = load_conf(folder / "demo.conf")
+    assert settings.iceberg.base_location.startswith(f"{folder}/metastore/")
+    assert settings.storage["dfs"].workspaces["demo"].location == f"{folder}/lake"
+    shown = capsys.readouterr().out
+    assert f"{folder};" in shown.replace("\n", "")  # the line may be broken anywhere
+    assert """--conf 'deep/"we[bold]ird/demo.conf' describe""" in shown
 
 
 def test_a_false_claim_ends_the_story() -> None:

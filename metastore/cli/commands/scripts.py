@@ -31,7 +31,7 @@ class Csv(Verbatim):
 
 
 def text_of(statement: str | None, file: Path | None, standard_input: TextIO) -> str:
-    """The statements to run.
+    """The statements to run, without the byte order mark that editors of some systems begin a file with.
 
     Raises InvalidRequestError for both a text and a file, and for what is no text; NotFoundError for no file.
     """
@@ -39,7 +39,7 @@ def text_of(statement: str | None, file: Path | None, standard_input: TextIO) ->
         raise InvalidRequestError("give a statement or --file, not both")
     if file is not None:
         try:
-            return file.read_text(encoding="utf-8")
+            return file.read_text(encoding="utf-8-sig")
         except FileNotFoundError as error:
             raise NotFoundError(f"there is no file {file}") from error
         except (OSError, UnicodeDecodeError) as error:
@@ -47,7 +47,7 @@ def text_of(statement: str | None, file: Path | None, standard_input: TextIO) ->
     if statement not in {None, STANDARD_INPUT}:
         return str(statement)
     try:
-        return standard_input.read()
+        return standard_input.read().removeprefix("\ufeff")
     except UnicodeDecodeError as error:
         raise InvalidRequestError(f"standard input cannot be read as text: {error}") from error
 
