@@ -64,8 +64,20 @@ _TIMEOUT_MS: Final = 60_000
 _BATCH: Final = 1_000
 """Objects asked for or sent in one call: an answer with too many is cut off by the limits of some servers."""
 
-_BROKEN: Final = (TTransportException, TProtocolException, TApplicationException, OSError)
-"""The connection failed, or what came over it was no answer; it may be in the middle of one, and is given up."""
+_BROKEN: Final = (
+    TTransportException,
+    TProtocolException,
+    TApplicationException,
+    OSError,
+    EOFError,
+    OverflowError,
+    TypeError,
+    UnicodeError,
+)
+"""The connection failed, or what came over it was no answer; it may be in the middle of one, and is given up.
+
+The last four are what thrift's reader makes of lengths, types and texts that no answer has.
+"""
 
 _ALL: Final = -1
 _AS_GIVEN: Final = {"DO_NOT_UPDATE_STATS": "true"}

@@ -37,6 +37,9 @@ from metastore.spark.engine import SparkEngine
 from metastore.spark.reading import read_directory, read_files
 from metastore.spark.spark_types import reads_natively, spark_schema
 
+ESCAPED_LITERALS: Final = "spark.sql.parser.escapedStringLiterals"
+"""With this setting, of Spark 1.6's, a backslash in a text is one: there is no way to write some texts then."""
+
 _TASK_BYTES: Final = 128 << 20
 """As much as Spark itself would put into one task of a file scan."""
 
@@ -80,12 +83,14 @@ def _refuse_other_quotes(spark: SparkSession, where: str) -> None:
     other = {
         "spark.sql.legacy.consecutiveStringLiterals.enabled": [x for x in literals if x[0] * 2 in x[1:-1]],
         "spark.sql.ansi.doubleQuotedIdentifiers": [x for x in literals if x.startswith('"')],
+        ESCAPED_LITERALS: [x for x in literals if x[0] * 2 in x[1:-1] or "\\" in x],
     }
     for setting, doubtful in other.items():
         if doubtful and spark.conf.get(setting, "false") == "true":
+            otherwise = "" if setting == ESCAPED_LITERALS else ", or write a quote in a text as \\'"
             raise InvalidRequestError(
                 f"with {setting} Spark does not read {doubtful[0]} as the text that it is elsewhere; turn the setting "
-                "off, or write a quote in a text as \\'"
+                f"off{otherwise}"
             )
 
 

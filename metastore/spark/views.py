@@ -17,7 +17,7 @@ from sqlglot import exp
 from metastore.errors import EngineError, InvalidRequestError
 from metastore.model.identity import TableInfo
 from metastore.session import Session
-from metastore.spark.read_table import read_table
+from metastore.spark.read_table import ESCAPED_LITERALS, read_table
 from metastore.views.binding import bind
 from metastore.views.dialects import translate
 from metastore.views.expansion import Lookup, expand
@@ -98,6 +98,7 @@ def run(
     if translated.unsupported:
         raise InvalidRequestError(f"Spark cannot run the query: {'; '.join(translated.unsupported)}")
     places = {name: f"metastore_{uuid.uuid4().hex}" for name in frames}
+    _refuse_raw_literals(spark, query)
     tree = query.copy()
     for table in tree.find_all(exp.Table):
         if table.name in frames and not table.db:
@@ -115,6 +116,14 @@ def run(
         said = str(error).partition("\n")[0]
         raise EngineError(f"Spark does not understand the query: {said}; it was {text}") from error
     return made if columns is None else made.toDF(*columns)
+
+
+def _refuse_raw_literals(spark: SparkSession, query: exp.Query) -> None:
+    """InvalidRequestError where this session would not read a text of ``query`` as it is said to it, with escapes."""
+    if spark.conf.get(ESCAPED_LITERALS, "false") == "true":
+        for literal in query.find_all(exp.Literal):
+            if "\\" in (said := literal.sql(DEFAULT_DIALECT)):
+                raise InvalidRequestError(f"with {ESCAPED_LITERALS} Spark cannot be told {said}; turn the setting off")
 
 
 def _every_view(ms: Session) -> list[TableInfo]:

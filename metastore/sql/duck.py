@@ -9,6 +9,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import suppress
+from functools import partial
 from importlib import import_module
 from typing import Any, Final
 
@@ -21,9 +24,6 @@ _SETTINGS: Final = ("SET TimeZone = 'UTC'", "SET temp_directory = ''", *SANDBOX)
 
 
 _WORD: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
-
-_INTERRUPTED: Final = "Query interrupted"
-"""What DuckDB says, as a plain RuntimeError, when it saw a Ctrl-C between two pieces of its work."""
 
 _SHOWN: Final = re.compile(r"\n+LINE (\d+): (.*)\n( *)\^", re.DOTALL)
 
@@ -51,7 +51,7 @@ class _Stream:
     def __init__(self, schema: pa.Schema, batches: Callable[[], Iterator[pa.RecordBatch]]) -> None:
         self._schema = schema
         self._batches = batches
-        self.error: MetastoreError | KeyboardInterrupt | None = None
+        self.error: MetastoreError | None = None
 
     def __arrow_c_stream__(self, requested_schema: object = None) -> Any:
         reader: Any = pa.RecordBatchReader.from_batches(self._schema, self._read())
@@ -65,7 +65,7 @@ class _Stream:
     def _read(self) -> Iterator[pa.RecordBatch]:
         try:
             yield from self._batches()
-        except (MetastoreError, KeyboardInterrupt) as error:
+        except MetastoreError as error:
             self.error = error
             raise
 
@@ -107,12 +107,22 @@ class Duck:
         KeyboardInterrupt ends it, wherever it comes to.
         """
         try:
-            rows: pa.Table = self._guarded(lambda: self._connection.sql(query).to_arrow_table())
+            rows: pa.Table = self._guarded(partial(self._interruptible, query))
         except Failure as failure:
             if failure.line is None:  # what is asked for as a relation is refused without a place, a statement is not
                 self._guarded(lambda: self._connection.execute(f"EXPLAIN\n{query}"), lines_before=1)
             raise
         return rows.rename_columns([self._heading(name, query) for name in rows.column_names])
+
+    def _interruptible(self, query: str) -> pa.Table:
+        """The rows. DuckDB sees a Ctrl-C between pieces of its work, which may take hours: another thread calls it."""
+        with ThreadPoolExecutor(1, "metastore-sql") as thread:
+            rows: Future[pa.Table] = thread.submit(lambda: self._connection.sql(query).to_arrow_table())
+            try:
+                return rows.result()
+            except KeyboardInterrupt:
+                self._connection.interrupt()
+                raise
 
     def _heading(self, name: str, query: str) -> str:
         """What a column is called outside. An expression without a name is called by its text; a given name stays."""
@@ -144,15 +154,15 @@ class Duck:
                     raise stream.error from error
             if isinstance(error, self._duckdb.Error | pa.ArrowException | UnicodeError):
                 raise Failure(str(error), self._outside, lines_before) from error
-            if str(error) == _INTERRUPTED:
-                raise KeyboardInterrupt from error
             raise
 
     def __enter__(self) -> Duck:
         return self
 
     def __exit__(self, *_: object) -> None:
-        self._connection.close()
+        # After a second Ctrl-C the query may be about to end yet; with it goes the database.
+        with suppress(self._duckdb.Error):
+            self._connection.close()
 
 
 def quoted(name: str) -> str:

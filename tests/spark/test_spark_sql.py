@@ -14,7 +14,7 @@ from metastore.config.settings import Settings
 from metastore.errors import InvalidRequestError
 from metastore.pruning.spark_sql import condition_of
 from metastore.session import Session, connect
-from metastore.spark import read_table
+from metastore.spark import read_table, select
 from metastore.views.text import parse_query
 
 pytestmark = pytest.mark.spark
@@ -91,3 +91,17 @@ def test_a_session_that_reads_quotes_otherwise_is_told(
         ]
     finally:
         spark.conf.unset(setting)
+
+
+@pytest.mark.parametrize("text", [r"'O\'Brien'", "'O''Brien'", r"'a\\b'"])
+def test_a_session_without_escapes_is_told_what_it_cannot_be_told(spark: SparkSession, ms: Session, text: str) -> None:
+    """Of a question and of a query; texts without quotes and backslashes are found."""
+    spark.conf.set("spark.sql.parser.escapedStringLiterals", "true")
+    try:
+        with pytest.raises(InvalidRequestError, match="escapedStringLiterals"):
+            read_table(spark, ms, "dfs.tmp.t", f"s = {text}")
+        with pytest.raises(InvalidRequestError, match="escapedStringLiterals"):
+            select(spark, ms, f"SELECT {text} AS said FROM dfs.tmp.t")
+        assert [row.s for row in select(spark, ms, "SELECT s FROM dfs.tmp.t WHERE s = 'x'").collect()] == ["x"]
+    finally:
+        spark.conf.unset("spark.sql.parser.escapedStringLiterals")

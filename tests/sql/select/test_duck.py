@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import os
 import signal
+import threading
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 
 import pyarrow as pa
 import pytest
@@ -44,20 +47,38 @@ def test_a_message_keeps_its_values() -> None:
         assert failure.value.line == 1
 
 
-def test_an_interrupt_is_one_wherever_it_comes() -> None:
-    """In DuckDB's own work, or in the reading of a table: it is no error of the query."""
+@pytest.mark.parametrize("reading", [False, True])
+def test_an_interrupt_ends_a_query_wherever_it_comes(reading: bool) -> None:
+    """In DuckDB's own work, which would take hours, or in the reading of a table: it is no error of the query."""
+    once = threading.Lock()
+    ended = threading.Event()
 
     def interrupted() -> Iterator[pa.RecordBatch]:
-        signal.raise_signal(signal.SIGINT)
-        for _ in range(100_000):
+        yield from rows()
+        if once.acquire(blocking=False):
+            os.kill(os.getpid(), signal.SIGINT)
+        while reading and not ended.is_set():
             yield from rows()
 
-    def cut_short() -> Iterator[pa.RecordBatch]:
-        yield from rows()
-        raise KeyboardInterrupt
+    with Duck() as duck:
+        place = duck.add("t", SCHEMA, interrupted)
+        with pytest.raises(KeyboardInterrupt):
+            duck.run(f"SELECT count(*) FROM {place}, range(100000000) a, range(100000) b WHERE a.range + b.range != 7")
+        ended.set()
 
-    for batches in (interrupted, cut_short):
+
+def test_a_query_that_is_about_to_end_may_be_left() -> None:
+    """As after a second Ctrl-C, while the first one is being seen to."""
+    began, left = threading.Event(), threading.Event()
+
+    def waiting() -> Iterator[pa.RecordBatch]:
+        began.set()
+        left.wait(60)
+        yield from rows()
+
+    with ThreadPoolExecutor(1) as thread:
         with Duck() as duck:
-            place = duck.add("t", SCHEMA, batches)
-            with pytest.raises(KeyboardInterrupt):
-                duck.run(f"SELECT max(a.id + b.id) FROM {place} a, {place} b")
+            query = thread.submit(duck.run, f"SELECT id FROM {duck.add('t', SCHEMA, waiting)}")
+            assert began.wait(60)
+        left.set()
+        query.exception(60)
