@@ -40,6 +40,9 @@ from metastore.spark.spark_types import reads_natively, spark_schema
 ESCAPED_LITERALS: Final = "spark.sql.parser.escapedStringLiterals"
 """With this setting, of Spark 1.6's, a backslash in a text is one: there is no way to write some texts then."""
 
+_METADATA: Final = "_metadata"
+"""Spark's column of what it knows of a row's file; a column of the files of this name hides it."""
+
 _TASK_BYTES: Final = 128 << 20
 """As much as Spark itself would put into one task of a file scan."""
 
@@ -72,7 +75,7 @@ def read_table(
         _refuse_other_quotes(spark, where)
     zone = spark.conf.get("spark.sql.session.timeZone")
     scan = ms.tables.scan(table, where, columns, row_id=row_id, exclude=exclude, time_zone=zone)
-    if _is_native(scan) and not isinstance(where, BooleanExpression):
+    if _tells_files(spark) and _is_native(scan) and not isinstance(where, BooleanExpression):
         return _natively(spark, scan)
     return _by_arrow(_engines.setdefault(spark, SparkEngine(spark)), scan)
 
@@ -177,7 +180,7 @@ def _directories(location: str) -> Column:
     root = (
         quote(location, safe=_UNQUOTED) if not location.startswith("/") else "file:" + quote(location, safe=_UNQUOTED)
     )
-    return sql.split(sql.substr(sql.col("_metadata.file_path"), sql.lit(len(root) + 2)), sql.lit("/"))
+    return sql.split(sql.substr(sql.col(f"{_METADATA}.file_path"), sql.lit(len(root) + 2)), sql.lit("/"))
 
 
 def _level(below: Column, level: int) -> Column:
@@ -186,13 +189,21 @@ def _level(below: Column, level: int) -> Column:
     return sql.when(sql.size(below) > level + 1, name)
 
 
+def _tells_files(spark: SparkSession) -> bool:
+    """Whether Spark's own reader tells of which file a row is; that of version 2 of its data sources does not."""
+    of_version_1 = spark.conf.get("spark.sql.sources.useV1SourceList", "parquet") or ""
+    return "parquet" in of_version_1.lower().split(",")
+
+
 def _is_native(scan: Scan) -> bool:
     """Whether Spark's own reader gives the rows of ``scan``."""
     plan = scan.plan
     if plan.format != PARQUET or ROW_ID in scan.columns or scan.exclude:
         return False
     names = {name.lower() for name in plan.readable.names}
-    if len(names) < len(plan.readable.names) or not all(reads_natively(column.type) for column in plan.schema):
+    if len(names) < len(plan.readable.names) or _METADATA in names:
+        return False
+    if not all(reads_natively(column.type) for column in plan.schema):
         return False
     texts = {file.schema for file in scan.files}
     schemas = [arrow_schema(TupleSchema.from_json(text)) for text in texts if text is not None]

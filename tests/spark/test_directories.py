@@ -34,6 +34,10 @@ LAYOUTS: Mapping[str, tuple[Mapping[str, Mapping[str, Any]], Sequence[str]]] = {
         {"k=a/x": {"id": [1], "k": ["old-a"]}, "k=b/x": {"id": [2], "k": ["old-b"]}},
         ["k = 'old-a'", "k = 'a'", "k != 'a'"],
     ),
+    "a column of the files like Spark's own": (
+        {"k=1/x": {"id": [1], "_metadata": ["a"]}, "k=2/x": {"id": [2], "_metadata": ["b"]}},
+        ["_metadata = 'a'", "k = 2"],
+    ),
     "names with escapes": (
         {"rate%25=5/größe%2Fcm=1/x": {"id": [1]}, "rate%25=6/größe%2Fcm=2/x": {"id": [2]}},
         ["`rate%` = 5", "`rate%` > 5", "`größe/cm` = 1", "abs(`rate%`) = 6"],
@@ -85,3 +89,15 @@ def test_rows_are_those_of_spark(spark: SparkSession, ms: Session, folder: Path,
         assert [row["id"] for row in ms.sql(f"SELECT id FROM {name} WHERE {in_duckdb} ORDER BY id").to_pylist()] == [
             row.id for row in expected
         ]
+
+
+def test_levels_are_there_where_spark_tells_no_files(spark: SparkSession, ms: Session) -> None:
+    """Its Parquet reader of version 2 knows no column of a row's file."""
+    setting = "spark.sql.sources.useV1SourceList"
+    before = str(spark.conf.get(setting))
+    spark.conf.set(setting, "")
+    try:
+        rows = read_table(spark, ms, "dfs.tmp.t1", "k = 1", ["dir1", "id", "dir0"]).collect()
+        assert [tuple(row) for row in rows] == [("dir0=5", 1, 5)]
+    finally:
+        spark.conf.set(setting, before)
