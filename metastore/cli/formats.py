@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from datetime import datetime, timezone
 from typing import Final
 
@@ -9,6 +10,7 @@ from metastore.model.statistics_json import Value
 
 UNKNOWN: Final = "–"
 _UNITS: Final = ("B", "kB", "MB", "GB", "TB", "PB")
+_CONTROLS: Final = re.compile(r"[\x00-\x09\x0b-\x1f\x7f-\x9f]")
 _LONGEST: Final = 40
 
 
@@ -44,6 +46,11 @@ def seconds(value: float) -> str:
 def plural(count: int, noun: str) -> str:
     """``1 file``, ``1,234 files``."""
     return f"{count:,} {noun}{'' if count == 1 else 's'}"
+
+
+def visible(text: str) -> str:
+    """``text`` without what would command a terminal instead of being shown there: as escapes, but for line breaks."""
+    return _CONTROLS.sub(lambda found: repr(found[0])[1:-1], text)
 
 
 def bound(value: Value | None, *, exact: bool = True) -> str:

@@ -1,9 +1,10 @@
 """Tables on a screen: how wide each column is where the terminal has no room for all of them.
 
-Place in the flow: ``screens`` fills a :class:`Grid`, Rich draws it. Promises: nothing is left out, whatever the width.
-A number stands on one line and is never cut, since a part of a number is another number. A text is folded into several
-lines, but not into shreds: its column keeps :data:`LEAST` characters, or as many as its longest value has. Where the
-terminal is narrower than all that, lines run over its edge, and it breaks them itself.
+Place in the flow: ``screens`` fills a :class:`Grid`, Rich draws it. Promises: nothing is left out, whatever the width,
+and no value commands the terminal. A number stands on one line and is never cut, since a part of a number is another
+number. A text is folded into several lines, but not into shreds: its column keeps :data:`LEAST` characters, or as many
+as its longest value has. Where the terminal is narrower than all that, lines run over its edge, and it breaks them
+itself.
 """
 
 from __future__ import annotations
@@ -14,9 +15,13 @@ from typing import Final
 
 from rich import box
 from rich.cells import cell_len
-from rich.console import Console, ConsoleOptions, RenderResult
+from rich.console import Console, ConsoleOptions, RenderableType, RenderResult
 from rich.measure import Measurement
+from rich.style import StyleType
 from rich.table import Column, Table
+from rich.text import Text
+
+from metastore.cli.formats import visible
 
 LEAST: Final = 10
 """So wide is a column of texts at least, in characters: a date is not folded."""
@@ -39,7 +44,13 @@ class Grid(Table):
 
     def add(self, heading: str, *, whole: bool = False, right: bool = False) -> None:
         """One more column; ``whole`` values are never folded."""
-        self.add_column(heading, justify="right" if right else "left", no_wrap=whole, overflow="fold")
+        self.add_column(visible(heading), justify="right" if right else "left", no_wrap=whole, overflow="fold")
+
+    def add_row(
+        self, *renderables: RenderableType | None, style: StyleType | None = None, end_section: bool = False
+    ) -> None:
+        """One more row."""
+        super().add_row(*map(_shown, renderables), style=style, end_section=end_section)
 
     def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
         """Rich's drawing, in columns of the widths that are chosen here."""
@@ -55,6 +66,14 @@ class Grid(Table):
     def _take(self, widths: Sequence[int]) -> None:
         for column, width in zip(self.columns, widths, strict=True):
             column.width = width
+
+
+def _shown(cell: RenderableType | None) -> RenderableType | None:
+    if isinstance(cell, str):
+        return visible(cell)
+    if isinstance(cell, Text) and visible(cell.plain) != cell.plain:
+        return Text(visible(cell.plain), cell.style)
+    return cell
 
 
 def fitted(natural: Sequence[int], least: Sequence[int], room: int) -> list[int]:

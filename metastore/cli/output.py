@@ -26,6 +26,7 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, SpinnerColumn
 from rich.text import Text
 
 from metastore.cli.document import document
+from metastore.cli.formats import visible
 from metastore.errors import InvalidRequestError, StorageError
 
 OnProgress = Callable[[int, int], None]
@@ -91,11 +92,11 @@ class Output:
 
     def complaint(self, message: str) -> None:
         """One line on standard error beside a result that stands."""
-        self._err.print(Text.assemble(("error: ", "bold red"), message))
+        self._err.print(Text.assemble(("error: ", "bold red"), visible(message)))
 
     def note(self, message: str) -> None:
         """One line on standard error that is no result and no problem."""
-        self._err.print(Text(message, "dim"))
+        self._err.print(Text(visible(message), "dim"))
 
     def log_lines(self, formatter: logging.Formatter) -> None:
         """From here on, write log records of this package, from INFO on, as ``formatter`` has them and nothing else."""
@@ -217,7 +218,7 @@ class _LogHandler(logging.Handler):
 
     def emit(self, record: logging.LogRecord) -> None:
         level = record.levelname.lower()
-        self._console.print(Text.assemble((f"{level}: ", self._STYLES.get(level, "dim")), self.format(record)))
+        self._console.print(Text.assemble((f"{level}: ", self._STYLES.get(level, "dim")), visible(self.format(record))))
 
 
 def _is_utf8() -> bool:

@@ -75,6 +75,14 @@ def test_numbers_of_a_query_are_not_folded() -> None:
     assert max(map(len, found)) <= 40
 
 
+def test_values_command_no_terminal() -> None:
+    """Anybody may have written them: a table's columns stay beside each other, and the terminal as it was."""
+    found = lines(Rows(("a\x1b[2J", "b"), (("\x1b[31mred", "x\ty"), ("\x9b1m", "two\nlines"))), 80)
+    assert found[1].split() == [r"a\x1b[2J", "b"]
+    assert found[3].split() == [r"\x1b[31mred", r"x\ty"]
+    assert [line.split() for line in found[4:6]] == [[r"\x9b1m", "two"], ["lines"]]
+
+
 @given(st.lists(st.tuples(st.integers(1, 60), st.integers(1, 60)), min_size=1, max_size=8), st.integers(-5, 300))
 def test_widths_fit_or_are_the_least(columns: list[tuple[int, int]], room: int) -> None:
     """No column is wider than its values or narrower than it may be, and no room is given away."""

@@ -90,3 +90,13 @@ def test_nobody_to_ask_is_a_refusal() -> None:
     """The error says what to do instead."""
     with pytest.raises(InvalidRequestError, match="give --yes"):
         Output().confirm("Really?", "give --yes")
+
+
+def test_messages_command_no_terminal(capsys: pytest.CaptureFixture[str]) -> None:
+    """They have names of files and columns in them."""
+    with Output() as out:
+        out.complaint("no file \x1b[2J\nhere")
+        out.note("\x1b]0;title\x07")
+        logging.getLogger("metastore.test").warning("\x1b[1m")
+    shown = capsys.readouterr().err
+    assert shown.splitlines() == [r"error: no file \x1b[2J", "here", r"\x1b]0;title\x07", r"warning: \x1b[1m"]
