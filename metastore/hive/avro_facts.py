@@ -40,7 +40,10 @@ def read_avro(source: pa.NativeFile, size: int) -> FileFacts:
     records = 0
     while file.at < size:
         records += file.skip_block(sync)
-    schema = _schema(json.loads(header["avro.schema"]))
+    try:
+        schema = _schema(json.loads(header["avro.schema"]))
+    except (AttributeError, LookupError, RecursionError, TypeError, ValueError) as error:
+        raise FormatError(f"its header has no schema of Avro's: {error}") from error
     return FileFacts(records, schema, [LeafFacts() for _ in _leaves(schema)])
 
 
@@ -79,13 +82,13 @@ class _File:
         return rows
 
     def _number(self) -> int:
-        result = shift = 0
-        while True:
+        result = 0
+        for shift in range(0, 64, 7):
             byte = self.take(1)[0]
             result |= (byte & 0x7F) << shift
             if byte < 0x80:
                 return (result >> 1) ^ -(result & 1)
-            shift += 7
+        raise FormatError(f"a number before {self.at} does not end")
 
 
 def _schema(root: Any) -> pa.Schema:

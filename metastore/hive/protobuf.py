@@ -116,12 +116,12 @@ def _read(data: bytes) -> Iterator[tuple[int, Value]]:
 
 
 def varint(data: bytes, at: int) -> tuple[int, int]:
-    """The unsigned number at ``at``, and where it ends. IndexError."""
-    result = shift = 0
-    while True:
+    """The unsigned number at ``at``, of up to 64 bits, and where it ends. IndexError."""
+    result = 0
+    for shift in range(0, 64, 7):
         byte = data[at]
         at += 1
         result |= (byte & 0x7F) << shift
         if byte < 0x80:
             return result, at
-        shift += 7
+    raise IndexError
