@@ -14,6 +14,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from io import BytesIO
 from typing import Any, Final
 
+import numpy as np
 import pyarrow as pa
 from pyarrow import json as pj
 
@@ -26,6 +27,12 @@ _BLANKS: Final = 256
 """More blanks than this are not looked through for the objects before and after them."""
 _OPENING: Final = re.compile(rb"\s{1,%d}\{" % _BLANKS)
 _INT64: Final = range(-(2**63), 2**63)
+
+_DEEPEST: Final = 100
+"""Objects and lists in each other. A parser in C goes down a stack with them, and at its end so does the process."""
+_STEPS: Final = bytes.maketrans(b"{[]}", b"\x01\x01\xff\xff")
+_VALUES: Final = bytes(set(range(256)) - set(b'{[]}"'))
+_TEXT: Final = re.compile(rb'"[^"]*"')
 
 
 def open_json(
@@ -51,11 +58,12 @@ def open_json(
 def pieces(source: Any, size: int = _PIECE) -> Iterator[bytes]:
     """The file in pieces of whole objects, of about ``size`` bytes where lines begin with objects.
 
-    Of a file that is one list, the objects in it. A byte order mark is part of no piece.
+    Of a file that is one list, the objects in it. A byte order mark is part of no piece. FormatError for objects that
+    are nested too deep.
     """
     rest = source.read(size).removeprefix(BOM_UTF8)
     if rest.lstrip()[:1] == b"[":
-        documents = json.loads(rest + source.read())
+        documents = json.loads(_shallow(rest + source.read()))
         yield b"\n".join(json.dumps(document).encode() for document in documents)
         return
     searched = 0
@@ -63,11 +71,21 @@ def pieces(source: Any, size: int = _PIECE) -> Iterator[bytes]:
         rest += read
         at = _line_between_objects(rest, searched)
         if at > 0:
-            yield rest[:at]
+            yield _shallow(rest[:at])
             rest = rest[at:]
         searched = max(0, len(rest) - _BLANKS)
     if rest.strip():
-        yield rest
+        yield _shallow(rest)
+
+
+def _shallow(text: bytes) -> bytes:
+    """``text``, which begins outside of all objects. FormatError if it goes down deeper than parsers can."""
+    unescaped = text.replace(b"\\\\", b"").replace(b'\\"', b"")
+    brackets = _TEXT.sub(b"", unescaped.translate(_STEPS, _VALUES).replace(b'""', b""))
+    depth = np.cumsum(np.frombuffer(brackets, np.int8), dtype=np.int64).max(initial=0)
+    if depth > _DEEPEST:
+        raise FormatError(f"objects and lists are nested {depth:,} deep; {_DEEPEST} can be read")
+    return text
 
 
 def _line_between_objects(text: bytes, start: int) -> int:

@@ -219,6 +219,34 @@ def test_pieces_of_json_are_whole_objects(rows: list[Any], indent: int | None, b
         assert all(len(piece) <= 2 * (size + longest) for piece in found)
 
 
+@given(
+    depth=st.integers(95, 105),
+    texts=st.lists(st.text('{}[]\\",x', max_size=6), min_size=1, max_size=4),
+    is_list=st.booleans(),
+)
+def test_json_is_nested_a_hundred_deep_at_most(depth: int, texts: list[str], is_list: bool) -> None:
+    """Whatever stands in texts beside it; one that is too deep for the parser's stack would end the process."""
+    value: Any = texts
+    for level in range(depth - 2 - is_list):
+        value = [*texts, value] if level % 2 else {texts[0]: texts, f"{texts[0]}x": value}
+    row = {"a": value}
+    content = json.dumps([row] if is_list else row).encode()
+    if depth > 100:
+        with pytest.raises(FormatError, match=f"nested {depth} deep; 100 can be read"):
+            list(pieces(BytesIO(content)))
+    else:
+        assert [document for piece in pieces(BytesIO(content)) for document in documents(piece)] == [row]
+
+
+@pytest.mark.parametrize("opening", [b"[", b'{"a":'])
+def test_json_nested_without_end_is_an_error(lake: Any, opening: bytes) -> None:
+    """Arrow's parser would end the process."""
+    closing = b"]" if opening == b"[" else b"}"
+    lake.put("a.json", b'{"a":' + opening * 300_000 + b"1" + closing * 300_000 + b"}\n")
+    with pytest.raises(FormatError, match=r"a\.json cannot be read as JSON: .* nested 300,001 deep"):
+        row_of(lake.root, "json")
+
+
 def test_nothing_is_said_of_columns_of_several_kinds(lake: Any) -> None:
     """Neither in JSON nor in Avro; the file's other columns are told of, and rows are counted."""
     lake.put("a.json", b'{"x": 1, "y": 2}\n{"x": "a", "y": 3.5}\n{"x": null}\n')

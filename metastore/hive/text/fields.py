@@ -65,7 +65,7 @@ def _json(lines: Lines, names: Sequence[str], _serde: TextSerde) -> Fields:
     for line in lines:
         try:
             document = json.loads(line, object_pairs_hook=_lowered, parse_constant=_refused)
-        except ValueError:
+        except (ValueError, RecursionError):
             return [None] * len(names)
         if not isinstance(document, dict):
             return [None] * len(names)

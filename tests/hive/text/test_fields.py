@@ -98,7 +98,8 @@ def test_json_by_names_in_any_case() -> None:
     ]
     assert known(b'{"id": "1", "s": 2, "x": 1.5}') == [(None, None, None), (None, None, None), (1.5, 1.5, 0)]
     assert known(b'{"id": 99999999999, "x": NaN}') == [(None, None, None)] * 3
-    for broken in (b"", b"[1]", b'{"id": 1, "ID": 2}', b"{"):
+    too_deep = b'{"id": ' + b"[" * 100_000 + b"]" * 100_000 + b"}"
+    for broken in (b"", b"[1]", b'{"id": 1, "ID": 2}', b"{", too_deep):
         assert known(broken) == [(None, None, None)] * 3
 
 
