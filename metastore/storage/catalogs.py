@@ -175,7 +175,11 @@ class _MetadataFile(LocalFile):
 
 
 class _DurableStream(io.BytesIO):
-    """Written when it is closed. StorageError: no catalog can point to the file yet, so nothing was changed."""
+    """Written when it is closed. StorageError: no catalog can point to the file yet, so nothing was changed.
+
+    FileNotFoundError: the file went before it was flushed, as the metadata of older versions does when others commit
+    and expire meanwhile. A catalog that meets this while it commits has lost to them.
+    """
 
     def __init__(self, location: str, overwrite: bool) -> None:
         super().__init__()
@@ -190,11 +194,19 @@ class _DurableStream(io.BytesIO):
             make_folder(os.path.dirname(path))
             with open(path, self._mode) as file:
                 file.write(self.getbuffer())
-            make_durable([self._location])
         except OSError as error:
-            raise StorageError(f"cannot write {self._location}: {error}; nothing was changed") from error
+            raise self._not_written(error) from error
         finally:
             super().close()
+        try:
+            make_durable([self._location])
+        except FileNotFoundError:
+            raise
+        except OSError as error:
+            raise self._not_written(error) from error
+
+    def _not_written(self, error: OSError) -> StorageError:
+        return StorageError(f"cannot write {self._location}: {error}; nothing was changed")
 
 
 def _without_secrets(uri: str) -> str:
