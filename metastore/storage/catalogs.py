@@ -21,6 +21,7 @@ from pyiceberg.catalog import Catalog, load_catalog
 from pyiceberg.exceptions import NoSuchPropertyException, NotInstalledError
 from pyiceberg.io import OutputFile, OutputStream, load_file_io
 from pyiceberg.typedef import Identifier
+from pyiceberg.utils.config import Config, merge_config
 
 from metastore.config.catalogs import CatalogSettings
 from metastore.config.settings import ComponentSettings, IcebergSettings
@@ -255,8 +256,19 @@ def _count(text: str, key: str) -> int:
 def _load_even_in_a_race(name: str, properties: Mapping[str, Any]) -> Catalog:
     """Another process that makes a SQL catalog's tables at the same moment makes this one fail, once."""
     try:
-        return load_catalog(name, **properties)
+        return _loaded(name, properties)
     except Exception as error:
         if not is_of_database(error):
             raise
+    return _loaded(name, properties)
+
+
+def _loaded(name: str, properties: Mapping[str, Any]) -> Catalog:
+    """As :func:`load_catalog` has it, PyIceberg's own configuration included; no request to a server waits for ever."""
+    given: Mapping[str, Any] = merge_config(Config().get_catalog_config(name) or {}, dict(properties))
+    if given.get("uri") and given["type"] in ("rest", "hive"):
+        from metastore.storage import server_catalogs  # noqa: PLC0415 - its libraries take long to import
+
+        rest, hive = server_catalogs.RestCatalogThatEnds, server_catalogs.HiveCatalogThatEnds
+        return rest(name, **given) if given["type"] == "rest" else hive(name, **given)
     return load_catalog(name, **properties)
