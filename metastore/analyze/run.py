@@ -8,7 +8,6 @@ Commits to other tables only cost a second look.
 
 from __future__ import annotations
 
-import getpass
 import os
 import pwd
 import time
@@ -31,6 +30,7 @@ from metastore.analyze.stored import Stored
 from metastore.analyze.work import Progress, Work
 from metastore.components.requests import of_table
 from metastore.components.tables import Tables
+from metastore.config.user import user_name
 from metastore.engine import Engine
 from metastore.errors import ConflictError, InvalidRequestError, NotFoundError, StorageError
 from metastore.model.column_path import ColumnPath, parse
@@ -246,6 +246,6 @@ def _format(source: SourceTable, files: Sequence[SourceFile], known: Known | Non
 def _owner(location: str) -> str:
     """The location's owner on the local disk, else whoever runs this."""
     try:
-        return pwd.getpwuid(os.stat(location).st_uid).pw_name if location.startswith("/") else getpass.getuser()
+        return pwd.getpwuid(os.stat(location).st_uid).pw_name if location.startswith("/") else user_name()
     except (KeyError, OSError):
         return str(os.getuid())

@@ -14,7 +14,6 @@ import logging
 import socket
 import threading
 from collections.abc import Callable, Iterator
-from datetime import timedelta
 from functools import partial
 from http import HTTPStatus
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
@@ -36,18 +35,16 @@ _SOCKET_SECONDS: Final = 10
 class Endpoint:
     """Serves ``state`` in threads until it is closed; a context manager.
 
-    Raises ConfigError for an address beyond the loopback without a token, InvalidRequestError without the library, and
-    StorageError when the address cannot be had.
+    ``monotonic`` is the loop's clock. Raises ConfigError for an address beyond the loopback without a token,
+    InvalidRequestError without the library, and StorageError when the address cannot be had.
     """
 
-    def __init__(
-        self, settings: EndpointSettings, state: State, interval: timedelta, now_ms: Callable[[], int]
-    ) -> None:
+    def __init__(self, settings: EndpointSettings, state: State, monotonic: Callable[[], float]) -> None:
         if settings.port is None:
             raise ConfigError("drill.metastore.daemon.http.port is null: there is no endpoint")
         require_protection(settings)
         text = partial(_Metrics(library("prometheus_client", "daemon"), state).text)
-        health = partial(_health, state, interval // timedelta(milliseconds=1), now_ms)
+        health = partial(_health, state, monotonic)
         pages: dict[str, Callable[[], tuple[HTTPStatus, str, bytes]]] = {"/metrics": text, "/healthz": health}
         self._host = settings.host
         handler = partial(_Handler, pages, settings.token)
@@ -144,20 +141,20 @@ class _Handler(BaseHTTPRequestHandler):
         self.wfile.write(body)
 
 
-def _health(state: State, interval_ms: int, now_ms: Callable[[], int]) -> tuple[HTTPStatus, str, bytes]:
-    now, last = now_ms(), state.last_pass_ms
+def _health(state: State, monotonic: Callable[[], float]) -> tuple[HTTPStatus, str, bytes]:
+    now, seen = monotonic(), state.seen
     is_waiting_too_long = (
         state.token is not None
         and state.working_on is None
-        and last is not None
-        and now - last > _PATIENCE * interval_ms
+        and seen is not None
+        and now - seen > _PATIENCE * state.interval.total_seconds()
     )
     document = {
         "status": "stuck" if is_waiting_too_long else "ok",
         "leader": state.token is not None,
         "token": state.token,
         "working_on": state.working_on,
-        "last_pass_ms": last,
+        "last_pass_ms": state.last_pass_ms,
         "trouble": state.trouble,
         "configuration_refused": state.refused is not None,
     }

@@ -15,7 +15,7 @@ from metastore.daemon.decide import LastRun
 from metastore.daemon.policy import Action, TableName
 from metastore.errors import MetastoreError
 from metastore.expiration.handler import ExpirationHandler
-from metastore.expiration.policy import ExpirationPolicy
+from metastore.expiration.policy import ExpirationPolicy, is_yet_to_come
 from metastore.model.run_unit import RunUnit
 from metastore.storage.commit import Clock
 
@@ -41,11 +41,17 @@ class History:
 
     def load(self) -> None:
         """Learn what was done, by whichever daemon. Raises StorageError, FormatError."""
-        self._last = dict(last_runs(self._runs.since(self._oldest_day())))
+        now_ms = self._now_ms()
+        runs = self._runs.since(self._oldest_day())
+        self._last = dict(last_runs(run for run in runs if not is_yet_to_come(run.started or 0, now_ms)))
 
     def last(self, table: TableName, action: Action) -> LastRun | None:
-        """When the action last began on the table; None when it never did, or that is forgotten."""
-        return self._last.get((str(table), action.value))
+        """When the action last began on the table; None when it never did, or that is forgotten.
+
+        What a clock that was ahead wrote down counts for nothing, or the table would be left alone until that time.
+        """
+        last = self._last.get((str(table), action.value))
+        return None if last is not None and is_yet_to_come(last.started_ms, self._now_ms()) else last
 
     def record(self, run: RunUnit) -> None:
         """Remember ``run``. What cannot be written is logged, and remembered by this process alone."""

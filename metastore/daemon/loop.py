@@ -78,6 +78,7 @@ class Daemon:
         """Go on with ``session`` and its settings."""
         self._session = session
         self._settings = session.settings.daemon
+        self.state.interval = self._settings.interval
         self._now_ms = session.metastore.clock.now_ms
         self._history = History(session.metastore.runs, self._now_ms, self._settings.keep_runs)
         self._history_known = False
@@ -126,6 +127,7 @@ class Daemon:
             term.callback(self._election.release)
             term.enter_context(Heartbeat(self._election))
             while self._election.token is not None and not self._around.stopping():
+                self._show_life()
                 self.state.token = self._election.token
                 try:
                     self._pass()
@@ -156,17 +158,23 @@ class Daemon:
                 self._history.record(run)
                 self.state.count(run)
                 self.state.due -= 1
+                self._show_life()
                 done.append(run)
         finally:
             self.state.passes += 1
             self.state.last_pass_ms = self._now_ms()
+            self._show_life()
         return done
+
+    def _show_life(self) -> None:
+        self.state.seen = self._around.monotonic()
 
     def _run(self, actions: Actions, decision: Decision) -> RunUnit:
         table, policy = decision.situation.table, decision.situation.policy
         started, began = self._now_ms(), self._around.monotonic()
         self.state.working_on = f"{policy.action} on {table}"
         outcome = actions.carry_out(table, policy)
+        self._show_life()
         self.state.working_on = None
         seconds = self._around.monotonic() - began
         run = _unit(decision, outcome, started, round(seconds * 1000), self._election)
@@ -192,6 +200,7 @@ class Daemon:
         self.state.tables = 0
         for table in self._tables():
             self.state.tables += 1
+            self._show_life()
             for policy in policies(self._session.settings.policies, table):
                 if policy.enabled and applies(policy.action, table):
                     yield Situation(table, policy, self._history.last(table, policy.action))

@@ -74,8 +74,7 @@ def serve(load: Callable[[], Settings], open_session: Callable[[Settings], Sessi
         opened.callback(_close_all, current)
         daemon = _daemon(session, signals, state, int(time.time() * 1000))
         if settings.daemon.endpoint.port is not None:
-            now_ms = session.metastore.clock.now_ms
-            endpoint = Endpoint(settings.daemon.endpoint, state, settings.daemon.interval, now_ms)
+            endpoint = Endpoint(settings.daemon.endpoint, state, time.monotonic)
             opened.enter_context(endpoint)
             _log.info("metrics at %s/metrics, health at %s/healthz", endpoint.url, endpoint.url)
 

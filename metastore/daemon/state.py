@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from dataclasses import dataclass, field
+from datetime import timedelta
 
 from metastore.model.run_unit import RunUnit
 
@@ -13,7 +14,8 @@ class State:
     """Written by the loop, read by the endpoint's threads; every field is replaced or counted in one step.
 
     ``trouble`` is that of the last pass, ``passed_over`` how many catalogs did not answer in it; ``refused`` is why a
-    new configuration was not taken.
+    new configuration was not taken. ``seen`` is when the loop last showed life, in seconds of a clock that nobody
+    sets, and ``interval`` how long it waits between two passes.
     """
 
     token: int | None = None
@@ -21,6 +23,8 @@ class State:
     due: int = 0
     passes: int = 0
     last_pass_ms: int | None = None
+    seen: float | None = None
+    interval: timedelta = timedelta(minutes=1)
     working_on: str | None = None
     trouble: str | None = None
     passed_over: int = 0

@@ -21,6 +21,10 @@ LAST_RUN: Final = f"{OWN_PROPERTIES}expiration.last-run-ms"
 """Table property: when versions of the table last expired, so that all processes share one period."""
 
 
+CLOCKS_DIFFER: Final = timedelta(hours=1)
+"""The most by which one host's clock may be ahead of another's, and its times be taken for what they say."""
+
+
 @dataclass(frozen=True)
 class ExpirationPolicy:
     """``period`` None: never. A version goes when it is beyond the last ``retain_last`` and older than ``min_age``."""
@@ -36,12 +40,20 @@ class ExpirationPolicy:
 
 
 def is_due(policy: ExpirationPolicy, metadata: TableMetadata, now_ms: int) -> bool:
-    """Whether the period has passed since versions last expired, or since the first kept version if none ever did."""
+    """Whether the period has passed since versions last expired, or since the first kept version if none ever did.
+
+    A time that is yet to come (:func:`is_yet_to_come`) says nothing of when that was.
+    """
     if policy.period is None or not policy.is_on or not metadata.snapshots:
         return False
     first = min(snapshot.timestamp_ms for snapshot in metadata.snapshots)
     last_run = int(metadata.properties.get(LAST_RUN, first))
-    return now_ms - last_run >= _milliseconds(policy.period)
+    return now_ms - last_run >= _milliseconds(policy.period) or is_yet_to_come(last_run, now_ms)
+
+
+def is_yet_to_come(time_ms: int, now_ms: int) -> bool:
+    """Whether a clock that was wrong wrote down ``time_ms``: it lies further ahead than clocks of hosts may differ."""
+    return time_ms - now_ms > _milliseconds(CLOCKS_DIFFER)
 
 
 def outdated(policy: ExpirationPolicy, metadata: TableMetadata, now_ms: int) -> list[int]:

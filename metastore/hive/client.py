@@ -8,8 +8,6 @@ it raises OutcomeUnknownError, since it may have been carried out.
 
 from __future__ import annotations
 
-import getpass
-import os
 import socket
 import threading
 from collections.abc import Callable, Iterator, Sequence
@@ -45,6 +43,7 @@ from thrift.Thrift import TApplicationException
 from thrift.transport.TSocket import TSocket
 from thrift.transport.TTransport import TBufferedTransport, TTransportException
 
+from metastore.config.user import user_name
 from metastore.errors import (
     ConflictError,
     InvalidRequestError,
@@ -97,7 +96,7 @@ class HiveClient:
         self._servers = [_server(each.strip()) for each in uri.split(",") if each.strip()]
         if not self._servers:
             raise InvalidRequestError("the URI of a Hive Metastore is empty; thrift://host:port is expected")
-        self._user = user or _own_name()
+        self._user = user or user_name()
         self._pause = pause or threading.Event().wait
         self._turn = threading.RLock()
         self._transport: Any = None
@@ -328,14 +327,6 @@ class HiveClient:
         raise StorageError(
             f"cannot {what}: no Hive Metastore answers at {self.uri} ({'; '.join(failures)}); nothing was changed"
         )
-
-
-def _own_name() -> str:
-    """Whoever runs this; the number of a user without a name, as containers have them."""
-    try:
-        return getpass.getuser()
-    except (KeyError, OSError):
-        return str(os.getuid())
 
 
 def _server(uri: str) -> tuple[str, int]:

@@ -21,6 +21,7 @@ from pyiceberg.catalog import Catalog, load_catalog
 from pyiceberg.exceptions import NoSuchPropertyException, NotInstalledError
 from pyiceberg.io import OutputFile, OutputStream, load_file_io
 from pyiceberg.typedef import Identifier
+from pyiceberg.utils.config import Config, merge_config
 
 from metastore.config.catalogs import CatalogSettings
 from metastore.config.settings import ComponentSettings, IcebergSettings
@@ -175,7 +176,11 @@ class _MetadataFile(LocalFile):
 
 
 class _DurableStream(io.BytesIO):
-    """Written when it is closed. StorageError: no catalog can point to the file yet, so nothing was changed."""
+    """Written when it is closed. StorageError: no catalog can point to the file yet, so nothing was changed.
+
+    FileNotFoundError: the file went before it was flushed, as the metadata of older versions does when others commit
+    and expire meanwhile. A catalog that meets this while it commits has lost to them.
+    """
 
     def __init__(self, location: str, overwrite: bool) -> None:
         super().__init__()
@@ -190,11 +195,19 @@ class _DurableStream(io.BytesIO):
             make_folder(os.path.dirname(path))
             with open(path, self._mode) as file:
                 file.write(self.getbuffer())
-            make_durable([self._location])
         except OSError as error:
-            raise StorageError(f"cannot write {self._location}: {error}; nothing was changed") from error
+            raise self._not_written(error) from error
         finally:
             super().close()
+        try:
+            make_durable([self._location])
+        except FileNotFoundError:
+            raise
+        except OSError as error:
+            raise self._not_written(error) from error
+
+    def _not_written(self, error: OSError) -> StorageError:
+        return StorageError(f"cannot write {self._location}: {error}; nothing was changed")
 
 
 def _without_secrets(uri: str) -> str:
@@ -243,8 +256,19 @@ def _count(text: str, key: str) -> int:
 def _load_even_in_a_race(name: str, properties: Mapping[str, Any]) -> Catalog:
     """Another process that makes a SQL catalog's tables at the same moment makes this one fail, once."""
     try:
-        return load_catalog(name, **properties)
+        return _loaded(name, properties)
     except Exception as error:
         if not is_of_database(error):
             raise
+    return _loaded(name, properties)
+
+
+def _loaded(name: str, properties: Mapping[str, Any]) -> Catalog:
+    """As :func:`load_catalog` has it, PyIceberg's own configuration included; no request to a server waits for ever."""
+    given: Mapping[str, Any] = merge_config(Config().get_catalog_config(name) or {}, dict(properties))
+    if given.get("uri") and given["type"] in ("rest", "hive"):
+        from metastore.storage import server_catalogs  # noqa: PLC0415 - its libraries take long to import
+
+        rest, hive = server_catalogs.RestCatalogThatEnds, server_catalogs.HiveCatalogThatEnds
+        return rest(name, **given) if given["type"] == "rest" else hive(name, **given)
     return load_catalog(name, **properties)

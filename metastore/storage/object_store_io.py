@@ -10,12 +10,13 @@ import errno
 import io
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from typing import Any, Final, NoReturn
 
 import obstore
 import pyarrow as pa
 import pyarrow.fs as pafs
-from obstore.exceptions import AlreadyExistsError, PreconditionError
+from obstore.exceptions import AlreadyExistsError, GenericError, PreconditionError
 from pyiceberg.io import FileIO, InputFile, InputStream, OutputFile, OutputStream
 from pyiceberg.typedef import EMPTY_DICT, Properties
 
@@ -104,16 +105,22 @@ class ObjectFile(InputFile, OutputFile):
         """
 
         def send(content: bytes) -> None:
-            store = self._bucket.store
             with self._bucket.plain_errors():
-                try:
-                    obstore.put(store, self._key, content, mode="overwrite" if overwrite else "create")
-                except (AlreadyExistsError, PreconditionError) as error:
-                    # A request that was sent again, since its answer was lost, finds what it made itself.
-                    if bytes(obstore.get(store, self._key).bytes()) != content:
-                        raise FileExistsError(errno.EEXIST, f"{self._key} is there already") from error
+                # The client does not repeat a put that may not overwrite when its connection breaks.
+                with suppress(GenericError):
+                    return self._put(content, overwrite=overwrite)
+                return self._put(content, overwrite=overwrite)
 
         return WholeFile(send)
+
+    def _put(self, content: bytes, *, overwrite: bool) -> None:
+        store = self._bucket.store
+        try:
+            obstore.put(store, self._key, content, mode="overwrite" if overwrite else "create")
+        except (AlreadyExistsError, PreconditionError) as error:
+            # A request that was sent again, since its answer was lost, finds what it made itself.
+            if bytes(obstore.get(store, self._key).bytes()) != content:
+                raise FileExistsError(errno.EEXIST, f"{self._key} is there already") from error
 
     def to_input_file(self) -> InputFile:
         """Itself, for reading."""

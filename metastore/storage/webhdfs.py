@@ -9,7 +9,6 @@ a request waits no longer than its timeout. No text here holds an URL, since a t
 from __future__ import annotations
 
 import errno
-import getpass
 import json
 import os
 import ssl
@@ -22,6 +21,7 @@ from http.client import HTTPConnection, HTTPException, HTTPResponse, HTTPSConnec
 from typing import Any, Final
 from urllib.parse import quote, urlencode, urlsplit
 
+from metastore.config.user import user_name
 from metastore.errors import StorageError
 from metastore.storage.hdfs_access import HdfsAccess, hdfs_access
 from metastore.storage.locations import StoreLocation
@@ -262,7 +262,7 @@ class Clusters:
     def of(self, place: StoreLocation) -> WebHdfs:
         """The cluster of ``place``. Raises ConfigError for properties that do not say where it is."""
         if place.root not in self._known:
-            user = os.environ.get("HADOOP_USER_NAME") or getpass.getuser()
+            user = os.environ.get("HADOOP_USER_NAME") or user_name()
             self._known[place.root] = WebHdfs(hdfs_access(place, self._properties, user), self._pause)
         return self._known[place.root]
 

@@ -7,7 +7,6 @@ way itself.
 
 from __future__ import annotations
 
-import getpass
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -15,6 +14,7 @@ from typing import Any, Final
 
 from sqlglot import exp
 
+from metastore.config.user import user_name
 from metastore.errors import InvalidRequestError
 from metastore.model.column_path import quote
 from metastore.model.identity import TableInfo
@@ -82,7 +82,7 @@ def define_view(names: Names, name: TableInfo, definition: Definition, now_ms: i
         name.storage_plugin,
         name.workspace,
         name.name,
-        owner=definition.owner or getpass.getuser(),
+        owner=definition.owner or user_name(),
         dialect=checked.dialect,
         representations=representations,
         schema=checked.schema.to_json(),
@@ -117,7 +117,7 @@ def define_materialized_view(
         name.storage_plugin,
         name.workspace,
         name.name,
-        owner=definition.owner or getpass.getuser(),
+        owner=definition.owner or user_name(),
         sql=checked.sql if checked.dialect == DEFAULT_DIALECT else translated.sql,
         schema=checked.schema.to_json(),
         fields=fields.to_json(checked.schema),

@@ -19,19 +19,17 @@ from metastore.daemon.state import State
 from metastore.errors import ConfigError, InvalidRequestError, StorageError
 from metastore.model.run_unit import RunUnit
 
-MINUTE = timedelta(minutes=1)
-
 
 @pytest.fixture
 def now() -> SimpleNamespace:
     """The time of the endpoint."""
-    return SimpleNamespace(ms=1_000_000)
+    return SimpleNamespace(seconds=1000.0)
 
 
 @pytest.fixture
 def state() -> State:
     """A daemon that holds the lease and has done one run."""
-    state = State(token=7, tables=3, due=1, passes=2, last_pass_ms=1_000_000)
+    state = State(token=7, tables=3, due=1, passes=2, seen=1000.0)
     state.count(RunUnit(action="expire_snapshots", status="done", milliseconds=2500, files_before=9, files_after=4))
     return state
 
@@ -39,7 +37,7 @@ def state() -> State:
 @pytest.fixture
 def open_endpoint(state: State, now: SimpleNamespace) -> Iterator[Endpoint]:
     """One on the loopback, without a token."""
-    with Endpoint(EndpointSettings(port=0), state, MINUTE, lambda: now.ms) as endpoint:
+    with Endpoint(EndpointSettings(port=0), state, lambda: now.seconds) as endpoint:
         yield endpoint
 
 
@@ -75,7 +73,7 @@ def test_health_turns_bad_when_the_loop_stands_still(
     """Not while it is at a table, however long, nor while another daemon works."""
     status, text = get(open_endpoint, "/healthz")
     assert (status, json.loads(text)["status"]) == (200, "ok")
-    now.ms += 200_000
+    now.seconds += 200
     assert get(open_endpoint, "/healthz")[0] == 503
     state.working_on = "expire_snapshots on lake.shop.orders"
     assert get(open_endpoint, "/healthz")[0] == 200
@@ -83,6 +81,15 @@ def test_health_turns_bad_when_the_loop_stands_still(
     status, text = get(open_endpoint, "/healthz")
     assert (status, json.loads(text)["configuration_refused"]) == (200, True)
     assert "secret" not in text
+
+
+def test_an_interval_that_was_read_again_counts(open_endpoint: Endpoint, state: State, now: SimpleNamespace) -> None:
+    """The loop waits for the new one: a longer one makes it no stuck daemon, a shorter one does so sooner."""
+    state.interval = timedelta(minutes=10)
+    now.seconds += 1700
+    assert get(open_endpoint, "/healthz")[0] == 200
+    state.interval = timedelta(minutes=9)
+    assert get(open_endpoint, "/healthz")[0] == 503
 
 
 def test_there_is_nothing_else(open_endpoint: Endpoint) -> None:
@@ -97,7 +104,7 @@ def test_there_is_nothing_else(open_endpoint: Endpoint) -> None:
 )
 def test_with_a_token_nobody_else_sees_anything(state: State, said: str) -> None:
     """Neither without one nor with another; the answer is the same for every path."""
-    with Endpoint(EndpointSettings(port=0, token="sesame"), state, MINUTE, lambda: 0) as endpoint:
+    with Endpoint(EndpointSettings(port=0, token="sesame"), state, lambda: 0) as endpoint:
         for path in ("/metrics", "/healthz", "/nothing"):
             status, text = get(endpoint, path, Authorization=said.encode().decode("latin-1"))
             assert (status, text) == (401, "a token is needed\n")
@@ -106,7 +113,7 @@ def test_with_a_token_nobody_else_sees_anything(state: State, said: str) -> None
 
 def test_a_token_may_have_any_letters(state: State) -> None:
     """They are sent as UTF-8."""
-    with Endpoint(EndpointSettings(port=0, token="sésame"), state, MINUTE, lambda: 0) as endpoint:
+    with Endpoint(EndpointSettings(port=0, token="sésame"), state, lambda: 0) as endpoint:
         said = "Bearer sésame".encode().decode("latin-1")
         assert get(endpoint, "/metrics", Authorization=said)[0] == 200
         assert get(endpoint, "/metrics", Authorization="Bearer sésame")[0] == 401
@@ -142,11 +149,11 @@ def test_a_port_that_is_taken_is_an_error(open_endpoint: Endpoint, state: State)
     """That names the address."""
     port = int(open_endpoint.url.rpartition(":")[2])
     with pytest.raises(StorageError, match=f"127.0.0.1:{port}"):
-        Endpoint(EndpointSettings(port=port), state, MINUTE, lambda: 0)
+        Endpoint(EndpointSettings(port=port), state, lambda: 0)
 
 
 def test_a_missing_library_names_its_extra(state: State, monkeypatch: pytest.MonkeyPatch) -> None:
     """As pip takes it."""
     monkeypatch.setitem(sys.modules, "prometheus_client", None)
     with pytest.raises(InvalidRequestError, match=r"metastore\[daemon\]"):
-        Endpoint(EndpointSettings(port=0), state, MINUTE, lambda: 0)
+        Endpoint(EndpointSettings(port=0), state, lambda: 0)

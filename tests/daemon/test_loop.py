@@ -16,6 +16,7 @@ from pyiceberg.table import Table
 
 from metastore.catalogs import Catalogs, TargetTable
 from metastore.config import load_text
+from metastore.daemon import loop
 from metastore.daemon.actions import Actions
 from metastore.daemon.loop import check_schedules
 from metastore.daemon.policy import Budget, TableName, policies
@@ -338,6 +339,26 @@ def test_the_loop_looks_again_after_each_interval(make_site: Callable[..., Any])
     assert passes == [1, 2, 3]
     assert daemon.state.runs == {("expire_snapshots", "nothing"): 1}
     assert site.election("next").campaign() is not None
+
+
+def test_a_long_look_at_many_tables_shows_life(make_site: Callable[..., Any], monkeypatch: pytest.MonkeyPatch) -> None:
+    """Who asks for its health meanwhile sees when it came to the last table, and at what interval it looks."""
+    site = make_site(**EXPIRE)
+    for name in ("a", "b", "c"):
+        site.table(name, commits=1)
+    daemon = site.daemon(since_ms=site.now_ms)
+    began, seen = site.now_ms, []
+
+    def slowly(layers: Any, table: TableName) -> Any:
+        site.later(hours=1)
+        seen.append((daemon.state.seen or 0) * 1000 - began)
+        return policies(layers, table)
+
+    monkeypatch.setattr(loop, "policies", slowly)
+    daemon.once()
+    hour = 3_600_000
+    assert seen == pytest.approx([0, hour, 2 * hour])
+    assert daemon.state.interval == site.settings.daemon.interval
 
 
 def test_a_wrong_cron_expression_is_found_before_the_daemon_begins() -> None:

@@ -136,6 +136,14 @@ def test_it_is_due_when_the_period_has_passed(period: int | None, last_run: int 
     assert is_due(policy, table(LINE, properties), NOW) is due
 
 
+@pytest.mark.parametrize(("ahead", "due"), [(0, False), (3600, False), (3601, True), (10**9, True)])
+def test_a_time_that_a_wrong_clock_wrote_down_puts_nothing_off(ahead: int, due: bool) -> None:
+    """Hosts' clocks may differ by an hour; what lies further ahead would stop every expiration until then."""
+    policy = ExpirationPolicy(timedelta(days=1))
+    last_run = {LAST_RUN: str(NOW + ahead * SECOND)}
+    assert is_due(policy, table(LINE, last_run), NOW) is due
+
+
 def test_an_empty_table_is_never_due() -> None:
     """Nothing to expire."""
     assert not is_due(ExpirationPolicy(timedelta(milliseconds=1)), table([]), NOW)

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import getpass
 import json
+import os
 from collections.abc import Callable
 from typing import Any
 
@@ -37,6 +39,19 @@ def test_what_is_stored(session: Session) -> None:
     assert json.loads(unit.fields or "")[0] == {"name": "id", "type": "INTEGER", "isNullable": True}
     assert unit.dependencies == {"`dfs`.`tmp`.`regions`": "TABLE", "`dfs`.`tmp`.`sales`": "TABLE"}
     assert unit.last_modified_time == session.metastore.clock.now_ms()
+
+
+def test_an_owner_without_a_name(session: Session, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Containers run under numbers that nobody has entered: the number is the owner, of either kind of view."""
+
+    def nameless() -> str:
+        raise KeyError("getpwuid(): uid not found: 12345")
+
+    monkeypatch.setattr(getpass, "getuser", nameless)
+    session.views.define(V, "SELECT id FROM sales")
+    session.materialized_views.define("dfs.tmp.m", "SELECT id FROM sales")
+    assert session.views.get(V).owner == str(os.getuid())
+    assert session.materialized_views.get("dfs.tmp.m").owner == str(os.getuid())
 
 
 def test_dependencies_name_what_the_query_names(session: Session) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import socket
 import sqlite3
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import suppress
 from pathlib import Path
 from typing import Literal
@@ -18,6 +18,8 @@ from metastore.errors import ConflictError, OutcomeUnknownError, StorageError
 from metastore.metastore import Metastore
 from metastore.model.table_unit import TableMetadataUnit
 from metastore.model.vocabulary import MetadataType
+from metastore.storage import catalogs
+from metastore.storage.local import make_durable
 
 MakeUnit = Callable[..., TableMetadataUnit]
 OpenMetastore = Callable[..., Metastore]
@@ -227,6 +229,32 @@ def test_a_refused_commit_changes_nothing_and_says_why(
     with pytest.raises(StorageError, match="refused the commit: not today; nothing was changed"):
         metastore.tables.modify().overwrite([unit("a")]).execute()
     assert files_of(tmp_path) == set()
+
+
+@pytest.mark.parametrize("kind", ["sqlite"], indirect=True)
+def test_metadata_that_others_expire_before_it_is_flushed_is_a_lost_race(
+    open_metastore: OpenMetastore, unit: MakeUnit, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Two commits and an expiration of theirs take the file of ours, which is older by then: it is tried again."""
+    metastore, other = open_metastore(), open_metastore()
+    metastore.tables.initialize()
+    theirs, gone = ["b", "c"], []
+
+    def slowly(locations: Iterable[str]) -> None:
+        wanted = list(locations)
+        if theirs and wanted[0].endswith(".metadata.json"):
+            names, theirs[:] = list(theirs), []
+            for name in names:
+                other.tables.modify().overwrite([unit(name)]).execute()
+            other.tables.expiration.expire()
+            gone.append(not Path(wanted[0]).exists())
+        make_durable(wanted)
+
+    monkeypatch.setattr(catalogs, "make_durable", slowly)
+    metastore.tables.modify().overwrite([unit("a")]).execute()
+    assert gone == [True]
+    found = metastore.tables.read().metadata_types(ALL).execute()
+    assert sorted(str(each.table_name) for each in found) == ["a", "b", "c"]
 
 
 @pytest.mark.integration

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import getpass
+
 import pytest
 
 from metastore.errors import ConfigError, StorageError
 from metastore.storage.hdfs_access import HdfsAccess, hdfs_access
 from metastore.storage.locations import StoreLocation
+from metastore.storage.webhdfs import Clusters
 
 HA = {
     "dfs.nameservices": "pond, lake",
@@ -99,3 +102,15 @@ def test_locations_that_are_nowhere(location: str) -> None:
     with pytest.raises(StorageError) as raised:
         access(location)
     assert "Zq7" not in str(raised.value)
+
+
+def test_a_user_without_a_name(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Containers run under numbers that nobody has entered: the cluster is asked as that number."""
+
+    def nameless() -> str:
+        raise KeyError("getpwuid(): uid not found: 12345")
+
+    monkeypatch.setattr(getpass, "getuser", nameless)
+    monkeypatch.delenv("HADOOP_USER_NAME", raising=False)
+    _, path = Clusters({}).at("hdfs://nn/x/y")
+    assert path == "/x/y"

@@ -156,6 +156,24 @@ class TestOutcome:
         assert metastore.tables.metadata.version == version
         assert len(metastore.tables.metadata.history()) == 2
 
+    @pytest.mark.parametrize("fault", ["forget", "refuse", "unavailable"])
+    @pytest.mark.parametrize("suffix", [".parquet", "-m0.avro"])
+    def test_a_file_whose_answer_is_lost_once(
+        self, metastore: Metastore, unit: MakeUnit, proxy: Proxy, fault: str, suffix: str
+    ) -> None:
+        """It is put again, and finds its own or nothing: one broken connection ends no commit."""
+        metastore.tables.modify().overwrite([unit("a")]).execute()
+        left = [fault]
+
+        def choose(method: str, path: str) -> str | None:
+            return left.pop() if left and method == "PUT" and unquote(path).endswith(suffix) else None
+
+        proxy.fault = choose
+        metastore.tables.modify().overwrite([unit("b")]).execute()
+        assert left == []
+        assert names(metastore) == ["a", "b"]
+        assert len(metastore.tables.metadata.history()) == 2
+
     @pytest.mark.parametrize("fault", ["refuse", "forbid"])
     def test_landed_and_never_answered(self, metastore: Metastore, unit: MakeUnit, proxy: Proxy, fault: str) -> None:
         """Every answer is lost, or the rights are once it landed: the metadata tells by the commit's id."""
