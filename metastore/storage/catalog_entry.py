@@ -40,6 +40,7 @@ from metastore.storage.files import Deleted, discard
 from metastore.storage.local import local_path
 from metastore.storage.locations import is_local
 from metastore.storage.stores import open_store
+from metastore.storage.version_files import is_version_file
 
 _LOOKS: Final = 10
 _NUMBERED: Final = re.compile(r"(\d+)-[0-9a-f-]{36}(?:\.gz)?\.metadata\.json(?:\.gz)?")
@@ -80,6 +81,22 @@ class CatalogEntry:
             if table is not None:
                 self._check_place(table.metadata.location)
             return table
+
+    def traces(self) -> str | None:
+        """A metadata file of a table that somebody committed to, in the folder of this one; None if there is none.
+
+        Raises StorageError when the store fails.
+        """
+        folder = f"{self.location}/metadata"
+        store, _ = open_store(folder, self.source.store_properties)
+        try:
+            names = store.entries(folder).files
+        except FileNotFoundError:
+            return None
+        except OSError as error:
+            raise StorageError(f"cannot look for table {self.name} in {folder}: {error}") from error
+        written = max(filter(_is_written, names), default=None)
+        return None if written is None else f"{folder}/{written}"
 
     def create(self, schema: Schema, spec: PartitionSpec, properties: Mapping[str, str]) -> Table:
         """Create the empty table, in its namespace; the table that stands there when another process was faster."""
@@ -235,6 +252,12 @@ def publish(
         if isinstance(error, CommitFailedException):
             raise OSError(errno.EIO, f"it is open whether {source} took the commit: {said(error)}") from error
         raise
+
+
+def _is_written(name: str) -> bool:
+    """Whether a table was committed to, by the name of a metadata file; one that a dead creation left is numbered 0."""
+    found = _NUMBERED.fullmatch(name)
+    return is_version_file(name) if found is None else int(found[1]) > 0
 
 
 def _is_older(name: str, newest: str) -> bool:

@@ -112,9 +112,18 @@ class ComponentTable:
         """PyIceberg's table at the newest version; None while nobody has written to the component.
 
         Raises StorageError when catalog or store fail, FormatError when what stands there is no table's metadata,
-        ConfigError when the table is another metastore's, or was handed over to another catalog.
+        ConfigError when the table is another metastore's, is in another catalog, or was handed over to one.
         """
         table = self.entry.load()
+        if table is None and (trace := self.entry.traces()) is not None:
+            table = self.entry.load()  # another process may have made it between the two looks
+            if table is None:
+                raise ConfigError(
+                    f"{self.entry.source} has no table {self.name}, but metadata of one is in its folder: {trace}. A "
+                    "second table there would take the files of the first for its own orphans. Configure the catalog "
+                    "that has it, or bring it over by `metastore register`; if this catalog has lost its entry, "
+                    "register the newest metadata file as the table again"
+                )
         if table is not None and (owner := table.metadata.properties.get(HANDED_OVER)):
             raise ConfigError(
                 f"table {self.name} was handed over from {self.entry.source} to {owner}: "

@@ -33,6 +33,11 @@ class Found:
     identity: Hashable
 
 
+def is_version_file(name: str) -> bool:
+    """Whether a file in a table's folder of metadata is a version of it, by its name."""
+    return _VERSION.fullmatch(name) is not None
+
+
 class VersionFiles:
     """The version files of one table location in ``store``."""
 

@@ -39,7 +39,6 @@ def test_history_and_rows_go_with_it(plain: Metastore, open_metastore: OpenMetas
     """Every version is there, reads as it did, and the next one follows; expiration works on."""
     history = plain.tables.metadata.history()
     metastore = open_metastore()
-    assert names(metastore) == []
     [done] = metastore.register()
     assert done.version == history[0].version
     assert metastore.tables.metadata.history() == history
@@ -47,6 +46,37 @@ def test_history_and_rows_go_with_it(plain: Metastore, open_metastore: OpenMetas
     metastore.tables.modify().overwrite([unit("c")]).execute()
     metastore.tables.expiration.expire()
     assert names(open_metastore()) == ["a", "b", "c"]
+
+
+def test_a_catalog_without_the_table_of_its_folder_is_refused(
+    plain: Metastore, open_metastore: OpenMetastore, unit: MakeUnit
+) -> None:
+    """It was configured and nothing registered: a second, empty table would take the first one's files for orphans."""
+    metastore = open_metastore()
+    for use in (
+        lambda: names(metastore),
+        metastore.tables.modify().overwrite([unit("c")]).execute,
+        metastore.tables.expiration.expire,
+    ):
+        with pytest.raises(ConfigError, match=r"has no table .*/v3\.metadata\.json\. .*`metastore register`"):
+            use()
+    assert names(plain) == ["a", "b"]
+    metastore.register()
+    assert names(metastore) == ["a", "b"]
+
+
+def test_a_catalog_that_lost_its_table_is_refused(open_metastore: OpenMetastore, unit: MakeUnit) -> None:
+    """Until its newest metadata file is registered; of a table that nobody wrote to, nothing is lost."""
+    metastore = open_metastore()
+    metastore.tables.modify().overwrite([unit("a")]).execute()
+    catalog, table = metastore._catalog.opened, metastore.tables.table.load()
+    assert table is not None
+    catalog.drop_table(table.name())
+    for use in (lambda: names(metastore), metastore.tables.modify().overwrite([unit("b")]).execute):
+        with pytest.raises(ConfigError, match="has no table .* register the newest metadata file"):
+            use()
+    catalog.register_table(table.name(), table.metadata_location)
+    assert names(metastore) == ["a"]
 
 
 def test_who_still_uses_the_old_catalog_is_refused(
