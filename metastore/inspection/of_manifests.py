@@ -16,7 +16,7 @@ from pyiceberg.manifest import DataFile, DataFileContent, ManifestContent, Manif
 from pyiceberg.partitioning import PartitionField
 from pyiceberg.table import Table
 from pyiceberg.table.snapshots import Snapshot
-from pyiceberg.transforms import IdentityTransform, Transform
+from pyiceberg.transforms import IdentityTransform, Transform, VoidTransform
 from pyiceberg.typedef import Record
 from pyiceberg.types import IcebergType, PrimitiveType, UnknownType, UUIDType
 
@@ -157,10 +157,7 @@ class _Shown:
     def __init__(self, table: Table) -> None:
         self._schema = table.schema()
         self._specs = table.metadata.specs()
-        self._fields: dict[int, tuple[str, IcebergType]] = {}
-        for spec in table.metadata.partition_specs:
-            for field in spec.fields:
-                self._fields[field.field_id] = field.name, _type_of(table, field)
+        self._fields = _partition_fields(table)
         kinds = [pa.field(name, _arrow(kind)) for name, kind in self._fields.values()]
         self.partition_fields: list[Any] = [pa.field("partition", pa.struct(kinds))] if kinds else []
         """The column ``partition``, or none."""
@@ -258,6 +255,28 @@ def _summaries(table: Table, manifest: ManifestFile) -> list[dict[str, Any]]:
             }
         )
     return found
+
+
+def _partition_fields(table: Table) -> dict[int, tuple[str, IcebergType]]:
+    """Name and type of every partition field that the table has had, by id.
+
+    Names are those of the newest spec. Of fields that share one, which a struct cannot have, older ones have their id
+    behind it, as Iceberg itself calls them in tables of format 1. There a dropped field stays as one of nothing, and
+    its type is that of the values it had.
+    """
+    current = table.metadata.default_spec_id
+    specs = sorted(table.metadata.partition_specs, key=lambda spec: (spec.spec_id == current, spec.spec_id))
+    names: dict[int, str] = {}
+    types: dict[int, IcebergType] = {}
+    for field in (field for spec in specs for field in spec.fields):
+        names[field.field_id] = field.name
+        if field.field_id not in types or not isinstance(field.transform, VoidTransform):
+            types[field.field_id] = _type_of(table, field)
+    newest = {field.name.lower(): field.field_id for spec in specs for field in spec.fields}
+    return {
+        field_id: (name if newest[name.lower()] == field_id else f"{name}_{field_id}", types[field_id])
+        for field_id, name in names.items()
+    }
 
 
 def _type_of(table: Table, field: PartitionField) -> IcebergType:

@@ -9,11 +9,12 @@ from typing import Any
 import pyarrow as pa
 import pytest
 from pyiceberg.expressions import EqualTo
-from pyiceberg.manifest import ManifestFile
+from pyiceberg.manifest import DataFile, DataFileContent, FileFormat, ManifestFile
 from pyiceberg.partitioning import PartitionField, PartitionSpec
 from pyiceberg.schema import Schema
 from pyiceberg.table import Table
-from pyiceberg.transforms import IdentityTransform
+from pyiceberg.transforms import BucketTransform, IdentityTransform
+from pyiceberg.typedef import Record
 from pyiceberg.types import DateType, DoubleType, ListType, LongType, NestedField, StringType, UUIDType
 
 from metastore.catalogs import TargetTable
@@ -188,6 +189,49 @@ def test_evolved_specs_and_dropped_columns_are_shown(session: Session) -> None:
     target = session.catalogs.table("iceberg", "logging", "evolved")
     assert sorted(row["partition"]["id"] or 0 for row in listed(target, "files")) == [0, 2]
     assert all("2" in dict(row["value_counts"]) for row in listed(target, "files"))
+
+
+def test_partition_fields_of_one_name_are_told_apart(session: Session) -> None:
+    """The name is that of the newer field; the older one has its id behind it, as in tables of format 1."""
+    schema = Schema(NestedField(1, "id", LongType(), required=False), NestedField(2, "City", StringType()))
+    table = session.catalogs.open("iceberg").create_table("logging.renamed", schema)
+    for column, name in (("id", "p"), ("City", "P")):
+        with table.update_spec() as update:
+            update.add_field(column, IdentityTransform(), name)
+        table.append(pa.table({"id": [7], "City": ["Rome"]}))
+        with table.update_spec() as update:
+            update.remove_field(name)
+    target = session.catalogs.table("iceberg", "logging", "renamed")
+    expected = [{"p_1000": None, "P": "Rome"}, {"p_1000": 7, "P": None}]
+    for name in ("files", "partitions"):
+        assert [row["partition"] for row in listed(target, name)] == expected
+    shown = session.sql('SELECT partition.p, partition.p_1000 FROM iceberg.logging."renamed$files" ORDER BY 1')
+    assert shown.to_pylist() == [{"p": "Rome", "p_1000": None}, {"p": None, "p_1000": 7}]
+
+
+def test_a_dropped_partition_field_of_format_1_keeps_its_values(session: Session) -> None:
+    """The spec calls it a field of nothing from then on, with the type of its column; files of before have a bucket."""
+    schema = Schema(NestedField(1, "city", StringType(), required=False))
+    catalog = session.catalogs.open("iceberg")
+    table = catalog.create_table("logging.first", schema, properties={"format-version": "1"})
+    with table.update_spec() as update:
+        update.add_field("city", BucketTransform(4), "b")
+    with table.transaction() as transaction, transaction.update_snapshot().fast_append() as append:
+        file = DataFile.from_args(
+            content=DataFileContent.DATA,
+            file_path="file:///nowhere.parquet",
+            file_format=FileFormat.PARQUET,
+            partition=Record(3),
+            record_count=1,
+            file_size_in_bytes=1,
+        )
+        file.spec_id = table.spec().spec_id
+        append.append_data_file(file)
+    with table.update_spec() as update:
+        update.remove_field("b")
+    target = session.catalogs.table("iceberg", "logging", "first")
+    for name in ("files", "partitions"):
+        assert [row["partition"] for row in listed(target, name)] == [{"b": 3}]
 
 
 def test_components_have_metadata_tables(session: Session) -> None:
