@@ -29,6 +29,7 @@ import pyarrow as pa
 from pyiceberg.exceptions import ResolveError, ValidationError
 from pyiceberg.table import Table, Transaction
 from pyiceberg.table.update.schema import UpdateSchema
+from pyiceberg.types import DecimalType
 from sqlglot import Token, TokenType
 
 from metastore.catalogs import TargetTable
@@ -243,13 +244,25 @@ def _alter_column(cursor: Cursor) -> tuple[Change, str]:
                 update.update_column(path, required=True)
 
         return required, f"column {shown} is NOT NULL"
-    if cursor.accept_word("DATA"):
-        cursor.expect_word("TYPE")
-    else:
-        cursor.expect_word("TYPE")
+    cursor.accept_word("DATA")
+    cursor.expect_word("TYPE")
+    return _set_type(cursor, names, token)
+
+
+def _set_type(cursor: Cursor, names: list[Name], token: Token | None) -> tuple[Change, str]:
     kind = column_type(cursor)
+    columns = Columns(cursor.statement)
+    shown = _shown(names)
 
     def widened(transaction: Transaction) -> None:
+        present = columns.field(transaction, names).field_type
+        if isinstance(kind, DecimalType) and isinstance(present, DecimalType) and kind.scale != present.scale:
+            # PyIceberg lets it go. Bounds are stored as digits without a point, and would mean other numbers.
+            raise cursor.statement.error(
+                f"{shown} keeps its {present.scale} digits behind the point: from {present} it can only become "
+                f"wider, as decimal(38, {present.scale})",
+                token,
+            )
         with transaction.update_schema() as update:
             update.update_column(columns.path(transaction, names), kind)
 

@@ -205,6 +205,16 @@ def test_properties_are_set_and_unset(session: Session) -> None:
     assert not {"a b", "flag", "x"} & properties.keys()
 
 
+def test_a_decimal_keeps_its_scale(session: Session) -> None:
+    """Its bounds in manifests are digits without a point: with another scale they would be other numbers."""
+    alter(session, "ADD COLUMN price DECIMAL(9, 2)")
+    for wrong in ("DECIMAL(9, 3)", "DECIMAL(20, 3)", "DECIMAL(20)"):
+        with pytest.raises(InvalidRequestError, match=r"line 1, column 52: price keeps its 2 digits behind the point"):
+            alter(session, f"ALTER COLUMN price SET DATA TYPE {wrong}")
+    alter(session, "ALTER COLUMN price SET DATA TYPE DECIMAL(20, 2)")
+    assert columns(session)[-1] == "price: optional decimal(20, 2)"
+
+
 @pytest.mark.parametrize(
     ("action", "where", "message"),
     [
