@@ -222,6 +222,8 @@ def test_a_decimal_keeps_its_scale(session: Session) -> None:
         ("ADD COLUMN x NUMBER", 46, "NUMBER is no type of an Iceberg column"),
         ("ADD COLUMN x DECIMAL(39, 2)", 46, "has more digits than there are"),
         ("ADD COLUMN x TIMESTAMP(3)", 56, "TIMESTAMP(6)"),
+        ("ADD COLUMN x FIXED(0)", 46, "FIXED(0) is not between 1 and 2147483647 bytes long"),
+        ("ADD COLUMN x ARRAY(FIXED(2147483648))", 52, "FIXED(2147483648) is not between 1 and 2147483647"),
         ("ADD COLUMN x ARRAY(INT", 55, ") is expected, not the end"),
         ("ADD COLUMN x INT AFTER y", 56, "there is no column y; there are level, Time, count, origin"),
         ("DROP COLUMN nothing", 45, "there is no column nothing"),
