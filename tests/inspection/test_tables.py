@@ -234,6 +234,21 @@ def test_a_dropped_partition_field_of_format_1_keeps_its_values(session: Session
         assert [row["partition"] for row in listed(target, name)] == [{"b": 3}]
 
 
+def test_a_partition_of_a_double_is_that_number(session: Session) -> None:
+    """All its 64 bits: metadata tables show it, and a query for it reads the file that has its rows."""
+    table = session.catalogs.open("iceberg").create_table("logging.doubles", Schema(NestedField(1, "d", DoubleType())))
+    with table.update_spec() as update:
+        update.add_identity("d")
+    numbers = [0.1, 1e300, 2e300]
+    table.append(pa.table({"d": numbers}))
+    target = session.catalogs.table("iceberg", "logging", "doubles")
+    for name in ("files", "partitions"):
+        assert sorted(row["partition"]["d"] for row in listed(target, name)) == numbers
+    for number in numbers:
+        found = session.sql(f"SELECT d FROM iceberg.logging.doubles WHERE d = {number!r}")
+        assert found["d"].to_pylist() == [number]
+
+
 def test_components_have_metadata_tables(session: Session) -> None:
     """As any Iceberg table."""
     unit = TableMetadataUnit(
