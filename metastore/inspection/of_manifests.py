@@ -6,7 +6,8 @@ has had. A table that was never partitioned has no such column.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from functools import partial
 from typing import Any, Final
 
 import pyarrow as pa
@@ -21,6 +22,8 @@ from pyiceberg.typedef import Record
 from pyiceberg.types import IcebergType, PrimitiveType, UnknownType, UUIDType
 
 from metastore.inspection.of_metadata import TIMESTAMP
+from metastore.storage.manifest_reader import read_entries, read_list, read_live_entries
+from metastore.storage.manifests import decode_file
 
 _INTEGER: Final[pa.DataType] = pa.int32()
 _LONG: Final[pa.DataType] = pa.int64()
@@ -230,13 +233,17 @@ class _Shown:
         return _readable(kind, bound)
 
 
-def _listed(table: Table, snapshot: Snapshot | None) -> list[ManifestFile]:
-    return [] if snapshot is None else snapshot.manifests(table.io)
+def _listed(table: Table, snapshot: Snapshot | None) -> Sequence[ManifestFile]:
+    if snapshot is None:
+        return ()
+    path = snapshot.manifest_list
+    return decode_file(path, lambda: read_list(table.io, path))
 
 
 def _entries(table: Table, snapshot: Snapshot | None, *, deleted: bool) -> Iterator[ManifestEntry]:
+    read = read_entries if deleted else read_live_entries
     for manifest in _listed(table, snapshot):
-        yield from manifest.fetch_manifest_entry(table.io, discard_deleted=not deleted)
+        yield from decode_file(manifest.manifest_path, partial(read, table.io, manifest))
 
 
 def _summaries(table: Table, manifest: ManifestFile) -> list[dict[str, Any]]:

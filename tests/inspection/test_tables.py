@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from datetime import datetime, timedelta, timezone
+from pathlib import Path
 from typing import Any
+from urllib.parse import urlsplit
 
 import pyarrow as pa
 import pytest
@@ -18,7 +20,7 @@ from pyiceberg.typedef import Record
 from pyiceberg.types import DateType, DoubleType, ListType, LongType, NestedField, StringType, UUIDType
 
 from metastore.catalogs import TargetTable
-from metastore.errors import InvalidRequestError, NotFoundError, StorageError
+from metastore.errors import FormatError, InvalidRequestError, NotFoundError, StorageError
 from metastore.inspection import METADATA_TABLES, metadata_table, resolve_version
 from metastore.model.table_unit import TableMetadataUnit
 from metastore.session import Session
@@ -285,6 +287,20 @@ def test_files_that_are_gone_are_a_storage_error(target: TargetTable) -> None:
         target.load().io.delete(manifest.manifest_path)
     with pytest.raises(StorageError, match="manifests of iceberg.logging.events"):
         metadata_table(target, "files")
+
+
+@pytest.mark.parametrize("name", ["manifests", "files", "entries", "partitions"])
+@pytest.mark.parametrize("keep", [0, 100, -1])
+def test_damaged_manifests_are_a_format_error(target: TargetTable, name: str, keep: int) -> None:
+    """Which names the file; no length in it is taken at its word."""
+    table = target.load()
+    snapshot = table.current_snapshot()
+    assert snapshot is not None
+    damaged = snapshot.manifest_list if name == "manifests" else manifests_of(table)[0].manifest_path
+    file = Path(urlsplit(damaged).path)
+    file.write_bytes(file.read_bytes()[:keep] + b"garbage")
+    with pytest.raises(FormatError, match="cannot be decoded as an Iceberg manifest or list"):
+        metadata_table(target, name)
 
 
 def test_versions_are_found_by_id_name_and_time(target: TargetTable) -> None:
