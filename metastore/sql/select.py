@@ -74,6 +74,8 @@ class _Preparation:
             found = self._relations.resolve(reference.parts, wanted, query.names)
             if isinstance(found, ViewText):
                 return self._view(reference, found)
+            if not found.schema.names:
+                raise InvalidRequestError(f"{reference} has no columns: nothing is in it")
         return self._table(query, reference, found)
 
     def _table(self, query: QueryText, reference: Reference, relation: Relation) -> str:

@@ -11,10 +11,11 @@ import duckdb
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from support.delete_files import delete_where_equal
 
 from metastore.catalogs import TargetTable
 from metastore.config import Settings
-from metastore.errors import InvalidRequestError, MetastoreError, NotFoundError
+from metastore.errors import FormatError, InvalidRequestError, MetastoreError, NotFoundError, StorageError
 from metastore.session import connect
 
 TABLES = ("lake.default.sales", "dfs.shop.sales")
@@ -233,3 +234,52 @@ def test_levels_of_directories_are_there_for_who_names_them(tmp_path: Path) -> N
         assert session.sql("SELECT sum(n) AS s FROM dfs.tmp.t WHERE dir0 = 'eu'").to_pylist() == [{"s": 1}]
         with pytest.raises(InvalidRequestError, match="dir2"):
             session.sql("SELECT dir2 FROM dfs.tmp.t")
+
+
+def lake_of(tmp_path: Path) -> Settings:
+    """A catalog ``lake`` and a workspace ``dfs.tmp``, both empty."""
+    (tmp_path / "data" / "t").mkdir(parents=True)
+    given: dict[str, Any] = {
+        "drill.metastore.iceberg.location.base_path": str(tmp_path),
+        "drill.metastore.storage.dfs.workspaces.tmp.location": str(tmp_path / "data"),
+        "drill.metastore.catalogs.lake": {
+            "type": "sql",
+            "uri": f"sqlite:///{tmp_path}/catalog.db",
+            "warehouse": f"file://{tmp_path}/warehouse",
+        },
+    }
+    return Settings.from_mapping(given, environ={})
+
+
+def test_an_iceberg_table_that_cannot_be_read_is_named(tmp_path: Path) -> None:
+    """Not as a mistake in the query: what is wrong with it, and where."""
+    with connect(lake_of(tmp_path)) as session:
+        catalog = session.catalogs.open("lake")
+        catalog.create_namespace("default")
+        for number, name in enumerate(("deleted", "gone", "damaged")):
+            catalog.create_table(f"default.{name}", pa.schema([("n", pa.int64())])).append(pa.table({"n": [number]}))
+        delete_where_equal(catalog.load_table("default.deleted"))
+        [gone] = (tmp_path / "warehouse/default/gone/data").glob("*.parquet")
+        gone.unlink()
+        for manifest in (tmp_path / "warehouse/default/damaged/metadata").glob("*-m0.avro"):
+            manifest.write_bytes(b"garbage")
+        for name, kind, said in (
+            (
+                "deleted",
+                InvalidRequestError,
+                "lake.default.deleted has equality deletes, which PyIceberg does not read",
+            ),
+            ("gone", StorageError, f"the files of lake.default.gone cannot be read: .*{gone.name}"),
+            ("damaged", FormatError, "the files of lake.default.damaged cannot be read"),
+        ):
+            with pytest.raises(kind, match=said) as raised:
+                session.sql(f"SELECT * FROM lake.default.{name}")
+            assert "Traceback" not in str(raised.value)
+
+
+def test_a_table_without_columns_is_refused(tmp_path: Path) -> None:
+    """DuckDB has none, and so no count of its rows."""
+    with connect(lake_of(tmp_path)) as session:
+        session.analyze("dfs.tmp.t")
+        with pytest.raises(InvalidRequestError, match=r"line 1, column 22: dfs.tmp.t has no columns"):
+            session.sql("SELECT count(*) FROM dfs.tmp.t")
