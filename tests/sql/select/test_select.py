@@ -283,3 +283,26 @@ def test_a_table_without_columns_is_refused(tmp_path: Path) -> None:
         session.analyze("dfs.tmp.t")
         with pytest.raises(InvalidRequestError, match=r"line 1, column 22: dfs.tmp.t has no columns"):
             session.sql("SELECT count(*) FROM dfs.tmp.t")
+
+
+def test_columns_that_differ_in_case_are_not_taken_for_each_other(tmp_path: Path) -> None:
+    """DuckDB would take the first for the second; a star has both, and other columns are read as ever."""
+    rows = {"a": [1], "A": [2], "b": [3]}
+    with connect(lake_of(tmp_path)) as session:
+        pq.write_table(pa.table(rows), tmp_path / "data" / "t" / "0.parquet")
+        session.analyze("dfs.tmp.t")
+        catalog = session.catalogs.open("lake")
+        catalog.create_namespace("default")
+        table = catalog.create_table("default.t", pa.table(rows).schema)
+        table.append(pa.table(rows))
+        for name in ("dfs.tmp.t", "lake.default.t"):
+            for query in ('SELECT "A" FROM {}', "SELECT b FROM {} WHERE A = 2", "SELECT x.a FROM {} x"):
+                with pytest.raises(InvalidRequestError, match=f"{name} has the columns a and A, which differ in case"):
+                    session.sql(query.format(name))
+            assert session.sql(f"SELECT b FROM {name}").to_pylist() == [{"b": 3}]
+            assert [list(row.values()) for row in session.sql(f"SELECT * FROM {name}").to_pylist()] == [[1, 2, 3]]
+        for query in ("A", "a", "*", "b, count(a) AS n"):
+            with pytest.raises(InvalidRequestError, match=r"dfs.tmp.t has the columns a and A, which differ in case"):
+                session.sql(f"CREATE VIEW dfs.tmp.v AS SELECT {query} FROM t")
+        session.sql("CREATE VIEW dfs.tmp.v AS SELECT b FROM t")
+        assert session.sql("SELECT * FROM dfs.tmp.v").to_pylist() == [{"b": 3}]
