@@ -161,6 +161,7 @@ def _add_column(cursor: Cursor, action: _Action) -> tuple[Change, str]:
             return
         if required and transaction.table_metadata.snapshots:
             raise action.error(f"{_shown(names)} cannot be NOT NULL: rows that are there already have no value for it")
+        columns.require_new(transaction, names[:-1], names[-1])
         path = (*columns.path(transaction, names[:-1]), names[-1].text) if names[1:] else (names[0].text,)
         with transaction.update_schema(allow_incompatible_changes=required) as update:
             update.add_column(path, kind, comment, required=required)
@@ -195,6 +196,7 @@ def _rename_column(cursor: Cursor) -> tuple[Change, str]:
     columns = Columns(cursor.statement)
 
     def change(transaction: Transaction) -> None:
+        columns.require_new(transaction, names[:-1], new, columns.field(transaction, names).field_id)
         with transaction.update_schema() as update:
             update.rename_column(columns.path(transaction, names), new.text)
 

@@ -205,6 +205,21 @@ def test_properties_are_set_and_unset(session: Session) -> None:
     assert not {"a b", "flag", "x"} & properties.keys()
 
 
+def test_a_name_without_quotes_never_means_two_columns(session: Session) -> None:
+    """One that is there in other letters is refused; in quotes it is another column, as is a new case of its own."""
+    for action, where in (
+        ("ADD COLUMN TIME INT", 44),
+        ("ADD COLUMN origin.Host INT", 51),
+        ("RENAME COLUMN level TO time", 56),
+        ("RENAME COLUMN origin.tags TO HOST", 62),
+    ):
+        with pytest.raises(InvalidRequestError, match=rf"line 1, column {where}: there is a column .* to have both"):
+            alter(session, action)
+    alter(session, "RENAME COLUMN level TO LEVEL")
+    alter(session, 'ADD COLUMN "TIME" INT')
+    assert [field.name for field in table(session).schema().fields] == ["LEVEL", "Time", "count", "origin", "TIME"]
+
+
 def test_a_decimal_keeps_its_scale(session: Session) -> None:
     """Its bounds in manifests are digits without a point: with another scale they would be other numbers."""
     alter(session, "ADD COLUMN price DECIMAL(9, 2)")
