@@ -6,7 +6,8 @@ has had. A table that was never partitioned has no such column.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from functools import partial
 from typing import Any, Final
 
 import pyarrow as pa
@@ -16,11 +17,13 @@ from pyiceberg.manifest import DataFile, DataFileContent, ManifestContent, Manif
 from pyiceberg.partitioning import PartitionField
 from pyiceberg.table import Table
 from pyiceberg.table.snapshots import Snapshot
-from pyiceberg.transforms import IdentityTransform, Transform
+from pyiceberg.transforms import IdentityTransform, Transform, VoidTransform
 from pyiceberg.typedef import Record
 from pyiceberg.types import IcebergType, PrimitiveType, UnknownType, UUIDType
 
 from metastore.inspection.of_metadata import TIMESTAMP
+from metastore.storage.manifest_reader import read_entries, read_list, read_live_entries
+from metastore.storage.manifests import decode_file
 
 _INTEGER: Final[pa.DataType] = pa.int32()
 _LONG: Final[pa.DataType] = pa.int64()
@@ -157,10 +160,7 @@ class _Shown:
     def __init__(self, table: Table) -> None:
         self._schema = table.schema()
         self._specs = table.metadata.specs()
-        self._fields: dict[int, tuple[str, IcebergType]] = {}
-        for spec in table.metadata.partition_specs:
-            for field in spec.fields:
-                self._fields[field.field_id] = field.name, _type_of(table, field)
+        self._fields = _partition_fields(table)
         kinds = [pa.field(name, _arrow(kind)) for name, kind in self._fields.values()]
         self.partition_fields: list[Any] = [pa.field("partition", pa.struct(kinds))] if kinds else []
         """The column ``partition``, or none."""
@@ -233,13 +233,17 @@ class _Shown:
         return _readable(kind, bound)
 
 
-def _listed(table: Table, snapshot: Snapshot | None) -> list[ManifestFile]:
-    return [] if snapshot is None else snapshot.manifests(table.io)
+def _listed(table: Table, snapshot: Snapshot | None) -> Sequence[ManifestFile]:
+    if snapshot is None:
+        return ()
+    path = snapshot.manifest_list
+    return decode_file(path, lambda: read_list(table.io, path))
 
 
 def _entries(table: Table, snapshot: Snapshot | None, *, deleted: bool) -> Iterator[ManifestEntry]:
+    read = read_entries if deleted else read_live_entries
     for manifest in _listed(table, snapshot):
-        yield from manifest.fetch_manifest_entry(table.io, discard_deleted=not deleted)
+        yield from decode_file(manifest.manifest_path, partial(read, table.io, manifest))
 
 
 def _summaries(table: Table, manifest: ManifestFile) -> list[dict[str, Any]]:
@@ -258,6 +262,28 @@ def _summaries(table: Table, manifest: ManifestFile) -> list[dict[str, Any]]:
             }
         )
     return found
+
+
+def _partition_fields(table: Table) -> dict[int, tuple[str, IcebergType]]:
+    """Name and type of every partition field that the table has had, by id.
+
+    Names are those of the newest spec. Of fields that share one, which a struct cannot have, older ones have their id
+    behind it, as Iceberg itself calls them in tables of format 1. There a dropped field stays as one of nothing, and
+    its type is that of the values it had.
+    """
+    current = table.metadata.default_spec_id
+    specs = sorted(table.metadata.partition_specs, key=lambda spec: (spec.spec_id == current, spec.spec_id))
+    names: dict[int, str] = {}
+    types: dict[int, IcebergType] = {}
+    for field in (field for spec in specs for field in spec.fields):
+        names[field.field_id] = field.name
+        if field.field_id not in types or not isinstance(field.transform, VoidTransform):
+            types[field.field_id] = _type_of(table, field)
+    newest = {field.name.lower(): field.field_id for spec in specs for field in spec.fields}
+    return {
+        field_id: (name if newest[name.lower()] == field_id else f"{name}_{field_id}", types[field_id])
+        for field_id, name in names.items()
+    }
 
 
 def _type_of(table: Table, field: PartitionField) -> IcebergType:

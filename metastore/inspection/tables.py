@@ -41,7 +41,7 @@ def metadata_table(target: TargetTable, name: str, at: int | None = None) -> pa.
 
     A table without snapshots has metadata tables too, without rows. Raises NotFoundError for a name, table or snapshot
     that does not exist, InvalidRequestError for a snapshot where the table is not of one, StorageError when files
-    cannot be read.
+    cannot be read, FormatError when they are damaged.
     """
     table = target.load()
     key = name.lower()

@@ -23,6 +23,7 @@ import zlib
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from functools import cache
+from threading import Lock
 from typing import Final
 
 import pyarrow as pa
@@ -52,6 +53,10 @@ _FINDER: Final = "pyspark_metastore"
 """The package by whose name Spark finds the data source; it goes where this one goes."""
 
 _FINGERPRINT: Final = worker.fingerprint(_CODE)
+
+_SHIPPING: Final = Lock()
+"""Held while the zip is made and handed to Spark: threads have engines of their own, and one zip. A file that changes
+after Spark has seen it ends every job of the session, those of others, too."""
 
 _Job = Callable[[Iterable[int]], Iterator[tuple[str, bytes]]]
 """Numbers of partitions -> what their tasks answer."""
@@ -172,7 +177,8 @@ class SparkEngine:
 
     def _ship(self) -> None:
         """Give the executors of this session our code, also those that will join later."""
-        self.spark.addArtifacts(_own_code_zipped(), pyfile=True)
+        with _SHIPPING:
+            self.spark.addArtifacts(_own_code_zipped(), pyfile=True)
         self._shipped = True
 
 

@@ -10,6 +10,7 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import replace
 from functools import reduce
+from threading import Lock
 from typing import Final
 
 from pyspark.sql import DataFrame
@@ -31,8 +32,13 @@ _SETTINGS: Final = {
 }
 
 
+_WRITING: Final = Lock()
+"""Held while the settings of a session are other than its owner's: who came second would take them for the owner's,
+and leave them behind; and would write in the owner's time zone when the first one is done."""
+
+
 class SparkQueryEngine(SparkEngine):
-    """Runs tasks and queries on Spark."""
+    """Runs tasks and queries on Spark; of several threads that write, one after the other."""
 
     def write(self, query: exp.Query, sources: Mapping[str, tuple[Source, ...]], target: Written) -> None:
         """As :meth:`metastore.views.runner.QueryRunner.write`: as many files as Spark has partitions for."""
@@ -56,15 +62,16 @@ class SparkQueryEngine(SparkEngine):
 
     @contextmanager
     def _settings_for_writing(self) -> Iterator[None]:
-        before = {key: self.spark.conf.get(key) for key in _SETTINGS}
-        try:
-            for key, value in _SETTINGS.items():
-                self.spark.conf.set(key, value)
-            yield
-        finally:
-            for key, old in before.items():
-                if old is not None:
-                    self.spark.conf.set(key, old)
+        with _WRITING:
+            before = {key: self.spark.conf.get(key) for key in _SETTINGS}
+            try:
+                for key, value in _SETTINGS.items():
+                    self.spark.conf.set(key, value)
+                yield
+            finally:
+                for key, old in before.items():
+                    if old is not None:
+                        self.spark.conf.set(key, old)
 
 
 def _uri(location: str) -> str:

@@ -29,6 +29,7 @@ import pyarrow as pa
 from pyiceberg.exceptions import ResolveError, ValidationError
 from pyiceberg.table import Table, Transaction
 from pyiceberg.table.update.schema import UpdateSchema
+from pyiceberg.types import DecimalType
 from sqlglot import Token, TokenType
 
 from metastore.catalogs import TargetTable
@@ -160,6 +161,7 @@ def _add_column(cursor: Cursor, action: _Action) -> tuple[Change, str]:
             return
         if required and transaction.table_metadata.snapshots:
             raise action.error(f"{_shown(names)} cannot be NOT NULL: rows that are there already have no value for it")
+        columns.require_new(transaction, names[:-1], names[-1])
         path = (*columns.path(transaction, names[:-1]), names[-1].text) if names[1:] else (names[0].text,)
         with transaction.update_schema(allow_incompatible_changes=required) as update:
             update.add_column(path, kind, comment, required=required)
@@ -194,6 +196,7 @@ def _rename_column(cursor: Cursor) -> tuple[Change, str]:
     columns = Columns(cursor.statement)
 
     def change(transaction: Transaction) -> None:
+        columns.require_new(transaction, names[:-1], new, columns.field(transaction, names).field_id)
         with transaction.update_schema() as update:
             update.rename_column(columns.path(transaction, names), new.text)
 
@@ -243,13 +246,25 @@ def _alter_column(cursor: Cursor) -> tuple[Change, str]:
                 update.update_column(path, required=True)
 
         return required, f"column {shown} is NOT NULL"
-    if cursor.accept_word("DATA"):
-        cursor.expect_word("TYPE")
-    else:
-        cursor.expect_word("TYPE")
+    cursor.accept_word("DATA")
+    cursor.expect_word("TYPE")
+    return _set_type(cursor, names, token)
+
+
+def _set_type(cursor: Cursor, names: list[Name], token: Token | None) -> tuple[Change, str]:
     kind = column_type(cursor)
+    columns = Columns(cursor.statement)
+    shown = _shown(names)
 
     def widened(transaction: Transaction) -> None:
+        present = columns.field(transaction, names).field_type
+        if isinstance(kind, DecimalType) and isinstance(present, DecimalType) and kind.scale != present.scale:
+            # PyIceberg lets it go. Bounds are stored as digits without a point, and would mean other numbers.
+            raise cursor.statement.error(
+                f"{shown} keeps its {present.scale} digits behind the point: from {present} it can only become "
+                f"wider, as decimal(38, {present.scale})",
+                token,
+            )
         with transaction.update_schema() as update:
             update.update_column(columns.path(transaction, names), kind)
 

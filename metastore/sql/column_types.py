@@ -51,6 +51,8 @@ _PLAIN: Final[Mapping[str, type[PrimitiveType]]] = {
 }
 _MICROSECONDS: Final = 6
 _DEEPEST: Final = 32
+_LONGEST: Final = 2**31 - 1
+"""Bytes of a FIXED; Arrow and Java count no further, and could not read a table that has a longer one."""
 _NO_ID: Final = -1
 """Ids of nested fields are given when the column is added."""
 
@@ -77,6 +79,8 @@ def column_type(cursor: Cursor, depth: int = 0) -> IcebergType:
         cursor.expect(TokenType.L_PAREN, "(")
         length = _number(cursor)
         cursor.expect(TokenType.R_PAREN, ")")
+        if not 0 < length <= _LONGEST:
+            raise cursor.statement.error(f"FIXED({length}) is not between 1 and {_LONGEST} bytes long", token)
         return FixedType(length)
     if word in ("ARRAY", "MAP", "ROW", "STRUCT"):
         return _nested(cursor, word, depth)

@@ -123,6 +123,23 @@ class Columns:
         parents = [Name(part, True, name.token) for part in path[:-1]]
         return self.path(transaction, [*parents, name])
 
+    def require_new(self, transaction: Transaction, above: list[Name], name: Name, renamed: int | None = None) -> None:
+        """Refuse a name without quotes that means a column which is there: it would mean two columns then.
+
+        ``above`` is the struct that the name is to stand in, ``renamed`` the id of the column that is to have it.
+        """
+        if name.exact:
+            return
+        beside = _inside(self.field(transaction, above)) if above else transaction.table_metadata.schema().fields
+        for field in beside:
+            # That the very name is taken, says whoever adds it.
+            alike = field.name != name.text and field.name.lower() == name.text.lower()
+            if alike and field.field_id != renamed:
+                raise self.statement.error(
+                    f'there is a column {field.name}, which {name.text} means, too; write "{name.text}" to have both',
+                    name.token,
+                )
+
     def require_unused(self, transaction: Transaction, names: list[Name]) -> None:
         """Refuse a column that new rows are partitioned or sorted by."""
         metadata = transaction.table_metadata

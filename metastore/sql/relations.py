@@ -26,7 +26,7 @@ from pyiceberg.schema import Schema
 from pyiceberg.table import Table
 
 from metastore.catalogs import TargetTable
-from metastore.errors import InvalidRequestError, NotFoundError
+from metastore.errors import FormatError, InvalidRequestError, MetastoreError, NotFoundError, StorageError
 from metastore.information_schema import InformationSchema
 from metastore.information_schema.relations import NAME, relation
 from metastore.inspection import metadata_table, resolve_version
@@ -170,7 +170,10 @@ class Relations:
         schema = table.scan(snapshot_id=version).projection()
 
         def read(asked: Asked) -> Iterator[pa.RecordBatch]:
-            return iter(table.scan(asked.condition, asked.columns, snapshot_id=version).to_arrow_batch_reader())
+            try:
+                yield from table.scan(asked.condition, asked.columns, snapshot_id=version).to_arrow_batch_reader()
+            except Exception as error:
+                raise _unreadable(target, error) from error
 
         return Relation(schema_to_pyarrow(schema, include_field_ids=False), read, schema)
 
@@ -212,3 +215,15 @@ class Relations:
         near = [ends[each] for each in difflib.get_close_matches(name.lower(), ends, n=3)]
         hint = f"; did you mean {' or '.join(near)}?" if near else "."
         return NotFoundError(f"unknown table {name}{hint} Names are plugin.workspace.table or catalog.schema.table")
+
+
+def _unreadable(target: TargetTable, error: Exception) -> MetastoreError:
+    """What it means that PyIceberg cannot read ``target``; on what is damaged it fails in whatever way comes first."""
+    if isinstance(error, OSError) and error.errno is not None:
+        return StorageError(f"the files of {target} cannot be read: {error}")
+    if "equality deletes" in str(error):
+        return InvalidRequestError(
+            f"{target} has equality deletes, which PyIceberg does not read; rewrite its data files by an engine that "
+            "applies them (Spark or Flink: CALL system.rewrite_data_files), then ask again"
+        )
+    return FormatError(f"the files of {target} cannot be read: {str(error) or repr(error)}")

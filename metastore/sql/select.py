@@ -74,10 +74,14 @@ class _Preparation:
             found = self._relations.resolve(reference.parts, wanted, query.names)
             if isinstance(found, ViewText):
                 return self._view(reference, found)
+            if not found.schema.names:
+                raise InvalidRequestError(f"{reference} has no columns: nothing is in it")
         return self._table(query, reference, found)
 
     def _table(self, query: QueryText, reference: Reference, relation: Relation) -> str:
         asked = asked_of(query, reference, relation.schema)
+        with query.at(reference):
+            _require_told_apart(query, reference, relation)
         condition = relation.condition(asked)
         told = "" if isinstance(condition, AlwaysTrue) else f" where {said(condition)}"
         self.fetched.append(f"Fetch {reference} ({', '.join(asked.columns)}){told}")
@@ -92,6 +96,20 @@ class _Preparation:
             return self._duck.add_view(reference.parts[-1], self.prepared(inner))
         except (Failure, InvalidRequestError, NotFoundError) as error:
             raise InvalidRequestError(f"view {reference}: {error}") from error
+
+
+def _require_told_apart(query: QueryText, reference: Reference, relation: Relation) -> None:
+    """Refuse names that stand for several columns: DuckDB knows no case, and would take the first one for any."""
+    named: dict[str, list[str]] = {}
+    for name in relation.schema.names:
+        if name.lower() in query.names:
+            named.setdefault(name.lower(), []).append(name)
+    for several in named.values():
+        if len(several) > 1:
+            raise InvalidRequestError(
+                f"{reference} has the columns {' and '.join(several)}, which differ in case alone: SELECT cannot tell "
+                "them apart; ask for all columns, or read the table by a program"
+            )
 
 
 HANDLERS: Final = {

@@ -5,6 +5,9 @@ lengths that it meets at their word: in a damaged file it reads what lies beside
 to billions. So files that this package wrote carry a checksum, and are decoded by it only when that is right; those of
 others are decoded by :class:`CheckedDecoder`, which looks at each length before it is used. So are all that hold
 doubles, as partition values are: the compiled decoder cuts them to 32 bits.
+
+What PyIceberg itself decodes in this process, to plan a scan of a catalog's table or to fill in a column that only the
+partition has, gets doubles whole, too: its reader of them is replaced here.
 """
 
 from __future__ import annotations
@@ -16,9 +19,9 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any, Final
 
-from pyiceberg.avro.decoder import new_decoder
+from pyiceberg.avro.decoder import BinaryDecoder, new_decoder
 from pyiceberg.avro.file import MAGIC, META_SCHEMA, SYNC_SIZE, AvroFileHeader
-from pyiceberg.avro.reader import Reader
+from pyiceberg.avro.reader import DoubleReader, Reader
 from pyiceberg.avro.resolver import construct_reader
 from pyiceberg.schema import Schema
 from pyiceberg.types import IcebergType, ListType, MapType, StructType
@@ -34,6 +37,15 @@ _HEADER: Final = construct_reader(META_SCHEMA, {-1: AvroFileHeader})
 _DOUBLE: Final = struct.Struct("<d")
 _PADDING: Final = bytes(16)
 """More than a number takes: one that begins within the content ends before this does."""
+
+
+def _read_double(self: DoubleReader, decoder: BinaryDecoder) -> float:  # noqa: ARG001 - it is made a method below
+    number: float = _DOUBLE.unpack(decoder.read(_DOUBLE.size))[0]
+    return number
+
+
+# With 0.10000000149 for the 0.1 of a partition, a scan passes over the files that have the rows it is asked for.
+DoubleReader.read = _read_double  # type: ignore[method-assign] # PyIceberg makes its readers itself, of no subclass
 
 
 class CheckedDecoder:

@@ -38,8 +38,13 @@ def read_list(io: FileIO, location: str) -> tuple[ListedManifest, ...]:
 
 def read_live_entries(io: FileIO, manifest: ManifestFile) -> tuple[ManifestEntry, ...]:
     """The entries of ``manifest`` that are not deleted, in its order, with what they inherit from it."""
+    return tuple(entry for entry in read_entries(io, manifest) if entry.status != ManifestEntryStatus.DELETED)
+
+
+def read_entries(io: FileIO, manifest: ManifestFile) -> tuple[ManifestEntry, ...]:
+    """All entries of ``manifest``, in its order, with what they inherit from it."""
     entries = read_avro_file(_content(io, manifest.manifest_path), _entry_reader, _data_file)
-    return tuple(_inherited(entry, manifest) for entry in entries if entry.status != ManifestEntryStatus.DELETED)
+    return tuple(_inherited(entry, manifest) for entry in entries)
 
 
 def _content(io: FileIO, location: str) -> bytes:

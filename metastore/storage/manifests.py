@@ -100,7 +100,7 @@ class Manifests:
         return tuple(manifest for manifest in self.all_of(snapshot) if live_count(manifest))
 
     def _read_list(self, path: str) -> tuple[ManifestFile, ...]:
-        manifests = _decoded(path, lambda: read_list(self._io, path))
+        manifests = decode_file(path, lambda: read_list(self._io, path))
         if any(manifest.content != ManifestContent.DATA for manifest in manifests):
             raise FormatError(
                 f"{path} lists delete manifests; a component's table has none: was it written by another tool?"
@@ -112,7 +112,7 @@ class Manifests:
         path = manifest.manifest_path
 
         def load() -> DecodedManifest:
-            entries = _decoded(path, lambda: read_live_entries(self._io, manifest))
+            entries = decode_file(path, lambda: read_live_entries(self._io, manifest))
             return DecodedManifest(manifest, entries, tuple(key_of(entry.data_file) for entry in entries))
 
         return self._cache.get(path, load, lambda decoded: _ENTRY_BYTES * len(decoded.entries))
@@ -130,7 +130,7 @@ class Manifests:
             self._cache.put(file.manifest_path, kept, _ENTRY_BYTES * len(kept.entries))
 
 
-def _decoded(path: str, read: Callable[[], V]) -> V:
+def decode_file(path: str, read: Callable[[], V]) -> V:
     """What ``read`` makes of the file at ``path``; FormatError names the file when it is not what it should be."""
     try:
         return read()

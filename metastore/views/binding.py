@@ -85,6 +85,7 @@ def bind(
     except RecursionError as error:
         raise InvalidRequestError("the query of a view is nested too deeply") from error
     assert isinstance(qualified, exp.Query)
+    _require_told_apart(qualified, schemas, tables)
     if (lost := _lost_in_having(qualified)) is not None:
         raise _refusal(f"Column '{lost.name}' could not be resolved", tree, schemas)
     if unnamed := next((item for item in tree.selects if not item.output_name and not item.is_star), None):
@@ -95,6 +96,21 @@ def bind(
     types = _types(qualified, schemas)
     columns = [_column(name, *described) for name, described in zip(names, types, strict=True)]
     return Bound(qualified, tuple(columns), tables)
+
+
+def _require_told_apart(qualified: exp.Query, schemas: dict[str, TupleSchema], tables: dict[str, TableInfo]) -> None:
+    """Refuse names, also those of a star, that stand for several columns of a table: no case tells them apart here."""
+    used = {column.name for column in qualified.find_all(exp.Column)}
+    for key, schema in schemas.items():
+        named: dict[str, list[str]] = {}
+        for column in schema.columns:
+            named.setdefault(column.name.lower(), []).append(column.name)
+        for name, several in named.items():
+            if len(several) > 1 and name in used:
+                raise InvalidRequestError(
+                    f"{tables[key]} has the columns {' and '.join(several)}, which differ in case alone: a query "
+                    "cannot tell them apart"
+                )
 
 
 def _lost_in_having(query: exp.Query) -> exp.Column | None:

@@ -4,20 +4,23 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from datetime import datetime, timedelta, timezone
+from pathlib import Path
 from typing import Any
+from urllib.parse import urlsplit
 
 import pyarrow as pa
 import pytest
 from pyiceberg.expressions import EqualTo
-from pyiceberg.manifest import ManifestFile
+from pyiceberg.manifest import DataFile, DataFileContent, FileFormat, ManifestFile
 from pyiceberg.partitioning import PartitionField, PartitionSpec
 from pyiceberg.schema import Schema
 from pyiceberg.table import Table
-from pyiceberg.transforms import IdentityTransform
+from pyiceberg.transforms import BucketTransform, IdentityTransform
+from pyiceberg.typedef import Record
 from pyiceberg.types import DateType, DoubleType, ListType, LongType, NestedField, StringType, UUIDType
 
 from metastore.catalogs import TargetTable
-from metastore.errors import InvalidRequestError, NotFoundError, StorageError
+from metastore.errors import FormatError, InvalidRequestError, NotFoundError, StorageError
 from metastore.inspection import METADATA_TABLES, metadata_table, resolve_version
 from metastore.model.table_unit import TableMetadataUnit
 from metastore.session import Session
@@ -190,6 +193,64 @@ def test_evolved_specs_and_dropped_columns_are_shown(session: Session) -> None:
     assert all("2" in dict(row["value_counts"]) for row in listed(target, "files"))
 
 
+def test_partition_fields_of_one_name_are_told_apart(session: Session) -> None:
+    """The name is that of the newer field; the older one has its id behind it, as in tables of format 1."""
+    schema = Schema(NestedField(1, "id", LongType(), required=False), NestedField(2, "City", StringType()))
+    table = session.catalogs.open("iceberg").create_table("logging.renamed", schema)
+    for column, name in (("id", "p"), ("City", "P")):
+        with table.update_spec() as update:
+            update.add_field(column, IdentityTransform(), name)
+        table.append(pa.table({"id": [7], "City": ["Rome"]}))
+        with table.update_spec() as update:
+            update.remove_field(name)
+    target = session.catalogs.table("iceberg", "logging", "renamed")
+    expected = [{"p_1000": None, "P": "Rome"}, {"p_1000": 7, "P": None}]
+    for name in ("files", "partitions"):
+        assert [row["partition"] for row in listed(target, name)] == expected
+    shown = session.sql('SELECT partition.p, partition.p_1000 FROM iceberg.logging."renamed$files" ORDER BY 1')
+    assert shown.to_pylist() == [{"p": "Rome", "p_1000": None}, {"p": None, "p_1000": 7}]
+
+
+def test_a_dropped_partition_field_of_format_1_keeps_its_values(session: Session) -> None:
+    """The spec calls it a field of nothing from then on, with the type of its column; files of before have a bucket."""
+    schema = Schema(NestedField(1, "city", StringType(), required=False))
+    catalog = session.catalogs.open("iceberg")
+    table = catalog.create_table("logging.first", schema, properties={"format-version": "1"})
+    with table.update_spec() as update:
+        update.add_field("city", BucketTransform(4), "b")
+    with table.transaction() as transaction, transaction.update_snapshot().fast_append() as append:
+        file = DataFile.from_args(
+            content=DataFileContent.DATA,
+            file_path="file:///nowhere.parquet",
+            file_format=FileFormat.PARQUET,
+            partition=Record(3),
+            record_count=1,
+            file_size_in_bytes=1,
+        )
+        file.spec_id = table.spec().spec_id
+        append.append_data_file(file)
+    with table.update_spec() as update:
+        update.remove_field("b")
+    target = session.catalogs.table("iceberg", "logging", "first")
+    for name in ("files", "partitions"):
+        assert [row["partition"] for row in listed(target, name)] == [{"b": 3}]
+
+
+def test_a_partition_of_a_double_is_that_number(session: Session) -> None:
+    """All its 64 bits: metadata tables show it, and a query for it reads the file that has its rows."""
+    table = session.catalogs.open("iceberg").create_table("logging.doubles", Schema(NestedField(1, "d", DoubleType())))
+    with table.update_spec() as update:
+        update.add_identity("d")
+    numbers = [0.1, 1e300, 2e300]
+    table.append(pa.table({"d": numbers}))
+    target = session.catalogs.table("iceberg", "logging", "doubles")
+    for name in ("files", "partitions"):
+        assert sorted(row["partition"]["d"] for row in listed(target, name)) == numbers
+    for number in numbers:
+        found = session.sql(f"SELECT d FROM iceberg.logging.doubles WHERE d = {number!r}")
+        assert found["d"].to_pylist() == [number]
+
+
 def test_components_have_metadata_tables(session: Session) -> None:
     """As any Iceberg table."""
     unit = TableMetadataUnit(
@@ -226,6 +287,20 @@ def test_files_that_are_gone_are_a_storage_error(target: TargetTable) -> None:
         target.load().io.delete(manifest.manifest_path)
     with pytest.raises(StorageError, match="manifests of iceberg.logging.events"):
         metadata_table(target, "files")
+
+
+@pytest.mark.parametrize("name", ["manifests", "files", "entries", "partitions"])
+@pytest.mark.parametrize("keep", [0, 100, -1])
+def test_damaged_manifests_are_a_format_error(target: TargetTable, name: str, keep: int) -> None:
+    """Which names the file; no length in it is taken at its word."""
+    table = target.load()
+    snapshot = table.current_snapshot()
+    assert snapshot is not None
+    damaged = snapshot.manifest_list if name == "manifests" else manifests_of(table)[0].manifest_path
+    file = Path(urlsplit(damaged).path)
+    file.write_bytes(file.read_bytes()[:keep] + b"garbage")
+    with pytest.raises(FormatError, match="cannot be decoded as an Iceberg manifest or list"):
+        metadata_table(target, name)
 
 
 def test_versions_are_found_by_id_name_and_time(target: TargetTable) -> None:

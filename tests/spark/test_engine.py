@@ -6,6 +6,7 @@ import os
 import pickle
 import sys
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from datetime import datetime, timezone
 from decimal import Decimal
 
@@ -19,7 +20,7 @@ from pyspark.sql import SparkSession
 from metastore.engine import LocalEngine
 from metastore.errors import EngineError, FormatError, InvalidRequestError
 from metastore.spark import SparkEngine
-from metastore.spark.engine import JOB_BYTES, _jobs
+from metastore.spark.engine import JOB_BYTES, _jobs, _own_code_zipped
 
 pytestmark = pytest.mark.spark
 
@@ -163,6 +164,16 @@ def test_a_dying_process_is_an_engine_error_in_one_line(engine: SparkEngine) -> 
 def test_no_chunk_needs_no_spark() -> None:
     """Nothing is started for nothing: this engine could not start."""
     assert list(SparkEngine(settings={"spark.master": "no such thing"}).run([], count_up, NUMBERS)) == []
+
+
+def test_engines_of_many_threads_send_one_whole_package(spark: SparkSession) -> None:
+    """A zip that is written while Spark takes it ends the jobs of the session, whoever's they are."""
+    _own_code_zipped.cache_clear()
+    engines = [SparkEngine(spark) for _ in range(8)]
+    with ThreadPoolExecutor(len(engines)) as threads:
+        for sent in [threads.submit(engine.prepare) for engine in engines]:
+            sent.result()
+    assert spark.range(10).count() == 10
 
 
 def test_parallelism_is_the_cores_of_the_master(engine: SparkEngine) -> None:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from decimal import Decimal
 from pathlib import Path
 from typing import Any
@@ -14,7 +16,7 @@ import pytest
 from pyspark.sql import DataFrame, SparkSession
 
 from metastore.config.settings import Settings
-from metastore.errors import EngineError, InvalidRequestError, NotFoundError
+from metastore.errors import ConflictError, EngineError, InvalidRequestError, NotFoundError
 from metastore.model.identity import TableInfo
 from metastore.session import Session
 from metastore.spark import connect, read_table, register_views
@@ -152,3 +154,25 @@ def test_refresh_on_spark(spark: SparkSession, ms: Session, data: Path) -> None:
         assert rows(fresh) == stored
         assert [(f.name, f.dataType) for f in fresh.schema] == [(f.name, f.dataType) for f in spark.table(name).schema]
     (data / "sales/late.parquet").unlink()
+
+
+def test_threads_that_refresh_leave_the_session_as_it_was(spark: SparkSession, ms: Session) -> None:
+    """Each has the settings that it needs while it writes, and none takes those of another for the owner's."""
+    settings = ("spark.sql.session.timeZone", "spark.sql.parquet.outputTimestampType")
+    before = [spark.conf.get(key) for key in settings]
+    spark.conf.set(settings[0], "America/New_York")
+    names = [f"dfs.tmp.hours{number}" for number in range(3)]
+    for name in names:
+        ms.materialized_views.define(name, "SELECT id, cast(at AS string) AS said FROM sales")
+    try:
+        with ThreadPoolExecutor(len(names)) as threads:
+            for done in [threads.submit(ms.materialized_views.refresh, name, "full") for name in names * 2]:
+                with suppress(ConflictError):
+                    done.result()
+        assert [spark.conf.get(key) for key in settings] == ["America/New_York", before[1]]
+        for name in names:
+            info = TableInfo("dfs", "tmp", ms.materialized_views.get(name).data_location or "")
+            [first] = ms.tables.scan(info, "id = 0").to_arrow()["said"].to_pylist()
+            assert first == "1970-01-01 00:00:00"
+    finally:
+        spark.conf.set(settings[0], str(before[0]))

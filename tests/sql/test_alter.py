@@ -205,6 +205,31 @@ def test_properties_are_set_and_unset(session: Session) -> None:
     assert not {"a b", "flag", "x"} & properties.keys()
 
 
+def test_a_name_without_quotes_never_means_two_columns(session: Session) -> None:
+    """One that is there in other letters is refused; in quotes it is another column, as is a new case of its own."""
+    for action, where in (
+        ("ADD COLUMN TIME INT", 44),
+        ("ADD COLUMN origin.Host INT", 51),
+        ("RENAME COLUMN level TO time", 56),
+        ("RENAME COLUMN origin.tags TO HOST", 62),
+    ):
+        with pytest.raises(InvalidRequestError, match=rf"line 1, column {where}: there is a column .* to have both"):
+            alter(session, action)
+    alter(session, "RENAME COLUMN level TO LEVEL")
+    alter(session, 'ADD COLUMN "TIME" INT')
+    assert [field.name for field in table(session).schema().fields] == ["LEVEL", "Time", "count", "origin", "TIME"]
+
+
+def test_a_decimal_keeps_its_scale(session: Session) -> None:
+    """Its bounds in manifests are digits without a point: with another scale they would be other numbers."""
+    alter(session, "ADD COLUMN price DECIMAL(9, 2)")
+    for wrong in ("DECIMAL(9, 3)", "DECIMAL(20, 3)", "DECIMAL(20)"):
+        with pytest.raises(InvalidRequestError, match=r"line 1, column 52: price keeps its 2 digits behind the point"):
+            alter(session, f"ALTER COLUMN price SET DATA TYPE {wrong}")
+    alter(session, "ALTER COLUMN price SET DATA TYPE DECIMAL(20, 2)")
+    assert columns(session)[-1] == "price: optional decimal(20, 2)"
+
+
 @pytest.mark.parametrize(
     ("action", "where", "message"),
     [
@@ -212,6 +237,8 @@ def test_properties_are_set_and_unset(session: Session) -> None:
         ("ADD COLUMN x NUMBER", 46, "NUMBER is no type of an Iceberg column"),
         ("ADD COLUMN x DECIMAL(39, 2)", 46, "has more digits than there are"),
         ("ADD COLUMN x TIMESTAMP(3)", 56, "TIMESTAMP(6)"),
+        ("ADD COLUMN x FIXED(0)", 46, "FIXED(0) is not between 1 and 2147483647 bytes long"),
+        ("ADD COLUMN x ARRAY(FIXED(2147483648))", 52, "FIXED(2147483648) is not between 1 and 2147483647"),
         ("ADD COLUMN x ARRAY(INT", 55, ") is expected, not the end"),
         ("ADD COLUMN x INT AFTER y", 56, "there is no column y; there are level, Time, count, origin"),
         ("DROP COLUMN nothing", 45, "there is no column nothing"),

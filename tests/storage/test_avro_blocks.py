@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from pyiceberg.avro.decoder import StreamingBinaryDecoder
+from pyiceberg.avro.decoder import StreamingBinaryDecoder, new_decoder
 from pyiceberg.avro.reader import Reader
 from pyiceberg.avro.resolver import construct_reader, construct_writer
 from pyiceberg.schema import Schema
@@ -73,6 +73,13 @@ def test_a_double_has_64_bits(written_by: Callable[[bytes], bytes], number: floa
     content = written_by(avro_file(schema_text(schema, "entry"), {}, rows))
     [found] = records(content, construct_reader(schema.as_struct()))
     assert struct.pack("<d", found[0]) == struct.pack("<d", number)
+
+
+@given(number=st.floats())
+def test_pyiceberg_reads_all_of_a_double(number: float) -> None:
+    """Its compiled decoder, which plans the scans of catalogs' tables, too."""
+    reader = construct_reader(DoubleType())
+    assert struct.pack("<d", reader.read(new_decoder(struct.pack("<d", number)))) == struct.pack("<d", number)
 
 
 def test_no_damage_of_ours_goes_unnoticed() -> None:

@@ -11,10 +11,11 @@ import duckdb
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from support.delete_files import delete_where_equal
 
 from metastore.catalogs import TargetTable
 from metastore.config import Settings
-from metastore.errors import InvalidRequestError, MetastoreError, NotFoundError
+from metastore.errors import FormatError, InvalidRequestError, MetastoreError, NotFoundError, StorageError
 from metastore.session import connect
 
 TABLES = ("lake.default.sales", "dfs.shop.sales")
@@ -233,3 +234,75 @@ def test_levels_of_directories_are_there_for_who_names_them(tmp_path: Path) -> N
         assert session.sql("SELECT sum(n) AS s FROM dfs.tmp.t WHERE dir0 = 'eu'").to_pylist() == [{"s": 1}]
         with pytest.raises(InvalidRequestError, match="dir2"):
             session.sql("SELECT dir2 FROM dfs.tmp.t")
+
+
+def lake_of(tmp_path: Path) -> Settings:
+    """A catalog ``lake`` and a workspace ``dfs.tmp``, both empty."""
+    (tmp_path / "data" / "t").mkdir(parents=True)
+    given: dict[str, Any] = {
+        "drill.metastore.iceberg.location.base_path": str(tmp_path),
+        "drill.metastore.storage.dfs.workspaces.tmp.location": str(tmp_path / "data"),
+        "drill.metastore.catalogs.lake": {
+            "type": "sql",
+            "uri": f"sqlite:///{tmp_path}/catalog.db",
+            "warehouse": f"file://{tmp_path}/warehouse",
+        },
+    }
+    return Settings.from_mapping(given, environ={})
+
+
+def test_an_iceberg_table_that_cannot_be_read_is_named(tmp_path: Path) -> None:
+    """Not as a mistake in the query: what is wrong with it, and where."""
+    with connect(lake_of(tmp_path)) as session:
+        catalog = session.catalogs.open("lake")
+        catalog.create_namespace("default")
+        for number, name in enumerate(("deleted", "gone", "damaged")):
+            catalog.create_table(f"default.{name}", pa.schema([("n", pa.int64())])).append(pa.table({"n": [number]}))
+        delete_where_equal(catalog.load_table("default.deleted"))
+        [gone] = (tmp_path / "warehouse/default/gone/data").glob("*.parquet")
+        gone.unlink()
+        for manifest in (tmp_path / "warehouse/default/damaged/metadata").glob("*-m0.avro"):
+            manifest.write_bytes(b"garbage")
+        for name, kind, said in (
+            (
+                "deleted",
+                InvalidRequestError,
+                "lake.default.deleted has equality deletes, which PyIceberg does not read",
+            ),
+            ("gone", StorageError, f"the files of lake.default.gone cannot be read: .*{gone.name}"),
+            ("damaged", FormatError, "the files of lake.default.damaged cannot be read"),
+        ):
+            with pytest.raises(kind, match=said) as raised:
+                session.sql(f"SELECT * FROM lake.default.{name}")
+            assert "Traceback" not in str(raised.value)
+
+
+def test_a_table_without_columns_is_refused(tmp_path: Path) -> None:
+    """DuckDB has none, and so no count of its rows."""
+    with connect(lake_of(tmp_path)) as session:
+        session.analyze("dfs.tmp.t")
+        with pytest.raises(InvalidRequestError, match=r"line 1, column 22: dfs.tmp.t has no columns"):
+            session.sql("SELECT count(*) FROM dfs.tmp.t")
+
+
+def test_columns_that_differ_in_case_are_not_taken_for_each_other(tmp_path: Path) -> None:
+    """DuckDB would take the first for the second; a star has both, and other columns are read as ever."""
+    rows = {"a": [1], "A": [2], "b": [3]}
+    with connect(lake_of(tmp_path)) as session:
+        pq.write_table(pa.table(rows), tmp_path / "data" / "t" / "0.parquet")
+        session.analyze("dfs.tmp.t")
+        catalog = session.catalogs.open("lake")
+        catalog.create_namespace("default")
+        table = catalog.create_table("default.t", pa.table(rows).schema)
+        table.append(pa.table(rows))
+        for name in ("dfs.tmp.t", "lake.default.t"):
+            for query in ('SELECT "A" FROM {}', "SELECT b FROM {} WHERE A = 2", "SELECT x.a FROM {} x"):
+                with pytest.raises(InvalidRequestError, match=f"{name} has the columns a and A, which differ in case"):
+                    session.sql(query.format(name))
+            assert session.sql(f"SELECT b FROM {name}").to_pylist() == [{"b": 3}]
+            assert [list(row.values()) for row in session.sql(f"SELECT * FROM {name}").to_pylist()] == [[1, 2, 3]]
+        for query in ("A", "a", "*", "b, count(a) AS n"):
+            with pytest.raises(InvalidRequestError, match=r"dfs.tmp.t has the columns a and A, which differ in case"):
+                session.sql(f"CREATE VIEW dfs.tmp.v AS SELECT {query} FROM t")
+        session.sql("CREATE VIEW dfs.tmp.v AS SELECT b FROM t")
+        assert session.sql("SELECT * FROM dfs.tmp.v").to_pylist() == [{"b": 3}]
