@@ -164,7 +164,6 @@ class IcebergSource:
                 source is None
                 or source.initial_default is not None
                 or not isinstance(part.transform, IdentityTransform)
-                or isinstance(source.field_type, DoubleType)  # PyIceberg reads it with 32 bits: another number
             ):
                 continue
             value = data.partition[place]

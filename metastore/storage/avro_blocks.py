@@ -3,11 +3,11 @@
 Place in the flow: below everything that decodes manifests and their lists. PyIceberg's compiled decoder takes the
 lengths that it meets at their word: in a damaged file it reads what lies beside it in memory, goes backwards, or counts
 to billions. So files that this package wrote carry a checksum, and are decoded by it only when that is right; those of
-others are decoded by :class:`CheckedDecoder`, which looks at each length before it is used. So are all that hold
-doubles, as partition values are: the compiled decoder cuts them to 32 bits.
+others are decoded by :class:`CheckedDecoder`, which looks at each length before it is used.
 
-What PyIceberg itself decodes in this process, to plan a scan of a catalog's table or to fill in a column that only the
-partition has, gets doubles whole, too: its reader of them is replaced here.
+The compiled decoder also cuts doubles, as partition values are, to 32 bits. So PyIceberg's reader of them is replaced
+here, for this package and for all that PyIceberg itself decodes in the process: to plan a scan of a catalog's table, or
+to fill in a column that only the partition has.
 """
 
 from __future__ import annotations
@@ -62,7 +62,6 @@ class CheckedDecoder:
         self.read_int = self.skip_int = decoder.read_int
         self.read_boolean = self.skip_boolean = decoder.read_boolean
         self.read_float = self.skip_float = decoder.read_float
-        self.skip_double = self.read_double
         self.skip_bytes = self.skip_utf8 = self.read_bytes
 
     def read(self, n: int) -> bytes:
@@ -71,14 +70,13 @@ class CheckedDecoder:
             raise EOFError(f"{n} bytes at {self.tell()} of {self._size}")
         return self._read(n)
 
-    def read_double(self) -> float:
-        """Eight bytes as a number."""
-        number: float = _DOUBLE.unpack(self.read(_DOUBLE.size))[0]
-        return number
-
     def skip(self, n: int) -> None:
         """Pass over ``n`` bytes."""
         self.read(n)
+
+    def skip_double(self) -> None:
+        """Pass over a double."""
+        self.read(_DOUBLE.size)
 
     def read_bytes(self) -> bytes:
         """A number, and so many bytes."""
@@ -142,7 +140,6 @@ def schema_of(text: str) -> Schema:
 
 def _blocks(content: bytes, header: AvroFileHeader, decoder: CheckedDecoder) -> Iterator[Block]:
     codec, expected = header.compression_codec(), header.meta.get(CHECKSUM)
-    is_checked = expected is None or '"double"' in header.meta[SCHEMA]
     if expected is not None and decoder.tell() == len(content):
         raise ValueError("it ends where its records should begin")
     while decoder.tell() < len(content):
@@ -154,7 +151,7 @@ def _blocks(content: bytes, header: AvroFileHeader, decoder: CheckedDecoder) -> 
             raise ValueError("its content is not what was written: the checksum differs")
         if not 0 <= count <= len(plain):
             raise ValueError(f"{count} records do not fit into {len(plain)} bytes")
-        yield Block(count, plain, CheckedDecoder(plain) if is_checked else new_decoder(plain))
+        yield Block(count, plain, CheckedDecoder(plain) if expected is None else new_decoder(plain))
 
 
 def _is_endless(type_: IcebergType) -> bool:
