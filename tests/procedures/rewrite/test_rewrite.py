@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
-from datetime import datetime, timezone
+from datetime import datetime, time, timezone
 from pathlib import Path
 from typing import Any
 
@@ -18,7 +18,8 @@ from pyiceberg.table import Table
 from pyiceberg.table.sorting import NullOrder, SortDirection, SortField, SortOrder
 from pyiceberg.transforms import BucketTransform, DayTransform, IdentityTransform, TruncateTransform
 from pyiceberg.typedef import Record
-from pyiceberg.types import LongType, NestedField, StringType, TimestamptzType
+from pyiceberg.types import LongType, NestedField, StringType, TimestamptzType, TimeType
+from pyiceberg.utils.datetime import time_to_micros
 
 from metastore.errors import InvalidRequestError, NotFoundError, ProcedureError
 from metastore.model.table_unit import TableMetadataUnit
@@ -225,6 +226,21 @@ def test_files_of_an_old_spec_are_split_by_the_new_partitions(
         assert file.partition[0] == value
         found.add(value)
     assert len(found) == len(lake.data_files()) > 1
+
+
+@pytest.mark.parametrize("transform", [BucketTransform(3), IdentityTransform()])
+def test_files_are_split_by_times_of_day(lake: Any, transform: Any) -> None:
+    """Partition values of times are the numbers that PyIceberg's transform of a number of microseconds gives."""
+    table = lake.create(Schema(NestedField(1, "at", TimeType(), required=False)))
+    times = [time(0), time(12, 30), time(23, 59, 59, 999999), None]
+    table.append(pa.table({"at": pa.array(times, pa.time64("us"))}))
+    with table.update_spec() as update:
+        update.add_field("at", transform, "place")
+    lake.rewrite(options={"rewrite-all": "true"})
+    apply = transform.transform(TimeType())
+    micros = [None if at is None else time_to_micros(at) for at in times]
+    assert {file.partition[0] for file in lake.data_files()} == {apply(each) for each in micros}
+    assert lake.load().scan("at = '12:30:00'").to_arrow()["at"].to_pylist() == [time(12, 30)]
 
 
 def _internal(value: Any) -> Any:
