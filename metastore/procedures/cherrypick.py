@@ -189,6 +189,7 @@ class _Pick:
         """All manifests of the new snapshot, of which those that hold changes are written, and its summary."""
         manifests = self._current.manifests(self.table.io) if self._current else []
         adds, removes = self._changes()
+        self._require_new_files(adds, manifests)
         if self._is_overwrite or self.target.is_component:
             self._require_partitions_as_they_were([*adds, *removes], manifests)
         kept: list[ManifestFile] = []
@@ -231,6 +232,20 @@ class _Pick:
                 elif entry.status == ManifestEntryStatus.DELETED:
                     removes.append((manifest.partition_spec_id, entry))
         return adds, removes
+
+    def _require_new_files(self, adds: Sequence[tuple[int, ManifestEntry]], manifests: Sequence[ManifestFile]) -> None:
+        """Refuse files that came to the table by this snapshot or a pick of it: of expired ones no history tells."""
+        made = self.picked.sequence_number or 0
+        paths = {entry.data_file.file_path for _, entry in adds}
+        for manifest in manifests:
+            if manifest.content != ManifestContent.DATA or (manifest.sequence_number or 0) < made:
+                continue
+            for entry in manifest.fetch_manifest_entry(self.table.io):
+                if entry.data_file.file_path in paths and (entry.sequence_number or 0) >= made:
+                    raise ProcedureError(
+                        f"Cannot cherrypick snapshot {self.picked.snapshot_id}: its changes are in the table already, "
+                        f"such as {entry.data_file.file_path}"
+                    )
 
     def _require_partitions_as_they_were(
         self, changes: Sequence[tuple[int, ManifestEntry]], manifests: Sequence[ManifestFile]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from datetime import datetime, timedelta, timezone
 from pathlib import Path
 from typing import Any
 
@@ -210,6 +211,44 @@ def test_a_pick_that_others_overtake(site: Any, monkeypatch: pytest.MonkeyPatch)
     lost, won = commits
     assert not lost & files(site)
     assert won <= files(site)
+
+
+def expire_all_but(site: Any, snapshot_id: int) -> None:
+    """Expire what no branch stands at; ``snapshot_id`` is kept by a tag."""
+    site.call("create_tag", tag="kept", snapshot_id=snapshot_id)
+    later = datetime.now(timezone.utc) + timedelta(days=1)
+    site.call("expire_snapshots", older_than=later, retain_last=1)
+    kept = {snapshot_id, site.table.current_snapshot().snapshot_id}
+    assert {each.snapshot_id for each in site.table.metadata.snapshots} == kept
+
+
+def test_a_pick_that_has_expired_is_not_made_twice(site: Any) -> None:
+    """The files of the snapshot are in the table, though no snapshot of its history says that they were picked."""
+    site.append(1)
+    staged = stage(site, 2)
+    site.append(3)
+    site.call("cherrypick_snapshot", snapshot_id=staged)
+    site.append(4)
+    expire_all_but(site, staged)
+    with pytest.raises(ProcedureError, match="its changes are in the table already"):
+        site.call("cherrypick_snapshot", snapshot_id=staged)
+    assert site.ids() == [1, 2, 3, 4]
+
+
+@pytest.mark.parametrize("version", ["1", "2"])
+def test_an_ancestor_beyond_a_gap_is_not_picked(session: Session, parted: Any, version: str) -> None:
+    """A tag keeps a snapshot of the history, and those between it and the current one have expired."""
+    catalog = session.catalogs.open("lake")
+    schema = parted.table.schema()
+    catalog.drop_table(("db", "t"))
+    catalog.create_table(("db", "t"), schema, properties={"format-version": version})
+    first = parted.append(1)
+    parted.append(2)
+    parted.append(3)
+    expire_all_but(parted, first)
+    with pytest.raises(ProcedureError, match="its changes are in the table already"):
+        parted.call("cherrypick_snapshot", snapshot_id=first)
+    assert parted.ids() == [1, 2, 3]
 
 
 class _Overwrite:
