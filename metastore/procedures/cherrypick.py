@@ -191,7 +191,7 @@ class _Pick:
         adds, removes = self._changes()
         self._require_new_files(adds, manifests)
         if self._is_overwrite or self.target.is_component:
-            self._require_partitions_as_they_were([*adds, *removes], manifests)
+            self._require_partitions_as_they_were(adds, removes, manifests)
         kept: list[ManifestFile] = []
         for spec_id in dict.fromkeys(spec for spec, _ in adds):
             files = [entry.data_file for spec, entry in adds if spec == spec_id]
@@ -248,30 +248,43 @@ class _Pick:
                     )
 
     def _require_partitions_as_they_were(
-        self, changes: Sequence[tuple[int, ManifestEntry]], manifests: Sequence[ManifestFile]
+        self,
+        adds: Sequence[tuple[int, ManifestEntry]],
+        removes: Sequence[tuple[int, ManifestEntry]],
+        manifests: Sequence[ManifestFile],
     ) -> None:
         """Refuse when somebody has written to one of the partitions since the picked snapshot was made."""
-        since = []
-        for each in ancestors(self._metadata, self._current):
-            if each.snapshot_id == self.picked.parent_snapshot_id:
-                break
-            since.append(each.snapshot_id)
-        else:
-            if self.picked.parent_snapshot_id is not None:
-                raise ProcedureError(
-                    "Cannot cherry-pick overwrite not based on an ancestor of the current state: "
-                    f"{self.picked.snapshot_id}"
-                )
-        partitions = {(spec_id, entry.data_file.partition) for spec_id, entry in changes}
+        since = self._snapshots_since()
+        found = {entry.data_file.file_path for _, entry in removes}
+        partitions = {(spec_id, entry.data_file.partition) for spec_id, entry in (*adds, *removes)}
         for manifest in manifests:
-            if manifest.content != ManifestContent.DATA or manifest.added_snapshot_id not in since:
+            if since is not None and manifest.added_snapshot_id not in since:
                 continue
             for entry in manifest.fetch_manifest_entry(self.table.io):
-                place = (manifest.partition_spec_id, entry.data_file.partition)
-                if entry.snapshot_id in since and place in partitions:
+                if (manifest.partition_spec_id, entry.data_file.partition) not in partitions:
+                    continue
+                is_new = entry.data_file.file_path not in found if since is None else entry.snapshot_id in since
+                if is_new:
                     raise ProcedureError(
                         f"Cannot cherry-pick replace-partitions with changed partition: {entry.data_file.partition}"
                     )
+
+    def _snapshots_since(self) -> set[int] | None:
+        """Snapshots of the history after that on which the picked one was made.
+
+        None for all, also those that expired: it was made on none, or on one that expired, which PyIceberg forgets.
+        """
+        base = self.picked.parent_snapshot_id
+        if base is None:
+            return None
+        since: set[int] = set()
+        for each in ancestors(self._metadata, self._current):
+            if each.snapshot_id == base:
+                return since
+            since.add(each.snapshot_id)
+        raise ProcedureError(
+            f"Cannot cherry-pick overwrite not based on an ancestor of the current state: {self.picked.snapshot_id}"
+        )
 
     def _summary(
         self, adds: Sequence[tuple[int, ManifestEntry]], removes: Sequence[tuple[int, ManifestEntry]]

@@ -13,6 +13,7 @@ import pytest
 from pyiceberg.manifest import ManifestEntryStatus
 from pyiceberg.table.snapshots import Operation, Snapshot, Summary
 from pyiceberg.table.update import AddSnapshotUpdate, AssertRefSnapshotId
+from support import delete_files
 
 from metastore.errors import ProcedureError
 from metastore.model.vocabulary import MetadataType
@@ -343,6 +344,32 @@ def test_an_overwrite_is_not_picked_over_others(
         parted.call("cherrypick_snapshot", snapshot_id=picked)
     assert parted.ids() == before
     assert files(parted) == kept
+
+
+def test_an_overwrite_is_not_picked_over_deletes(parted: Any, rows_of: Callable[..., pa.Table]) -> None:
+    """Rows of its partition that a delete file has taken away meanwhile are a change of the partition."""
+    picked = _Overwrite(parted, rows_of(4, 7)).snapshot_id
+    [file] = [task.file for task in parted.table.scan("city = 'c1'").plan_files()]
+    delete_files.delete_positions(parted.table, {file.file_path: [0]}, file.partition)
+    with pytest.raises(ProcedureError, match="Cannot cherry-pick replace-partitions with changed partition"):
+        parted.call("cherrypick_snapshot", snapshot_id=picked)
+    assert parted.ids() == [2, 3]
+
+
+@pytest.mark.parametrize("others", [5, 10])
+def test_an_overwrite_whose_base_has_expired(parted: Any, rows_of: Callable[..., pa.Table], others: int) -> None:
+    """What its partition holds tells whether it is as it was, where the history does not."""
+    picked = _Overwrite(parted, rows_of(4, 7)).snapshot_id
+    parted.append(others)
+    parted.append(8)
+    expire_all_but(parted, picked)
+    if others == 5:
+        parted.call("cherrypick_snapshot", snapshot_id=picked)
+        assert parted.ids() == [2, 3, 4, 5, 7, 8]
+        return
+    with pytest.raises(ProcedureError, match="Cannot cherry-pick replace-partitions with changed partition"):
+        parted.call("cherrypick_snapshot", snapshot_id=picked)
+    assert parted.ids() == [1, 2, 3, 8, 10]
 
 
 def test_a_modification_of_a_component(session: Session, unit: Callable[..., Any]) -> None:
