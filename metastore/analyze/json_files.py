@@ -14,6 +14,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from io import BytesIO
 from typing import Any, Final
 
+import numpy as np
 import pyarrow as pa
 from pyarrow import json as pj
 
@@ -26,6 +27,12 @@ _BLANKS: Final = 256
 """More blanks than this are not looked through for the objects before and after them."""
 _OPENING: Final = re.compile(rb"\s{1,%d}\{" % _BLANKS)
 _INT64: Final = range(-(2**63), 2**63)
+
+_DEEPEST: Final = 1000
+"""Levels of lists and objects in each other that are read, as in Spark. Of some thousand Arrow ends the process."""
+_STRING: Final = re.compile(rb'"(?:[^"\\]|\\.)*"', re.DOTALL)
+_STEPS: Final = np.array([(each in b"[{") - (each in b"]}") for each in range(256)], np.int8)
+_NO_BRACKETS: Final = bytes(each for each in range(256) if not _STEPS[each])
 
 
 def open_json(
@@ -51,8 +58,22 @@ def open_json(
 def pieces(source: Any, size: int = _PIECE) -> Iterator[bytes]:
     """The file in pieces of whole objects, of about ``size`` bytes where lines begin with objects.
 
-    Of a file that is one list, the objects in it. A byte order mark is part of no piece.
+    Of a file that is one list, the objects in it. A byte order mark is part of no piece. Raises FormatError for objects
+    that are nested too deep to be read.
     """
+    for piece in _whole_objects(source, size):
+        if _depth(piece) > _DEEPEST and _depth(_STRING.sub(b"", piece)) > _DEEPEST:
+            raise FormatError(f"it has lists or objects in more than {_DEEPEST} levels")
+        yield piece
+
+
+def _depth(piece: bytes) -> int:
+    """In how many lists and objects a value is at most; brackets in strings count, too."""
+    brackets = np.frombuffer(piece.translate(None, _NO_BRACKETS), np.uint8)
+    return int(np.cumsum(_STEPS[brackets], dtype=np.int64).max(initial=0))
+
+
+def _whole_objects(source: Any, size: int) -> Iterator[bytes]:
     rest = source.read(size).removeprefix(BOM_UTF8)
     if rest.lstrip()[:1] == b"[":
         documents = json.loads(rest + source.read())

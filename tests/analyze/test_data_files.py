@@ -219,6 +219,15 @@ def test_pieces_of_json_are_whole_objects(rows: list[Any], indent: int | None, b
         assert all(len(piece) <= 2 * (size + longest) for piece in found)
 
 
+def test_json_that_is_nested_too_deep_is_refused() -> None:
+    """Of some thousand levels Arrow would end the process; brackets in a text are none."""
+    nested = b'{"x": ' + b"[" * 999 + b"]" * 999 + b"}\n"
+    text = json.dumps({"x": '\\"' + "[{" * 600}).encode()
+    assert list(pieces(BytesIO(nested + text))) == [nested + text]
+    with pytest.raises(FormatError, match="in more than 1000 levels"):
+        list(pieces(BytesIO(text + b'{"x": ' + b"[" * 1000 + b"]" * 1000 + b"}")))
+
+
 def test_nothing_is_said_of_columns_of_several_kinds(lake: Any) -> None:
     """Neither in JSON nor in Avro; the file's other columns are told of, and rows are counted."""
     lake.put("a.json", b'{"x": 1, "y": 2}\n{"x": "a", "y": 3.5}\n{"x": null}\n')
