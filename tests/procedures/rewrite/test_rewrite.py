@@ -257,6 +257,18 @@ def test_the_spec_of_the_output_can_be_an_older_one(lake: Any, small_files: Tabl
         lake.rewrite(options={"output-spec-id": "7"})
 
 
+def test_a_spec_by_a_dropped_column_is_no_output(lake: Any, small_files: Table) -> None:
+    """Rows have no value of it any more."""
+    with small_files.update_spec() as update:
+        update.add_identity("city")
+    with lake.load().update_spec() as update:
+        update.remove_field("city")
+    with lake.load().update_schema() as update:
+        update.delete_column("city")
+    with pytest.raises(InvalidRequestError, match="spec 1 of .* divides by columns that were dropped, for city"):
+        lake.rewrite(options={"output-spec-id": "1"})
+
+
 @pytest.mark.parametrize(
     ("keys", "expected"),
     [
