@@ -189,8 +189,9 @@ class _Pick:
         """All manifests of the new snapshot, of which those that hold changes are written, and its summary."""
         manifests = self._current.manifests(self.table.io) if self._current else []
         adds, removes = self._changes()
+        self._require_new_files(adds, manifests)
         if self._is_overwrite or self.target.is_component:
-            self._require_partitions_as_they_were([*adds, *removes], manifests)
+            self._require_partitions_as_they_were(adds, removes, manifests)
         kept: list[ManifestFile] = []
         for spec_id in dict.fromkeys(spec for spec, _ in adds):
             files = [entry.data_file for spec, entry in adds if spec == spec_id]
@@ -232,31 +233,58 @@ class _Pick:
                     removes.append((manifest.partition_spec_id, entry))
         return adds, removes
 
-    def _require_partitions_as_they_were(
-        self, changes: Sequence[tuple[int, ManifestEntry]], manifests: Sequence[ManifestFile]
-    ) -> None:
-        """Refuse when somebody has written to one of the partitions since the picked snapshot was made."""
-        since = []
-        for each in ancestors(self._metadata, self._current):
-            if each.snapshot_id == self.picked.parent_snapshot_id:
-                break
-            since.append(each.snapshot_id)
-        else:
-            if self.picked.parent_snapshot_id is not None:
-                raise ProcedureError(
-                    "Cannot cherry-pick overwrite not based on an ancestor of the current state: "
-                    f"{self.picked.snapshot_id}"
-                )
-        partitions = {(spec_id, entry.data_file.partition) for spec_id, entry in changes}
+    def _require_new_files(self, adds: Sequence[tuple[int, ManifestEntry]], manifests: Sequence[ManifestFile]) -> None:
+        """Refuse files that came to the table by this snapshot or a pick of it: of expired ones no history tells."""
+        made = self.picked.sequence_number or 0
+        paths = {entry.data_file.file_path for _, entry in adds}
         for manifest in manifests:
-            if manifest.content != ManifestContent.DATA or manifest.added_snapshot_id not in since:
+            if manifest.content != ManifestContent.DATA or (manifest.sequence_number or 0) < made:
                 continue
             for entry in manifest.fetch_manifest_entry(self.table.io):
-                place = (manifest.partition_spec_id, entry.data_file.partition)
-                if entry.snapshot_id in since and place in partitions:
+                if entry.data_file.file_path in paths and (entry.sequence_number or 0) >= made:
+                    raise ProcedureError(
+                        f"Cannot cherrypick snapshot {self.picked.snapshot_id}: its changes are in the table already, "
+                        f"such as {entry.data_file.file_path}"
+                    )
+
+    def _require_partitions_as_they_were(
+        self,
+        adds: Sequence[tuple[int, ManifestEntry]],
+        removes: Sequence[tuple[int, ManifestEntry]],
+        manifests: Sequence[ManifestFile],
+    ) -> None:
+        """Refuse when somebody has written to one of the partitions since the picked snapshot was made."""
+        since = self._snapshots_since()
+        found = {entry.data_file.file_path for _, entry in removes}
+        partitions = {(spec_id, entry.data_file.partition) for spec_id, entry in (*adds, *removes)}
+        for manifest in manifests:
+            if since is not None and manifest.added_snapshot_id not in since:
+                continue
+            for entry in manifest.fetch_manifest_entry(self.table.io):
+                if (manifest.partition_spec_id, entry.data_file.partition) not in partitions:
+                    continue
+                is_new = entry.data_file.file_path not in found if since is None else entry.snapshot_id in since
+                if is_new:
                     raise ProcedureError(
                         f"Cannot cherry-pick replace-partitions with changed partition: {entry.data_file.partition}"
                     )
+
+    def _snapshots_since(self) -> set[int] | None:
+        """Snapshots of the history after that on which the picked one was made.
+
+        None for all, also those that expired: it was made on none, or on one that expired, which PyIceberg forgets.
+        """
+        base = self.picked.parent_snapshot_id
+        if base is None:
+            return None
+        since: set[int] = set()
+        for each in ancestors(self._metadata, self._current):
+            if each.snapshot_id == base:
+                return since
+            since.add(each.snapshot_id)
+        raise ProcedureError(
+            f"Cannot cherry-pick overwrite not based on an ancestor of the current state: {self.picked.snapshot_id}"
+        )
 
     def _summary(
         self, adds: Sequence[tuple[int, ManifestEntry]], removes: Sequence[tuple[int, ManifestEntry]]

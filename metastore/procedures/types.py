@@ -271,6 +271,8 @@ def _as_double(value: Any) -> float:
         found = math.inf
     if math.isinf(found) and value not in (math.inf, -math.inf):
         raise InvalidRequestError(f"{value} is out of range for double")
+    if isinstance(value, Integral) and found != int(value):
+        raise InvalidRequestError(f"{value} does not fit double without loss")
     return found
 
 

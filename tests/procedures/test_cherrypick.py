@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from datetime import datetime, timedelta, timezone
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +13,7 @@ import pytest
 from pyiceberg.manifest import ManifestEntryStatus
 from pyiceberg.table.snapshots import Operation, Snapshot, Summary
 from pyiceberg.table.update import AddSnapshotUpdate, AssertRefSnapshotId
+from support import delete_files
 
 from metastore.errors import ProcedureError
 from metastore.model.vocabulary import MetadataType
@@ -212,6 +214,44 @@ def test_a_pick_that_others_overtake(site: Any, monkeypatch: pytest.MonkeyPatch)
     assert won <= files(site)
 
 
+def expire_all_but(site: Any, snapshot_id: int) -> None:
+    """Expire what no branch stands at; ``snapshot_id`` is kept by a tag."""
+    site.call("create_tag", tag="kept", snapshot_id=snapshot_id)
+    later = datetime.now(timezone.utc) + timedelta(days=1)
+    site.call("expire_snapshots", older_than=later, retain_last=1)
+    kept = {snapshot_id, site.table.current_snapshot().snapshot_id}
+    assert {each.snapshot_id for each in site.table.metadata.snapshots} == kept
+
+
+def test_a_pick_that_has_expired_is_not_made_twice(site: Any) -> None:
+    """The files of the snapshot are in the table, though no snapshot of its history says that they were picked."""
+    site.append(1)
+    staged = stage(site, 2)
+    site.append(3)
+    site.call("cherrypick_snapshot", snapshot_id=staged)
+    site.append(4)
+    expire_all_but(site, staged)
+    with pytest.raises(ProcedureError, match="its changes are in the table already"):
+        site.call("cherrypick_snapshot", snapshot_id=staged)
+    assert site.ids() == [1, 2, 3, 4]
+
+
+@pytest.mark.parametrize("version", ["1", "2"])
+def test_an_ancestor_beyond_a_gap_is_not_picked(session: Session, parted: Any, version: str) -> None:
+    """A tag keeps a snapshot of the history, and those between it and the current one have expired."""
+    catalog = session.catalogs.open("lake")
+    schema = parted.table.schema()
+    catalog.drop_table(("db", "t"))
+    catalog.create_table(("db", "t"), schema, properties={"format-version": version})
+    first = parted.append(1)
+    parted.append(2)
+    parted.append(3)
+    expire_all_but(parted, first)
+    with pytest.raises(ProcedureError, match="its changes are in the table already"):
+        parted.call("cherrypick_snapshot", snapshot_id=first)
+    assert parted.ids() == [1, 2, 3]
+
+
 class _Overwrite:
     """A dynamic overwrite beside the history, as Spark stages one: the partitions of new rows have these rows only."""
 
@@ -304,6 +344,32 @@ def test_an_overwrite_is_not_picked_over_others(
         parted.call("cherrypick_snapshot", snapshot_id=picked)
     assert parted.ids() == before
     assert files(parted) == kept
+
+
+def test_an_overwrite_is_not_picked_over_deletes(parted: Any, rows_of: Callable[..., pa.Table]) -> None:
+    """Rows of its partition that a delete file has taken away meanwhile are a change of the partition."""
+    picked = _Overwrite(parted, rows_of(4, 7)).snapshot_id
+    [file] = [task.file for task in parted.table.scan("city = 'c1'").plan_files()]
+    delete_files.delete_positions(parted.table, {file.file_path: [0]}, file.partition)
+    with pytest.raises(ProcedureError, match="Cannot cherry-pick replace-partitions with changed partition"):
+        parted.call("cherrypick_snapshot", snapshot_id=picked)
+    assert parted.ids() == [2, 3]
+
+
+@pytest.mark.parametrize("others", [5, 10])
+def test_an_overwrite_whose_base_has_expired(parted: Any, rows_of: Callable[..., pa.Table], others: int) -> None:
+    """What its partition holds tells whether it is as it was, where the history does not."""
+    picked = _Overwrite(parted, rows_of(4, 7)).snapshot_id
+    parted.append(others)
+    parted.append(8)
+    expire_all_but(parted, picked)
+    if others == 5:
+        parted.call("cherrypick_snapshot", snapshot_id=picked)
+        assert parted.ids() == [2, 3, 4, 5, 7, 8]
+        return
+    with pytest.raises(ProcedureError, match="Cannot cherry-pick replace-partitions with changed partition"):
+        parted.call("cherrypick_snapshot", snapshot_id=picked)
+    assert parted.ids() == [1, 2, 3, 8, 10]
 
 
 def test_a_modification_of_a_component(session: Session, unit: Callable[..., Any]) -> None:

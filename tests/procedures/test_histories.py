@@ -1,11 +1,11 @@
-"""Random histories: whatever is appended, deleted, branched, rolled back and picked, rows are as a small model says."""
+"""Random histories: whatever is written, branched, rolled back, picked and expired, rows are as a small model says."""
 
 from __future__ import annotations
 
 import shutil
 import tempfile
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import pyarrow as pa
@@ -28,13 +28,13 @@ RETENTION = {"min_snapshots_to_keep": 3, "max_snapshot_age_ms": 5, "max_ref_age_
 
 @dataclass(frozen=True)
 class Version:
-    """A snapshot as the model knows it. ``origin`` is the one that made its changes first."""
+    """A snapshot as the model knows it. ``source`` is the one whose changes it has: itself if it was not picked."""
 
     parent: int | None
     rows: frozenset[int]
     added: frozenset[int]
     is_append: bool
-    origin: int
+    source: int
 
 
 class Histories(RuleBasedStateMachine):
@@ -44,7 +44,7 @@ class Histories(RuleBasedStateMachine):
 
     @initialize(kind=st.sampled_from(["sql", "filesystem"]))
     def open(self, kind: str) -> None:
-        """A table with two rows, a branch that lags behind, and a row that is staged; in either kind of catalog."""
+        """A table with rows, one of them staged and picked, and a branch that lags behind; in each kind of catalog."""
         self.folder = tempfile.mkdtemp()
         lake = {"type": kind, "warehouse": f"{self.folder}/lake", "uri": f"sqlite:///{self.folder}/lake.db"}
         given = {"drill.metastore": {"iceberg.location.base_path": self.folder, "catalogs.lake": lake}}
@@ -59,6 +59,10 @@ class Histories(RuleBasedStateMachine):
         self.create("a", 0, kept=True)
         self.append("main")
         self.stage()
+        staged = len(self.versions) - 1
+        self.append("main")
+        self.cherrypick(staged)
+        self.append("main")
 
     @property
     def table(self) -> Table:
@@ -145,14 +149,29 @@ class Histories(RuleBasedStateMachine):
             self._call("cherrypick_snapshot", True, snapshot_id=picked)
             self._move("main", picked)
             return
-        there = {self.versions[each].origin for each in self._line("main")} | set(self._line("main"))
-        allowed = version.is_append and picked not in there and version.origin not in there
+        line = self._line("main")
+        allowed = version.is_append and picked not in line and self._origin(picked) not in map(self._origin, line)
+        # Each row has a file of its own, which tells that it is there when the history has expired.
+        allowed = allowed and not version.added & self.versions[head].rows
         if done := self._call("cherrypick_snapshot", allowed, snapshot_id=picked):
             [row] = done
             rows = self.versions[head].rows | version.added
             made = row["current_snapshot_id"]
-            self.versions[made] = Version(head, rows, version.added, True, version.origin)
+            self.versions[made] = Version(head, rows, version.added, True, picked)
             self._move("main", made)
+
+    @rule()
+    def expire(self) -> None:
+        """What main has been goes where no ref stands; what came after it has nothing before it."""
+        heads = {head for _, head, _ in self.refs.values()}
+        gone = [each for each in self._line("main") if each not in heads]
+        if not gone:
+            return
+        self._call("expire_snapshots", True, snapshot_ids=gone)
+        kept = {each: version for each, version in self.versions.items() if each not in gone}
+        self.versions = {
+            each: replace(version, parent=None) if version.parent in gone else version for each, version in kept.items()
+        }
 
     @invariant()
     def refs_are_as_the_model_says(self) -> None:
@@ -196,6 +215,11 @@ class Histories(RuleBasedStateMachine):
     def _any(self, pick: int) -> int:
         return list(self.versions)[pick % len(self.versions)]
 
+    def _origin(self, snapshot_id: int) -> int:
+        """The snapshot that made the changes first, as far as it can still be told."""
+        version = self.versions.get(snapshot_id)
+        return snapshot_id if version is None or version.source == snapshot_id else self._origin(version.source)
+
     def _line(self, name: str) -> list[int]:
         return list(_ancestors(self.versions, self.refs[name][1]))
 
@@ -221,5 +245,5 @@ def _ancestors(versions: dict[int, Version], head: int | None) -> Iterator[int]:
 TestHistories = Histories.TestCase
 # A history is short as it is; to make a failing one shorter takes longer than a test may.
 TestHistories.settings = settings(
-    max_examples=15, stateful_step_count=12, deadline=None, phases=[Phase.explicit, Phase.reuse, Phase.generate]
+    max_examples=20, stateful_step_count=12, deadline=None, phases=[Phase.explicit, Phase.reuse, Phase.generate]
 )

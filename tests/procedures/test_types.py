@@ -114,6 +114,7 @@ REFUSED: list[tuple[str, Any, str]] = [
     ("MAP(VARCHAR, BIGINT)", {"a": None}, "a value of a map cannot be NULL"),
     ("DOUBLE", Decimal("1e400"), "1E+400 is out of range for double"),
     ("DOUBLE", 10**400, "1000"),
+    ("DOUBLE", 2**53 + 1, "9007199254740993 does not fit double without loss"),
     ("MAP(VARCHAR, BIGINT)", {None: 1}, "a key of a map cannot be NULL"),
     ("MAP(ARRAY(BIGINT), BIGINT)", {}, "a key of a map cannot be of type array(bigint)"),
     ("VARCHAR", object(), "Cannot cast type object to varchar"),

@@ -11,6 +11,7 @@ from collections.abc import Iterator
 from functools import lru_cache
 from typing import Any, Final
 
+from pyiceberg.avro.decoder import BinaryDecoder
 from pyiceberg.avro.reader import Reader, StructReader
 from pyiceberg.avro.resolver import construct_reader
 from pyiceberg.typedef import Record
@@ -64,7 +65,22 @@ def _picked(struct: StructType, whole: Reader, fields: tuple[int, ...]) -> Struc
             picked.append((fields.index(field.field_id), reader))
         elif field.field_id == DATA_FILE and isinstance(field.field_type, StructType):
             picked.append((len(fields), _picked(field.field_type, reader, fields)))
+        elif isinstance(field.field_type, StructType):
+            picked.append((None, _Passed(reader)))
         else:
             picked.append((None, reader))
     width = len(fields) + 1
     return StructReader(tuple(picked), lambda *_: Record(*[None] * width), struct)
+
+
+class _Passed(Reader):
+    """Passes over a struct, as a partition is, by reading it: PyIceberg does not skip decimals as it reads them."""
+
+    def __init__(self, whole: Reader) -> None:
+        self._whole = whole
+
+    def read(self, decoder: BinaryDecoder) -> Any:
+        return self._whole.read(decoder)
+
+    def skip(self, decoder: BinaryDecoder) -> None:
+        self._whole.read(decoder)

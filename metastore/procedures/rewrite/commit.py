@@ -72,8 +72,8 @@ class Pinned:
 class ReplaceCommit:
     """Commits groups that were rewritten from ``pinned``.
 
-    ``keep_sequence``: new files carry the pinned sequence number. ``all_deletes``: every position delete file that
-    applies to nothing is dropped, not just those of the groups.
+    ``keep_sequence``: new files carry the pinned sequence number, also the 0 of before an upgrade. ``all_deletes``:
+    every position delete file that applies to nothing is dropped, not just those of the groups.
     """
 
     target: TargetTable
@@ -210,8 +210,8 @@ class ReplaceCommit:
         old = {manifest for manifest, _ in going}
         metadata = table.metadata
         try:
-            number = self.pinned.snapshot.sequence_number if self.keep_sequence else None
-            commit.add(new, number or None, self.output_spec_id)
+            keeps = self.keep_sequence and metadata.format_version > 1
+            commit.add(new, self.pinned.snapshot.sequence_number if keeps else None, self.output_spec_id)
             manifests = head.manifests(table.io)
             gone = commit.without([each for each in manifests if each.manifest_path in old], going)
             snapshot = Snapshot(

@@ -138,7 +138,8 @@ def choose(candidates: Sequence[Candidate], output_spec_id: int, options: Rewrit
             if options.rewrite_all or _pays(pack, options):
                 packs.append((partition, pack))
             else:
-                reason = f"in a group of fewer than {options.min_input_files} files"
+                # One file is no group, whatever min-input-files says: it would be written anew as it is.
+                reason = f"in a group of fewer than {max(2, options.min_input_files)} files"
                 left[reason] = left.get(reason, 0) + len(pack)
     packs = _ordered(packs, options)
     if options.max_files is not None:

@@ -15,6 +15,7 @@ from pyiceberg.expressions import AlwaysFalse, AlwaysTrue, BooleanExpression
 from pyiceberg.table import Table
 from pyiceberg.table.refs import MAIN_BRANCH, SnapshotRefType
 from pyiceberg.table.snapshots import Snapshot
+from pyiceberg.transforms import VoidTransform
 
 from metastore.catalogs import TargetTable
 from metastore.errors import ConflictError, InvalidRequestError, NotFoundError, OutcomeUnknownError, ProcedureError
@@ -81,8 +82,8 @@ class RewriteDataFiles(TableDataRewriteDistributedProcedure[RewriteCall]):
         sorted_by = self.sorted_by_of(arguments)
         strategy = strategy_of(arguments["strategy"], sorted_by)
         options = parse_options(arguments["options"] or {}, table.metadata.properties, strategy)
-        if options.output_spec_id is not None and options.output_spec_id not in table.metadata.specs():
-            raise InvalidRequestError(f"output-spec-id: {target} has no partition spec {options.output_spec_id}")
+        if options.output_spec_id is not None:
+            _require_usable_spec(target, table, options.output_spec_id)
         order: tuple[SortKey, ...] = ()
         if strategy == "sort":
             order = sort_keys(str(target), table.schema(), table.sort_order(), sorted_by)
@@ -214,6 +215,20 @@ def _snapshot(target: TargetTable, table: Table, branch: str) -> Snapshot | None
     if ref.snapshot_ref_type != SnapshotRefType.BRANCH:
         raise InvalidRequestError(f"Ref {branch} is a tag not a branch")
     return table.metadata.snapshot_by_id(ref.snapshot_id)
+
+
+def _require_usable_spec(target: TargetTable, table: Table, spec_id: int) -> None:
+    """Raises InvalidRequestError where rows cannot be divided by the spec."""
+    spec = table.metadata.specs().get(spec_id)
+    if spec is None:
+        raise InvalidRequestError(f"output-spec-id: {target} has no partition spec {spec_id}")
+    known = table.schema().field_ids
+    gone = [f.name for f in spec.fields if f.source_id not in known and not isinstance(f.transform, VoidTransform)]
+    if gone:
+        raise InvalidRequestError(
+            f"output-spec-id: partition spec {spec_id} of {target} divides by columns that were dropped, for "
+            f"{', '.join(gone)}"
+        )
 
 
 def _expression(table: Table, text: str) -> BooleanExpression:

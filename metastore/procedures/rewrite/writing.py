@@ -20,9 +20,10 @@ from pyiceberg.io.pyarrow import (
     parquet_path_to_id_mapping,
 )
 from pyiceberg.manifest import DataFile, DataFileContent, FileFormat
-from pyiceberg.partitioning import PartitionKey, partition_record_value
+from pyiceberg.partitioning import PartitionField, PartitionKey, partition_record_value
+from pyiceberg.schema import Schema
 from pyiceberg.table.locations import load_location_provider
-from pyiceberg.transforms import VoidTransform
+from pyiceberg.transforms import IdentityTransform, VoidTransform
 from pyiceberg.typedef import Record
 
 from metastore.errors import StorageError
@@ -207,11 +208,17 @@ def _runs(
         for first, end in _equal_runs([each for each in values if each is not None], batch.num_rows):
             record = Record(
                 *(
-                    None if each is None else partition_record_value(field, each[first].as_py(), job.schema)
+                    None if each is None else _partition_value(field, each[first].as_py(), job.schema)
                     for field, each in zip(fields, values, strict=True)
                 )
             )
             yield record, batch.slice(first, end - first)
+
+
+def _partition_value(field: PartitionField, value: Any, schema: Schema) -> Any:
+    """What a manifest holds for ``value``: what other transforms make of a column is that already."""
+    is_of_the_column = isinstance(field.transform, IdentityTransform)
+    return partition_record_value(field, value, schema) if is_of_the_column else value
 
 
 def _equal_runs(columns: list[Any], length: int) -> Iterator[tuple[int, int]]:

@@ -14,10 +14,14 @@ import duckdb
 import pyarrow as pa
 import pytest
 from pyiceberg.exceptions import CommitFailedException
+from pyiceberg.partitioning import PartitionField, PartitionSpec
+from pyiceberg.schema import Schema
 from pyiceberg.table import StaticTable, Table
 from pyiceberg.table.refs import SnapshotRefType
 from pyiceberg.table.statistics import BlobMetadata, StatisticsFile
 from pyiceberg.table.update import SetSnapshotRefUpdate
+from pyiceberg.transforms import IdentityTransform
+from pyiceberg.types import LongType, NestedField, StringType
 
 from metastore.engine import LocalEngine
 from metastore.errors import (
@@ -31,7 +35,10 @@ from metastore.errors import (
 from metastore.procedures.files.expire import Expiration, expire_snapshots
 from metastore.procedures.files.quarantine import SUFFIX
 from metastore.procedures.files.retention import Retention
+from metastore.procedures.files.rewrite_manifests import rewrite_manifests
 from metastore.storage.commit import Clock
+
+CITIES = Schema(NestedField(1, "id", LongType(), required=False), NestedField(2, "city", StringType(), required=False))
 
 
 @pytest.fixture
@@ -260,6 +267,24 @@ def test_unused_specs_and_schemas_go_when_asked(lake: Any, written: Table) -> No
     assert ids(lake.table()) == [7]
 
 
+def test_a_schema_stays_for_the_spec_that_needs_it(lake: Any, rows: Any) -> None:
+    """Manifests of partitions by a column that was dropped can still be written anew."""
+    by_city = PartitionSpec(PartitionField(2, 1000, IdentityTransform(), "city"))
+    table = lake.table(schema=CITIES, partition_spec=by_city)
+    table.append(rows(1))
+    table.append(rows(2))
+    with table.update_spec() as spec:
+        spec.remove_field("city")
+    with table.update_schema() as update:
+        update.delete_column("city")
+    table.append(pa.table({"id": [3]}))
+    lake.call(expire_snapshots, older_than=lake.now + timedelta(seconds=9), clean_expired_metadata=True)
+    assert len(lake.table().metadata.schemas) == 2
+    [row] = lake.call(rewrite_manifests, spec_id=0)
+    assert (row["rewritten_manifests_count"], row["added_manifests_count"]) == (2, 1)
+    assert ids(lake.table()) == [1, 2, 3]
+
+
 class Interrupted:
     """A target whose commit does something else first or afterwards; the rest is the real one's."""
 
@@ -345,6 +370,7 @@ from metastore.engine import LocalEngine
 from metastore.metastore import Metastore
 from metastore.procedures.files.expire import Expiration
 from metastore.procedures.files.retention import Retention
+from metastore.procedures.files.rewrite_manifests import rewrite_manifests
 
 folder, now_ms = sys.argv[1], int(sys.argv[2])
 lake = {"type": "sql", "uri": f"sqlite:///{folder}/lake.db", "warehouse": f"file://{folder}/lake"}

@@ -171,6 +171,26 @@ def test_equality_deletes_that_come_meanwhile_apply_to_the_new_files(
     assert numbers == {"DATA": 6, "EQUALITY_DELETES": 7}
 
 
+def test_equality_deletes_apply_to_new_files_of_an_upgraded_table(
+    lake: Any, meanwhile: Meanwhile, delete_where_equal: Callable[..., DataFile]
+) -> None:
+    """What format version 1 wrote has the number 0, and so have the files that it is rewritten into."""
+    table = lake.create(SCHEMA, properties={"format-version": "1"})
+    for number in range(6):
+        table.append(rows(number))
+    with table.transaction() as upgrade:
+        upgrade.upgrade_table_version(2)
+    meanwhile.act = lambda: delete_where_equal(lake.load())
+    lake.rewrite()
+    table = lake.load()
+    numbers = {
+        entry.data_file.content.name: entry.sequence_number
+        for manifest in table.current_snapshot().manifests(table.io)
+        for entry in manifest.fetch_manifest_entry(table.io)
+    }
+    assert numbers == {"DATA": 0, "EQUALITY_DELETES": 1}
+
+
 @pytest.mark.usefixtures("plain")
 def test_without_the_starting_number_equality_deletes_are_a_conflict(
     lake: Any, meanwhile: Meanwhile, delete_where_equal: Callable[..., DataFile]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -96,6 +97,7 @@ def test_files_that_are_left_are_counted_with_the_reason() -> None:
     """So that nobody wonders why nothing happened."""
     left = choose([candidate(100 * MB), *[SMALL] * 4], 0, OPTIONS).left
     assert left == {"of a good size and with few deletes": 1, "in a group of fewer than 5 files": 4}
+    assert choose([SMALL], 0, replace(OPTIONS, min_input_files=1)).left == {"in a group of fewer than 2 files": 1}
 
 
 def test_rows_of_other_specs_find_their_partition() -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
-from datetime import datetime, timezone
+from datetime import datetime, time, timezone
 from pathlib import Path
 from typing import Any
 
@@ -18,7 +18,8 @@ from pyiceberg.table import Table
 from pyiceberg.table.sorting import NullOrder, SortDirection, SortField, SortOrder
 from pyiceberg.transforms import BucketTransform, DayTransform, IdentityTransform, TruncateTransform
 from pyiceberg.typedef import Record
-from pyiceberg.types import LongType, NestedField, StringType, TimestamptzType
+from pyiceberg.types import LongType, NestedField, StringType, TimestamptzType, TimeType
+from pyiceberg.utils.datetime import time_to_micros
 
 from metastore.errors import InvalidRequestError, NotFoundError, ProcedureError
 from metastore.model.table_unit import TableMetadataUnit
@@ -227,6 +228,21 @@ def test_files_of_an_old_spec_are_split_by_the_new_partitions(
     assert len(found) == len(lake.data_files()) > 1
 
 
+@pytest.mark.parametrize("transform", [BucketTransform(3), IdentityTransform()])
+def test_files_are_split_by_times_of_day(lake: Any, transform: Any) -> None:
+    """Partition values of times are the numbers that PyIceberg's transform of a number of microseconds gives."""
+    table = lake.create(Schema(NestedField(1, "at", TimeType(), required=False)))
+    times = [time(0), time(12, 30), time(23, 59, 59, 999999), None]
+    table.append(pa.table({"at": pa.array(times, pa.time64("us"))}))
+    with table.update_spec() as update:
+        update.add_field("at", transform, "place")
+    lake.rewrite(options={"rewrite-all": "true"})
+    apply = transform.transform(TimeType())
+    micros = [None if at is None else time_to_micros(at) for at in times]
+    assert {file.partition[0] for file in lake.data_files()} == {apply(each) for each in micros}
+    assert lake.load().scan("at = '12:30:00'").to_arrow()["at"].to_pylist() == [time(12, 30)]
+
+
 def _internal(value: Any) -> Any:
     return int(value.timestamp() * 1_000_000) if isinstance(value, datetime) else value
 
@@ -239,6 +255,18 @@ def test_the_spec_of_the_output_can_be_an_older_one(lake: Any, small_files: Tabl
     assert {file.spec_id for file in lake.data_files()} == {0}
     with pytest.raises(InvalidRequestError, match="has no partition spec 7"):
         lake.rewrite(options={"output-spec-id": "7"})
+
+
+def test_a_spec_by_a_dropped_column_is_no_output(lake: Any, small_files: Table) -> None:
+    """Rows have no value of it any more."""
+    with small_files.update_spec() as update:
+        update.add_identity("city")
+    with lake.load().update_spec() as update:
+        update.remove_field("city")
+    with lake.load().update_schema() as update:
+        update.delete_column("city")
+    with pytest.raises(InvalidRequestError, match="spec 1 of .* divides by columns that were dropped, for city"):
+        lake.rewrite(options={"output-spec-id": "1"})
 
 
 @pytest.mark.parametrize(
