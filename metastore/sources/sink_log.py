@@ -87,7 +87,7 @@ def _below(uri: str, location: str) -> str:
     """The path of a logged file below the table."""
     path = unquote(urlsplit(uri).path)
     place = location.partition("://")[2]
-    own = f"/{place.partition('/')[2]}" if place else location
+    own = f"/{place.partition('/')[2]}".rstrip("/") if place else location
     if not path.startswith(f"{own}/"):
         raise InvalidRequestError(
             f"the streaming sink's log in {location} names {path}, which lies elsewhere: the table was moved or copied "

@@ -7,6 +7,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from services.s3 import ACCESS_KEY, SECRET_KEY, S3Server
 
 from metastore.errors import FormatError, InvalidRequestError, MetastoreError, NotFoundError
 from metastore.model.identity import TableInfo
@@ -79,6 +80,21 @@ def test_files_of_no_bytes_are_not_missed(root: Path, log: Log) -> None:
     (root / "empty").touch()
     log("0", "a", "empty", size=0)
     assert files(root) == ["a"]
+
+
+def test_a_whole_bucket_is_a_table(s3_server: S3Server, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """The paths in its log have nothing before their first slash."""
+    monkeypatch.setenv("AWS_ACCESS_KEY_ID", ACCESS_KEY)
+    monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", SECRET_KEY)
+    bucket = s3_server.create(tmp_path.name.replace("_", "-"))
+    location = f"s3://{bucket.config['bucket']}"
+    for name in ("a", "k=1/b", "left over"):
+        bucket.put(name, b"data")
+    entries = [{"path": f"{location}/{name}", "size": 4, "action": "add"} for name in ("a", "k=1/b")]
+    bucket.put("_spark_metadata/0", "\n".join(["v1", *map(json.dumps, entries)]).encode())
+    options = {"endpoint_override": s3_server.endpoint.removeprefix("http://"), "scheme": "http"}
+    found = SourceTable(TableInfo("s3", "default", "all"), location, options=options).files()
+    assert [file.path for file in found] == [f"{location}/a", f"{location}/k=1/b"]
 
 
 def test_a_log_below_the_table_says_nothing(root: Path, log: Log) -> None:
