@@ -38,7 +38,7 @@ from pyiceberg.table.update import (
 from metastore.errors import ConflictError, FormatError, OutcomeUnknownError, StorageError
 from metastore.expiration.policy import LAST_RUN, ExpirationPolicy, is_due, outdated
 from metastore.expiration.reachability import Doomed, only_reached_by, statistics_files
-from metastore.storage.catalog_errors import UNREADABLE
+from metastore.storage.catalog_errors import UNREADABLE, said
 from metastore.storage.commit import Clock
 from metastore.storage.files import discard
 from metastore.storage.places import Place
@@ -227,7 +227,7 @@ class ExpirationHandler:
             raise
         except Exception as error:
             raise OutcomeUnknownError(
-                f"it is open whether versions of {self.table.name} expired: {error}. No file was removed; "
+                f"it is open whether versions of {self.table.name} expired: {said(error)}. No file was removed; "
                 "the next run finds out from the metadata"
             ) from error
         return Table(table.name(), done.metadata, done.metadata_location, table.io, table.catalog)
