@@ -85,8 +85,10 @@ class CatalogEntry:
     def traces(self) -> str | None:
         """A metadata file of a table that somebody committed to, in the folder of this one; None if there is none.
 
-        Raises StorageError when the store fails.
+        None for a catalog in memory, too: its tables end with their process. Raises StorageError when the store fails.
         """
+        if self.source.settings.type == "in-memory":
+            return None
         folder = f"{self.location}/metadata"
         store, _ = open_store(folder, self.source.store_properties)
         try:

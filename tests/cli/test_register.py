@@ -22,9 +22,11 @@ def configure_catalog(site: Any, name: str = "metastore") -> Path:
 
 
 def test_what_was_analyzed_is_known_in_the_catalog(run: Run, site: Any, analyzed: Any) -> None:
-    """Before the registration the catalog is empty; after it, all is as it was, and goes on."""
+    """Before the registration the command to call is told; after it, all is as it was, and goes on."""
     version, old = analyzed.tables.metadata.version, configure_catalog(site)
-    assert run("tables", "--json").document["tables"] == []
+    early = run("tables")
+    assert early.code == 1
+    assert "metastore register" in early.err
     [registered] = run("register", "--json").document["tables"]
     assert (registered["table"], registered["version"]) == ("drill_metastore.tables", version)
     assert [each["table"] for each in run("tables", "--json").document["tables"]] == [TABLE]
