@@ -7,6 +7,7 @@ searches long. No profile has a deadline, since a shared machine's pace says not
 from __future__ import annotations
 
 import os
+import signal
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from types import SimpleNamespace
@@ -34,6 +35,10 @@ settings.register_profile(
 )
 settings.register_profile("nightly", settings.get_profile("ci"), derandomize=False, max_examples=2_000)
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "default"))
+
+if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+    # A shell's background jobs ignore Ctrl-C, and so would all that the tests start and interrupt.
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 
 pytest_plugins = [
     "services.selection",

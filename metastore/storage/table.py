@@ -92,6 +92,7 @@ class ComponentTable:
         self._properties = dict(properties)
         self._cache = cache
         self._aligned = False
+        self._is_unused = False
         self._begin()
         renew_in_child(self._begin)
 
@@ -115,19 +116,30 @@ class ComponentTable:
         ConfigError when the table is another metastore's, is in another catalog, or was handed over to one.
         """
         table = self.entry.load()
-        if table is None and (trace := self.entry.traces()) is not None:
-            table = self.entry.load()  # another process may have made it between the two looks
-            if table is None:
-                raise ConfigError(
-                    f"{self.entry.source} has no table {self.name}, but metadata of one is in its folder: {trace}. A "
-                    "second table there would take the files of the first for its own orphans. Configure the catalog "
-                    "that has it, or bring it over by `metastore register`; if this catalog has lost its entry, "
-                    "register the newest metadata file as the table again"
-                )
+        if table is None and not self._is_unused:
+            table = self._made_meanwhile()
+        self._is_unused = table is None
         if table is not None and (owner := table.metadata.properties.get(HANDED_OVER)):
             raise ConfigError(
                 f"table {self.name} was handed over from {self.entry.source} to {owner}: "
                 "configure that one as drill.metastore.iceberg.catalog"
+            )
+        return table
+
+    def _made_meanwhile(self) -> Table | None:
+        """The table that another process made since this one looked; None where its folder is unused.
+
+        A folder is looked at by readers once, and by who makes the table. ConfigError when it has the metadata of a
+        table that the catalog does not know.
+        """
+        trace = self.entry.traces()
+        table = None if trace is None else self.entry.load()
+        if trace is not None and table is None:
+            raise ConfigError(
+                f"{self.entry.source} has no table {self.name}, but metadata of one is in its folder: {trace}. A "
+                "second table there would take the files of the first for its own orphans. Configure the catalog that "
+                "has it, or bring it over by `metastore register`; if this catalog has lost its entry, register the "
+                "newest metadata file as the table again"
             )
         return table
 
@@ -168,7 +180,7 @@ class ComponentTable:
         with self._lock:
             table = self.load()
             try:
-                table = table or self._create()
+                table = table or self._made_meanwhile() or self._create()
                 if not self._aligned:
                     table = self._align(table)
                     self._aligned = True
