@@ -28,8 +28,9 @@ from metastore.views.context import ViewSession, files_of
 from metastore.views.expansion import Lookup, ViewText, expand
 from metastore.views.names import Names
 from metastore.views.references import table_named
+from metastore.views.runner import with_types
 from metastore.views.statements import additional
-from metastore.views.text import DEFAULT_DIALECT
+from metastore.views.text import DEFAULT_DIALECT, parse_query
 
 REFRESH: Final = "refresh"
 """Key of the additional metadata under which a refresh keeps what it has read."""
@@ -197,6 +198,16 @@ def stored_rows(unit: MaterializedViewMetadataUnit) -> ViewText:
     return ViewText(query.from_(table_named(data)).sql(DEFAULT_DIALECT))
 
 
+def typed_query(unit: MaterializedViewMetadataUnit) -> ViewText:
+    """The query of ``unit``, in the types that its rows are stored with, whichever engine runs it.
+
+    The query as it is, where another program has not noted the columns.
+    """
+    query, schema = parse_query(unit.sql or ""), TupleSchema.from_json(unit.schema or "{}")
+    typed = with_types(query, schema) if schema.columns else query
+    return ViewText(typed.sql(DEFAULT_DIALECT), DEFAULT_DIALECT, tuple(unit.workspace_schema_path or ()))
+
+
 def lookup(
     session: ViewSession, freshness: Freshness | str = "strict", *, now_ms: Callable[[], int] | None = None
 ) -> Lookup:
@@ -214,8 +225,8 @@ def lookup(
         if name not in decided:
             found = names.find(name)
             match found.unit if found else None:
-                case MaterializedViewMetadataUnit() as unit if serves(session, unit, wanted, clock()):
-                    decided[name] = stored_rows(unit)
+                case MaterializedViewMetadataUnit() as unit:
+                    decided[name] = stored_rows(unit) if serves(session, unit, wanted, clock()) else typed_query(unit)
                 case _:
                     decided[name] = found.text if found else None
         return decided[name]
