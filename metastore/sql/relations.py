@@ -33,12 +33,14 @@ from metastore.inspection import metadata_table, resolve_version
 from metastore.mapping.filters import fitting
 from metastore.mapping.schema import iceberg_schema, plain_arrow_schema
 from metastore.model.identity import TableInfo
+from metastore.model.materialized_view_unit import MaterializedViewMetadataUnit
 from metastore.model.vocabulary import MetadataType
 from metastore.scan.arrow_types import arrow_schema
 from metastore.scan.directories import LEVEL
 from metastore.sql.push_down import Asked
 from metastore.sql.target import StatementTarget
 from metastore.views.expansion import ViewText
+from metastore.views.freshness import typed_query
 from metastore.views.names import Meaning, Names
 
 Wanted = int | str | datetime | None
@@ -118,8 +120,15 @@ class Relations:
         return self._names.get(info)
 
     def text(self, info: TableInfo) -> ViewText | None:
-        """The query that ``info`` stands for: a view's, or one for a materialized view's rows; None for a table."""
-        return self._views(info)
+        """The query that ``info`` stands for: a view's, or one for a materialized view's rows; None for a table.
+
+        A materialized view's own query has the types of its rows, where those of DuckDB would be others.
+        """
+        found = self._views(info)
+        meaning = None if found is None else self._names.find(info)
+        if meaning is None or meaning.text != found or not isinstance(meaning.unit, MaterializedViewMetadataUnit):
+            return found
+        return typed_query(meaning.unit, self._names)
 
     def _of_information_schema(self, name: str, wanted: Wanted) -> Relation:
         found = relation(name)

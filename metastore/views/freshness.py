@@ -11,19 +11,21 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Callable, Collection, Iterable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from hashlib import blake2b
 from typing import Any, Final, Literal
 
 from sqlglot import exp
 
-from metastore.errors import InvalidRequestError, MetastoreError
+from metastore.errors import InvalidRequestError, MetastoreError, NotFoundError
 from metastore.metastore import Metastore
 from metastore.model.column_path import parse, quote
 from metastore.model.identity import TableInfo
 from metastore.model.materialized_view_unit import MaterializedViewMetadataUnit, RefreshStatus
 from metastore.model.tuple_schema import TupleSchema
 from metastore.sources.listing import SourceFile
+from metastore.views.binding import bind
 from metastore.views.context import ViewSession, files_of
 from metastore.views.expansion import Lookup, ViewText, expand
 from metastore.views.names import Names
@@ -198,14 +200,15 @@ def stored_rows(unit: MaterializedViewMetadataUnit) -> ViewText:
     return ViewText(query.from_(table_named(data)).sql(DEFAULT_DIALECT))
 
 
-def typed_query(unit: MaterializedViewMetadataUnit) -> ViewText:
-    """The query of ``unit``, in the types that its rows are stored with, whichever engine runs it.
+def typed_query(unit: MaterializedViewMetadataUnit, names: Names) -> ViewText:
+    """The query of ``unit`` in the types that a refresh would store, whichever engine runs it.
 
-    The query as it is, where another program has not noted the columns.
+    The query as it is where its sources do not fit it: whoever runs it will tell.
     """
-    query, schema = parse_query(unit.sql or ""), TupleSchema.from_json(unit.schema or "{}")
-    typed = with_types(query, schema) if schema.columns else query
-    return ViewText(typed.sql(DEFAULT_DIALECT), DEFAULT_DIALECT, tuple(unit.workspace_schema_path or ()))
+    query = parse_query(unit.sql or "")
+    with suppress(InvalidRequestError, NotFoundError):
+        query = with_types(query, bind(query_of(unit, names), names.schema).schema)
+    return ViewText(query.sql(DEFAULT_DIALECT), DEFAULT_DIALECT, tuple(unit.workspace_schema_path or ()))
 
 
 def lookup(
@@ -225,8 +228,8 @@ def lookup(
         if name not in decided:
             found = names.find(name)
             match found.unit if found else None:
-                case MaterializedViewMetadataUnit() as unit:
-                    decided[name] = stored_rows(unit) if serves(session, unit, wanted, clock()) else typed_query(unit)
+                case MaterializedViewMetadataUnit() as unit if serves(session, unit, wanted, clock()):
+                    decided[name] = stored_rows(unit)
                 case _:
                     decided[name] = found.text if found else None
         return decided[name]
