@@ -9,10 +9,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import Future, ThreadPoolExecutor
+from concurrent.futures import Future
 from contextlib import suppress
 from functools import partial
 from importlib import import_module
+from threading import Event, Thread
 from typing import Any, Final
 
 import pyarrow as pa
@@ -22,6 +23,8 @@ from metastore.scan.duckdb_session import SANDBOX
 
 _SETTINGS: Final = ("SET TimeZone = 'UTC'", "SET temp_directory = ''", *SANDBOX)
 
+_AGAIN_S: Final = 0.1
+"""How long after an interrupt the next one follows, while the query goes on."""
 
 _WORD: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 
@@ -116,13 +119,26 @@ class Duck:
 
     def _interruptible(self, query: str) -> pa.Table:
         """The rows. DuckDB sees a Ctrl-C between pieces of its work, which may take hours: another thread calls it."""
-        with ThreadPoolExecutor(1, "metastore-sql") as thread:
-            rows: Future[pa.Table] = thread.submit(lambda: self._connection.sql(query).to_arrow_table())
-            try:
-                return rows.result()
-            except KeyboardInterrupt:
-                self._connection.interrupt()
-                raise
+        rows: Future[pa.Table] = Future()
+        left = Event()
+
+        def work() -> None:
+            if not left.is_set():
+                try:
+                    rows.set_result(self._connection.sql(query).to_arrow_table())
+                except BaseException as error:  # noqa: BLE001 - it is raised where the rows are awaited
+                    rows.set_exception(error)
+
+        thread = Thread(target=work, name="metastore-sql")
+        try:
+            thread.start()
+            return rows.result()
+        except BaseException:
+            left.set()
+            while thread.is_alive():
+                self._connection.interrupt()  # one that comes before the work itself has begun is forgotten
+                thread.join(_AGAIN_S)
+            raise
 
     def _heading(self, name: str, query: str) -> str:
         """What a column is called outside. An expression without a name is called by its text; a given name stays."""

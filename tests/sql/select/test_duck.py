@@ -7,6 +7,7 @@ import signal
 import threading
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
+from typing import Any
 
 import pyarrow as pa
 import pytest
@@ -65,6 +66,57 @@ def test_an_interrupt_ends_a_query_wherever_it_comes(reading: bool) -> None:
         with pytest.raises(KeyboardInterrupt):
             duck.run(f"SELECT count(*) FROM {place}, range(100000000) a, range(100000) b WHERE a.range + b.range != 7")
         ended.set()
+
+
+def test_an_interrupt_that_duckdb_forgets_is_repeated(monkeypatch: pytest.MonkeyPatch) -> None:
+    """As it does with one that comes between the plan of a query and its execution."""
+    calls = []
+
+    class Forgetful:
+        def __init__(self, connection: Any) -> None:
+            self._connection = connection
+
+        def __getattr__(self, name: str) -> Any:
+            return getattr(self._connection, name)
+
+        def interrupt(self) -> None:
+            calls.append(1)
+            if len(calls) > 2:
+                self._connection.interrupt()
+
+    def interrupted() -> Iterator[pa.RecordBatch]:
+        yield from rows()
+        if not calls:
+            os.kill(os.getpid(), signal.SIGINT)
+
+    with Duck() as duck:
+        monkeypatch.setattr(duck, "_connection", Forgetful(duck._connection))
+        place = duck.add("t", SCHEMA, interrupted)
+        with pytest.raises(KeyboardInterrupt):
+            duck.run(f"SELECT count(*) FROM {place}, range(100000000) a, range(100000) b WHERE a.range + b.range != 7")
+
+
+def test_an_interrupt_may_come_while_the_query_is_being_started(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its thread is on its way then, and would work for hours with nobody waiting."""
+    start = threading.Thread.start
+    reading = threading.Event()
+
+    def interrupted(thread: threading.Thread) -> None:
+        start(thread)
+        if thread.name == "metastore-sql":
+            reading.wait(60)
+            raise KeyboardInterrupt
+
+    def read() -> Iterator[pa.RecordBatch]:
+        reading.set()
+        yield from rows()
+
+    monkeypatch.setattr(threading.Thread, "start", interrupted)
+    with Duck() as duck:
+        place = duck.add("t", SCHEMA, read)
+        with pytest.raises(KeyboardInterrupt):
+            duck.run(f"SELECT count(*) FROM {place}, range(100000000) a, range(100000) b WHERE a.range + b.range != 7")
+    assert "metastore-sql" not in {thread.name for thread in threading.enumerate()}
 
 
 def test_a_query_that_is_about_to_end_may_be_left() -> None:
