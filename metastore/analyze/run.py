@@ -12,6 +12,7 @@ import os
 import pwd
 import time
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 
 from metastore.analyze.changes import (
@@ -245,7 +246,7 @@ def _format(source: SourceTable, files: Sequence[SourceFile], known: Known | Non
 
 def _owner(location: str) -> str:
     """The location's owner on the local disk, else whoever runs this."""
-    try:
-        return pwd.getpwuid(os.stat(location).st_uid).pw_name if location.startswith("/") else user_name()
-    except (KeyError, OSError):
-        return str(os.getuid())
+    if location.startswith("/"):
+        with suppress(KeyError, OSError):
+            return pwd.getpwuid(os.stat(location).st_uid).pw_name
+    return user_name()

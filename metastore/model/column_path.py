@@ -22,6 +22,14 @@ def repeated_names(names: Sequence[str]) -> str:
     return ", ".join(sorted(name for name, times in Counter(names).items() if times > 1))
 
 
+def named_alike(names: Iterable[str]) -> dict[str, list[str]]:
+    """Those of ``names`` that differ from another one in case alone, by what they are in lower case."""
+    alike: dict[str, list[str]] = {}
+    for name in names:
+        alike.setdefault(name.lower(), []).append(name)
+    return {lower: several for lower, several in alike.items() if len(several) > 1}
+
+
 def is_among(path: ColumnPath, columns: Iterable[ColumnPath]) -> bool:
     """Whether ``path`` is one of ``columns``, or lies in one of them."""
     return any(path[: len(column)] == column for column in columns)

@@ -133,12 +133,11 @@ class Duck:
         try:
             thread.start()
             return rows.result()
-        except BaseException:
+        finally:
             left.set()
-            while thread.is_alive():
+            while thread.is_alive() and not rows.done():
                 self._connection.interrupt()  # one that comes before the work itself has begun is forgotten
                 thread.join(_AGAIN_S)
-            raise
 
     def _heading(self, name: str, query: str) -> str:
         """What a column is called outside. An expression without a name is called by its text; a given name stays."""

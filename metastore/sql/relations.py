@@ -181,6 +181,8 @@ class Relations:
         def read(asked: Asked) -> Iterator[pa.RecordBatch]:
             try:
                 yield from table.scan(asked.condition, asked.columns, snapshot_id=version).to_arrow_batch_reader()
+            except MetastoreError:
+                raise
             except Exception as error:
                 raise _unreadable(target, error) from error
 

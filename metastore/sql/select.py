@@ -18,6 +18,7 @@ import pyarrow as pa
 from pyiceberg.expressions import AlwaysTrue
 
 from metastore.errors import InvalidRequestError, NotFoundError
+from metastore.model.column_path import named_alike
 from metastore.sql.duck import Duck, Failure
 from metastore.sql.push_down import asked_of, said
 from metastore.sql.query_text import QueryText, Reference
@@ -100,12 +101,8 @@ class _Preparation:
 
 def _require_told_apart(query: QueryText, reference: Reference, relation: Relation) -> None:
     """Refuse names that stand for several columns: DuckDB knows no case, and would take the first one for any."""
-    named: dict[str, list[str]] = {}
-    for name in relation.schema.names:
-        if name.lower() in query.names:
-            named.setdefault(name.lower(), []).append(name)
-    for several in named.values():
-        if len(several) > 1:
+    for name, several in named_alike(relation.schema.names).items():
+        if name in query.names:
             raise InvalidRequestError(
                 f"{reference} has the columns {' and '.join(several)}, which differ in case alone: SELECT cannot tell "
                 "them apart; ask for all columns, or read the table by a program"

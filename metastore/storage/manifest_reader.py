@@ -6,6 +6,7 @@ its manifest it inherits, as the specification says.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from functools import lru_cache
 
 from pyiceberg.avro.reader import Reader, StructReader
@@ -38,13 +39,17 @@ def read_list(io: FileIO, location: str) -> tuple[ListedManifest, ...]:
 
 def read_live_entries(io: FileIO, manifest: ManifestFile) -> tuple[ManifestEntry, ...]:
     """The entries of ``manifest`` that are not deleted, in its order, with what they inherit from it."""
-    return tuple(entry for entry in read_entries(io, manifest) if entry.status != ManifestEntryStatus.DELETED)
+    live = (entry for entry in _stored(io, manifest) if entry.status != ManifestEntryStatus.DELETED)
+    return tuple(_inherited(entry, manifest) for entry in live)
 
 
 def read_entries(io: FileIO, manifest: ManifestFile) -> tuple[ManifestEntry, ...]:
     """All entries of ``manifest``, in its order, with what they inherit from it."""
-    entries = read_avro_file(_content(io, manifest.manifest_path), _entry_reader, _data_file)
-    return tuple(_inherited(entry, manifest) for entry in entries)
+    return tuple(_inherited(entry, manifest) for entry in _stored(io, manifest))
+
+
+def _stored(io: FileIO, manifest: ManifestFile) -> Iterable[ManifestEntry]:
+    return read_avro_file(_content(io, manifest.manifest_path), _entry_reader, _data_file)
 
 
 def _content(io: FileIO, location: str) -> bytes:

@@ -19,6 +19,7 @@ from sqlglot.optimizer.scope import Scope, traverse_scope
 from sqlglot.schema import MappingSchema
 
 from metastore.errors import InvalidRequestError, NotFoundError
+from metastore.model.column_path import named_alike
 from metastore.model.identity import TableInfo
 from metastore.model.tuple_schema import TIME_ZONE, SchemaColumn, TupleSchema
 from metastore.views.references import drop_table_paths, info_of, references
@@ -102,11 +103,8 @@ def _require_told_apart(qualified: exp.Query, schemas: dict[str, TupleSchema], t
     """Refuse names, also those of a star, that stand for several columns of a table: no case tells them apart here."""
     used = {column.name for column in qualified.find_all(exp.Column)}
     for key, schema in schemas.items():
-        named: dict[str, list[str]] = {}
-        for column in schema.columns:
-            named.setdefault(column.name.lower(), []).append(column.name)
-        for name, several in named.items():
-            if len(several) > 1 and name in used:
+        for name, several in named_alike(column.name for column in schema.columns).items():
+            if name in used:
                 raise InvalidRequestError(
                     f"{tables[key]} has the columns {' and '.join(several)}, which differ in case alone: a query "
                     "cannot tell them apart"

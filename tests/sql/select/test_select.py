@@ -11,6 +11,7 @@ import duckdb
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from pyiceberg.table import DataScan
 from support.delete_files import delete_where_equal
 
 from metastore.catalogs import TargetTable
@@ -275,6 +276,21 @@ def test_an_iceberg_table_that_cannot_be_read_is_named(tmp_path: Path) -> None:
             with pytest.raises(kind, match=said) as raised:
                 session.sql(f"SELECT * FROM lake.default.{name}")
             assert "Traceback" not in str(raised.value)
+
+
+def test_what_a_store_says_of_itself_is_not_taken_for_damage(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """An error of this package has a type that says what to do."""
+
+    def away(_: DataScan) -> None:
+        raise StorageError("the store is away")
+
+    with connect(lake_of(tmp_path)) as session:
+        catalog = session.catalogs.open("lake")
+        catalog.create_namespace("default")
+        catalog.create_table("default.t", pa.schema([("n", pa.int64())]))
+        monkeypatch.setattr(DataScan, "to_arrow_batch_reader", away)
+        with pytest.raises(StorageError, match="^the store is away$"):
+            session.sql("SELECT * FROM lake.default.t")
 
 
 def test_a_table_without_columns_is_refused(tmp_path: Path) -> None:

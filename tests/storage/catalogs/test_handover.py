@@ -7,6 +7,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from pyiceberg.table import Table
 
 from metastore.config.settings import Settings
 from metastore.errors import ConfigError, InvalidRequestError, NotFoundError
@@ -66,7 +67,7 @@ def test_a_catalog_without_the_table_of_its_folder_is_refused(
 
 
 def test_a_catalog_that_lost_its_table_is_refused(open_metastore: OpenMetastore, unit: MakeUnit) -> None:
-    """Until its newest metadata file is registered; of a table that nobody wrote to, nothing is lost."""
+    """Until its newest metadata file is registered."""
     metastore = open_metastore()
     metastore.tables.modify().overwrite([unit("a")]).execute()
     catalog, table = metastore._catalog.opened, metastore.tables.table.load()
@@ -77,6 +78,57 @@ def test_a_catalog_that_lost_its_table_is_refused(open_metastore: OpenMetastore,
             use()
     catalog.register_table(table.name(), table.metadata_location)
     assert names(metastore) == ["a"]
+
+
+def test_a_creation_that_died_is_in_nobodys_way(
+    plain: Metastore, open_metastore: OpenMetastore, unit: MakeUnit, tmp_path: Path
+) -> None:
+    """It leaves metadata of no commit, and no entry."""
+    old = plain.tables.table.load()
+    assert old is not None
+    elsewhere = {"base_path": str(tmp_path), "relative_path": "elsewhere"}
+    metastore = open_metastore(location=elsewhere)
+    dead = metastore.tables.table.entry.create(old.schema(), old.spec(), {})
+    metastore._catalog.opened.drop_table(dead.name())
+    again = open_metastore(location=elsewhere)
+    assert names(again) == []
+    again.tables.modify().overwrite([unit("a")]).execute()
+    assert names(again) == ["a"]
+
+
+def test_an_unused_folder_is_looked_at_once_and_before_the_table_is_made(
+    open_metastore: OpenMetastore, unit: MakeUnit, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Each look is a listing, and nearly every statement asks for views, which few metastores have."""
+    looks, traces = [], CatalogEntry.traces
+
+    def seen(entry: CatalogEntry) -> str | None:
+        looks.append(entry)
+        return traces(entry)
+
+    monkeypatch.setattr(CatalogEntry, "traces", seen)
+    metastore = open_metastore()
+    assert [names(metastore) for _ in range(3)] == [[], [], []]
+    assert len(looks) == 1
+    metastore.tables.modify().overwrite([unit("a")]).execute()
+    assert len(looks) == 2
+    assert names(metastore) == ["a"]
+    assert len(looks) == 2
+
+
+def test_a_table_that_is_made_between_two_looks_is_found(
+    open_metastore: OpenMetastore, unit: MakeUnit, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its metadata is in the folder then, and the first look at the catalog came too early."""
+    open_metastore().tables.modify().overwrite([unit("a")]).execute()
+    load, looks = CatalogEntry.load, []
+
+    def too_early_at_first(entry: CatalogEntry) -> Table | None:
+        looks.append(entry)
+        return None if len(looks) == 1 else load(entry)
+
+    monkeypatch.setattr(CatalogEntry, "load", too_early_at_first)
+    assert names(open_metastore()) == ["a"]
 
 
 def test_who_still_uses_the_old_catalog_is_refused(
