@@ -135,8 +135,9 @@ class Duck:
             return rows.result()
         finally:
             left.set()
-            while thread.is_alive() and not rows.done():
-                self._connection.interrupt()  # one that comes before the work itself has begun is forgotten
+            while thread.is_alive():
+                if not rows.done():
+                    self._connection.interrupt()  # one that comes before the work itself has begun is forgotten
                 thread.join(_AGAIN_S)
 
     def _heading(self, name: str, query: str) -> str:
