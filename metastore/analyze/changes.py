@@ -6,13 +6,13 @@ run that finds nothing to do has read no unit of any file. Which files changed i
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import groupby
 
 from metastore.analyze.description import Describing
 from metastore.analyze.levels import reaches
-from metastore.analyze.states import TableState, table_fingerprint
+from metastore.analyze.states import TableState, is_of_this_form, table_fingerprint
 from metastore.errors import InvalidRequestError
 from metastore.model.column_path import ColumnPath
 from metastore.model.identity import metadata_key
@@ -116,6 +116,11 @@ def segments_of(files: Sequence[SourceFile]) -> dict[str, list[SourceFile]]:
     return segments
 
 
+def is_flat(segments: Collection[str]) -> bool:
+    """Whether a table of these top-level segments, by key, has no directories."""
+    return all(key == DEFAULT_SEGMENT for key in segments)
+
+
 def decide(known: Known | None, fresh: Mapping[str, str], *, location: str, asked: Wanted) -> Decision:
     """What an ANALYZE has to do for what was ``asked``, given the ``fresh`` states by segment.
 
@@ -162,6 +167,10 @@ def _foreign(known: Known, wanted: Wanted, location: str) -> str | None:
     """Why nothing of what is known can be used; None if something can."""
     if known.location != location:
         return f"the table has moved from {known.location}"
+    if known.state.fingerprint is None:
+        return "another program analyzed the table"
+    if not is_of_this_form(known.state.fingerprint):
+        return "an earlier release analyzed the table"
     if known.level is None:
         return "the level was not recorded"
     if known.format != wanted.format:
@@ -187,8 +196,15 @@ def _are_among(columns: Sequence[ColumnPath] | None, known: Sequence[ColumnPath]
 
 
 def changed_segments(known: Mapping[str, str], fresh: Mapping[str, str]) -> ChangedSegments:
-    """Compare the segments' states, by key; a known segment without one counts as changed."""
-    touched = frozenset(key for key, fingerprint in fresh.items() if known.get(key) != fingerprint)
+    """Compare the segments' states, by key; a known segment without one counts as changed.
+
+    So does that of the files in no directory, when the table got its first directory or lost its last.
+    """
+    touched = frozenset(
+        key
+        for key, fingerprint in fresh.items()
+        if known.get(key) != fingerprint or (key == DEFAULT_SEGMENT and is_flat(known) != is_flat(fresh))
+    )
     return ChangedSegments(touched, frozenset(known.keys() - fresh.keys()))
 
 

@@ -10,7 +10,7 @@ from typing import Final
 
 import pyarrow as pa
 
-from metastore.analyze.changes import Wanted
+from metastore.analyze.changes import Wanted, is_flat
 from metastore.analyze.description import Describing
 from metastore.analyze.file_rows import DataChunk
 from metastore.analyze.footers import FooterChunk, read_footers
@@ -67,7 +67,10 @@ def segment_chunks(
     encoder: PartitionEncoder,
     parallelism: int,
 ) -> list[SegmentChunk]:
-    """Chunks for ``parallelism`` tasks at once that make whole ``segments``, of :data:`SEGMENT_FILES` each at most."""
+    """Chunks for ``parallelism`` tasks at once that make whole ``segments``, of :data:`SEGMENT_FILES` each at most.
+
+    ``fingerprints`` are those of all segments of the table, by key.
+    """
     size = _chunk_files(sum(map(len, segments.values())), parallelism)
     chunks: list[dict[str, Sequence[SourceFile]]] = []
     held = size
@@ -82,6 +85,7 @@ def segment_chunks(
             _footer_chunk(source, wanted, list(chain.from_iterable(chunk.values()))),
             {key: fingerprints[key] for key in chunk},
             wanted.level,
+            is_flat(fingerprints),
             encoder,
         )
         for chunk in chunks

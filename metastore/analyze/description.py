@@ -27,9 +27,11 @@ from metastore.analyze.theta import Theta, ThetaBuilder
 from metastore.errors import FormatError
 from metastore.model.column_path import ColumnPath
 from metastore.model.statistics import ColumnStatistics, Value
-from metastore.model.statistics_json import holder_json, micros, value_json
+from metastore.model.statistics_json import histogram_json, holder_json, holder_of, micros
 from metastore.model.vocabulary import Statistic
 
+_EPOCH: Final = date(1970, 1, 1)
+_DAY_MILLIS: Final = 86_400_000
 ENTRY: Final = "metastore.sketches"
 """The name of all columns' descriptions in a unit's ``additionalMetadata``."""
 
@@ -251,7 +253,7 @@ def summary_holders(description: Description, known: ColumnStatistics) -> list[s
     holders: dict[str, Value] = {
         Statistic.ESTIMATED_ROWS: float(rows),
         Statistic.ESTIMATED_NON_NULLS: float(values),
-        Statistic.DISTINCT: round(distinct_values(description, values)),
+        Statistic.DISTINCT: float(round(distinct_values(description, values))),
     }
     if description.values:
         holders[Statistic.AVERAGE_WIDTH] = description.width / description.values
@@ -260,8 +262,7 @@ def summary_holders(description: Description, known: ColumnStatistics) -> list[s
         low, high = (_as_number(bound) for bound in (known.min, known.max))
         histogram = description.sample.histogram(values, low, high)
         if histogram is not None:
-            stored = json.dumps(histogram, separators=(",", ":"))
-            texts.append(f'{{"statisticsValue":{stored},"statisticsKind":{{"name":"{Statistic.HISTOGRAM}"}}}}')
+            texts.append(holder_of(Statistic.HISTOGRAM, histogram_json(*histogram), exact=False))
     return texts
 
 
@@ -279,7 +280,7 @@ def _as_number(bound: Value | None) -> float | None:
         return float(bound)
     if isinstance(bound, (datetime, time)):
         return micros(bound) / 1000
-    return float(value_json(bound)) if isinstance(bound, date) else float(bound)
+    return float((bound - _EPOCH).days * _DAY_MILLIS) if isinstance(bound, date) else float(bound)
 
 
 Descriptions = Mapping[str, Description | None]

@@ -41,6 +41,8 @@ _ROW_COUNT: Final = holder_pattern(Statistic.ROW_COUNT)
 _START: Final = holder_pattern(Statistic.START)
 _LENGTH: Final = holder_pattern(Statistic.LENGTH)
 _MODIFICATION_TIME_NANOS: Final = holder_pattern(Statistic.MODIFICATION_TIME_NANOS)
+_NO_HOSTS: Final[Mapping[str, float]] = {}
+"""Which hosts hold the row group's blocks is not known; Drill refuses a row group that does not say so."""
 
 _FETCHES: Final = 16
 """Footers fetched at once from a store that is not the local disk: there, waiting is what takes the time."""
@@ -212,6 +214,7 @@ def _details(directories: tuple[str, ...], part: _Part, *, row_groups: bool) -> 
             parents[file.name],
             file.path,
             group.number,
+            hostAffinity=_NO_HOSTS,
         )
 
 

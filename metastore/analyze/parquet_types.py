@@ -21,7 +21,7 @@ import pyarrow.parquet as pq
 
 from metastore.model.drill_types import minor_type
 from metastore.model.statistics import Value
-from metastore.model.statistics_json import value_json
+from metastore.model.statistics_json import bound_json, long_json, value_json
 
 _EPOCH = datetime(1970, 1, 1)
 _EPOCH_UTC = datetime(1970, 1, 1, tzinfo=timezone.utc)
@@ -112,18 +112,22 @@ def reading_of(column: pq.ColumnSchema, kind: ParquetType) -> Reading | None:
     match minor_type(kind.type):
         case "BIT":
             return Reading(literal=value_json)
-        case "TINYINT" | "SMALLINT" | "INT" | "BIGINT":
+        case "TINYINT" | "SMALLINT" | "INT":
             return Reading(literal=str)
-        case "UINT1" | "UINT2" | "UINT4" | "UINT8":
+        case "BIGINT":
+            return Reading(literal=long_json)
+        case "UINT1" | "UINT2" | "UINT4" | "UINT8" as unsigned:
             mask = 0xFFFFFFFF if column.physical_type == "INT32" else 0xFFFFFFFFFFFFFFFF
-            return Reading(lambda raw: raw & mask, literal=str)
-        case "FLOAT4" | "FLOAT8":
+            return Reading(lambda raw: raw & mask, literal=lambda value: bound_json(value, unsigned))
+        case "FLOAT4" | "FLOAT8" as floating:
             comparable = _half if kind.logical == "float16" else _number
             return Reading(
                 comparable,
                 lambda bound: (bound or -0.0, True),
                 lambda bound: (bound or 0.0, True),
-                _float_literal,
+                # Zero is written with the sign that includes the other zero, which depends on the side.
+                lambda bound: bound_json(bound, floating) if bound else None,
+                (1e18, 2e18),
             )
         case "VARCHAR":
             return Reading(_text, literal=encode_basestring)
@@ -139,22 +143,17 @@ def reading_of(column: pq.ColumnSchema, kind: ParquetType) -> Reading | None:
                 lambda unscaled: value_json(to_decimal(unscaled)[0]),
             )
         case "DATE":
-            return Reading(_day, _date, _date, lambda days: str(days * _DAY_MILLIS))
+            return Reading(_day, _date, _date, lambda days: long_json(days * _DAY_MILLIS))
         case "TIME" if kind.unit:
-            return _moments(kind, _time_of_day, range(_DAY_MILLIS))
+            return _moments(kind, _time_of_day, range(_DAY_MILLIS), str)
         case "TIMESTAMP" if kind.unit:
-            return _moments(kind, _utc if kind.zoned else _local, _PYTHON_YEARS)
+            return _moments(kind, _utc if kind.zoned else _local, _PYTHON_YEARS, long_json)
         case _:
             return None
 
 
 def _number(raw: float) -> float | None:
     return None if raw != raw else raw
-
-
-def _float_literal(bound: float) -> str | None:
-    """Zero is written with the sign that includes the other zero, which depends on the side; JSON has no infinity."""
-    return repr(bound) if bound and bound - bound == 0 else None
 
 
 def _half(raw: bytes) -> float | None:
@@ -186,10 +185,13 @@ def _date(days: int) -> tuple[Value, bool]:
     return date.fromordinal(days + _EPOCH_DAY), True
 
 
-def _moments(kind: ParquetType, moment: Callable[[int], Value | None], millis: range) -> Reading:
+def _moments(
+    kind: ParquetType, moment: Callable[[int], Value | None], millis: range, written: Callable[[int], str]
+) -> Reading:
     """Bounds counted in a unit of time; nanoseconds round outwards to the microseconds that a bound can hold.
 
     ``moment`` makes a value of microseconds, or None beyond what Python can say, which ends where ``millis`` does.
+    ``written`` makes JSON of milliseconds.
     """
     per_second = _TICKS[kind.unit]
 
@@ -203,7 +205,7 @@ def _moments(kind: ParquetType, moment: Callable[[int], Value | None], millis: r
 
     def literal(count: int) -> str | None:
         milli, rest = divmod(count * 1000, per_second)
-        return str(milli) if rest == 0 and milli in millis else None
+        return written(milli) if rest == 0 and milli in millis else None
 
     def whole_micros(count: int) -> int | None:
         micros, rest = divmod(count * 1_000_000, per_second)

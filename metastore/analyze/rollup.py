@@ -22,6 +22,7 @@ from metastore.analyze.parts import (
     Directories,
     Part,
     column_statistics,
+    file_parts,
     file_statistics,
     row_counts,
     schema_of,
@@ -36,8 +37,8 @@ from metastore.model.column_path import ColumnPath, is_among, parse, quote
 from metastore.model.drill_types import common_type, minor_type, parse_type
 from metastore.model.identity import metadata_key, partition_identifier, segment_identifier
 from metastore.model.statistics import ColumnStatistics, merge
-from metastore.model.statistics_json import holder_json
-from metastore.model.tuple_schema import SchemaColumn, TupleSchema
+from metastore.model.statistics_json import holder_json, level_holder
+from metastore.model.tuple_schema import DIRECTORY, SchemaColumn, TupleSchema
 from metastore.model.vocabulary import GENERAL_INFO, MetadataType, Statistic
 from metastore.pruning.partition_values import DirectoryColumns, column_of, directories_of
 from metastore.sources.naming import SourceTable
@@ -51,36 +52,48 @@ def segment_units(
     *,
     level: MetadataType,
     fingerprints: Mapping[str, str],
+    is_flat: bool,
 ) -> tuple[pa.Table, list[Part]]:
     """The stored units of whole top-level segments, and each segment's part for the table's roll-up.
 
     ``parts`` and ``details`` (FILE and ROW_GROUP rows) cover every file of these segments. ``fingerprints`` tell, by
     key, the state of a segment's files (:mod:`metastore.analyze.changes`); they are stored with the segment.
+    ``is_flat`` tells that the table has no directories.
     """
-    segments = _nested(parts)
+    own = _by_directory(parts)
+    segments = _nested(own)
     tops = [segment for segment in segments if len(segment.directories) <= 1]
     rows: list[UnitRow] = []
     if reaches(level, MetadataType.SEGMENT):
         rows.extend(segment_row(source, segment, fingerprints) for segment in segments)
     if reaches(level, MetadataType.PARTITION):
-        rows.extend(row for top, files in _files_of(tops, details) for row in _partition_rows(source, top, files))
+        for top, files in _files_of(tops, details):
+            partitions = list(_partition_rows(source, top, files))
+            if not partitions and not is_flat:
+                inside = [part for part in own.values() if part.directories[:1] == top.directories]
+                partitions = [_directory_row(part) for part in inside]
+            rows.extend(partitions)
     kept = details if reaches(level, MetadataType.FILE) else details.slice(0, 0)
     return side_by_side(schema, pa.Table.from_batches([to_batch(schema, source.table, rows)]), kept), tops
 
 
-def _nested(parts: Sequence[Part]) -> list[Part]:
-    """Every segment that ``parts`` lie in, top-level and nested, sorted by directories."""
+def _by_directory(parts: Sequence[Part]) -> dict[Directories, Part]:
+    """What the files that lie in each directory itself come to, however tasks had cut them."""
     own: dict[Directories, list[Part]] = {}
     for part in parts:
         own.setdefault(part.directories, []).append(part)
+    return {directories: Part.added(directories, several) for directories, several in own.items()}
+
+
+def _nested(own: Mapping[Directories, Part]) -> list[Part]:
+    """Every segment that files lie in, top-level and nested, sorted by directories."""
     levels = {directories[:depth] for directories in own for depth in range(1, len(directories) + 1)}
     below: dict[Directories, list[Part]] = {}
     segments = []
     for directories in sorted(levels | own.keys(), key=lambda path: (-len(path), path)):
-        # A directory's own files are one part before its subdirectories join, however tasks had cut them.
         joined = [*below.pop(directories, ())]
         if directories in own:
-            joined.append(Part.added(directories, own[directories]))
+            joined.append(own[directories])
         segment = Part.added(directories, joined) if len(joined) > 1 or directories not in own else joined[0]
         segments.append(segment)
         if len(directories) > 1:
@@ -115,7 +128,11 @@ def table_unit(
         keys = {name: f"dir{level}" for level, name in enumerate(source.partition_columns)}
         columns = dict(source.partition_columns)
     names = {column.name for column in whole.schema.columns}
-    added = [SchemaColumn(name, type_) for name, type_ in columns.items() if name in keys and name not in names]
+    added = [
+        SchemaColumn(name, type_, properties={DIRECTORY: keys[name]})
+        for name, type_ in columns.items()
+        if name in keys and name not in names
+    ]
     # The next run can subtract from this unit only where it can tell which of the columns are the files' own.
     is_separable = wanted.level is not MetadataType.TABLE and names.isdisjoint(keys)
     state = TableState(
@@ -133,7 +150,7 @@ def table_unit(
         whole.texts,
         (
             whole.row_count,
-            holder_json(Statistic.ANALYZE_LEVEL, wanted.level.value, exact=False),
+            level_holder(wanted.level),
             *(() if wanted.describing is None else (holder_json(Statistic.HAS_DESCRIPTIVE, True, exact=False),)),
         ),
         whole.modified,
@@ -212,7 +229,16 @@ def segment_row(source: SourceTable, part: Part, fingerprints: Mapping[str, str]
 def _files_of(tops: Sequence[Part], details: pa.Table) -> Iterator[tuple[Part, _Files]]:
     """The FILE rows of every top-level segment; found by two short columns, the long ones are not copied."""
     columns = details.select(
-        ["path", "location", "schema", "columnsStatistics", "metadataStatistics", "lastModifiedTime"]
+        [
+            "metadataType",
+            "path",
+            "location",
+            "schema",
+            "columnsStatistics",
+            "metadataStatistics",
+            "lastModifiedTime",
+            "additionalMetadata",
+        ]
     )
     is_file = pc.equal(details["metadataType"], pa.scalar(MetadataType.FILE.value))
     for top in tops:
@@ -256,7 +282,8 @@ def _partition_rows(source: SourceTable, top: Part, chosen: _Files) -> Iterator[
         return
     files = chosen.sorted()
     rows = row_counts(files)
-    paths, places, modified = values(files, "path"), values(files, "location"), values(files, "lastModifiedTime")
+    places = values(files, "location")
+    parts: dict[tuple[int, ...], Part] = {}
     for key in keys:
         statistics = _of_files(files, key)
         constants = constant_values(statistics)
@@ -266,19 +293,56 @@ def _partition_rows(source: SourceTable, top: Part, chosen: _Files) -> Iterator[
                 groups.setdefault((places[position], value), []).append(position)
         for (place, value), positions in groups.items():
             directories = directories_of(f"{place}/", source.location)
+            chosen_files = tuple(positions)
+            if chosen_files not in parts:
+                parts[chosen_files] = _together(files.take(pa.array(positions)), directories, source.location)
+            part = parts[chosen_files]
             yield UnitRow(
                 MetadataType.PARTITION,
                 metadata_key(directories),
                 partition_identifier(directories, "null" if value is None else value),
-                TupleSchema((top.schema.by_name[parse(key)[0]],)).to_json(),
-                (key,),
-                (merge(statistics[position] for position in positions).to_json(),),
-                (holder_json(Statistic.ROW_COUNT, sum(rows[position] for position in positions)),),
-                max(modified[position] for position in positions),
+                part.schema.to_json(),
+                tuple(part.statistics),
+                [known.to_json() for known in part.statistics.values()],
+                (part.row_count,),
+                part.modified,
                 column=key,
-                locations=[paths[position] for position in positions],
+                locations=part.files,
                 partitionValues=(value,),
             )
+
+
+def _directory_row(part: Part) -> UnitRow:
+    """A PARTITION unit of one directory's files, which are alike in the directory itself.
+
+    Written where no column of the data is constant: Drill, once it has pruned a partition, takes all files that lie in
+    none for pruned as well.
+    """
+    value = part.directories[-1] if part.directories else None
+    column = quote((f"dir{max(0, len(part.directories) - 1)}",))
+    known = ColumnStatistics("VARCHAR", value, value, nulls=0, non_nulls=part.rows)
+    if value is None:
+        known = ColumnStatistics("VARCHAR", nulls=part.rows, non_nulls=0)
+    statistics = {**part.statistics, column: known}
+    return UnitRow(
+        MetadataType.PARTITION,
+        metadata_key(part.directories),
+        partition_identifier(part.directories, "null" if value is None else value),
+        part.schema.to_json(),
+        tuple(statistics),
+        [known.to_json() for known in statistics.values()],
+        (part.row_count,),
+        part.modified,
+        column=column,
+        locations=part.files,
+        partitionValues=(value,),
+    )
+
+
+def _together(files: pa.Table, directories: Directories, root: str) -> Part:
+    """What some files of one directory come to."""
+    parts = file_parts(files, root)
+    return parts[0] if len(parts) == 1 else Part.added(directories, parts)
 
 
 def _of_files(files: pa.Table, key: str) -> list[ColumnStatistics]:

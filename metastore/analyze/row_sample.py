@@ -16,7 +16,7 @@ from base64 import b64decode, b64encode
 from collections.abc import Iterable
 from dataclasses import dataclass
 from hashlib import blake2b
-from typing import Any, Final
+from typing import Final
 
 import numpy as np
 import numpy.typing as npt
@@ -69,10 +69,10 @@ class RowSample:
         """No rows, of which all below ``bound`` are kept."""
         return cls(np.empty(0, np.uint32), np.empty(0), bound)
 
-    def histogram(self, values: int, low: float | None, high: float | None) -> dict[str, Any] | None:
-        """Drill's equi-depth histogram of ``values`` values, between exact bounds where they are known; None for none.
+    def histogram(self, values: int, low: float | None, high: float | None) -> tuple[int, list[float]] | None:
+        """An equi-depth histogram of ``values`` values, between exact bounds where they are known; None for none.
 
-        ``buckets`` are the borders, ascending: every two neighbours enclose ``numRowsPerBucket`` values.
+        It is the number of values in each bucket, and the borders, ascending, which enclose so many.
         """
         if not len(self.values) or not values:
             return None
@@ -84,11 +84,7 @@ class RowSample:
         borders[0], borders[-1] = low, high
         if not np.isfinite(borders).all():
             return None
-        return {
-            "category": "numeric-equi-depth",
-            "numRowsPerBucket": max(1, round(values / BUCKETS)),
-            "buckets": borders.tolist(),
-        }
+        return max(1, round(values / BUCKETS)), borders.tolist()
 
     def to_text(self) -> str:
         """A compact form in characters; :meth:`from_text` reads it."""

@@ -25,7 +25,7 @@ _DESCRIBING = "metastore.statistics"
 _DECLARED = "metastore.schema"
 _SEGMENTS = "metastore.segments"
 _STATE = (_FINGERPRINT, *component_entry(b""))
-_FORM = "1"
+_FORM = "2"
 """Raised whenever units are made differently, so that every table is then analyzed anew."""
 
 _SHORT = len(f"{_FORM}-") + 16
@@ -108,6 +108,11 @@ def table_fingerprint(segments: Mapping[str, str]) -> str:
 def short_states(states: Mapping[str, str | None]) -> dict[str, str]:
     """The states of segments (:func:`segment_state`) so short that a table keeps them all; an empty text for none."""
     return {key: _entries(state).get(_FINGERPRINT, "")[:_SHORT] for key, state in states.items()}
+
+
+def is_of_this_form(fingerprint: str) -> bool:
+    """Whether units that keep ``fingerprint`` were made as they are made now."""
+    return str(_entries(fingerprint).get(_FINGERPRINT)).startswith(f"{_FORM}-")
 
 
 def state_in(additional_metadata: str | None) -> str | None:

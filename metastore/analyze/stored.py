@@ -26,10 +26,10 @@ from metastore.components.requests import of_table
 from metastore.components.tables import Tables
 from metastore.model.column_path import parse
 from metastore.model.identity import TableInfo
-from metastore.model.statistics_json import read_holders
+from metastore.model.statistics_json import read_level
 from metastore.model.table_unit import TableMetadataUnit
 from metastore.model.tuple_schema import TupleSchema
-from metastore.model.vocabulary import MetadataType, Statistic
+from metastore.model.vocabulary import MetadataType
 from metastore.operations.read import Read
 from metastore.sources.formats import PARQUET
 
@@ -73,7 +73,7 @@ class Stored:
             return None
         columns = ("location", "interestingColumns", "metadataStatistics", "additionalMetadata", "tableType")
         row: dict[str, Any] = self._unit.select(columns).to_pylist()[0]
-        level = read_holders(row["metadataStatistics"] or ()).get(Statistic.ANALYZE_LEVEL)
+        level = read_level(row["metadataStatistics"] or ())
         interesting = row["interestingColumns"]
         return Known(
             row["location"],

@@ -43,6 +43,7 @@ class UnitRow(NamedTuple):
     tableType: str | None = None  # noqa: N815
     interestingColumns: Sequence[str] | None = None  # noqa: N815
     partitionKeys: Mapping[str, str] | None = None  # noqa: N815
+    hostAffinity: Mapping[str, float] | None = None  # noqa: N815
 
 
 def to_batch(schema: pa.Schema, table: TableInfo, rows: Sequence[UnitRow]) -> pa.RecordBatch:

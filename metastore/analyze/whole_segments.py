@@ -29,11 +29,15 @@ from metastore.storage.partition_encoder import ENCODED, EncodedPartition, Parti
 
 @dataclass(frozen=True)
 class SegmentChunk:
-    """All files of some top-level segments, whose states ``fingerprints`` tell by key; ``level`` is what is stored."""
+    """All files of some top-level segments, whose states ``fingerprints`` tell by key; ``level`` is what is stored.
+
+    ``is_flat`` tells that the table has no directories.
+    """
 
     footers: FooterChunk
     fingerprints: Mapping[str, str]
     level: MetadataType
+    is_flat: bool
     encoder: PartitionEncoder
 
 
@@ -62,7 +66,13 @@ def make_segments(chunk: SegmentChunk) -> Iterator[pa.RecordBatch]:
     for batch in read_footers(chunk.footers):
         details, fragments = map(_table, parts_of(batch))
         rows, tops = segment_units(
-            source, units, segment_parts(fragments), details, level=chunk.level, fingerprints=chunk.fingerprints
+            source,
+            units,
+            segment_parts(fragments),
+            details,
+            level=chunk.level,
+            fingerprints=chunk.fingerprints,
+            is_flat=chunk.is_flat,
         )
         encoded = {
             partition.key[_KEY]: chunk.encoder.encode(partition).to_arrow()

@@ -20,6 +20,7 @@ from metastore.analyze.changes import (
     Wanted,
     changed_segments,
     file_changes,
+    is_flat,
 )
 from metastore.analyze.chunks import (
     SEGMENT_FILES,
@@ -225,7 +226,9 @@ class Work:
 
     def _segments(self, parts: Sequence[Part], details: pa.Table, fresh: Mapping[str, str]) -> list[Part]:
         level = self._wanted.level
-        units, tops = segment_units(self._source, UNIT_SCHEMA, parts, details, level=level, fingerprints=fresh)
+        units, tops = segment_units(
+            self._source, UNIT_SCHEMA, parts, details, level=level, fingerprints=fresh, is_flat=is_flat(fresh)
+        )
         self._modify.overwrite_ahead(units)
         self._units += units.num_rows
         return [top.for_table() for top in tops]

@@ -32,7 +32,7 @@ from metastore.information_schema.tables import NAMED
 from metastore.model.column_path import ColumnPath, quote
 from metastore.model.drill_types import INTEGER_TYPES, DrillType, parse_type
 from metastore.model.statistics import ColumnStatistics, Value
-from metastore.model.statistics_json import decode
+from metastore.model.statistics_json import read_column_holders
 from metastore.model.tuple_schema import SchemaColumn, TupleSchema
 from metastore.model.vocabulary import MetadataType
 
@@ -119,7 +119,7 @@ def _maker(name: str) -> Callable[[_Described], Any]:
     if known := _KNOWN.get(name):
         return lambda each: None if each.json is None else known(ColumnStatistics.from_json(each.json))
     estimate = _ESTIMATED[name]
-    return lambda each: None if each.json is None else estimate(_holders(each.json))
+    return lambda each: None if each.json is None else estimate(read_column_holders(each.json))
 
 
 def _described(schema: str | None, statistics: Mapping[str, str]) -> Iterator[_Described]:
@@ -133,12 +133,6 @@ def _described(schema: str | None, statistics: Mapping[str, str]) -> Iterator[_D
                 yield from walk((*path, inner.name), inner.type, inner.required)
 
         yield from walk((column.name,), parse_type(column.type), column.required)
-
-
-def _holders(text: str) -> dict[str, Any]:
-    return {
-        holder["statisticsKind"]["name"]: holder.get("statisticsValue") for holder in decode(text).get("statistics", ())
-    }
 
 
 def _decimal(described: _Described, position: int, otherwise: int | None) -> int | None:

@@ -1,7 +1,7 @@
 """Names of columns as paths: a struct's leaf is reached by several segments, a name with dots is one segment.
 
 The quoted form is the key of ``columnsStatistics`` and stands in ``interestingColumns``: every segment in backquotes,
-a backquote inside doubled. ``parse`` undoes ``quote`` for every path.
+and as Drill reads it, a backslash before each backquote or backslash inside. ``parse`` undoes ``quote`` for every path.
 """
 
 from __future__ import annotations
@@ -14,7 +14,8 @@ from metastore.errors import InvalidRequestError
 
 ColumnPath = tuple[str, ...]
 
-_SEGMENT = re.compile(r"`((?:[^`]|``)*)`|([^.`]+)")
+_SEGMENT = re.compile(r"`((?:[^`\\]|``|\\.)*)`|([^.`]+)", re.DOTALL)
+_ESCAPE = re.compile(r"`(`)|\\([`\\])")
 
 
 def repeated_names(names: Sequence[str]) -> str:
@@ -37,7 +38,17 @@ def is_among(path: ColumnPath, columns: Iterable[ColumnPath]) -> bool:
 
 def quote(path: ColumnPath) -> str:
     """The back-quoted form of ``path``: segments ``a`` and ``b.c`` give ```a`.`b.c```."""
-    return ".".join(["`" + segment.replace("`", "``") + "`" for segment in path])
+    return ".".join(map(quoted_name, path))
+
+
+def quoted_name(name: str) -> str:
+    """``name`` in backquotes, as one segment of a path or as the name of a struct's field."""
+    return "`" + name.replace("\\", "\\\\").replace("`", "\\`") + "`"
+
+
+def unquoted(inside: str) -> str:
+    """The name whose quoted form has ``inside`` between its backquotes; a backquote may be doubled, too, as in SQL."""
+    return _ESCAPE.sub(lambda match: match[1] or match[2], inside) if "`" in inside or "\\" in inside else inside
 
 
 def parse(text: str) -> ColumnPath:
@@ -54,7 +65,7 @@ def parse(text: str) -> ColumnPath:
                 f"{text!r} is no column path: a column name is expected at position {position + 1}"
             )
         quoted, bare = match.groups()
-        segments.append(bare if quoted is None else quoted.replace("``", "`"))
+        segments.append(bare if quoted is None else unquoted(quoted))
         position = match.end()
         if position == len(text):
             return tuple(segments)

@@ -13,11 +13,12 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import TypeVar
 
 from metastore.errors import FormatError
+from metastore.model.column_path import quoted_name, unquoted
 
 _Item = TypeVar("_Item")
 
@@ -78,7 +79,7 @@ class StructField:
     required: bool = False
 
     def __str__(self) -> str:
-        return f"`{self.name.replace('`', '``')}` {self.type}{' NOT NULL' if self.required else ''}"
+        return f"{quoted_name(self.name)} {self.type}{' NOT NULL' if self.required else ''}"
 
 
 def minor_type(sql_type: str) -> str:
@@ -94,6 +95,21 @@ def parse_type(text: str) -> DrillType:
     parsed = reader.type()
     reader.end()
     return parsed
+
+
+@lru_cache(maxsize=1024)
+def spelled_for_drill(text: str) -> str:
+    """``text``, with INT in the place of what Drill has no word for: types without a value, and empty structs."""
+    type_ = parse_type(text)
+    spelled = _for_drill(type_)
+    return text if spelled == type_ else str(spelled)
+
+
+def _for_drill(type_: DrillType) -> DrillType:
+    if type_.name == NO_TYPE or (type_.name == "STRUCT" and not type_.fields):
+        return DrillType("INT")
+    fields = tuple(replace(field, type=_for_drill(field.type)) for field in type_.fields)
+    return replace(type_, fields=fields, parts=tuple(map(_for_drill, type_.parts)))
 
 
 @lru_cache(maxsize=4096)
@@ -171,7 +187,7 @@ def _join_fields(left: DrillType, right: DrillType) -> Iterator[StructField]:
             yield StructField(name, only.type)
 
 
-_TOKEN = re.compile(r"\s*(?:`((?:[^`]|``)*)`|(\w+)|([<>(),]))")
+_TOKEN = re.compile(r"\s*(?:`((?:[^`\\]|``|\\.)*)`|(\w+)|([<>(),]))", re.DOTALL)
 _LONG_NAMES = {"CHARACTER": "VARCHAR", "BINARY": "VARBINARY", "INTEGER": "INT"}
 
 
@@ -226,7 +242,7 @@ class _TypeReader:
             raise self._error("a name")
         self._position = match.end()
         quoted, bare, _ = match.groups()
-        return bare if quoted is None else quoted.replace("``", "`")
+        return bare if quoted is None else unquoted(quoted)
 
     def _take(self, wanted: str) -> bool:
         match = _TOKEN.match(self._text, self._position)

@@ -21,13 +21,16 @@ from metastore.errors import FormatError
 from metastore.model.drill_types import FLOAT_TYPES, INTEGER_TYPES, NO_TYPE, common_minor_type
 from metastore.model.statistics_json import (
     Value,
+    bound_json,
     decode,
     from_micros,
     holder_json,
+    holder_of,
+    long_json,
     micros,
     read_holders,
     read_value,
-    value_json,
+    unwrapped,
 )
 from metastore.model.vocabulary import Statistic
 
@@ -36,9 +39,17 @@ __all__ = ["ColumnStatistics", "Value", "holder_json", "merge", "parse_many", "r
 _MIN_MICROS, _MAX_MICROS = "minMicros", "maxMicros"
 """Ours: a bound of a TIME or TIMESTAMP column to the microsecond, where Drill's milliseconds lose some."""
 
+_LOWER, _UPPER = "lowerBound", "upperBound"
+"""Ours: a bound that Drill has a name for and cannot compare (of decimals, bytes, unsigned numbers): its queries fail
+over it."""
+
 _NANS_COUNT = "nanCount"
 _TIME_ZONE = "timeZone"
 """Ours: "UTC" for a TIMESTAMP column that is adjusted to UTC; left out for local date-times."""
+
+_COMPARED_BY_DRILL = frozenset(
+    {"BIT", "TINYINT", "SMALLINT", "INT", "BIGINT", "FLOAT4", "FLOAT8", "VARCHAR", "DATE", "TIME", "TIMESTAMP"}
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,9 +84,11 @@ class ColumnStatistics:
         holders: list[str] = []
         zoned = False
         if (low := self.min) is not None:
-            zoned = _add_bound(holders, low, self.min_exact, Statistic.MIN_VALUE, _MIN_MICROS, 0)
+            name = Statistic.MIN_VALUE if self.type in _COMPARED_BY_DRILL else _LOWER
+            zoned = _add_bound(holders, self.type, low, self.min_exact, name, _MIN_MICROS, 0)
         if (high := self.max) is not None:
-            zoned |= _add_bound(holders, high, self.max_exact, Statistic.MAX_VALUE, _MAX_MICROS, 999)
+            name = Statistic.MAX_VALUE if self.type in _COMPARED_BY_DRILL else _UPPER
+            zoned |= _add_bound(holders, self.type, high, self.max_exact, name, _MAX_MICROS, 999)
         for name, count in (
             (Statistic.NULLS_COUNT, self.nulls),
             (Statistic.NON_NULLS_COUNT, self.non_nulls),
@@ -83,7 +96,7 @@ class ColumnStatistics:
             (_NANS_COUNT, self.nans),
         ):
             if count is not None:
-                holders.append(f'{{"statisticsValue":{count},"statisticsKind":{{"exact":true,"name":"{name}"}}}}')
+                holders.append(holder_json(name, count))
         if zoned:
             holders.append(holder_json(_TIME_ZONE, "UTC"))
         return f'{{"statistics":[{",".join(holders)}],"type":"{self.type}"}}'
@@ -106,17 +119,17 @@ def parse_many(texts: Sequence[str | None]) -> list[ColumnStatistics | None]:
     return parsed
 
 
-def _add_bound(holders: list[str], value: Value, exact: bool, name: str, micros_name: str, up: int) -> bool:
+def _add_bound(holders: list[str], type_: str, value: Value, exact: bool, name: str, micros_name: str, up: int) -> bool:
     """Append the holders of one bound; True if it is an aware timestamp. ``up`` = 999 rounds milliseconds up."""
     if isinstance(value, (datetime, time)):
         count = micros(value)
         whole = count % 1000 == 0
-        holders.append(holder_json(name, (count + up) // 1000, exact and whole))
+        millis = (count + up) // 1000
+        holders.append(holder_of(name, str(millis) if isinstance(value, time) else long_json(millis), exact and whole))
         if not whole:
             holders.append(holder_json(micros_name, count, exact))
         return value.tzinfo is not None
-    kind = '{"exact":true,"name":"' if exact else '{"name":"'
-    holders.append(f'{{"statisticsValue":{value_json(value)},"statisticsKind":{kind}{name}"}}}}')
+    holders.append(holder_of(name, bound_json(value, type_), exact))
     return False
 
 
@@ -133,16 +146,18 @@ def _from_document(document: Any) -> ColumnStatistics:
     get = found.get
     zoned = type_ == "TIMESTAMP" and _TIME_ZONE in found
     try:
-        low, low_exact = _bound(get(Statistic.MIN_VALUE), get(_MIN_MICROS), type_, zoned, False)
-        high, high_exact = _bound(get(Statistic.MAX_VALUE), get(_MAX_MICROS), type_, zoned, True)
+        low, low_exact = _bound(get(_LOWER) or get(Statistic.MIN_VALUE), get(_MIN_MICROS), type_, zoned, False)
+        high, high_exact = _bound(get(_UPPER) or get(Statistic.MAX_VALUE), get(_MAX_MICROS), type_, zoned, True)
     except (TypeError, ValueError) as error:
         raise FormatError(f"column statistics have a bound that is no {type_}: {str(document)[:200]}") from error
     nulls, non_nulls, rows, nans = (
-        get(Statistic.NULLS_COUNT, _ABSENT)[0],
-        get(Statistic.NON_NULLS_COUNT, _ABSENT)[0],
-        get(Statistic.ROW_COUNT, _ABSENT)[0],
-        get(_NANS_COUNT, _ABSENT)[0],
+        _count(get(Statistic.NULLS_COUNT, _ABSENT)[0]),
+        _count(get(Statistic.NON_NULLS_COUNT, _ABSENT)[0]),
+        _count(get(Statistic.ROW_COUNT, _ABSENT)[0]),
+        _count(get(_NANS_COUNT, _ABSENT)[0]),
     )
+    if rows is not None and nulls is not None and non_nulls is not None:
+        rows = max(rows, nulls + non_nulls)  # Drill, where it reads data, counts only values as a column's rows.
     return ColumnStatistics(type_, low, high, low_exact, high_exact, nulls, non_nulls, rows, nans)
 
 
@@ -151,22 +166,26 @@ _BATCH = 200
 """Texts decoded in one go: enough to spare the calls, so few that their dictionaries die before they are collected."""
 
 
+def _count(stored: Any) -> int | None:
+    """A number of rows; None for Drill's -1, which means that it is not known."""
+    value = unwrapped(stored) if type(stored) is dict else stored
+    return value if type(value) is int and value >= 0 else None
+
+
 def _bound(
     stored: tuple[Any, bool] | None, in_micros: tuple[Any, bool] | None, type_: str, zoned: bool, ceil: bool
 ) -> tuple[Value | None, bool]:
     if in_micros is not None:
-        value: Value | None = from_micros(in_micros[0], type_, zoned=zoned)
+        count = unwrapped(in_micros[0]) if type(in_micros[0]) is dict else in_micros[0]
+        value: Value | None = from_micros(count, type_, zoned=zoned)
         return (value, in_micros[1]) if value is not None else _ABSENT
     if stored is None:
         return _ABSENT
     value = stored[0]
-    # Integers and strings, the most frequent bounds, stand in JSON as they are.
-    if type_ not in _PLAIN or (type(value) is not int and type(value) is not str):
+    # Texts, among the most frequent bounds, stand in JSON as they are.
+    if type(value) is not str or type_ != "VARCHAR":
         value = read_value(value, type_, zoned=zoned, ceil=ceil)
     return (value, stored[1]) if value is not None else _ABSENT
-
-
-_PLAIN = INTEGER_TYPES | {"VARCHAR"}
 
 
 def merge(parts: Iterable[ColumnStatistics]) -> ColumnStatistics:

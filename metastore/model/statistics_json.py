@@ -1,31 +1,48 @@
 """Values and holders in Drill's JSON: the smallest pieces of the statistics that stand on disk.
 
-A holder is ``{"statisticsValue":1,"statisticsKind":{"exact":true,"name":"rowCount"}}``. JSON has no word for decimals
-and bytes, so Drill wraps them with their Java class; dates and timestamps are epoch milliseconds, times milliseconds
-of the day. What milliseconds cannot say is the caller's to add (:mod:`metastore.model.statistics`).
+A holder is ``{"statisticsValue":{"java.lang.Long":1},"statisticsKind":{"exact":true,"name":"rowCount"}}``. Booleans,
+texts, ints and finite doubles stand as they are; everything else is wrapped with its Java class, and Drill casts what
+it reads to the very class that it would have written. Dates and timestamps are Longs of epoch milliseconds, times ints
+of milliseconds of the day. What milliseconds cannot say is the caller's to add (:mod:`metastore.model.statistics`).
 """
 
 from __future__ import annotations
 
 import json
 import math
+import struct
 from base64 import b64decode, b64encode
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import date, datetime, time, timedelta, timezone
 from decimal import Decimal
 from typing import Any, TypeAlias
 
 from metastore.errors import FormatError, InvalidRequestError
+from metastore.model.drill_types import INTEGER_TYPES
+from metastore.model.vocabulary import MetadataType, Statistic
 
 Value: TypeAlias = bool | int | float | str | bytes | Decimal | date | time | datetime
 
 _DECIMAL = "java.math.BigDecimal"
 _BYTES = "[B"
+_LONG = "java.lang.Long"
+_FLOAT = "java.lang.Float"
+_DOUBLE = "java.lang.Double"
+_LEVEL = "org.apache.drill.metastore.metadata.MetadataType"
+_HISTOGRAM = "org.apache.drill.exec.planner.common.NumericEquiDepthHistogram"
+_AS_IT_STANDS = frozenset({_DOUBLE, "java.lang.Integer", "java.math.BigInteger", _LEVEL, _HISTOGRAM})
+"""Classes, beside Long, of which JSON has the value itself."""
+
+_INTS = INTEGER_TYPES - {"BIGINT", "UINT8"}
+"""Minor types whose values are Java's ints."""
+
+_LARGEST_INT, _LARGEST_LONG = 2**31 - 1, 2**63 - 1
 _EPOCH = datetime(1970, 1, 1)
 _EPOCH_UTC = datetime(1970, 1, 1, tzinfo=timezone.utc)
 _EPOCH_DAY = date(1970, 1, 1).toordinal()
 _DAY_MILLIS = 86_400_000
 _MICROSECOND = timedelta(microseconds=1)
+_SINGLE = struct.Struct("<f")
 
 
 def micros(value: datetime | time) -> int:
@@ -52,17 +69,41 @@ def _decimal_json(value: Decimal) -> str:
 
 _string_json: Callable[[str], str] = json.JSONEncoder(ensure_ascii=False).encode
 
+
+def long_json(value: int) -> str:
+    """A whole number as Drill reads counts and BIGINT, DATE and TIMESTAMP bounds."""
+    return f'{{"{_LONG if -_LARGEST_LONG <= value + 1 <= _LARGEST_LONG + 1 else "java.math.BigInteger"}":{value}}}'
+
+
+def _double_json(value: float) -> str:
+    return repr(value) if math.isfinite(value) else f'{{"{_DOUBLE}":"{json.dumps(value)}"}}'
+
+
 _ENCODERS: dict[type, Callable[[Any], str]] = {
     bool: lambda value: "true" if value else "false",
-    int: str,
-    float: lambda value: repr(value) if math.isfinite(value) else f'"{json.dumps(value)}"',
+    int: long_json,
+    float: _double_json,
     str: _string_json,
     bytes: lambda value: f'{{"{_BYTES}":"{b64encode(value).decode()}"}}',
     Decimal: _decimal_json,
-    date: lambda value: str((value.toordinal() - _EPOCH_DAY) * _DAY_MILLIS),
+    date: lambda value: long_json((value.toordinal() - _EPOCH_DAY) * _DAY_MILLIS),
     time: lambda value: str(micros(value) // 1000),
-    datetime: lambda value: str(micros(value) // 1000),
+    datetime: lambda value: long_json(micros(value) // 1000),
 }
+
+
+def bound_json(value: Value, minor_type: str) -> str:
+    """The JSON of a bound of a column of ``minor_type``; raises as :func:`value_json`."""
+    if minor_type in _INTS and type(value) is int and -_LARGEST_INT <= value + 1 <= _LARGEST_INT + 1:
+        return str(value)
+    if minor_type == "FLOAT4" and type(value) is float:
+        return f'{{"{_FLOAT}":{value if math.isfinite(value) else _string_json(json.dumps(value))}}}'
+    return value_json(value)
+
+
+def histogram_json(rows_per_bucket: float, borders: Sequence[float]) -> str:
+    """The JSON of an equi-depth histogram."""
+    return json.dumps({_HISTOGRAM: {"numRowsPerBucket": rows_per_bucket, "buckets": borders}}, separators=(",", ":"))
 
 
 def value_json(value: Value) -> str:
@@ -83,8 +124,12 @@ def read_value(stored: Any, minor_type: str, *, zoned: bool = False, ceil: bool 
     no whole day upwards instead of downwards. FormatError for a wrapped value that is none of its Java class.
     """
     if isinstance(stored, dict):
-        return _read_wrapped(stored)
+        stored = unwrapped(stored)
+        if isinstance(stored, (Decimal, bytes)):
+            return stored
     kind = type(stored)
+    if minor_type in INTEGER_TYPES:
+        return stored if kind is int else None
     if minor_type in ("FLOAT4", "FLOAT8"):
         return _read_float(stored)
     if minor_type in ("DATE", "TIME", "TIMESTAMP"):
@@ -93,7 +138,8 @@ def read_value(stored: Any, minor_type: str, *, zoned: bool = False, ceil: bool 
         return Decimal(stored) if kind in (int, Decimal) else Decimal(repr(stored)) if kind is float else None
     if minor_type == "BIT":
         return stored if kind is bool else None
-    return stored if kind in (int, str, bool) else float(stored) if kind in (float, Decimal) else None
+    # Drill makes text of bytes, and loses those that are none.
+    return stored if kind is str and minor_type != "VARBINARY" else None
 
 
 def _read_float(stored: Any) -> float | None:
@@ -111,14 +157,23 @@ def _read_moment(count: int, minor_type: str, zoned: bool, ceil: bool) -> Value 
     return date.fromordinal(days + _EPOCH_DAY) if 1 <= days + _EPOCH_DAY <= date.max.toordinal() else None
 
 
-def _read_wrapped(stored: dict[str, Any]) -> Value | None:
-    """What stands under a Java class; None under another one. FormatError for a value that is none of its class."""
+def unwrapped(stored: Mapping[str, Any]) -> Any:
+    """What stands under a Java class: decimals, bytes and floats as their values, numbers and names as JSON has them.
+
+    None under an unknown class. FormatError for a value that is none of its class.
+    """
+    class_: str
+    value: Any
+    class_, value = next(iter(stored.items()), ("", None))
+    if class_ == _LONG or class_ in _AS_IT_STANDS:
+        return value
     try:
-        if _DECIMAL in stored:
-            number = stored[_DECIMAL]
-            decimal = Decimal(repr(number)) if isinstance(number, float) else Decimal(number)
+        if class_ == _DECIMAL:
+            decimal = Decimal(repr(value)) if isinstance(value, float) else Decimal(value)
             return decimal if decimal.is_finite() else None
-        return b64decode(stored[_BYTES]) if _BYTES in stored else None
+        if class_ == _FLOAT:  # written with as few digits as tell it from other floats
+            return _SINGLE.unpack(_SINGLE.pack(float(value)))[0]
+        return b64decode(value) if class_ == _BYTES else None
     except (TypeError, ValueError, ArithmeticError) as error:
         raise FormatError(f"{str(stored)[:80]} is no value that statistics hold: {error!r}") from error
 
@@ -134,10 +189,30 @@ def decode(text: str) -> Any:
 
 def holder_json(name: str, value: Value | None, exact: bool = True) -> str:
     """One statistics holder; a None value leaves ``statisticsValue`` out, an estimate leaves ``exact`` out."""
+    return holder_of(name, None if value is None else value_json(value), exact)
+
+
+def holder_of(name: str, value: str | None, exact: bool = True) -> str:
+    """:func:`holder_json` of a value that is JSON already."""
     kind = (
         f'"statisticsKind":{{"exact":true,"name":"{name}"}}}}' if exact else f'"statisticsKind":{{"name":"{name}"}}}}'
     )
-    return "{" + kind if value is None else f'{{"statisticsValue":{value_json(value)},{kind}'
+    return "{" + kind if value is None else f'{{"statisticsValue":{value},{kind}'
+
+
+def level_holder(level: MetadataType) -> str:
+    """The holder of how deep ANALYZE went.
+
+    Drill itself calls the deepest level ALL. Since it finds another one here, its ANALYZE makes everything anew: else
+    it would keep PARTITION units, which it makes none of, beside segments without any, and take these for pruned.
+    """
+    return holder_of(Statistic.ANALYZE_LEVEL, f'{{"{_LEVEL}":"{level}"}}', exact=False)
+
+
+def read_level(holders: Iterable[str]) -> str | None:
+    """How deep ANALYZE went, of the holders of a TABLE unit; None where they do not tell."""
+    level = read_holders(holders).get(Statistic.ANALYZE_LEVEL)
+    return MetadataType.ROW_GROUP.value if level == MetadataType.ALL.value else level
 
 
 def holder_pattern(name: str) -> str:
@@ -149,9 +224,15 @@ def holder_pattern(name: str) -> str:
 def read_holders(texts: Iterable[str]) -> dict[str, Any]:
     """Name to value of the holders in ``texts``; of a name that stands twice, the last one counts.
 
-    Values are what JSON gives (so dates stay milliseconds), decimals and bytes are unwrapped. Raises FormatError.
+    Values are what JSON gives (so dates stay milliseconds), and out of their wrappers. Raises FormatError.
     """
     return _named(decode(text) for text in texts)
+
+
+def read_column_holders(text: str) -> dict[str, Any]:
+    """:func:`read_holders` of all that stands in the JSON of one column's statistics."""
+    document = decode(text)
+    return _named(document.get("statistics", ()) if isinstance(document, dict) else ())
 
 
 def read_many_holders(lists: Sequence[Sequence[str]]) -> list[dict[str, Any]]:
@@ -177,7 +258,7 @@ def _named(holders: Iterable[Any]) -> dict[str, Any]:
     try:
         for holder in holders:
             stored = holder.get("statisticsValue")
-            values[holder["statisticsKind"]["name"]] = _read_wrapped(stored) if isinstance(stored, dict) else stored
+            values[holder["statisticsKind"]["name"]] = unwrapped(stored) if isinstance(stored, dict) else stored
     except (KeyError, TypeError, AttributeError) as error:
         raise FormatError(f"{holder!r} is no statistics holder: statisticsKind.name is missing") from error
     return values

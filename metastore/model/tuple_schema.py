@@ -15,13 +15,22 @@ from typing import Any, Final
 
 from metastore.errors import FormatError
 from metastore.model.column_path import ColumnPath, quote
-from metastore.model.drill_types import DrillType, common_type, parse_type
+from metastore.model.drill_types import DrillType, common_type, parse_type, spelled_for_drill
 
 TIME_ZONE: Final = "metastore.timezone"
 """Column property: "UTC" for a TIMESTAMP that is adjusted to UTC, absent for local date-times."""
 
 LOGICAL_TYPE: Final = "metastore.logical"
 """Column property: the file format's own name of a type that Drill has none for (uuid, json, …)."""
+
+_TYPE: Final = "metastore.type"
+"""Column property: the column's type, where Drill has no word for it and reads another one."""
+
+DIRECTORY: Final = "metastore.directory"
+"""Column property: the directory level (``dir0``) whose names are the column's values; no file has such a column."""
+
+_DIRECTORIES: Final = "metastore.directories"
+"""Schema property: the columns of directories in JSON. Drill would look for them in files, and find nulls."""
 
 _KIND = "tuple_schema"
 _OWN_KEYS = {"format": "drill.format", "default": "drill.default"}
@@ -56,11 +65,15 @@ class TupleSchema:
 
     def to_json(self) -> str:
         """Drill's JSON form."""
-        columns = [_column_json(column) for column in self.columns]
+        columns = [_column_json(column) for column in self.columns if DIRECTORY not in column.properties]
+        directories = [_column_json(column) for column in self.columns if DIRECTORY in column.properties]
         document: dict[str, Any] = {"type": _KIND, "columns": columns}
-        if self.properties:
-            document["properties"] = dict(self.properties)
-        return json.dumps(document, ensure_ascii=False, separators=(",", ":"))
+        properties = dict(self.properties)
+        if directories:
+            properties[_DIRECTORIES] = _json(directories)
+        if properties:
+            document["properties"] = properties
+        return _json(document)
 
     @classmethod
     def from_json(cls, text: str) -> TupleSchema:
@@ -69,8 +82,10 @@ class TupleSchema:
             document = json.loads(text)
             if document.get("type", _KIND) != _KIND:
                 raise FormatError(f"a schema of type {document['type']!r} cannot be read, only {_KIND!r}")
-            columns = tuple(_column(entry) for entry in document.get("columns") or ())
-            return cls(columns, document.get("properties") or {})
+            properties = dict(document.get("properties") or {})
+            directories = json.loads(properties.pop(_DIRECTORIES, "[]"))
+            columns = tuple(_column(entry) for entry in (*(document.get("columns") or ()), *directories))
+            return cls(columns, properties)
         except (ValueError, KeyError, TypeError, AttributeError) as error:
             raise FormatError(f"{text[:200]!r} is no schema in JSON: {error!r}") from error
 
@@ -122,10 +137,16 @@ def _leaves(path: ColumnPath, type_: DrillType) -> Iterator[tuple[ColumnPath, st
         yield from _leaves((*path, inner.name), inner.type)
 
 
+def _json(document: object) -> str:
+    return json.dumps(document, ensure_ascii=False, separators=(",", ":"))
+
+
 def _column_json(column: SchemaColumn) -> dict[str, Any]:
     mode = "REQUIRED" if column.required else "OPTIONAL"
-    entry: dict[str, Any] = {"name": column.name, "type": column.type, "mode": mode}
+    entry: dict[str, Any] = {"name": column.name, "type": spelled_for_drill(column.type), "mode": mode}
     properties = dict(column.properties)
+    if entry["type"] != column.type:
+        properties[_TYPE] = column.type
     entry.update({key: properties.pop(name) for key, name in _OWN_KEYS.items() if name in properties})
     if properties:
         entry["properties"] = properties
@@ -135,4 +156,5 @@ def _column_json(column: SchemaColumn) -> dict[str, Any]:
 def _column(entry: Mapping[str, Any]) -> SchemaColumn:
     properties = dict(entry.get("properties") or {})
     properties.update({name: entry[key] for key, name in _OWN_KEYS.items() if key in entry})
-    return SchemaColumn(entry["name"], entry["type"], entry.get("mode") == "REQUIRED", properties)
+    type_ = properties.pop(_TYPE, entry["type"])
+    return SchemaColumn(entry["name"], type_, entry.get("mode") == "REQUIRED", properties)

@@ -16,9 +16,9 @@ from pyiceberg.expressions import AlwaysTrue, BooleanExpression
 
 from metastore.errors import InvalidRequestError
 from metastore.model.identity import TableInfo, metadata_key
-from metastore.model.statistics_json import read_holders
+from metastore.model.statistics_json import read_level
 from metastore.model.tuple_schema import TupleSchema
-from metastore.model.vocabulary import MetadataType, Statistic
+from metastore.model.vocabulary import MetadataType
 from metastore.pruning.columns import Columns
 from metastore.pruning.known_files import Fingerprint
 from metastore.pruning.partition_values import directories_of
@@ -149,7 +149,7 @@ def plan(
     )
     partitions: Mapping[str, PartitionGroups] = {}
     if row_ids:
-        require_row_groups(table, read_holders(unit["metadataStatistics"] or ()).get(Statistic.ANALYZE_LEVEL))
+        require_row_groups(table, read_level(unit["metadataStatistics"] or ()))
         wanted = {_key(path, location) for path in pruned.paths}
         refuse_mutated(table, sorted(wanted), mutated_partitions(pruned, location))
         partitions = partitions_of(table, groups(wanted)) if wanted else {}

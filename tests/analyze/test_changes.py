@@ -131,9 +131,19 @@ def test_all_that_was_described_stays_when_another_column_is_named() -> None:
 
 
 def test_other_fingerprints_mean_changes() -> None:
-    """A difference in the files, or metadata of a program that keeps no fingerprints, is a change."""
-    assert isinstance(decided(last_run(fingerprint="other")), Changed)
-    assert isinstance(decided(last_run(fingerprint=None)), Changed)
+    """A difference in the files is a change."""
+    assert isinstance(decided(last_run(fingerprint=table_fingerprint({"a": "other"}))), Changed)
+
+
+@pytest.mark.parametrize(
+    ("fingerprint", "told"),
+    [(None, "another program"), (table_fingerprint(FRESH).replace('"2-', '"1-'), "an earlier release")],
+)
+def test_units_of_another_make_are_made_anew(fingerprint: str | None, told: str) -> None:
+    """Those of a program that keeps no fingerprints, or of a release that wrote other units, are not built upon."""
+    decision = decided(last_run(fingerprint=fingerprint))
+    assert isinstance(decision, Full)
+    assert decision.reason == f"{told} analyzed the table"
 
 
 @given(*[st.dictionaries(st.sampled_from("abcd"), st.sampled_from(["1", "2"]))] * 2)

@@ -137,14 +137,14 @@ def test_units_carry_keys_and_places(lake: Any, footers: Callable[..., Any]) -> 
 
 
 def test_names_are_taken_as_they_are(lake: Any, footers: Callable[..., Any]) -> None:
-    """A dotted name is one segment, a struct's leaf is two, a backquote is doubled, and any script will do."""
+    """A dotted name is one segment, a struct's leaf is two, a backquote is escaped, and any script will do."""
     lake.write("a.parquet", {"a.b": [1], "st": [{"a": 2, "b.c": {"x": "y"}}], "tick`": [3], "größe_数": [4]})
     found = footers(lake).one("FILE")["columnsStatistics"]
     assert {key: statistic.min for key, statistic in found.items()} == {
         "`a.b`": 1,
         "`st`.`a`": 2,
         "`st`.`b.c`.`x`": "y",
-        "`tick```": 3,
+        r"`tick\``": 3,
         "`größe_数`": 4,
     }
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import replace
@@ -19,6 +18,7 @@ from metastore.engine import Engine
 from metastore.errors import StorageError
 from metastore.metastore import Metastore
 from metastore.model.identity import TableInfo
+from metastore.model.tuple_schema import TupleSchema
 from metastore.model.vocabulary import GENERAL_INFO, MetadataType
 from metastore.sources.naming import SourceTable
 
@@ -108,7 +108,7 @@ def test_a_column_called_like_a_directory_is_told_from_it(lake: Any, run: Any, t
     """The table's unit cannot say whose column that is, so it keeps no states, and the segments are read."""
 
     def columns() -> list[tuple[str, str]]:
-        return [(column["name"], column["type"]) for column in json.loads(table_unit()["schema"])["columns"]]
+        return [(column.name, column.type) for column in TupleSchema.from_json(table_unit()["schema"]).columns]
 
     lake.write("x=1/1.parquet", {"y": [1]})
     lake.write("x=2/1.parquet", {"y": [1], "x": ["text"]})
@@ -152,7 +152,7 @@ def test_a_segment_of_another_program_is_not_subtracted(
             unit,
             additional_metadata=None,
             columns_statistics={
-                key: text.replace('"statisticsValue":3', '"statisticsValue":1')
+                key: text.replace('{"java.lang.Long":3}', '{"java.lang.Long":1}')
                 for key, text in (unit.columns_statistics or {}).items()
             },
         )
@@ -190,4 +190,4 @@ def test_as_many_segments_as_before_need_not_be_the_same_ones(metastore: Metasto
     lake.write("b/1.parquet", {"x": [3]})
     run()
     [unit] = metastore.tables.read().metadata_types(MetadataType.TABLE).execute()
-    assert '"statisticsValue":5' in (unit.metadata_statistics or [""])[0]
+    assert '{"java.lang.Long":5}' in (unit.metadata_statistics or [""])[0]

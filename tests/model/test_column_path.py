@@ -17,9 +17,9 @@ def test_a_quoted_path_parses_to_itself(path: tuple[str, ...]) -> None:
 
 
 def test_the_form_is_drills() -> None:
-    """Segments stand in backquotes, a backquote inside is doubled, bare segments may be read."""
-    assert quote(("a.b", "c`d")) == "`a.b`.`c``d`"
-    assert parse("a.`b.c`.größe") == ("a", "b.c", "größe")
+    """Segments stand in backquotes, a backslash before each inside; a doubled one and bare segments are read, too."""
+    assert quote(("a.b", "c`d", "e\\f")) == r"`a.b`.`c\`d`.`e\\f`"
+    assert parse("a.`b.c`.größe.`c``d`") == ("a", "b.c", "größe", "c`d")
 
 
 @pytest.mark.parametrize("text", ["", ".", "a.", ".a", "a..b", "`a", "`a`b", "a`b`"])

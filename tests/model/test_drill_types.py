@@ -26,7 +26,7 @@ NESTED = [
 ]
 
 
-@pytest.mark.parametrize("text", [*SIMPLE, *NESTED, "STRUCT<`a``b` INT NOT NULL, `ä` ARRAY<STRUCT<`x` DATE>>>"])
+@pytest.mark.parametrize("text", [*SIMPLE, *NESTED, r"STRUCT<`a\`b` INT NOT NULL, `ä` ARRAY<STRUCT<`x` DATE>>>"])
 def test_types_are_written_as_they_are_read(text: str) -> None:
     """The canonical spelling survives."""
     assert str(parse_type(text)) == text
@@ -37,6 +37,7 @@ def test_other_spellings_are_understood() -> None:
     assert str(parse_type("decimal(9,2)")) == "DECIMAL(9, 2)"
     assert str(parse_type("VARCHAR(20)")) == str(parse_type("character varying(20)")) == "VARCHAR"
     assert str(parse_type("Struct<a integer>")) == "STRUCT<`a` INT>"
+    assert parse_type("STRUCT<`a``b` INT>") == parse_type(r"STRUCT<`a\`b` INT>")
     assert str(parse_type("struct<a interval, day interval day>")) == "STRUCT<`a` INTERVAL, `day` INTERVAL DAY>"
 
 

@@ -15,6 +15,7 @@ from hypothesis import strategies as st
 
 from metastore.errors import FormatError, InvalidRequestError, MetastoreError
 from metastore.model.statistics import ColumnStatistics, holder_json, merge, parse_many, read_holders
+from metastore.model.statistics_json import read_column_holders
 
 UTC = timezone.utc
 COUNTS = st.none() | st.integers(0, 2**62)
@@ -41,7 +42,10 @@ def statistics(draw: st.DrawFn) -> ColumnStatistics:
     name = draw(st.sampled_from(list(BOUNDS)))
     low, high = (draw(st.none() | BOUNDS[name]) for _ in range(2))
     exact = [True if bound is None else draw(st.booleans()) for bound in (low, high)]
-    return ColumnStatistics(name.split()[0], low, high, *exact, *(draw(COUNTS) for _ in range(4)))
+    nulls, non_nulls, rows, nans = (draw(COUNTS) for _ in range(4))
+    if rows is not None:
+        rows = max(rows, (nulls or 0) + (non_nulls or 0))
+    return ColumnStatistics(name.split()[0], low, high, *exact, nulls, non_nulls, rows, nans)
 
 
 @given(statistics())
@@ -78,12 +82,47 @@ def test_reads_what_drill_writes() -> None:
 def test_milliseconds_are_rounded_outwards_for_drill() -> None:
     """Drill sees milliseconds that contain the data and do not claim to be exact; whole ones do."""
     moment = datetime(2020, 1, 1, 0, 0, 0, 1500)
-    document = json.loads(ColumnStatistics("TIMESTAMP", moment, moment).to_json())
-    holders = {h["statisticsKind"]["name"]: h for h in document["statistics"]}
-    low, high = holders["minValue"], holders["maxValue"]
-    assert (low["statisticsValue"] + 1, high["statisticsValue"]) == (1577836800002, 1577836800002)
-    assert "exact" not in low["statisticsKind"]
-    assert "exact" not in high["statisticsKind"]
+    text = ColumnStatistics("TIMESTAMP", moment, moment).to_json()
+    told = read_column_holders(text)
+    assert (told["minValue"] + 1, told["maxValue"]) == (1577836800002, 1577836800002)
+    holders = {h["statisticsKind"]["name"]: h for h in json.loads(text)["statistics"]}
+    assert all("exact" not in holders[name]["statisticsKind"] for name in ("minValue", "maxValue"))
+
+
+BY_DRILL = [
+    ("INT", -5, 99, (-5, 99)),
+    ("BIGINT", {"java.lang.Long": 1994000}, {"java.lang.Long": 1996399}, (1994000, 1996399)),
+    ("FLOAT4", {"java.lang.Float": 0.1}, {"java.lang.Float": "Infinity"}, (0.10000000149011612, math.inf)),
+    ("FLOAT8", 1.0, {"java.lang.Double": "NaN"}, (1.0, None)),
+    ("BIT", False, True, (False, True)),
+    ("VARCHAR", "ä", "ü", ("ä", "ü")),
+    ("VARBINARY", "\u0001", "\ufffd", (None, None)),
+    ("VARDECIMAL", {"java.math.BigDecimal": -3.50}, {"java.math.BigDecimal": 1.25}, ("-3.50", "1.25")),
+    ("TIME", 3723000, 7384005, (time(1, 2, 3), time(2, 3, 4, 5000))),
+    ("DATE", {"java.lang.Long": 1577836800000}, {"java.lang.Long": 1577836800000}, (date(2020, 1, 1),) * 2),
+    ("TIMESTAMP", {"java.lang.Long": 1000}, {"java.lang.Long": 2000}, ("1970-01-01 00:00:01", "1970-01-01 00:00:02")),
+]  # fmt: skip
+"""Bounds as Drill 1.21 wrote them for columns of each type, and what they mean."""
+
+
+@pytest.mark.parametrize(("type_", "low", "high", "meant"), BY_DRILL)
+def test_what_drill_wrapped_is_read(type_: str, low: Any, high: Any, meant: tuple[Any, Any]) -> None:
+    """Numbers come with their Java class; a NaN bounds nothing, nor does text that was made of bytes."""
+    kinds = {"minValue": low, "maxValue": high, "nullsCount": {"java.lang.Long": 2}, "rowCount": {"java.lang.Long": 2}}
+    kinds["nonNullValuesCount"] = {"java.lang.Long": 2}
+    holders = [{"statisticsValue": v, "statisticsKind": {"exact": True, "name": k}} for k, v in kinds.items()]
+    text = json.dumps({"statistics": holders, "type": type_}).replace("-3.5", "-3.50")
+    read = ColumnStatistics.from_json(text)
+    assert [str(bound) for bound in (read.min, read.max)] == [str(bound) for bound in meant]
+    assert (read.nulls, read.non_nulls, read.rows) == (2, 2, 4), "as rows of a column Drill counts its values"
+
+
+def test_what_drill_does_not_know_is_unknown() -> None:
+    """It says so by -1."""
+    text = (
+        '{"statistics":[{"statisticsValue":{"java.lang.Long":-1},"statisticsKind":{"name":"nullsCount"}}],"type":"INT"}'
+    )
+    assert ColumnStatistics.from_json(text) == ColumnStatistics("INT")
 
 
 @pytest.mark.parametrize("text", ["", "{", "[]", "3", '{"statistics":[]}', '{"type":"INT","statistics":[{}]}'])

@@ -62,7 +62,7 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> Session:
 def small_groups(monkeypatch: pytest.MonkeyPatch) -> None:
     """A few files are many already: nothing is kept decoded, and a group is two segments."""
     monkeypatch.setattr(reader, "_CACHED_FILES", 0)
-    monkeypatch.setattr(data_files, "ROWS_OF_A_PART", 14)
+    monkeypatch.setattr(data_files, "ROWS_OF_A_PART", 16)
 
 
 @pytest.fixture

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import traceback
 from datetime import timezone
 from pathlib import Path
@@ -18,6 +17,7 @@ from metastore.config import Settings
 from metastore.engine import LocalEngine
 from metastore.errors import EngineError
 from metastore.model.statistics import ColumnStatistics
+from metastore.model.statistics_json import read_column_holders
 from metastore.session import connect
 from metastore.spark import SparkEngine
 
@@ -91,10 +91,7 @@ def test_every_format_on_spark(tmp_path: Path, spark: SparkSession, engine: Spar
             assert [round(bound.timestamp() * 1_000_000) for bound in (told.min, told.max)] == list(row[:2])  # type: ignore[union-attr]
         elif name != "bin":
             assert (name, told.min, told.max) == (name, row[0], row[1])
-        distinct = {
-            h["statisticsKind"]["name"]: h["statisticsValue"]
-            for h in map(dict, json.loads(known[f"`{name}`"])["statistics"])
-        }
+        distinct = read_column_holders(known[f"`{name}`"])
         assert abs(distinct["approx_count_distinct"] - row[3]) <= 4 * 0.032 * row[3]
 
 

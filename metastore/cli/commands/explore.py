@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import fnmatch
-import json
 from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
@@ -19,6 +18,7 @@ from metastore.errors import NotFoundError
 from metastore.model.column_path import parse, quote
 from metastore.model.identity import TableInfo
 from metastore.model.statistics import ColumnStatistics, Value, read_holders
+from metastore.model.statistics_json import read_column_holders, read_level
 from metastore.model.table_unit import TableMetadataUnit
 from metastore.model.tuple_schema import TupleSchema
 from metastore.model.vocabulary import DEFAULT_SEGMENT, IDENTIFIER_SEPARATOR, MetadataType, Statistic
@@ -198,7 +198,7 @@ def _table_summary(unit: Mapping[str, Any]) -> TableSummary:
     return TableSummary(
         table=str(TableInfo(unit["storagePlugin"], unit["workspace"], unit["tableName"])),
         rows=_statistic(unit, Statistic.ROW_COUNT),
-        level=_statistic(unit, Statistic.ANALYZE_LEVEL),
+        level=read_level(unit["metadataStatistics"] or ()),
         modified=_moment(unit["lastModifiedTime"]),
         owner=unit["owner"],
         location=unit["location"],
@@ -226,8 +226,7 @@ def _distinct(statistics: str | None) -> int | None:
     """What COMPUTE STATISTICS found, if it was asked to."""
     if statistics is None or Statistic.DISTINCT not in statistics:
         return None
-    holders = read_holders([json.dumps(holder) for holder in json.loads(statistics)["statistics"]])
-    return int(holders[Statistic.DISTINCT])
+    return int(read_column_holders(statistics)[Statistic.DISTINCT])
 
 
 def _statistic(unit: Mapping[str, Any], name: str) -> Any:
