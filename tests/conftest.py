@@ -47,6 +47,7 @@ pytest_plugins = [
     "services.postgres",
     "services.rest_catalog",
     "services.hdfs_cluster",
+    "services.drill",
     "services.s3",
     "services.azurite",
     "services.gcs",

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import pytest
 
-ON_REQUEST = frozenset({"azure", "gcs", "glue", "hdfs", "postgres", "rest"})
+ON_REQUEST = frozenset({"azure", "drill", "gcs", "glue", "hdfs", "postgres", "rest"})
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:

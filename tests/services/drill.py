@@ -1,0 +1,91 @@
+"""A real Apache Drill for the session, on loopback: a Drillbit with the metastore switched on, asked over HTTP."""
+
+from __future__ import annotations
+
+import json
+import urllib.error
+import urllib.request
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import pytest
+from services.maven import class_path
+from services.processes import free_port, serving
+
+from metastore.java import find_java
+
+SOURCES = Path(__file__).with_name("drill")
+RELEASE = "1.21.1"  # the newest of which Drill's Iceberg metastore is published
+_OPENED = ("lang", "net", "nio", "util")
+_TIMEOUT_S = 120
+
+_DRILL = """drill.exec {
+  cluster-id: tests, http.enabled: true, http.port: %(http)d
+  sys.store.provider.class: "org.apache.drill.exec.store.sys.store.provider.LocalPersistentStoreProvider"
+  sys.store.provider.local.path: "%(folder)s/store", udf.directory.base: "%(folder)s/udf"
+  tmp.directories: ["%(folder)s/tmp"], http.rest.errors.verbose: true
+  options { metastore.enabled: true, exec.errors.verbose: true, drill.exec.http.rest.errors.verbose: true }
+}"""
+_METASTORE = 'drill.metastore.iceberg.location { base_path: "%(folder)s", relative_path: "metastore" }'
+_PLUGINS = """storage: { dfs: {
+  type: "file", connection: "file:///", enabled: true, formats: { parquet: { type: "parquet" } }
+  workspaces: { lake: { location: "%(folder)s/lake", writable: true, defaultInputFormat: null } }
+} }"""
+
+
+class DrillError(Exception):
+    """What Drill said of a query that failed."""
+
+
+class Drill(NamedTuple):
+    """A Drillbit; its metastore is ``folder/metastore``, its workspace ``dfs.lake`` is ``folder/lake``."""
+
+    http: int
+    folder: Path
+
+    def query(self, sql: str) -> list[dict[str, Any]]:
+        """The rows; DrillError when the query fails."""
+        asked = json.dumps({"queryType": "SQL", "query": sql, "autoLimit": 0}).encode()
+        request = urllib.request.Request(
+            f"http://127.0.0.1:{self.http}/query.json", asked, {"Content-Type": "application/json"}
+        )
+        try:
+            with urllib.request.urlopen(request, timeout=_TIMEOUT_S) as answer:  # noqa: S310 - our own address
+                told = json.load(answer)
+        except urllib.error.HTTPError as error:
+            raise DrillError(error.read().decode()[:500]) from error
+        if told["queryState"] != "COMPLETED":
+            raise DrillError(f"{sql}: {told.get('errorMessage')}")
+        rows: list[dict[str, Any]] = told["rows"]
+        return rows
+
+    def plan(self, sql: str) -> str:
+        """How Drill would carry out a query."""
+        [row] = self.query(f"EXPLAIN PLAN FOR {sql}")
+        return str(row["text"])
+
+
+@pytest.fixture(scope="session")
+def drill(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Drill]:
+    """One Drillbit for all tests."""
+    folder = tmp_path_factory.mktemp("drill")
+    http, ready, home = free_port(), free_port(), find_java().home
+    conf = folder / "conf"
+    for made in (conf, folder / "lake"):
+        made.mkdir()
+    for name, text in (("drill", _DRILL), ("drill-metastore", _METASTORE), ("storage-plugins", _PLUGINS)):
+        (conf / f"{name}-override.conf").write_text(text % {"folder": folder, "http": http})
+    jars = class_path(SOURCES / "pom.xml", folder / "classpath", home, drill=RELEASE)
+    with serving(_command(home, f"{conf}:{jars}", ready), ready, folder):
+        yield Drill(http, folder)
+
+
+def _command(home: Path, classes: str, ready: int) -> Sequence[str]:
+    opened = [f"--add-opens=java.base/java.{name}=ALL-UNNAMED" for name in _OPENED]
+    return [
+        str(home / "bin/java"),
+        *("-Xmx768m", "-XX:MaxDirectMemorySize=1g", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1"),
+        *(*opened, "--add-opens=java.base/sun.nio.ch=ALL-UNNAMED", "-Dio.netty.tryReflectionSetAccessible=true"),
+        *("-cp", classes, str(SOURCES / "DrillServer.java"), str(ready)),
+    ]
