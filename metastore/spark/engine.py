@@ -21,7 +21,7 @@ import uuid
 import zipfile
 import zlib
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import ThreadPoolExecutor, wait
 from contextlib import suppress
 from functools import cache
 from threading import Lock
@@ -67,6 +67,9 @@ _FINGERPRINT: Final = worker.fingerprint(_CODE)
 _SHIPPING: Final = Lock()
 """Held while the zip is made and handed to Spark: threads have engines of their own, and one zip. A file that changes
 after Spark has seen it ends every job of the session, those of others, too."""
+
+_CANCELLED_AGAIN_AFTER: Final = 0.1
+"""Seconds that an interrupted job is given to end before it is cancelled once more."""
 
 _Job = Callable[[Iterable[int]], Iterator[tuple[str, bytes]]]
 """Numbers of partitions -> what their tasks answer."""
@@ -268,8 +271,11 @@ def _collect(spark: SparkSession, job: _Job, partitions: int) -> list[tuple[str,
         try:
             answers: list[tuple[str, bytes]] = running.result()
         except BaseException:
-            with suppress(*GONE):
-                context.cancelJobsWithTag(tag)
+            # Spark forgets a cancellation of what it has not begun yet, and would run it to its end.
+            while not running.done():
+                with suppress(*GONE):
+                    context.cancelJobsWithTag(tag)
+                wait([running], _CANCELLED_AGAIN_AFTER)
             raise
         finally:
             with suppress(*GONE):
