@@ -19,9 +19,11 @@ from collections.abc import Iterator, Mapping, MutableMapping
 from contextlib import contextmanager
 from functools import cache
 from pathlib import Path
+from threading import Lock
 from typing import Final
 
 from py4j.protocol import Py4JError
+from pyspark import RDD
 from pyspark.errors import PySparkRuntimeError
 from pyspark.sql import SparkSession
 
@@ -70,6 +72,9 @@ GONE: Final = (AttributeError, Py4JError, OSError)
 """What PySpark says of a context that was stopped: it has no Java object any more, or nobody answers for it."""
 
 
+_COPYING: Final = Lock()
+
+
 def spark_session(settings: Mapping[str, str] | None = None) -> SparkSession:
     """The running session of this process if there is one, else a new one with ``settings`` (Spark's own keys).
 
@@ -108,6 +113,30 @@ def adopt(spark: SparkSession) -> SparkSession:
     for key, value in _RUNTIME.items():
         spark.conf.set(key, value)
     return spark
+
+
+@contextmanager
+def copied(spark: SparkSession, settings: Mapping[str, str]) -> Iterator[SparkSession]:
+    """A session like ``spark``, its views and functions included, but with ``settings``; nothing of it stays."""
+    if is_classic(spark):
+        with _COPYING:
+            # PySpark makes every new session that of RDD.toDF, for whoever calls it.
+            owners = RDD.toDF
+            try:
+                copy = SparkSession(spark.sparkContext, spark._jsparkSession.cloneSession())  # noqa: SLF001 - as above
+            finally:
+                RDD.toDF = owners  # type: ignore[method-assign]
+    else:
+        copy = spark.cloneSession()  # type: ignore[attr-defined]  # a Connect session's own
+    try:
+        for key, value in settings.items():
+            copy.conf.set(key, value)
+        yield copy
+    finally:
+        if not is_classic(spark):
+            # Its stop() would stop a local server, and with it the session that this is a copy of.
+            copy.client.release_session()
+            copy.client.close()
 
 
 def start_session(settings: Mapping[str, str]) -> SparkSession:
