@@ -20,7 +20,7 @@ from typing import Any, Final, TypeAlias, cast
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from metastore.analyze.parquet_types import ParquetType, Reading, reading_of
+from metastore.analyze.parquet_types import ParquetType, Reading, is_of_old_calendar, moved_by_spark, reading_of
 from metastore.model.column_path import ColumnPath, is_among, quote, repeated_names
 from metastore.model.drill_types import FLOAT_TYPES, DrillType, StructField, minor_type, parse_type
 from metastore.model.statistics import ColumnStatistics
@@ -220,11 +220,12 @@ def combined(parts: Sequence[Bounds]) -> Bounds:
 
 @dataclass
 class Plan:
-    """Everything the footers of one schema and one writer have in common."""
+    """Everything the footers of one schema, one writer and one calendar have in common."""
 
     schema: TupleSchema
     leaves: tuple[Leaf, ...]
     writer: str
+    old_calendar: bool
     beginning: bytes | None
     schema_json: str = field(init=False)
     keys: tuple[str, ...] = field(init=False)
@@ -239,10 +240,11 @@ class Plan:
 
         A struct named in ``columns`` stands for all leaves below it.
         """
-        builder = _SchemaReader(footer.metadata)
+        old_calendar = is_of_old_calendar(footer.content)
+        builder = _SchemaReader(footer.metadata, old_calendar=old_calendar)
         schema = builder.read()
         leaves = tuple(leaf for leaf in builder.leaves if columns is None or is_among(leaf.path, columns))
-        return cls(schema, leaves, footer.metadata.created_by, schema_in(footer.content))
+        return cls(schema, leaves, footer.metadata.created_by, old_calendar, schema_in(footer.content))
 
     def fits(self, footer: Footer) -> bool:
         """Whether a footer has this schema and writer. Bytes tell: Arrow compares the leaves of schemas only."""
@@ -250,6 +252,7 @@ class Plan:
             self.beginning is not None
             and footer.content.startswith(self.beginning)
             and footer.metadata.created_by == self.writer
+            and is_of_old_calendar(footer.content) == self.old_calendar
         )
 
 
@@ -284,7 +287,8 @@ class _SchemaReader:
     Parquet's own paths cannot tell a dotted name from a nested one; Arrow's types cannot tell JSON from text.
     """
 
-    def __init__(self, metadata: pq.FileMetaData) -> None:
+    def __init__(self, metadata: pq.FileMetaData, *, old_calendar: bool) -> None:
+        self._old_calendar = old_calendar
         self._arrow = metadata.schema.to_arrow_schema()
         self._parquet = metadata.schema
         self._writer = _Writer.parse(metadata.created_by)
@@ -328,6 +332,7 @@ class _SchemaReader:
         kind = ParquetType.of(column)
         type_ = kind.type
         if not repeated:
+            reading = None if self._writer.misorders(column) else reading_of(column, kind)
             if kind.logical:
                 properties[property_name(LOGICAL_TYPE, path)] = kind.logical
             if kind.zoned:
@@ -339,7 +344,7 @@ class _SchemaReader:
                     column.physical_type,
                     minor_type(type_),
                     column.max_definition_level == 0,
-                    None if self._writer.misorders(column) else reading_of(column, kind),
+                    moved_by_spark(kind, reading) if self._old_calendar else reading,
                     minor_type(type_) not in ("VARCHAR", "VARBINARY") or self._writer.keeps_bounds_whole,
                     self._writer.bounds_show_nans,
                 )

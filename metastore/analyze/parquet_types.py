@@ -2,16 +2,17 @@
 
 Bounds are compared in the domain their raw values come in (a date as a count of days), and become
 :data:`~metastore.model.statistics.Value` only when they are written. A bound that cannot be believed is read as
-nothing: NaNs, text that is not UTF-8, moments beyond Python's years, and all bounds of types without a defined order
-(INT96, intervals).
+nothing: NaNs, text that is not UTF-8, moments beyond Python's years, days that Spark moves to another calendar, and all
+bounds of types without a defined order (INT96, intervals).
 """
 
 from __future__ import annotations
 
 import json
+import re
 import struct
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import date, datetime, time, timedelta, timezone
 from decimal import Decimal
 from json.encoder import encode_basestring  # what the model's JSON of a text comes down to
@@ -29,6 +30,14 @@ _EPOCH_DAY: Final = date(1970, 1, 1).toordinal()
 _DAY_MILLIS: Final = 86_400_000
 _PYTHON_YEARS: Final = range((1 - _EPOCH_DAY) * _DAY_MILLIS, (date.max.toordinal() + 1 - _EPOCH_DAY) * _DAY_MILLIS)
 """Milliseconds since the epoch that a datetime can say."""
+
+_GREGORIAN_DAY: Final = date(1582, 10, 15).toordinal() - _EPOCH_DAY
+_ALIKE_FROM: Final = -2_208_988_800
+"""Seconds of 1900 in UTC: from there on both calendars, and the clocks of all zones in them, agree."""
+
+_OLD_CALENDAR: Final = re.compile(rb"org\.apache\.spark\.(?:legacyDateTime|version\x18.[0-2]\.)", re.DOTALL)
+"""In a footer: what Spark writes beside days and moments of the Julian calendar, and by what it knows its versions
+that had no other (a text of thrift has a byte for its type and one for its length before it)."""
 
 _TICKS: Final = {"milliseconds": 1_000, "microseconds": 1_000_000, "nanoseconds": 1_000_000_000}
 
@@ -150,6 +159,20 @@ def reading_of(column: pq.ColumnSchema, kind: ParquetType) -> Reading | None:
             return _moments(kind, _utc if kind.zoned else _local, _PYTHON_YEARS, long_json)
         case _:
             return None
+
+
+def is_of_old_calendar(footer: bytes) -> bool:
+    """Whether days long ago are others to Spark than the file says: it moves them when it reads."""
+    return _OLD_CALENDAR.search(footer) is not None
+
+
+def moved_by_spark(kind: ParquetType, reading: Reading | None) -> Reading | None:
+    """``reading`` of a file of the old calendar, which knows no bound of what Spark moves and others do not."""
+    if reading is None or not (kind.type == "DATE" or (kind.type == "TIMESTAMP" and kind.unit)):
+        return reading
+    first = _GREGORIAN_DAY if kind.type == "DATE" else _ALIKE_FROM * _TICKS[kind.unit]
+    comparable = reading.comparable or (lambda bound: bound)
+    return replace(reading, comparable=lambda raw: comparable(raw) if raw >= first else None)
 
 
 def _number(raw: float) -> float | None:

@@ -21,7 +21,8 @@ import uuid
 import zipfile
 import zlib
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import ThreadPoolExecutor, wait
+from contextlib import suppress
 from functools import cache
 from threading import Lock
 from typing import Final
@@ -37,7 +38,16 @@ from metastore.engine import Chunk
 from metastore.errors import EngineError, InvalidRequestError, MetastoreError
 from metastore.spark import worker
 from metastore.spark.jdbc import read_jdbc
-from metastore.spark.session import active_session, adopt, process_folder, quiet_about_pandas, start_session
+from metastore.spark.session import (
+    GONE,
+    active_session,
+    adopt,
+    is_classic,
+    is_stopped,
+    process_folder,
+    quiet_about_pandas,
+    start_session,
+)
 
 JOB_BYTES: Final = 8 << 20
 """The most pickled chunks that one job carries, and so the largest chunk."""
@@ -57,6 +67,9 @@ _FINGERPRINT: Final = worker.fingerprint(_CODE)
 _SHIPPING: Final = Lock()
 """Held while the zip is made and handed to Spark: threads have engines of their own, and one zip. A file that changes
 after Spark has seen it ends every job of the session, those of others, too."""
+
+_CANCELLED_AGAIN_AFTER: Final = 0.1
+"""Seconds that an interrupted job is given to end before it is cancelled once more."""
 
 _Job = Callable[[Iterable[int]], Iterator[tuple[str, bytes]]]
 """Numbers of partitions -> what their tasks answer."""
@@ -84,8 +97,12 @@ class SparkEngine:
 
     @property
     def spark(self) -> SparkSession:
-        """The session in use; starts Spark if need be. Raises EngineError if it cannot be started."""
+        """The session in use; starts Spark if need be. EngineError if that fails, or the given session was stopped."""
+        if self._spark is not None and is_stopped(self._spark):
+            self.close()
         if self._spark is None:
+            if self._given is not None and is_stopped(self._given):
+                raise EngineError("the Spark session was stopped; connect the metastore with one that runs")
             running = self._given or active_session()
             self._spark = start_session(self._settings) if running is None else adopt(running)
             self._started = running is None
@@ -95,7 +112,7 @@ class SparkEngine:
     def parallelism(self) -> int:
         """How many tasks Spark takes to run at once by default: cores, or ``spark.default.parallelism``."""
         if not self._parallelism:
-            if _is_classic(self.spark):
+            if is_classic(self.spark):
                 self._parallelism = self.spark.sparkContext.defaultParallelism
             else:  # Connect has no such property, but cuts a range accordingly
                 partitions = self.spark.range(1 << 20).select(spark_partition_id().alias("id"))
@@ -159,17 +176,20 @@ class SparkEngine:
     def close(self) -> None:
         """Stop the session if this engine started it; the next use starts a new one."""
         if self._spark is not None and self._started:
-            self._spark.stop()
+            with suppress(*GONE):
+                self._spark.stop()
         self._spark = None
         self._started = self._shipped = False
         self._parallelism = 0
 
     def _answers(self, job: _Job, partitions: int) -> dict[str, list[bytes]]:
         """Run one job; its payloads by kind."""
+        spark = self.spark
         try:
-            found = _collect(self.spark, job, partitions)
+            found = _collect(spark, job, partitions)
         except Exception as error:
-            raise EngineError(f"Spark could not finish a job of {partitions} tasks: {_reason(error)}") from error
+            reason = "its session was stopped" if is_stopped(spark) else _reason(error)
+            raise EngineError(f"Spark could not finish a job of {partitions} tasks: {reason}") from error
         answers: dict[str, list[bytes]] = {}
         for kind, payload in found:
             answers.setdefault(kind, []).append(payload)
@@ -239,7 +259,7 @@ def _collect(spark: SparkSession, job: _Job, partitions: int) -> list[tuple[str,
     PySpark waits for the end of a job even when it is interrupted, unless its own signal handler is in place; so the
     waiting is left to another thread, and this one stays free to cancel.
     """
-    if not _is_classic(spark):
+    if not is_classic(spark):
         with quiet_about_pandas():
             rows = spark.range(0, partitions, 1, partitions).mapInArrow(worker.in_arrow(job), worker.ANSWER).toArrow()
         return [(kind.as_py(), payload.as_py()) for kind, payload in zip(*rows.columns, strict=True)]
@@ -247,19 +267,20 @@ def _collect(spark: SparkSession, job: _Job, partitions: int) -> list[tuple[str,
     collect = context.range(partitions, numSlices=partitions).mapPartitions(job).collect
     context.addJobTag(tag)
     with ThreadPoolExecutor(1, "metastore-spark") as thread:
+        running = thread.submit(inheritable_thread_target(spark)(collect))
         try:
-            answers: list[tuple[str, bytes]] = thread.submit(inheritable_thread_target(spark)(collect)).result()
+            answers: list[tuple[str, bytes]] = running.result()
         except BaseException:
-            context.cancelJobsWithTag(tag)
+            # Spark forgets a cancellation of what it has not begun yet, and would run it to its end.
+            while not running.done():
+                with suppress(*GONE):
+                    context.cancelJobsWithTag(tag)
+                wait([running], _CANCELLED_AGAIN_AFTER)
             raise
         finally:
-            context.removeJobTag(tag)
+            with suppress(*GONE):
+                context.removeJobTag(tag)
     return answers
-
-
-def _is_classic(spark: SparkSession) -> bool:
-    """Whether ``spark`` drives a JVM itself; a Connect session only looks like a SparkSession."""
-    return isinstance(spark, SparkSession)
 
 
 def _reason(error: Exception) -> str:

@@ -6,11 +6,9 @@ Sources are read by tasks through Arrow, as every scan on Spark is that must giv
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Mapping
 from dataclasses import replace
 from functools import reduce
-from threading import Lock
 from typing import Final
 
 from pyspark.sql import DataFrame
@@ -21,6 +19,7 @@ from metastore.scan.rows import read_rows
 from metastore.scan.scan import Scan
 from metastore.spark.engine import SparkEngine
 from metastore.spark.read_table import split
+from metastore.spark.session import copied
 from metastore.spark.spark_types import spark_schema
 from metastore.spark.views import run
 from metastore.views.runner import Source, Written
@@ -32,19 +31,19 @@ _SETTINGS: Final = {
 }
 
 
-_WRITING: Final = Lock()
-"""Held while the settings of a session are other than its owner's: who came second would take them for the owner's,
-and leave them behind; and would write in the owner's time zone when the first one is done."""
-
-
 class SparkQueryEngine(SparkEngine):
-    """Runs tasks and queries on Spark; of several threads that write, one after the other."""
+    """Runs tasks and queries on Spark."""
 
     def write(self, query: exp.Query, sources: Mapping[str, tuple[Source, ...]], target: Written) -> None:
         """As :meth:`metastore.views.runner.QueryRunner.write`: as many files as Spark has partitions for."""
-        frames = {name: reduce(DataFrame.union, map(self._frame, parts)) for name, parts in sources.items()}
-        with self._settings_for_writing():
-            rows = run(self.spark, query, frames)
+        # Other threads ask their own questions of the session meanwhile, in its owner's time zone.
+        with copied(self.spark, _SETTINGS) as spark:
+            tasks, engine = self.parallelism, SparkEngine(spark)
+            frames = {
+                name: reduce(DataFrame.union, [_frame(engine, part, tasks) for part in parts])
+                for name, parts in sources.items()
+            }
+            rows = run(spark, query, frames)
             try:
                 rows.write.mode("append").parquet(_uri(target.location))
             except MetastoreError:
@@ -53,25 +52,13 @@ class SparkQueryEngine(SparkEngine):
                 said = str(error).partition("\n")[0]
                 raise EngineError(f"Spark cannot write {target.location}: {said}") from error
 
-    def _frame(self, source: Source) -> DataFrame:
-        if isinstance(source, Written):
-            return self.spark.read.parquet(_uri(source.location))
-        assert isinstance(source, Scan)
-        struct, types = spark_schema(source.chunk.output)
-        return self.rows(split(replace(source.chunk, types=types), self.parallelism), read_rows, struct)
 
-    @contextmanager
-    def _settings_for_writing(self) -> Iterator[None]:
-        with _WRITING:
-            before = {key: self.spark.conf.get(key) for key in _SETTINGS}
-            try:
-                for key, value in _SETTINGS.items():
-                    self.spark.conf.set(key, value)
-                yield
-            finally:
-                for key, old in before.items():
-                    if old is not None:
-                        self.spark.conf.set(key, old)
+def _frame(engine: SparkEngine, source: Source, tasks: int) -> DataFrame:
+    if isinstance(source, Written):
+        return engine.spark.read.parquet(_uri(source.location))
+    assert isinstance(source, Scan)
+    struct, types = spark_schema(source.chunk.output)
+    return engine.rows(split(replace(source.chunk, types=types), tasks), read_rows, struct)
 
 
 def _uri(location: str) -> str:

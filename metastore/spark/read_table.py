@@ -95,6 +95,17 @@ def _refuse_other_quotes(spark: SparkSession, where: str) -> None:
                 f"with {setting} Spark does not read {doubtful[0]} as the text that it is elsewhere; turn the setting "
                 f"off{otherwise}"
             )
+    for literal, said in texts_of(where).items():
+        refuse_variables(spark, literal, said)
+
+
+def refuse_variables(spark: SparkSession, literal: str, said: str) -> None:
+    """InvalidRequestError where Spark puts the value of a variable into ``literal``, a text that says ``said``."""
+    if "${" in said and spark.sql(f"SELECT {literal}").collect()[0][0] != said:
+        raise InvalidRequestError(
+            f"Spark replaces the variable in {literal} before it reads the text; set spark.sql.variable.substitute to "
+            "false, or write its value"
+        )
 
 
 def split(chunk: ReadChunk, tasks: int) -> list[ReadChunk]:

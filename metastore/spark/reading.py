@@ -10,12 +10,18 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from threading import Lock
 from typing import Final
+from weakref import WeakKeyDictionary
 
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.types import StructType
 
 _LISTING_JOB_FROM: Final = "spark.sql.sources.parallelPartitionDiscovery.threshold"
+
+_CHANGING: Final = Lock()
+_listings: Final[WeakKeyDictionary[SparkSession, tuple[list[int], str | None]]] = WeakKeyDictionary()
+"""How many files the listings under way have, by session, and the owner's setting: the last one to end puts it back."""
 
 
 def read_files(spark: SparkSession, base_path: str, schema: StructType | None, files: Sequence[str]) -> DataFrame:
@@ -66,10 +72,16 @@ def _literal(path: str) -> str:
 @contextmanager
 def _listed_by_the_driver(spark: SparkSession, files: int) -> Iterator[None]:
     """Without this Spark runs a job of one task per file: 25 s for 10,000 files that the driver lists in 1.7 s."""
-    before = spark.conf.get(_LISTING_JOB_FROM)
-    spark.conf.set(_LISTING_JOB_FROM, str(max(files, int(before or 0))))
+    with _CHANGING:
+        under_way, owners = _listings.setdefault(spark, ([], spark.conf.get(_LISTING_JOB_FROM)))
+        under_way.append(files)
+        spark.conf.set(_LISTING_JOB_FROM, str(max(*under_way, int(owners or 0))))
     try:
         yield
     finally:
-        if before is not None:
-            spark.conf.set(_LISTING_JOB_FROM, before)
+        with _CHANGING:
+            under_way.remove(files)
+            if not under_way:
+                del _listings[spark]
+                if owners is not None:
+                    spark.conf.set(_LISTING_JOB_FROM, owners)

@@ -19,8 +19,11 @@ from collections.abc import Iterator, Mapping, MutableMapping
 from contextlib import contextmanager
 from functools import cache
 from pathlib import Path
+from threading import Lock
 from typing import Final
 
+from py4j.protocol import Py4JError
+from pyspark import RDD
 from pyspark.errors import PySparkRuntimeError
 from pyspark.sql import SparkSession
 
@@ -65,6 +68,13 @@ _SET_UP_BY_OTHERS: Final = (
 the master and its network are not ours to choose."""
 
 
+GONE: Final = (AttributeError, Py4JError, OSError)
+"""What PySpark says of a context that was stopped: it has no Java object any more, or nobody answers for it."""
+
+
+_COPYING: Final = Lock()
+
+
 def spark_session(settings: Mapping[str, str] | None = None) -> SparkSession:
     """The running session of this process if there is one, else a new one with ``settings`` (Spark's own keys).
 
@@ -75,11 +85,27 @@ def spark_session(settings: Mapping[str, str] | None = None) -> SparkSession:
 
 
 def active_session() -> SparkSession | None:
-    """The session this process already has, or None. Starts nothing."""
+    """The session that runs in this process, or None. Starts nothing."""
     try:
-        return SparkSession.active()
-    except PySparkRuntimeError:
+        found = SparkSession.active()
+    except (PySparkRuntimeError, *GONE):
         return None
+    return None if is_stopped(found) else found
+
+
+def is_classic(spark: SparkSession) -> bool:
+    """Whether ``spark`` drives a JVM itself; a Connect session only looks like a SparkSession."""
+    return isinstance(spark, SparkSession)
+
+
+def is_stopped(spark: SparkSession) -> bool:
+    """Whether ``spark`` was stopped, by its owner or by the end of its JVM, and can run nothing any more."""
+    if not is_classic(spark):
+        return bool(spark.is_stopped)  # type: ignore[attr-defined]  # a Connect session's own
+    try:
+        return bool(spark.sparkContext._jsc.sc().isStopped())  # noqa: SLF001 - PySpark has no other door to it
+    except GONE:
+        return True
 
 
 def adopt(spark: SparkSession) -> SparkSession:
@@ -87,6 +113,30 @@ def adopt(spark: SparkSession) -> SparkSession:
     for key, value in _RUNTIME.items():
         spark.conf.set(key, value)
     return spark
+
+
+@contextmanager
+def copied(spark: SparkSession, settings: Mapping[str, str]) -> Iterator[SparkSession]:
+    """A session like ``spark``, its views and functions included, but with ``settings``; nothing of it stays."""
+    if is_classic(spark):
+        with _COPYING:
+            # PySpark makes every new session that of RDD.toDF, for whoever calls it.
+            owners = RDD.toDF
+            try:
+                copy = SparkSession(spark.sparkContext, spark._jsparkSession.cloneSession())  # noqa: SLF001 - as above
+            finally:
+                RDD.toDF = owners  # type: ignore[method-assign]
+    else:
+        copy = spark.cloneSession()  # type: ignore[attr-defined]  # a Connect session's own
+    try:
+        for key, value in settings.items():
+            copy.conf.set(key, value)
+        yield copy
+    finally:
+        if not is_classic(spark):
+            # Its stop() would stop a local server, and with it the session that this is a copy of.
+            copy.client.release_session()
+            copy.client.close()
 
 
 def start_session(settings: Mapping[str, str]) -> SparkSession:

@@ -17,7 +17,7 @@ from sqlglot import exp
 from metastore.errors import EngineError, InvalidRequestError
 from metastore.model.identity import TableInfo
 from metastore.session import Session
-from metastore.spark.read_table import ESCAPED_LITERALS, read_table
+from metastore.spark.read_table import ESCAPED_LITERALS, read_table, refuse_variables
 from metastore.views.binding import bind
 from metastore.views.dialects import translate
 from metastore.views.expansion import Lookup, expand
@@ -120,6 +120,9 @@ def run(
 
 def _refuse_raw_literals(spark: SparkSession, query: exp.Query) -> None:
     """InvalidRequestError where this session would not read a text of ``query`` as it is said to it, with escapes."""
+    for literal in query.find_all(exp.Literal):
+        if literal.is_string:
+            refuse_variables(spark, literal.sql(DEFAULT_DIALECT), literal.this)
     if spark.conf.get(ESCAPED_LITERALS, "false") == "true":
         for literal in query.find_all(exp.Literal):
             if "\\" in (said := literal.sql(DEFAULT_DIALECT)):

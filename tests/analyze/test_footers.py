@@ -262,6 +262,32 @@ def test_years_beyond_python_are_unknown(lake: Any, footers: Callable[..., Any])
     assert found["`t`"].non_nulls == 2
 
 
+@pytest.mark.parametrize(
+    ("said", "moved"),
+    [
+        ({"org.apache.spark.version": "3.5.1", "org.apache.spark.legacyDateTime": ""}, True),
+        ({"org.apache.spark.version": "2.4.8"}, True),
+        ({"org.apache.spark.version": "4.0.0"}, False),
+        ({}, False),
+    ],
+)
+def test_days_that_spark_moves_are_unknown(
+    lake: Any, footers: Callable[..., Any], said: dict[str, str], moved: bool
+) -> None:
+    """Before 1582, and moments before 1900, where Spark wrote them in the Julian calendar; later ones are known."""
+    old, new, since = dt.date(1400, 1, 1), dt.date(1582, 10, 15), dt.datetime(1900, 1, 1, tzinfo=UTC)
+    before = since - dt.timedelta(microseconds=1)
+    for name, days, moments in (("a", [old, new], [before, since]), ("b", [new, new], [since, since])):
+        columns: dict[str, Any] = {"d": pa.array(days), "t": pa.array(moments, pa.timestamp("us", "UTC")), "n": [1, 2]}
+        pq.write_table(pa.table(columns).replace_schema_metadata(said), lake.root / f"{name}.parquet")
+    first, second = (row["columnsStatistics"] for row in footers(lake).of_type("FILE"))
+    assert [(first[f"`{c}`"].min, first[f"`{c}`"].max) for c in "dt"] == (
+        [(None, None)] * 2 if moved else [(old, new), (before, since)]
+    )
+    assert [(second[f"`{c}`"].min, second[f"`{c}`"].max) for c in "dt"] == [(new, new), (since, since)]
+    assert (first["`n`"].min, first["`d`"].non_nulls) == (1, 2)
+
+
 def test_nans_leave_no_wrong_bound(lake: Any, footers: Callable[..., Any]) -> None:
     """NaNs are never a bound, and their number is unknown: this writer passes over them."""
     lake.write(

@@ -229,6 +229,59 @@ except KeyboardInterrupt:
     assert driver.returncode == 0
 
 
+@pytest.fixture(scope="module")
+def stopped(run_driver: Driver, tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
+    """Sessions that their owner stops: in the middle of a job, and before the next one."""
+    held = tmp_path_factory.mktemp("stopped") / "held by a task"
+    os.mkfifo(held)
+    return run_driver(
+        TASKS
+        + f"""
+import threading
+def hold(chunk):
+    with open({str(held)!r}, "w") as pipe:
+        threading.Event().wait()
+    yield from where(chunk)
+def stop(spark):
+    with open({str(held)!r}):  # opens when the task has
+        spark.stop()
+spark = spark_session({{"spark.master": "local[2]"}})
+given, found = SparkEngine(spark), SparkEngine()
+answer["before"] = error_of(found, [1], where)
+stopping = threading.Thread(target=stop, args=[spark])
+stopping.start()
+answer["in the middle"] = error_of(given, [1], hold)
+stopping.join()
+answer["given"] = error_of(given, [1], where)
+try:
+    SparkEngine(spark).parallelism
+except EngineError as error:
+    answer["new engine"] = str(error)
+answer["found"] = error_of(found, [1], where)
+java = found.spark.sparkContext._gateway.proc
+java.kill()
+java.wait()
+answer["no Java"] = error_of(found, [1], where)
+found.close()
+"""
+    )
+
+
+def test_a_session_that_was_stopped_is_an_engine_error(stopped: dict[str, Any]) -> None:
+    """In words about the session, before a job and in the middle of one; also where Java is gone."""
+    again = "the Spark session was stopped; connect the metastore with one that runs"
+    assert stopped["given"] == ["EngineError", again]
+    assert stopped["new engine"] == again
+    for when, said in (("in the middle", "its session was stopped"), ("no Java", "Spark does not start: ")):
+        assert stopped[when][0] == "EngineError"
+        assert said in stopped[when][1]
+
+
+def test_who_was_given_no_session_goes_on_with_another(stopped: dict[str, Any]) -> None:
+    """The one that ran is taken, and when that was stopped one is started."""
+    assert stopped["before"] == stopped["found"] == [1]
+
+
 def test_a_master_that_cannot_be_had_is_an_engine_error(run_driver: Driver) -> None:
     """In one line that says where Java said more; PySpark's own exception is the cause."""
     said = run_driver(

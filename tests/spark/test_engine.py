@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import os
 import pickle
+import signal
 import sys
-from collections.abc import Iterator
+import time
+from collections.abc import Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from datetime import datetime, timezone
 from decimal import Decimal
+from threading import Event
 
 import pyarrow as pa
 import pytest
@@ -20,7 +23,7 @@ from pyspark.sql import SparkSession
 from metastore.engine import LocalEngine
 from metastore.errors import EngineError, FormatError, InvalidRequestError
 from metastore.spark import SparkEngine
-from metastore.spark.engine import JOB_BYTES, _jobs, _own_code_zipped
+from metastore.spark.engine import JOB_BYTES, _collect, _jobs, _own_code_zipped
 
 pytestmark = pytest.mark.spark
 
@@ -188,3 +191,39 @@ def test_an_engine_leaves_a_session_it_was_given_or_found(spark: SparkSession) -
         engine.close()
         assert spark.range(3).count() == 3
         assert [batch.num_rows for batch in engine.run([2], count_up, NUMBERS)] == [2]
+
+
+class Interrupts:
+    """Interrupts this process when it is pickled, and is through when the interrupt has cancelled the job once."""
+
+    def __init__(self, cancelled: Event) -> None:
+        self.cancelled = cancelled
+
+    def __reduce__(self) -> tuple[type[int], tuple[()]]:
+        """Another thread pickles it, while the main thread waits for that."""
+        os.kill(os.getpid(), signal.SIGINT)
+        assert self.cancelled.wait(60)
+        return int, ()
+
+
+def test_an_interrupt_before_spark_has_begun_ends_the_job(spark: SparkSession, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Spark forgets such a cancellation, and would keep the caller for as long as the tasks take."""
+    cancelled, context = Event(), spark.sparkContext
+    interrupts, cancel = Interrupts(cancelled), context.cancelJobsWithTag
+
+    def cancel_and_tell(tag: str) -> None:
+        cancel(tag)
+        cancelled.set()
+
+    def wait_long(_: Iterable[int]) -> Iterator[tuple[str, bytes]]:
+        yield str(Event().wait(100)), pickle.dumps(interrupts)
+
+    monkeypatch.setattr(context, "cancelJobsWithTag", cancel_and_tell)
+    handler = signal.signal(signal.SIGINT, signal.default_int_handler)
+    began = time.monotonic()
+    try:
+        with pytest.raises(KeyboardInterrupt):
+            _collect(spark, wait_long, 2)
+    finally:
+        signal.signal(signal.SIGINT, handler)
+    assert time.monotonic() - began < 60

@@ -88,3 +88,23 @@ def test_moments_as_spark_writes_them_are_of_any_year(spark: SparkSession, ms: S
     found = read_table(spark, ms, TABLE)
     assert sorted(found.collect()) == sorted(read_table(spark, ms, TABLE, row_id=True).drop("$row_id").collect())
     assert sorted(row.at.year for row in found.collect()) == [2, 2024, 9999]
+
+
+def test_days_of_the_old_calendar_are_found(spark: SparkSession, ms: Session, tmp_path: Path) -> None:
+    """Spark writes other numbers for them than it reads, and footers have those that it writes."""
+    settings = {"datetimeRebaseModeInWrite": "LEGACY", "outputTimestampType": "TIMESTAMP_MICROS"}
+    days = "FROM VALUES (0, DATE '0001-01-01'), (1, DATE '1400-01-01'), (2, DATE '2020-01-01') t(id, day)"
+    for key, value in settings.items():
+        spark.conf.set(f"spark.sql.parquet.{key}", value)
+    try:
+        rows = spark.sql(f"SELECT *, CAST(day AS TIMESTAMP) at {days}").repartitionByRange(3, "id")
+        rows.write.parquet(f"{tmp_path}/t")
+    finally:
+        for key in settings:
+            spark.conf.unset(f"spark.sql.parquet.{key}")
+    ms.analyze(TABLE)
+    for column in ("day", "at"):
+        for number, day in enumerate(("0001-01-01", "1400-01-01", "2020-01-01")):
+            found = read_table(spark, ms, TABLE, f"{column} = DATE '{day}'", ["id"])
+            assert [row.id for row in found.collect()] == [number]
+    assert ms.prune(TABLE, "day > DATE '2021-01-01'").files_count.kept == 2

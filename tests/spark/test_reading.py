@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import ExitStack
 from pathlib import Path
 
 import pyarrow as pa
@@ -12,6 +13,7 @@ from pyspark.sql import SparkSession
 from pyspark.sql.types import LongType, StringType, StructField, StructType
 
 from metastore.spark import read_files
+from metastore.spark.reading import _listed_by_the_driver
 
 pytestmark = pytest.mark.spark
 
@@ -64,6 +66,16 @@ def test_settings_are_as_before(spark: SparkSession, table: Path) -> None:
     before = spark.conf.getAll
     with pytest.raises(AnalysisException, match="PATH_NOT_FOUND"):
         read_files(spark, str(table), SCHEMA, [str(table / f"gone-{number}.parquet") for number in range(50)])
+    assert spark.conf.getAll == before
+
+
+def test_settings_are_as_before_whichever_thread_is_the_last(spark: SparkSession) -> None:
+    """Of two that list files at the same time each would else take the other's setting for the owner's."""
+    before = spark.conf.getAll
+    with ExitStack() as first, ExitStack() as second:
+        first.enter_context(_listed_by_the_driver(spark, 1000))
+        second.enter_context(_listed_by_the_driver(spark, 2000))
+        first.close()
     assert spark.conf.getAll == before
 
 

@@ -105,3 +105,21 @@ def test_a_session_without_escapes_is_told_what_it_cannot_be_told(spark: SparkSe
         assert [row.s for row in select(spark, ms, "SELECT s FROM dfs.tmp.t WHERE s = 'x'").collect()] == ["x"]
     finally:
         spark.conf.unset("spark.sql.parser.escapedStringLiterals")
+
+
+def test_a_session_that_would_replace_a_variable_is_told(spark: SparkSession, ms: Session) -> None:
+    """Pruning looks for the text; what is said with an escape, or is no variable, is a text to Spark, too."""
+    question = "s = '${env:PATH}' OR s = 'x'"
+    for asked in (question, "s = '${nobody}'"):
+        with pytest.raises(InvalidRequestError, match=r"variable\.substitute"):
+            read_table(spark, ms, "dfs.tmp.t", asked)
+    with pytest.raises(InvalidRequestError, match=r"variable\.substitute"):
+        select(spark, ms, f"SELECT s FROM dfs.tmp.t WHERE {question}")
+    for text in (r"$\{env:PATH}", "${", "$ {env:PATH}"):
+        assert [row.s for row in read_table(spark, ms, "dfs.tmp.t", f"s IN ('x', '{text}')").collect()] == ["x"]
+    spark.conf.set("spark.sql.variable.substitute", "false")
+    try:
+        found = select(spark, ms, "SELECT s, '${env:PATH}' said FROM dfs.tmp.t WHERE s IN ('x', '${env:PATH}')")
+        assert [tuple(row) for row in found.collect()] == [("x", "${env:PATH}")]
+    finally:
+        spark.conf.unset("spark.sql.variable.substitute")

@@ -157,7 +157,7 @@ def test_refresh_on_spark(spark: SparkSession, ms: Session, data: Path) -> None:
 
 
 def test_threads_that_refresh_leave_the_session_as_it_was(spark: SparkSession, ms: Session) -> None:
-    """Each has the settings that it needs while it writes, and none takes those of another for the owner's."""
+    """Each has the settings that it needs while it writes, and no other thread ever sees them, nor do its RDDs."""
     settings = ("spark.sql.session.timeZone", "spark.sql.parquet.outputTimestampType")
     before = [spark.conf.get(key) for key in settings]
     spark.conf.set(settings[0], "America/New_York")
@@ -166,10 +166,15 @@ def test_threads_that_refresh_leave_the_session_as_it_was(spark: SparkSession, m
         ms.materialized_views.define(name, "SELECT id, cast(at AS string) AS said FROM sales")
     try:
         with ThreadPoolExecutor(len(names)) as threads:
-            for done in [threads.submit(ms.materialized_views.refresh, name, "full") for name in names * 2]:
+            under_way = [threads.submit(ms.materialized_views.refresh, name, "full") for name in names * 2]
+            seen = set()
+            while not all(one.done() for one in under_way):
+                seen.add(tuple(spark.conf.get(key) for key in settings))
+            for one in under_way:
                 with suppress(ConflictError):
-                    done.result()
-        assert [spark.conf.get(key) for key in settings] == ["America/New_York", before[1]]
+                    one.result()
+        assert seen == {("America/New_York", before[1])}
+        assert spark.sparkContext.parallelize([(1,)]).toDF().sparkSession is spark
         for name in names:
             info = TableInfo("dfs", "tmp", ms.materialized_views.get(name).data_location or "")
             [first] = ms.tables.scan(info, "id = 0").to_arrow()["said"].to_pylist()
