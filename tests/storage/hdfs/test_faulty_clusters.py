@@ -38,8 +38,8 @@ class Proxy:
     """Passes requests on; ``fault(operation, path)`` says what goes wrong with one, the datanode's begin with ``data``.
 
     ``forget``: it is carried out, and the connection is reset instead of an answer. ``refuse``: it is not carried out,
-    and so. ``unavailable``: it is carried out and answered by a 503 of a gateway. ``standby``, ``forbid``: the namenode
-    says so.
+    and so. ``unavailable``: it is carried out and answered by a 503 of a gateway. ``redirect``: it is not carried out,
+    and a gateway sends to where nobody is. ``standby``, ``forbid``: the namenode says so.
     """
 
     def __init__(self, namenode: str) -> None:
@@ -73,6 +73,8 @@ class Proxy:
             return self._reset(request)
         if fault in ("standby", "forbid"):
             return self._answer(request, 403, STANDBY if fault == "standby" else FORBIDDEN)
+        if fault == "redirect":
+            return self._answer(request, 307, b"", "application/octet-stream", "http://127.0.0.1:1/elsewhere")
         headers = {name: value for name, value in request.headers.items() if name.lower() != "host"}
         server = HTTPConnection(self.datanode if to_data else self.namenode)
         server.request(request.command, request.path, body, headers)
@@ -160,7 +162,7 @@ def on_versions(*first: str, then: str | None = None) -> Fault:
 class TestOutcome:
     """A commit whose answer is lost is found out about; it is neither made twice nor given up by mistake."""
 
-    @pytest.mark.parametrize("fault", ["forget", "unavailable", "refuse", "standby"])
+    @pytest.mark.parametrize("fault", ["forget", "unavailable", "refuse", "redirect", "standby"])
     def test_an_answer_lost_once(self, metastore: Metastore, unit: MakeUnit, proxy: Proxy, fault: str) -> None:
         """Landed or not: it is one version with all rows."""
         proxy.fault = on_versions(fault)
@@ -234,7 +236,7 @@ class TestRequests:
         assert names(metastore) == ["a"]
         assert proxy.seen == {"GETFILESTATUS": 6}
 
-    @pytest.mark.parametrize("fault", ["forget", "refuse", "unavailable"])
+    @pytest.mark.parametrize("fault", ["forget", "refuse", "redirect", "unavailable"])
     @pytest.mark.parametrize("operation", ["OPEN", "data OPEN", "LISTSTATUS", "CREATE", "data CREATE"])
     def test_what_changes_nothing_twice_is_asked_again(
         self, proxy: Proxy, through: Clusters, root: str, operation: str, fault: str
