@@ -7,9 +7,10 @@ import struct
 import threading
 from collections import Counter
 from collections.abc import Callable, Iterator
+from contextlib import closing
 from http.client import HTTPConnection
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
-from urllib.parse import parse_qs, urlsplit
+from urllib.parse import parse_qs, unquote, urlsplit
 
 import pytest
 from services.hdfs_cluster import HdfsCluster
@@ -39,7 +40,8 @@ class Proxy:
 
     ``forget``: it is carried out, and the connection is reset instead of an answer. ``refuse``: it is not carried out,
     and so. ``unavailable``: it is carried out and answered by a 503 of a gateway. ``redirect``: it is not carried out,
-    and a gateway sends to where nobody is. ``standby``, ``forbid``: the namenode says so.
+    and a gateway sends to where nobody is. ``twice``: a gateway sends it again, and passes the second answer on.
+    ``standby``, ``forbid``: the namenode says so.
     """
 
     def __init__(self, namenode: str) -> None:
@@ -75,21 +77,25 @@ class Proxy:
             return self._answer(request, 403, STANDBY if fault == "standby" else FORBIDDEN)
         if fault == "redirect":
             return self._answer(request, 307, b"", "application/octet-stream", "http://127.0.0.1:1/elsewhere")
-        headers = {name: value for name, value in request.headers.items() if name.lower() != "host"}
-        server = HTTPConnection(self.datanode if to_data else self.namenode)
-        server.request(request.command, request.path, body, headers)
-        answer = server.getresponse()
-        content, location = answer.read(), answer.getheader("Location", "")
-        kind = answer.getheader("Content-Type", "")
-        server.close()
+        if fault == "twice":
+            self._asked(request, body, to_data=to_data)
+        status, content, kind, location = self._asked(request, body, to_data=to_data)
         if fault == "forget":
             return self._reset(request)
         if fault == "unavailable":
             return self._answer(request, 503, b"try later")
-        if answer.status == 307:
+        if status == 307:
             self.datanode = urlsplit(location).netloc
             location = location.replace(self.datanode, self.address, 1)
-        return self._answer(request, answer.status, content, kind, location)
+        return self._answer(request, status, content, kind, location)
+
+    def _asked(self, request: BaseHTTPRequestHandler, body: bytes, *, to_data: bool) -> tuple[int, bytes, str, str]:
+        headers = {name: value for name, value in request.headers.items() if name.lower() != "host"}
+        with closing(HTTPConnection(self.datanode if to_data else self.namenode)) as server:
+            server.request(request.command, request.path, body, headers)
+            answer = server.getresponse()
+            content = answer.read()
+            return answer.status, content, answer.getheader("Content-Type", ""), answer.getheader("Location", "")
 
     @staticmethod
     def _answer(
@@ -162,7 +168,7 @@ def on_versions(*first: str, then: str | None = None) -> Fault:
 class TestOutcome:
     """A commit whose answer is lost is found out about; it is neither made twice nor given up by mistake."""
 
-    @pytest.mark.parametrize("fault", ["forget", "unavailable", "refuse", "redirect", "standby"])
+    @pytest.mark.parametrize("fault", ["forget", "unavailable", "refuse", "redirect", "twice", "standby"])
     def test_an_answer_lost_once(self, metastore: Metastore, unit: MakeUnit, proxy: Proxy, fault: str) -> None:
         """Landed or not: it is one version with all rows."""
         proxy.fault = on_versions(fault)
@@ -224,6 +230,28 @@ class TestOutcome:
         assert not HdfsPointers(clusters, pause).create_if_absent(location, b"ours")
         assert pointers.read(location) == b"theirs"
         assert pointers.entries(f"{root}/t/metadata").files == {"v2.metadata.json"}
+
+    def test_a_write_that_comes_late_does_not_hide_that_the_rename_happened(
+        self, clusters: Clusters, proxy: Proxy, hadoop: dict[str, str], root: str
+    ) -> None:
+        """A datanode that was given up on makes the file anew that the rename took: it is no proof of a lost race."""
+        location = f"{root}/t/metadata/v2.metadata.json"
+        written: list[str] = []
+        renames = on_versions("forget")
+
+        def fault(operation: str, path: str) -> str | None:
+            if operation == "data CREATE":
+                written.append(unquote(path.removeprefix("/webhdfs/v1")))
+            return renames(operation, path)
+
+        def pause(seconds: float) -> None:
+            if seconds:
+                clusters.at(root)[0].write(written[0], b"ours", overwrite=True)
+
+        proxy.fault = fault
+        through = Clusters({**hadoop, "dfs.namenode.http-address": proxy.address})
+        assert HdfsPointers(through, pause).create_if_absent(location, b"ours")
+        assert HdfsPointers(clusters).entries(f"{root}/t/metadata").files == {"v2.metadata.json"}
 
 
 class TestRequests:
