@@ -122,8 +122,7 @@ class WebHdfs:
         Until then it has a name of its own, since a datanode may begin to write long after it was given up on.
         """
         temporary = f"{path}.{uuid.uuid4().hex}.tmp"
-        place = self._asked("PUT", temporary, "CREATE", {"overwrite": "true"}, again=True).location
-        connection, target = self._connection(place)
+        connection, target = self._place_for(temporary)
         try:
             with _as_os_errors(path):
                 connection.putrequest("PUT", target)
@@ -165,12 +164,26 @@ class WebHdfs:
         """The folder and those above it; no error when it stands."""
         self._asked("PUT", path, "MKDIRS", {}, again=True).said("boolean")
 
+    def _place_for(self, path: str) -> tuple[HTTPConnection, str]:
+        """A connection to a datanode that takes the file, and what to ask it for."""
+        problem: OSError | None = None
+        for wait in (0.0, *_PAUSES_S):
+            if wait:
+                self._pause(wait)
+            place = self._asked("PUT", path, "CREATE", {"overwrite": "true"}, again=True).location
+            try:
+                return self._connection(place)
+            except _NotNow as error:  # the namenode may name another
+                problem = error
+        assert problem is not None
+        raise problem
+
     def _carried_out(
         self, method: str, path: str, operation: str, options: _Options, *, again: bool, body: bytes | None = None
     ) -> _Answer:
         """The answer of the namenode, or of the datanode that it names."""
         problem: OSError | None = None
-        for wait in (0.0, *(_PAUSES_S if again else ())):
+        for wait in (0.0, *_PAUSES_S):
             if wait:
                 self._pause(wait)
             answer = self._asked(method, path, operation, options, again=again)

@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterator
 from contextlib import closing
 from http.client import HTTPConnection
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from typing import Any
 from urllib.parse import parse_qs, unquote, urlsplit
 
 import pytest
@@ -20,6 +21,7 @@ from metastore.errors import OutcomeUnknownError, StorageError
 from metastore.metastore import Metastore
 from metastore.model.table_unit import TableMetadataUnit
 from metastore.model.vocabulary import MetadataType
+from metastore.storage.files import open_stream
 from metastore.storage.hdfs import HdfsPointers
 from metastore.storage.hdfs_io import HdfsFileIO
 from metastore.storage.webhdfs import Clusters
@@ -70,7 +72,7 @@ class Proxy:
         operation = f"{'data ' if to_data else ''}{query['op'][0]}"
         fault = self.fault(operation, query.get("destination", [parts.path])[0])
         self.seen[f"{operation} {fault}" if fault else operation] += 1
-        body = request.rfile.read(int(request.headers.get("Content-Length", 0)))
+        body = self._body(request)
         if fault == "refuse":
             return self._reset(request)
         if fault in ("standby", "forbid"):
@@ -90,12 +92,24 @@ class Proxy:
         return self._answer(request, status, content, kind, location)
 
     def _asked(self, request: BaseHTTPRequestHandler, body: bytes, *, to_data: bool) -> tuple[int, bytes, str, str]:
-        headers = {name: value for name, value in request.headers.items() if name.lower() != "host"}
+        ours = ("host", "transfer-encoding", "content-length")
+        headers = {name: value for name, value in request.headers.items() if name.lower() not in ours}
         with closing(HTTPConnection(self.datanode if to_data else self.namenode)) as server:
             server.request(request.command, request.path, body, headers)
             answer = server.getresponse()
             content = answer.read()
             return answer.status, content, answer.getheader("Content-Type", ""), answer.getheader("Location", "")
+
+    @staticmethod
+    def _body(request: BaseHTTPRequestHandler) -> bytes:
+        if "Transfer-Encoding" not in request.headers:
+            return request.rfile.read(int(request.headers.get("Content-Length", 0)))
+        chunks = []
+        while size := int(request.rfile.readline(), 16):
+            chunks.append(request.rfile.read(size))
+            request.rfile.readline()
+        request.rfile.readline()
+        return b"".join(chunks)
 
     @staticmethod
     def _answer(
@@ -276,6 +290,43 @@ class TestRequests:
         assert cluster.read(path) == b"content"
         assert [entry.name for entry in cluster.entries(path.rpartition("/")[0])] == ["x"]
         assert proxy.seen[f"{operation} {fault}"] == 2
+
+    @pytest.mark.parametrize("streamed", [False, True])
+    def test_a_datanode_that_is_down_costs_no_file(
+        self, proxy: Proxy, through: Clusters, root: str, *, streamed: bool
+    ) -> None:
+        """Nothing was sent to it, so the namenode is asked for another, also where nothing may be written over."""
+        files = HdfsFileIO()
+        files.clusters = through
+        proxy.fault = on("CREATE", "redirect", "redirect")
+        opened: Any = open_stream(files, f"{root}/x") if streamed else files.new_output(f"{root}/x").create()
+        with opened as stream:
+            stream.write(b"content")
+        assert files.new_input(f"{root}/x").open().read() == b"content"
+        assert proxy.seen["CREATE redirect"] == 2
+
+    @pytest.mark.parametrize("fault", ["forget", "refuse", "redirect", "twice", "unavailable"])
+    @pytest.mark.parametrize("operation", ["CREATE", "data CREATE"])
+    def test_a_file_whose_answer_is_lost_once(
+        self, metastore: Metastore, unit: MakeUnit, proxy: Proxy, operation: str, fault: str
+    ) -> None:
+        """It is written again, and finds its own or nothing: one broken connection ends no commit."""
+        left = [fault]
+
+        def choose(asked: str, path: str) -> str | None:
+            return left.pop() if left and asked == operation and path.endswith(".parquet") else None
+
+        proxy.fault = choose
+        metastore.tables.modify().overwrite([unit("b")]).execute()
+        assert left == []
+        assert names(metastore) == ["a", "b"]
+
+    def test_the_error_of_a_lost_file_says_why(self, metastore: Metastore, unit: MakeUnit, proxy: Proxy) -> None:
+        """It says why, and not that there is no such file."""
+        proxy.fault = on("data CREATE", then="refuse", end=".parquet")
+        with pytest.raises(StorageError, match=r"reset by peer.*nothing was changed"):
+            metastore.tables.modify().overwrite([unit("b")]).execute()
+        assert names(metastore) == ["a"]
 
     def test_the_next_namenode_is_asked(self, proxy: Proxy, hdfs_cluster: HdfsCluster, hadoop: dict[str, str]) -> None:
         """When one stands by or cannot be reached, and it stays the first choice from then on."""
