@@ -124,7 +124,7 @@ class WebHdfs:
         temporary = f"{path}.{uuid.uuid4().hex}.tmp"
         connection, target = self._place_for(temporary)
         try:
-            with _as_os_errors(path):
+            with _as_os_errors(path, connection):
                 connection.putrequest("PUT", target)
                 connection.putheader("Content-Type", _BYTES)
                 connection.putheader("Transfer-Encoding", "chunked")
@@ -132,11 +132,11 @@ class WebHdfs:
 
             def send(content: bytes) -> None:
                 if content:
-                    with _as_os_errors(path):
+                    with _as_os_errors(path, connection):
                         connection.send(b"%x\r\n%b\r\n" % (len(content), content))
 
             yield send
-            with _as_os_errors(path):
+            with _as_os_errors(path, connection):
                 connection.send(b"0\r\n\r\n")
                 self._judged(_answer(connection.getresponse()), path, (_CREATED,))
         except BaseException:
@@ -233,7 +233,7 @@ class WebHdfs:
     def _sent(self, url: str, method: str, path: str, body: bytes | None) -> _Answer:
         connection, target = self._connection(url)
         try:
-            with _as_os_errors(path):
+            with _as_os_errors(path, connection):
                 headers = {} if body is None else {"Content-Type": _BYTES}
                 connection.request(method, target, body, headers)
                 return _answer(connection.getresponse())
@@ -320,13 +320,20 @@ def _failure(status: int, name: str, text: str, path: str) -> OSError:
 
 
 @contextmanager
-def _as_os_errors(path: str) -> Iterator[None]:
-    """Within, what goes wrong between two hosts is an OSError."""
+def _as_os_errors(path: str, connection: HTTPConnection) -> Iterator[None]:
+    """Within, what goes wrong between two hosts is an OSError that names them and leaves open what was done."""
+    host = f"{connection.host}:{connection.port}"
     try:
         yield
     except HTTPException as error:
         # Such an error may quote an URL, and so a token.
-        raise OSError(errno.EIO, f"the answer broke off: {type(error).__name__}", path) from None
+        text = f"the answer of {host} broke off: {type(error).__name__}"
+        raise OSError(errno.EIO, text, path) from None
+    except OSError as error:
+        # Not the number of any error: TLS counts its own, of which 1 would be a lack of rights.
+        code = errno.ETIMEDOUT if isinstance(error, TimeoutError) else errno.EIO
+        code = (error.errno or code) if isinstance(error, ConnectionError) else code
+        raise OSError(code, f"no answer from {host}: {error}", path) from error
 
 
 def _answer(response: HTTPResponse) -> _Answer:

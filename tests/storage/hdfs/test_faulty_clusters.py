@@ -43,7 +43,8 @@ class Proxy:
     ``forget``: it is carried out, and the connection is reset instead of an answer. ``refuse``: it is not carried out,
     and so. ``unavailable``: it is carried out and answered by a 503 of a gateway. ``redirect``: it is not carried out,
     and a gateway sends to where nobody is. ``twice``: a gateway sends it again, and passes the second answer on.
-    ``standby``, ``forbid``: the namenode says so.
+    ``hang``: it is carried out, and no answer comes. ``truncate``: half of one does. ``standby``, ``forbid``: the
+    namenode says so.
     """
 
     def __init__(self, namenode: str) -> None:
@@ -84,12 +85,15 @@ class Proxy:
         status, content, kind, location = self._asked(request, body, to_data=to_data)
         if fault == "forget":
             return self._reset(request)
+        if fault == "hang":
+            request.connection.recv(1)  # until the client gives up
+            return None
         if fault == "unavailable":
             return self._answer(request, 503, b"try later")
         if status == 307:
             self.datanode = urlsplit(location).netloc
             location = location.replace(self.datanode, self.address, 1)
-        return self._answer(request, status, content, kind, location)
+        return self._answer(request, status, content, kind, location, cut=fault == "truncate")
 
     def _asked(self, request: BaseHTTPRequestHandler, body: bytes, *, to_data: bool) -> tuple[int, bytes, str, str]:
         ours = ("host", "transfer-encoding", "content-length")
@@ -113,7 +117,13 @@ class Proxy:
 
     @staticmethod
     def _answer(
-        request: BaseHTTPRequestHandler, status: int, content: bytes, kind: str = "", location: str = ""
+        request: BaseHTTPRequestHandler,
+        status: int,
+        content: bytes,
+        kind: str = "",
+        location: str = "",
+        *,
+        cut: bool = False,
     ) -> None:
         request.send_response_only(status)
         request.send_header("Content-Type", kind)
@@ -121,7 +131,7 @@ class Proxy:
         if location:
             request.send_header("Location", location)
         request.end_headers()
-        request.wfile.write(content)
+        request.wfile.write(content[: len(content) // 2] if cut else content)
 
     @staticmethod
     def _reset(request: BaseHTTPRequestHandler) -> None:
@@ -327,6 +337,17 @@ class TestRequests:
         with pytest.raises(StorageError, match=r"reset by peer.*nothing was changed"):
             metastore.tables.modify().overwrite([unit("b")]).execute()
         assert names(metastore) == ["a"]
+
+    @pytest.mark.parametrize("fault", ["forget", "hang", "truncate"])
+    def test_an_answer_that_does_not_come_names_its_host_and_path(
+        self, proxy: Proxy, hadoop: dict[str, str], root: str, fault: str
+    ) -> None:
+        """What is read through a catalog is not its own failure, and one of many hosts is to be looked at."""
+        impatient = {"dfs.namenode.http-address": proxy.address, "dfs.webhdfs.socket.read-timeout": "100ms"}
+        cluster, path = Clusters({**hadoop, **impatient}, lambda _: None).at(f"{root}/x")
+        proxy.fault = on("DELETE", fault)
+        with pytest.raises(OSError, match=rf"{proxy.address}.*{path}"):
+            cluster.delete(path)
 
     def test_the_next_namenode_is_asked(self, proxy: Proxy, hdfs_cluster: HdfsCluster, hadoop: dict[str, str]) -> None:
         """When one stands by or cannot be reached, and it stays the first choice from then on."""
