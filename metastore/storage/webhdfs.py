@@ -242,8 +242,12 @@ class WebHdfs:
 
     def _connection(self, url: str) -> tuple[HTTPConnection, str]:
         """A connection that stands, and what to ask it for. Raises _NotNow when it cannot be had."""
-        parts = urlsplit(url)
-        host, port, timeout = parts.hostname or "", parts.port, self._access.connect_timeout_s
+        try:
+            parts = urlsplit(url)
+            host, port, timeout = parts.hostname or "", parts.port, self._access.connect_timeout_s
+            host.encode("idna")
+        except ValueError:  # quotes what may hold a token
+            raise _NotNow(errno.EIO, "the address of the cluster, or one that it sends to, is none") from None
         if parts.scheme == "https":
             connection: HTTPConnection = HTTPSConnection(
                 host, port, timeout=timeout, context=ssl.create_default_context()
