@@ -337,7 +337,7 @@ def _as_os_errors(path: str, connection: HTTPConnection) -> Iterator[None]:
         # Not the number of any error: TLS counts its own, of which 1 would be a lack of rights.
         code = errno.ETIMEDOUT if isinstance(error, TimeoutError) else errno.EIO
         code = (error.errno or code) if isinstance(error, ConnectionError) else code
-        raise OSError(code, f"no answer from {host}: {error}", path) from error
+        raise OSError(code, f"no answer from {host}: {error.strerror or error}", path) from error
 
 
 def _answer(response: HTTPResponse) -> _Answer:

@@ -346,8 +346,9 @@ class TestRequests:
         impatient = {"dfs.namenode.http-address": proxy.address, "dfs.webhdfs.socket.read-timeout": "100ms"}
         cluster, path = Clusters({**hadoop, **impatient}, lambda _: None).at(f"{root}/x")
         proxy.fault = on("DELETE", fault)
-        with pytest.raises(OSError, match=rf"{proxy.address}.*{path}"):
+        with pytest.raises(OSError, match=rf"{proxy.address}.*{path}") as raised:
             cluster.delete(path)
+        assert str(raised.value).count("Errno") == 1
 
     def test_the_next_namenode_is_asked(self, proxy: Proxy, hdfs_cluster: HdfsCluster, hadoop: dict[str, str]) -> None:
         """When one stands by or cannot be reached, and it stays the first choice from then on."""
