@@ -23,7 +23,7 @@ from metastore.errors import FormatError, MetastoreError, NotFoundError, Storage
 from metastore.model.column_path import repeated_names
 from metastore.model.tuple_schema import TupleSchema
 from metastore.sources.formats import compression_of_suffix
-from metastore.sources.listing import SourceFile, open_location
+from metastore.sources.listing import SourceFile, is_of_store, open_location
 
 Names = Sequence[str]
 
@@ -80,9 +80,8 @@ def unreadable(file: SourceFile, format_: str, error: Exception) -> FormatError 
     """The error for a file that cannot be read, whatever its reader said."""
     if isinstance(error, FileNotFoundError):
         return NotFoundError(f"{file.path} is gone since the table was listed; run ANALYZE again")
-    # Readers report broken content as an OSError too, but only the system's own errors carry a number.
-    if isinstance(error, OSError) and error.errno is not None:
-        return StorageError(f"cannot read {file.path}: {os.strerror(error.errno)}")
+    if is_of_store(error):
+        return StorageError(f"cannot read {file.path}: {os.strerror(error.errno) if error.errno else error}")
     return FormatError(f"{file.path} is no readable {_SPELLED.get(format_, format_)} file: {error}")
 
 

@@ -34,7 +34,7 @@ from metastore.model.identity import (
 )
 from metastore.model.statistics_json import holder_pattern
 from metastore.model.vocabulary import MetadataType, Statistic
-from metastore.sources.listing import SourceFile, open_location
+from metastore.sources.listing import SourceFile, is_of_store, open_location
 from metastore.storage.parquet_footer import Footer, read_footer
 
 _ROW_COUNT: Final = holder_pattern(Statistic.ROW_COUNT)
@@ -251,8 +251,7 @@ def _footer(file: SourceFile, source: str | pa.NativeFile) -> Footer:
 def _unreadable(file: SourceFile, error: Exception) -> FormatError | NotFoundError | StorageError:
     if isinstance(error, FileNotFoundError):
         return NotFoundError(f"{file.path} is gone since the table was listed; run ANALYZE again")
-    # pyarrow reports a broken footer as an OSError too, but only the system's own errors carry a number.
-    if isinstance(error, OSError) and error.errno is not None:
+    if is_of_store(error):
         return StorageError(f"cannot read {file.path}: {error}")
     return FormatError(f"{file.path} is no readable Parquet file: {error}")
 

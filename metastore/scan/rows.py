@@ -30,7 +30,7 @@ from metastore.scan.arrow_filter import RowFilter
 from metastore.scan.plan import ScanFile
 from metastore.scan.row_files import read_file
 from metastore.sources.formats import PARQUET
-from metastore.sources.listing import open_location
+from metastore.sources.listing import is_of_store, open_location
 from metastore.sources.provided import Reader
 
 RowNumbers = np.ndarray[Any, np.dtype[np.uint64]]
@@ -182,8 +182,7 @@ def read_error(file: ScanFile, error: Exception) -> FormatError | NotFoundError 
     """What a failure to read ``file`` means."""
     if isinstance(error, FileNotFoundError):
         return NotFoundError(f"{file.path} is gone since the scan was planned; plan it again")
-    # pyarrow reports a broken file as an OSError too, but only the system's own errors carry a number.
-    if isinstance(error, OSError) and error.errno is not None:
+    if is_of_store(error):
         return StorageError(f"cannot read {file.path}: {error}")
     if _FINER.search(str(error)):
         return FormatError(

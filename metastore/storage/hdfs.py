@@ -1,8 +1,8 @@
 """Pointers on HDFS. The commit is a rename that the namenode refuses when the name is taken, as Hadoop tables have it.
 
 The content is written under a name of its own first. A rename whose answer was lost is certain in the end: it needs
-that file, so where the file is still there and can be removed, the rename did not happen and cannot any more; where it
-is gone, the rename took it.
+that file, so once the file is removed it cannot happen any more, and the target tells whether it did; where the file is
+gone already, the rename took it.
 """
 
 from __future__ import annotations
@@ -63,9 +63,8 @@ class HdfsPointers:
             try:
                 cluster.rename(temporary, path)
             except FileNotFoundError as error:
-                if unknown is None:
-                    raise StorageError(f"{temporary} was removed by somebody else; nothing was changed") from error
-                return self._took(cluster, path, content, unknown)
+                # Also the first time: a gateway may have sent the rename twice, and the first one taken the file.
+                return self._took(cluster, path, content, unknown or error)
             except FileExistsError:
                 return self._lost(cluster, temporary, path, content, unknown)
             except (NotDone, PermissionError) as error:
@@ -88,15 +87,17 @@ class HdfsPointers:
             _forget(cluster, temporary)
             return False
         try:
-            removed = cluster.delete(temporary)
+            if cluster.delete(temporary):
+                # A datanode that was given up on may have made it again after the rename, so the target is looked at.
+                return _holds(cluster, path, content)
         except OSError as error:
             raise OSError(errno.EIO, f"it is open whether {path} was created: {unknown}") from error
-        return False if removed else self._took(cluster, path, content, unknown)
+        return self._took(cluster, path, content, unknown)
 
     def _took(self, cluster: WebHdfs, path: str, content: bytes, unknown: OSError) -> bool:
         """True when the file that is gone from its own name has become ``path``, as it must have."""
         with suppress(OSError):
-            if cluster.read(path) == content:
+            if _holds(cluster, path, content):
                 return True
         raise OSError(errno.EIO, f"it is open whether {path} was created: {unknown}") from unknown
 
@@ -134,6 +135,13 @@ class HdfsPointers:
         cluster, path = self._clusters.at(folder)
         if not cluster.delete(path):
             raise FileNotFoundError(errno.ENOENT, "there is no folder", folder)
+
+
+def _holds(cluster: WebHdfs, path: str, content: bytes) -> bool:
+    try:
+        return cluster.read(path) == content
+    except FileNotFoundError:
+        return False
 
 
 def _forget(cluster: WebHdfs, temporary: str) -> None:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import errno
 import io
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import AbstractContextManager
+from contextlib import AbstractContextManager, suppress
 from types import TracebackType
 from typing import Any, NoReturn
 
@@ -84,16 +84,32 @@ class HdfsFile(InputFile, OutputFile):
         """
 
         def send(content: bytes) -> None:
-            try:
-                self._cluster.write(self._path, content, overwrite=overwrite)
-            except (FileExistsError, PermissionError, NotDone):
-                raise
-            except OSError:
-                # The answer may be all that was lost.
-                if self._cluster.read(self._path) != content:
-                    raise
+            if not self._sent(content, overwrite=overwrite, is_last=False):
+                self._sent(content, overwrite=overwrite, is_last=True)
 
         return WholeFile(send)
+
+    def _sent(self, content: bytes, *, overwrite: bool, is_last: bool) -> bool:
+        """Whether the file is there; False when it may be sent again, since nothing is."""
+        try:
+            self._cluster.write(self._path, content, overwrite=overwrite)
+        except (PermissionError, NotDone):
+            raise
+        except OSError:
+            # The answer may be all that was lost; and of a request that a gateway sends twice, the second finds what
+            # the first one made.
+            found = self._content()
+            if found is None and not is_last:
+                return False
+            if found != content:
+                raise
+        return True
+
+    def _content(self) -> bytes | None:
+        """What the file holds, if that can be known."""
+        with suppress(OSError):
+            return self._cluster.read(self._path)
+        return None
 
     def to_input_file(self) -> InputFile:
         """Itself, for reading."""

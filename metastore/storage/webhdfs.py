@@ -1,9 +1,10 @@
 """One HDFS cluster over WebHDFS: its operations as calls, its answers as Python's own errors.
 
-Promises. What a call reports is certain: :class:`NotDone` and the errors that Python has a name for mean that the
-cluster did not carry it out; any other OSError leaves that open. Only what changes nothing when it is done twice is
-sent again after an answer was lost. Every request has a connection of its own, so threads and forks share nothing, and
-a request waits no longer than its timeout. No text here holds an URL, since a token may be part of it.
+Promises. What a call reports is certain: done is what is answered by the status that WebHDFS has for it;
+:class:`NotDone` and the errors that Python has a name for mean that the cluster did not carry it out; any other OSError
+leaves that open. Only what changes nothing when it is done twice is sent again after an answer was lost. Every request
+has a connection of its own, so threads and forks share nothing, and a request waits no longer than its timeout. No text
+here holds an URL, since a token may be part of it.
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ import os
 import ssl
 import time
 import uuid
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from http.client import HTTPConnection, HTTPException, HTTPResponse, HTTPSConnection
@@ -31,6 +32,12 @@ _PAUSES_S: Final = (0.1, 0.4, 1.6)
 
 _BYTES: Final = "application/octet-stream"
 _Options = Mapping[str, object]
+
+_DONE: Final = 200
+_CREATED: Final = 201
+_SENT_ON: Final = 307
+_SENDING_ON: Final = {"OPEN": (_DONE, _SENT_ON), "CREATE": (_SENT_ON,)}
+"""What a namenode sends to a datanode for, and the statuses; some gateways read themselves. All else it does itself."""
 
 _LONGEST_TEXT: Final = 400
 _ELSEWHERE: Final = {"StandbyException", "ObserverRetryOnActiveException", "RetriableException", "SafeModeException"}
@@ -115,12 +122,9 @@ class WebHdfs:
         Until then it has a name of its own, since a datanode may begin to write long after it was given up on.
         """
         temporary = f"{path}.{uuid.uuid4().hex}.tmp"
-        place = self._asked("PUT", temporary, "CREATE", {"overwrite": "true"}, again=True).location
-        if not place:
-            raise OSError(errno.EIO, "no answer of WebHDFS, which names a place to write to", path)
-        connection, target = self._connection(place)
+        connection, target = self._place_for(temporary)
         try:
-            with _as_os_errors(path):
+            with _as_os_errors(path, connection):
                 connection.putrequest("PUT", target)
                 connection.putheader("Content-Type", _BYTES)
                 connection.putheader("Transfer-Encoding", "chunked")
@@ -128,13 +132,13 @@ class WebHdfs:
 
             def send(content: bytes) -> None:
                 if content:
-                    with _as_os_errors(path):
+                    with _as_os_errors(path, connection):
                         connection.send(b"%x\r\n%b\r\n" % (len(content), content))
 
             yield send
-            with _as_os_errors(path):
+            with _as_os_errors(path, connection):
                 connection.send(b"0\r\n\r\n")
-                self._judged(_answer(connection.getresponse()), path)
+                self._judged(_answer(connection.getresponse()), path, (_CREATED,))
         except BaseException:
             connection.close()
             with suppress(OSError):
@@ -160,20 +164,33 @@ class WebHdfs:
         """The folder and those above it; no error when it stands."""
         self._asked("PUT", path, "MKDIRS", {}, again=True).said("boolean")
 
+    def _place_for(self, path: str) -> tuple[HTTPConnection, str]:
+        """A connection to a datanode that takes the file, and what to ask it for."""
+        problem: OSError | None = None
+        for wait in (0.0, *_PAUSES_S):
+            if wait:
+                self._pause(wait)
+            place = self._asked("PUT", path, "CREATE", {"overwrite": "true"}, again=True).location
+            try:
+                return self._connection(place)
+            except _NotNow as error:  # the namenode may name another
+                problem = error
+        assert problem is not None
+        raise problem
+
     def _carried_out(
         self, method: str, path: str, operation: str, options: _Options, *, again: bool, body: bytes | None = None
     ) -> _Answer:
         """The answer of the namenode, or of the datanode that it names."""
         problem: OSError | None = None
-        for wait in (0.0, *(_PAUSES_S if again else ())):
+        for wait in (0.0, *_PAUSES_S):
             if wait:
                 self._pause(wait)
             answer = self._asked(method, path, operation, options, again=again)
-            if not answer.location and body is None:
-                return answer  # some gateways read themselves
-            if not answer.location:
-                raise OSError(errno.EIO, f"no answer of WebHDFS: {answer.status}, without a place to write to", path)
-            tried = self._tried(answer.location, method, path, body, again=again)
+            if answer.status == _DONE:
+                return answer
+            expected = (_DONE if body is None else _CREATED,)
+            tried = self._tried(answer.location, method, path, body, expected, again=again)
             if isinstance(tried, _Answer):
                 return tried
             problem = tried  # a datanode that does not answer: the namenode may name another
@@ -184,12 +201,13 @@ class WebHdfs:
         """The answer of the first namenode that is in charge; a redirection is one."""
         query = urlencode({"op": operation, **self._who, **options})
         target = f"/webhdfs/v1{quote(path, errors='surrogatepass')}?{query}"
+        expected = _SENDING_ON.get(operation, (_DONE,))
         problem: OSError | None = None
         for wait in (0.0, *_PAUSES_S):
             if wait:
                 self._pause(wait)
             for namenode in self._namenodes:
-                tried = self._tried(f"{namenode}{target}", method, path, None, again=again)
+                tried = self._tried(f"{namenode}{target}", method, path, None, expected, again=again)
                 if isinstance(tried, _Answer):
                     self._namenodes = (namenode, *(other for other in self._namenodes if other != namenode))
                     return tried
@@ -197,10 +215,12 @@ class WebHdfs:
         assert problem is not None
         raise problem
 
-    def _tried(self, url: str, method: str, path: str, body: bytes | None, *, again: bool) -> _Answer | OSError:
+    def _tried(
+        self, url: str, method: str, path: str, body: bytes | None, expected: Collection[int], *, again: bool
+    ) -> _Answer | OSError:
         """The answer, or the reason to ask another host or later. Raises what is final."""
         try:
-            return self._judged(self._sent(url, method, path, body), path)
+            return self._judged(self._sent(url, method, path, body), path, expected)
         except _NotNow as error:
             return error
         except (NotDone, FileExistsError, FileNotFoundError, PermissionError):
@@ -213,7 +233,7 @@ class WebHdfs:
     def _sent(self, url: str, method: str, path: str, body: bytes | None) -> _Answer:
         connection, target = self._connection(url)
         try:
-            with _as_os_errors(path):
+            with _as_os_errors(path, connection):
                 headers = {} if body is None else {"Content-Type": _BYTES}
                 connection.request(method, target, body, headers)
                 return _answer(connection.getresponse())
@@ -222,8 +242,12 @@ class WebHdfs:
 
     def _connection(self, url: str) -> tuple[HTTPConnection, str]:
         """A connection that stands, and what to ask it for. Raises _NotNow when it cannot be had."""
-        parts = urlsplit(url)
-        host, port, timeout = parts.hostname or "", parts.port, self._access.connect_timeout_s
+        try:
+            parts = urlsplit(url)
+            host, port, timeout = parts.hostname or "", parts.port, self._access.connect_timeout_s
+            host.encode("idna")
+        except ValueError:  # quotes what may hold a token
+            raise _NotNow(errno.EIO, "the address of the cluster, or one that it sends to, is none") from None
         if parts.scheme == "https":
             connection: HTTPConnection = HTTPSConnection(
                 host, port, timeout=timeout, context=ssl.create_default_context()
@@ -237,10 +261,13 @@ class WebHdfs:
         connection.sock.settimeout(self._access.read_timeout_s)
         return connection, f"{parts.path}?{parts.query}" if parts.query else parts.path
 
-    def _judged(self, answer: _Answer, path: str) -> _Answer:
-        """The answer, if it is none of a failure."""
-        if answer.status < 400:
+    def _judged(self, answer: _Answer, path: str, expected: Collection[int]) -> _Answer:
+        """The answer, if it is what is expected of WebHDFS where all went well."""
+        if answer.status in expected and (answer.location or answer.status != _SENT_ON):
             return answer
+        if answer.status < 400:
+            text = f"no answer of WebHDFS: {answer.status}; what stands before it may redirect, or want a login"
+            raise OSError(errno.EIO, text, path)
         try:
             said: Mapping[str, str] = json.loads(answer.content)["RemoteException"]
             name, text = said["exception"], said["message"]
@@ -297,17 +324,24 @@ def _failure(status: int, name: str, text: str, path: str) -> OSError:
 
 
 @contextmanager
-def _as_os_errors(path: str) -> Iterator[None]:
-    """Within, what goes wrong between two hosts is an OSError."""
+def _as_os_errors(path: str, connection: HTTPConnection) -> Iterator[None]:
+    """Within, what goes wrong between two hosts is an OSError that names them and leaves open what was done."""
+    host = f"{connection.host}:{connection.port}"
     try:
         yield
     except HTTPException as error:
         # Such an error may quote an URL, and so a token.
-        raise OSError(errno.EIO, f"the answer broke off: {type(error).__name__}", path) from None
+        text = f"the answer of {host} broke off: {type(error).__name__}"
+        raise OSError(errno.EIO, text, path) from None
+    except OSError as error:
+        # Not the number of any error: TLS counts its own, of which 1 would be a lack of rights.
+        code = errno.ETIMEDOUT if isinstance(error, TimeoutError) else errno.EIO
+        code = (error.errno or code) if isinstance(error, ConnectionError) else code
+        raise OSError(code, f"no answer from {host}: {error.strerror or error}", path) from error
 
 
 def _answer(response: HTTPResponse) -> _Answer:
-    location = response.getheader("Location", "") if response.status == 307 else ""
+    location = response.getheader("Location", "") if response.status == _SENT_ON else ""
     kind = response.getheader("Content-Type", "").partition(";")[0]
     return _Answer(response.status, location, kind, response.read())
 

@@ -25,7 +25,7 @@ from hypothesis import strategies as st
 from metastore.analyze import footers as footers_module
 from metastore.analyze.footers import FooterChunk, read_footers
 from metastore.analyze.parquet_columns import Plan
-from metastore.errors import FormatError, NotFoundError
+from metastore.errors import FormatError, NotFoundError, StorageError
 from metastore.mapping.schema import plain_arrow_schema
 from metastore.model.identity import TableInfo
 from metastore.model.statistics import ColumnStatistics
@@ -440,6 +440,15 @@ def test_a_file_that_vanished_is_named(lake: Any) -> None:
     gone = SourceFile((), "gone.parquet", str(lake.root / "gone.parquet"), 10, 10)
     chunk = FooterChunk(TableInfo("dfs", "tmp", "t"), str(lake.root), plain_arrow_schema(TableMetadataUnit), [gone])
     with pytest.raises(NotFoundError, match=r"gone\.parquet"):
+        list(read_footers(chunk))
+
+
+def test_a_store_that_fails_makes_no_file_unreadable(forbidding_s3: dict[str, str]) -> None:
+    """What an object store refuses is a StorageError: the file may be as it should be."""
+    file = SourceFile((), "a.parquet", "s3://bucket/t/a.parquet", 10, 10)
+    schema = plain_arrow_schema(TableMetadataUnit)
+    chunk = FooterChunk(TableInfo("dfs", "tmp", "t"), "s3://bucket/t", schema, [file], options=forbidding_s3)
+    with pytest.raises(StorageError, match=r"cannot read s3://bucket/t/a\.parquet.*ACCESS_DENIED"):
         list(read_footers(chunk))
 
 

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import sys
+import threading
 from collections.abc import Iterator
 from dataclasses import dataclass
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from urllib.request import Request, urlopen
 
 import pytest
@@ -58,3 +60,26 @@ def s3_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[S3Server]:
     command = [sys.executable, "-m", "moto.server", "-H", "127.0.0.1", "-p", str(port)]
     with serving(command, port, tmp_path_factory.mktemp("moto")):
         yield S3Server(f"http://127.0.0.1:{port}")
+
+
+@pytest.fixture
+def forbidding_s3(monkeypatch: pytest.MonkeyPatch) -> Iterator[dict[str, str]]:
+    """Pyarrow's options for a server that answers every request by 403, as S3 does who may not read."""
+
+    class Handler(BaseHTTPRequestHandler):
+        def forbid(self) -> None:
+            self.send_error(403)
+
+        do_GET = do_HEAD = forbid  # noqa: N815 - http.server's names
+
+        def log_message(self, *_: object) -> None:
+            pass
+
+    monkeypatch.setenv("AWS_ACCESS_KEY_ID", ACCESS_KEY)
+    monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", SECRET_KEY)
+    with ThreadingHTTPServer(("127.0.0.1", 0), Handler) as listener:
+        thread = threading.Thread(target=listener.serve_forever, kwargs={"poll_interval": 0.05})
+        thread.start()
+        yield {"endpoint_override": f"127.0.0.1:{listener.server_port}", "scheme": "http", "region": "us-east-1"}
+        listener.shutdown()
+        thread.join()

@@ -7,9 +7,11 @@ import struct
 import threading
 from collections import Counter
 from collections.abc import Callable, Iterator
+from contextlib import closing
 from http.client import HTTPConnection
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
-from urllib.parse import parse_qs, urlsplit
+from typing import Any
+from urllib.parse import parse_qs, unquote, urlsplit
 
 import pytest
 from services.hdfs_cluster import HdfsCluster
@@ -19,6 +21,7 @@ from metastore.errors import OutcomeUnknownError, StorageError
 from metastore.metastore import Metastore
 from metastore.model.table_unit import TableMetadataUnit
 from metastore.model.vocabulary import MetadataType
+from metastore.storage.files import open_stream
 from metastore.storage.hdfs import HdfsPointers
 from metastore.storage.hdfs_io import HdfsFileIO
 from metastore.storage.webhdfs import Clusters
@@ -38,8 +41,10 @@ class Proxy:
     """Passes requests on; ``fault(operation, path)`` says what goes wrong with one, the datanode's begin with ``data``.
 
     ``forget``: it is carried out, and the connection is reset instead of an answer. ``refuse``: it is not carried out,
-    and so. ``unavailable``: it is carried out and answered by a 503 of a gateway. ``standby``, ``forbid``: the namenode
-    says so.
+    and so. ``unavailable``: it is carried out and answered by a 503 of a gateway. ``redirect``: it is not carried out,
+    and a gateway sends to where nobody is. ``twice``: a gateway sends it again, and passes the second answer on.
+    ``hang``: it is carried out, and no answer comes. ``truncate``: half of one does. ``standby``, ``forbid``: the
+    namenode says so.
     """
 
     def __init__(self, namenode: str) -> None:
@@ -68,30 +73,57 @@ class Proxy:
         operation = f"{'data ' if to_data else ''}{query['op'][0]}"
         fault = self.fault(operation, query.get("destination", [parts.path])[0])
         self.seen[f"{operation} {fault}" if fault else operation] += 1
-        body = request.rfile.read(int(request.headers.get("Content-Length", 0)))
+        body = self._body(request)
         if fault == "refuse":
             return self._reset(request)
         if fault in ("standby", "forbid"):
             return self._answer(request, 403, STANDBY if fault == "standby" else FORBIDDEN)
-        headers = {name: value for name, value in request.headers.items() if name.lower() != "host"}
-        server = HTTPConnection(self.datanode if to_data else self.namenode)
-        server.request(request.command, request.path, body, headers)
-        answer = server.getresponse()
-        content, location = answer.read(), answer.getheader("Location", "")
-        kind = answer.getheader("Content-Type", "")
-        server.close()
+        if fault == "redirect":
+            return self._answer(request, 307, b"", "application/octet-stream", "http://127.0.0.1:1/elsewhere")
+        if fault == "twice":
+            self._asked(request, body, to_data=to_data)
+        status, content, kind, location = self._asked(request, body, to_data=to_data)
         if fault == "forget":
             return self._reset(request)
+        if fault == "hang":
+            request.connection.recv(1)  # until the client gives up
+            return None
         if fault == "unavailable":
             return self._answer(request, 503, b"try later")
-        if answer.status == 307:
+        if status == 307:
             self.datanode = urlsplit(location).netloc
             location = location.replace(self.datanode, self.address, 1)
-        return self._answer(request, answer.status, content, kind, location)
+        return self._answer(request, status, content, kind, location, cut=fault == "truncate")
+
+    def _asked(self, request: BaseHTTPRequestHandler, body: bytes, *, to_data: bool) -> tuple[int, bytes, str, str]:
+        ours = ("host", "transfer-encoding", "content-length")
+        headers = {name: value for name, value in request.headers.items() if name.lower() not in ours}
+        with closing(HTTPConnection(self.datanode if to_data else self.namenode)) as server:
+            server.request(request.command, request.path, body, headers)
+            answer = server.getresponse()
+            content = answer.read()
+            return answer.status, content, answer.getheader("Content-Type", ""), answer.getheader("Location", "")
+
+    @staticmethod
+    def _body(request: BaseHTTPRequestHandler) -> bytes:
+        if "Transfer-Encoding" not in request.headers:
+            return request.rfile.read(int(request.headers.get("Content-Length", 0)))
+        chunks = []
+        while size := int(request.rfile.readline(), 16):
+            chunks.append(request.rfile.read(size))
+            request.rfile.readline()
+        request.rfile.readline()
+        return b"".join(chunks)
 
     @staticmethod
     def _answer(
-        request: BaseHTTPRequestHandler, status: int, content: bytes, kind: str = "", location: str = ""
+        request: BaseHTTPRequestHandler,
+        status: int,
+        content: bytes,
+        kind: str = "",
+        location: str = "",
+        *,
+        cut: bool = False,
     ) -> None:
         request.send_response_only(status)
         request.send_header("Content-Type", kind)
@@ -99,7 +131,7 @@ class Proxy:
         if location:
             request.send_header("Location", location)
         request.end_headers()
-        request.wfile.write(content)
+        request.wfile.write(content[: len(content) // 2] if cut else content)
 
     @staticmethod
     def _reset(request: BaseHTTPRequestHandler) -> None:
@@ -160,7 +192,7 @@ def on_versions(*first: str, then: str | None = None) -> Fault:
 class TestOutcome:
     """A commit whose answer is lost is found out about; it is neither made twice nor given up by mistake."""
 
-    @pytest.mark.parametrize("fault", ["forget", "unavailable", "refuse", "standby"])
+    @pytest.mark.parametrize("fault", ["forget", "unavailable", "refuse", "redirect", "twice", "standby"])
     def test_an_answer_lost_once(self, metastore: Metastore, unit: MakeUnit, proxy: Proxy, fault: str) -> None:
         """Landed or not: it is one version with all rows."""
         proxy.fault = on_versions(fault)
@@ -223,6 +255,28 @@ class TestOutcome:
         assert pointers.read(location) == b"theirs"
         assert pointers.entries(f"{root}/t/metadata").files == {"v2.metadata.json"}
 
+    def test_a_write_that_comes_late_does_not_hide_that_the_rename_happened(
+        self, clusters: Clusters, proxy: Proxy, hadoop: dict[str, str], root: str
+    ) -> None:
+        """A datanode that was given up on makes the file anew that the rename took: it is no proof of a lost race."""
+        location = f"{root}/t/metadata/v2.metadata.json"
+        written: list[str] = []
+        renames = on_versions("forget")
+
+        def fault(operation: str, path: str) -> str | None:
+            if operation == "data CREATE":
+                written.append(unquote(path.removeprefix("/webhdfs/v1")))
+            return renames(operation, path)
+
+        def pause(seconds: float) -> None:
+            if seconds:
+                clusters.at(root)[0].write(written[0], b"ours", overwrite=True)
+
+        proxy.fault = fault
+        through = Clusters({**hadoop, "dfs.namenode.http-address": proxy.address})
+        assert HdfsPointers(through, pause).create_if_absent(location, b"ours")
+        assert HdfsPointers(clusters).entries(f"{root}/t/metadata").files == {"v2.metadata.json"}
+
 
 class TestRequests:
     """What is asked, and asked again."""
@@ -234,7 +288,7 @@ class TestRequests:
         assert names(metastore) == ["a"]
         assert proxy.seen == {"GETFILESTATUS": 6}
 
-    @pytest.mark.parametrize("fault", ["forget", "refuse", "unavailable"])
+    @pytest.mark.parametrize("fault", ["forget", "refuse", "redirect", "unavailable"])
     @pytest.mark.parametrize("operation", ["OPEN", "data OPEN", "LISTSTATUS", "CREATE", "data CREATE"])
     def test_what_changes_nothing_twice_is_asked_again(
         self, proxy: Proxy, through: Clusters, root: str, operation: str, fault: str
@@ -246,6 +300,55 @@ class TestRequests:
         assert cluster.read(path) == b"content"
         assert [entry.name for entry in cluster.entries(path.rpartition("/")[0])] == ["x"]
         assert proxy.seen[f"{operation} {fault}"] == 2
+
+    @pytest.mark.parametrize("streamed", [False, True])
+    def test_a_datanode_that_is_down_costs_no_file(
+        self, proxy: Proxy, through: Clusters, root: str, *, streamed: bool
+    ) -> None:
+        """Nothing was sent to it, so the namenode is asked for another, also where nothing may be written over."""
+        files = HdfsFileIO()
+        files.clusters = through
+        proxy.fault = on("CREATE", "redirect", "redirect")
+        opened: Any = open_stream(files, f"{root}/x") if streamed else files.new_output(f"{root}/x").create()
+        with opened as stream:
+            stream.write(b"content")
+        assert files.new_input(f"{root}/x").open().read() == b"content"
+        assert proxy.seen["CREATE redirect"] == 2
+
+    @pytest.mark.parametrize("fault", ["forget", "refuse", "redirect", "twice", "unavailable"])
+    @pytest.mark.parametrize("operation", ["CREATE", "data CREATE"])
+    def test_a_file_whose_answer_is_lost_once(
+        self, metastore: Metastore, unit: MakeUnit, proxy: Proxy, operation: str, fault: str
+    ) -> None:
+        """It is written again, and finds its own or nothing: one broken connection ends no commit."""
+        left = [fault]
+
+        def choose(asked: str, path: str) -> str | None:
+            return left.pop() if left and asked == operation and path.endswith(".parquet") else None
+
+        proxy.fault = choose
+        metastore.tables.modify().overwrite([unit("b")]).execute()
+        assert left == []
+        assert names(metastore) == ["a", "b"]
+
+    def test_the_error_of_a_lost_file_says_why(self, metastore: Metastore, unit: MakeUnit, proxy: Proxy) -> None:
+        """It says why, and not that there is no such file."""
+        proxy.fault = on("data CREATE", then="refuse", end=".parquet")
+        with pytest.raises(StorageError, match=r"reset by peer.*nothing was changed"):
+            metastore.tables.modify().overwrite([unit("b")]).execute()
+        assert names(metastore) == ["a"]
+
+    @pytest.mark.parametrize("fault", ["forget", "hang", "truncate"])
+    def test_an_answer_that_does_not_come_names_its_host_and_path(
+        self, proxy: Proxy, hadoop: dict[str, str], root: str, fault: str
+    ) -> None:
+        """What is read through a catalog is not its own failure, and one of many hosts is to be looked at."""
+        impatient = {"dfs.namenode.http-address": proxy.address, "dfs.webhdfs.socket.read-timeout": "100ms"}
+        cluster, path = Clusters({**hadoop, **impatient}, lambda _: None).at(f"{root}/x")
+        proxy.fault = on("DELETE", fault)
+        with pytest.raises(OSError, match=rf"{proxy.address}.*{path}") as raised:
+            cluster.delete(path)
+        assert str(raised.value).count("Errno") == 1
 
     def test_the_next_namenode_is_asked(self, proxy: Proxy, hdfs_cluster: HdfsCluster, hadoop: dict[str, str]) -> None:
         """When one stands by or cannot be reached, and it stays the first choice from then on."""

@@ -27,6 +27,9 @@ ANSWERS = {
     "no answer": (200, "what was {said}", ""),
     "nowhere": (307, "", "http://127.0.0.1:1{said}"),
     "broken": (307, "", "http://127.0.0.1:{port}/\x01{said}"),
+    "no port": (307, "", "http://127.0.0.1:none{said}"),
+    "no address": (307, "", "http://[{said}"),
+    "no name": (307, "", "http://name..node{said}"),
 }
 """What a server that repeats what it is sent may say."""
 
