@@ -35,11 +35,15 @@ _THREADS: Final = 8
 
 @dataclass(frozen=True)
 class LiveFiles:
-    """The live files of one snapshot, by what they hold; data files may be limited to those that a filter means."""
+    """The live files of one snapshot, by what they hold; data files may be limited to those that a filter means.
+
+    ``manifests`` are the paths of all its manifests.
+    """
 
     data: tuple[LiveFile, ...]
     position_deletes: tuple[LiveFile, ...]
     equality_deletes: tuple[LiveFile, ...]
+    manifests: frozenset[str] = frozenset()
 
 
 class Deletes:
@@ -143,6 +147,7 @@ def live_files(
         tuple(by_content[DataFileContent.DATA]),
         tuple(by_content[DataFileContent.POSITION_DELETES]),
         tuple(by_content[DataFileContent.EQUALITY_DELETES]),
+        frozenset(manifest.manifest_path for manifest in manifests),
     )
 
 
