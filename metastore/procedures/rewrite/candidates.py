@@ -178,7 +178,7 @@ def refuse_what_is_not_served(
         for file in (candidate.live.file, *(delete.file for delete in candidate.deletes)):
             if file.file_format != FileFormat.PARQUET:
                 raise ProcedureError(
-                    f"{file.file_path} of {name} is {str(file.file_format).upper()}; only Parquet files are rewritten. "
+                    f"{file.file_path} of {name} is {file.file_format.value}; only Parquet files are rewritten. "
                     "Nothing was changed; choose other files by filter"
                 )
 
