@@ -11,7 +11,9 @@ import duckdb
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from pyiceberg.table import DataScan
+from pyiceberg.manifest import DataFile, DataFileContent, FileFormat
+from pyiceberg.table import DataScan, Table
+from pyiceberg.typedef import Record
 from support.delete_files import delete_where_equal
 
 from metastore.catalogs import TargetTable
@@ -252,18 +254,35 @@ def lake_of(tmp_path: Path) -> Settings:
     return Settings.from_mapping(given, environ={})
 
 
+def avro_file(table: Table) -> DataFile:
+    """An entry of an Avro file, which need not exist, for nobody here reads it."""
+    file = DataFile.from_args(
+        content=DataFileContent.DATA,
+        file_path=f"{table.location()}/data/a.avro",
+        file_format=FileFormat.AVRO,
+        partition=Record(),
+        record_count=1,
+        file_size_in_bytes=100,
+    )
+    file.spec_id = 0
+    return file
+
+
 def test_an_iceberg_table_that_cannot_be_read_is_named(tmp_path: Path) -> None:
     """Not as a mistake in the query: what is wrong with it, and where."""
     with connect(lake_of(tmp_path)) as session:
         catalog = session.catalogs.open("lake")
         catalog.create_namespace("default")
-        for number, name in enumerate(("deleted", "gone", "damaged")):
+        for number, name in enumerate(("deleted", "gone", "damaged", "avro")):
             catalog.create_table(f"default.{name}", pa.schema([("n", pa.int64())])).append(pa.table({"n": [number]}))
         delete_where_equal(catalog.load_table("default.deleted"))
         [gone] = (tmp_path / "warehouse/default/gone/data").glob("*.parquet")
         gone.unlink()
         for manifest in (tmp_path / "warehouse/default/damaged/metadata").glob("*-m0.avro"):
             manifest.write_bytes(b"garbage")
+        of_avro = catalog.load_table("default.avro")
+        with of_avro.transaction() as change, change.update_snapshot().fast_append() as append:
+            append.append_data_file(avro_file(of_avro))
         for name, kind, said in (
             (
                 "deleted",
@@ -272,6 +291,7 @@ def test_an_iceberg_table_that_cannot_be_read_is_named(tmp_path: Path) -> None:
             ),
             ("gone", StorageError, f"the files of lake.default.gone cannot be read: .*{gone.name}"),
             ("damaged", FormatError, "the files of lake.default.damaged cannot be read"),
+            ("avro", InvalidRequestError, "lake.default.avro has files in a format .*AVRO.*; rewrite the table's"),
         ):
             with pytest.raises(kind, match=said) as raised:
                 session.sql(f"SELECT * FROM lake.default.{name}")
