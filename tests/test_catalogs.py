@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
+from uuid import uuid4
 
 import pyarrow as pa
 import pytest
@@ -184,6 +186,21 @@ def test_a_commit_gives_the_new_version(catalogs: Catalogs) -> None:
     assert set(done.metadata.refs) == {"main", "b"}
     with pytest.raises(CommitFailedException):
         target.commit(table, [absent], [branch("b", head.snapshot_id)])
+
+
+def test_a_format_version_that_pyiceberg_does_not_write(catalogs: Catalogs, tmp_path: Path) -> None:
+    """A commit is refused before the metadata file is begun: an empty one would stand beside the true ones."""
+    lake = catalogs.open("lake")
+    metadata = json.loads(lake.load_table("db.orders").metadata.model_dump_json())
+    path = tmp_path / "lake" / "db" / "orders" / "metadata" / f"00009-{uuid4()}.metadata.json"
+    path.write_text(json.dumps({**metadata, "format-version": 3, "next-row-id": 0}))
+    lake.register_table("db.third", str(path))
+    before = sorted(tmp_path.rglob("*"))
+    target = catalogs.table("lake", "db", "third")
+    for update in (branch("b", metadata["current-snapshot-id"]), SetPropertiesUpdate(updates={"a": "b"})):
+        with pytest.raises(StorageError, match="db.third has format version 3, .*nothing was changed. Use an engine"):
+            target.commit(target.load(), [], [update])
+    assert sorted(tmp_path.rglob("*")) == before
 
 
 class _Broken:

@@ -106,7 +106,7 @@ def segment_parts(rows: pa.Table) -> list[Part]:
             row["lastModifiedTime"],
             row["locations"],
             descriptions_in(row["additionalMetadata"]),
-            _counts_exactly(row["metadataStatistics"]),
+            counts_exactly(row["metadataStatistics"]),
         )
         for row in rows.to_pylist()
     ]
@@ -127,13 +127,13 @@ def file_parts(rows: pa.Table, root: str) -> list[Part]:
         modified = max(values(members, "lastModifiedTime"))
         described = _of_files_described(members, schema_of(schema))
         paths = values(members, "path")
-        whole = all(map(_counts_exactly, values(members, "metadataStatistics")))
+        whole = all(map(counts_exactly, values(members, "metadataStatistics")))
         rows_of = sum(row_counts(members))
         parts.append(Part(directories, schema_of(schema), merged, rows_of, modified, paths, described, whole))
     return parts
 
 
-def _counts_exactly(holders: Sequence[str]) -> bool:
+def counts_exactly(holders: Sequence[str]) -> bool:
     """Whether the number of rows among ``holders`` is marked exact."""
     counts = (json.loads(text)["statisticsKind"] for text in holders if f'"{Statistic.ROW_COUNT}"' in text)
     return all(kind.get("exact", False) for kind in counts)

@@ -19,6 +19,7 @@ import pyarrow.compute as pc
 from pyiceberg.expressions import BooleanExpression, Not
 from sqlglot import exp
 
+from metastore.analyze.parts import counts_exactly
 from metastore.errors import InvalidRequestError, NotFoundError, StorageError
 from metastore.model.column_path import ColumnPath, parse, quote
 from metastore.model.drill_types import FLOAT_TYPES
@@ -142,7 +143,8 @@ def _values(
     for position, (file, schema, holders) in enumerate(zip(files, *rows_of, strict=True)):
         if file.path in doubtful:
             continue
-        rows = read_holders(holders or ()).get(Statistic.ROW_COUNT)
+        # A file of which others delete rows has its count of them marked as no exact one.
+        rows = read_holders(holders).get(Statistic.ROW_COUNT) if holders and counts_exactly(holders) else None
         values = []
         for one, type_ in zip(wanted, types, strict=True):
             known = _statistics(one, file, schema, rows, columns.get(one.path, ()), position)

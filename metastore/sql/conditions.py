@@ -210,13 +210,19 @@ class _Conditions:
         return None if not values or None in values else set(values)
 
     def _field(self, node: exp.Expr) -> pa.Field[Any] | None:
-        """The column that ``node`` is, if it surely is one of this table."""
+        """The column that ``node`` is, if it surely is one of this table, and none that PyIceberg cannot test."""
         if not isinstance(node, exp.Column) or not _is_understood(node, exp.Column):
             return None
         table = node.table.lower()
         if table != self.alias and (table or not self.alone):
             return None
-        return self.fields.get(node.name.lower())
+        found = self.fields.get(node.name.lower())
+        return None if found is None or _is_of_many(found.type) else found
+
+
+def _is_of_many(type_: pa.DataType) -> bool:
+    """Whether it is a list or a map, of which PyIceberg reads no file once a condition names it."""
+    return pa.types.is_nested(type_) and not pa.types.is_struct(type_)
 
 
 def _one_of(field: pa.Field[Any], values: set[Any]) -> BooleanExpression:

@@ -237,4 +237,9 @@ def _unreadable(target: TargetTable, error: Exception) -> MetastoreError:
             f"{target} has equality deletes, which PyIceberg does not read; rewrite its data files by an engine that "
             "applies them (Spark or Flink: CALL system.rewrite_data_files), then ask again"
         )
+    if "FileFormat." in str(error):
+        return InvalidRequestError(
+            f"{target} has files in a format that PyIceberg does not read ({error}); rewrite the table's data files as "
+            "Parquet, by an engine that reads them"
+        )
     return FormatError(f"the files of {target} cannot be read: {str(error) or repr(error)}")

@@ -43,6 +43,9 @@ from metastore.storage.stores import open_store
 from metastore.storage.version_files import is_version_file
 
 _LOOKS: Final = 10
+_NEWEST_WRITTEN: Final = 2
+"""The newest format version of which PyIceberg writes metadata."""
+
 _NUMBERED: Final = re.compile(r"(\d+)-[0-9a-f-]{36}(?:\.gz)?\.metadata\.json(?:\.gz)?")
 """Metadata files of catalogs that keep their pointers elsewhere: the number of the version comes first."""
 
@@ -238,6 +241,14 @@ def publish(
     source: CatalogSource, table: Table, requirements: Sequence[TableRequirement], updates: Sequence[TableUpdate]
 ) -> CommitTableResponse:
     """Publish the next version of any table of ``source``. Raises as :meth:`CatalogEntry.commit`."""
+    version = table.metadata.format_version
+    if source.validates_here and version > _NEWEST_WRITTEN:
+        # PyIceberg would only find out with the metadata file open, and leave it there, empty.
+        raise StorageError(
+            f"{'.'.join(table.name())} has format version {version}, and in {source} the metadata would be written "
+            "here, by PyIceberg, which cannot write that version; nothing was changed. Use an engine that does, such "
+            "as Spark, or a REST catalog, whose server writes the metadata"
+        )
     try:
         with source.turn:
             return source.opened.commit_table(table, tuple(requirements), tuple(updates))

@@ -335,6 +335,22 @@ def test_statistics_answer_without_a_file(shop: Others) -> None:
         shop.session.analyze("lake.shop.t")
 
 
+@pytest.mark.parametrize("asked", ["count(*)", "count(id)", "count(kind)"])
+@pytest.mark.parametrize("where", [None, "id >= 0", "kind = 'd'"])
+def test_rows_that_are_deleted_elsewhere_are_not_counted(shop: Others, asked: str, where: str | None) -> None:
+    """Also when the count is all that is asked, which the statistics of files that are whole answer alone."""
+    table = shop.iceberg()
+    [task] = list(table.scan("id = 10").plan_files())
+    delete_files.delete_positions(table, {task.file.file_path: [0]}, task.file.partition)
+    write_deltalake(shop.delta, pa.concat_tables([sales(0), sales(10, "d")]).combine_chunks())
+    delta_log.delete_rows(shop.delta, delta_log.actions(shop.delta, "add")[0]["path"], [4])
+    expected = 7 if where != "kind = 'd'" else 3
+    for name in ("lake.shop.t", "delta.w.t"):
+        shop.session.analyze(name)
+        assert shop.session.tables.aggregate(name, [asked], where).to_pylist() == [{asked: expected}]
+        assert shop.session.tables.scan(name, where).count() == expected
+
+
 def test_every_library_gets_the_same_rows(shop: Others) -> None:
     """With questions that Arrow judges, and that DuckDB has to; in SQL, too."""
     for where, expected in (("id > 11", [12, 13]), ("abs(id) = 3 OR kind LIKE '%d'", [3, 10, 11, 12, 13])):

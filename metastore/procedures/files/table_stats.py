@@ -86,7 +86,7 @@ def _compute_table_stats(
             raise InvalidRequestError(f"{target} has no snapshot {snapshot_id}")
         return []
     wanted = _columns(table, snapshot, columns)
-    sketches = _sketches(context, table, snapshot, wanted)
+    sketches = _sketches(context, table, snapshot, wanted, _files(table, snapshot))
     location = table.location_provider().new_metadata_location(f"{snapshot.snapshot_id}-{uuid.uuid4()}.stats")
     statistics = _written(table, snapshot, location, wanted, sketches)
     _attach(target, context.settings.iceberg.commit.timeout, table, statistics)
@@ -132,8 +132,22 @@ def _columns(table: Table, snapshot: Snapshot, columns: Sequence[str] | None) ->
     return schema.select(*columns)
 
 
-def _sketches(context: CallContext, table: Table, snapshot: Snapshot, wanted: Schema) -> dict[int, Theta]:
-    files = list(table.scan(snapshot_id=snapshot.snapshot_id).plan_files())
+def _files(table: Table, snapshot: Snapshot) -> list[FileScanTask]:
+    """The files of ``snapshot``. Raises ProcedureError for deletes that PyIceberg does not apply."""
+    try:
+        return list(table.scan(snapshot_id=snapshot.snapshot_id).plan_files())
+    except ValueError as error:
+        if "equality deletes" not in str(error):
+            raise
+        raise ProcedureError(
+            f"{'.'.join(table.name())} has equality deletes, and these are not served: deleted rows would be counted. "
+            "Nothing was changed; rewrite its data files with an engine that applies them, such as Spark"
+        ) from error
+
+
+def _sketches(
+    context: CallContext, table: Table, snapshot: Snapshot, wanted: Schema, files: Sequence[FileScanTask]
+) -> dict[int, Theta]:
     bare = table.metadata.model_copy(
         update={"snapshots": [snapshot], "snapshot_log": [], "metadata_log": [], "refs": {}, "statistics": []}
     )

@@ -35,11 +35,15 @@ _THREADS: Final = 8
 
 @dataclass(frozen=True)
 class LiveFiles:
-    """The live files of one snapshot, by what they hold; data files may be limited to those that a filter means."""
+    """The live files of one snapshot, by what they hold; data files may be limited to those that a filter means.
+
+    ``manifests`` are the paths of all its manifests.
+    """
 
     data: tuple[LiveFile, ...]
     position_deletes: tuple[LiveFile, ...]
     equality_deletes: tuple[LiveFile, ...]
+    manifests: frozenset[str] = frozenset()
 
 
 class Deletes:
@@ -143,6 +147,7 @@ def live_files(
         tuple(by_content[DataFileContent.DATA]),
         tuple(by_content[DataFileContent.POSITION_DELETES]),
         tuple(by_content[DataFileContent.EQUALITY_DELETES]),
+        frozenset(manifest.manifest_path for manifest in manifests),
     )
 
 
@@ -173,7 +178,7 @@ def refuse_what_is_not_served(
         for file in (candidate.live.file, *(delete.file for delete in candidate.deletes)):
             if file.file_format != FileFormat.PARQUET:
                 raise ProcedureError(
-                    f"{file.file_path} of {name} is {str(file.file_format).upper()}; only Parquet files are rewritten. "
+                    f"{file.file_path} of {name} is {file.file_format.value}; only Parquet files are rewritten. "
                     "Nothing was changed; choose other files by filter"
                 )
 

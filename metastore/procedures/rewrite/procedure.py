@@ -187,7 +187,7 @@ def _commit(context: RewriteCall, groups: list[Rewritten], *, keep_going: bool) 
             context.branch,
             snapshot,
             table.metadata.table_uuid,
-            frozenset(manifest.manifest_path for manifest in snapshot.manifests(table.io)),
+            files.manifests,
             frozenset(live.path for live in (*files.position_deletes, *files.equality_deletes)),
         ),
         output_spec_id=context.output_spec_id,

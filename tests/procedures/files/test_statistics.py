@@ -13,6 +13,7 @@ import pytest
 from pyiceberg.table import Table
 from pyiceberg.table.puffin import PuffinFile
 from pyiceberg.table.snapshots import Snapshot
+from support.delete_files import delete_where_equal
 
 from metastore.errors import InvalidRequestError, ProcedureError
 from metastore.procedures.files.drop_stats import drop_stats
@@ -93,6 +94,16 @@ def test_deleted_rows_do_not_count(lake: Any, rows: Any, delete_positions: Any) 
     delete_positions(table, task.file.file_path, [0, 2])
     [row] = lake.call(compute_table_stats)
     assert ndv(row) == {"id": 1, "city": 1}
+
+
+def test_equality_deletes_are_refused(lake: Any, written: Table) -> None:
+    """By what they are and what to do, before anything is read or written."""
+    delete_where_equal(written)
+    before = sorted(local(written.location()).rglob("*"))
+    with pytest.raises(ProcedureError, match=r"default.t has equality deletes, .* such as Spark"):
+        lake.call(compute_table_stats)
+    assert sorted(local(written.location()).rglob("*")) == before
+    assert lake.call(compute_table_stats, snapshot_id=head(written).snapshot_id)
 
 
 def test_a_chosen_snapshot(lake: Any, written: Table) -> None:

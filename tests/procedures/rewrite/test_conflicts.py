@@ -6,6 +6,7 @@ import subprocess
 import sys
 import threading
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from datetime import datetime, timedelta, timezone
 from pathlib import Path
 from typing import Any
 
@@ -223,6 +224,23 @@ def test_equality_deletes_of_an_old_partition_are_a_conflict(
     meanwhile.act = act
     with pytest.raises(ConflictError, match="were deleted meanwhile"):
         lake.rewrite(filter="city = 'Oslo'", options={"output-spec-id": "1", "min-input-files": "2"})
+
+
+def test_a_pinned_snapshot_that_expires_is_a_conflict(lake: Any, meanwhile: Meanwhile, plain: Table) -> None:
+    """Its manifest list is gone then, and nobody asks for it: the new files go again."""
+    before, standing = ids(plain), lake.stored()
+
+    def act() -> None:
+        lake.load().append(rows(77))
+        soon = datetime.now(timezone.utc) + timedelta(minutes=1)
+        expire = lake.session.procedures.call
+        expire("lake.system.expire_snapshots", schema="default", table_name="t", older_than=soon)
+
+    meanwhile.act = act
+    with pytest.raises(ConflictError, match=r"or that snapshot has expired. Nothing was changed"):
+        lake.rewrite()
+    assert ids(lake.load()) == sorted([*before, 77])
+    assert len(lake.stored() - standing) == 1
 
 
 def test_a_rollback_meanwhile_is_a_conflict(lake: Any, meanwhile: Meanwhile, plain: Table) -> None:

@@ -11,6 +11,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from pyarrow import orc
 from pyiceberg.manifest import DataFile, DataFileContent
 from pyiceberg.partitioning import PartitionField, PartitionSpec
 from pyiceberg.schema import Schema
@@ -455,6 +456,19 @@ def test_a_table_of_format_version_3_is_refused(lake: Any) -> None:
     lake.catalog.register_table("default.t", str(path))
     with pytest.raises(ProcedureError, match="format version 3"):
         lake.rewrite()
+
+
+def test_files_of_other_formats_are_refused(lake: Any, tmp_path: Path) -> None:
+    """By the name of the format, as people say it; the table stays as it is."""
+    data = pa.table({"id": pa.array([1, 2], pa.int64())})
+    lake.create(data.schema)
+    orc.write_table(data, tmp_path / "a.orc")
+    add: Any = {"schema": "default", "table_name": "t", "files": [str(tmp_path / "a.orc")], "format": "ORC"}
+    lake.session.call("lake.system.add_files", **add)
+    before = lake.load().metadata_location
+    with pytest.raises(ProcedureError, match=r"a\.orc of lake\.default\.t is ORC; only Parquet files are rewritten"):
+        lake.rewrite(options={"rewrite-all": "true"})
+    assert lake.load().metadata_location == before
 
 
 def test_a_table_of_format_version_1_is_rewritten(lake: Any, by_duckdb: Read) -> None:

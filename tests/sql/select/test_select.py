@@ -11,7 +11,9 @@ import duckdb
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from pyiceberg.table import DataScan
+from pyiceberg.manifest import DataFile, DataFileContent, FileFormat
+from pyiceberg.table import DataScan, Table
+from pyiceberg.typedef import Record
 from support.delete_files import delete_where_equal
 
 from metastore.catalogs import TargetTable
@@ -252,18 +254,35 @@ def lake_of(tmp_path: Path) -> Settings:
     return Settings.from_mapping(given, environ={})
 
 
+def avro_file(table: Table) -> DataFile:
+    """An entry of an Avro file, which need not exist, for nobody here reads it."""
+    file = DataFile.from_args(
+        content=DataFileContent.DATA,
+        file_path=f"{table.location()}/data/a.avro",
+        file_format=FileFormat.AVRO,
+        partition=Record(),
+        record_count=1,
+        file_size_in_bytes=100,
+    )
+    file.spec_id = 0
+    return file
+
+
 def test_an_iceberg_table_that_cannot_be_read_is_named(tmp_path: Path) -> None:
     """Not as a mistake in the query: what is wrong with it, and where."""
     with connect(lake_of(tmp_path)) as session:
         catalog = session.catalogs.open("lake")
         catalog.create_namespace("default")
-        for number, name in enumerate(("deleted", "gone", "damaged")):
+        for number, name in enumerate(("deleted", "gone", "damaged", "avro")):
             catalog.create_table(f"default.{name}", pa.schema([("n", pa.int64())])).append(pa.table({"n": [number]}))
         delete_where_equal(catalog.load_table("default.deleted"))
         [gone] = (tmp_path / "warehouse/default/gone/data").glob("*.parquet")
         gone.unlink()
         for manifest in (tmp_path / "warehouse/default/damaged/metadata").glob("*-m0.avro"):
             manifest.write_bytes(b"garbage")
+        of_avro = catalog.load_table("default.avro")
+        with of_avro.transaction() as change, change.update_snapshot().fast_append() as append:
+            append.append_data_file(avro_file(of_avro))
         for name, kind, said in (
             (
                 "deleted",
@@ -272,6 +291,7 @@ def test_an_iceberg_table_that_cannot_be_read_is_named(tmp_path: Path) -> None:
             ),
             ("gone", StorageError, f"the files of lake.default.gone cannot be read: .*{gone.name}"),
             ("damaged", FormatError, "the files of lake.default.damaged cannot be read"),
+            ("avro", InvalidRequestError, "lake.default.avro has files in a format .*AVRO.*; rewrite the table's"),
         ):
             with pytest.raises(kind, match=said) as raised:
                 session.sql(f"SELECT * FROM lake.default.{name}")
@@ -291,6 +311,22 @@ def test_what_a_store_says_of_itself_is_not_taken_for_damage(tmp_path: Path, mon
         monkeypatch.setattr(DataScan, "to_arrow_batch_reader", away)
         with pytest.raises(StorageError, match="^the store is away$"):
             session.sql("SELECT * FROM lake.default.t")
+
+
+@pytest.mark.parametrize("condition", ["l IS NULL", "m IS NULL", "l IS NULL AND m IS NULL AND id > 0"])
+@pytest.mark.parametrize("columns", ["id", "*"])
+def test_lists_and_maps_of_catalogs_tables_are_told_from_null(tmp_path: Path, condition: str, columns: str) -> None:
+    """PyIceberg refuses to read columns by a condition that names a list or a map, so it is given none."""
+    map_type = pa.map_(pa.string(), pa.int32())
+    data = pa.table({"id": [1, 2], "l": [[1], None], "m": pa.array([[], None], map_type)})
+    with connect(lake_of(tmp_path)) as session:
+        catalog = session.catalogs.open("lake")
+        catalog.create_namespace("default")
+        catalog.create_table("default.t", data.schema).append(data)
+        [row] = session.sql(f"SELECT {columns} FROM lake.default.t WHERE {condition}").to_pylist()
+        assert row["id"] == 2
+        [row] = session.sql(f"SELECT {columns} FROM lake.default.t WHERE NOT ({condition})").to_pylist()
+        assert row["id"] == 1
 
 
 def test_a_table_without_columns_is_refused(tmp_path: Path) -> None:
