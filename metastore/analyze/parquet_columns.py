@@ -24,7 +24,7 @@ from metastore.analyze.parquet_types import ParquetType, Reading, is_of_old_cale
 from metastore.model.column_path import ColumnPath, is_among, quote, repeated_names
 from metastore.model.drill_types import FLOAT_TYPES, DrillType, StructField, minor_type, parse_type
 from metastore.model.statistics import ColumnStatistics
-from metastore.model.statistics_json import bound_json, micros
+from metastore.model.statistics_json import micros
 from metastore.model.tuple_schema import LOGICAL_TYPE, TIME_ZONE, SchemaColumn, TupleSchema, property_name
 from metastore.storage.parquet_footer import Footer, schema_in
 
@@ -190,7 +190,7 @@ class Leaf:
         nans = None if self._is_whole or not self.counts_nans else 0
         text = ColumnStatistics(self.type, low, high, self.exact, self.exact, nulls, values, nans=nans).to_json()
         pieces = []
-        for blank in (bound_json(low, self.type), bound_json(high, self.type), *map(str, counts)):
+        for blank in (self.reading.shown(low), self.reading.shown(high), *map(str, counts)):
             piece, text = text.split(blank)
             pieces.append(piece)
         return [*pieces, text]

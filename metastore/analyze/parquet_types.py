@@ -22,7 +22,7 @@ import pyarrow.parquet as pq
 
 from metastore.model.drill_types import minor_type
 from metastore.model.statistics import Value
-from metastore.model.statistics_json import bound_json, long_json, value_json
+from metastore.model.statistics_json import micros, value_json
 
 _EPOCH = datetime(1970, 1, 1)
 _EPOCH_UTC = datetime(1970, 1, 1, tzinfo=timezone.utc)
@@ -48,9 +48,9 @@ class Reading:
 
     ``comparable`` turns a raw bound into its comparable form, or None if it says nothing; without it, a raw bound is
     comparable as it is. ``low`` and ``high`` turn that into a value and whether it is the value itself. ``literal``
-    gives the JSON of a bound directly, or None where more than one number or text must be written; it does so for
-    ``samples``. ``micros`` gives a moment's microseconds, or None where it has none; it does so for ``fine_samples``,
-    which are no whole milliseconds.
+    gives what differs from one bound's JSON to another's, or None where more than that must be written; ``shown`` gives
+    the same for a value, and ``samples`` are two values that stand nowhere else in the JSON. ``micros`` gives a
+    moment's microseconds, or None where it has none; it does so for ``fine_samples``, which are no whole milliseconds.
     """
 
     comparable: Callable[[Any], Any] | None = None
@@ -58,6 +58,7 @@ class Reading:
     high: Callable[[Any], tuple[Value | None, bool]] = lambda bound: (bound, True)
     literal: Callable[[Any], str | None] | None = None
     samples: tuple[Value, Value] = (10**18, 10**18 + 1)
+    shown: Callable[[Any], str] = str
     micros: Callable[[Any], int | None] | None = None
     fine_samples: tuple[Value, Value] = (10**18, 10**18 + 1)
 
@@ -114,34 +115,35 @@ _PHYSICAL = {
     "FIXED_LEN_BYTE_ARRAY": "VARBINARY",
 }
 _ORDERED_BYTES = ("", "uuid", "bson")
+_SMALL_SAMPLES: Final = (2_000_000_001, 2_000_000_002)
 
 
 def reading_of(column: pq.ColumnSchema, kind: ParquetType) -> Reading | None:
     """How bounds of this type are read, None where they mean nothing."""
     match minor_type(kind.type):
         case "BIT":
-            return Reading(literal=value_json)
+            return Reading(literal=value_json, samples=_SMALL_SAMPLES, shown=value_json)
         case "TINYINT" | "SMALLINT" | "INT":
-            return Reading(literal=str)
+            return Reading(literal=str, samples=_SMALL_SAMPLES)
         case "BIGINT":
-            return Reading(literal=long_json)
-        case "UINT1" | "UINT2" | "UINT4" | "UINT8" as unsigned:
+            return Reading(literal=str)
+        case "UINT1" | "UINT2" | "UINT4" | "UINT8":
             mask = 0xFFFFFFFF if column.physical_type == "INT32" else 0xFFFFFFFFFFFFFFFF
-            return Reading(lambda raw: raw & mask, literal=lambda value: bound_json(value, unsigned))
-        case "FLOAT4" | "FLOAT8" as floating:
+            return Reading(lambda raw: raw & mask)
+        case "FLOAT4" | "FLOAT8":
             comparable = _half if kind.logical == "float16" else _number
             return Reading(
                 comparable,
                 lambda bound: (bound or -0.0, True),
                 lambda bound: (bound or 0.0, True),
-                # Zero is written with the sign that includes the other zero, which depends on the side.
-                lambda bound: bound_json(bound, floating) if bound else None,
+                _float_literal,
                 (1e18, 2e18),
+                repr,
             )
         case "VARCHAR":
-            return Reading(_text, literal=encode_basestring)
+            return Reading(_text, literal=encode_basestring, samples=("low", "high"), shown=encode_basestring)
         case "VARBINARY" if kind.logical in _ORDERED_BYTES:
-            return Reading(literal=value_json)
+            return Reading(literal=value_json, samples=(b"low", b"high"), shown=value_json)
         case "VARDECIMAL":
             to_decimal = _decimal(column.scale or 0)
             counted = column.physical_type in ("INT32", "INT64")
@@ -150,13 +152,15 @@ def reading_of(column: pq.ColumnSchema, kind: ParquetType) -> Reading | None:
                 to_decimal,
                 to_decimal,
                 lambda unscaled: value_json(to_decimal(unscaled)[0]),
+                _SMALL_SAMPLES,
+                value_json,
             )
         case "DATE":
-            return Reading(_day, _date, _date, lambda days: long_json(days * _DAY_MILLIS))
+            return Reading(_day, _date, _date, lambda days: str(days * _DAY_MILLIS))
         case "TIME" if kind.unit:
-            return _moments(kind, _time_of_day, range(_DAY_MILLIS), str)
+            return _moments(kind, _time_of_day, range(_DAY_MILLIS))
         case "TIMESTAMP" if kind.unit:
-            return _moments(kind, _utc if kind.zoned else _local, _PYTHON_YEARS, long_json)
+            return _moments(kind, _utc if kind.zoned else _local, _PYTHON_YEARS)
         case _:
             return None
 
@@ -177,6 +181,11 @@ def moved_by_spark(kind: ParquetType, reading: Reading | None) -> Reading | None
 
 def _number(raw: float) -> float | None:
     return None if raw != raw else raw
+
+
+def _float_literal(bound: float) -> str | None:
+    """Zero is written with the sign that includes the other zero, which depends on the side; JSON has no infinity."""
+    return repr(bound) if bound and bound - bound == 0 else None
 
 
 def _half(raw: bytes) -> float | None:
@@ -208,13 +217,10 @@ def _date(days: int) -> tuple[Value, bool]:
     return date.fromordinal(days + _EPOCH_DAY), True
 
 
-def _moments(
-    kind: ParquetType, moment: Callable[[int], Value | None], millis: range, written: Callable[[int], str]
-) -> Reading:
+def _moments(kind: ParquetType, moment: Callable[[int], Value | None], millis: range) -> Reading:
     """Bounds counted in a unit of time; nanoseconds round outwards to the microseconds that a bound can hold.
 
     ``moment`` makes a value of microseconds, or None beyond what Python can say, which ends where ``millis`` does.
-    ``written`` makes JSON of milliseconds.
     """
     per_second = _TICKS[kind.unit]
 
@@ -228,7 +234,7 @@ def _moments(
 
     def literal(count: int) -> str | None:
         milli, rest = divmod(count * 1000, per_second)
-        return written(milli) if rest == 0 and milli in millis else None
+        return str(milli) if rest == 0 and milli in millis else None
 
     def whole_micros(count: int) -> int | None:
         micros, rest = divmod(count * 1_000_000, per_second)
@@ -236,7 +242,11 @@ def _moments(
 
     samples = cast("tuple[Value, Value]", (moment(43_200_123_000), moment(43_201_456_000)))
     fine_samples = cast("tuple[Value, Value]", (moment(43_200_123_457), moment(43_201_456_789)))
-    return Reading(None, low, high, literal, samples, whole_micros, fine_samples)
+    return Reading(None, low, high, literal, samples, _millis, whole_micros, fine_samples)
+
+
+def _millis(moment: datetime | time) -> str:
+    return str(micros(moment) // 1000)
 
 
 def _time_of_day(micros: int) -> time | None:

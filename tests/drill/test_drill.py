@@ -115,9 +115,10 @@ def without_metastore(drill: Drill, text: str) -> list[dict[str, Any]]:
     drill.query("ALTER SYSTEM SET `metastore.enabled` = false")
     try:
         assert "usedMetastore=true" not in drill.plan(text)
-        return drill.query(text)
+        rows: list[dict[str, Any]] = drill.query(text)
     finally:
         drill.query("ALTER SYSTEM SET `metastore.enabled` = true")
+    return rows
 
 
 ODD: dict[str, tuple[dict[str, Any], list[str]]] = {
