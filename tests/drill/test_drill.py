@@ -10,8 +10,10 @@ import re
 import shutil
 from collections.abc import Callable, Iterator
 from decimal import Decimal
+from io import BytesIO
 from typing import Any
 
+import fastavro
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
@@ -121,6 +123,14 @@ def without_metastore(drill: Drill, text: str) -> list[dict[str, Any]]:
     return rows
 
 
+def avro(ids: list[int]) -> bytes:
+    """A file of these ids, and their names."""
+    fields = [{"name": "id", "type": "long"}, {"name": "name", "type": ["null", "string"]}]
+    file = BytesIO()
+    fastavro.writer(file, {"type": "record", "name": "r", "fields": fields}, [{"id": n, "name": str(n)} for n in ids])
+    return file.getvalue()
+
+
 ODD: dict[str, tuple[dict[str, Any], list[str]]] = {
     "decimals": (
         {
@@ -176,6 +186,48 @@ def test_drill_answers_over_every_type(drill: Drill, session: Session, lake: Wri
         text = f"SELECT count(*) AS n FROM dfs.lake.{table} t WHERE {condition}"
         assert "usedMetastore=true" in drill.plan(text.replace("count(*) AS n", "*"))
         assert drill.query(text) == without_metastore(drill, text), condition
+
+
+@pytest.mark.parametrize("condition", ["i > 93", "i IS NULL", "id > 1996250"])
+def test_a_column_that_was_not_analyzed_prunes_nothing(
+    drill: Drill, session: Session, lake: Write, condition: str
+) -> None:
+    """Drill takes integer columns without statistics for null, unless they are known as not interesting."""
+    orders(lake)
+    session.analyze("dfs.lake.orders", columns=["id"])
+    text = f"SELECT id, i FROM dfs.lake.orders WHERE {condition} ORDER BY id"
+    assert drill.query(text) == without_metastore(drill, text)
+
+
+OF_FORMATS: dict[str, tuple[dict[str, bytes], list[str]]] = {
+    "csv": (
+        {"a/1.csv": b"id,name,day\n1,x,2020-01-01\n2,y,2021-01-01\n", "a/2.csv": b"id,name,day\n30,z,2022-01-01\n"},
+        ["id > 10", "day > date '2021-06-01'", "name = 'z'"],
+    ),
+    "json": ({"1.json": b'{"id":1,"s":{"a":"x"}}', "2.json": b'{"id":50,"s":{"a":"y"}}'}, ["id > 10", "t.s.a = 'y'"]),
+    "avro": ({"1.avro": avro([1, 2]), "2.avro": avro([50])}, ["id > 10", "name = '50'"]),
+}
+
+
+@pytest.mark.parametrize("table", OF_FORMATS)
+def test_drill_prunes_files_without_footers(drill: Drill, session: Session, lake: Write, table: str) -> None:
+    """One of two files is read, with the types that ANALYZE found."""
+    files, conditions = OF_FORMATS[table]
+    lake(f"{table}/none.parquet", id=[0])  # so that the table goes with the others
+    folder = drill.folder / "lake" / table
+    (folder / "none.parquet").unlink()
+    for name, content in files.items():
+        (folder / name).parent.mkdir(exist_ok=True)
+        (folder / name).write_bytes(content)
+    session.analyze(f"dfs.lake.{table}")
+    for condition in conditions:
+        text = f"SELECT id FROM dfs.lake.{table} t WHERE {condition}"
+        plan = drill.plan(text)
+        assert "usedMetastore=true" in plan
+        assert "numFiles=1," in plan
+        assert [int(row["id"]) for row in drill.query(text)] == [
+            int(row["id"]) for row in without_metastore(drill, text)
+        ]
 
 
 def known_tables(drill: Drill) -> dict[str, int]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from typing import Any
 
 import pyarrow as pa
@@ -14,6 +13,7 @@ from metastore.hive.client import HiveClient
 from metastore.hive.discovery import discover
 from metastore.hive.text.serdes import Rows
 from metastore.model.identity import TableInfo
+from metastore.model.tuple_schema import TupleSchema
 from metastore.model.vocabulary import MetadataType
 from metastore.session import Session
 
@@ -50,7 +50,7 @@ def test_partitions_types_and_owner_are_the_services(session: Session, hive: Hiv
     done = session.analyze(table)
     assert (done.rows, done.files) == (3, 3)
     unit = unit_of(session, table)
-    types = {column["name"]: column["type"] for column in json.loads(unit["schema"])["columns"]}
+    types = {column.name: column.type for column in TupleSchema.from_json(unit["schema"]).columns}
     assert types == {"id": "BIGINT", "p": "VARCHAR", "d": "DATE"}
     assert (unit["owner"], unit["tableType"], dict(unit["partitionKeys"])) == (
         "somebody",

@@ -29,7 +29,11 @@ _DRILL = """drill.exec {
 }"""
 _METASTORE = 'drill.metastore.iceberg.location { base_path: "%(folder)s", relative_path: "metastore" }'
 _PLUGINS = """storage: { dfs: {
-  type: "file", connection: "file:///", enabled: true, formats: { parquet: { type: "parquet" } }
+  type: "file", connection: "file:///", enabled: true
+  formats: {
+    parquet: { type: "parquet" }, json: { type: "json", extensions: ["json"] }
+    avro: { type: "avro", extensions: ["avro"] }, csv: { type: "text", extensions: ["csv"], extractHeader: true }
+  }
   workspaces: { lake: { location: "%(folder)s/lake", writable: true, defaultInputFormat: null } }
 } }"""
 
