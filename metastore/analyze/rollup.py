@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, Final
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -22,7 +22,6 @@ from metastore.analyze.parts import (
     Directories,
     Part,
     column_statistics,
-    file_parts,
     file_statistics,
     row_counts,
     schema_of,
@@ -34,7 +33,7 @@ from metastore.analyze.total import Total
 from metastore.analyze.unit_rows import UnitRow, to_batch, values
 from metastore.errors import InvalidRequestError
 from metastore.model.column_path import ColumnPath, is_among, parse, quote
-from metastore.model.drill_types import common_type, minor_type, parse_type
+from metastore.model.drill_types import common_type, minor_type, parse_type, spelled_for_drill
 from metastore.model.identity import metadata_key, partition_identifier, segment_identifier
 from metastore.model.statistics import ColumnStatistics, merge
 from metastore.model.statistics_json import holder_json, level_holder
@@ -229,16 +228,7 @@ def segment_row(source: SourceTable, part: Part, fingerprints: Mapping[str, str]
 def _files_of(tops: Sequence[Part], details: pa.Table) -> Iterator[tuple[Part, _Files]]:
     """The FILE rows of every top-level segment; found by two short columns, the long ones are not copied."""
     columns = details.select(
-        [
-            "metadataType",
-            "path",
-            "location",
-            "schema",
-            "columnsStatistics",
-            "metadataStatistics",
-            "lastModifiedTime",
-            "additionalMetadata",
-        ]
+        ["path", "location", "schema", "columnsStatistics", "metadataStatistics", "lastModifiedTime"]
     )
     is_file = pc.equal(details["metadataType"], pa.scalar(MetadataType.FILE.value))
     for top in tops:
@@ -282,8 +272,8 @@ def _partition_rows(source: SourceTable, top: Part, chosen: _Files) -> Iterator[
         return
     files = chosen.sorted()
     rows = row_counts(files)
-    places = values(files, "location")
-    parts: dict[tuple[int, ...], Part] = {}
+    paths, places, modified = values(files, "path"), values(files, "location"), values(files, "lastModifiedTime")
+    schema = top.schema.to_json()
     for key in keys:
         statistics = _of_files(files, key)
         constants = constant_values(statistics)
@@ -293,21 +283,18 @@ def _partition_rows(source: SourceTable, top: Part, chosen: _Files) -> Iterator[
                 groups.setdefault((places[position], value), []).append(position)
         for (place, value), positions in groups.items():
             directories = directories_of(f"{place}/", source.location)
-            chosen_files = tuple(positions)
-            if chosen_files not in parts:
-                parts[chosen_files] = _together(files.take(pa.array(positions)), directories, source.location)
-            part = parts[chosen_files]
+            known = _with_unknown(top.schema, key, merge(statistics[position] for position in positions))
             yield UnitRow(
                 MetadataType.PARTITION,
                 metadata_key(directories),
                 partition_identifier(directories, "null" if value is None else value),
-                part.schema.to_json(),
-                tuple(part.statistics),
-                [known.to_json() for known in part.statistics.values()],
-                (part.row_count,),
-                part.modified,
+                schema,
+                tuple(known),
+                tuple(known.values()),
+                (holder_json(Statistic.ROW_COUNT, sum(rows[position] for position in positions)),),
+                max(modified[position] for position in positions),
                 column=key,
-                locations=part.files,
+                locations=[paths[position] for position in positions],
                 partitionValues=(value,),
             )
 
@@ -320,17 +307,15 @@ def _directory_row(part: Part) -> UnitRow:
     """
     value = part.directories[-1] if part.directories else None
     column = quote((f"dir{max(0, len(part.directories) - 1)}",))
-    known = ColumnStatistics("VARCHAR", value, value, nulls=0, non_nulls=part.rows)
-    if value is None:
-        known = ColumnStatistics("VARCHAR", nulls=part.rows, non_nulls=0)
-    statistics = {**part.statistics, column: known}
+    nulls, non_nulls = (part.rows, 0) if value is None else (0, part.rows)
+    known = _with_unknown(part.schema, column, ColumnStatistics("VARCHAR", value, value, True, True, nulls, non_nulls))
     return UnitRow(
         MetadataType.PARTITION,
         metadata_key(part.directories),
         partition_identifier(part.directories, "null" if value is None else value),
         part.schema.to_json(),
-        tuple(statistics),
-        [known.to_json() for known in statistics.values()],
+        tuple(known),
+        tuple(known.values()),
         (part.row_count,),
         part.modified,
         column=column,
@@ -339,10 +324,16 @@ def _directory_row(part: Part) -> UnitRow:
     )
 
 
-def _together(files: pa.Table, directories: Directories, root: str) -> Part:
-    """What some files of one directory come to."""
-    parts = file_parts(files, root)
-    return parts[0] if len(parts) == 1 else Part.added(directories, parts)
+def _with_unknown(schema: TupleSchema, key: str, known: ColumnStatistics) -> dict[str, str]:
+    """Statistics of a partition's column; and of others that nothing is known, where Drill would take that for null.
+
+    It does so of columns that are INT to it, as it has no other sign of a column that files lack.
+    """
+    unknown = {quote(path): _UNKNOWN for path, type_ in schema.leaves() if spelled_for_drill(type_) == "INT"}
+    return {**unknown, key: known.to_json()}
+
+
+_UNKNOWN: Final = ColumnStatistics("INT").to_json()
 
 
 def _of_files(files: pa.Table, key: str) -> list[ColumnStatistics]:

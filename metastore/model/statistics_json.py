@@ -36,7 +36,7 @@ _AS_IT_STANDS = frozenset({_DOUBLE, "java.lang.Integer", "java.math.BigInteger",
 _INTS = INTEGER_TYPES - {"BIGINT", "UINT8"}
 """Minor types whose values are Java's ints."""
 
-_LARGEST_INT, _LARGEST_LONG = 2**31 - 1, 2**63 - 1
+_JAVA_INTS, _JAVA_LONGS = range(-(2**31), 2**31), range(-(2**63), 2**63)
 _EPOCH = datetime(1970, 1, 1)
 _EPOCH_UTC = datetime(1970, 1, 1, tzinfo=timezone.utc)
 _EPOCH_DAY = date(1970, 1, 1).toordinal()
@@ -72,7 +72,7 @@ _string_json: Callable[[str], str] = json.JSONEncoder(ensure_ascii=False).encode
 
 def long_json(value: int) -> str:
     """A whole number as Drill reads counts and BIGINT, DATE and TIMESTAMP bounds."""
-    return f'{{"{_LONG if -_LARGEST_LONG <= value + 1 <= _LARGEST_LONG + 1 else "java.math.BigInteger"}":{value}}}'
+    return f'{{"{_LONG if value in _JAVA_LONGS else "java.math.BigInteger"}":{value}}}'
 
 
 def _double_json(value: float) -> str:
@@ -94,7 +94,7 @@ _ENCODERS: dict[type, Callable[[Any], str]] = {
 
 def bound_json(value: Value, minor_type: str) -> str:
     """The JSON of a bound of a column of ``minor_type``; raises as :func:`value_json`."""
-    if minor_type in _INTS and type(value) is int and -_LARGEST_INT <= value + 1 <= _LARGEST_INT + 1:
+    if minor_type in _INTS and type(value) is int and value in _JAVA_INTS:
         return str(value)
     if minor_type == "FLOAT4" and type(value) is float:
         return f'{{"{_FLOAT}":{value if math.isfinite(value) else _string_json(json.dumps(value))}}}'
