@@ -35,7 +35,7 @@ from metastore.model.vocabulary import MetadataType
 from metastore.procedures.calls import Procedures
 from metastore.pruning.prune import prune
 from metastore.pruning.result import PruneResult
-from metastore.pruning.stored_units import StoredUnits, in_newest
+from metastore.pruning.stored_units import StoredUnits, in_newest, units_of
 from metastore.scan.tables import ScannedTables
 from metastore.sources.naming import SourceTable, resolve
 from metastore.sql.door import execute
@@ -150,7 +150,7 @@ class Session:
         tell = source is None or source.provided is None
 
         def ask(version: int) -> PruneResult:
-            units = StoredUnits(self.tables, info, version)
+            units = units_of(StoredUnits(self.tables, info, version))
             return prune(where, units, listing=listing, time_zone=time_zone, directories_tell=tell)
 
         return in_newest(self.tables, ask)

@@ -84,7 +84,7 @@ class Read(Generic[U]):
         return self._reader.batches(self._choose, self._expression(), self._columns)
 
     def few(self, most: int) -> pa.Table | None:
-        """The rows in one chunk, kept for who asks this version again; None where over ``most`` must be read for them.
+        """The rows in one chunk, kept for who asks this version again; None where over ``most`` bytes must be opened.
 
         Raises as :meth:`to_arrow`, and StorageError when the version expires meanwhile.
         """

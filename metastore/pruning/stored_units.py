@@ -38,10 +38,13 @@ from metastore.storage.reader import FileGroup
 T = TypeVar("T")
 
 ROWS_AT_ONCE: Final = 20_000
-"""More units than this of one top-level segment are read batch by batch, first its files and then their row groups."""
+BYTES_AT_ONCE: Final = 8 << 20
+"""More units of one top-level segment than this are read batch by batch, first its files and then their row groups;
+bytes are those of their data file."""
 
-UNITS_IN_MEMORY: Final = 25_000
-"""Units of a table that are read at once if there are no more: some tens of megabytes."""
+BYTES_IN_MEMORY: Final = 8 << 20
+"""A table's units are read at once if their data files are no larger: a fifth of a gigabyte at most, while they are
+decoded. Of larger ones the statistics that nobody needs would cost more than to open files again."""
 
 _ATTEMPTS: Final = 5
 
@@ -89,10 +92,10 @@ class StoredUnits:
     def in_memory(self) -> TableUnits | None:
         """All of them at once, which opens each data file once, and keeps them for who asks this version again.
 
-        None where they are more than :data:`UNITS_IN_MEMORY`. Columns are ``upper_columns``.
+        None where their data files have over :data:`BYTES_IN_MEMORY`. Columns are ``upper_columns``.
         """
         read = self.tables.read().metadata_types(*UNIT_TYPES).filter(self._mine()).columns(*self.upper_columns)
-        units = read.at(self.version).few(UNITS_IN_MEMORY)
+        units = read.at(self.version).few(BYTES_IN_MEMORY)
         return None if units is None else TableUnits(units)
 
 
@@ -107,7 +110,7 @@ def portions(read: Read[TableMetadataUnit]) -> Iterator[Portion]:
     yield TablePortion(parts.answered)
     # Which data files hold these units has been found out; what is left to ask of their rows is the type.
     for group in parts.groups:
-        if group.rows > ROWS_AT_ONCE:
+        if group.rows > ROWS_AT_ONCE or group.size_bytes > BYTES_AT_ONCE:
             yield _Batches(group)
         else:
             yield TablePortion(_table(replace(group, expression=In("metadataType", set(map(str, LOWER_TYPES))))))

@@ -27,7 +27,15 @@ from metastore.scan.duckdb_session import connection
 from metastore.scan.explanation import Explanation
 from metastore.scan.optional import library
 from metastore.scan.plan import ScanFile, ScanPlan
-from metastore.scan.rows import PARQUET_READER, ReadChunk, RowNumbers, fragments, read_error, read_rows_at_once
+from metastore.scan.rows import (
+    PARQUET_READER,
+    ParquetFiles,
+    ReadChunk,
+    RowNumbers,
+    fragments,
+    read_error,
+    read_rows_at_once,
+)
 from metastore.scan.sql_filter import filtered, named_by
 from metastore.sources.formats import PARQUET
 from metastore.sources.listing import open_location
@@ -144,7 +152,7 @@ class Scan:
         if self.row_filter is None and not self._in_sql and self._is_one_dataset:
             # Arrow puts thousands of small files together in less time than they take one by one.
             with self._telling_which_file(self.chunk):
-                return self._dataset(self.columns).to_table()
+                return self._dataset(self.columns).scanner().to_table()
         return pa.Table.from_batches(self.to_batches(), self.schema)
 
     def to_arrow_dataset(self) -> ds.Dataset:
@@ -258,9 +266,9 @@ class Scan:
             yield from read_rows_at_once(chunk)
             return
         where = self.row_filter
-        scanner = self._dataset(list(dict.fromkeys((*columns, *sorted(where.columns if where else ())))))
+        dataset = self._dataset(list(dict.fromkeys((*columns, *sorted(where.columns if where else ())))))
         with self._telling_which_file(chunk):
-            for batch in scanner.to_batches():
+            for batch in dataset.scanner().to_batches():
                 rows = batch if where is None else batch.filter(where.expression)
                 if rows.num_rows:
                     yield rows.select(list(columns))
@@ -281,7 +289,7 @@ class Scan:
         store, root = open_location(plan.location, plan.options)
         schema = pa.schema([plan.readable.field(name) for name in columns])
         parts: list[ds.Fragment] = list(fragments(self.files, plan.location, schema, store, root))
-        return ds.FileSystemDataset(parts, schema, PARQUET_READER, store)
+        return ParquetFiles(parts, schema, PARQUET_READER, store)
 
     @cached_property
     def _is_one_dataset(self) -> bool:

@@ -27,7 +27,9 @@ FILES_AT_ONCE: Final = 8
 """So many are fetched at a time where there is something to wait for."""
 
 ROWS_OF_A_PART: Final = 10_000
-"""Units are some kilobytes each, so that this many are tens of megabytes."""
+BYTES_OF_A_PART: Final = 4 << 20
+"""As they are stored. Units of narrow tables are some kilobytes each, those of wide ones a hundred; decoded, and while
+they are, so many rows or bytes take some hundred megabytes at most."""
 
 _BATCHES_AHEAD: Final = 2
 """Of a file that has more rows: so many batches at most are decoded before they are asked for."""
@@ -49,26 +51,28 @@ class FilesToRead(NamedTuple):
 
     paths: tuple[str, ...]
     rows: int
+    size_bytes: int
     tiny: bool
 
 
 def grouped(files: Sequence[PlannedFile]) -> Iterator[FilesToRead]:
-    """Files that follow each other, by their rows: :data:`ROWS_OF_A_PART`, or one file that has more."""
+    """Files that follow each other: :data:`ROWS_OF_A_PART` and :data:`BYTES_OF_A_PART`, or one file that has more."""
     group: list[PlannedFile] = []
-    rows = 0
+    rows = size_bytes = 0
     for planned in files:
-        if group and rows + planned.rows > ROWS_OF_A_PART:
-            yield _together(group, rows)
-            group, rows = [], 0
+        if group and (rows + planned.rows > ROWS_OF_A_PART or size_bytes + planned.size_bytes > BYTES_OF_A_PART):
+            yield _together(group, rows, size_bytes)
+            group, rows, size_bytes = [], 0, 0
         group.append(planned)
         rows += planned.rows
+        size_bytes += planned.size_bytes
     if group:
-        yield _together(group, rows)
+        yield _together(group, rows, size_bytes)
 
 
-def _together(group: Sequence[PlannedFile], rows: int) -> FilesToRead:
+def _together(group: Sequence[PlannedFile], rows: int, size_bytes: int) -> FilesToRead:
     tiny = rows <= ROWS_OF_A_PART and all(planned.size_bytes <= _TINY for planned in group)
-    return FilesToRead(tuple(planned.path for planned in group), rows, tiny)
+    return FilesToRead(tuple(planned.path for planned in group), rows, size_bytes, tiny)
 
 
 def batches_of(
@@ -89,11 +93,16 @@ def batches_of(
     scanner = _dataset(io, unit_type, files.paths).scanner(
         list(columns),
         filter=test.expression,
-        batch_size=ROWS_OF_A_PART,
+        batch_size=_rows_of_a_batch(files),
         batch_readahead=_BATCHES_AHEAD,
         cache_metadata=False,
     )
     yield from scanner.to_batches()
+
+
+def _rows_of_a_batch(files: FilesToRead) -> int:
+    """As many as there are in :data:`BYTES_OF_A_PART`, at most :data:`ROWS_OF_A_PART`."""
+    return max(1, min(ROWS_OF_A_PART, files.rows * BYTES_OF_A_PART // max(1, files.size_bytes)))
 
 
 def _whole(io: FileIO, unit_type: type[Unit], locations: Sequence[str], columns: Sequence[str]) -> pa.Table:

@@ -43,6 +43,9 @@ from metastore.storage.table import ComponentTable
 _ATTEMPTS: Final = 5
 _CACHED_FILES: Final = 32
 _CACHED_FILE_BYTES: Final = 1 << 20
+_CACHED_FILES_BYTES: Final = 4 << 20
+"""Decoded, units take ten times as much, and most questions are about few columns of them."""
+
 _CACHED_ANSWER_BYTES: Final = 1 << 20
 _SHARE_OF_A_TABLE: Final = 1 / 8
 """An answer that was asked for as a whole may be larger, but leaves most of the cache to others."""
@@ -60,6 +63,8 @@ class FileGroup:
     expression: BooleanExpression
     rows: int = 0
     """How many rows the files have, those that do not match included."""
+    size_bytes: int = 0
+    """How large they are as they are stored."""
     tiny: bool = False
     """Whether each file is so small that it is fetched whole."""
 
@@ -74,7 +79,7 @@ class FileGroup:
         schema = iceberg_schema(self.unit_type)
         row_test = RowTest(bound(schema, self.expression))
         needed = _needed(self.columns, schema, row_test)
-        files = FilesToRead(self.paths, self.rows, self.tiny)
+        files = FilesToRead(self.paths, self.rows, self.size_bytes, self.tiny)
         try:
             yield from batches_of(self.io, self.unit_type, files, self.columns, needed, row_test)
         except OSError as error:
@@ -167,7 +172,7 @@ class Reader:
     def few(
         self, choose: SnapshotChoice, expression: BooleanExpression, columns: Sequence[str] | None, most: int
     ) -> pa.Table | None:
-        """The same rows in one chunk, kept for their version; None if the files to open for them have over ``most``.
+        """The same rows in one chunk, kept for their version; None if files of over ``most`` bytes must be opened.
 
         Raises as :meth:`batches`.
         """
@@ -181,7 +186,7 @@ class Reader:
         if isinstance(known, pa.Table):
             return known
         parts = self._parts(choose, expression, wanted, open_small=True)
-        if sum(group.rows for group in parts.groups) > most:
+        if sum(group.size_bytes for group in parts.groups) > most:
             return None
         rows = pa.Table.from_batches(parts.batches(), parts.answered.schema).combine_chunks()
         if question is not None and rows.nbytes <= self.cache.budget_bytes * _SHARE_OF_A_TABLE:
@@ -220,7 +225,15 @@ class Reader:
             raise StorageError(f"cannot read {self.table.name}: {error}") from error
         groups = tuple(
             FileGroup(
-                self.table.name, self.table.unit_type, table.io, files.paths, wanted, found.rest, files.rows, files.tiny
+                self.table.name,
+                self.table.unit_type,
+                table.io,
+                files.paths,
+                wanted,
+                found.rest,
+                files.rows,
+                files.size_bytes,
+                files.tiny,
             )
             for files in grouped(found.files)
         )
@@ -354,4 +367,6 @@ def _in_bounds(schema: Schema, expression: BooleanExpression) -> Callable[[DataF
 
 
 def _small(files: Sequence[PlannedFile]) -> bool:
-    return len(files) <= _CACHED_FILES and all(planned.size_bytes <= _CACHED_FILE_BYTES for planned in files)
+    sizes = [planned.size_bytes for planned in files]
+    each_is = len(sizes) <= _CACHED_FILES and all(size <= _CACHED_FILE_BYTES for size in sizes)
+    return each_is and sum(sizes) <= _CACHED_FILES_BYTES

@@ -17,6 +17,8 @@ from metastore.storage import data_files, reader
 
 MakeUnit = Callable[..., TableMetadataUnit]
 
+_ENOUGH = 1 << 20
+
 
 @pytest.fixture
 def filled(metastore: Metastore, unit: MakeUnit) -> Metastore:
@@ -81,21 +83,24 @@ def test_few_rows_are_kept_for_their_version(
     """Asked again, no file is needed for them; another version is another answer."""
     monkeypatch.setattr(reader, "_CACHED_FILES", 0)
     read = filled.tables.read().metadata_types(MetadataType.SEGMENT)
-    paths = [path for group in read.parts().groups for path in group.paths]
-    assert read.few(59) is None
-    found = read.few(60)
+    groups = read.parts().groups
+    paths = [path for group in groups for path in group.paths]
+    size = sum(map(os.path.getsize, paths))
+    assert sum(group.size_bytes for group in groups) == size
+    assert read.few(size - 1) is None
+    found = read.few(size)
     assert found is not None
     assert (found.num_rows, found["path"].num_chunks) == (60, 1)
     version = filled.tables.metadata.version
     filled.tables.modify().overwrite([unit("t0", "1994", path="new")]).execute()
-    newest = read.few(60)
+    newest = read.few(size)
     assert newest is not None
     assert newest.num_rows == 58
     for path in paths:
         os.unlink(path)
-    assert read.at(version).few(60) == found
+    assert read.at(version).few(size) == found
     with pytest.raises(StorageError):
-        filled.tables.read().metadata_types(MetadataType.SEGMENT).columns("path").at(version).few(60)
+        filled.tables.read().metadata_types(MetadataType.SEGMENT).columns("path").at(version).few(size)
 
 
 def test_an_answer_that_would_take_the_cache_is_not_kept(filled: Metastore, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -103,18 +108,36 @@ def test_an_answer_that_would_take_the_cache_is_not_kept(filled: Metastore, monk
     monkeypatch.setattr(reader, "_CACHED_FILES", 0)
     monkeypatch.setattr(reader, "_SHARE_OF_A_TABLE", 1e-9)
     read = filled.tables.read().metadata_types(MetadataType.SEGMENT)
-    found = read.few(60)
+    found = read.few(_ENOUGH)
     assert found is not None
-    again = read.few(60)
+    again = read.few(_ENOUGH)
     assert again is not found
     assert again == found
+
+
+@pytest.mark.parametrize(("most", "kept"), [(_ENOUGH, True), (20, False)], ids=["little", "much"])
+def test_few_files_are_kept_decoded_only_if_they_are_small_together(
+    filled: Metastore, monkeypatch: pytest.MonkeyPatch, most: int, kept: bool
+) -> None:
+    """Else a question about one column would decode all of them, and fill the cache with what nobody asked for."""
+    monkeypatch.setattr(reader, "_CACHED_FILES_BYTES", most)
+    read = filled.tables.read().metadata_types(MetadataType.SEGMENT).filter("tableName = 't7'")
+    assert read.columns("path").to_arrow().num_rows == 3
+    [group] = read.parts().groups
+    for path in group.paths:
+        os.unlink(path)
+    if kept:
+        assert read.columns("path", "schema").to_arrow().num_rows == 3
+    else:
+        with pytest.raises(StorageError):
+            read.columns("path", "schema").to_arrow()
 
 
 def test_nothing_is_read_of_a_metastore_that_is_not_there(metastore: Metastore) -> None:
     """No rows, version 0; and a kind of units must be named."""
     parts = metastore.tables.read().metadata_types(MetadataType.ALL).columns("owner").parts()
     assert (parts.version, list(parts.batches())) == (0, [])
-    few = metastore.tables.read().metadata_types(MetadataType.ALL).columns("owner").few(1)
+    few = metastore.tables.read().metadata_types(MetadataType.ALL).columns("owner").few(0)
     assert few is not None
     assert (few.num_rows, few.column_names) == (0, ["owner"])
     with pytest.raises(InvalidRequestError, match="metadata types"):

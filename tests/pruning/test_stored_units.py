@@ -100,13 +100,17 @@ def listed(session: Session) -> dict[str, Fingerprint]:
 
 
 @pytest.mark.parametrize("question", QUESTIONS)
-@pytest.mark.parametrize("at_once", [20_000, 14, 1], ids=["portions", "some in batches", "all in batches"])
+@pytest.mark.parametrize(
+    ("limit", "at_once"),
+    [("ROWS_AT_ONCE", 20_000), ("ROWS_AT_ONCE", 14), ("ROWS_AT_ONCE", 1), ("BYTES_AT_ONCE", 1)],
+    ids=["portions", "some in batches", "all in batches", "all in batches by size"],
+)
 @pytest.mark.usefixtures("small_groups")
 def test_level_by_level_decides_as_in_memory(
-    site: Session, monkeypatch: pytest.MonkeyPatch, question: str, at_once: int
+    site: Session, monkeypatch: pytest.MonkeyPatch, question: str, limit: str, at_once: int
 ) -> None:
     """Every list and every count, with a listing that differs and without one."""
-    monkeypatch.setattr(stored_units, "ROWS_AT_ONCE", at_once)
+    monkeypatch.setattr(stored_units, limit, at_once)
     for listing in (None, listed(site)):
         one = prune(question, stored(site), listing=listing)
         other = prune(question, in_memory(site), listing=listing)
@@ -127,6 +131,29 @@ def test_of_excluded_segments_no_statistics_of_files_are_read(site: Session, rea
     assert sum(len(group.paths) for group in with_statistics) == 1
     reads.clear()
     prune("n = 2313", stored(site), listing=listed(site))
+    assert sum(len(group.paths) for group in reads if "columnsStatistics" in group.columns) == 1
+
+
+@pytest.mark.usefixtures("small_groups")
+def test_a_session_opens_each_data_file_of_a_small_table_once(site: Session, reads: list[FileGroup]) -> None:
+    """For the first question; what was read then answers the next ones."""
+    with connect(site.settings) as session:
+        assert len(session.prune(TABLE, "n = 2313").files) == 1
+        assert sum(len(group.paths) for group in reads) == SEGMENTS + 1
+        reads.clear()
+        assert len(session.prune(TABLE, "part = 3").files) == FILES
+        assert not reads
+
+
+@pytest.mark.usefixtures("small_groups")
+def test_what_is_large_is_read_level_by_level(
+    site: Session, reads: list[FileGroup], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Statistics of files that nobody needs would take more time and memory than to open files again."""
+    groups = site.tables.read().metadata_types(MetadataType.ALL).parts().groups
+    monkeypatch.setattr(stored_units, "BYTES_IN_MEMORY", sum(group.size_bytes for group in groups) - 1)
+    with connect(site.settings) as session:
+        assert len(session.prune(TABLE, "n = 1712").files) == 1
     assert sum(len(group.paths) for group in reads if "columnsStatistics" in group.columns) == 1
 
 

@@ -25,7 +25,7 @@ def many(lake: Any, monkeypatch: pytest.MonkeyPatch) -> Any:
     lake.analyze()
     monkeypatch.setattr(reader, "_CACHED_FILES", 0)
     monkeypatch.setattr(data_files, "ROWS_OF_A_PART", 28)
-    monkeypatch.setattr(stored_units, "UNITS_IN_MEMORY", 10)
+    monkeypatch.setattr(stored_units, "BYTES_IN_MEMORY", 10)
     return lake
 
 
@@ -35,8 +35,8 @@ def test_a_plan_level_by_level_is_the_plan_in_memory(many: Any, monkeypatch: pyt
     asked = ["count(*)", "min(n)", "max(part)"]
     for options in ({}, {"list_files": False}, {"row_id": True}):
         found = []
-        for limit in (10, 10_000):
-            monkeypatch.setattr(stored_units, "UNITS_IN_MEMORY", limit)
+        for limit in (10, 10_000_000):
+            monkeypatch.setattr(stored_units, "BYTES_IN_MEMORY", limit)
             scan = many.scan(where, **options)
             files = sorted(scan.files, key=lambda file: file.path)
             answer = scan.aggregate(asked).to_pylist() if not options.get("row_id") else None

@@ -13,6 +13,8 @@ import pytest
 from pyiceberg.expressions import EqualTo, GreaterThan, In, Not
 
 from metastore.errors import FormatError, InvalidRequestError, NotFoundError
+from metastore.scan.rows import ParquetFiles
+from metastore.scan.scan import Scan
 
 TABLE = "dfs.tmp.t"
 
@@ -114,6 +116,30 @@ def test_files_of_other_types_are_read_into_the_tables(lake: Any) -> None:
         assert scan.to_polars()["w"].to_list() == expected
         assert list(scan.to_pandas()["w"]) == expected
         assert scan.count() == len(expected)
+
+
+@pytest.mark.parametrize(
+    "read",
+    [Scan.to_arrow, lambda scan: list(scan.to_batches()), lambda scan: scan.to_duckdb().fetchall()],
+    ids=["table", "batches", "duckdb"],
+)
+def test_no_footer_is_kept_of_what_was_read(years: Any, monkeypatch: pytest.MonkeyPatch, read: Any) -> None:
+    """Those of thousands of wide files take gigabytes: of a file that is gone, nothing is known afterwards."""
+    made: list[ParquetFiles] = []
+    new = ParquetFiles.__init__
+
+    def noted(self: ParquetFiles, *arguments: Any) -> None:
+        new(self, *arguments)
+        made.append(self)
+
+    monkeypatch.setattr(ParquetFiles, "__init__", noted)
+    assert len(read(years.scan())) > 0
+    [dataset] = made
+    for path in years.paths():
+        years.remove(path)
+    for fragment in dataset.get_fragments():
+        with pytest.raises(FileNotFoundError):
+            _ = fragment.metadata
 
 
 def test_a_dataset_reads_only_what_is_asked(years: Any) -> None:

@@ -4,12 +4,15 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Sequence
+from itertools import zip_longest
 from pathlib import Path
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 from fsspec.implementations.local import LocalFileSystem  # type: ignore[import-untyped] # fsspec has no types
+from hypothesis import given
+from hypothesis import strategies as st
 from pyarrow import fs
 from pyiceberg.expressions import AlwaysTrue, EqualTo
 from pyiceberg.io import FileIO
@@ -54,7 +57,7 @@ def key_is(key: str) -> RowTest:
 
 def rows(paths: Sequence[str], *, tiny: bool, test: RowTest) -> pa.Table:
     """The rows of the files that pass."""
-    read = batches_of(LocalFileIO(), TableMetadataUnit, FilesToRead(tuple(paths), 6, tiny), COLUMNS, NEEDED, test)
+    read = batches_of(LocalFileIO(), TableMetadataUnit, FilesToRead(tuple(paths), 6, 0, tiny), COLUMNS, NEEDED, test)
     types = plain_arrow_schema(TableMetadataUnit)
     return pa.Table.from_batches(read, pa.schema([types.field(name) for name in COLUMNS]))
 
@@ -66,12 +69,42 @@ def test_rows_of_which_no_column_is_asked_for_stay_rows(files: list[str], *, tin
         read = batches_of(
             LocalFileIO(),
             TableMetadataUnit,
-            FilesToRead(tuple(paths), 6, tiny),
+            FilesToRead(tuple(paths), 6, 0, tiny),
             ["owner"],
             ["owner"],
             RowTest(AlwaysTrue()),
         )
         assert [row["owner"] for batch in read for row in batch.to_pylist()] == [None] * (6 if len(paths) > 1 else 2)
+
+
+@given(st.lists(st.tuples(st.integers(0, 12_000), st.integers(0, 6 << 20)), max_size=30))
+def test_groups_are_files_in_a_row_within_both_limits(sizes: list[tuple[int, int]]) -> None:
+    """All files, in their order; one that is over a limit stands alone, and no group could take in the next file."""
+    files = [PlannedFile(f"/{number}", *size) for number, size in enumerate(sizes)]
+    by_path = {file.path: file for file in files}
+    groups = list(grouped(files))
+    assert [path for group in groups for path in group.paths] == list(by_path)
+    for group, following in zip_longest(groups, groups[1:]):
+        of_group = [by_path[path] for path in group.paths]
+        assert (group.rows, group.size_bytes) == (sum(f.rows for f in of_group), sum(f.size_bytes for f in of_group))
+        assert len(of_group) == 1 or _within(group.rows, group.size_bytes)
+        if following is not None:
+            first = by_path[following.paths[0]]
+            assert not _within(group.rows + first.rows, group.size_bytes + first.size_bytes)
+
+
+def _within(rows: int, size_bytes: int) -> bool:
+    return rows <= data_files.ROWS_OF_A_PART and size_bytes <= data_files.BYTES_OF_A_PART
+
+
+def test_batches_of_a_large_file_hold_what_a_part_does(tmp_path: Path) -> None:
+    """Units of wide tables take much more than those of narrow ones."""
+    path = str(tmp_path / "large.parquet")
+    pq.write_table(pa.table({"metadataKey": ["a"] * 100, "path": [str(number) for number in range(100)]}), path)
+    large = FilesToRead((path,), 100, 10 * data_files.BYTES_OF_A_PART, tiny=False)
+    read = list(batches_of(LocalFileIO(), TableMetadataUnit, large, ["path"], ["path"], RowTest(AlwaysTrue())))
+    assert [batch.num_rows for batch in read] == [10] * 10
+    assert [row["path"] for batch in read for row in batch.to_pylist()] == [str(number) for number in range(100)]
 
 
 @pytest.mark.parametrize("key", ["a", "b", "none"])
