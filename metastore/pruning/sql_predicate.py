@@ -229,7 +229,8 @@ def _path(node: exp.Expr) -> ColumnPath:
 
 
 def _negated(value: Literal | None) -> Literal | None:
-    if type(value) not in (int, float, Decimal):
+    """``-value``; not of the least integer of a type, which without ANSI mode stays what it is in Spark."""
+    if type(value) not in (int, float, Decimal) or value in _LEAST:
         raise _NotConstant
     return -value  # type: ignore[operator]
 
@@ -252,6 +253,7 @@ def _number(text: str) -> int | float | Decimal:
 
 
 _INTEGER_BITS = {exp.DType.TINYINT: 8, exp.DType.SMALLINT: 16, exp.DType.INT: 32, exp.DType.BIGINT: 64}
+_LEAST = frozenset(-(1 << bits - 1) for bits in _INTEGER_BITS.values())
 _DECIMAL_TEXT = re.compile(r"([+-]?)(\d+)(?:\.(\d+))?", re.ASCII)
 _DECIMAL_DEFAULT = (10, 0)
 """Digits, and those behind the point, of a DECIMAL that names none."""

@@ -101,6 +101,27 @@ def test_a_question_reads_nothing_but_its_table(lake: Any, tmp_path: Path, where
         lake.scan(asked).to_arrow()
 
 
+@pytest.mark.parametrize("where", ["i + 1 < 0", "NOT (i + 1 > 0)", "-i > 0", "2 * i < 10", "1 - i > 0", "i - 1 < 9"])
+def test_an_overflow_is_an_error_and_no_missing_row(lake: Any, where: str) -> None:
+    """As in Spark; DuckDB would solve the inequality for the column, and leave out what overflows."""
+    lake.write("a.parquet", {"i": pa.array([2**31 - 1, -(2**31), 7], pa.int32())})
+    lake.analyze()
+    with pytest.raises(InvalidRequestError, match=r"fails: .*Overflow"):
+        lake.scan(where).to_arrow()
+
+
+def test_a_number_that_no_cast_can_hold_is_an_error(lake: Any) -> None:
+    """As in Spark; a text that is no number is NULL, and so is what TRY_CAST cannot hold."""
+    rows = {"l": [2**40, 7], "d": [1e30, 7.5], "dec": [Decimal(10) ** 12, Decimal(7)], "s": ["x", "7"]}
+    lake.write("a.parquet", rows)
+    lake.analyze()
+    for column in ("l", "d", "dec"):
+        with pytest.raises(InvalidRequestError, match="fails: Conversion Error"):
+            lake.scan(f"CAST({column} AS INT) = 7").to_arrow()
+        assert lake.scan(f"TRY_CAST({column} AS INT) = 7").to_arrow()["s"].to_pylist() == ["7"]
+    assert lake.scan("CAST(s AS INT) = 7").to_arrow()["l"].to_pylist() == [7]
+
+
 def test_types_that_duckdb_lacks_stay_as_they_are(lake: Any) -> None:
     """Only the columns that are asked about are shown to DuckDB."""
     wide = [Decimal("1.1"), Decimal(10) ** 40]
