@@ -42,6 +42,7 @@ from pyiceberg.expressions.literals import Literal as IcebergLiteral
 from metastore.model.drill_types import INTEGER_TYPES
 from metastore.model.statistics_json import Value
 from metastore.pruning.columns import PredicateColumn
+from metastore.pruning.written_times import date_of, time_of, timestamp_of
 
 
 @dataclass(frozen=True)
@@ -87,10 +88,6 @@ _CLOCK_CHANGE = timedelta(hours=26)
 
 INTEGER_TEXT = re.compile(r"-?(0|[1-9]\d{0,17})", re.ASCII)
 """Text that every engine reads as the same integer."""
-
-_DATE = re.compile(r"\d{4}-\d\d-\d\d", re.ASCII)
-_TIME = re.compile(r"\d\d:\d\d(:\d\d(\.\d{1,6})?)?", re.ASCII)
-_TIMESTAMP = re.compile(r"(\d{4}-\d\d-\d\d)(?:[ T](\d\d:\d\d(?::\d\d(?:\.\d{1,6})?)?)(Z|[+-]\d\d:\d\d)?)?", re.ASCII)
 
 
 def comparison(
@@ -350,42 +347,6 @@ def _is_calm(local: datetime, zone: tzinfo | None) -> bool:
 
 def _around(moment: datetime, reach: timedelta) -> Span:
     return Span(moment - reach, moment + reach, certain=False)
-
-
-def date_of(text: str) -> date | None:
-    """The day that ``text`` writes as yyyy-mm-dd, or None."""
-    found: date | None = _parsed(date.fromisoformat, text) if _DATE.fullmatch(text) else None
-    return found
-
-
-def time_of(text: str) -> time | None:
-    """The time of day that ``text`` writes as hh:mm, hh:mm:ss or with a fraction of up to six digits, or None."""
-    found: time | None = _parsed(time.fromisoformat, _iso(text)) if _TIME.fullmatch(text) else None
-    return found
-
-
-def timestamp_of(text: str) -> datetime | None:
-    """The date-time that ``text`` writes: a day, or a day and a time, then with Z or an offset or without; or None."""
-    match = _TIMESTAMP.fullmatch(text)
-    if match is None:
-        return None
-    day, clock, offset = match.groups()
-    iso = f"{day}T{_iso(clock or '00:00')}{'+00:00' if offset == 'Z' else offset or ''}"
-    found: datetime | None = _parsed(datetime.fromisoformat, iso)
-    return found
-
-
-def _iso(clock: str) -> str:
-    """``clock`` with a fraction of six digits if any: Python before 3.11 reads no others."""
-    whole, _, fraction = clock.partition(".")
-    return f"{whole}.{fraction.ljust(6, '0')}" if fraction else whole
-
-
-def _parsed(parse: Callable[[str], Any], text: str) -> Any:
-    try:
-        return parse(text)
-    except ValueError:
-        return None
 
 
 def plain_literal(literal: IcebergLiteral[Any], *, zoned: bool) -> Literal:

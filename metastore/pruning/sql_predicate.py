@@ -18,8 +18,9 @@ from metastore.errors import InvalidRequestError
 from metastore.model.column_path import ColumnPath
 from metastore.pruning.columns import Columns, PredicateColumn
 from metastore.pruning.leaves import Leaves
-from metastore.pruning.literals import Literal, SessionTime, date_of, time_of, timestamp_of
+from metastore.pruning.literals import Literal, SessionTime
 from metastore.pruning.spark_sql import SparkSql, condition_of, texts_of
+from metastore.pruning.written_times import date_of, time_of, timestamp_of
 
 
 def translate(text: str, columns: Columns, leaves: Leaves) -> BooleanExpression:
