@@ -100,6 +100,8 @@ class _Translator:
         if isinstance(node, exp.Between) and not node.args.get("symmetric"):
             return self._between(node, inverted=inverted)
         if isinstance(node, exp.Escape):
+            # NOT LIKE … ESCAPE says its NOT inside.
+            inverted = inverted is not bool(node.this.args.get("negate"))
             return self._like(node.this, self._constant(node.expression), inverted=inverted)
         if isinstance(node, exp.Like):
             return self._like(node, "", inverted=inverted)
@@ -259,7 +261,8 @@ _DECIMAL_TEXT = re.compile(r"([+-]?)(\d+)(?:\.(\d+))?", re.ASCII)
 _DECIMAL_DEFAULT = (10, 0)
 """Digits, and those behind the point, of a DECIMAL that names none."""
 
-_INSTANTS = frozenset({exp.DType.TIMESTAMP, exp.DType.TIMESTAMPTZ, exp.DType.TIMESTAMPLTZ})
+INSTANTS = frozenset({exp.DType.TIMESTAMP, exp.DType.TIMESTAMPTZ, exp.DType.TIMESTAMPLTZ})
+"""What the parser calls Spark's TIMESTAMP."""
 
 _READERS: Mapping[exp.DType, Callable[[str], date | time | None]] = {exp.DType.DATE: date_of, exp.DType.TIME: time_of}
 
@@ -283,7 +286,7 @@ def _cast(value: Literal | None, to: exp.DataType) -> Literal | None:
     moment = timestamp_of(value)
     if moment is not None and kind is exp.DType.TIMESTAMPNTZ and moment.tzinfo is None:
         return moment
-    if moment is not None and kind in _INSTANTS:
+    if moment is not None and kind in INSTANTS:
         return SessionTime(moment) if moment.tzinfo is None else moment
     raise _NotConstant
 

@@ -120,11 +120,11 @@ def _cast(node: exp.Cast) -> exp.Expr:
 
 
 def _whole(node: exp.Cast) -> exp.Expr:
-    if isinstance(node.this, exp.Literal) and not node.this.is_string and node.this.name.isdecimal():
-        return node
     target = node.to.sql(dialect="duckdb")
     # A number beyond the type is an error in Spark, and another number without ANSI mode; NULL is neither.
     cast = "TRY_CAST" if node.args.get("safe") else "CAST"
+    if isinstance(node.this, exp.Literal) and not node.this.is_string and node.this.name.isdecimal():
+        return _sql(f"{cast}(:it AS {target})", it=node.this.copy())
     return _sql(
         f"CASE WHEN typeof(:it) IN ('DOUBLE', 'FLOAT') THEN {cast}(trunc(TRY_CAST(:it AS DOUBLE)) AS {target}) "
         f"WHEN typeof(:it) LIKE 'DECIMAL%' "

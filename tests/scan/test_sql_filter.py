@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from datetime import datetime
 from decimal import Decimal
 from pathlib import Path
 from typing import Any
@@ -120,6 +121,36 @@ def test_a_number_that_no_cast_can_hold_is_an_error(lake: Any) -> None:
             lake.scan(f"CAST({column} AS INT) = 7").to_arrow()
         assert lake.scan(f"TRY_CAST({column} AS INT) = 7").to_arrow()["s"].to_pylist() == ["7"]
     assert lake.scan("CAST(s AS INT) = 7").to_arrow()["l"].to_pylist() == [7]
+    with pytest.raises(InvalidRequestError, match="fails: Conversion Error"):
+        lake.scan("l > CAST(300 AS TINYINT)").to_arrow()
+
+
+@pytest.mark.parametrize(
+    ("where", "ids"),
+    [
+        ("at = TIMESTAMP '2020-10-25 02:30:00'", [0]),
+        ("at > '2020-10-25 02:30:00'", [1]),
+        ("at BETWEEN '2020-10-25 02:30:00' AND CAST('2020-10-25 02:30:00' AS TIMESTAMP)", [0]),
+        ("at IN ('2020-10-25 02:30:00', '2020-03-29 03:30:00')", [0, 2]),
+        ("at = TIMESTAMP '2020-03-29 02:30:00'", [2]),
+        ("at <= '2020-03-29 02:30:00'", [2]),
+    ],
+)
+def test_an_hour_that_comes_twice_is_the_earlier_one(lake: Any, where: str, ids: list[int]) -> None:
+    """And one that never comes is as much later as clocks are put forward, as in Java."""
+    moments = ["2020-10-25T00:30:00+00:00", "2020-10-25T01:30:00+00:00", "2020-03-29T01:30:00+00:00"]
+    at = pa.array([datetime.fromisoformat(moment) for moment in moments], pa.timestamp("us", "UTC"))
+    lake.write("a.parquet", {"id": [0, 1, 2], "at": at})
+    lake.analyze()
+    assert lake.session.tables.scan(TABLE, where, time_zone="Europe/Berlin").to_arrow()["id"].to_pylist() == ids
+
+
+@pytest.mark.parametrize(("where", "ids"), [("f = 0.1", []), ("f > 0.1", [0, 1]), ("f = 0.1F", [0]), ("f = 0.5", [1])])
+def test_a_float_beside_a_decimal_is_a_double(lake: Any, where: str, ids: list[int]) -> None:
+    """As in Spark: the FLOAT next to 0.1 is above it."""
+    lake.write("a.parquet", {"id": [0, 1], "f": pa.array([0.1, 0.5], pa.float32())})
+    lake.analyze()
+    assert lake.scan(where).to_arrow()["id"].to_pylist() == ids
 
 
 def test_types_that_duckdb_lacks_stay_as_they_are(lake: Any) -> None:

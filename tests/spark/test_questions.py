@@ -28,6 +28,7 @@ ROWS: dict[str, Any] = {
     "i": pa.array([0, 3, 44, None], pa.int32()),
     "dec": pa.array([Decimal("1.50"), Decimal("1.55"), Decimal("1.60"), Decimal("2.00")], pa.decimal128(9, 2)),
     "d": [float("nan"), 1.0, None, -0.0],
+    "f": pa.array([0.1, 0.5, -1.0, None], pa.float32()),
     "s": ["2020-01-01", "a_b", "axb", None],
     "day": [date(2020, 1, 1), date(2021, 5, 31), date(1969, 12, 31), None],
     "ts": pa.array([DAY, DAY.replace(hour=1), DAY.replace(year=2021), None], pa.timestamp("us")),
@@ -43,6 +44,7 @@ QUESTIONS = [
     "ts LIKE '2020-01-01'", "ts LIKE '2020-01-01 00:00:00'", "i LIKE '-0'", "i LIKE '3'", "i LIKE '4%'",
     "day LIKE '2020%'", "day LIKE '2020-01-01'", "dec LIKE '1.5'", "dec LIKE '1.50'", "utc LIKE '2020-01-01 00:00:00'",
     r"s LIKE 'a\\_b'", "s LIKE 'a_b'", "s LIKE '2020-01-01'", "s LIKE 'a!_b' ESCAPE '!'",
+    "s NOT LIKE 'a!_b' ESCAPE '!'", "s NOT LIKE 'a_b' ESCAPE '!'", "s NOT LIKE 'a!%' ESCAPE '#'", "f = 0.1", "f > 0.1",
     # What both have by one name, and mean otherwise.
     "dayofweek(day) = 1", "weekday(day) = 0", "substring(s, 0, 3) = 'a_b'", "isnan(d)", "CAST(dec AS INT) = 1",
     "regexp_replace(s, '(.)_', '$1') = 'ab'",
