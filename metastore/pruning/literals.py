@@ -22,6 +22,7 @@ from decimal import Decimal
 from typing import Any, TypeAlias
 
 from pyiceberg.expressions import (
+    AlwaysTrue,
     And,
     BooleanExpression,
     EqualTo,
@@ -94,6 +95,8 @@ def comparison(
     column: PredicateColumn, operator: str, literal: Literal, zone: tzinfo | None = None, *, inverted: bool = False
 ) -> tuple[BooleanExpression, bool]:
     """The condition for ``column operator literal`` (under NOT if ``inverted``), and whether the literal was usable."""
+    if passes_nulls(column, operator, literal):
+        return AlwaysTrue(), False
     span = span_of(column, literal, zone)
     asked = _INVERSE[operator] if inverted else operator
     # Text compared with a directory's number: engines that keep directory names as text order them as such.
@@ -150,6 +153,16 @@ def _is_text_for_number(column: PredicateColumn, literal: Literal) -> bool:
     return (
         column.from_directory and isinstance(literal, str) and column.type.name in (*INTEGER_TYPES, *_FLOATS, "DECIMAL")
     )
+
+
+def passes_nulls(column: PredicateColumn, operator: str, literal: Literal) -> bool:
+    """Whether Spark takes the comparison for TRUE or FALSE whatever the column holds, nulls too.
+
+    So it does with the order of integers and a number beyond the largest or smallest BIGINT.
+    """
+    if column.type.name not in INTEGER_TYPES or operator in ("=", "!=") or type(literal) not in (int, Decimal):
+        return False
+    return not -(2**63) <= literal < 2**63  # type: ignore[operator]
 
 
 def is_of_many_types(column: PredicateColumn, literals: Sequence[Literal]) -> bool:

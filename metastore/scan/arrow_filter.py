@@ -27,7 +27,7 @@ from pyiceberg.expressions import AlwaysFalse, AlwaysTrue, And, BooleanExpressio
 from metastore.pruning import iceberg_predicate, sql_predicate
 from metastore.pruning.columns import Columns, PredicateColumn
 from metastore.pruning.leaves import Leaves
-from metastore.pruning.literals import Literal, is_of_many_types, span_of
+from metastore.pruning.literals import Literal, is_of_many_types, passes_nulls, span_of
 
 _FLOATS: Final = ("FLOAT", "DOUBLE")
 _INVERSE: Final = {"=": "!=", "!=": "=", "<": ">=", "<=": ">", ">": "<=", ">=": "<"}
@@ -115,6 +115,8 @@ class _ExactLeaves(Leaves):
         self, column: PredicateColumn, operator: str, literal: Literal, text: str, *, inverted: bool
     ) -> BooleanExpression:
         """``column operator literal``."""
+        if passes_nulls(column, operator, literal):
+            raise NotExact
         asked = _INVERSE[operator] if inverted else operator
         field, type_ = self._field(column)
         return _leaf(_comparison(field, type_, asked, self._value(column, literal)))

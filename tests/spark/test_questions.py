@@ -56,6 +56,8 @@ WITHOUT_ANSI = [
     "far + 1 < 0", "NOT (far + 1 > 0)", "far - 1 > 0", "far * 2 = -2", "-far < 0", "far > -CAST(-2147483648 AS INT)",
     "far > -(-2147483648)", "CAST(far AS SMALLINT) = -1", "far < '3000000000'", "far != '3000000000'",
     "far / 0 IS NULL", "CAST(s AS INT) IS NULL",
+    # Nulls pass: Spark folds these.
+    "far < 99999999999999999999", "NOT (far <= -99999999999999999999)",
     # A text makes texts of a whole list.
     "far NOT IN (7.0, '5')", "ts NOT IN ('2020-01-01')", "ts IN ('2020-01-01')", "day IN ('2020-01-01', '2021-05-31')",
 ]  # fmt: skip
