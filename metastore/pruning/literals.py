@@ -15,13 +15,14 @@ from __future__ import annotations
 import math
 import re
 import struct
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from datetime import date, datetime, time, timedelta, timezone, tzinfo
 from decimal import Decimal
 from typing import Any, TypeAlias
 
 from pyiceberg.expressions import (
+    AlwaysTrue,
     And,
     BooleanExpression,
     EqualTo,
@@ -42,6 +43,7 @@ from pyiceberg.expressions.literals import Literal as IcebergLiteral
 from metastore.model.drill_types import INTEGER_TYPES
 from metastore.model.statistics_json import Value
 from metastore.pruning.columns import PredicateColumn
+from metastore.pruning.written_times import date_of, time_of, timestamp_of
 
 
 @dataclass(frozen=True)
@@ -75,6 +77,7 @@ _REACHES_NAN = frozenset({">", ">=", "!="})
 _FLOATS = {"FLOAT": 24, "DOUBLE": 53}
 """Bits of precision of the float types."""
 
+_INTEGER_BITS = {"TINYINT": 8, "SMALLINT": 16, "INT": 32, "BIGINT": 64}
 _ULPS = 2
 """Engines divide digits by a power of ten in the float type itself: two roundings and the power's own."""
 
@@ -87,15 +90,13 @@ _CLOCK_CHANGE = timedelta(hours=26)
 INTEGER_TEXT = re.compile(r"-?(0|[1-9]\d{0,17})", re.ASCII)
 """Text that every engine reads as the same integer."""
 
-_DATE = re.compile(r"\d{4}-\d\d-\d\d", re.ASCII)
-_TIME = re.compile(r"\d\d:\d\d(:\d\d(\.\d{1,6})?)?", re.ASCII)
-_TIMESTAMP = re.compile(r"(\d{4}-\d\d-\d\d)(?:[ T](\d\d:\d\d(?::\d\d(?:\.\d{1,6})?)?)(Z|[+-]\d\d:\d\d)?)?", re.ASCII)
-
 
 def comparison(
     column: PredicateColumn, operator: str, literal: Literal, zone: tzinfo | None = None, *, inverted: bool = False
 ) -> tuple[BooleanExpression, bool]:
     """The condition for ``column operator literal`` (under NOT if ``inverted``), and whether the literal was usable."""
+    if passes_nulls(column, operator, literal):
+        return AlwaysTrue(), False
     span = span_of(column, literal, zone)
     asked = _INVERSE[operator] if inverted else operator
     # Text compared with a directory's number: engines that keep directory names as text order them as such.
@@ -113,6 +114,9 @@ def membership(
     column: PredicateColumn, literals: Iterable[Literal], zone: tzinfo | None = None, *, inverted: bool = False
 ) -> tuple[BooleanExpression, bool]:
     """The same for ``column IN (literals)``; no literal may be None."""
+    literals = list(literals)
+    if is_of_many_types(column, literals):
+        return NotNull(column.key), False
     spans = [None if inverted and _is_text_for_number(column, v) else span_of(column, v, zone) for v in literals]
     usable = None not in spans
     certain = [span.low for span in spans if span and span.certain]
@@ -151,6 +155,32 @@ def _is_text_for_number(column: PredicateColumn, literal: Literal) -> bool:
     )
 
 
+def passes_nulls(column: PredicateColumn, operator: str, literal: Literal) -> bool:
+    """Whether Spark takes the comparison for TRUE or FALSE whatever the column holds, nulls too.
+
+    So it does with the order of integers and a number beyond the largest or smallest BIGINT.
+    """
+    if column.type.name not in INTEGER_TYPES or operator in ("=", "!=") or type(literal) not in (int, Decimal):
+        return False
+    return not -(2**63) <= literal < 2**63  # type: ignore[operator]
+
+
+def is_of_many_types(column: PredicateColumn, literals: Sequence[Literal]) -> bool:
+    """Whether the type common to ``column`` and all of a list may be another than that common to it and each literal.
+
+    So it is in Spark: beside a number with an exponent all are DOUBLE, decimals get digits for the whole list, and
+    without ANSI mode a text makes texts of all, in which only days and integers are spelled in one way.
+    """
+    kinds = set(map(type, literals))
+    if str in kinds and column.type.name != "VARCHAR":
+        return len(kinds) > 1 or column.type.name not in (*INTEGER_TYPES, "DATE")
+    if column.type.name not in (*INTEGER_TYPES, "DECIMAL"):
+        return False
+    if float in kinds:
+        return len(kinds) > 1
+    return not _fit_together(column, [Decimal(number) for number in literals if isinstance(number, (int, Decimal))])
+
+
 def span_of(column: PredicateColumn, literal: Literal, zone: tzinfo | None = None) -> Span | None:
     """What ``literal`` may mean beside ``column``; None where no engine-independent answer is known."""
     of_type = _SPANS.get("INT" if column.type.name in INTEGER_TYPES else column.type.name)
@@ -173,7 +203,12 @@ def _plain(*types: type) -> Callable[[PredicateColumn, Literal, tzinfo | None], 
 
 def _integer(column: PredicateColumn, literal: Literal, _zone: tzinfo | None) -> Span | None:
     if isinstance(literal, str):
-        return Span.of(int(literal)) if INTEGER_TEXT.fullmatch(literal) else None
+        if not INTEGER_TEXT.fullmatch(literal):
+            return None
+        # Beyond the column's type it is a number in ANSI mode, and else NULL.
+        bits = _INTEGER_BITS.get(column.type.name, 0)
+        number = int(literal)
+        return Span(number, number, certain=-(1 << bits) <= 2 * number < 1 << bits)
     if isinstance(literal, float):
         # The column is cast to DOUBLE, which holds integers below 2^53 exactly and keeps the order of those above.
         return Span.of(literal) if abs(literal) < 2**53 else None
@@ -190,17 +225,21 @@ def _decimal(column: PredicateColumn, literal: Literal, _zone: tzinfo | None) ->
 
 
 def _exact_number(column: PredicateColumn, literal: Literal) -> Span | None:
-    """An integer or decimal, if the type common to it and the column loses no digit.
+    """An integer or decimal, if the type common to it and the column loses no digit."""
+    if type(literal) is not int and type(literal) is not Decimal:
+        return None
+    return Span.of(literal) if _fit_together(column, [Decimal(literal)]) else None
+
+
+def _fit_together(column: PredicateColumn, numbers: Sequence[Decimal]) -> bool:
+    """Whether the type common to ``column`` and all ``numbers`` loses no digit.
 
     It has 38 at most, and 76 beside a column of more than 38, which Arrow alone has.
     """
-    if type(literal) is not int and type(literal) is not Decimal:
-        return None
-    precision, scale = _digits(Decimal(literal))
-    own_precision, own_scale = column.type.arguments or ((38, 0) if column.type.name == "DECIMAL" else (20, 0))
-    limit = 38 if own_precision <= 38 else 76
-    common = max(precision - scale, own_precision - own_scale) + max(scale, own_scale)
-    return Span.of(literal) if common <= limit else None
+    own = column.type.arguments or ((38, 0) if column.type.name == "DECIMAL" else (20, 0))
+    digits = [own, *map(_digits, numbers)]
+    common = max(precision - scale for precision, scale in digits) + max(scale for _, scale in digits)
+    return common <= (38 if own[0] <= 38 else 76)
 
 
 def _digits(number: Decimal) -> tuple[int, int]:
@@ -321,42 +360,6 @@ def _is_calm(local: datetime, zone: tzinfo | None) -> bool:
 
 def _around(moment: datetime, reach: timedelta) -> Span:
     return Span(moment - reach, moment + reach, certain=False)
-
-
-def date_of(text: str) -> date | None:
-    """The day that ``text`` writes as yyyy-mm-dd, or None."""
-    found: date | None = _parsed(date.fromisoformat, text) if _DATE.fullmatch(text) else None
-    return found
-
-
-def time_of(text: str) -> time | None:
-    """The time of day that ``text`` writes as hh:mm, hh:mm:ss or with a fraction of up to six digits, or None."""
-    found: time | None = _parsed(time.fromisoformat, _iso(text)) if _TIME.fullmatch(text) else None
-    return found
-
-
-def timestamp_of(text: str) -> datetime | None:
-    """The date-time that ``text`` writes: a day, or a day and a time, then with Z or an offset or without; or None."""
-    match = _TIMESTAMP.fullmatch(text)
-    if match is None:
-        return None
-    day, clock, offset = match.groups()
-    iso = f"{day}T{_iso(clock or '00:00')}{'+00:00' if offset == 'Z' else offset or ''}"
-    found: datetime | None = _parsed(datetime.fromisoformat, iso)
-    return found
-
-
-def _iso(clock: str) -> str:
-    """``clock`` with a fraction of six digits if any: Python before 3.11 reads no others."""
-    whole, _, fraction = clock.partition(".")
-    return f"{whole}.{fraction.ljust(6, '0')}" if fraction else whole
-
-
-def _parsed(parse: Callable[[str], Any], text: str) -> Any:
-    try:
-        return parse(text)
-    except ValueError:
-        return None
 
 
 def plain_literal(literal: IcebergLiteral[Any], *, zoned: bool) -> Literal:

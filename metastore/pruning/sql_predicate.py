@@ -18,8 +18,9 @@ from metastore.errors import InvalidRequestError
 from metastore.model.column_path import ColumnPath
 from metastore.pruning.columns import Columns, PredicateColumn
 from metastore.pruning.leaves import Leaves
-from metastore.pruning.literals import Literal, SessionTime, date_of, time_of, timestamp_of
+from metastore.pruning.literals import Literal, SessionTime
 from metastore.pruning.spark_sql import SparkSql, condition_of, texts_of
+from metastore.pruning.written_times import date_of, time_of, timestamp_of
 
 
 def translate(text: str, columns: Columns, leaves: Leaves) -> BooleanExpression:
@@ -99,6 +100,8 @@ class _Translator:
         if isinstance(node, exp.Between) and not node.args.get("symmetric"):
             return self._between(node, inverted=inverted)
         if isinstance(node, exp.Escape):
+            # NOT LIKE … ESCAPE says its NOT inside.
+            inverted = inverted is not bool(node.this.args.get("negate"))
             return self._like(node.this, self._constant(node.expression), inverted=inverted)
         if isinstance(node, exp.Like):
             return self._like(node, "", inverted=inverted)
@@ -229,7 +232,8 @@ def _path(node: exp.Expr) -> ColumnPath:
 
 
 def _negated(value: Literal | None) -> Literal | None:
-    if type(value) not in (int, float, Decimal):
+    """``-value``; not of the least integer of a type, which without ANSI mode stays what it is in Spark."""
+    if type(value) not in (int, float, Decimal) or value in _LEAST:
         raise _NotConstant
     return -value  # type: ignore[operator]
 
@@ -252,11 +256,13 @@ def _number(text: str) -> int | float | Decimal:
 
 
 _INTEGER_BITS = {exp.DType.TINYINT: 8, exp.DType.SMALLINT: 16, exp.DType.INT: 32, exp.DType.BIGINT: 64}
+_LEAST = frozenset(-(1 << bits - 1) for bits in _INTEGER_BITS.values())
 _DECIMAL_TEXT = re.compile(r"([+-]?)(\d+)(?:\.(\d+))?", re.ASCII)
 _DECIMAL_DEFAULT = (10, 0)
 """Digits, and those behind the point, of a DECIMAL that names none."""
 
-_INSTANTS = frozenset({exp.DType.TIMESTAMP, exp.DType.TIMESTAMPTZ, exp.DType.TIMESTAMPLTZ})
+INSTANTS = frozenset({exp.DType.TIMESTAMP, exp.DType.TIMESTAMPTZ, exp.DType.TIMESTAMPLTZ})
+"""What the parser calls Spark's TIMESTAMP."""
 
 _READERS: Mapping[exp.DType, Callable[[str], date | time | None]] = {exp.DType.DATE: date_of, exp.DType.TIME: time_of}
 
@@ -280,7 +286,7 @@ def _cast(value: Literal | None, to: exp.DataType) -> Literal | None:
     moment = timestamp_of(value)
     if moment is not None and kind is exp.DType.TIMESTAMPNTZ and moment.tzinfo is None:
         return moment
-    if moment is not None and kind in _INSTANTS:
+    if moment is not None and kind in INSTANTS:
         return SessionTime(moment) if moment.tzinfo is None else moment
     raise _NotConstant
 

@@ -27,7 +27,7 @@ from pyiceberg.expressions import AlwaysFalse, AlwaysTrue, And, BooleanExpressio
 from metastore.pruning import iceberg_predicate, sql_predicate
 from metastore.pruning.columns import Columns, PredicateColumn
 from metastore.pruning.leaves import Leaves
-from metastore.pruning.literals import Literal, span_of
+from metastore.pruning.literals import Literal, is_of_many_types, passes_nulls, span_of
 
 _FLOATS: Final = ("FLOAT", "DOUBLE")
 _INVERSE: Final = {"=": "!=", "!=": "=", "<": ">=", "<=": ">", ">": "<=", ">=": "<"}
@@ -115,6 +115,8 @@ class _ExactLeaves(Leaves):
         self, column: PredicateColumn, operator: str, literal: Literal, text: str, *, inverted: bool
     ) -> BooleanExpression:
         """``column operator literal``."""
+        if passes_nulls(column, operator, literal):
+            raise NotExact
         asked = _INVERSE[operator] if inverted else operator
         field, type_ = self._field(column)
         return _leaf(_comparison(field, type_, asked, self._value(column, literal)))
@@ -124,6 +126,9 @@ class _ExactLeaves(Leaves):
     ) -> BooleanExpression:
         """``column IN (literals)``: of the literals, those that the column's type can hold."""
         field, type_ = self._field(column)
+        literals = list(literals)
+        if is_of_many_types(column, literals):
+            raise NotExact
         values = [self._value(column, literal) for literal in literals]
         present = [_comparison(field, type_, "!=" if inverted else "=", value) for value in values]
         return _leaf(reduce(operator.and_ if inverted else operator.or_, present))

@@ -120,14 +120,18 @@ def _cast(node: exp.Cast) -> exp.Expr:
 
 
 def _whole(node: exp.Cast) -> exp.Expr:
-    if isinstance(node.this, exp.Literal) and not node.this.is_string and node.this.name.isdecimal():
-        return node
     target = node.to.sql(dialect="duckdb")
+    # A number beyond the type is an error in Spark, and another number without ANSI mode; NULL is neither.
+    cast = "TRY_CAST" if node.args.get("safe") else "CAST"
+    if isinstance(node.this, exp.Literal) and not node.this.is_string and node.this.name.isdecimal():
+        return _sql(f"{cast}(:it AS {target})", it=node.this.copy())
     return _sql(
-        f"CASE WHEN typeof(:it) IN ('DOUBLE', 'FLOAT') THEN TRY_CAST(trunc(TRY_CAST(:it AS DOUBLE)) AS {target}) "
-        f"WHEN typeof(:it) = 'VARCHAR' OR typeof(:it) LIKE 'DECIMAL%' "
+        f"CASE WHEN typeof(:it) IN ('DOUBLE', 'FLOAT') THEN {cast}(trunc(TRY_CAST(:it AS DOUBLE)) AS {target}) "
+        f"WHEN typeof(:it) LIKE 'DECIMAL%' "
+        f"THEN {cast}(regexp_extract(CAST(:it AS TEXT), '{_WHOLE_NUMBER}', 1) AS {target}) "
+        f"WHEN typeof(:it) = 'VARCHAR' "
         f"THEN TRY_CAST(regexp_extract(CAST(:it AS TEXT), '{_WHOLE_NUMBER}', 1) AS {target}) "
-        f"ELSE TRY_CAST(:it AS {target}) END",
+        f"ELSE {cast}(:it AS {target}) END",
         it=node.this.copy(),
     )
 

@@ -8,8 +8,9 @@ may differ by case only. The text of a question is anybody's: it is run closed o
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
+from contextlib import suppress
 from dataclasses import dataclass
-from datetime import tzinfo
+from datetime import timezone, tzinfo
 from typing import Any, Final
 
 import numpy as np
@@ -21,6 +22,8 @@ from sqlglot.errors import SqlglotError
 from metastore.errors import InvalidRequestError
 from metastore.pruning.columns import Columns, PredicateColumn
 from metastore.pruning.spark_sql import condition_of
+from metastore.pruning.sql_predicate import INSTANTS
+from metastore.pruning.written_times import timestamp_of
 from metastore.scan.duckdb_session import close_off, connection
 from metastore.scan.optional import library
 from metastore.scan.spark_in_duckdb import in_duckdbs_words
@@ -29,6 +32,12 @@ _ROWS: Final = 1 << 17
 """As many are judged at once: small files would cost a query each."""
 
 _NUMBER: Final = "row number"
+
+_EQUALITIES: Final = (exp.EQ, exp.NEQ, exp.NullSafeEQ, exp.NullSafeNEQ, exp.In)
+_COMPARISONS: Final = (*_EQUALITIES, exp.LT, exp.LTE, exp.GT, exp.GTE, exp.Between)
+
+_AS_WRITTEN: Final = "SET disabled_optimizers = 'expression_rewriter'"
+"""Else DuckDB makes ``i < -1`` of ``i + 1 < 0``: where Spark fails or finds more, rows would be missing in silence."""
 
 
 def filtered(
@@ -39,9 +48,10 @@ def filtered(
     ``columns`` are those that it may name. Raises InvalidRequestError for what DuckDB cannot judge, and without
     DuckDB; what reading raises, as it is.
     """
-    question = _Question.of(where, columns, schema)
+    question = _Question.of(where, columns, schema, zone)
     failure: type[Exception] = library("duckdb", "sql").Error
     with connection(zone) as engine:
+        engine.execute(_AS_WRITTEN)
         close_off(engine)
         for rows in _gathered(batches, schema):
             try:
@@ -85,15 +95,21 @@ class _Question:
     names: dict[str, str]
 
     @classmethod
-    def of(cls, where: str, columns: Columns, schema: pa.Schema) -> _Question:
+    def of(cls, where: str, columns: Columns, schema: pa.Schema, zone: tzinfo) -> _Question:
         tree = condition_of(where)
         if tree.find(exp.Query) is not None:
             raise InvalidRequestError(f"a scan asks one table, without subqueries: {where!r}; ask that in a SELECT")
+        for cast in tree.find_all(exp.Cast):
+            if cast.to.this in INSTANTS:
+                _put_in_utc(cast.this, zone)
         names: dict[str, str] = {}
         for node in list(tree.find_all(exp.Column)):
             path = tuple(part.name for part in node.parts)
             column = columns.resolve(path, f" of {where!r}")
             _require_plain(column, schema)
+            if column.zoned and isinstance(node.parent, _COMPARISONS):
+                for beside in node.parent.iter_expressions():
+                    _put_in_utc(beside, zone)
             top = column.path[0]
             if top not in names:
                 names[top] = _free(top, {_NUMBER, *names.values()})
@@ -114,6 +130,14 @@ class _Question:
         return numbers
 
 
+def _put_in_utc(literal: exp.Expr, zone: tzinfo) -> None:
+    """Give a date-time the zone that it lacks: of an hour that comes twice DuckDB takes the later, Java the earlier."""
+    local = timestamp_of(literal.name) if isinstance(literal, exp.Literal) and literal.is_string else None
+    if local is not None and local.tzinfo is None:
+        with suppress(OverflowError):  # at the ends of Python's calendar no clocks change
+            literal.set("this", local.replace(tzinfo=zone).astimezone(timezone.utc).isoformat(" "))
+
+
 def _free(name: str, taken: set[str]) -> str:
     """``name``, or one like it that differs from all that are ``taken`` by more than case."""
     lowered = {one.lower() for one in taken}
@@ -132,6 +156,9 @@ def _said(name: str, column: PredicateColumn, rest: tuple[str, ...]) -> exp.Expr
         said = exp.Anonymous(this="struct_extract", expressions=[said, exp.Literal.string(field)])
     if column.type.name == "VARCHAR":
         said.type = exp.DataType.build("TEXT")
+    if column.type.name == "FLOAT" and not rest:
+        # Beside decimals Spark compares as DOUBLE, DuckDB as FLOAT, to which 0.1 is the FLOAT next to it.
+        said = exp.cast(said, "DOUBLE")
     for field in rest:
         said = exp.Dot(this=said, expression=exp.to_identifier(field, quoted=True))
     return said

@@ -13,7 +13,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Final
 from urllib.parse import quote
-from weakref import WeakKeyDictionary
+from weakref import WeakKeyDictionary, proxy
 
 import pyarrow as pa
 from pyiceberg.expressions import BooleanExpression
@@ -53,6 +53,7 @@ _UNQUOTED: Final = "/:=!$&'()*+,;@-_.~"
 """What Spark leaves as it is in the URI of a file."""
 
 _engines: WeakKeyDictionary[SparkSession, SparkEngine] = WeakKeyDictionary()
+"""By the session that they run in, which they know by a proxy: an engine that held its session would keep it here."""
 
 
 def read_table(
@@ -77,7 +78,7 @@ def read_table(
     scan = ms.tables.scan(table, where, columns, row_id=row_id, exclude=exclude, time_zone=zone)
     if _tells_files(spark) and _is_native(scan) and not isinstance(where, BooleanExpression):
         return _natively(spark, scan)
-    return _by_arrow(_engines.setdefault(spark, SparkEngine(spark)), scan)
+    return _by_arrow(_engines.setdefault(spark, SparkEngine(proxy(spark))), scan)
 
 
 def _refuse_other_quotes(spark: SparkSession, where: str) -> None:

@@ -3,11 +3,16 @@
 Place in the flow: an engine that is given a scan for each table of an expanded query gives the scans these conditions,
 and runs the query as it is. A condition is taken only where leaving rows out cannot change the answer: it stands in
 the WHERE or ON of a SELECT that joins its table by inner joins at most, and speaks of no other table.
+
+sqlglot carries conditions down, and would write them anew on the way: ``i < -1`` for ``i + 1 < 0``, which has other
+rows where integers overflow. So it is shown what a comparison is of, and not the comparison.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Final
 
 from sqlglot import exp
 from sqlglot.errors import SqlglotError
@@ -18,6 +23,9 @@ from metastore.views.binding import Bound
 from metastore.views.incremental import is_steady
 from metastore.views.text import DEFAULT_DIALECT
 
+_SEALED: Final = "metastore_sealed"
+_STRUCTURE: Final = (exp.And, exp.Or, exp.Not, exp.Paren)
+
 
 def conditions(bound: Bound, schema_of: Mapping[str, TupleSchema]) -> dict[str, str]:
     """For each table of ``bound``, by its key, a Spark SQL predicate that all rows it needs satisfy; none for some.
@@ -26,8 +34,9 @@ def conditions(bound: Bound, schema_of: Mapping[str, TupleSchema]) -> dict[str, 
     """
     if any(_says_more(each) for each in bound.query.find_all(exp.Table, exp.Subquery)):
         return {}
+    sealed = _Sealed()
     try:
-        query = pushdown_predicates(bound.query.copy(), dialect=DEFAULT_DIALECT)
+        query = sealed.opened(pushdown_predicates(sealed.of(bound.query), dialect=DEFAULT_DIALECT))
     except SqlglotError:  # conditions are for speed: without them the answer is the same
         query = bound.query
     found: dict[str, str] = {}
@@ -46,6 +55,55 @@ def conditions(bound: Bound, schema_of: Mapping[str, TupleSchema]) -> dict[str, 
             if own:
                 found[key] = " AND ".join(own)
     return found
+
+
+@dataclass
+class _Sealed:
+    """Comparisons of a query, each hidden behind a function of the columns and subqueries that it is made of."""
+
+    kept: list[exp.Expr] = field(default_factory=list)
+
+    def of(self, query: exp.Query) -> exp.Query:
+        """``query``, which stays as it is, with the comparisons of every WHERE and ON sealed."""
+        tree = query.copy()
+        for clause in list(tree.find_all(exp.Where, exp.Join)):
+            condition = clause.this if isinstance(clause, exp.Where) else clause.args.get("on")
+            for leaf in [] if condition is None else list(_leaves(condition)):
+                parts = [exp.Literal.number(len(self.kept)), *_parts(leaf)]
+                self.kept.append(leaf.copy())
+                # Parts move, and are no copies: the clauses of their subqueries are sealed after them.
+                leaf.replace(function := exp.Anonymous(this=_SEALED))
+                function.set("expressions", parts)
+        return tree
+
+    def opened(self, query: exp.Query) -> exp.Query:
+        """``query`` with its comparisons as they were, of what their columns stand for where they are now."""
+        # From below: a subquery within a comparison may hold others.
+        for function in reversed([each for each in query.find_all(exp.Anonymous) if each.name == _SEALED]):
+            number, *parts = function.expressions
+            leaf = exp.Paren(this=self.kept[int(number.name)].copy())
+            for part, now in zip(list(_parts(leaf)), parts, strict=True):
+                part.replace(now if isinstance(now, (exp.Column, exp.Query)) else exp.paren(now))
+            function.replace(leaf.this)
+        return query
+
+
+def _leaves(condition: exp.Expr) -> Iterator[exp.Expr]:
+    """What AND, OR and NOT make ``condition`` of."""
+    return (node for node in condition.walk(prune=_is_leaf) if _is_leaf(node))
+
+
+def _is_leaf(node: exp.Expr) -> bool:
+    return not isinstance(node, _STRUCTURE)
+
+
+def _parts(leaf: exp.Expr) -> Iterator[exp.Expr]:
+    """The columns and subqueries of ``leaf``, those within a subquery aside."""
+    return (node for node in leaf.walk(prune=_is_part) if _is_part(node))
+
+
+def _is_part(node: exp.Expr) -> bool:
+    return isinstance(node, (exp.Column, exp.Query))
 
 
 def _says_more(source: exp.Expr) -> bool:

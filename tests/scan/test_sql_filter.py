@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from datetime import datetime
 from decimal import Decimal
 from pathlib import Path
 from typing import Any
@@ -99,6 +100,57 @@ def test_a_question_reads_nothing_but_its_table(lake: Any, tmp_path: Path, where
     asked = where.format(file=secret, folder=tmp_path)
     with pytest.raises(InvalidRequestError):
         lake.scan(asked).to_arrow()
+
+
+@pytest.mark.parametrize("where", ["i + 1 < 0", "NOT (i + 1 > 0)", "-i > 0", "2 * i < 10", "1 - i > 0", "i - 1 < 9"])
+def test_an_overflow_is_an_error_and_no_missing_row(lake: Any, where: str) -> None:
+    """As in Spark; DuckDB would solve the inequality for the column, and leave out what overflows."""
+    lake.write("a.parquet", {"i": pa.array([2**31 - 1, -(2**31), 7], pa.int32())})
+    lake.analyze()
+    with pytest.raises(InvalidRequestError, match=r"fails: .*Overflow"):
+        lake.scan(where).to_arrow()
+
+
+def test_a_number_that_no_cast_can_hold_is_an_error(lake: Any) -> None:
+    """As in Spark; a text that is no number is NULL, and so is what TRY_CAST cannot hold."""
+    rows = {"l": [2**40, 7], "d": [1e30, 7.5], "dec": [Decimal(10) ** 12, Decimal(7)], "s": ["x", "7"]}
+    lake.write("a.parquet", rows)
+    lake.analyze()
+    for column in ("l", "d", "dec"):
+        with pytest.raises(InvalidRequestError, match="fails: Conversion Error"):
+            lake.scan(f"CAST({column} AS INT) = 7").to_arrow()
+        assert lake.scan(f"TRY_CAST({column} AS INT) = 7").to_arrow()["s"].to_pylist() == ["7"]
+    assert lake.scan("CAST(s AS INT) = 7").to_arrow()["l"].to_pylist() == [7]
+    with pytest.raises(InvalidRequestError, match="fails: Conversion Error"):
+        lake.scan("l > CAST(300 AS TINYINT)").to_arrow()
+
+
+@pytest.mark.parametrize(
+    ("where", "ids"),
+    [
+        ("at = TIMESTAMP '2020-10-25 02:30:00'", [0]),
+        ("at > '2020-10-25 02:30:00'", [1]),
+        ("at BETWEEN '2020-10-25 02:30:00' AND CAST('2020-10-25 02:30:00' AS TIMESTAMP)", [0]),
+        ("at IN ('2020-10-25 02:30:00', '2020-03-29 03:30:00')", [0, 2]),
+        ("at = TIMESTAMP '2020-03-29 02:30:00'", [2]),
+        ("at <= '2020-03-29 02:30:00'", [2]),
+    ],
+)
+def test_an_hour_that_comes_twice_is_the_earlier_one(lake: Any, where: str, ids: list[int]) -> None:
+    """And one that never comes is as much later as clocks are put forward, as in Java."""
+    moments = ["2020-10-25T00:30:00+00:00", "2020-10-25T01:30:00+00:00", "2020-03-29T01:30:00+00:00"]
+    at = pa.array([datetime.fromisoformat(moment) for moment in moments], pa.timestamp("us", "UTC"))
+    lake.write("a.parquet", {"id": [0, 1, 2], "at": at})
+    lake.analyze()
+    assert lake.session.tables.scan(TABLE, where, time_zone="Europe/Berlin").to_arrow()["id"].to_pylist() == ids
+
+
+@pytest.mark.parametrize(("where", "ids"), [("f = 0.1", []), ("f > 0.1", [0, 1]), ("f = 0.1F", [0]), ("f = 0.5", [1])])
+def test_a_float_beside_a_decimal_is_a_double(lake: Any, where: str, ids: list[int]) -> None:
+    """As in Spark: the FLOAT next to 0.1 is above it."""
+    lake.write("a.parquet", {"id": [0, 1], "f": pa.array([0.1, 0.5], pa.float32())})
+    lake.analyze()
+    assert lake.scan(where).to_arrow()["id"].to_pylist() == ids
 
 
 def test_types_that_duckdb_lacks_stay_as_they_are(lake: Any) -> None:

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import gc
 import os
 import pickle
+import weakref
 from collections.abc import Iterator, Sequence
 from datetime import date, datetime, timezone
 from decimal import Decimal
@@ -25,8 +27,9 @@ from metastore.pruning.row_id import ROW_ID, decode
 from metastore.scan.rows import read_rows
 from metastore.session import Session, connect
 from metastore.spark import read_table
-from metastore.spark.read_table import split
+from metastore.spark.read_table import _engines, split
 from metastore.spark.scan_source import TableScanReader, predicate, table_schema, table_version
+from metastore.spark.session import copied
 
 pytestmark = pytest.mark.spark
 
@@ -299,3 +302,15 @@ def test_where_nothing_prunes_all_is_read(spark: SparkSession, tmp_path: Path, f
         assert [row.id for row in read_table(spark, session, TABLE, "id = 1").collect()] == [1]
         if files[0].startswith("k=1"):
             assert found.where("k = 1").count() == session.tables.scan(TABLE, "k = 1").count()
+
+
+def test_a_session_that_nobody_holds_is_not_kept(spark: SparkSession, ms: Session) -> None:
+    """Though tasks have read in it, for which an engine is kept as long as the session is there."""
+    with copied(spark, {}) as copy:
+        for _ in range(2):
+            assert read_table(copy, ms, TABLE, row_id=True).count() == 18
+        held = weakref.ref(copy)
+        assert _engines[copy].spark.sparkContext is spark.sparkContext
+        del copy
+    gc.collect()
+    assert held() is None

@@ -33,6 +33,16 @@ def pruning(query: str) -> list[str]:
         ("SELECT k FROM v WHERE k = 7", ["(`Id` = 7) AND (`odd name` = 'a')"]),
         ("SELECT a.id FROM t a JOIN u b ON a.id = b.id WHERE a.id > 3 AND b.id < 9", ["(`Id` < 9)", "(`Id` > 3)"]),
         ("SELECT id FROM t UNION ALL SELECT id FROM u WHERE id > 3", ["(`Id` > 3)"]),
+        # Arithmetic stays as it is: i + 1 < 0 is no i < -1 where integers overflow.
+        ("SELECT id FROM t WHERE id + 1 < 0", ["(`Id` + 1 < 0)"]),
+        ("SELECT id FROM t WHERE NOT (id + 1 > 0 OR id - 1 > 7)", ["(NOT `Id` + 1 > 0) AND (NOT `Id` - 1 > 7)"]),
+        (
+            "SELECT j FROM (SELECT id + 1 AS j FROM t) x WHERE -j < 0 AND j * 2 > 1",
+            ["(-(`Id` + 1) < 0) AND ((`Id` + 1) * 2 > 1)"],
+        ),
+        ("SELECT j FROM (SELECT id > 3 AS j FROM t) x WHERE j", ["((`Id` > 3))"]),
+        ("SELECT u.id FROM u WHERE u.id IN (SELECT id FROM t WHERE id + 1 < 0)", ["(`Id` + 1 < 0)"]),
+        ("SELECT a.id FROM t a JOIN u b ON a.id = b.id AND a.id + 1 < 0", ["(`Id` + 1 < 0)"]),
         # Not one of these may leave rows out:
         ("SELECT id FROM t", []),
         ("SELECT k FROM first WHERE k > 3", []),

@@ -1,0 +1,52 @@
+"""Days, times of day and date-times as texts write them: those spellings that all engines read alike, and no others.
+
+Place in the flow: literals of a question are read here, typed ones and texts beside columns of such types. What is
+spelled otherwise is None, and then nothing is concluded from it.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from datetime import date, datetime, time
+from typing import Any
+
+_DATE = re.compile(r"\d{4}-\d\d-\d\d", re.ASCII)
+_TIME = re.compile(r"\d\d:\d\d(:\d\d(\.\d{1,6})?)?", re.ASCII)
+_TIMESTAMP = re.compile(r"(\d{4}-\d\d-\d\d)(?:[ T](\d\d:\d\d(?::\d\d(?:\.\d{1,6})?)?)(Z|[+-]\d\d:\d\d)?)?", re.ASCII)
+
+
+def date_of(text: str) -> date | None:
+    """The day that ``text`` writes as yyyy-mm-dd, or None."""
+    found: date | None = _parsed(date.fromisoformat, text) if _DATE.fullmatch(text) else None
+    return found
+
+
+def time_of(text: str) -> time | None:
+    """The time of day that ``text`` writes as hh:mm, hh:mm:ss or with a fraction of up to six digits, or None."""
+    found: time | None = _parsed(time.fromisoformat, _iso(text)) if _TIME.fullmatch(text) else None
+    return found
+
+
+def timestamp_of(text: str) -> datetime | None:
+    """The date-time that ``text`` writes: a day, or a day and a time, then with Z or an offset or without; or None."""
+    match = _TIMESTAMP.fullmatch(text)
+    if match is None:
+        return None
+    day, clock, offset = match.groups()
+    iso = f"{day}T{_iso(clock or '00:00')}{'+00:00' if offset == 'Z' else offset or ''}"
+    found: datetime | None = _parsed(datetime.fromisoformat, iso)
+    return found
+
+
+def _iso(clock: str) -> str:
+    """``clock`` with a fraction of six digits if any: Python before 3.11 reads no others."""
+    whole, _, fraction = clock.partition(".")
+    return f"{whole}.{fraction.ljust(6, '0')}" if fraction else whole
+
+
+def _parsed(parse: Callable[[str], Any], text: str) -> Any:
+    try:
+        return parse(text)
+    except ValueError:
+        return None
