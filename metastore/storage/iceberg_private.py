@@ -4,17 +4,25 @@
 PyIceberg has no public form of it, and a second implementation here would be one to keep right.
 ``_get_parquet_writer_kwargs`` reads the table properties that say how data files are written.
 ``Transaction._updates`` is what a transaction would commit, so that it is committed by our own rules.
+``_task_to_record_batches`` reads a data file for PyIceberg's scans, by what ``_get_file_format`` makes of its format:
+times of INT96 in Arrow's own unit. :class:`RowScan` is the same scan with another.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import Any
+from types import FunctionType
+from typing import Any, cast
 
 from pyiceberg.expressions import BooleanExpression
 from pyiceberg.expressions.visitors import _InclusiveMetricsEvaluator
-from pyiceberg.io.pyarrow import _get_parquet_writer_kwargs
-from pyiceberg.manifest import DataFile
+from pyiceberg.io.pyarrow import (
+    ArrowScan,
+    _get_file_format,
+    _get_parquet_writer_kwargs,
+    _task_to_record_batches,
+)
+from pyiceberg.manifest import DataFile, FileFormat
 from pyiceberg.schema import Schema
 from pyiceberg.table import Transaction
 from pyiceberg.table.update import TableRequirement, TableUpdate
@@ -33,3 +41,26 @@ def parquet_writer_options(properties: Mapping[str, str]) -> dict[str, Any]:
 def pending(transaction: Transaction) -> tuple[tuple[TableRequirement, ...], tuple[TableUpdate, ...]]:
     """What ``transaction``, which is not committed, has gathered."""
     return transaction._requirements, transaction._updates  # noqa: SLF001
+
+
+def _with(function: Any, **names: Any) -> Any:
+    """``function`` as it stands, but for what some global names in it mean."""
+    code, others = function.__code__, {**function.__globals__, **names}
+    return FunctionType(code, others, function.__name__, function.__defaults__, function.__closure__)
+
+
+def _format_of(file_format: FileFormat, **options: Any) -> Any:
+    times = {"coerce_int96_timestamp_unit": "us"} if file_format is FileFormat.PARQUET else {}
+    return _get_file_format(file_format, **options, **cast("dict[str, Any]", times))
+
+
+class RowScan(ArrowScan):
+    """PyIceberg's reading of data files, with times of INT96 in microseconds.
+
+    In nanoseconds, Arrow's own choice, those before 1677 and after 2262 would silently become others.
+    """
+
+    _record_batches_from_scan_tasks_and_deletes = _with(
+        ArrowScan._record_batches_from_scan_tasks_and_deletes,  # noqa: SLF001
+        _task_to_record_batches=_with(_task_to_record_batches, _get_file_format=_format_of),
+    )
