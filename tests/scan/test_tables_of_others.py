@@ -314,6 +314,22 @@ def test_a_column_that_came_since_is_there(shop: Others) -> None:
         shop.session.tables.scan("lake.shop.t", "twice = 2")
 
 
+def test_deletes_take_no_rows_of_a_file_that_came_after_them(others: Others) -> None:
+    """A file that was deleted and added again has its rows back, though a neighbour's delete file names it still."""
+    table = others.catalog.create_table("shop.t", sales(0).schema, properties={"format-version": "2"})
+    for start in (0, 10):
+        table.append(sales(start))
+    [again, stays] = sorted((task.file for task in table.scan().plan_files()), key=lambda file: file.lower_bounds[1])
+    delete_files.delete_positions(table, {again.file_path: [0, 1], stays.file_path: [3]})
+    table.refresh().delete("id < 4")
+    others.session.call("prod.system.add_files", schema="shop", table_name="t", files=[again.file_path])
+    others.session.analyze("lake.shop.t")
+    left = [0, 1, 2, 3, 10, 11, 12]
+    assert ids(others.session.tables.scan("lake.shop.t").to_arrow()) == left
+    assert ids(others.session.sql("SELECT id FROM prod.shop.t")) == left
+    assert others.session.tables.scan("lake.shop.t").count() == 7
+
+
 def test_deleted_rows_are_not_told_as_rows(shop: Others) -> None:
     """How many are left the metadata does not say: INFORMATION_SCHEMA and the command line leave the number out."""
     assert counts_told(shop.session) == ([8], [4, 4], [8])
