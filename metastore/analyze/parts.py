@@ -7,7 +7,6 @@ which of them were read just now and which stored long ago.
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import lru_cache
@@ -27,7 +26,7 @@ from metastore.analyze.unit_rows import of_kind, values
 from metastore.model.column_path import ColumnPath, parse, quote
 from metastore.model.drill_types import NO_TYPE, minor_type, parse_type
 from metastore.model.statistics import ColumnStatistics, merge, parse_many
-from metastore.model.statistics_json import holder_json, read_holders, read_many_holders
+from metastore.model.statistics_json import counts_exactly, holder_json, read_holders, read_many_holders
 from metastore.model.tuple_schema import TupleSchema
 from metastore.model.tuple_schema import merge as merge_schemas
 from metastore.model.vocabulary import MetadataType, Statistic
@@ -131,12 +130,6 @@ def file_parts(rows: pa.Table, root: str) -> list[Part]:
         rows_of = sum(row_counts(members))
         parts.append(Part(directories, schema_of(schema), merged, rows_of, modified, paths, described, whole))
     return parts
-
-
-def counts_exactly(holders: Sequence[str]) -> bool:
-    """Whether the number of rows among ``holders`` is marked exact."""
-    counts = (json.loads(text)["statisticsKind"] for text in holders if f'"{Statistic.ROW_COUNT}"' in text)
-    return all(kind.get("exact", False) for kind in counts)
 
 
 def row_counts(units: pa.Table) -> list[int]:

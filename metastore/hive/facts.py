@@ -32,8 +32,7 @@ class LeafFacts(NamedTuple):
 class FileFacts(NamedTuple):
     """One file. ``leaves`` are in depth-first order of ``schema``; ``splits`` are offsets at which reading can begin.
 
-    ``schema`` has Arrow's names and types of what is in the file; a moment has the zone UTC, or none where the file
-    does not say (INT96), in which case its unit is nanoseconds.
+    ``schema`` has Arrow's names and types of what is in the file; a moment, those of INT96 too, has the zone UTC.
     """
 
     records: int

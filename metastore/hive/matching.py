@@ -15,6 +15,7 @@ from typing import Any, Final
 
 import pyarrow as pa
 import pyarrow.types as pt
+from pyiceberg.io.pyarrow import UTC_ALIASES
 
 from metastore.hive.tables import Columns
 from metastore.hive.types import ELEMENT, KEY, VALUE, HiveType, Path, leaves_of
@@ -118,12 +119,16 @@ class _Walk:
     def _leaf(self, path: Path, type_: HiveType, arrow: Arrow) -> None:
         self.found.leaves.append(self._ordinals[path])
         if pt.is_null(arrow):
+            self._problem(path, "the file has a column of no type, which Iceberg's readers refuse")
             return
         if pt.is_timestamp(arrow) and type_.name in ("timestamp", "timestamptz"):
             if not self._timestamps:
                 self._problem(path, "a timestamp in Avro may mean two things, and engines disagree on which")
-            # Nanoseconds without a zone are Parquet's INT96, which everybody writes adjusted to UTC.
-            is_moment = arrow.tz is not None or arrow.unit == "ns"
+            if arrow.unit == "ns":
+                self._problem(path, "the file counts nanoseconds, which Iceberg in Spark takes for microseconds")
+            if arrow.tz not in (None, *UTC_ALIASES):
+                self._problem(path, f"the file says {arrow}, and PyIceberg reads no zone but UTC")
+            is_moment = arrow.tz is not None
             if type_.name == "timestamptz" and not is_moment:
                 self._misfit(path, type_, arrow, known=True)
             self.found.moments[path] = is_moment

@@ -6,9 +6,9 @@ of that, a bound counts only when each row group with values has one.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from itertools import pairwise
-from typing import Any
+from typing import Any, Final
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -16,6 +16,8 @@ import pyarrow.parquet as pq
 from metastore.analyze.parquet_columns import Leaf, Plan, combined
 from metastore.hive.facts import FileFacts, LeafFacts, trusted
 from metastore.storage.parquet_footer import Footer, read_footer
+
+_MOMENT: Final = pa.timestamp("us", "UTC")
 
 
 class ParquetFooters:
@@ -43,10 +45,32 @@ class ParquetFooters:
                 return schema, leaves
         plan = Plan.of(footer, None)
         leaves = {leaf.index: leaf for leaf in plan.leaves}
-        schema = footer.metadata.schema.to_arrow_schema().remove_metadata()
+        schema = _meant(footer.metadata)
         if plan.beginning is not None:  # without it, it fits no other footer
             self._plans.append((plan, schema, leaves))
         return schema, leaves
+
+
+def _meant(metadata: pq.FileMetaData) -> pa.Schema:
+    """The schema in Arrow's types, INT96 being moments in UTC: as everybody writes it. Arrow says nanoseconds."""
+    arrow = metadata.schema.to_arrow_schema().remove_metadata()
+    physical = [metadata.schema.column(index).physical_type for index in range(metadata.num_columns)]
+    if "INT96" not in physical:
+        return arrow
+    leaves = iter(physical)
+    return pa.schema([_with_moments(field, leaves) for field in arrow])
+
+
+def _with_moments(field: Any, leaves: Iterator[str]) -> Any:
+    """``field`` of Arrow, whose leaves are the next of ``leaves``, by their physical types."""
+    arrow = field.type
+    if not pa.types.is_nested(arrow):
+        return field.with_type(_MOMENT) if next(leaves) == "INT96" else field
+    if pa.types.is_map(arrow):
+        key, item = (_with_moments(part, leaves) for part in (arrow.key_field, arrow.item_field))
+        return field.with_type(pa.map_(key, item, arrow.keys_sorted))
+    parts = [_with_moments(arrow.field(index), leaves) for index in range(arrow.num_fields)]
+    return field.with_type(pa.struct(parts) if pa.types.is_struct(arrow) else pa.list_(parts[0]))
 
 
 def _facts(leaf: Leaf | None, chunks: Sequence[pq.ColumnChunkMetaData]) -> LeafFacts:

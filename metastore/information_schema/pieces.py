@@ -16,6 +16,7 @@ from metastore.information_schema.relation import (
     Source,
     holder,
     moment,
+    row_count,
     same,
     table_names,
 )
@@ -100,7 +101,7 @@ FILES: Final = Relation(
             {
                 **_PIECE,
                 "PATH": same("path"),
-                "NUM_ROWS": holder(Statistic.ROW_COUNT),
+                "NUM_ROWS": row_count(),
                 "LENGTH": holder(Statistic.LENGTH),
             },
         ),
@@ -131,7 +132,7 @@ ROW_GROUPS: Final = Relation(
                 "ROW_GROUP_INDEX": same("rowGroupIndex"),
                 "START": holder(Statistic.START),
                 "LENGTH": holder(Statistic.LENGTH),
-                "NUM_ROWS": holder(Statistic.ROW_COUNT),
+                "NUM_ROWS": row_count(),
             },
         ),
     ),

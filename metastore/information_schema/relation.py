@@ -28,6 +28,7 @@ from pyiceberg.types import (
 
 from metastore.errors import InvalidRequestError
 from metastore.model.statistics import read_holders
+from metastore.model.statistics_json import read_row_count
 from metastore.model.vocabulary import MetadataType
 
 CATALOG: Final = "DRILL"
@@ -93,6 +94,15 @@ def holder(name: str) -> Value:
         return pa.array(
             [read_holders(texts or ()).get(name) for texts in units["metadataStatistics"].to_pylist()], LONG
         )
+
+    return Value(make, ("metadataStatistics",))
+
+
+def row_count() -> Value:
+    """The number of rows; null where it is not exact, as of files that others delete rows of."""
+
+    def make(units: pa.Table) -> Array:
+        return pa.array([read_row_count(texts) for texts in units["metadataStatistics"].to_pylist()], LONG)
 
     return Value(make, ("metadataStatistics",))
 

@@ -18,13 +18,13 @@ from metastore.information_schema.relation import (
     Source,
     Value,
     constant,
-    holder,
     moment,
     own_names,
+    row_count,
     same,
     table_names,
 )
-from metastore.model.vocabulary import MetadataType, Statistic
+from metastore.model.vocabulary import MetadataType
 
 
 def _defining_queries(units: pa.Table) -> Array:
@@ -77,7 +77,7 @@ TABLES: Final = Relation(
                 "TABLE_TYPE": constant("TABLE"),
                 "TABLE_SOURCE": same("tableType"),
                 "LOCATION": same("location"),
-                "NUM_ROWS": holder(Statistic.ROW_COUNT),
+                "NUM_ROWS": row_count(),
                 "LAST_MODIFIED_TIME": moment("lastModifiedTime"),
             },
         ),

@@ -229,6 +229,18 @@ def read_holders(texts: Iterable[str]) -> dict[str, Any]:
     return _named(decode(text) for text in texts)
 
 
+def counts_exactly(texts: Iterable[str]) -> bool:
+    """Whether the number of rows among the holders in ``texts`` is marked exact; deleted rows in it make it none."""
+    counts = (decode(text)["statisticsKind"] for text in texts if f'"{Statistic.ROW_COUNT}"' in text)
+    return all(kind.get("exact", False) for kind in counts)
+
+
+def read_row_count(texts: Sequence[str] | None) -> int | None:
+    """The exact number of rows that the holders in ``texts`` tell; None where there is none."""
+    count: int | None = read_holders(texts).get(Statistic.ROW_COUNT) if texts and counts_exactly(texts) else None
+    return count
+
+
 def read_column_holders(text: str) -> dict[str, Any]:
     """:func:`read_holders` of all that stands in the JSON of one column's statistics."""
     document = decode(text)

@@ -19,14 +19,13 @@ import pyarrow.compute as pc
 from pyiceberg.expressions import BooleanExpression, Not
 from sqlglot import exp
 
-from metastore.analyze.parts import counts_exactly
 from metastore.errors import InvalidRequestError, NotFoundError, StorageError
 from metastore.model.column_path import ColumnPath, parse, quote
 from metastore.model.drill_types import FLOAT_TYPES
 from metastore.model.statistics import ColumnStatistics, parse_many
-from metastore.model.statistics_json import read_holders
+from metastore.model.statistics_json import read_row_count
 from metastore.model.tuple_schema import TupleSchema
-from metastore.model.vocabulary import IDENTIFIER_SEPARATOR, Statistic
+from metastore.model.vocabulary import IDENTIFIER_SEPARATOR
 from metastore.pruning.columns import Columns
 from metastore.pruning.predicate import parse as parse_predicate
 from metastore.pruning.prune import prune
@@ -144,7 +143,7 @@ def _values(
         if file.path in doubtful:
             continue
         # A file of which others delete rows has its count of them marked as no exact one.
-        rows = read_holders(holders).get(Statistic.ROW_COUNT) if holders and counts_exactly(holders) else None
+        rows = read_row_count(holders)
         values = []
         for one, type_ in zip(wanted, types, strict=True):
             known = _statistics(one, file, schema, rows, columns.get(one.path, ()), position)

@@ -16,7 +16,7 @@ from typing import Any, Final, get_args
 import pyarrow as pa
 from pyiceberg.conversions import from_bytes
 from pyiceberg.io.pyarrow import schema_to_pyarrow
-from pyiceberg.manifest import DataFile, FileFormat
+from pyiceberg.manifest import DataFile, DataFileContent, FileFormat
 from pyiceberg.table import FileScanTask, Table
 from pyiceberg.transforms import IdentityTransform
 from pyiceberg.types import (
@@ -98,11 +98,12 @@ class IcebergSource:
         for path in paths:
             if path not in tasks:
                 raise NotFoundError(f"{path} is no file of {self._name} any more; run ANALYZE")
-            if tasks[path].file.file_format not in _READABLE:
-                raise InvalidRequestError(
-                    f"{path} is in {tasks[path].file.file_format.value}, which PyIceberg does not read; "
-                    "rewrite the table's data files as Parquet, by an engine that reads them"
-                )
+            for file in (tasks[path].file, *tasks[path].delete_files):
+                if file.file_format not in _READABLE[file.content]:
+                    raise InvalidRequestError(
+                        f"{file.file_path} is in {file.file_format.value}, which PyIceberg does not read; "
+                        "rewrite the table's data files as Parquet, by an engine that reads them"
+                    )
         return IcebergRows.made(self._table.metadata, self._table.io, {path: tasks[path] for path in paths})
 
     @property
@@ -208,7 +209,10 @@ def _typed(type_: IcebergType, value: Any) -> Value | None:
     return value if isinstance(value, _KNOWN) and value == value else None
 
 
-_READABLE: Final = (FileFormat.PARQUET, FileFormat.ORC)
+_READABLE: Final = {
+    DataFileContent.DATA: (FileFormat.PARQUET, FileFormat.ORC),
+    DataFileContent.POSITION_DELETES: (FileFormat.PARQUET, FileFormat.ORC, FileFormat.PUFFIN),
+}
 _BOUNDED: Final = (
     BinaryType,
     BooleanType,

@@ -14,11 +14,12 @@ from typing import Any, Final
 import pyarrow as pa
 from pyiceberg.expressions import AlwaysTrue
 from pyiceberg.io import FileIO
-from pyiceberg.io.pyarrow import ArrowScan
 from pyiceberg.manifest import DataFile
 from pyiceberg.schema import Schema
 from pyiceberg.table import FileScanTask
 from pyiceberg.table.metadata import TableMetadata
+
+from metastore.storage.iceberg_private import RowScan
 
 _TOGETHER: Final = 16
 _BYTES_TOGETHER: Final = 32 << 20
@@ -65,7 +66,7 @@ class IcebergRows:
         """As :meth:`metastore.sources.provided.Reader.rows`; PyIceberg decides on its threads."""
         fields = {column.name: column for column in self.metadata.schema().fields}
         projected = Schema(*(fields[name] for name in schema.names))
-        scan = ArrowScan(self.metadata, self.io, projected, AlwaysTrue())
+        scan = RowScan(self.metadata, self.io, projected, AlwaysTrue())
         for batch in scan.to_record_batches([self.tasks[path] for path in paths]):
             columns = [_plain(column).cast(asked.type) for column, asked in zip(batch.columns, schema, strict=True)]
             yield pa.RecordBatch.from_arrays(columns, schema=schema)

@@ -39,6 +39,7 @@ from metastore.scan.arrow_types import arrow_schema
 from metastore.scan.directories import LEVEL
 from metastore.sql.push_down import Asked
 from metastore.sql.target import StatementTarget
+from metastore.storage.iceberg_private import RowScan
 from metastore.views.expansion import ViewText
 from metastore.views.freshness import typed_query
 from metastore.views.names import Meaning, Names
@@ -180,7 +181,9 @@ class Relations:
 
         def read(asked: Asked) -> Iterator[pa.RecordBatch]:
             try:
-                yield from table.scan(asked.condition, asked.columns, snapshot_id=version).to_arrow_batch_reader()
+                scan = table.scan(asked.condition, asked.columns, snapshot_id=version)
+                rows = RowScan(table.metadata, table.io, scan.projection(), scan.row_filter)
+                yield from rows.to_record_batches(scan.plan_files())
             except MetastoreError:
                 raise
             except Exception as error:

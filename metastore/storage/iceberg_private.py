@@ -4,20 +4,33 @@
 PyIceberg has no public form of it, and a second implementation here would be one to keep right.
 ``_get_parquet_writer_kwargs`` reads the table properties that say how data files are written.
 ``Transaction._updates`` is what a transaction would commit, so that it is committed by our own rules.
+``_task_to_record_batches`` reads a data file for PyIceberg's scans, by what ``_get_file_format`` makes of its format:
+times of INT96 in Arrow's own unit. ``_read_deletes`` tells what a delete file takes away, by data file.
+:class:`RowScan` is the same scan with another unit, and with the deletes of each file's own.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from typing import Any
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from functools import partial
+from types import FunctionType
+from typing import Any, cast
 
+import pyarrow as pa
 from pyiceberg.expressions import BooleanExpression
 from pyiceberg.expressions.visitors import _InclusiveMetricsEvaluator
-from pyiceberg.io.pyarrow import _get_parquet_writer_kwargs
-from pyiceberg.manifest import DataFile
+from pyiceberg.io.pyarrow import (
+    ArrowScan,
+    _get_file_format,
+    _get_parquet_writer_kwargs,
+    _read_deletes,
+    _task_to_record_batches,
+)
+from pyiceberg.manifest import DataFile, FileFormat
 from pyiceberg.schema import Schema
-from pyiceberg.table import Transaction
+from pyiceberg.table import FileScanTask, Transaction
 from pyiceberg.table.update import TableRequirement, TableUpdate
+from pyiceberg.utils.concurrent import ExecutorFactory
 
 
 def metrics_evaluator(schema: Schema, expression: BooleanExpression) -> Callable[[DataFile], bool]:
@@ -33,3 +46,42 @@ def parquet_writer_options(properties: Mapping[str, str]) -> dict[str, Any]:
 def pending(transaction: Transaction) -> tuple[tuple[TableRequirement, ...], tuple[TableUpdate, ...]]:
     """What ``transaction``, which is not committed, has gathered."""
     return transaction._requirements, transaction._updates  # noqa: SLF001
+
+
+def _with(function: Any, **names: Any) -> Any:
+    """``function`` as it stands, but for what some global names in it mean."""
+    code, others = function.__code__, {**function.__globals__, **names}
+    return FunctionType(code, others, function.__name__, function.__defaults__, function.__closure__)
+
+
+def _format_of(file_format: FileFormat, **options: Any) -> Any:
+    times = {"coerce_int96_timestamp_unit": "us"} if file_format is FileFormat.PARQUET else {}
+    return _get_file_format(file_format, **options, **cast("dict[str, Any]", times))
+
+
+class RowScan(ArrowScan):
+    """PyIceberg's reading of data files, with times of INT96 in microseconds, and each file with its own deletes alone.
+
+    In nanoseconds, Arrow's own choice, times before 1677 and after 2262 would silently become others. And PyIceberg
+    takes rows from a file that its neighbours' delete files name, too: one that was added again after these were.
+    """
+
+    def to_record_batches(self, tasks: Iterable[FileScanTask]) -> Iterator[pa.RecordBatch]:
+        """The rows file by file, in the order of ``tasks``; a file's rows are in memory at once."""
+        tasks = list(tasks)
+        executor = ExecutorFactory.get_or_create()
+        deletes = list({delete for task in tasks for delete in task.delete_files})
+        positions = dict(zip(deletes, executor.map(partial(_read_deletes, self._io), deletes), strict=True))
+
+        def rows(task: FileScanTask) -> list[pa.RecordBatch]:
+            path = task.file.file_path
+            own = [positions[delete][path] for delete in task.delete_files if path in positions[delete]]
+            return list(self._record_batches_from_scan_tasks_and_deletes([task], {path: own} if own else {}))
+
+        for batches in executor.map(rows, tasks):
+            yield from batches
+
+    _record_batches_from_scan_tasks_and_deletes = _with(
+        ArrowScan._record_batches_from_scan_tasks_and_deletes,  # noqa: SLF001
+        _task_to_record_batches=_with(_task_to_record_batches, _get_file_format=_format_of),
+    )

@@ -30,7 +30,7 @@ from pyiceberg.partitioning import PartitionSpec
 from pyiceberg.schema import Schema
 from pyiceberg.table.snapshots import Snapshot
 from pyiceberg.typedef import Record
-from pyiceberg.types import StructType
+from pyiceberg.types import IntegerType, ListType, StructType
 
 from metastore.storage.avro_file import Encoded, avro_file, encode, encoded, keep, schema_text
 
@@ -135,7 +135,20 @@ def _entry_writer(version: FormatVersion, partition_type: StructType) -> _EntryW
     # The data file comes last in both, so an entry's bytes are those of the rest and then its own.
     head = resolve_writer(record_schema=Schema(*of_record.fields[:-1]), file_schema=Schema(*of_file.fields[:-1]))
     data_file = resolve_writer(record_schema=of_record.fields[-1].field_type, file_schema=of_file.fields[-1].field_type)
-    return _EntryWriter(schema_text(of_file, "manifest_entry"), head, data_file)
+    return _EntryWriter(schema_text(_specified(version, partition_type), "manifest_entry"), head, data_file)
+
+
+def _specified(version: FormatVersion, partition_type: StructType) -> Schema:
+    """The schema that a file of entries names: with ids of equality deletes as ints, where PyIceberg has longs.
+
+    The bytes are the same. Iceberg's Java library takes ids for what the schema says, and fails at longs.
+    """
+    fields = data_file_with_partition(partition_type, version).fields
+    ids = ListType(element_id=136, element_type=IntegerType(), element_required=True)
+    named = (
+        field.model_copy(update={"field_type": ids}) if field.name == "equality_ids" else field for field in fields
+    )
+    return manifest_entry_schema_with_data_file(version, StructType(*named))
 
 
 def _listed(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from datetime import date
+from datetime import date, datetime, timezone
 from typing import Any
 
 import pyarrow as pa
@@ -199,6 +199,37 @@ def test_files_that_do_not_fit_are_all_named(hive: HiveMaker, call: Call) -> Non
     with pytest.raises(ProcedureError, match="corrupt"):
         call("migrate", name)
     assert not (hive.folder / name / "_iceberg").exists() or list((hive.folder / name / "_iceberg").iterdir()) == []
+
+
+@pytest.mark.parametrize(
+    ("values", "reason"),
+    [
+        (pa.array([datetime(2024, 5, 6)], pa.timestamp("ns")), "column at: the file counts nanoseconds"),
+        (pa.array([datetime(2024, 5, 6)], pa.timestamp("us", "Europe/Berlin")), "PyIceberg reads no zone but UTC"),
+        (pa.array([None], pa.null()), "column at: the file has a column of no type"),
+    ],
+)
+def test_what_icebergs_readers_misread_is_refused(hive: HiveMaker, call: Call, values: Any, reason: str) -> None:
+    """As pandas writes it: Iceberg in Spark finds other times in nanoseconds, PyIceberg fails at the others."""
+    name = hive.table({"at": "timestamp"})
+    hive.write(name, pa.table({"at": values}))
+    with pytest.raises(ProcedureError, match=reason):
+        call("migrate", name)
+
+
+def test_moments_of_any_year(hive: HiveMaker, call: Call, session: Session) -> None:
+    """INT96 holds more than Arrow's nanoseconds do: what Hive has, verification and SELECT find, and no other."""
+    name = hive.table({"at": "timestamp"})
+    far = [datetime(1, 1, 2), datetime(2024, 5, 6, 7, 8, 9, 123456), None, datetime(9999, 12, 31)]
+    times = pa.table({"at": pa.array(far, pa.timestamp("us"))})
+    hive.write(name, times, use_deprecated_int96_timestamps=True)
+    call("migrate", name)
+    assert call("verify_migration", name)["ok"]
+    wanted = [None if each is None else each.replace(tzinfo=timezone.utc) for each in far]
+    table = f"lake.{hive.database}.{name}"
+    assert session.sql(f'SELECT "at" FROM {table}')["at"].to_pylist() == wanted
+    late = session.sql(f'SELECT "at" FROM {table} WHERE "at" > TIMESTAMPTZ \'2500-01-01 00:00:00+00\'')
+    assert late["at"].to_pylist() == wanted[3:]
 
 
 def test_files_with_column_ids_of_iceberg_are_refused(hive: HiveMaker, call: Call) -> None:

@@ -27,6 +27,7 @@ from services.s3 import ACCESS_KEY, SECRET_KEY, S3Server
 from support import delete_files, delta_log
 from support.questions import FIELDS, LITERALS, Question, questions, rows, unsigned
 
+from metastore.cli.commands import explore
 from metastore.config.settings import Settings
 from metastore.errors import FormatError, InvalidRequestError, NotFoundError
 from metastore.scan.rows import read_rows
@@ -313,6 +314,41 @@ def test_a_column_that_came_since_is_there(shop: Others) -> None:
         shop.session.tables.scan("lake.shop.t", "twice = 2")
 
 
+def test_deletes_take_no_rows_of_a_file_that_came_after_them(others: Others) -> None:
+    """A file that was deleted and added again has its rows back, though a neighbour's delete file names it still."""
+    table = others.catalog.create_table("shop.t", sales(0).schema, properties={"format-version": "2"})
+    for start in (0, 10):
+        table.append(sales(start))
+    [again, stays] = sorted((task.file for task in table.scan().plan_files()), key=lambda file: file.lower_bounds[1])
+    delete_files.delete_positions(table, {again.file_path: [0, 1], stays.file_path: [3]})
+    table.refresh().delete("id < 4")
+    others.session.call("prod.system.add_files", schema="shop", table_name="t", files=[again.file_path])
+    others.session.analyze("lake.shop.t")
+    left = [0, 1, 2, 3, 10, 11, 12]
+    assert ids(others.session.tables.scan("lake.shop.t").to_arrow()) == left
+    assert ids(others.session.sql("SELECT id FROM prod.shop.t")) == left
+    assert others.session.tables.scan("lake.shop.t").count() == 7
+
+
+def test_deleted_rows_are_not_told_as_rows(shop: Others) -> None:
+    """How many are left the metadata does not say: INFORMATION_SCHEMA and the command line leave the number out."""
+    assert counts_told(shop.session) == ([8], [4, 4], [8])
+    table = shop.iceberg()
+    [task] = list(table.scan("id = 10").plan_files())
+    delete_files.delete_positions(table, {task.file.file_path: [0, 2]}, task.file.partition)
+    shop.session.analyze("lake.shop.t")
+    assert counts_told(shop.session) == ([None], [4, None], [None])
+
+
+def counts_told(session: Session) -> tuple[list[Any], list[Any], list[Any]]:
+    """The numbers of rows of TABLES, FILES and `metastore tables`."""
+    schema = session.information_schema
+    tables = schema.tables(["num_rows"], "table_schema = 'lake.shop'")
+    files = schema.files(["num_rows"], "table_schema = 'lake.shop'").sort_by("NUM_ROWS")
+    listed_tables = [each.rows for each in explore.tables(session).tables]
+    return tables["NUM_ROWS"].to_pylist(), files["NUM_ROWS"].to_pylist(), listed_tables
+
+
 def test_statistics_answer_without_a_file(shop: Others) -> None:
     """Counts and bounds of whole files, also of text that the partition fixes; under delete files they do not."""
     place = Path(shop.iceberg().location().removeprefix("file://"))
@@ -434,7 +470,18 @@ def test_what_cannot_be_read_is_refused(shop: Others, tmp_path: Path) -> None:
         append.append_data_file(avro)
     with pytest.raises(InvalidRequestError, match=r"a.avro is in AVRO.*rewrite"):
         tables.scan("lake.shop.t").to_arrow()
-    delete_files.delete_where_equal(table, task.file.partition)
+    deleted = DataFile.from_args(
+        content=DataFileContent.POSITION_DELETES,
+        file_path=f"{table.location()}/data/deletes.avro",
+        file_format=FileFormat.AVRO,
+        partition=task.file.partition,
+        record_count=1,
+        file_size_in_bytes=100,
+    )
+    delete_files.commit_deletes(table.refresh(), deleted)
+    with pytest.raises(InvalidRequestError, match=r"deletes.avro is in AVRO.*rewrite"):
+        tables.scan("lake.shop.t", "id = 10").to_arrow()
+    delete_files.delete_where_equal(table.refresh(), task.file.partition)
     for ask in (tables.scan, shop.session.analyze):
         with pytest.raises(InvalidRequestError, match=r"equality deletes.*rewrite_data_files"):
             ask("lake.shop.t")

@@ -1,4 +1,4 @@
-"""The private name of PyIceberg that we lean on does what we lean on: it never excludes a file with a matching row."""
+"""The private names of PyIceberg do what we lean on: no matching row is excluded, and no time becomes another."""
 
 from __future__ import annotations
 

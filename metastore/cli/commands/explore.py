@@ -17,8 +17,8 @@ from metastore.components.requests import of_table
 from metastore.errors import NotFoundError
 from metastore.model.column_path import parse, quote
 from metastore.model.identity import TableInfo
-from metastore.model.statistics import ColumnStatistics, Value, read_holders
-from metastore.model.statistics_json import read_column_holders, read_level
+from metastore.model.statistics import ColumnStatistics, Value
+from metastore.model.statistics_json import read_column_holders, read_level, read_row_count
 from metastore.model.table_unit import TableMetadataUnit
 from metastore.model.tuple_schema import TupleSchema
 from metastore.model.vocabulary import DEFAULT_SEGMENT, IDENTIFIER_SEPARATOR, MetadataType, Statistic
@@ -163,7 +163,7 @@ def segments(session: Session, table: str, at: str | None = None) -> SegmentList
             SegmentSummary(
                 segment=unit["metadataIdentifier"],
                 location=unit["location"],
-                rows=_statistic(unit, Statistic.ROW_COUNT),
+                rows=read_row_count(unit["metadataStatistics"]),
                 files=number or 0,
                 modified=_moment(unit["lastModifiedTime"]),
             )
@@ -197,7 +197,7 @@ def _read(session: Session, table: str, at: str | None) -> tuple[int, TableInfo,
 def _table_summary(unit: Mapping[str, Any]) -> TableSummary:
     return TableSummary(
         table=str(TableInfo(unit["storagePlugin"], unit["workspace"], unit["tableName"])),
-        rows=_statistic(unit, Statistic.ROW_COUNT),
+        rows=read_row_count(unit["metadataStatistics"]),
         level=read_level(unit["metadataStatistics"] or ()),
         modified=_moment(unit["lastModifiedTime"]),
         owner=unit["owner"],
@@ -227,10 +227,6 @@ def _distinct(statistics: str | None) -> int | None:
     if statistics is None or Statistic.DISTINCT not in statistics:
         return None
     return int(read_column_holders(statistics)[Statistic.DISTINCT])
-
-
-def _statistic(unit: Mapping[str, Any], name: str) -> Any:
-    return read_holders(unit["metadataStatistics"] or []).get(name)
 
 
 def _moment(epoch_ms: int | None) -> datetime | None:

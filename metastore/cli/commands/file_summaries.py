@@ -13,6 +13,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from metastore.model.statistics import read_holders
+from metastore.model.statistics_json import read_row_count
 from metastore.model.vocabulary import Statistic
 from metastore.pruning.units import Portion
 
@@ -108,7 +109,7 @@ def _columns(units: pa.Table, row_groups: Counter[str | None], wanted: Callable[
                 {
                     "file": unit["metadataIdentifier"],
                     "path": unit["path"],
-                    "rows": holders.get(Statistic.ROW_COUNT),
+                    "rows": read_row_count(unit["metadataStatistics"]),
                     "bytes": holders.get(Statistic.LENGTH),
                     "row_groups": row_groups[unit["path"]],
                     "modified": unit["lastModifiedTime"],

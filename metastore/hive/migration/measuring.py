@@ -18,7 +18,6 @@ import pyarrow.types as pt
 from pyarrow import orc, parquet
 from pyiceberg.expressions import AlwaysTrue
 from pyiceberg.io import FileIO
-from pyiceberg.io.pyarrow import ArrowScan
 from pyiceberg.schema import Schema
 from pyiceberg.table import FileScanTask
 from pyiceberg.table.metadata import TableMetadata
@@ -28,6 +27,7 @@ from metastore.hive.listing import Store
 from metastore.hive.matching import match
 from metastore.hive.partitions import typed_value
 from metastore.hive.tables import Columns, FileFormat
+from metastore.storage.iceberg_private import RowScan
 
 _BATCH_ROWS: Final = 64 * 1024
 _BOUNDS: Final = "bounds"
@@ -151,12 +151,12 @@ def _packed(measured: Measured, type_: pa.DataType) -> bytes:
 
 
 def _iceberg_rows(chunk: IcebergChunk) -> Iterator[pa.RecordBatch]:
-    scan = ArrowScan(chunk.metadata, chunk.io, chunk.schema, AlwaysTrue())
+    scan = RowScan(chunk.metadata, chunk.io, chunk.schema, AlwaysTrue())
     for task in chunk.files:
         yield from _task_rows(scan, task)
 
 
-def _task_rows(scan: ArrowScan, task: FileScanTask) -> Iterator[pa.RecordBatch]:
+def _task_rows(scan: RowScan, task: FileScanTask) -> Iterator[pa.RecordBatch]:
     try:
         yield from scan.to_record_batches([task])
     except OSError as error:

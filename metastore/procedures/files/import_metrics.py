@@ -15,17 +15,18 @@ from typing import Any, Final
 from uuid import UUID
 
 import pyarrow as pa
+import pyarrow.types as pt
 from pyiceberg.conversions import to_bytes
-from pyiceberg.exceptions import ResolveError
 from pyiceberg.expressions.literals import AboveMax, BelowMin, literal
 from pyiceberg.io import FileIO
 from pyiceberg.io.pyarrow import UnsupportedPyArrowTypeException, pyarrow_to_schema
 from pyiceberg.partitioning import PartitionField, PartitionSpec
-from pyiceberg.schema import Schema, promote
+from pyiceberg.schema import Schema
 from pyiceberg.table.name_mapping import NameMapping
 from pyiceberg.transforms import IdentityTransform
 from pyiceberg.types import (
     BinaryType,
+    DecimalType,
     DoubleType,
     FixedType,
     FloatType,
@@ -38,6 +39,8 @@ from pyiceberg.types import (
     PrimitiveType,
     StringType,
     StructType,
+    TimestampType,
+    TimestamptzType,
     UUIDType,
 )
 from pyiceberg.utils.datetime import date_to_days, datetime_to_micros, time_to_micros
@@ -174,6 +177,8 @@ class _Metrics:
 
     def _matched(self) -> Schema:
         """The file's schema with the table's field ids."""
+        for column in self._facts.schema:
+            _require_readable(column)
         try:
             schema = pyarrow_to_schema(self._facts.schema, None if not self._by_name else self._target.mapping)
         except (UnsupportedPyArrowTypeException, TypeError, NotImplementedError) as error:
@@ -192,13 +197,10 @@ class _Metrics:
             wanted = self._target.schema.find_type(field.field_id)
         except ValueError as error:
             raise ProcedureError(f"field id {field.field_id} ({field.name}) of it is none of the table") from error
-        try:
-            if field.field_type != wanted:
-                promote(field.field_type, wanted)
-        except ResolveError as error:
-            raise ProcedureError(
-                f"column {field.name} is {field.field_type} in it and {wanted} in the table"
-            ) from error
+        if not _reads_as(field.field_type, wanted):
+            is_moment = isinstance(field.field_type, TimestamptzType) and isinstance(wanted, TimestampType)
+            more = ": moments, as all of INT96 are, need a column of timestamptz" if is_moment else ""
+            raise ProcedureError(f"column {field.name} is {field.field_type} in it and {wanted} in the table{more}")
 
     def _require_values(self) -> None:
         """NULL where the table allows none, for columns that are missing, too."""
@@ -335,6 +337,42 @@ def _key_value(kind: PrimitiveType, text: str | None, name: str) -> Any:
     if (spelling and not spelling.fullmatch(text)) or isinstance(found, AboveMax | BelowMin) or overflows:
         raise ProcedureError(f"its path says {name}={text!r}, which is no {kind}")
     return value
+
+
+def _require_readable(field: Any) -> None:
+    """ProcedureError for an Arrow field of a type that one of Iceberg's readers refuses, or reads as another value."""
+    kind = field.type
+    if pt.is_nested(kind):
+        for index in range(kind.num_fields):
+            _require_readable(kind.field(index))
+        return
+    if pt.is_dictionary(kind):
+        kind = kind.value_type
+    if pt.is_timestamp(kind) and kind.unit == "ns":
+        why = "Iceberg in Spark takes nanoseconds for microseconds; write it in microseconds"
+    elif pt.is_unsigned_integer(kind) or pt.is_float16(kind):
+        why = "Iceberg has no such numbers, and Spark refuses to read them; write it as a wider type that has a sign"
+    elif pt.is_null(kind):
+        why = "PyIceberg and Spark do not read columns of no type; write it as the table's type, or leave it out"
+    else:
+        return
+    raise ProcedureError(f"column {field.name} is {field.type} in it: {why}")
+
+
+def _reads_as(kind: IcebergType, wanted: IcebergType) -> bool:
+    """Whether all of Iceberg's readers find ``wanted`` in a file of ``kind``.
+
+    PyIceberg reads texts as bytes, bytes as texts and decimals of another scale, too, at which Spark fails or errs.
+    """
+    match kind, wanted:
+        case (IntegerType(), LongType()) | (FloatType(), DoubleType()):
+            return True
+        case DecimalType(), DecimalType():
+            return kind.scale == wanted.scale and kind.precision <= wanted.precision
+        case FixedType(), UUIDType():
+            return len(kind) == 16
+        case _:
+            return kind == wanted
 
 
 def _has_ids(schema: pa.Schema) -> bool:

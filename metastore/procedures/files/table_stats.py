@@ -16,7 +16,7 @@ from typing import Any, Final
 import pyarrow as pa
 from pyiceberg.expressions import AlwaysTrue
 from pyiceberg.io import FileIO
-from pyiceberg.io.pyarrow import ArrowScan, schema_to_pyarrow
+from pyiceberg.io.pyarrow import schema_to_pyarrow
 from pyiceberg.schema import Schema
 from pyiceberg.table import FileScanTask, Table
 from pyiceberg.table.metadata import TableMetadata
@@ -33,6 +33,7 @@ from metastore.procedures.contention import until_won
 from metastore.procedures.files.puffin import THETA, Blob, puffin_file
 from metastore.procedures.model import CallContext, Procedure
 from metastore.storage.files import discard, flush
+from metastore.storage.iceberg_private import RowScan
 
 _FILES_A_CHUNK: Final = 16
 _CREATED_BY: Final = "drill metastore for data lakes"
@@ -100,7 +101,7 @@ def _compute_table_stats(
 def sketch_files(chunk: SketchChunk) -> Iterator[pa.RecordBatch]:
     """The task: one row a column, with the sketch of its values in all files of the chunk."""
     builders = {field.field_id: ThetaBuilder() for field in chunk.schema.fields}
-    scan = ArrowScan(chunk.metadata, chunk.io, chunk.schema, AlwaysTrue())
+    scan = RowScan(chunk.metadata, chunk.io, chunk.schema, AlwaysTrue())
     try:
         for batch in scan.to_record_batches(chunk.files):
             for field, values in zip(chunk.schema.fields, batch.columns, strict=True):

@@ -20,6 +20,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from pyarrow import orc
 from pyiceberg.conversions import from_bytes
+from pyiceberg.expressions import AlwaysTrue
 from pyiceberg.partitioning import PartitionField, PartitionSpec
 from pyiceberg.schema import Schema
 from pyiceberg.table import Table
@@ -40,6 +41,7 @@ from metastore.errors import InvalidRequestError, NotFoundError, ProcedureError
 from metastore.procedures.files.add_files import add_files
 from metastore.procedures.files.import_metrics import bound_bytes
 from metastore.procedures.run import explain
+from metastore.storage.iceberg_private import RowScan
 
 Put = Callable[..., str]
 
@@ -350,6 +352,10 @@ def test_names_that_uris_would_change(lake: Any, rows: Any, put: Put, tmp_path: 
         ({"id": ["x"]}, "column id is string in it and long in the table"),
         ({"id": pa.array([1.5], pa.float64())}, "column id is double in it and long in the table"),
         ({"id": pa.array([1], pa.int64()), "city": pa.array([1], pa.int32())}, "column city is int in it and string"),
+        ({"id": pa.array([1], pa.uint32())}, "column id is uint32 in it: Iceberg has no such numbers"),
+        ({"id": pa.array([1 << 63], pa.uint64())}, "column id is uint64 in it: Iceberg has no such numbers"),
+        ({"city": pa.array([None], pa.null())}, "column city is null in it: PyIceberg and Spark do not read"),
+        ({"city": pa.array([b"x"])}, "column city is binary in it and string in the table"),
     ],
 )
 def test_files_that_do_not_fit(lake: Any, put: Put, columns: dict[str, Any], message: str) -> None:
@@ -360,6 +366,70 @@ def test_files_that_do_not_fit(lake: Any, put: Put, columns: dict[str, Any], mes
     with pytest.raises(ProcedureError, match=f"1 of 2 files cannot be added, so none was: {bad}: {message}"):
         lake.call(add_files, files=[good, bad])
     assert table.refresh().current_snapshot() is None
+
+
+FAR = [datetime(1, 1, 2), datetime(1500, 3, 1, 12), datetime(2024, 5, 6, 7, 8, 9, 123456), None, datetime(9999, 12, 31)]
+
+
+def test_moments_of_int96(lake: Any, put: Put) -> None:
+    """As Spark writes them by default: of any year, also inside of others, and without a bound or a count of theirs."""
+    moment: pa.DataType = pa.timestamp("us", "UTC")
+    columns: list[tuple[str, pa.DataType]] = [
+        ("id", pa.int64()),
+        ("at", moment),
+        ("some", pa.list_(moment)),
+        ("by", pa.map_(pa.string(), moment)),
+        ("one", pa.struct([("at", moment)])),
+    ]
+    table = lake.table(schema=pa.schema(columns))
+    values = [
+        {"id": number, "at": each, "some": [each], "by": [("k", each)], "one": {"at": each}}
+        for number, each in enumerate(FAR)
+    ]
+    rows = pa.Table.from_pylist(values, pa.schema(columns))
+    lake.call(add_files, files=[put("a.parquet", rows, use_deprecated_int96_timestamps=True)])
+    [file] = files(table)
+    assert (set(file.lower_bounds), set(file.upper_bounds), set(file.null_value_counts)) == ({1}, {1}, {1})
+    read = RowScan(table.metadata, table.io, table.schema(), AlwaysTrue()).to_table(table.scan().plan_files())
+    assert read.cast(rows.schema).to_pylist() == rows.to_pylist()
+
+
+def test_moments_are_no_times_of_a_clock(lake: Any, put: Put) -> None:
+    """INT96 counts from UTC, whatever the writer's clock said: a column without a zone would show another time."""
+    lake.table(schema=pa.schema([("at", pa.timestamp("us"))]))
+    times = pa.table({"at": pa.array(FAR, pa.timestamp("us"))})
+    path = put("a.parquet", times, use_deprecated_int96_timestamps=True)
+    with pytest.raises(
+        ProcedureError, match="column at is timestamptz in it and timestamp in the table: moments, as all"
+    ):
+        lake.call(add_files, files=[path])
+
+
+@pytest.mark.parametrize(
+    ("wanted", "values", "message"),
+    [
+        (pa.timestamp("us"), pa.array(FAR[2:3], pa.timestamp("ns")), "Iceberg in Spark takes nanoseconds"),
+        (pa.timestamp("us", "UTC"), pa.array(FAR[2:3], pa.timestamp("ns", "UTC")), "Iceberg in Spark takes nanosec"),
+        (
+            pa.decimal128(9, 3),
+            pa.array([Decimal("1.50")]).cast(pa.decimal128(9, 2)),
+            "decimal.9, 2. in it and decimal.9, 3",
+        ),
+        (pa.binary(), pa.array(["x"]), "string in it and binary in the table"),
+        (pa.float32(), pa.array([1.5], pa.float16()), "halffloat in it: Iceberg has no such numbers"),
+        (
+            pa.list_(pa.int32()),
+            pa.array([[1]], pa.list_(pa.uint16())),
+            "column .* is uint16 in it: Iceberg has no such",
+        ),
+    ],
+)
+def test_what_engines_read_differently(lake: Any, put: Put, wanted: Any, values: Any, message: str) -> None:
+    """Types that PyIceberg reads, and Iceberg in Spark refuses or takes for other values: even without statistics."""
+    lake.table(schema=pa.schema([("c", wanted)]))
+    path = put("a.parquet", pa.table({"c": values}), write_statistics=False)
+    with pytest.raises(ProcedureError, match=message):
+        lake.call(add_files, files=[path])
 
 
 def test_nulls_in_a_required_column(lake: Any, put: Put) -> None:
