@@ -32,15 +32,15 @@ from metastore.views import fields
 from metastore.views.binding import bind
 from metastore.views.context import ViewSession, files_of, workspace_of
 from metastore.views.expansion import tables_of
-from metastore.views.folders import Folder, SourceFiles, Workspace, unneeded
+from metastore.views.folders import Folder, SourceFiles, Workspace, digest_of_files, unneeded
 from metastore.views.freshness import (
     Refreshed,
     SourceState,
     columns_read,
     digest_of,
-    digest_of_files,
     metadata_state,
     query_of,
+    stands,
 )
 from metastore.views.incremental import STATE, Aggregated, Rowwise, Way, Whole, is_steady, way_of
 from metastore.views.names import Names
@@ -161,6 +161,7 @@ class _Refresh:
         self._workspace = workspace_of(session, unit.info)
         _require_writable(session, unit.info)
         names = Names(session.metastore)
+        names.require_outside_tables(unit.info)
         self._query = query_of(unit, names)
         self._bound = bind(self._query, names.schema)
         schemas = {key: names.schema(table) for key, table in self._bound.tables.items()}
@@ -263,8 +264,9 @@ class _Refresh:
         return self._commit(replace(self._unit, last_refresh_time=self._now_ms), decision)
 
     def _commit(self, unit: MaterializedViewMetadataUnit, decision: _Decision) -> int:
+        folder = self._workspace.folder(unit.data_location or "").digest()
         refreshed = Refreshed(
-            decision.mode, decision.reason, digest_of(self._query), is_steady(self._query), self._states
+            decision.mode, decision.reason, digest_of(self._query), is_steady(self._query), self._states, folder
         )
         return self._session.metastore.materialized_views.replace(refreshed.stored_in(unit), seen=self._unit)
 
@@ -281,7 +283,8 @@ class _Refresh:
             return reason, {}
         last = self._last_folder()
         read = last.sources()
-        if read is None or (isinstance(self._way, Aggregated) and not last.has_state()):
+        whole = stands(self._session, self._unit, refreshed)
+        if read is None or not whole or (isinstance(self._way, Aggregated) and not last.has_state()):
             return "what the last refresh left is not there any more", {}
         new: dict[str, dict[str, Fingerprint]] = {}
         for table, files in every.items():
