@@ -17,6 +17,7 @@ from dataclasses import dataclass, replace
 from datetime import timedelta
 from typing import Final
 
+import pyarrow as pa
 from pyiceberg.expressions import EqualTo
 from sqlglot import exp
 
@@ -27,6 +28,7 @@ from metastore.model.identity import TableInfo
 from metastore.model.materialized_view_unit import MaterializedViewMetadataUnit, RefreshStatus
 from metastore.model.tuple_schema import TupleSchema
 from metastore.model.vocabulary import MetadataType
+from metastore.scan.arrow_types import arrow_schema
 from metastore.sources.listing import Fingerprint
 from metastore.views import fields
 from metastore.views.binding import bind
@@ -164,8 +166,8 @@ class _Refresh:
         names.require_outside_tables(unit.info)
         self._query = query_of(unit, names)
         self._bound = bind(self._query, names.schema)
-        schemas = {key: names.schema(table) for key, table in self._bound.tables.items()}
-        self._way: Way = way_of(self._bound, schemas)
+        self._schemas = {key: names.schema(table) for key, table in self._bound.tables.items()}
+        self._way: Way = way_of(self._bound, self._schemas)
         version = session.metastore.tables.metadata.version
         self._listed = {table: files_of(session, table) for table in tables_of(self._query)}
         self._used = {column.name.lower() for column in self._bound.query.find_all(exp.Column)}
@@ -320,6 +322,8 @@ class _Refresh:
         for key in keys:
             table = self._bound.tables[key]
             scan = self._session.tables.scan(table)
+            # The types of the view's columns were derived from these.
+            scan.require(pa.schema([f for f in arrow_schema(self._schemas[key]) if f.name.lower() in self._used]))
             wanted = decision.files.get(str(table), {})
             files = [file for file in scan.files if file.path in wanted]
             scans[key] = (replace(scan, plan=replace(scan.plan, files=files)),)
