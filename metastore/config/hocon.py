@@ -108,6 +108,20 @@ def is_file(path: Path) -> bool:
         raise ConfigError(f"the configuration file {path} cannot be looked up: {error.strerror}") from error
 
 
+def is_present(path: Path) -> bool:
+    """Whether there is a file to read. Raises ConfigError also where a directory, or a link to nothing, has its name.
+
+    Nobody means these to be passed over; containers make such directories of files that are not there to be mounted.
+    """
+    if is_file(path):
+        return True
+    if path.is_dir():
+        raise ConfigError(f"the configuration file {path} is a directory")
+    if path.is_symlink() and not path.exists():
+        raise ConfigError(f"the configuration file {path} is a link to nothing")
+    return False
+
+
 def read_document(path: Path) -> Document:
     """Parse a file with what it includes. Raises ConfigError with file and line."""
     return parse_document(read_text(path), path)
@@ -242,7 +256,7 @@ def _included(token: re.Match[str], path: Path | None, including: tuple[Path, ..
     file = Path(path.parent if path else "", token["name"][1:-1]).resolve()
     if file in including:
         raise ConfigError(f"{statement} goes round in a circle: {file} is being read already")
-    if is_file(file):
+    if is_present(file):
         return file
     if token["required"]:
         raise ConfigError(f"{statement} is required, and {file} does not exist")

@@ -16,7 +16,7 @@ from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
-from metastore.config.hocon import Document, Place, is_file, parse_document, read_document
+from metastore.config.hocon import Document, Place, is_file, is_present, parse_document, read_document
 from metastore.config.resolution import ABSENT, KeyPath, Node, Resolution, overlay
 from metastore.errors import ConfigError
 
@@ -148,7 +148,7 @@ def _files(conf: str | Path | None, environ: Mapping[str, str], cwd: Path | None
 
 def _present(names: Sequence[tuple[str, str]], directory: Path) -> Iterator[tuple[str, Path]]:
     for tier, name in names:
-        if is_file(directory / name):
+        if is_present(directory / name):
             yield tier, directory / name
 
 

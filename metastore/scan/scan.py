@@ -104,6 +104,20 @@ class Scan:
         readable = self.plan.readable
         return pa.schema([pa.field(ROW_ID, TYPE) if name == ROW_ID else readable.field(name) for name in self.columns])
 
+    def require(self, known: pa.Schema) -> None:
+        """InvalidRequestError when a column is not of the type that it has in ``known``, but what others made of it.
+
+        For who has told these types to somebody: rows that are cast back lose digits, or are null.
+        """
+        for column in known:
+            at = self.schema.get_field_index(column.name)
+            if at < 0 or self.schema.field(at).type != column.type:
+                now = "gone" if at < 0 else f"of type {self.schema.field(at).type}"
+                raise InvalidRequestError(
+                    f"column {column.name} of {self.plan.table} was of type {column.type} when it was analyzed, "
+                    f"and is {now}; run ANALYZE, which reads no data for that"
+                )
+
     def explain(self) -> Explanation:
         """What is read and what is not, and why; its text is for people."""
         plan = self.plan

@@ -105,6 +105,14 @@ def _text_of(node: exp.Expr) -> exp.Expr:
     )
 
 
+def _grouping(node: exp.Group) -> exp.Expr:
+    """WITH CUBE and WITH ROLLUP are of all that is grouped by; DuckDB has them in brackets alone."""
+    for part, kind in (("cube", exp.Cube), ("rollup", exp.Rollup)):
+        if any(not each.expressions for each in node.args.get(part) or ()):
+            return exp.Group(expressions=[kind(expressions=[each.copy() for each in node.expressions])])
+    return node
+
+
 def _cast(node: exp.Cast) -> exp.Expr:
     """Spark cuts fractions off where DuckDB rounds, and its DECIMAL has ten digits, none of them behind the point."""
     if node.to.this in _INTEGERS:
@@ -251,6 +259,7 @@ _WORDS: Final[Mapping[type[exp.Expr], Callable[[Any], exp.Expr]]] = {
     exp.Monthname: _around("left(:it, 3)"),
     exp.IsNan: _around("coalesce(:it, FALSE)"),
     exp.Sign: _around("CASE WHEN isnan(:of) THEN :of ELSE :it END"),
+    exp.Group: _grouping,
     exp.Ln: _logarithm,
     exp.Log: _logarithm,
     exp.DateDiff: _difference,

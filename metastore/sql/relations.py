@@ -201,8 +201,10 @@ class Relations:
 
         def read(asked: Asked) -> Iterator[pa.RecordBatch]:
             where = None if isinstance(asked.condition, AlwaysTrue) else asked.condition
+            scan = tables.scan(info, where, asked.columns)
+            scan.require(pa.schema([schema.field(name) for name in asked.columns]))
             # DuckDB judges the rows: a literal of which engines make different things prunes, and is left to it.
-            return replace(tables.scan(info, where, asked.columns), superset=True).to_batches()
+            return replace(scan, superset=True).to_batches()
 
         schema = arrow_schema(self.meaning(info).schema)
         levels = [name for name in named if LEVEL.fullmatch(name) and name not in schema.names]

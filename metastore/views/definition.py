@@ -67,7 +67,7 @@ def define_view(names: Names, name: TableInfo, definition: Definition, now_ms: i
     """The unit of view ``name``.
 
     Raises InvalidRequestError, with line and column where there is one, for SQL that cannot be read, an unknown table
-    or column, two columns of one name or one without, a view that would read itself, a name that is a table's or a
+    or column, no columns, two of one name or one without, a view that would read itself, a name that is a table's or a
     materialized view's, and for a translation that something is lost in.
     """
     checked = _check(names, name, definition, Kind.VIEW)
@@ -99,10 +99,12 @@ def define_view(names: Names, name: TableInfo, definition: Definition, now_ms: i
 def define_materialized_view(
     names: Names, name: TableInfo, definition: Definition, now_ms: int
 ) -> MaterializedViewMetadataUnit:
-    """The unit of materialized view ``name``, which holds no rows yet. Raises as :func:`define_view`.
+    """The unit of materialized view ``name``, which holds no rows yet.
 
-    Drill has no column for the dialect: a query in another is stored in Spark's, which must be able to say it.
+    Raises as :func:`define_view`, and for a name within a table. Drill has no column for the dialect: a query in
+    another is stored in Spark's, which must be able to say it.
     """
+    names.require_outside_tables(name)
     checked = _check(names, name, definition, Kind.MATERIALIZED_VIEW)
     translated = translate(checked.sql, checked.dialect, DEFAULT_DIALECT)
     if translated.unsupported:
@@ -146,6 +148,8 @@ def _check(names: Names, name: TableInfo, definition: Definition, kind: Kind) ->
         tree = _renamed(tree, definition.columns)
         sql = tree.sql(dialect)
     schema = bind(tree, names.schema, dialect=dialect, schema_path=path).schema
+    if not schema.columns:
+        raise InvalidRequestError("the query gives no columns: a view needs one at least")
     infos = sorted({info_of(table, path) for table in references(tree)})
     dependencies = {quote((i.storage_plugin, i.workspace, i.name)): str(names.get(i).kind) for i in infos}
     return _Checked(sql, dialect, schema, path, dependencies)

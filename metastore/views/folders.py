@@ -8,11 +8,13 @@ with its time, so that one that is still being written is not taken for one that
 
 from __future__ import annotations
 
+import json
 import os
 import re
 import uuid
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field
+from hashlib import blake2b
 from typing import Any, Final
 
 import pyarrow as pa
@@ -109,6 +111,16 @@ class Folder:
         except OSError as error:
             raise StorageError(f"cannot copy {theirs} to {root}: {error}") from error
 
+    def digest(self) -> str:
+        """A text that differs when a file in the folder, or all of it, is gone, changed or new. StorageError."""
+        store, root = self._open()
+        try:
+            infos = store.get_file_info(fs.FileSelector(root, recursive=True, allow_not_found=True))
+        except OSError as error:
+            raise StorageError(f"cannot list {root}: {error}") from error
+        files = [info for info in infos if info.is_file]
+        return digest_of_files(SourceFile((), i.base_name, i.path, i.size, i.mtime_ns or 0) for i in files)
+
     def sources(self) -> SourceFiles | None:
         """The files that the refresh has read; None when that is not known (any more)."""
         store, root = self._open()
@@ -154,6 +166,12 @@ class Folder:
 
     def _open(self) -> tuple[fs.FileSystem, str]:
         return open_location(self.rows.location, self.workspace.options)
+
+
+def digest_of_files(files: Iterable[SourceFile]) -> str:
+    """A text that differs when a file is new, gone or changed."""
+    states = sorted((file.path, file.size, file.mtime_ns) for file in files)
+    return blake2b(json.dumps(states).encode(), digest_size=16).hexdigest()
 
 
 def views_with_folders(tables: Iterable[TableInfo]) -> set[TableInfo]:

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable, Collection, Iterable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from hashlib import blake2b
@@ -24,10 +24,10 @@ from metastore.model.column_path import parse, quote
 from metastore.model.identity import TableInfo
 from metastore.model.materialized_view_unit import MaterializedViewMetadataUnit, RefreshStatus
 from metastore.model.tuple_schema import TupleSchema
-from metastore.sources.listing import SourceFile
 from metastore.views.binding import bind
-from metastore.views.context import ViewSession, files_of
+from metastore.views.context import ViewSession, files_of, workspace_of
 from metastore.views.expansion import Lookup, ViewText, expand
+from metastore.views.folders import digest_of_files
 from metastore.views.names import Names
 from metastore.views.references import table_named
 from metastore.views.runner import with_types
@@ -85,13 +85,17 @@ class SourceState:
 
 @dataclass(frozen=True)
 class Refreshed:
-    """What the last refresh was: how, why so, of what query, and of which sources."""
+    """What the last refresh was: how, why so, of what query, and of which sources.
+
+    ``folder`` is a digest of what it left in its folder; empty where an older release has refreshed.
+    """
 
     mode: str
     reason: str
     query: str
     steady: bool
     sources: Mapping[TableInfo, SourceState]
+    folder: str
 
     @classmethod
     def of(cls, unit: MaterializedViewMetadataUnit) -> Refreshed | None:
@@ -99,7 +103,8 @@ class Refreshed:
         try:
             kept: dict[str, Any] = additional(unit)[REFRESH]
             sources = {TableInfo(*parse(name)): SourceState(**state) for name, state in kept["sources"].items()}
-            return cls(kept["mode"], kept["reason"], kept["query"], kept["steady"], sources)
+            folder = kept.get("folder", "")
+            return cls(kept["mode"], kept["reason"], kept["query"], kept["steady"], sources, folder)
         except (KeyError, TypeError, MetastoreError):
             return None
 
@@ -121,12 +126,6 @@ def query_of(unit: MaterializedViewMetadataUnit, names: Names) -> exp.Query:
 def digest_of(query: exp.Query) -> str:
     """A text that differs when the query does."""
     return blake2b(query.sql(DEFAULT_DIALECT).encode(), digest_size=16).hexdigest()
-
-
-def digest_of_files(files: Iterable[SourceFile]) -> str:
-    """A text that differs when a file is new, gone or changed."""
-    states = sorted((file.path, file.size, file.mtime_ns) for file in files)
-    return blake2b(json.dumps(states).encode(), digest_size=16).hexdigest()
 
 
 def columns_read(schema: TupleSchema, names: Collection[str]) -> dict[str, str]:
@@ -179,9 +178,9 @@ def _reads_alike(names: Names, table: TableInfo, state: SourceState) -> bool:
 
 
 def serves(session: ViewSession, unit: MaterializedViewMetadataUnit, freshness: Freshness, now_ms: int) -> bool:
-    """Whether the rows of ``unit`` may answer for its query."""
+    """Whether the rows of ``unit`` may answer for its query: never when they are not all there as they were written."""
     refreshed = Refreshed.of(unit)
-    if refreshed is None or unit.data_location is None:
+    if refreshed is None or not stands(session, unit, refreshed):
         return False
     if freshness.kind == "any":
         return True
@@ -190,6 +189,21 @@ def serves(session: ViewSession, unit: MaterializedViewMetadataUnit, freshness: 
     if not refreshed.steady or status_of(session.metastore, unit) is not RefreshStatus.COMPLETE:
         return False
     return all(digest_of_files(files_of(session, table)) == state.files for table, state in refreshed.sources.items())
+
+
+def stands(session: ViewSession, unit: MaterializedViewMetadataUnit, refreshed: Refreshed) -> bool:
+    """Whether the rows of ``unit`` are there and known as the refresh left them.
+
+    Nobody else owns its folder and its metadata, but anybody may delete them, and a view that was renamed to another
+    workspace has left both behind.
+    """
+    if unit.data_location is None:
+        return False
+    try:
+        folder = workspace_of(session, unit.info).folder(unit.data_location)
+    except NotFoundError:  # The query may do without the workspace.
+        return False
+    return metadata_state(session.metastore, folder.table) is not None and folder.digest() == refreshed.folder
 
 
 def stored_rows(unit: MaterializedViewMetadataUnit) -> ViewText:

@@ -10,7 +10,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from enum import Enum
 
-from metastore.errors import NotFoundError
+from metastore.errors import InvalidRequestError, NotFoundError
 from metastore.metastore import Metastore
 from metastore.model.identity import TableInfo
 from metastore.model.materialized_view_unit import MaterializedViewMetadataUnit
@@ -95,6 +95,17 @@ class Names:
         """The query that ``name`` stands for; None for a table and for what nobody knows."""
         found = self.find(name)
         return found.text if found else None
+
+    def require_outside_tables(self, view: TableInfo) -> None:
+        """InvalidRequestError when rows of ``view`` would lie in a table's folder, and become rows of the table."""
+        folders = view.name.split("/")
+        for depth in range(1, len(folders)):
+            around = TableInfo(view.storage_plugin, view.workspace, "/".join(folders[:depth]))
+            found = self.find(around)
+            if found is not None and found.kind is Kind.TABLE:
+                raise InvalidRequestError(
+                    f"{view} would keep its rows in the folder of table {around}, as rows of that; give it another name"
+                )
 
     def _look_up(self, name: TableInfo) -> Meaning | None:
         asked: list[tuple[Kind, Callable[[TableInfo], Thing | None]]] = [

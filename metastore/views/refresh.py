@@ -17,6 +17,7 @@ from dataclasses import dataclass, replace
 from datetime import timedelta
 from typing import Final
 
+import pyarrow as pa
 from pyiceberg.expressions import EqualTo
 from sqlglot import exp
 
@@ -27,20 +28,21 @@ from metastore.model.identity import TableInfo
 from metastore.model.materialized_view_unit import MaterializedViewMetadataUnit, RefreshStatus
 from metastore.model.tuple_schema import TupleSchema
 from metastore.model.vocabulary import MetadataType
+from metastore.scan.arrow_types import arrow_schema
 from metastore.sources.listing import Fingerprint
 from metastore.views import fields
 from metastore.views.binding import bind
 from metastore.views.context import ViewSession, files_of, workspace_of
 from metastore.views.expansion import tables_of
-from metastore.views.folders import Folder, SourceFiles, Workspace, unneeded
+from metastore.views.folders import Folder, SourceFiles, Workspace, digest_of_files, unneeded
 from metastore.views.freshness import (
     Refreshed,
     SourceState,
     columns_read,
     digest_of,
-    digest_of_files,
     metadata_state,
     query_of,
+    stands,
 )
 from metastore.views.incremental import STATE, Aggregated, Rowwise, Way, Whole, is_steady, way_of
 from metastore.views.names import Names
@@ -161,10 +163,11 @@ class _Refresh:
         self._workspace = workspace_of(session, unit.info)
         _require_writable(session, unit.info)
         names = Names(session.metastore)
+        names.require_outside_tables(unit.info)
         self._query = query_of(unit, names)
         self._bound = bind(self._query, names.schema)
-        schemas = {key: names.schema(table) for key, table in self._bound.tables.items()}
-        self._way: Way = way_of(self._bound, schemas)
+        self._schemas = {key: names.schema(table) for key, table in self._bound.tables.items()}
+        self._way: Way = way_of(self._bound, self._schemas)
         version = session.metastore.tables.metadata.version
         self._listed = {table: files_of(session, table) for table in tables_of(self._query)}
         self._used = {column.name.lower() for column in self._bound.query.find_all(exp.Column)}
@@ -263,8 +266,9 @@ class _Refresh:
         return self._commit(replace(self._unit, last_refresh_time=self._now_ms), decision)
 
     def _commit(self, unit: MaterializedViewMetadataUnit, decision: _Decision) -> int:
+        folder = self._workspace.folder(unit.data_location or "").digest()
         refreshed = Refreshed(
-            decision.mode, decision.reason, digest_of(self._query), is_steady(self._query), self._states
+            decision.mode, decision.reason, digest_of(self._query), is_steady(self._query), self._states, folder
         )
         return self._session.metastore.materialized_views.replace(refreshed.stored_in(unit), seen=self._unit)
 
@@ -281,7 +285,8 @@ class _Refresh:
             return reason, {}
         last = self._last_folder()
         read = last.sources()
-        if read is None or (isinstance(self._way, Aggregated) and not last.has_state()):
+        whole = stands(self._session, self._unit, refreshed)
+        if read is None or not whole or (isinstance(self._way, Aggregated) and not last.has_state()):
             return "what the last refresh left is not there any more", {}
         new: dict[str, dict[str, Fingerprint]] = {}
         for table, files in every.items():
@@ -317,6 +322,8 @@ class _Refresh:
         for key in keys:
             table = self._bound.tables[key]
             scan = self._session.tables.scan(table)
+            # The types of the view's columns were derived from these.
+            scan.require(pa.schema([f for f in arrow_schema(self._schemas[key]) if f.name.lower() in self._used]))
             wanted = decision.files.get(str(table), {})
             files = [file for file in scan.files if file.path in wanted]
             scans[key] = (replace(scan, plan=replace(scan.plan, files=files)),)

@@ -87,6 +87,24 @@ def test_what_is_asked_for_must_exist(write_conf: WriteConf, tmp_path: Path) -> 
         assert str(directory / name) in str(caught.value)
 
 
+def test_what_has_the_name_of_a_file_and_is_none(write_conf: WriteConf, tmp_path: Path) -> None:
+    """A directory, as containers make of a file that was not there to be mounted, or a link to nothing."""
+    directory = write_conf(module="drill.metastore.iceberg.location.base_path = data")
+    override = directory / "drill-metastore-override.conf"
+    override.mkdir()
+    with pytest.raises(ConfigError, match="drill-metastore-override.conf is a directory"):
+        configuration(directory, tmp_path)
+    override.rmdir()
+    override.symlink_to("gone.conf")
+    with pytest.raises(ConfigError, match="drill-metastore-override.conf is a link to nothing"):
+        configuration(directory, tmp_path)
+    override.unlink()
+    write_conf(override='include "more.conf"')
+    (directory / "more.conf").mkdir()
+    with pytest.raises(ConfigError, match="more.conf is a directory"):
+        configuration(directory, tmp_path)
+
+
 def test_places_that_may_not_be_looked_at(write_conf: WriteConf, tmp_path: Path) -> None:
     """As in a folder of somebody else's; a name that is too long stands for it, which is one for every user."""
     name = "x" * 300

@@ -155,6 +155,17 @@ def test_texts_of_floats_are_refused_while_the_query_runs() -> None:
                 engine.execute(query.sql("duckdb")).fetchall()
 
 
+@pytest.mark.parametrize("grouping", ["a, b WITH CUBE", "a, b WITH ROLLUP", "CUBE (a, b)", "a, ROLLUP (b)"])
+def test_subtotals_are_sparks(spark: SparkSession, grouping: str) -> None:
+    """In every spelling that Spark has for them."""
+    rows = "(SELECT 1 AS a, 'x' AS b UNION ALL SELECT 1 AS a, 'y' AS b UNION ALL SELECT 2 AS a, 'y' AS b)"
+    query = f"SELECT a, b, count(*) AS n FROM {rows} AS r GROUP BY {grouping}"
+    expected = [tuple(row) for row in spark.sql(query).collect()]
+    with duckdb.connect() as engine:
+        found = engine.execute(in_duckdbs_words(parse_query(query)).sql("duckdb")).fetchall()
+    assert sorted(found, key=repr) == sorted(expected, key=repr)
+
+
 @pytest.fixture(scope="module")
 def known(tmp_path_factory: pytest.TempPathFactory) -> Settings:
     """A metastore beside ``dfs.tmp.t``."""

@@ -12,10 +12,12 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from pyiceberg.types import DoubleType, LongType
 
+from metastore.config.settings import Settings
 from metastore.errors import ConflictError, InvalidRequestError
 from metastore.model.materialized_view_unit import RefreshStatus
-from metastore.session import Session
+from metastore.session import Session, connect
 from metastore.views.refresh import refresh
 
 Rows = Callable[..., list[dict[str, Any]]]
@@ -134,3 +136,31 @@ def test_a_refresh_that_noted_no_types_is_followed_by_a_full_one(session: Sessio
     assert session.materialized_views.refresh(M).reason.startswith("the last refresh did not note the types")
     assert session.materialized_views.refresh(M).mode == "up to date"
     assert rows(f"SELECT * FROM {M}") == rows(query)
+
+
+def test_columns_that_others_widened_are_analyzed_first(tmp_path: Path) -> None:
+    """Rows in the types of before would be null, or lose digits; neither is stored or told."""
+    plugins = {"dfs.workspaces.w": {"location": str(tmp_path), "writable": True}}
+    given = {
+        "iceberg.location.base_path": f"{tmp_path}/metastore",
+        "catalogs.prod": {"type": "sql", "uri": f"sqlite:///{tmp_path}/c.db", "warehouse": f"file://{tmp_path}/wh"},
+        "storage": {**plugins, "lake": {"type": "iceberg", "catalog": "prod"}},
+    }
+    with connect(Settings.from_mapping({"drill.metastore": given}, environ={})) as session:
+        prod = session.catalogs.open("prod")
+        prod.create_namespace("shop")
+        narrow = pa.table({"id": pa.array([1], pa.int32()), "v": pa.array([0.5], pa.float32())})
+        table = prod.create_table("shop.o", narrow.schema)
+        table.append(narrow)
+        session.analyze("lake.shop.o")
+        session.materialized_views.define("dfs.w.m", "SELECT max(id) AS id, max(v) AS v FROM lake.shop.o")
+        with table.update_schema() as update:
+            update.update_column("id", LongType()).update_column("v", DoubleType())
+        table.append(pa.table({"id": [5_000_000_000], "v": [1.1]}))
+        for statement in ("REFRESH MATERIALIZED VIEW dfs.w.m", "SELECT v FROM lake.shop.o", "SELECT v FROM dfs.w.m"):
+            with pytest.raises(InvalidRequestError, match=r"column (id|v) of lake.shop.o was of type .* run ANALYZE"):
+                session.sql(statement)
+        session.analyze("lake.shop.o")
+        for _ in range(2):
+            assert session.sql("SELECT * FROM dfs.w.m").to_pylist() == [{"id": 5_000_000_000, "v": 1.1}]
+            session.sql("REFRESH MATERIALIZED VIEW dfs.w.m")

@@ -92,6 +92,8 @@ def test_columns_can_be_renamed(session: Session, rows: Rows, query: str) -> Non
         (Definition("SELECT id FROM sales", columns=["a"], column_comments={"id": "x"}), "no column id to comment on"),
         (Definition("SELECT id FROM v"), "line 1, column 16: dfs.tmp.v reads itself"),
         (Definition("SELECT 1 AS a, 2 AS A"), "two columns called"),
+        (Definition("SELECT"), "gives no columns"),
+        (Definition("SELECT FROM sales"), "gives no columns"),
     ],
 )
 @pytest.mark.parametrize("component", ["views", "materialized_views"])

@@ -57,6 +57,40 @@ def test_a_changed_file_of_the_same_size_is_noticed(session: Session, add_sales:
     assert not stored(session, "strict")
 
 
+@pytest.mark.parametrize("freshness", ["strict", "bounded(5)", "any"])
+@pytest.mark.parametrize("left", ["nothing", "no rows", "other rows"])
+def test_rows_that_somebody_touched_answer_for_nobody(session: Session, data: Path, freshness: str, left: str) -> None:
+    """The query does, and a refresh makes them anew."""
+    folder = data / str(session.materialized_views.get(M).data_location)
+    [file] = folder.glob("part-*.parquet")
+    if left == "nothing":
+        folder.rename(data / "gone")
+    elif left == "no rows":
+        file.unlink()
+    else:
+        (folder / "more.parquet").write_bytes(file.read_bytes())
+    session.views.freshness = Freshness.of(freshness)
+    assert not stored(session, freshness)
+    assert session.sql(f"SELECT sum(n) AS n FROM {M}")["n"].to_pylist() == [10]
+    assert session.materialized_views.refresh(M).mode == "full"
+    assert stored(session, "strict")
+
+
+def test_a_view_renamed_to_another_workspace_answers(session: Session) -> None:
+    """By its query, since its rows are known in the old one alone."""
+    session.materialized_views.rename(M, "dfs.fixed.m")
+    assert session.sql("SELECT sum(n) AS n FROM dfs.fixed.m")["n"].to_pylist() == [10]
+
+
+def test_rows_whose_metadata_is_gone_are_made_anew(session: Session) -> None:
+    """All was purged, and the sources were analyzed again: they are as they were, but nobody knows the rows."""
+    session.tables.modify().purge()
+    session.analyze("dfs.tmp.sales")
+    assert not stored(session, "strict")
+    assert session.materialized_views.refresh(M).mode == "full"
+    assert stored(session, "strict")
+
+
 @pytest.mark.parametrize("freshness", ["strict", "any"])
 def test_the_answer_is_the_querys(rows: Callable[..., list[dict[str, Any]]], freshness: str) -> None:
     """Whoever gives it, and whatever is asked of it."""

@@ -362,6 +362,30 @@ def test_a_lost_folder_is_made_anew(session: Session, data: Path, rows: Rows) ->
     assert rows(f"SELECT * FROM {M}", "any") == rows(GROUPED)
 
 
+def test_rows_are_added_to_whole_folders_alone(session: Session, data: Path, rows: Rows, add_sales: AddFile) -> None:
+    """What somebody removed from the last refresh would be missing for ever."""
+    define(session, "SELECT id FROM sales")
+    session.materialized_views.refresh(M)
+    [file] = (data / str(session.materialized_views.get(M).data_location)).glob("part-*.parquet")
+    file.unlink()
+    add_sales("second", [50])
+    result = session.materialized_views.refresh(M)
+    assert done(result) == ("full", "what the last refresh left is not there any more", 2)
+    assert rows(f"SELECT count(*) AS n FROM {M}") == [{"n": 11}]
+
+
+def test_rows_are_never_kept_within_a_table(session: Session, data: Path) -> None:
+    """They would be rows of the table; also where the table was analyzed after the view was made."""
+    with pytest.raises(InvalidRequestError, match=r"dfs\.tmp\.sales/m would keep its rows in the folder of table"):
+        session.materialized_views.define("dfs.tmp.sales/m", "SELECT id FROM dfs.tmp.sales")
+    session.materialized_views.define("dfs.tmp.later/in/m", "SELECT id FROM dfs.tmp.sales")
+    session.materialized_views.refresh("dfs.tmp.later/in/m")
+    (data / "sales").rename(data / "later/sales")
+    session.analyze("dfs.tmp.later")
+    with pytest.raises(InvalidRequestError, match=r"in the folder of table dfs\.tmp\.later, as rows of that"):
+        session.materialized_views.refresh("dfs.tmp.later/in/m")
+
+
 def test_refusals(session: Session) -> None:
     """An unknown view, an unknown mode, a workspace that may not be written to."""
     define(session, GROUPED)
