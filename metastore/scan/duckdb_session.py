@@ -7,6 +7,7 @@ a user (``scan.to_duckdb()``) is not closed off: it is theirs.
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from datetime import tzinfo
 from typing import Any, Final
 
@@ -23,6 +24,11 @@ SANDBOX: Final = (
 )
 """After these a query reads what it was given and nothing else of the machine, and cannot take them back."""
 
+_OFFSET: Final = re.compile(r"UTC([+-]\d\d:\d\d(?::\d\d)?)")
+
+ALL_ROWS: Final = 2**62
+"""A limit that leaves all rows, and keeps conditions from what is limited (:func:`judges_arrow`)."""
+
 
 def connection(zone: tzinfo) -> Any:
     """A new DuckDB connection whose session is in ``zone``.
@@ -31,12 +37,42 @@ def connection(zone: tzinfo) -> Any:
     """
     duckdb = library("duckdb", "sql")
     made = duckdb.connect()
+    for setting in settings_of_release():
+        made.execute(setting)
     try:
-        # It knows all offsets from GMT, and from UTC but some.
-        made.execute(f"SET TimeZone = '{re.sub('^UTC(?=[+-])', 'GMT', str(zone))}'")
+        made.execute(f"SET TimeZone = '{_name_of(zone)}'")
     except duckdb.Error as error:
         raise InvalidRequestError(f"DuckDB knows no time zone {zone}: {error}") from error
     return made
+
+
+def _name_of(zone: tzinfo) -> str:
+    """What DuckDB calls ``zone``: release 2 knows all offsets from GMT, 1 those of whole hours with the sign turned."""
+    offset = _OFFSET.fullmatch(str(zone))
+    if offset is None:
+        return str(zone)
+    hours, _, rest = offset[1].partition(":")
+    return f"GMT{offset[1]}" if judges_arrow() or rest != "00" else f"Etc/GMT{-int(hours):+d}"
+
+
+def relation(engine: Any, rows: Any) -> Any:
+    """An Arrow table or dataset as a relation of the DuckDB connection ``engine``, which judges the rows itself."""
+    found = engine.from_arrow(rows)
+    return found if judges_arrow() else found.limit(ALL_ROWS)
+
+
+def judges_arrow() -> bool:
+    """Whether DuckDB judges rows of Arrow itself.
+
+    Release 1, the newest for Python 3.10, has Arrow do it, to which no NaN is large; not where there is a limit in
+    between.
+    """
+    return not library("duckdb", "sql").__version__.startswith("1.")
+
+
+def settings_of_release() -> Sequence[str]:
+    """Settings without which conditions that come of joins are judged by Arrow all the same."""
+    return () if judges_arrow() else ("SET disabled_optimizers = 'join_filter_pushdown'",)
 
 
 def close_off(engine: Any) -> None:

@@ -23,7 +23,7 @@ from metastore.pruning.row_id import ROW_ID, TYPE
 from metastore.scan.aggregates import Aggregate, aggregate
 from metastore.scan.arrow_filter import NotExact, RowFilter, arrow_filter
 from metastore.scan.arrow_types import has_floats
-from metastore.scan.duckdb_session import connection
+from metastore.scan.duckdb_session import connection, relation
 from metastore.scan.explanation import Explanation
 from metastore.scan.optional import library
 from metastore.scan.plan import ScanFile, ScanPlan
@@ -189,11 +189,11 @@ class Scan:
         """
         engine = connection(self.zone) if connection_ is None else connection_
         dataset = self.to_arrow_dataset()
-        relation: duckdb.DuckDBPyRelation = engine.from_arrow(dataset)
+        rows: duckdb.DuckDBPyRelation = relation(engine, dataset)
         if dataset.schema.names == list(self.columns):
-            return relation
+            return rows
         names = (name.replace('"', '""') for name in self.columns)
-        return relation.project(", ".join(f'"{name}"' for name in names))
+        return rows.project(", ".join(f'"{name}"' for name in names))
 
     def to_polars(self) -> pl.DataFrame:
         """The rows as a Polars frame."""

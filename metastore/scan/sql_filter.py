@@ -24,7 +24,7 @@ from metastore.pruning.columns import Columns, PredicateColumn
 from metastore.pruning.spark_sql import condition_of
 from metastore.pruning.sql_predicate import INSTANTS
 from metastore.pruning.written_times import timestamp_of
-from metastore.scan.duckdb_session import close_off, connection
+from metastore.scan.duckdb_session import close_off, connection, relation
 from metastore.scan.optional import library
 from metastore.scan.spark_in_duckdb import in_duckdbs_words
 
@@ -125,7 +125,7 @@ class _Question:
         """The numbers of the ``rows`` that satisfy the question, ascending."""
         asked = rows.select(list(self.names)).rename_columns(list(self.names.values()))
         numbered = asked.append_column(_NUMBER, pa.array(np.arange(rows.num_rows)))
-        passing = engine.from_arrow(numbered).filter(self.text).project(f'"{_NUMBER}"').to_arrow_table()
+        passing = relation(engine, numbered).filter(self.text).project(f'"{_NUMBER}"').to_arrow_table()
         numbers: pa.Array[Any] = passing.column(0).combine_chunks().sort()
         return numbers
 

@@ -13,8 +13,9 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import dataclass
-from datetime import date, datetime, timezone
+from datetime import timezone
 from decimal import Decimal, InvalidOperation
 from typing import Any, Final
 
@@ -39,6 +40,8 @@ from pyiceberg.expressions import (
     StartsWith,
 )
 from sqlglot import exp
+
+from metastore.pruning.written_times import date_of, timestamp_of
 
 _COMPARISONS: Final[Mapping[type[exp.Expr], Any]] = {
     exp.EQ: EqualTo,
@@ -74,8 +77,8 @@ _ARGUMENTS: Final[Mapping[type[exp.Expr], frozenset[str]]] = {
 }
 """What is understood of each kind of node, when it has no other argument than these."""
 
-_MOMENT: Final = re.compile(r"\d{4}-\d\d-\d\d([ T]\d\d:\d\d(:\d\d(\.\d{1,6})?)?(Z|[+-]\d\d(:\d\d)?)?)?", re.ASCII)
-"""Points in time that Python and DuckDB read alike, down to the microsecond."""
+_WHOLE_HOURS: Final = re.compile(r"(?<=\d)([+-]\d\d)$", re.ASCII)
+"""The end of a time with an offset in hours, or of a day."""
 
 
 def _is_understood(node: Any, *kinds: type[exp.Expr]) -> bool:
@@ -283,19 +286,19 @@ def _is_moment(kind: exp.DType, type_: pa.DataType) -> bool:
 
 def _moment(node: exp.Expr, type_: pa.DataType) -> str | None:
     """A day or a point in time as PyIceberg spells it; None for what only DuckDB can read, and beside nanoseconds."""
-    if not _is_understood(node, exp.Literal) or not node.is_string or not _MOMENT.fullmatch(node.this):
+    if not _is_understood(node, exp.Literal) or not node.is_string:
         return None
     text = node.this
-    try:
-        if pa.types.is_date32(type_):
-            return date.fromisoformat(text).isoformat() if len(text) == 10 else None
-        moment = datetime.fromisoformat(text)
-    except ValueError:
-        return None
-    if not pa.types.is_timestamp(type_) or type_.unit == "ns":
+    if pa.types.is_date32(type_):
+        day = date_of(text)
+        return None if day is None else day.isoformat()
+    moment = timestamp_of(_WHOLE_HOURS.sub(r"\1:00", text) if ":" in text else text)
+    if moment is None or not pa.types.is_timestamp(type_) or type_.unit == "ns":
         return None
     if type_.tz is None:
         return moment.isoformat(timespec="microseconds") if moment.tzinfo is None else None
     # The session's zone is UTC.
     aware = moment if moment.tzinfo is not None else moment.replace(tzinfo=timezone.utc)
-    return aware.astimezone(timezone.utc).isoformat(timespec="microseconds")
+    with suppress(OverflowError):  # at the ends of Python's calendar
+        return aware.astimezone(timezone.utc).isoformat(timespec="microseconds")
+    return None

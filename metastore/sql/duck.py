@@ -19,7 +19,7 @@ from typing import Any, Final
 import pyarrow as pa
 
 from metastore.errors import InvalidRequestError, MetastoreError
-from metastore.scan.duckdb_session import SANDBOX
+from metastore.scan.duckdb_session import ALL_ROWS, SANDBOX, judges_arrow, settings_of_release
 
 _SETTINGS: Final = ("SET TimeZone = 'UTC'", "SET temp_directory = ''", *SANDBOX)
 
@@ -82,7 +82,7 @@ class Duck:
         except ModuleNotFoundError as error:
             raise InvalidRequestError("SELECT needs duckdb: pip install 'metastore[sql]'") from error
         self._connection = self._duckdb.connect(":memory:")
-        for setting in _SETTINGS:
+        for setting in (*settings_of_release(), *_SETTINGS):
             self._connection.execute(setting)
         self._streams: list[_Stream] = []
         self._tables: list[str] = []
@@ -94,7 +94,7 @@ class Duck:
         self._streams.append(stream)
         source = f"_s{len(self._streams)}"
         self._connection.register(source, stream)
-        return self._define(name, f"FROM {source}")
+        return self._define(name, f"FROM {source}{'' if judges_arrow() else f' LIMIT {ALL_ROWS}'}")
 
     def add_view(self, name: str, query: str) -> str:
         """Make a query known as a view; what to call it. Raises :class:`Failure`."""

@@ -242,7 +242,7 @@ def _unreadable(target: TargetTable, error: Exception) -> MetastoreError:
             f"{target} has equality deletes, which PyIceberg does not read; rewrite its data files by an engine that "
             "applies them (Spark or Flink: CALL system.rewrite_data_files), then ask again"
         )
-    if "FileFormat." in str(error):
+    if "file format" in str(error).lower():
         return InvalidRequestError(
             f"{target} has files in a format that PyIceberg does not read ({error}); rewrite the table's data files as "
             "Parquet, by an engine that reads them"

@@ -19,7 +19,7 @@ from sqlglot import exp
 
 from metastore.errors import EngineError, InvalidRequestError, StorageError
 from metastore.model.tuple_schema import TIME_ZONE, TupleSchema
-from metastore.scan.duckdb_session import close_off, connection
+from metastore.scan.duckdb_session import close_off, connection, relation
 from metastore.scan.optional import library
 from metastore.scan.scan import Scan
 from metastore.scan.spark_in_duckdb import in_duckdbs_words
@@ -92,12 +92,12 @@ def in_duckdb(query: exp.Query, dialect: str = DEFAULT_DIALECT) -> str:
 
 def register(engine: Any, name: str, parts: tuple[Source, ...]) -> None:
     """Make ``name`` a view of the DuckDB connection ``engine``, with the rows of all ``parts``."""
-    relation = None
+    rows = None
     for part in parts:
-        own = part.to_duckdb(engine) if isinstance(part, Scan) else engine.from_arrow(_dataset(part))
-        relation = own if relation is None else relation.union(own)
-    assert relation is not None
-    relation.create_view(name, replace=True)
+        own = part.to_duckdb(engine) if isinstance(part, Scan) else relation(engine, _dataset(part))
+        rows = own if rows is None else rows.union(own)
+    assert rows is not None
+    rows.create_view(name, replace=True)
 
 
 def with_types(query: exp.Query, schema: TupleSchema) -> exp.Query:

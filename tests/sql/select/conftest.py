@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import date, datetime, timezone
 from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
+import duckdb
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
@@ -47,6 +49,15 @@ class Lake:
     folder: Path
     data: pa.Table
     first: int
+
+    @contextmanager
+    def in_duckdb(self) -> Iterator[duckdb.DuckDBPyConnection]:
+        """DuckDB alone, with the rows in a table ``sales`` of its own: release 1 has Arrow judge what is Arrow's."""
+        with duckdb.connect() as engine:
+            engine.execute("SET TimeZone = 'UTC'")
+            engine.register("given", self.data)
+            engine.execute("CREATE TABLE sales AS FROM given")
+            yield engine
 
 
 @pytest.fixture(scope="module")

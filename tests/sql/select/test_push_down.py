@@ -17,6 +17,7 @@ from pyiceberg.expressions import AlwaysTrue
 from pyiceberg.table import DataScan
 from sqlglot import exp
 
+from metastore.errors import InvalidRequestError
 from metastore.scan.tables import ScannedTables
 from metastore.sql.push_down import Asked, asked_of
 from metastore.sql.query_text import QueryText
@@ -98,9 +99,7 @@ CONDITIONS = st.recursive(
 @example(condition="time = '2024-01-01 02:00:00.0000001'")
 def test_no_row_is_lost(lake: Any, name: str, condition: str) -> None:
     """Any condition gives what DuckDB alone gives; where DuckDB refuses it, we do."""
-    with duckdb.connect() as alone:
-        alone.execute("SET TimeZone = 'UTC'")
-        alone.register("sales", lake.data)
+    with lake.in_duckdb() as alone:
         query = f"SELECT id FROM sales WHERE {condition} ORDER BY id"
         try:
             expected = alone.sql(query).to_arrow_table()
@@ -150,12 +149,15 @@ def test_no_row_is_lost(lake: Any, name: str, condition: str) -> None:
 def test_any_shape_of_query_gives_what_duckdb_gives(lake: Any, query: str, name: str) -> None:
     """Renamed columns, a FROM that comes first, pivots, columns by their place: nothing that is needed is left out."""
     few = "(SELECT unnest([1, 7, 99]) AS id, unnest(['a', 'b', 'c']) AS label) few"
-    with duckdb.connect() as alone:
-        alone.execute("SET TimeZone = 'UTC'")
-        alone.register("sales", lake.data)
-        expected = alone.sql(re.sub(r"\bfew\b(?!\.)", few, query, count=1)).to_arrow_table()
-    asked_for = re.sub(r"\bsales\b(?!\.)", f"{name}", query)
-    found = lake.session.sql(re.sub(r"\bfew\b(?!\.)", few, asked_for, count=1))
+    asked_for = re.sub(r"\bfew\b(?!\.)", few, re.sub(r"\bsales\b(?!\.)", f"{name}", query), count=1)
+    with lake.in_duckdb() as alone:
+        try:
+            expected = alone.sql(re.sub(r"\bfew\b(?!\.)", few, query, count=1)).to_arrow_table()
+        except duckdb.Error:  # release 1 does not know all of them
+            with pytest.raises(InvalidRequestError):
+                lake.session.sql(asked_for)
+            return
+    found = lake.session.sql(asked_for)
     assert sorted(map(repr, found.to_pylist())) == sorted(map(repr, expected.to_pylist()))
 
 
@@ -359,3 +361,10 @@ def test_nan_counts_as_large(lake: Any) -> None:
     found = lake.session.sql("SELECT weight FROM lake.default.sales WHERE weight > 1000")
     assert pc.all(pc.is_nan(found["weight"])).as_py()
     assert found.num_rows == 3
+
+
+@pytest.mark.parametrize("moment", ["0001-01-01 00:00:00+05", "9999-12-31 23:00:00-05:00"])
+def test_moments_at_the_ends_of_the_calendar_prune_nothing(lake: Any, moment: str) -> None:
+    """In UTC Python has no such year."""
+    found = lake.session.sql(f"SELECT count(*) AS n FROM lake.default.sales WHERE utc < '{moment}'")
+    assert found["n"].to_pylist() == [0 if moment.startswith("0") else 15]

@@ -50,6 +50,10 @@ QUERIES = (
 )
 
 
+FAIL_IN_DUCKDB_1 = ("SUMMARIZE sales",)
+"""Of a column with NaN."""
+
+
 def answer(table: pa.Table) -> list[str]:
     """Rows in an order of their own, NaN like NaN, and zero like zero."""
     rows = ([each + 0.0 if isinstance(each, float) else each for each in row.values()] for row in table.to_pylist())
@@ -60,11 +64,14 @@ def answer(table: pa.Table) -> list[str]:
 @pytest.mark.parametrize("query", QUERIES)
 def test_the_answer_is_that_of_duckdb_over_the_rows(lake: Any, query: str, name: str) -> None:
     """Columns too; what is pushed down to the table shows nowhere."""
-    with duckdb.connect() as alone:
-        alone.execute("SET TimeZone = 'UTC'")
-        alone.register("sales", lake.data)
+    asked_for = re.sub(r"\b(FROM|JOIN|PIVOT|SUMMARIZE) sales", rf"\1 {name}", query)
+    if query in FAIL_IN_DUCKDB_1 and duckdb.__version__.startswith("1."):
+        with pytest.raises(InvalidRequestError):
+            lake.session.sql(asked_for)
+        return
+    with lake.in_duckdb() as alone:
         expected = alone.sql(query).to_arrow_table()
-    found = lake.session.sql(re.sub(r"\b(FROM|JOIN|PIVOT|SUMMARIZE) sales", rf"\1 {name}", query))
+    found = lake.session.sql(asked_for)
     assert found.column_names == expected.column_names
     if not query.startswith("SUMMARIZE"):  # estimates differ with the order of rows
         assert answer(found) == answer(expected)
