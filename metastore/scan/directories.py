@@ -1,8 +1,9 @@
 """The values that a file's directories give its rows, in the types that the metastore knows of these columns.
 
 ``year=2024`` gives column ``year``, a plain directory ``dir0``, ``dir1`` … by its level. A file that lies less deep
-than others has nulls. A directory that came after ANALYZE and does not fit its column's type is an error that names it:
-nobody could say which type the column has then.
+than others has nulls. A directory that does not fit its column's type is an error that names both: nobody could say
+which type the column has then. Such a one came after ANALYZE, or the files have a column of that name as well, and of
+another type.
 """
 
 from __future__ import annotations
@@ -35,13 +36,7 @@ class DirectoryValues:
 
     def of(self, path: str) -> Mapping[str, Any]:
         """The value of each directory column for the file at ``path``."""
-        try:
-            return self._of(path.rpartition("/")[0])
-        except pa.ArrowException as error:
-            raise InvalidRequestError(
-                f"the directories of {path} do not fit the columns that {self._table} had when it was analyzed "
-                f"({error}); run ANALYZE"
-            ) from error
+        return self._of(path.rpartition("/")[0])
 
     def _values(self, folder: str) -> Mapping[str, Any]:
         directories = directories_of(f"{folder}/", self._location)
@@ -53,9 +48,22 @@ class DirectoryValues:
             if name not in named and level is not None:
                 depth = int(level.group(1))
                 values[name] = directories[depth] if depth < len(directories) else None
+                # A number's order is not that of its digits, by which directories are pruned.
+                if values[name] is not None and not pa.types.is_string(type_):
+                    raise self._misfit(folder, name, directories[depth])
             # Spark read an empty value as null while it took such directories, which 4.3 refuses.
             elif not text or text == NULL_DIRECTORY:
                 values[name] = None
             else:
-                values[name] = pa.scalar(unquote(text)).cast(type_).as_py()
+                try:
+                    values[name] = pa.scalar(unquote(text)).cast(type_).as_py()
+                except pa.ArrowException as error:
+                    raise self._misfit(folder, name, unquote(text)) from error
         return values
+
+    def _misfit(self, folder: str, name: str, text: str) -> InvalidRequestError:
+        return InvalidRequestError(
+            f"the directories of {folder} do not fit the columns that {self._table} had when it was analyzed: "
+            f"{name} is {self._types[name]}, and {text!r} is not; run ANALYZE, or rename the column where files have "
+            "it too"
+        )

@@ -17,8 +17,10 @@ from metastore.views.freshness import Freshness
 def select(spark: SparkSession, ms: Session, query: str, *, freshness: Freshness | str | None = None) -> DataFrame:
     """The rows of ``query`` (Spark SQL), whose tables and views are named ``plugin.workspace.name``, as a DataFrame.
 
-    Tables are planned now: a DataFrame does not see what comes later. ``freshness`` is that of materialized views, as
-    ``register_views`` has it. Raises InvalidRequestError, with line and column, for SQL that cannot be read, an unknown
-    column, or what Spark has no word for; NotFoundError for an unknown table; and as ``read_table`` does.
+    Tables are planned now: a DataFrame does not see what comes later. Columns without a name are called by their text,
+    as ``count(*)``. ``freshness`` is that of materialized views, as ``register_views`` has it.
+
+    Raises InvalidRequestError, with line and column, for SQL that cannot be read, an unknown column, or what Spark has
+    no word for; NotFoundError for an unknown table; and as ``read_table`` does.
     """
     return frame_of_query(spark, ms, query, ms.views.lookup(freshness))

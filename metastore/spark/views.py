@@ -73,11 +73,12 @@ def frame_of_view(spark: SparkSession, ms: Session, view: TableInfo | str, looku
 def frame_of_query(spark: SparkSession, ms: Session, query: str | exp.Query, lookup: Lookup) -> DataFrame:
     """The rows of ``query`` as a DataFrame over pruned scans, its views expanded by ``lookup``.
 
+    Columns without a name are called by their text, as ``count(*)``.
     Raises InvalidRequestError, with line and column, for what cannot be read or bound, NotFoundError for an unknown
     table, and as ``read_table`` does.
     """
     names = Names(ms.metastore)
-    bound = bind(expand(query, lookup), names.schema)
+    bound = bind(expand(query, lookup), names.schema, is_view=False)
     pruning = conditions(bound, {key: names.schema(table) for key, table in bound.tables.items()})
     return run(
         spark,

@@ -55,13 +55,21 @@ class Bound:
 
 
 def bind(
-    query: exp.Query, schema_of: SchemaOf, *, dialect: str = DEFAULT_DIALECT, schema_path: Sequence[str] = ()
+    query: exp.Query,
+    schema_of: SchemaOf,
+    *,
+    dialect: str = DEFAULT_DIALECT,
+    schema_path: Sequence[str] = (),
+    is_view: bool = True,
 ) -> Bound:
     """Check ``query``, which stays as it is, and derive its columns.
 
-    Raises InvalidRequestError for an unknown table, an unknown or ambiguous column, and two columns of one name.
+    Raises InvalidRequestError for an unknown table, an unknown or ambiguous column, and where ``query`` is that of a
+    view, whose columns are to be asked for, a column without a name and two of one name. Else a column without a name
+    is called by its text.
     """
     tree = query.copy()
+    unnamed = [item for item in tree.selects if not item.output_name and not item.is_star]
     schemas: dict[str, TupleSchema] = {}
     tables: dict[str, TableInfo] = {}
     drop_table_paths(tree)
@@ -78,6 +86,8 @@ def bind(
         for part in ("db", "catalog"):
             table.set(part, None)
         table.set("this", exp.to_identifier(key))
+    if not is_view:
+        _name_by_text(tree, dialect)
     mapping = MappingSchema({key: _columns(schema) for key, schema in schemas.items()}, normalize=False)
     try:
         qualified = qualify(tree.copy(), schema=mapping, dialect=f"{dialect}, normalization_strategy=case_insensitive")
@@ -89,14 +99,29 @@ def bind(
     _require_told_apart(qualified, schemas, tables)
     if (lost := _lost_in_having(qualified)) is not None:
         raise _refusal(f"Column '{lost.name}' could not be resolved", tree, schemas)
-    if unnamed := next((item for item in tree.selects if not item.output_name and not item.is_star), None):
-        raise InvalidRequestError(f"{place_of(unnamed)}column {unnamed.sql(dialect)} has no name; give it one with AS")
     names = _names(tree, qualified, schemas)
-    if twice := next((name for name in names if [n.lower() for n in names].count(name.lower()) > 1), None):
-        raise InvalidRequestError(f"the query gives two columns called {twice!r}; name one of them otherwise with AS")
+    if is_view:
+        _require_names(names, unnamed, dialect)
     types = _types(qualified, schemas)
     columns = [_column(name, *described) for name, described in zip(names, types, strict=True)]
     return Bound(qualified, tuple(columns), tables)
+
+
+def _name_by_text(tree: exp.Query, dialect: str) -> None:
+    """Name the columns that have no name, those of subqueries too, since a star may stand for them."""
+    for select in list(tree.find_all(exp.Select)):
+        for item in select.expressions:
+            if not item.output_name and not item.is_star:
+                item.replace(exp.alias_(item.copy(), item.sql(dialect, normalize_functions="lower"), quoted=True))
+
+
+def _require_names(names: Sequence[str], unnamed: Sequence[exp.Expr], dialect: str) -> None:
+    if unnamed:
+        raise InvalidRequestError(
+            f"{place_of(unnamed[0])}column {unnamed[0].sql(dialect)} has no name; give it one with AS"
+        )
+    if twice := next((name for name in names if [n.lower() for n in names].count(name.lower()) > 1), None):
+        raise InvalidRequestError(f"the query gives two columns called {twice!r}; name one of them otherwise with AS")
 
 
 def _require_told_apart(qualified: exp.Query, schemas: dict[str, TupleSchema], tables: dict[str, TableInfo]) -> None:

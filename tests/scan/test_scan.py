@@ -81,7 +81,9 @@ def test_directories_are_columns_of_the_known_types(lake: Any) -> None:
         {"n": 2, "dir0": "day=__HIVE_DEFAULT_PARTITION__"}
     ]
     lake.write("day=tomorrow/x=1/d.parquet", {"n": [4]})
-    with pytest.raises(InvalidRequestError, match=r"day=tomorrow/x=1/d\.parquet do not fit .* run ANALYZE"):
+    with pytest.raises(
+        InvalidRequestError, match=r"day=tomorrow/x=1 do not fit .*day is date32.*'tomorrow'.* run ANALYZE"
+    ):
         lake.scan()
     lake.analyze()
     assert lake.scan("day = 'tomorrow'").to_arrow()["n"].to_pylist() == [4]
@@ -95,6 +97,15 @@ def test_plain_directories_are_dirs_by_level(lake: Any) -> None:
     rows = lake.scan(columns=["n", "dir0", "dir1"]).to_arrow().to_pylist()
     assert [tuple(row.values()) for row in rows] == [(1, "1994", "Q1"), (2, "1995", None)]
     assert lake.scan("dir1 IS NULL", ["n"]).to_arrow()["n"].to_pylist() == [2]
+
+
+@pytest.mark.parametrize(("folder", "column"), [("eu", "dir0"), ("1", "dir0"), ("region=eu", "region")])
+def test_a_directory_that_is_no_value_of_the_files_own_column_is_named(lake: Any, folder: str, column: str) -> None:
+    """Rows have a directory's value where files have a column of the same name; it must be one of the column's type."""
+    lake.write(f"{folder}/a.parquet", {column: [1]})
+    lake.analyze()
+    with pytest.raises(InvalidRequestError, match=f"{column} is int64, and .* rename the column"):
+        lake.scan()
 
 
 def test_files_of_other_types_are_read_into_the_tables(lake: Any) -> None:

@@ -234,6 +234,31 @@ def test_select_prunes_each_query_for_itself(spark: SparkSession, session: Sessi
         select(spark, session, "SELECT nope FROM dfs.shop.sales")
 
 
+def test_select_names_what_the_query_does_not(spark: SparkSession, session: Session, conf: Path) -> None:
+    """The rows are Spark's own; columns without a name are called by their text, and a name may stand twice."""
+    spark.read.parquet(str(conf.parent / "data" / "sales")).createOrReplaceTempView("plain_sales")
+    for query, columns in {
+        "SELECT name, count(*) FROM {} WHERE id > 3 GROUP BY name ORDER BY COUNT(*) DESC, 1": ["name", "count(*)"],
+        "SELECT sum(id), sum(id), 1, id + month FROM {} GROUP BY id + month ORDER BY id + month": [
+            "sum(id)",
+            "sum(id)",
+            "1",
+            "id + month",
+        ],
+        "SELECT * FROM (SELECT max(n) FROM (SELECT count(*) AS n FROM {} GROUP BY month) x) s": ["max(n)"],
+        "SELECT a.*, b.id FROM {} a JOIN {} b ON a.id = b.id WHERE a.id < 12 ORDER BY a.id": [
+            "id",
+            "name",
+            "month",
+            "id",
+        ],
+    }.items():
+        found = select(spark, session, query.replace("{}", "dfs.shop.sales"))
+        assert found.columns == columns
+        plain = spark.sql(query.replace("{}", "plain_sales"))
+        assert list(map(tuple, found.collect())) == list(map(tuple, plain.collect())), query
+
+
 def test_declared_columns_are_read_alone(spark: SparkSession, conf: Path) -> None:
     """Spark's own way to read fewer columns."""
     register_source(spark)

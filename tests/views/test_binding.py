@@ -70,6 +70,22 @@ def test_the_columns_of_a_query(query: str, columns: str) -> None:
     assert ", ".join(f"{column.name} {column.type}" for column in bound(query).columns) == columns
 
 
+@pytest.mark.parametrize(
+    ("query", "columns"),
+    [
+        ("SELECT COUNT(*), sum(t.Id), v FROM t, u GROUP BY v", "count(*) BIGINT, sum(t.Id) BIGINT, v VARCHAR"),
+        ("SELECT a.id, b.id FROM t a, u b", "id INT, id BIGINT"),
+        ("SELECT id + 1 FROM t UNION ALL SELECT 2", "id + 1 INT"),
+        ("SELECT * FROM (SELECT max(v) FROM u) x", "max(v) VARCHAR"),
+        ("SELECT count(*) FROM t ORDER BY 1", "count(*) BIGINT"),
+    ],
+)  # fmt: skip
+def test_a_query_that_is_no_views_needs_no_names(query: str, columns: str) -> None:
+    """Its columns are called by their text."""
+    found = bind(parse_query(query), schema_of, schema_path=("dfs", "tmp"), is_view=False)
+    assert ", ".join(f"{column.name} {column.type}" for column in found.columns) == columns
+
+
 def test_a_timestamp_keeps_its_zone() -> None:
     """Through an aggregate too."""
     [column] = bound("SELECT max(at) AS latest FROM t").columns
