@@ -191,7 +191,9 @@ class Session:
         names = ("storagePlugin", "workspace", "tableName")
         read = self.tables.read().metadata_types(MetadataType.TABLE).columns(*names)
         known = {".".join(row[name] for name in names) for row in read.to_arrow().to_pylist()}
-        near = difflib.get_close_matches(str(table), known - {str(table)}, n=3)
+        if str(table) in known:
+            return NotFoundError(f"the version that was asked for knows nothing of {table}, which the newest one knows")
+        near = difflib.get_close_matches(str(table), known, n=3)
         hint = f"did you mean {' or '.join(near)}? If not, analyze" if near else "analyze"
         return NotFoundError(f"the metastore knows nothing of {table}; {hint} the table first")
 
