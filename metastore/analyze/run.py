@@ -54,9 +54,9 @@ class AnalyzeResult:
 
     ``reason`` tells why all files were concerned, not only changed ones; which does not mean that all were read. File
     counts compare the table with its metadata; where nothing of it could be used, every file counts as new. ``units``
-    counts those written, ``rows`` those that the files have, also if delete files take some of them away. ``version`` is
-    the component's version that holds the result. ``engine`` names the one that read files; None when there were none
-    to read.
+    counts those written, ``rows`` those that the files have, also if delete files take some of them away. ``version``
+    is the component's version that holds the result. ``engine`` names the one that read files; None when there were
+    none to read.
     """
 
     status: str

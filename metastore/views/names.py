@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from enum import Enum
 
 from metastore.errors import InvalidRequestError, NotFoundError
+from metastore.information_schema.relations import COMPONENTS_NAME, NAME
 from metastore.metastore import Metastore
 from metastore.model.identity import TableInfo
 from metastore.model.materialized_view_unit import MaterializedViewMetadataUnit
@@ -81,6 +82,10 @@ class Names:
         """What ``name`` means. NotFoundError, with the nearest names, when nothing is called so."""
         found = self.find(name)
         if found is None:
+            if f"{name.storage_plugin}.{name.workspace}" == COMPONENTS_NAME or name.workspace.lower() == NAME:
+                raise NotFoundError(
+                    f"views do not read the metastore's own tables, as {name.workspace}.{name.name}; SELECT does"
+                )
             known = self._every_name()
             near = difflib.get_close_matches(str(name), known, n=3)
             hint = f"did you mean {' or '.join(near)}? " if near else ""

@@ -9,13 +9,15 @@ from pathlib import Path
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+import typer.main
 from typer.testing import CliRunner
 
 import metastore
-from metastore.cli.app import app
+from metastore.cli.hive_app import app
 from metastore.session import connect
 
-README = (Path(metastore.__file__).parents[1] / "README.md").read_text(encoding="utf-8")
+ROOT = Path(metastore.__file__).parents[1]
+README = (ROOT / "README.md").read_text(encoding="utf-8")
 [CONF] = re.findall(r"^```hocon\n(.*?)^```", README, re.MULTILINE | re.DOTALL)
 [SHELL] = re.findall(r"^```\n((?:metastore .+\n)+)^```", README, re.MULTILINE)
 
@@ -43,3 +45,21 @@ def test_every_line_of_the_shell_ends_well(conf: Path) -> None:
     for line in SHELL.splitlines():
         ran = CliRunner().invoke(app, [*shlex.split(line)[1:], "--conf", str(conf)])
         assert ran.exit_code == 0, (line, ran.output)
+
+
+def test_every_command_that_a_document_names_is_there() -> None:
+    """In README and in all guides, in blocks and in sentences, with the options that stand beside it."""
+    named = 0
+    for path in (ROOT / "README.md", *(ROOT / "docs/guide").glob("*.md")):
+        code = "\n".join(re.findall(r"^```(?:sh)?\n(.*?)^```", path.read_text(), re.MULTILINE | re.DOTALL))
+        in_sentences = re.findall(r"`metastore (?!--conf)([^`]+)`", path.read_text())
+        for line in (*re.findall(r"^(?:\$ )?metastore (?:--conf \S+ )?(.+)$", code, re.MULTILINE), *in_sentences):
+            words = shlex.split(line, comments=True)
+            found = typer.main.get_command(app)
+            while words and words[0] in getattr(found, "commands", {}):
+                found = found.commands[words.pop(0)]  # type: ignore[attr-defined] # a group, as it has commands
+            options = {name for option in found.params for name in option.opts}
+            assert not hasattr(found, "commands"), (path.name, line)
+            assert {word for word in words if word.startswith("--")} <= options, (path.name, line)
+            named += 1
+    assert named > 40

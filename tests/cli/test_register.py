@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -9,6 +10,7 @@ from typing import Any
 import pytest
 
 TABLE = "dfs.shop.sales"
+GUIDE = Path(__file__).parents[2] / "docs/guide/catalogs.md"
 Run = Callable[..., Any]
 
 
@@ -38,6 +40,20 @@ def test_what_was_analyzed_is_known_in_the_catalog(run: Run, site: Any, analyzed
     refused = run("--conf", str(old), "tables")
     assert refused.code == 1
     assert "handed over" in refused.err
+
+
+@pytest.mark.usefixtures("analyzed")
+def test_the_guide_switches(run: Run, site: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    """With its configuration, once the variable in it is set, and its command; earlier that is refused."""
+    [catalog] = re.findall(r"^```hocon\n(.*?)^```", GUIDE.read_text(), re.DOTALL | re.MULTILINE)
+    [command] = re.findall(r"^3\. `metastore (\w+)`", GUIDE.read_text(), re.MULTILINE)
+    site.conf.write_text(f"{site.conf.read_text()}{catalog}")
+    unset = run(command)
+    assert (unset.code, "refers to ${CATALOG_URI}" in unset.err) == (1, True)
+    monkeypatch.setenv("CATALOG_URI", f"sqlite:///{site.folder}/catalog.db")
+    assert "metastore register" in run("tables").err
+    assert run(command).code == 0
+    assert [each["table"] for each in run("tables", "--json").document["tables"]] == [TABLE]
 
 
 @pytest.mark.usefixtures("analyzed")

@@ -13,6 +13,7 @@ from metastore.config.loader import defaults
 ROOT = Path(__file__).parents[2]
 GUIDE = (ROOT / "docs/guide/configuration.md").read_text(encoding="utf-8")
 OVERRIDE = (ROOT / "conf/drill-metastore-override.conf").read_text(encoding="utf-8")
+DOCUMENTS = [ROOT / "README.md", *sorted((ROOT / "docs/guide").glob("*.md"))]
 EXAMPLE = (ROOT / "conf/drill-metastore-distrib.conf.example").read_text(encoding="utf-8")
 
 COMMENTED = re.findall(r"^#(drill\.\S+) = (.+)$", OVERRIDE, re.MULTILINE)
@@ -75,6 +76,15 @@ def test_the_guide_shows_the_defaults(key: str, default: str) -> None:
     """Setting a key to the default that the guide shows changes nothing."""
     assert re.fullmatch(r"`[^`]+`", default)
     assert effective(f"{key} = {default[1:-1]}") == effective("")
+
+
+def test_what_the_documents_show_loads_without_a_warning() -> None:
+    """Every block of HOCON, in README and in all guides, with the environment variables that it asks for."""
+    shown = [block for path in DOCUMENTS for block in re.findall(r"```hocon\n(.*?)```", path.read_text(), re.DOTALL)]
+    assert len(shown) > 10
+    for block in shown:
+        environ = dict.fromkeys(re.findall(r"\$\{\??([A-Z_]+)\}", block), "c2VjcmV0")
+        assert load_text(block, environ=environ).warnings == (), block
 
 
 def test_the_example_deployment_loads_without_a_warning() -> None:

@@ -4,29 +4,36 @@ from __future__ import annotations
 
 import configparser
 import re
+import shlex
 from pathlib import Path
 from typing import Any
 
 import pytest
+from typer.testing import CliRunner
 
+from metastore.cli.app import app
 from metastore.config import load_text
 from metastore.daemon.health import PARTS
 from metastore.daemon.process import check
 
 ROOT = Path(__file__).parents[2]
 GUIDE = (ROOT / "docs" / "guide" / "daemon.md").read_text(encoding="utf-8")
-BLOCKS = re.findall(r"^```(\w+)\n(.*?)^```$", GUIDE, re.MULTILINE | re.DOTALL)
+BLOCKS = re.findall(r"^```(\w*)\n(.*?)^```$", GUIDE, re.MULTILINE | re.DOTALL)
 
 
 def test_the_guide(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Every block of Python, over the configuration that stands there."""
+    """Command lines and Python, one after the other, over the configuration that stands there."""
     [conf] = [text for kind, text in BLOCKS if kind == "hocon"]
     (tmp_path / "site.conf").write_text(conf.replace("/srv", str(tmp_path)))
     monkeypatch.chdir(tmp_path)
     names: dict[str, Any] = {}
     try:
-        for text in [text for kind, text in BLOCKS if kind == "python"]:
-            exec(compile(text, "daemon.md", "exec"), names)  # noqa: S102 - ours
+        for kind, text in BLOCKS:
+            if kind == "python":
+                exec(compile(text, "daemon.md", "exec"), names)  # noqa: S102 - ours
+            for line in text.splitlines() if not kind else []:
+                ran = CliRunner().invoke(app, shlex.split(line)[2:])
+                assert ran.exit_code == 0, ran.output
     finally:
         names["ms"].close()
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import multiprocessing
 import os
+import re
 import signal
 import sys
 from collections import Counter
@@ -25,6 +26,11 @@ from metastore.errors import MetastoreError, OutcomeUnknownError
 from metastore.session import Session
 
 pytestmark = [pytest.mark.integration, pytest.mark.slow, pytest.mark.timeout(3600)]
+
+GUIDE = (Path(__file__).parents[2] / "docs/guide/safety.md").read_text()
+ROWS = re.findall(r"^\| [^|]+ \| (\d+) \| (\d+) \|$", GUIDE, re.MULTILINE)
+COUNTS = [int(count) for count, _ in ROWS]
+"""The operations of each task, in the order of ``TASKS``, and of all together, as the guide has them."""
 
 Task = Callable[[Any, Session], object]
 
@@ -128,7 +134,7 @@ def test_one_operation_goes_wrong(
     assert attempt(world, task, counting) is None
     after = world.rows()
     count = len(counting.seen)
-    assert count > 20
+    assert abs(count - dict(zip(TASKS, COUNTS, strict=False))[name]) <= 10, "the guide's table is out of date"
     tried = SIZE.spread(count, list(Fault).index(fault))
     outcomes: Counter[str] = Counter()
     for at in tried:
@@ -150,3 +156,12 @@ def test_one_operation_goes_wrong(
     with capsys.disabled():
         told = ", ".join(f"{number} {outcome}" for outcome, number in sorted(outcomes.items()))
         sys.stdout.write(f"\n{name}: {len(tried)} of {count} operations, one {fault.value}: {told}\n")
+
+
+def test_the_guide_adds_them_up() -> None:
+    """Its rows are these tasks, each operation goes wrong in all of these ways, and the last row is the sum."""
+    assert [int(cases) for _, cases in ROWS] == [count * len(Fault) for count in COUNTS]
+    assert len(COUNTS) == len(TASKS) + 1
+    assert sum(COUNTS[:-1]) == COUNTS[-1]
+    text = " ".join(GUIDE.split())
+    assert [fault.value for fault in Fault if fault.value not in text] == []

@@ -85,6 +85,14 @@ def test_columns_can_be_renamed(session: Session, rows: Rows, query: str) -> Non
     ("definition", "said"),
     [
         (Definition("SELECT nope FROM sales"), "line 1, column 8: unknown column nope"),
+        (
+            Definition("SELECT table_name FROM information_schema.tables"),
+            "views do not read the metastore's own tables, as information_schema.tables",
+        ),
+        (
+            Definition("SELECT owner FROM metastore.components.tables"),
+            "views do not read the metastore's own tables, as components.tables",
+        ),
         (Definition("SELECT id\nFROM saless"), "line 2, column 6: unknown table or view dfs.tmp.saless; did you mean"),
         (Definition("SELECT id FROM sales", "klingon"), "no SQL dialect 'klingon'"),
         (Definition("SELECT id FROM sales", columns=["a", "b"]), "2 column names for 1 columns"),

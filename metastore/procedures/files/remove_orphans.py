@@ -130,7 +130,7 @@ def bound_ms(older_than: datetime | None, now_ms: int, least_age: timedelta) -> 
     bound = epoch_ms(older_than)
     if bound > newest:
         raise InvalidRequestError(
-            f"Cannot remove orphan files with an interval less than {least_age}: files that a writer is about to "
+            f"Cannot remove files with an interval less than {least_age}: what a writer is about to "
             "commit would be lost. Choose an earlier older_than; only the configuration lowers the interval "
             "(drill.metastore.procedures.min_orphan_age), for times when nobody writes"
         )

@@ -36,7 +36,8 @@ from metastore.procedures.rewrite.candidates import PATH_ID
 from metastore.storage.files import flush
 
 _MANIFEST_PATH, _MANIFEST_LENGTH, _CONTENT_OF_MANIFEST = 500, 501, 517
-_STATUS, _CONTENT, _PATH, _FORMAT, _SIZE = 0, 134, 100, 101, 104
+_SNAPSHOT_OF_MANIFEST, _SEQUENCE_OF_MANIFEST = 503, 515
+_STATUS, _SNAPSHOT, _SEQUENCE, _CONTENT, _PATH, _FORMAT, _SIZE = 0, 1, 4, 134, 100, 101, 104
 _LOWER, _UPPER, _SPLITS, _REFERENCED = 125, 128, 132, 143
 
 _RESULT_COLUMNS: Final[dict[str, pa.DataType]] = {
@@ -144,6 +145,29 @@ def _versions(table: Table, start: str | None, end: str | None) -> tuple[list[st
     return known[first : last + 1], None if start is None else known[first - 1]
 
 
+@dataclass(frozen=True)
+class _Copied:
+    """What the target has of an earlier copy: nothing, or all that the version had with which that copy ended."""
+
+    snapshots: frozenset[int] = frozenset()
+    last_sequence: int = -1
+
+    @classmethod
+    def by(cls, metadata: Mapping[str, Any] | None) -> _Copied:
+        """By the metadata of that version. Versions of format 1 have no sequence numbers."""
+        if metadata is None:
+            return cls()
+        snapshots = frozenset(snapshot["snapshot-id"] for snapshot in _snapshots(metadata))
+        return cls(snapshots, metadata.get("last-sequence-number", -1))
+
+    def has(self, snapshot: int | None, sequence: int | None) -> bool:
+        """Whether a file is there that ``snapshot`` added as number ``sequence``, and that a later version has, too.
+
+        By the number also where the snapshot has expired. Files that neither says enough of are copied again.
+        """
+        return snapshot in self.snapshots or (sequence is not None and sequence <= self.last_sequence)
+
+
 @dataclass
 class _Rewrite:
     """One run: what was written to ``staging``, and what goes where."""
@@ -153,22 +177,22 @@ class _Rewrite:
     prefixes: Prefixes
     staging: str
     latest: str = ""
+    copied: _Copied = field(default_factory=_Copied)
     manifests: dict[str, int] = field(default_factory=dict)
     deletes: dict[str, int] = field(default_factory=dict)
     copies: dict[str, str] = field(default_factory=dict)
 
     def run(self, versions: list[str], before: str | None) -> None:
-        """Rewrite ``versions``, oldest first; files of snapshots that ``before`` has are taken to be copied already."""
+        """Rewrite ``versions``, oldest first; data files that ``before`` has are taken to be copied already."""
         contents = {version: content for version in versions if (content := self._metadata(version)) is not None}
         self.latest = versions[-1]
         if self.latest not in contents:
             raise NotFoundError(f"there is no metadata file {self.latest}")
-        known = self._metadata(before) if before is not None else None
-        copied = set() if known is None else {snapshot["snapshot-id"] for snapshot in _snapshots(known)}
+        self.copied = _Copied.by(self._metadata(before) if before is not None else None)
         lists: dict[str, None] = {}
         for metadata in contents.values():
             for snapshot in _snapshots(metadata):
-                if snapshot["snapshot-id"] not in copied:
+                if snapshot["snapshot-id"] not in self.copied.snapshots:
                     lists.setdefault(_list_of(snapshot))
         present = [location for location in lists if location in self._lists_of_latest(contents[self.latest])]
         for location in present:
@@ -219,11 +243,10 @@ class _Rewrite:
 
     def _list(self, location: str) -> None:
         content = self._standing(location)
-        rows = columns(location, content, (_MANIFEST_PATH, _CONTENT_OF_MANIFEST))
-        kinds = {path: kind == ManifestContent.DELETES for path, kind in rows}
-        for path, holds_deletes in kinds.items():
+        asked = (_MANIFEST_PATH, _CONTENT_OF_MANIFEST, _SNAPSHOT_OF_MANIFEST, _SEQUENCE_OF_MANIFEST)
+        for path, kind, *inherited in list(columns(location, content, asked)):
             if path not in self.manifests:
-                self.manifests[path] = self._manifest(path, holds_deletes=holds_deletes)
+                self.manifests[path] = self._manifest(path, *inherited, holds_deletes=kind == ManifestContent.DELETES)
 
         def change(manifest: Fields) -> None:
             path = manifest[_MANIFEST_PATH]
@@ -232,7 +255,8 @@ class _Rewrite:
 
         self._stage(location, rewritten(location, content, change))
 
-    def _manifest(self, location: str, *, holds_deletes: bool) -> int:
+    def _manifest(self, location: str, snapshot: int | None, sequence: int | None, *, holds_deletes: bool) -> int:
+        """Its new length. Entries that say nothing of who added their file, and when, have it from the manifest."""
         content = self._standing(location)
 
         def change(entry: Fields) -> None:
@@ -240,7 +264,7 @@ class _Rewrite:
             entry[_PATH] = self.prefixes.moved(path)
             if holds_deletes and entry[_CONTENT] == DataFileContent.POSITION_DELETES:
                 self._deletes_entry(entry, path, is_live=is_live)
-            elif is_live:
+            elif is_live and not self.copied.has(*_addition(entry, snapshot, sequence)):
                 self._copy(path)
 
         made = rewritten(location, content, change)
@@ -322,6 +346,15 @@ class _Rewrite:
         except OSError as error:
             raise StorageError(f"cannot write {location}: {error}") from error
         return location
+
+
+def _addition(entry: Fields, snapshot: int | None, sequence: int | None) -> tuple[int | None, int | None]:
+    """The snapshot that added the file of ``entry``, and its number; new ones that do not say have their manifest's."""
+    if _SEQUENCE in entry and entry[_SEQUENCE] is not None:
+        sequence = entry[_SEQUENCE]
+    elif entry[_STATUS] != ManifestEntryStatus.ADDED:
+        sequence = None
+    return (snapshot if entry[_SNAPSHOT] is None else entry[_SNAPSHOT]), sequence
 
 
 def _statistics(metadata: Mapping[str, Any]) -> list[dict[str, Any]]:

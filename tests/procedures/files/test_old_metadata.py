@@ -115,7 +115,7 @@ def test_what_will_not_go_ends_the_run(written: Any, monkeypatch: pytest.MonkeyP
 
 def test_refusals(written: Any) -> None:
     """A bound that is too near, files that may be others', and the metastore's own tables."""
-    with pytest.raises(InvalidRequestError, match="less than"):
+    with pytest.raises(InvalidRequestError, match="Cannot remove files with an interval less than"):
         written.call("remove_old_metadata", older_than=datetime.now(tz=timezone.utc))
     written.session.tables.initialize()
     with pytest.raises(ProcedureError, match="own table"):

@@ -13,6 +13,7 @@ from pyiceberg.table import StaticTable, Table
 
 from metastore.errors import InvalidRequestError, ProcedureError
 from metastore.procedures.files.drop_stats import drop_stats
+from metastore.procedures.files.expire import expire_snapshots
 from metastore.procedures.files.register import register_table
 from metastore.procedures.files.rewrite_path import rewrite_table_path
 from metastore.procedures.files.table_stats import compute_table_stats
@@ -36,14 +37,19 @@ def local(location: str) -> Path:
     return Path(location.removeprefix("file://"))
 
 
-def copied(listing: str) -> int:
-    """Do what the list says; how many files that were."""
+def copied(listing: str) -> set[str]:
+    """Do what the list says; the data files among what was copied."""
     with local(listing).open() as lines:
         pairs = list(csv.reader(lines))
     for source, target in pairs:
         local(target).parent.mkdir(parents=True, exist_ok=True)
         shutil.copy(local(source), local(target))
-    return len(pairs)
+    return {source for source, _ in pairs if source.endswith(".parquet") and "copy-table-staging" not in source}
+
+
+def data_files(table: Table) -> set[str]:
+    """The data files that the newest version has."""
+    return {task.file.file_path for task in table.refresh().scan().plan_files()}
 
 
 def ids(table: Any, **scan: Any) -> list[int]:
@@ -112,16 +118,39 @@ def test_manifests_keep_what_they_say(lake: Any, written: Table, tmp_path: Path)
 
 
 def test_only_what_is_new(lake: Any, written: Table, rows: Any, tmp_path: Path) -> None:
-    """After a start version only files of later snapshots are copied, onto a copy of what was before."""
+    """After a start version only data files of later snapshots are copied, onto a copy of what was before."""
     source, target = written.metadata.location, f"file://{tmp_path}/target"
     [row] = lake.call(rewrite_table_path, source_prefix=source, target_prefix=target)
-    all_files = copied(row["file_list_location"])
+    before = copied(row["file_list_location"])
+    assert before == data_files(written)
     lake.table().append(rows(99))
     [row] = lake.call(
         rewrite_table_path, source_prefix=source, target_prefix=target, start_version=row["latest_version"]
     )
-    assert copied(row["file_list_location"]) < all_files
+    assert copied(row["file_list_location"]) == data_files(lake.table()) - before
     assert ids(moved(tmp_path, row["latest_version"])) == [*ids(written), 99]
+
+
+@pytest.mark.parametrize("version", ["1", "2"])
+def test_only_what_is_new_after_an_expiration(lake: Any, rows: Any, tmp_path: Path, version: str) -> None:
+    """The same if snapshots had expired; in format version 1, where only they tell, their files are copied again."""
+    table = lake.table(properties={"format-version": version})
+    table.append(rows(1))
+    first = data_files(table)
+    table.append(rows(2))
+    lake.later(10)
+    [row] = lake.call(expire_snapshots)
+    assert row["expired_snapshots_count"] == 1
+    source, target = table.metadata.location, f"file://{tmp_path}/target"
+    [row] = lake.call(rewrite_table_path, source_prefix=source, target_prefix=target)
+    before = copied(row["file_list_location"])
+    lake.table().append(rows(99))
+    [row] = lake.call(
+        rewrite_table_path, source_prefix=source, target_prefix=target, start_version=row["latest_version"]
+    )
+    again = first if version == "1" else set()
+    assert copied(row["file_list_location"]) == data_files(lake.table()) - before | again
+    assert ids(moved(tmp_path, row["latest_version"])) == [1, 2, 99]
 
 
 def test_an_older_version(lake: Any, written: Table, tmp_path: Path) -> None:

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import pickle
+import re
 import subprocess
 import sys
 from collections import Counter
 from collections.abc import Callable
+from pathlib import Path
 from types import SimpleNamespace
+from typing import Any
 
 import obstore
 import pyarrow as pa
@@ -15,6 +18,7 @@ import pytest
 from obstore.store import ObjectStore
 from pyiceberg.table import StaticTable
 
+from metastore.config import load_text
 from metastore.config.settings import Settings
 from metastore.errors import NotFoundError
 from metastore.metastore import Metastore
@@ -23,6 +27,7 @@ from metastore.model.vocabulary import MetadataType
 
 MakeUnit = Callable[..., TableMetadataUnit]
 
+GUIDE = Path(__file__).parents[3] / "docs/guide/configuration.md"
 KINDS = {".parquet": "data", ".avro": "manifests and lists", ".metadata.json": "versions", ".text": "hint"}
 
 READ_ELSEWHERE = """
@@ -101,6 +106,19 @@ def test_expiration_leaves_what_the_last_version_needs(
     assert (len(expired.versions), expired.data_files, expired.failed) == (3, 3, ())
     assert objects(bucket) == {"data": 1, "manifests and lists": 2, "versions": 1, "hint": 1}
     assert names(metastore) == ["a"]
+
+
+@pytest.mark.parametrize("kind", ["s3"], indirect=True)
+def test_the_guide_to_configuration(server: Any, root: str, bucket: ObjectStore, unit: MakeUnit) -> None:
+    """Its lines for S3 open a bucket, with another endpoint, another bucket, and the keys in the environment."""
+    text = next(block for block in re.findall(r"```hocon\n(.*?)```", GUIDE.read_text(), re.DOTALL) if "s3a://" in block)
+    keys = server.hadoop(server.endpoint)
+    environ = {"ACCESS_KEY": keys["fs.s3a.access.key"], "SECRET_KEY": keys["fs.s3a.secret.key"]}
+    text = text.replace("https://minio.example:9000", server.endpoint).replace("s3a://bucket", root)
+    with Metastore.open(load_text(text, environ=environ)) as opened:
+        opened.tables.modify().overwrite([unit("a")]).execute()
+        assert names(opened) == ["a"]
+    assert objects(bucket)["data"] == 1
 
 
 @pytest.mark.parametrize("kind", ["s3"], indirect=True)
