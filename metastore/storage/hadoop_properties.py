@@ -8,11 +8,11 @@ counterpart: each reader takes what it knows. Keys for one bucket or storage acc
 from __future__ import annotations
 
 import json
-import re
 from collections.abc import Callable, Mapping
 from typing import Final
 from urllib.parse import urlsplit
 
+from metastore.storage.hadoop_durations import seconds_of
 from metastore.storage.locations import StoreLocation
 
 _Convert = Callable[[str], str | None]
@@ -22,9 +22,6 @@ SERVICE_ACCOUNT_JSON: Final = "gcs.service-account-json"
 GCS_ANONYMOUS: Final = "gcs.anonymous"
 ADLS_AUTHORITY_HOST: Final = "adls.authority-host"
 """Keys of our own, for what the connectors can say and PyIceberg has no key for."""
-
-_SECONDS: Final = {"ns": 1e-9, "us": 1e-6, "ms": 1e-3, "s": 1, "m": 60, "h": 3600, "d": 86400}
-_DURATION: Final = re.compile(rf"(\d+)\s*({'|'.join(_SECONDS)})?", re.ASCII)
 
 _CENTRAL_S3: Final = "s3.amazonaws.com"
 _CENTRAL_AZURE: Final = "core.windows.net"
@@ -43,9 +40,8 @@ def _negated(value: str) -> str:
 
 
 def _seconds(duration: str) -> str | None:
-    """Of a number with a unit of Hadoop's, as ``30s``; without one it counts milliseconds."""
-    found = _DURATION.fullmatch(duration.strip().lower())
-    return None if found is None else f"{int(found[1]) * _SECONDS[found[2] or 'ms']:g}"
+    seconds = seconds_of(duration)
+    return None if seconds is None else f"{seconds:g}"
 
 
 def _anonymous(providers: str) -> str | None:

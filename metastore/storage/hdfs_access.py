@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 from typing import Final
 
 from metastore.errors import ConfigError
+from metastore.storage.hadoop_durations import seconds_of
 from metastore.storage.locations import StoreLocation
 
 DELEGATION_TOKEN: Final = "hdfs.delegation-token"  # noqa: S105 - the name of a key
@@ -19,8 +20,6 @@ DELEGATION_TOKEN: Final = "hdfs.delegation-token"  # noqa: S105 - the name of a 
 
 _PORTS: Final = {"http": 9870, "https": 9871}
 _ADDRESS: Final = re.compile(r"([A-Za-z0-9][\w.-]*|\[[0-9A-Fa-f:.]+\]):(\d{1,5})")
-_DURATION: Final = re.compile(r"(\d+)(ms|s|m)?")
-_UNITS_S: Final = {"ms": 0.001, None: 0.001, "s": 1.0, "m": 60.0}
 _TIMEOUTS: Final = ("dfs.webhdfs.socket.connect-timeout", "dfs.webhdfs.socket.read-timeout")
 _DEFAULT_TIMEOUT: Final = "60s"
 _ANY_HOST: Final = "0.0.0.0"  # noqa: S104 - what a namenode is told to listen on says nothing to its clients
@@ -86,7 +85,7 @@ def _address(key: str, value: str, scheme: str, host: str) -> str:
 
 
 def _seconds(key: str, value: str) -> float:
-    match = _DURATION.fullmatch(value.strip())
-    if match is None or not int(match[1]):
+    seconds = seconds_of(value)
+    if not seconds:
         raise ConfigError(f"{key} = {value!r}: a time such as 60s is expected")
-    return int(match[1]) * _UNITS_S[match[2]]
+    return seconds

@@ -1,0 +1,19 @@
+"""Durations as Hadoop's keys have them: a number with a unit or without one, ``30s`` or ``30000``; pure.
+
+Place in the flow: what turns the keys of Hadoop's connectors into ours (``hadoop_properties``, ``hdfs_access``) reads
+times here.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import Final
+
+_SECONDS: Final = {"ns": 1e-9, "us": 1e-6, "ms": 1e-3, "s": 1.0, "m": 60.0, "h": 3600.0, "d": 86400.0}
+_DURATION: Final = re.compile(rf"(\d+)\s*({'|'.join(_SECONDS)})?", re.ASCII | re.IGNORECASE)
+
+
+def seconds_of(duration: str) -> float | None:
+    """The seconds that ``duration`` means, in milliseconds where it has no unit; None for what is no duration."""
+    found = _DURATION.fullmatch(duration.strip())
+    return None if found is None else int(found[1]) * _SECONDS[(found[2] or "ms").lower()]
