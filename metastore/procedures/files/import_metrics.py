@@ -134,8 +134,11 @@ def _row(chunk: ImportChunk, file: ImportedFile) -> dict[str, Any]:
         return {"location": file.location, "size": size, **_Metrics(chunk.target, facts, dict(file.keys)).row()}
     except FileNotFoundError:
         return {"location": file.location, "error": "there is no such file"}
-    except (pa.ArrowException, OSError, MetastoreError, ValueError, KeyError) as error:
-        return {"location": file.location, "error": " ".join(str(error).split()) or type(error).__name__}
+    except MetastoreError as error:
+        return {"location": file.location, "error": str(error)}
+    except (pa.ArrowException, OSError, ValueError, KeyError) as error:
+        said = " ".join(str(error).split()) or type(error).__name__
+        return {"location": file.location, "error": f"it cannot be read as {chunk.format}: {said}"}
 
 
 class _Metrics:

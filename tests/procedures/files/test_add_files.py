@@ -453,6 +453,9 @@ def test_what_is_no_file_of_the_format(lake: Any, rows: Any, put: Put, tmp_path:
     path = put("a.parquet", rows(1))
     with pytest.raises(ProcedureError, match="does not end as an ORC file does"):
         lake.call(add_files, files=[path], format="orc")
+    orc.write_table(rows(1), tmp_path / "b.orc")
+    with pytest.raises(ProcedureError, match=r"b\.orc: it cannot be read as PARQUET: "):
+        lake.call(add_files, files=[str(tmp_path / "b.orc")])
     with pytest.raises(InvalidRequestError, match="format is one of PARQUET, ORC, AVRO, not 'csv'"):
         lake.call(add_files, files=[path], format="csv")
 
