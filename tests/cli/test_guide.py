@@ -41,7 +41,7 @@ def conf(tmp_path: Path) -> Path:
 
 
 def lines(text: str, folder: Path) -> list[str]:
-    """The lines of a screen, without what differs from run to run: places, versions, times, sizes, lines drawn."""
+    """The lines of a screen, without what differs from run to run: places, versions, times, sizes, owner, engine."""
     text = text.replace(str(folder), "/data").replace(f" {folder.owner()} ", " root ").replace("spark", "local")
     text = re.sub(r"\d{4}-\d\d-\d\d \d\d:\d\d:\d\d(?!Z)|\b\d{13,19}\b|[\d.,]+ (ms|s|k?B|MB)\b|\d\d\.\d%|─+", "•", text)
     return [" ".join(line.split()) for line in text.splitlines()]
