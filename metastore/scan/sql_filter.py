@@ -57,7 +57,8 @@ def filtered(
             try:
                 passing = question.numbers(engine, rows)
             except failure as error:
-                raise InvalidRequestError(f"the predicate {where!r} fails: {error}") from error
+                said = str(error).partition("\n")[0]  # what follows is the query as it is put to DuckDB
+                raise InvalidRequestError(f"the predicate {where!r} fails: {said}") from error
             yield from rows.take(passing).to_batches()
 
 

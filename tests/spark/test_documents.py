@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import re
 from pathlib import Path
+from typing import Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 from pyspark.sql import SparkSession
+
+from metastore.session import connect
 
 ROOT = Path(__file__).parents[2]
 
@@ -21,7 +24,11 @@ def lake(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     for month in (5, 6):
         folder = tmp_path / "lake" / "flights" / f"month={month}"
         folder.mkdir(parents=True)
-        pq.write_table(pa.table({"dep_delay": pa.array([1, 700 * (month - 5)], pa.int64())}), folder / "a.parquet")
+        rows = [
+            {"carrier": "UA", "number": "1", "dep_delay": 1},
+            {"carrier": "B6", "number": "2", "dep_delay": 700 * (month - 5)},
+        ]
+        pq.write_table(pa.Table.from_pylist(rows), folder / "a.parquet")
     conf = tmp_path / "conf"
     conf.mkdir()
     workspaces = "".join(
@@ -40,3 +47,41 @@ def test_the_example_runs(document: str, spark: SparkSession, capsys: pytest.Cap
     example = re.findall(r"```python\n(.*?)```", (ROOT / document).read_text(), re.DOTALL)[0]
     exec(compile(example, document, "exec"), {"spark": spark})  # noqa: S102 - our own document
     assert "700" in capsys.readouterr().out
+
+
+@pytest.mark.usefixtures("lake")
+def test_the_views_of_the_guide(spark: SparkSession, capsys: pytest.CaptureFixture[str]) -> None:
+    """Those that its first statements make are temporary views."""
+    text = (ROOT / "docs/guide/views.md").read_text()
+    before, after = text.split("## In Spark\n")
+    creation, statements = re.findall(r"```sql\n(.*?)```", before, re.DOTALL)
+    with connect() as ms:
+        ms.analyze("dfs.tmp.flights")
+        for statement in (creation, *statements.strip().splitlines()):
+            ms.sql(statement)
+    example = re.findall(r"```python\n(.*?)```", after, re.DOTALL)[0]
+    names: dict[str, Any] = {"spark": spark}
+    exec(compile(example, "views.md", "exec"), names)  # noqa: S102 - our own document
+    names["ms"].close()
+    assert re.search(r"\|\s+B6\|\s+700\|", capsys.readouterr().out)
+
+
+def test_the_sql_of_the_guide(lake: Path, spark: SparkSession, capsys: pytest.CaptureFixture[str]) -> None:
+    """The data source at a version and with a condition, a query, and views."""
+    (lake / "lake/sales").mkdir()
+    pq.write_table(pa.table({"id": range(8), "name": ["a", "b"] * 4}), lake / "lake/sales/a.parquet")
+    site = (lake / "conf/drill-metastore-override.conf").read_text().replace("workspaces.tmp", "workspaces.shop")
+    (lake / "site.conf").write_text(site)
+    with connect(lake / "site.conf") as ms:
+        ms.analyze("dfs.shop.sales")
+    text = (ROOT / "docs/guide/sql.md").read_text()
+    [example] = re.findall(r"```python\n(from metastore.spark import .*?)```", text, re.DOTALL)
+    example = example.replace("site.conf", str(lake / "site.conf"))  # Spark's Python is where Spark was started
+    names: dict[str, Any] = {"spark": spark}
+    exec(compile(example, "sql.md", "exec"), names)  # noqa: S102 - our own document
+    names["ms"].close()
+    said = re.sub(r"[ -]+", "", capsys.readouterr().out)
+    assert "|7|b|" in said
+    assert "|3|b|" not in said
+    assert "|b|2|" in said
+    assert "|sales|8|" in said

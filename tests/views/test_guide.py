@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -20,8 +21,8 @@ STARTS = re.compile(r"^(?=CREATE|SELECT count|SELECT \* FROM dfs|DESCRIBE|SHOW|A
 
 
 @pytest.fixture
-def ms(tmp_path: Path) -> Iterator[Session]:
-    """A session with the analyzed table ``dfs.tmp.flights``."""
+def ms(tmp_path: Path, request: pytest.FixtureRequest) -> Iterator[Session]:
+    """A session with the analyzed table ``dfs.tmp.flights``, and for a test marked ``rest`` the catalog ``lake``."""
     (tmp_path / "data/flights").mkdir(parents=True)
     rows = [
         {"carrier": "UA", "number": "1", "dep_delay": 20},
@@ -30,14 +31,17 @@ def ms(tmp_path: Path) -> Iterator[Session]:
     ]
     pq.write_table(pa.Table.from_pylist(rows), tmp_path / "data/flights/a.parquet")
     workspaces = {"tmp": {"location": f"{tmp_path}/data", "writable": True}}
-    given = {"iceberg.location.base_path": str(tmp_path), "storage.dfs.workspaces": workspaces}
+    given: dict[str, Any] = {"iceberg.location.base_path": str(tmp_path), "storage.dfs.workspaces": workspaces}
+    if request.node.get_closest_marker("rest"):
+        uri = request.getfixturevalue("rest_catalog")
+        given["catalogs.lake"] = {"type": "rest", "uri": uri}
     with connect(Settings.from_mapping({"drill.metastore": given}, environ={})) as session:
         session.analyze("dfs.tmp.flights")
         yield session
 
 
 def test_the_examples(ms: Session, capsys: pytest.CaptureFixture[str]) -> None:
-    """All but those for Spark and for a REST catalog, which have tests of their own."""
+    """All but those for Spark (tests/spark/test_documents.py) and for a REST catalog (below)."""
     answers = []
     for language, block in BLOCKS:
         if language == "python" and "spark)" not in block and "# catalog" not in block:
@@ -58,3 +62,13 @@ def test_the_mistake(ms: Session) -> None:
     [(_, said), *_] = [block for block in BLOCKS if block[0] == "text"]
     with pytest.raises(InvalidRequestError, match=re.escape(said.strip())):
         ms.sql(create.replace("dep_delay FROM", "dep_dely FROM"))
+
+
+@pytest.mark.rest
+@pytest.mark.integration
+def test_the_rest_catalog(ms: Session) -> None:
+    """The view of the guide goes there, and comes back by another name with the same rows."""
+    ms.catalogs.open("lake").create_namespace("prod")
+    [example] = [block for _, block in BLOCKS if "# catalog" in block]
+    exec(compile(example, "views.md", "exec"), {"ms": ms})  # noqa: S102 - our own document
+    assert ms.sql("SELECT * FROM dfs.tmp.again") == ms.sql("SELECT * FROM dfs.tmp.plain")
