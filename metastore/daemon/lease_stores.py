@@ -10,8 +10,8 @@ Property: on a table of its own, ``daemon_lease``, changed by commits that requi
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
-from contextlib import suppress
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager, suppress
 from typing import Final, Literal, cast
 
 from pydantic import Field
@@ -43,8 +43,12 @@ _PROPERTY: Final = "metastore.daemon.lease"
 _TABLE: Final = "daemon_lease"
 
 
-def lease_store(settings: Settings) -> LeaseStore:
-    """The one that the settings name. Raises ConfigError where the catalog cannot compare and set."""
+@contextmanager
+def lease_store(settings: Settings) -> Iterator[LeaseStore]:
+    """The one that the settings name. Raises ConfigError where the catalog cannot compare and set.
+
+    It speaks to the catalog on a connection of its own, which ends with the context: signs of life wait for nobody.
+    """
     iceberg, kind = settings.iceberg, settings.daemon.lease_kind
     catalog = ConfiguredCatalog(iceberg)
     able = iceberg.catalog.type != "filesystem" and catalog.validates_here
@@ -53,7 +57,10 @@ def lease_store(settings: Settings) -> LeaseStore:
             f"drill.metastore.daemon.lease.kind = catalog: {catalog} has no property that can be compared and set; use "
             "store"
         )
-    return PropertyLease(CatalogEntry.of(catalog, _component())) if able and kind != "store" else file_lease(iceberg)
+    try:
+        yield PropertyLease(CatalogEntry.of(catalog, _component())) if able and kind != "store" else file_lease(iceberg)
+    finally:
+        catalog.close()
 
 
 def file_lease(iceberg: IcebergSettings) -> LeaseFiles:

@@ -21,7 +21,7 @@ from typing import Final
 
 from metastore.config.settings import Settings
 from metastore.daemon.endpoint import Endpoint, require_protection
-from metastore.daemon.lease import Election
+from metastore.daemon.lease import Election, LeaseStore
 from metastore.daemon.lease_stores import lease_store
 from metastore.daemon.logs import told, unforeseen
 from metastore.daemon.loop import Daemon, Surroundings, check_schedules
@@ -53,11 +53,12 @@ def run_once(session: Session, *, dry_run: bool, state: State | None = None) -> 
     """
     check(session.settings)
     signals = _Signals()
-    daemon = _daemon(session, signals, state or State(), None)
-    if dry_run:
-        return daemon.dry()
-    with signals:
-        return daemon.once()
+    with lease_store(session.settings) as store:
+        daemon = _daemon(session, store, signals, state or State(), None)
+        if dry_run:
+            return daemon.dry()
+        with signals:
+            return daemon.once()
 
 
 def serve(load: Callable[[], Settings], open_session: Callable[[Settings], Session]) -> None:
@@ -72,7 +73,8 @@ def serve(load: Callable[[], Settings], open_session: Callable[[Settings], Sessi
         session = open_session(settings)
         current = [session]
         opened.callback(_close_all, current)
-        daemon = _daemon(session, signals, state, int(time.time() * 1000))
+        store = opened.enter_context(lease_store(settings))
+        daemon = _daemon(session, store, signals, state, int(time.time() * 1000))
         if settings.daemon.endpoint.port is not None:
             endpoint = Endpoint(settings.daemon.endpoint, state, time.monotonic)
             opened.enter_context(endpoint)
@@ -109,10 +111,10 @@ def _close_all(sessions: Sequence[Session]) -> None:
         session.close()
 
 
-def _daemon(session: Session, signals: _Signals, state: State, since_ms: int | None) -> Daemon:
+def _daemon(session: Session, store: LeaseStore, signals: _Signals, state: State, since_ms: int | None) -> Daemon:
     settings = session.settings
     holder = f"{socket.gethostname()}:{os.getpid()}:{uuid.uuid4().hex[:8]}"
-    election = Election(lease_store(settings), holder, settings.daemon.lease, time.monotonic)
+    election = Election(store, holder, settings.daemon.lease, time.monotonic)
     around = Surroundings(signals.stopping, signals.wait, time.monotonic)
     return Daemon(session, election, around, state, since_ms=since_ms)
 

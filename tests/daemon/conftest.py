@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from contextlib import ExitStack
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta, timezone
 from pathlib import Path
@@ -35,6 +36,7 @@ class Site:
     now_ms: int = field(default_factory=lambda: int(datetime.now(tz=timezone.utc).timestamp() * 1000))
     stopped: bool = False
     on_wait: Callable[[], object] = lambda: None
+    opened: ExitStack = field(default_factory=ExitStack)
     _session: Session | None = None
 
     @property
@@ -84,7 +86,8 @@ class Site:
     def election(self, name: str = "here") -> Election:
         """One daemon's part in the election."""
         settings = self.settings
-        return Election(lease_store(settings), name, settings.daemon.lease, lambda: self.now_ms / 1000)
+        store = self.opened.enter_context(lease_store(settings))
+        return Election(store, name, settings.daemon.lease, lambda: self.now_ms / 1000)
 
     def daemon(self, since_ms: int | None = None, election: Election | None = None) -> Daemon:
         """A daemon on the clock of the test."""
@@ -93,6 +96,7 @@ class Site:
 
     def close(self) -> None:
         """Close what was opened."""
+        self.opened.close()
         if self._session is not None:
             self._session.close()
 

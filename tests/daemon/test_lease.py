@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack
 from datetime import timedelta
 from pathlib import Path
 from types import SimpleNamespace
@@ -27,15 +28,16 @@ def seconds() -> SimpleNamespace:
 
 
 @pytest.fixture(params=["store", "catalog"])
-def make_store(request: pytest.FixtureRequest, tmp_path: Path) -> Callable[[], LeaseStore]:
+def make_store(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Callable[[], LeaseStore]]:
     """Opens the lease of one metastore, as each daemon does for itself."""
     catalog = {"type": "sql", "uri": f"sqlite:///{tmp_path}/catalog.db"} if request.param == "catalog" else {}
     location = {"base_path": str(tmp_path), "relative_path": "m"}
     iceberg = {"location": location, "catalog": catalog}
     settings = Settings.from_mapping({"drill.metastore.iceberg": iceberg}, environ={})
     expected = LeaseFiles if request.param == "store" else PropertyLease
-    assert isinstance(lease_store(settings), expected)
-    return lambda: lease_store(settings)
+    with ExitStack() as opened:
+        assert isinstance(opened.enter_context(lease_store(settings)), expected)
+        yield lambda: opened.enter_context(lease_store(settings))
 
 
 @pytest.fixture
@@ -150,9 +152,10 @@ def test_a_catalog_that_cannot_compare_and_set_is_refused(tmp_path: Path) -> Non
     text = f"""drill.metastore {{
         iceberg {{ location.base_path = "{tmp_path}", catalog {{ type = rest, uri = "http://localhost:1" }} }}
         daemon.lease.kind = catalog }}"""
-    with pytest.raises(ConfigError, match=r"lease\.kind = catalog"):
-        lease_store(load_text(text))
-    assert isinstance(lease_store(load_text(text.replace("kind = catalog", "kind = auto"))), LeaseFiles)
+    with pytest.raises(ConfigError, match=r"lease\.kind = catalog"), lease_store(load_text(text)):
+        pass
+    with lease_store(load_text(text.replace("kind = catalog", "kind = auto"))) as store:
+        assert isinstance(store, LeaseFiles)
 
 
 @given(st.lists(st.tuples(st.integers(0, 2), st.sampled_from(["campaign", "renew", "check", "release"])), max_size=60))
@@ -191,10 +194,10 @@ def test_of_two_who_saw_the_same_number_one_makes_the_next(tmp_path: Path) -> No
     catalog = {"type": "sql", "uri": f"sqlite:///{tmp_path}/catalog.db"}
     iceberg = {"location": {"base_path": str(tmp_path), "relative_path": "m"}, "catalog": catalog}
     settings = Settings.from_mapping({"drill.metastore.iceberg": iceberg}, environ={})
-    slow, fast = lease_store(settings), lease_store(settings)
-    assert isinstance(slow, PropertyLease)
-    seen = slow._table()
-    slow._table = lambda: seen  # type: ignore[method-assign] # what it saw before it fell asleep
-    assert fast.add(Sign(1, "fast", 1))
-    assert not slow.add(Sign(1, "slow", 1))
-    assert fast.newest() == Sign(1, "fast", 1)
+    with lease_store(settings) as slow, lease_store(settings) as fast:
+        assert isinstance(slow, PropertyLease)
+        seen = slow._table()
+        slow._table = lambda: seen  # type: ignore[method-assign] # what it saw before it fell asleep
+        assert fast.add(Sign(1, "fast", 1))
+        assert not slow.add(Sign(1, "slow", 1))
+        assert fast.newest() == Sign(1, "fast", 1)

@@ -192,7 +192,8 @@ def test_signals_reload_and_end_a_daemon(make_site: Callable[..., Any]) -> None:
         assert daemon.wait(30) == 0
         assert time.monotonic() - asked < 10
     assert len(table.refresh().metadata.snapshots) == 1
-    newest = lease_store(site.settings).newest()
+    with lease_store(site.settings) as store:
+        newest = store.newest()
     assert newest is not None
     assert newest.released
 
