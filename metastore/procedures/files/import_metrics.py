@@ -6,18 +6,13 @@ footers is read. A file that cannot be added ends nothing: its row says why, so 
 
 from __future__ import annotations
 
-import math
-import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from datetime import date, datetime, time
 from typing import Any, Final
-from uuid import UUID
 
 import pyarrow as pa
 import pyarrow.types as pt
 from pyiceberg.conversions import to_bytes
-from pyiceberg.expressions.literals import AboveMax, BelowMin, literal
 from pyiceberg.io import FileIO
 from pyiceberg.io.pyarrow import UnsupportedPyArrowTypeException, pyarrow_to_schema
 from pyiceberg.partitioning import PartitionField, PartitionSpec
@@ -25,7 +20,6 @@ from pyiceberg.schema import Schema
 from pyiceberg.table.name_mapping import NameMapping
 from pyiceberg.transforms import IdentityTransform
 from pyiceberg.types import (
-    BinaryType,
     DecimalType,
     DoubleType,
     FixedType,
@@ -37,14 +31,11 @@ from pyiceberg.types import (
     MapType,
     NestedField,
     PrimitiveType,
-    StringType,
     StructType,
     TimestampType,
     TimestamptzType,
     UUIDType,
 )
-from pyiceberg.utils.datetime import date_to_days, datetime_to_micros, time_to_micros
-from pyiceberg.utils.truncate import truncate_upper_bound_binary_string, truncate_upper_bound_text_string
 
 from metastore.errors import MetastoreError, ProcedureError
 from metastore.hive.avro_facts import read_avro
@@ -52,17 +43,8 @@ from metastore.hive.facts import FileFacts, LeafFacts
 from metastore.hive.orc_facts import read_orc
 from metastore.hive.parquet_facts import ParquetFooters
 from metastore.procedures.files.import_listing import ImportedFile
+from metastore.procedures.files.import_values import bound_bytes, internal, key_value
 from metastore.storage.files import arrow_paths
-
-_WHOLE: Final = re.compile(r"[+-]?[0-9]+")
-_REAL: Final = re.compile(r"[+-]?(?:(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]+)?|Infinity)")
-_SPELLINGS: Final[Mapping[type[PrimitiveType], re.Pattern[str]]] = {
-    IntegerType: _WHOLE,
-    LongType: _WHOLE,
-    FloatType: _REAL,
-    DoubleType: _REAL,
-}
-"""How numbers stand in paths; Python reads more, with blanks and underscores."""
 
 _COUNTS: Final = pa.map_(pa.int32(), pa.int64())
 _BOUNDS: Final = pa.map_(pa.int32(), pa.binary())
@@ -260,7 +242,7 @@ class _Metrics:
         leaf = self._leaves.get(field.source_id)
         name = (self._target.schema.find_column_name(field.source_id) or source.name).lower()
         if isinstance(field.transform, IdentityTransform) and name in self._keys:
-            value = _key_value(kind, self._keys[name], source.name)
+            value = key_value(kind, self._keys[name], source.name)
             self._require_agreement(source.name, kind, leaf, value)
             return None if value is None else to_bytes(kind, value)
         if leaf is None or leaf.nulls == self._facts.records:
@@ -294,52 +276,6 @@ class _Metrics:
             agrees = not leaf.nulls and (low is None or high is None or low == high == value or is_cut)
         if not agrees:
             raise ProcedureError(f"its path says {name}={value}, and the file itself has other values of {name}")
-
-
-def bound_bytes(kind: PrimitiveType, bound: Any, length: int | None, *, upper: bool) -> bytes | None:
-    """Iceberg's binary form of a bound, cut to ``length`` and never inwards; None where there is none."""
-    value = internal(kind, bound)
-    if value is None or isinstance(kind, FixedType):
-        return None
-    try:
-        if length is not None and isinstance(kind, StringType):
-            value = truncate_upper_bound_text_string(value, length) if upper else value[:length]
-        elif length is not None and isinstance(kind, BinaryType):
-            value = truncate_upper_bound_binary_string(value, length) if upper else value[:length]
-        return None if value is None else to_bytes(kind, value)
-    except UnicodeEncodeError:  # The next text would be half of a surrogate pair.
-        return None
-
-
-def internal(kind: PrimitiveType, value: Any) -> Any:
-    """A value of a footer as Iceberg computes with it: days, microseconds, UUIDs; None for none."""
-    match value:
-        case datetime():
-            return datetime_to_micros(value.replace(tzinfo=None))
-        case date():
-            return date_to_days(value)
-        case time():
-            return time_to_micros(value)
-        case bytes() if isinstance(kind, UUIDType):
-            return UUID(bytes=value)
-        case _:
-            return value
-
-
-def _key_value(kind: PrimitiveType, text: str | None, name: str) -> Any:
-    """The value that ``text`` is, exactly: PyIceberg would cut a fraction off, and clamp what is out of range."""
-    if text is None:
-        return None
-    spelling = _SPELLINGS.get(type(kind))
-    try:
-        found = literal(text).to(kind)
-    except (ValueError, TypeError) as error:
-        raise ProcedureError(f"its path says {name}={text!r}, which is no {kind}") from error
-    value: Any = found.value
-    overflows = isinstance(value, float) and math.isinf(value) and "inf" not in text.lower()
-    if (spelling and not spelling.fullmatch(text)) or isinstance(found, AboveMax | BelowMin) or overflows:
-        raise ProcedureError(f"its path says {name}={text!r}, which is no {kind}")
-    return value
 
 
 def _require_readable(field: Any) -> None:

@@ -39,7 +39,7 @@ from pyiceberg.types import (
 from metastore.engine import LocalEngine
 from metastore.errors import InvalidRequestError, NotFoundError, ProcedureError
 from metastore.procedures.files.add_files import add_files
-from metastore.procedures.files.import_metrics import bound_bytes
+from metastore.procedures.files.import_values import bound_bytes
 from metastore.procedures.run import explain
 from metastore.storage.iceberg_private import RowScan
 

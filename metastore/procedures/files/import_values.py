@@ -1,0 +1,91 @@
+"""Values that ``add_files`` finds in footers and in paths -> as Iceberg computes with them and stores them.
+
+Promises: a bound is cut as it was asked for and never inwards; a text in a path is exactly the value that it says, or
+is refused.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Mapping
+from datetime import date, datetime, time
+from typing import Any, Final
+from uuid import UUID
+
+from pyiceberg.conversions import to_bytes
+from pyiceberg.expressions.literals import AboveMax, BelowMin, literal
+from pyiceberg.types import (
+    BinaryType,
+    DoubleType,
+    FixedType,
+    FloatType,
+    IntegerType,
+    LongType,
+    PrimitiveType,
+    StringType,
+    UUIDType,
+)
+from pyiceberg.utils.datetime import date_to_days, datetime_to_micros, time_to_micros
+from pyiceberg.utils.truncate import truncate_upper_bound_binary_string, truncate_upper_bound_text_string
+
+from metastore.errors import ProcedureError
+
+_WHOLE: Final = re.compile(r"[+-]?[0-9]+")
+_REAL: Final = re.compile(r"[+-]?(?:(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]+)?|Infinity)")
+_SPELLINGS: Final[Mapping[type[PrimitiveType], re.Pattern[str]]] = {
+    IntegerType: _WHOLE,
+    LongType: _WHOLE,
+    FloatType: _REAL,
+    DoubleType: _REAL,
+}
+"""How numbers stand in paths; Python reads more, with blanks and underscores."""
+
+
+def bound_bytes(kind: PrimitiveType, bound: Any, length: int | None, *, upper: bool) -> bytes | None:
+    """Iceberg's binary form of a bound, cut to ``length`` and never inwards; None where there is none."""
+    value = internal(kind, bound)
+    if value is None or isinstance(kind, FixedType):
+        return None
+    try:
+        if length is not None and isinstance(kind, StringType):
+            value = truncate_upper_bound_text_string(value, length) if upper else value[:length]
+        elif length is not None and isinstance(kind, BinaryType):
+            value = truncate_upper_bound_binary_string(value, length) if upper else value[:length]
+        return None if value is None else to_bytes(kind, value)
+    except UnicodeEncodeError:  # The next text would be half of a surrogate pair.
+        return None
+
+
+def internal(kind: PrimitiveType, value: Any) -> Any:
+    """A value of a footer as Iceberg computes with it: days, microseconds, UUIDs; None for none."""
+    match value:
+        case datetime():
+            return datetime_to_micros(value.replace(tzinfo=None))
+        case date():
+            return date_to_days(value)
+        case time():
+            return time_to_micros(value)
+        case bytes() if isinstance(kind, UUIDType):
+            return UUID(bytes=value)
+        case _:
+            return value
+
+
+def key_value(kind: PrimitiveType, text: str | None, name: str) -> Any:
+    """The value that ``text`` is, exactly: PyIceberg would cut a fraction off, and clamp what is out of range.
+
+    Raises ProcedureError for a text that is no value of ``kind``.
+    """
+    if text is None:
+        return None
+    spelling = _SPELLINGS.get(type(kind))
+    try:
+        found = literal(text).to(kind)
+    except (ValueError, TypeError) as error:
+        raise ProcedureError(f"its path says {name}={text!r}, which is no {kind}") from error
+    value: Any = found.value
+    overflows = isinstance(value, float) and math.isinf(value) and "inf" not in text.lower()
+    if (spelling and not spelling.fullmatch(text)) or isinstance(found, AboveMax | BelowMin) or overflows:
+        raise ProcedureError(f"its path says {name}={text!r}, which is no {kind}")
+    return value
