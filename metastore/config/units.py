@@ -1,8 +1,8 @@
 """Durations and sizes as people write them in HOCON; pure.
 
 Promises: an unknown unit is an error that lists the known ones, no size is rounded, and no duration is longer than
-clocks and calendars can take it off or wait for it. Functions raise ValueError
-with the reason alone; the caller knows the key and the file.
+clocks and calendars can take it off or wait for it. Functions raise ValueError with the reason alone; the caller knows
+the key and the file.
 """
 
 from __future__ import annotations
@@ -34,6 +34,10 @@ _DURATION_NANOS = {
     for spelling in spellings.split()
 }
 
+_SPELLED = {
+    unit: timedelta(**{unit: 1}) for unit in ("days", "hours", "minutes", "seconds", "milliseconds", "microseconds")
+}
+
 # HOCON's rule: kB, MB, … count in thousands; KiB, MiB, … and the single letters of `java -Xmx` count in 1024s.
 _SIZE_BYTES = {
     spelling: size
@@ -56,6 +60,14 @@ def parse_duration(text: str) -> timedelta:
     """Read ``10 days``, ``1.5h`` or ``250`` (milliseconds, as HOCON has it), to the microsecond."""
     number, unit = _quantity(text)
     return _timedelta(number * _scale(unit or "ms", _DURATION_NANOS) / 1000)
+
+
+def spelled(duration: timedelta) -> str:
+    """What :func:`parse_duration` reads as ``duration``, in the largest unit that needs no fraction: ``36 hours``."""
+    fitting = [unit for unit, length in _SPELLED.items() if not duration % length]
+    unit = fitting[0] if duration else "seconds"
+    count = duration // _SPELLED[unit]
+    return f"{count} {unit.removesuffix('s') if count == 1 else unit}"
 
 
 def parse_size(text: str) -> int:

@@ -64,6 +64,7 @@ def test_policy_explain_tells_where_each_value_was_set(conf: Path) -> None:
     assert last["key"] == "drill.metastore.policies.tables.lake.shop.orders.expire_snapshots.retain_last"
     assert found["expire_snapshots.enabled"]["set in"] == f"override: {conf}:5"
     assert found["rewrite_data_files.enabled"]["set in"] == "default"
+    assert found["rewrite_data_files.quiet"]["value"] == "10 minutes"
 
 
 def test_policies_of_a_catalog_that_is_not_configured_are_none(conf: Path) -> None:

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from metastore.config.units import parse_duration, parse_period, parse_size
+from metastore.config.units import parse_duration, parse_period, parse_size, spelled
 
 
 @pytest.mark.parametrize(
@@ -25,6 +25,28 @@ from metastore.config.units import parse_duration, parse_period, parse_size
 def test_duration_text(text: str, expected: timedelta) -> None:
     """A duration is a number and one of HOCON's units; a bare number counts milliseconds."""
     assert parse_duration(text) == expected
+
+
+@pytest.mark.parametrize(
+    ("duration", "text"),
+    [
+        (timedelta(), "0 seconds"),
+        (timedelta(days=1), "1 day"),
+        (timedelta(hours=36), "36 hours"),
+        (timedelta(seconds=90), "90 seconds"),
+        (timedelta(microseconds=1_500), "1500 microseconds"),
+        (timedelta(minutes=-1), "-1 minutes"),
+    ],
+)
+def test_a_duration_is_told_in_the_largest_unit(duration: timedelta, text: str) -> None:
+    """Without a fraction."""
+    assert spelled(duration) == text
+
+
+@given(st.timedeltas(min_value=timedelta(days=-100_000), max_value=timedelta(days=100_000)))
+def test_what_is_told_is_read_back(duration: timedelta) -> None:
+    """Whatever the duration."""
+    assert parse_duration(spelled(duration)) == duration
 
 
 @pytest.mark.parametrize(

@@ -6,7 +6,7 @@ import json
 import logging
 from collections.abc import Sequence
 from dataclasses import dataclass
-from datetime import datetime, timezone
+from datetime import datetime, timedelta, timezone
 from pathlib import Path
 from typing import Any, Final
 
@@ -16,6 +16,7 @@ from metastore.cli.invocation import Invocation
 from metastore.cli.output import Incomplete
 from metastore.config import Settings
 from metastore.config.catalogs import OWN_CATALOG
+from metastore.config.units import spelled
 from metastore.daemon.health import COLUMNS, health_of
 from metastore.daemon.logs import JsonLines
 from metastore.daemon.policy import TableName, effective
@@ -117,4 +118,4 @@ def _row(run: RunUnit) -> dict[str, Any]:
 
 
 def _shown(value: Any) -> Any:
-    return value if value is None or isinstance(value, bool | int) else str(value)
+    return spelled(value) if isinstance(value, timedelta) else value

@@ -55,7 +55,7 @@ def rewrite_data_files() -> RewriteDataFiles:
             Argument("dry_run", "BOOLEAN", required=False, default=False),
         ),
         result=RESULT,
-        description="Writes small files together into larger ones, splits large ones, applies deletes, sorts rows",
+        description="Writes small files together into larger ones, splits large ones, applies deletes, sorts rows.",
     )
 
 
