@@ -77,6 +77,11 @@ def of_table(table: TableInfo) -> BooleanExpression:
     )
 
 
+def of_names(names: Iterable[str]) -> BooleanExpression:
+    """Rows of the tables of these names, in whichever workspaces."""
+    return In("tableName", set(names))
+
+
 @lru_cache(maxsize=1024)
 def _general_information(table: TableInfo) -> BooleanExpression:
     return Request(table, metadata_keys=(GENERAL_INFO,)).expression()

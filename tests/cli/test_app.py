@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import duckdb
+import pyarrow.parquet as pq
 import pytest
 
 from metastore.cli.app import app
@@ -110,6 +111,17 @@ def test_tables_are_listed_by_pattern(run: Run, analyzed: Any, site: Any) -> Non
     assert names == [TABLE, "dfs.shop.sales/month=1"]
     assert [each["table"] for each in run("tables", "*=1", "--json").document["tables"]] == names[1:]
     assert run("tables", "no*", "--json").document["tables"] == []
+
+
+def test_a_pattern_opens_the_files_of_what_it_matches(run: Run, analyzed: Any, site: Any) -> None:
+    """Those of all others might as well not be there."""
+    analyzed.analyze(site.data / "month=1")
+    for path in site.metastore_files:
+        if path.suffix == ".parquet" and pq.read_table(path, columns=["tableName"])["tableName"][0].as_py() == "sales":
+            path.unlink()
+    [found] = run("tables", "*=1", "--json").document["tables"]
+    assert found["rows"] == 200
+    assert run("tables", "--json").code == 1
 
 
 @pytest.mark.usefixtures("analyzed")

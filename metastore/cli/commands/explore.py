@@ -13,7 +13,7 @@ import pyarrow.compute as pc
 
 from metastore.cli.commands.file_summaries import SUMMARY_COLUMNS, FileSummaries, natural_order, summaries
 from metastore.cli.commands.time_travel import version_at
-from metastore.components.requests import of_table
+from metastore.components.requests import of_names, of_table
 from metastore.errors import NotFoundError
 from metastore.model.column_path import parse, quote
 from metastore.model.identity import TableInfo
@@ -105,10 +105,9 @@ class FileList:
     files: FileSummaries
 
 
+_NAME_COLUMNS: Final = ("storagePlugin", "workspace", "tableName")
 _SUMMARY_COLUMNS: Final = (
-    "storagePlugin",
-    "workspace",
-    "tableName",
+    *_NAME_COLUMNS,
     "owner",
     "location",
     "lastModifiedTime",
@@ -119,10 +118,14 @@ _SUMMARY_COLUMNS: Final = (
 def tables(session: Session, pattern: str | None = None, at: str | None = None) -> TableList:
     """Tables whose name matches the shell ``pattern``, or all."""
     version = version_at(session, at)
-    read = session.tables.read().metadata_types(MetadataType.TABLE).columns(*_SUMMARY_COLUMNS).at(version)
-    found = map(_table_summary, read.to_arrow().to_pylist())
-    chosen = (each for each in found if pattern is None or fnmatch.fnmatchcase(each.table, pattern))
-    return TableList(version, tuple(sorted(chosen, key=lambda each: each.table)), pattern)
+    read = session.tables.read().metadata_types(MetadataType.TABLE).at(version)
+    if pattern is not None:
+        # Names stand in manifests: of the tables' own files only those that match are opened.
+        named = read.columns(*_NAME_COLUMNS).to_arrow().to_pylist()
+        read = read.filter(of_names(each["tableName"] for each in named if _matches(each, pattern)))
+    units = read.columns(*_SUMMARY_COLUMNS).to_arrow().to_pylist()
+    found = (_table_summary(unit) for unit in units if pattern is None or _matches(unit, pattern))
+    return TableList(version, tuple(sorted(found, key=lambda each: each.table)), pattern)
 
 
 def describe(session: Session, table: str, at: str | None = None) -> TableDescription:
@@ -194,9 +197,17 @@ def _read(session: Session, table: str, at: str | None) -> tuple[int, TableInfo,
     return version, info, session.tables.read().filter(of_table(info)).at(version)
 
 
+def _name(unit: Mapping[str, Any]) -> str:
+    return str(TableInfo(*(unit[column] for column in _NAME_COLUMNS)))
+
+
+def _matches(unit: Mapping[str, Any], pattern: str) -> bool:
+    return fnmatch.fnmatchcase(_name(unit), pattern)
+
+
 def _table_summary(unit: Mapping[str, Any]) -> TableSummary:
     return TableSummary(
-        table=str(TableInfo(unit["storagePlugin"], unit["workspace"], unit["tableName"])),
+        table=_name(unit),
         rows=read_row_count(unit["metadataStatistics"]),
         level=read_level(unit["metadataStatistics"] or ()),
         modified=_moment(unit["lastModifiedTime"]),
