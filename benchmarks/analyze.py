@@ -94,9 +94,9 @@ class Data:
         self._seed = seed
         self._editions = count()
         each = max(1, files // directories)
+        days = [_FIRST_DAY + np.timedelta64(number // each, "D") for number in range(files)]
         self.paths = [
-            os.path.join(root, f"day={_FIRST_DAY + number // each}", f"part-{number % each:05d}.parquet")
-            for number in range(files)
+            os.path.join(root, f"day={day}", f"part-{number % each:05d}.parquet") for number, day in enumerate(days)
         ]
         for directory in dict.fromkeys(map(os.path.dirname, self.paths)):
             os.makedirs(directory)
@@ -174,7 +174,7 @@ def _rows(chance: np.random.Generator) -> pa.Table:
         "discount": pa.array(chance.random(_ROWS), mask=chance.random(_ROWS) < 0.5),
         "region": names[chance.integers(len(names), size=_ROWS)],
         "note": [f"order {number:x}" for number in chance.integers(10**12, size=_ROWS)],
-        "ordered": _FIRST_DAY + chance.integers(366, size=_ROWS),
+        "ordered": _FIRST_DAY + chance.integers(366, size=_ROWS).astype("timedelta64[D]"),
         "shipped": _FIRST_DAY.astype("datetime64[us]")
         + chance.integers(31_622_400, size=_ROWS).astype("timedelta64[s]"),
     }

@@ -137,8 +137,10 @@ class _Copies:
     def with_list(self) -> _Lake:
         """The same, with the files that may go."""
         if self._doomed is None:
-            before = _paths(self.fresh())
-            self._doomed = sorted(before - _paths(_ours(self.fresh())))
+            lake = self.fresh()
+            before = _paths(lake)
+            _ours(lake).session.close()
+            self._doomed = sorted(before - _paths(lake))
         return replace(self.fresh(), doomed=self._doomed)
 
     def close(self) -> None:

@@ -52,14 +52,15 @@ def run(folder: str, files: int, pace: Pace, say: Callable[[str], None]) -> list
     say(f"building units of {files:,} files")
     ours = _ours(folder, files)
     say(f"building manifests of {files:,} files")
-    theirs = _theirs(folder, files)
+    catalog = SqlCatalog("peer", uri=f"sqlite:///{folder}/peer.db", warehouse=f"file://{folder}/peer")
+    theirs = _theirs(catalog, files)
     rows = files * ROWS
     queries = {
         "one segment": (rows // 2, rows // 2 + ROWS),
         "a tenth of the files": (rows // 2, rows // 2 + rows // 10),
         "every file": (0, rows),
     }
-    with ours:
+    with ours, catalog:
         series: list[Series] = []
         for case, (low, high) in queries.items():
             say(f"prune: {case}")
@@ -151,8 +152,7 @@ def _unit(kind: MetadataType, first: int, files: int, **values: Any) -> TableMet
     )
 
 
-def _theirs(folder: str, files: int) -> Table:
-    catalog = SqlCatalog("peer", uri=f"sqlite:///{folder}/peer.db", warehouse=f"file://{folder}/peer")
+def _theirs(catalog: SqlCatalog, files: int) -> Table:
     catalog.create_namespace("benchmark")
     schema = Schema(NestedField(1, "id", LongType()), NestedField(2, "part", LongType()))
     spec = PartitionSpec(PartitionField(2, 1000, IdentityTransform(), "part"))

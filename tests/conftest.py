@@ -17,6 +17,7 @@ import pyarrow as pa
 import pytest
 from hypothesis import HealthCheck, settings
 from pyiceberg.table import StaticTable
+from services.processes import BRIEFLY
 
 from metastore.config.settings import Settings
 from metastore.metastore import Metastore
@@ -39,6 +40,10 @@ settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "default"))
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
     # A shell's background jobs ignore Ctrl-C, and so would all that the tests start and interrupt.
     signal.signal(signal.SIGINT, signal.default_int_handler)
+
+# Of Spark's launcher, and of the driver that it starts.
+os.environ.setdefault("SPARK_LAUNCHER_OPTS", " ".join(BRIEFLY))
+os.environ.setdefault("SPARK_SUBMIT_OPTS", " ".join(BRIEFLY))
 
 pytest_plugins = [
     "services.selection",

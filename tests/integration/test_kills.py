@@ -7,7 +7,6 @@ half-writing, flushing, linking, replacing or deleting one. N goes from the firs
 from __future__ import annotations
 
 import builtins
-import multiprocessing
 import os
 import shutil
 import signal
@@ -147,14 +146,6 @@ def run(folder: Path, task: str, kill_at: int, counted: Any) -> None:
     counted.value = steps.count
     # Nothing of the interpreter's own end belongs to the task.
     os._exit(0)
-
-
-@pytest.fixture(scope="module")
-def forks() -> Any:
-    """Processes forked from one that has imported this module and started no thread."""
-    context = multiprocessing.get_context("forkserver")
-    context.set_forkserver_preload([__name__])
-    return context
 
 
 @pytest.fixture

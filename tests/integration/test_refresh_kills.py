@@ -1,14 +1,15 @@
 """A process killed at any step of a refresh leaves what was served, and the next refresh goes on as if it had not been.
 
-Each case is a process of its own that kills itself, by SIGKILL, before its Nth step: running a query, copying,
+Each case forks a process that kills itself, by SIGKILL, before its Nth step: running a query, copying,
 writing down the sources, analyzing, linking a version of a component into place, sweeping.
 """
 
 from __future__ import annotations
 
+import os
 import shutil
-import subprocess
-import sys
+import signal
+from collections.abc import Callable
 from datetime import timedelta
 from pathlib import Path
 from types import SimpleNamespace
@@ -18,12 +19,12 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-import metastore as package
 from metastore.config.settings import Settings
 from metastore.metastore import Metastore
 from metastore.model.identity import TableInfo
 from metastore.session import Session
 from metastore.storage.commit import Clock
+from metastore.views import folders, refresh, runner
 from metastore.views.refresh import remove_unneeded
 
 pytestmark = [pytest.mark.integration, pytest.mark.slow]
@@ -32,49 +33,15 @@ QUERY = "SELECT g, count(*) AS n, sum(k) AS s, avg(k) AS a FROM t GROUP BY g"
 OLD = [{"g": 0, "n": 2, "s": 2, "a": 1.0}, {"g": 1, "n": 2, "s": 4, "a": 2.0}]
 NEW = [{"g": 0, "n": 3, "s": 6, "a": 2.0}, {"g": 1, "n": 3, "s": 9, "a": 3.0}]
 
-CHILD = """
-import os, signal, sys
-sys.path.insert(0, sys.argv[1])
-from metastore.config.settings import Settings
-from metastore.metastore import Metastore
-from metastore.session import Session
-from metastore.views import folders, refresh, runner
-
-count, kill_at = 0, int(sys.argv[3])
-
-def step():
-    global count
-    count += 1
-    if count == kill_at:
-        os.kill(os.getpid(), signal.SIGKILL)
-
-def stepping(owner, name):
-    real = getattr(owner, name)
-    def call(*arguments, **options):
-        step()
-        return real(*arguments, **options)
-    setattr(owner, name, call)
-
-folder = sys.argv[2]
-workspaces = {"tmp": {"location": folder + "/data", "writable": True}}
-location = {"base_path": folder, "relative_path": "m"}
-settings = Settings.from_mapping(
-    {"drill.metastore": {"iceberg.location": location, "storage.dfs.workspaces": workspaces}}, environ={}
+STEPS = (
+    (runner.DuckDBRunner, "write"),
+    (folders.Folder, "copy_rows_from"),
+    (folders.Folder, "forget_new_state"),
+    (folders.Folder, "complete"),
+    (refresh, "remove_unneeded"),
+    (os, "link"),
 )
-with Session(Metastore.open(settings)) as session:
-    for owner, name in (
-        (runner.DuckDBRunner, "write"),
-        (folders.Folder, "copy_rows_from"),
-        (folders.Folder, "forget_new_state"),
-        (folders.Folder, "complete"),
-        (refresh, "remove_unneeded"),
-        (os, "link"),
-    ):
-        stepping(owner, name)
-    session.materialized_views.refresh("dfs.tmp.m")
-    step()
-print(count)
-"""
+"""Calls before which the process may die."""
 
 
 def opened(folder: Path, clock: Clock | None = None) -> Session:
@@ -114,26 +81,53 @@ def before(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
-def killed(before: Path, folder: Path, kill_at: int) -> subprocess.CompletedProcess[str]:
-    """Refresh in a copy of ``before`` made at ``folder``, in a process that dies at step ``kill_at`` (0: never)."""
-    # The metastore knows absolute paths: the copy takes the original's place.
-    shutil.copytree(before, folder)
-    child = [sys.executable, "-c", CHILD, str(Path(package.__file__).parents[1]), str(before), str(kill_at)]
-    return subprocess.run(child, capture_output=True, text=True, check=False)
+class Steps:
+    """Counts steps; the process dies before number ``kill_at``."""
+
+    def __init__(self, kill_at: int) -> None:
+        self.kill_at, self.count = kill_at, 0
+
+    def step(self) -> None:
+        """One is about to happen."""
+        self.count += 1
+        if self.count == self.kill_at:
+            os.kill(os.getpid(), signal.SIGKILL)
+
+    def before(self, real: Callable[..., Any]) -> Callable[..., Any]:
+        """``real``, which is a step."""
+
+        def call(*arguments: Any, **options: Any) -> Any:
+            self.step()
+            return real(*arguments, **options)
+
+        return call
 
 
-def test_a_refresh_killed_at_any_step(before: Path, tmp_path: Path) -> None:
+def run(folder: Path, kill_at: int, counted: Any) -> None:
+    """Refresh in this process, which dies on the way unless ``kill_at`` is beyond its last step."""
+    steps = Steps(kill_at)
+    with opened(folder) as session:
+        for owner, name in STEPS:
+            setattr(owner, name, steps.before(getattr(owner, name)))
+        session.materialized_views.refresh("dfs.tmp.m")
+        steps.step()
+    counted.value = steps.count
+
+
+def test_a_refresh_killed_at_any_step(before: Path, forks: Any, tmp_path: Path) -> None:
     """Old rows or new ones are served, never others; then a refresh ends well, and nothing is left behind."""
-    ran = killed(before, tmp_path / "whole", 0)
-    assert ran.returncode == 0, ran.stderr
-    steps = int(ran.stdout)
-    assert steps >= 9
-    seen = set()
-    for kill_at in range(1, steps + 1):
+    # The metastore knows absolute paths: each round takes the place of the one before.
+    shutil.copytree(before, tmp_path / "saved")
+    counted, seen = forks.Value("i", 0), set()
+    kill_at = 0
+    while counted.value == 0:
+        kill_at += 1
         shutil.rmtree(before)
-        shutil.copytree(tmp_path / "whole", before, copy_function=shutil.copy2)
-        ran = killed(before, tmp_path / str(kill_at), kill_at)
-        assert ran.returncode == -9, (kill_at, ran.stderr)
+        shutil.copytree(tmp_path / "saved", before)
+        child = forks.Process(target=run, args=(before, kill_at, counted))
+        child.start()
+        child.join(60)
+        assert child.exitcode == (0 if counted.value else -signal.SIGKILL), kill_at
         now = SimpleNamespace(ms=0)
         with opened(before) as session:
             rows = served(session)
@@ -150,4 +144,5 @@ def test_a_refresh_killed_at_any_step(before: Path, tmp_path: Path) -> None:
             assert later.materialized_views.get("dfs.tmp.m").data_location == f"m/{left.name}", kill_at
             known = {unit.table_name for unit in later.tables.requests.tables_metadata()}
             assert known == {"t", f"m/{left.name}"}, kill_at
+    assert kill_at > 9
     assert seen == {True, False}

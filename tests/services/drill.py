@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 
 import pytest
 from services.maven import class_path
-from services.processes import free_port, serving
+from services.processes import BRIEFLY, free_port, serving
 
 from metastore.java import find_java
 
@@ -89,7 +89,7 @@ def _command(home: Path, classes: str, ready: int) -> Sequence[str]:
     opened = [f"--add-opens=java.base/java.{name}=ALL-UNNAMED" for name in _OPENED]
     return [
         str(home / "bin/java"),
-        *("-Xmx768m", "-XX:MaxDirectMemorySize=1g", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1"),
+        *("-Xmx768m", "-XX:MaxDirectMemorySize=1g", *BRIEFLY),
         *(*opened, "--add-opens=java.base/sun.nio.ch=ALL-UNNAMED", "-Dio.netty.tryReflectionSetAccessible=true"),
         *("-cp", classes, str(SOURCES / "DrillServer.java"), str(ready)),
     ]

@@ -10,7 +10,7 @@ from typing import NamedTuple
 import pyspark
 import pytest
 from services.maven import class_path
-from services.processes import free_port, serving
+from services.processes import BRIEFLY, free_port, serving
 
 from metastore.java import find_java
 
@@ -38,7 +38,7 @@ def hdfs_cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[HdfsClust
     minicluster = class_path(SOURCES / "pom.xml", folder / "classpath", home, hadoop=release)
     command = [
         str(home / "bin/java"),
-        *("-Xmx384m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", f"-DHADOOP_USER_NAME={SUPERUSER}"),
+        *("-Xmx384m", *BRIEFLY, f"-DHADOOP_USER_NAME={SUPERUSER}"),
         *("-cp", ":".join([minicluster, *map(str, hadoop)]), str(SOURCES / "HdfsServer.java")),
         *(str(rpc), str(http), str(ready), str(folder / "data")),
     ]

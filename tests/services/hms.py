@@ -16,7 +16,7 @@ from pathlib import Path
 
 import pyspark
 import pytest
-from services.processes import free_port, serving
+from services.processes import BRIEFLY, free_port, serving
 
 from metastore.java import find_java
 
@@ -72,6 +72,7 @@ def hive_metastore_in(folder: Path, port: int = 0) -> Iterator[str]:
     java = [
         str(find_java().home / "bin/java"),
         "-Xmx512m",
+        *BRIEFLY,
         f"-Dderby.system.home={folder}",
         f"-Djava.io.tmpdir={folder}",
         "-cp",

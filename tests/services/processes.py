@@ -9,8 +9,11 @@ import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Final
 
 READY_WITHIN_S = 120
+BRIEFLY: Final = ("-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1")
+"""Options of a Java process that lives for some tests: it does not get to use what the second compiler makes."""
 
 
 def free_port() -> int:

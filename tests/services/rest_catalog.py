@@ -8,7 +8,7 @@ from pathlib import Path
 import pyspark
 import pytest
 from services.maven import class_path
-from services.processes import free_port, serving
+from services.processes import BRIEFLY, free_port, serving
 
 from metastore.java import find_java
 
@@ -24,6 +24,6 @@ def rest_catalog(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     hadoop = sorted(str(jar) for jar in Path(pyspark.__file__).parent.glob("jars/hadoop-client-*.jar"))
     classpath = ":".join([class_path(SOURCES / "pom.xml", folder / "classpath", home), *hadoop])
     source = str(SOURCES / "RestCatalogServer.java")
-    command = [str(home / "bin/java"), "-Xmx512m", "-cp", classpath, source, str(port), str(folder)]
+    command = [str(home / "bin/java"), "-Xmx512m", *BRIEFLY, "-cp", classpath, source, str(port), str(folder)]
     with serving(command, port, folder):
         yield f"http://127.0.0.1:{port}"

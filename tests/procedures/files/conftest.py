@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import uuid
 from collections.abc import Callable, Iterator
+from contextlib import closing
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timezone
 from pathlib import Path
@@ -101,12 +102,10 @@ def lake_in(folder: Path) -> Iterator[Lake]:
         {"drill.metastore.iceberg.location": location, "drill.metastore.catalogs.lake": uri}, environ={}
     )
     clock = SimpleNamespace(ms=int(datetime.now(tz=timezone.utc).timestamp() * 1000))
-    with Metastore.open(settings) as metastore, LocalEngine(1) as engine:
-        catalogs = Catalogs(metastore)
+    with Metastore.open(settings) as metastore, LocalEngine(1) as engine, closing(Catalogs(metastore)) as catalogs:
         context = CallContext(catalogs, "lake", lambda _: engine, settings, lambda: clock.ms)
         catalogs.open("lake").create_namespace("default")
         yield Lake(folder, metastore, catalogs, context, clock)
-        catalogs.close()
 
 
 @pytest.fixture
