@@ -109,11 +109,12 @@ QUESTIONS = [
 @pytest.mark.parametrize("name", TABLES)
 def test_answers_are_those_of_the_unpruned_table(spark: SparkSession, ms: Session, name: str) -> None:
     """For every kind of question; all asked in one job."""
-    whole = truth(ms, name)
     expected = []
     with duckdb.connect() as engine:
+        # In a table of its own: before 2.0 DuckDB lets Arrow compare what it reads from there, which loses NaN.
+        engine.from_arrow(truth(ms, name)).create("whole")
         for n, question in enumerate(QUESTIONS):
-            found = engine.from_arrow(whole).filter(question).project("id").fetchall()
+            found = engine.table("whole").filter(question).project("id").fetchall()
             expected += [(n, row) for (row,) in found]
     frames = [
         read_table(spark, ms, name, question, ["id"]).select(sql.lit(n).alias("n"), "id")
