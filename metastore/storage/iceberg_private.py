@@ -14,9 +14,10 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from functools import partial
 from types import FunctionType
-from typing import Any, cast
+from typing import Any, Final, cast
 
 import pyarrow as pa
+from pyiceberg.exceptions import ResolveError
 from pyiceberg.expressions import BooleanExpression
 from pyiceberg.expressions.visitors import _InclusiveMetricsEvaluator
 from pyiceberg.io.pyarrow import (
@@ -57,6 +58,10 @@ def _with(function: Any, **names: Any) -> Any:
 def _format_of(file_format: FileFormat, **options: Any) -> Any:
     times = {"coerce_int96_timestamp_unit": "us"} if file_format is FileFormat.PARQUET else {}
     return _get_file_format(file_format, **options, **cast("dict[str, Any]", times))
+
+
+UNREADABLE: Final = (ValueError, NotImplementedError, ResolveError)
+"""What :class:`RowScan` raises, beside OSError, for a file that is damaged or does not fit its table."""
 
 
 class RowScan(ArrowScan):

@@ -11,6 +11,7 @@ from types import SimpleNamespace
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from pyiceberg.catalog.sql import SqlCatalog
 
 from metastore.config import Settings, load_text
 from metastore.daemon.lease import Election, LeaseStore, Sign
@@ -38,6 +39,27 @@ def make_store(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Calla
     with ExitStack() as opened:
         assert isinstance(opened.enter_context(lease_store(settings)), expected)
         yield lambda: opened.enter_context(lease_store(settings))
+
+
+def test_a_lease_gives_its_connection_back(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """When it ends, and not before."""
+    catalog = {"type": "sql", "uri": f"sqlite:///{tmp_path}/catalog.db"}
+    location = {"base_path": str(tmp_path), "relative_path": "m"}
+    settings = Settings.from_mapping(
+        {"drill.metastore.iceberg": {"location": location, "catalog": catalog}}, environ={}
+    )
+    closed: list[SqlCatalog] = []
+    close = SqlCatalog.close
+
+    def closing(catalog: SqlCatalog) -> None:
+        closed.append(catalog)
+        close(catalog)
+
+    monkeypatch.setattr(SqlCatalog, "close", closing)
+    with lease_store(settings) as store:
+        assert Election(store, "a", MINUTE, lambda: 0.0).campaign() == 1
+        assert closed == []
+    assert len(closed) == 1
 
 
 @pytest.fixture

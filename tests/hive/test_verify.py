@@ -10,7 +10,7 @@ import pyarrow.parquet as pq
 import pytest
 from services.hive_tables import HiveMaker
 
-from metastore.errors import ProcedureError
+from metastore.errors import FormatError, ProcedureError
 from metastore.session import Session
 
 pytestmark = pytest.mark.integration
@@ -54,6 +54,14 @@ def test_a_file_that_is_not_what_it_was(session: Session, hive: HiveMaker, migra
     found = verified(session, hive, migrated)
     assert not found["id"]["ok"]
     assert "1000" in found["id"]["problem"]
+
+
+def test_a_file_that_became_another_type(session: Session, hive: HiveMaker, migrated: str) -> None:
+    """It is named, and why it does not fit."""
+    [file] = (hive.folder / migrated / "p=2024-01-01").iterdir()
+    pq.write_table(pa.table({"ID": ["1"], "x": [1.5]}), str(file))
+    with pytest.raises(FormatError, match=f"{file.name} cannot be read"):
+        verified(session, hive, migrated)
 
 
 def test_what_cannot_be_verified(session: Session, hive: HiveMaker) -> None:

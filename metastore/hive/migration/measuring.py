@@ -27,7 +27,7 @@ from metastore.hive.listing import Store
 from metastore.hive.matching import match
 from metastore.hive.partitions import typed_value
 from metastore.hive.tables import Columns, FileFormat
-from metastore.storage.iceberg_private import RowScan
+from metastore.storage.iceberg_private import UNREADABLE, RowScan
 
 _BATCH_ROWS: Final = 64 * 1024
 _BOUNDS: Final = "bounds"
@@ -161,7 +161,7 @@ def _task_rows(scan: RowScan, task: FileScanTask) -> Iterator[pa.RecordBatch]:
         yield from scan.to_record_batches([task])
     except OSError as error:
         raise StorageError(f"cannot read {task.file.file_path}: {error}") from error
-    except (ValueError, NotImplementedError) as error:
+    except UNREADABLE as error:
         raise FormatError(f"{task.file.file_path} cannot be read as Iceberg's: {error}") from error
 
 

@@ -3,19 +3,21 @@
 from __future__ import annotations
 
 import os
+import re
 from pathlib import Path
 from typing import Any
 
 import datasketches
 import duckdb
 import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 from pyiceberg.table import Table
 from pyiceberg.table.puffin import PuffinFile
 from pyiceberg.table.snapshots import Snapshot
 from support.delete_files import delete_where_equal
 
-from metastore.errors import InvalidRequestError, ProcedureError
+from metastore.errors import InvalidRequestError, ProcedureError, StorageError
 from metastore.procedures.files.drop_stats import drop_stats
 from metastore.procedures.files.expire import expire_snapshots
 from metastore.procedures.files.table_stats import compute_table_stats
@@ -134,6 +136,23 @@ def test_refusals(lake: Any, written: Table) -> None:
     assert ndv(row) == {"id": 1}
     with pytest.raises(InvalidRequestError, match="only columns of plain values"):
         lake.call(compute_table_stats, table="nested", columns=["l"])
+    assert written.refresh().metadata.statistics == []
+
+
+@pytest.mark.parametrize("which", [0, 1])
+@pytest.mark.parametrize("damage", ["missing", "junk", "other type"])
+def test_an_unreadable_file_is_named(lake: Any, written: Table, which: int, damage: str) -> None:
+    """Whichever of those that are read together it is; the table is as it was."""
+    path = [task.file.file_path for task in written.scan().plan_files()][which]
+    if damage == "missing":
+        local(path).unlink()
+    elif damage == "other type":
+        ids = pa.field("id", pa.string(), metadata={"PARQUET:field_id": "1"})
+        pq.write_table(pa.table({"id": ["one"]}, pa.schema([ids])), local(path))
+    else:
+        local(path).write_bytes(b"no Parquet, of whatever kind")
+    with pytest.raises(StorageError if damage == "missing" else ProcedureError, match=f"rows of {re.escape(path)} "):
+        lake.call(compute_table_stats)
     assert written.refresh().metadata.statistics == []
 
 
