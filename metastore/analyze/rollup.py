@@ -28,7 +28,7 @@ from metastore.analyze.parts import (
     statistics_of,
     without_statistics,
 )
-from metastore.analyze.states import SegmentStates, TableState, short_states, table_fingerprint
+from metastore.analyze.states import TableState, table_fingerprint
 from metastore.analyze.total import Total
 from metastore.analyze.unit_rows import UnitRow, to_batch, values
 from metastore.errors import InvalidRequestError
@@ -138,7 +138,7 @@ def table_unit(
         table_fingerprint(states),
         wanted.describing,
         wanted.declared,
-        SegmentStates(short_states(states), total.alike) if is_separable else None,
+        total.segment_states(states) if is_separable else None,
     )
     row = UnitRow(
         MetadataType.TABLE,

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from hashlib import blake2b
 from typing import Any
 
@@ -36,11 +36,13 @@ _SHORT = len(f"{_FORM}-") + 16
 class SegmentStates:
     """The top-level segments that a table's unit was made from: their states by key (:func:`short_states`).
 
-    ``alike`` tells that every one has the schema of all.
+    ``alike`` tells that every one has the schema of all, ``leaders`` which of them reach furthest in each column
+    (:meth:`metastore.analyze.leaders.Leaders.to_json`).
     """
 
     states: Mapping[str, str]
     alike: bool
+    leaders: Mapping[str, Mapping[str, Sequence[str]]] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -69,7 +71,9 @@ class TableState:
             _state(entries),
             describing,
             None if declared is None else TupleSchema.from_json(declared),
-            None if segments is None else SegmentStates(segments["states"], segments["alike"]),
+            None
+            if segments is None
+            else SegmentStates(segments["states"], segments["alike"], segments.get("leaders", {})),
         )
 
     def to_text(self) -> str:
@@ -84,7 +88,8 @@ class TableState:
         if self.declared is not None:
             entries[_DECLARED] = self.declared.to_json()
         if self.segments is not None:
-            entries[_SEGMENTS] = {"alike": self.segments.alike, "states": dict(sorted(self.segments.states.items()))}
+            states = dict(sorted(self.segments.states.items()))
+            entries[_SEGMENTS] = {"alike": self.segments.alike, "states": states, "leaders": self.segments.leaders}
         return _text(entries)
 
 

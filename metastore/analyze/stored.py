@@ -133,7 +133,7 @@ class Stored:
             return None
         if found != {key: state for key, state in self._told.states.items() if key in keys}:
             return None
-        return Total.stored(self._unit, alike=self._told.alike)
+        return Total.stored(self._unit, self._told)
 
     def _read(self, *kinds: MetadataType) -> Read[TableMetadataUnit]:
         return self._tables.read().metadata_types(*kinds).filter(of_table(self._table)).at(self._version)

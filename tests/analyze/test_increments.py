@@ -96,11 +96,11 @@ def change(lake: Any, step: dict[str, int | None], suffix: str, contents: Sequen
             lake.remove(path)
 
 
-def assert_as_fresh(kept: Kept, level: MetadataType | str, as_rows: Callable[[pa.Table], list[str]]) -> None:
+def assert_as_fresh(kept: Kept, level: MetadataType | str, as_units: Callable[[pa.Table], list[str]]) -> None:
     """The kept units are those of a first run for the same."""
     with kept.fresh() as fresh:
         kept.analyze(replace(kept.wishes(), level=level), fresh)
-        assert as_rows(kept.units()) == as_rows(kept.units(fresh))
+        assert as_units(kept.units()) == as_units(kept.units(fresh))
 
 
 # A schema that comes between two files of another one, and the second of these comes last.
@@ -108,7 +108,7 @@ def assert_as_fresh(kept: Kept, level: MetadataType | str, as_rows: Callable[[pa
 @settings(max_examples=25)
 @given(steps=st.lists(STEP, min_size=2, max_size=4), level=st.sampled_from(LEVELS))
 def test_increments_end_where_a_fresh_run_does(
-    new_lake: Callable[[Path], Any], as_rows: Callable[[pa.Table], list[str]], steps: list[Any], level: str
+    new_lake: Callable[[Path], Any], as_units: Callable[[pa.Table], list[str]], steps: list[Any], level: str
 ) -> None:
     """After any sequence of files added, changed and removed the units are those of a first run over the same files."""
     with TemporaryDirectory() as folder, LocalEngine(1) as engine:
@@ -117,7 +117,7 @@ def test_increments_end_where_a_fresh_run_does(
         for step in steps:
             change(lake, step, "parquet")
             kept.analyze(Request(level=level))
-            assert_as_fresh(kept, level, as_rows)
+            assert_as_fresh(kept, level, as_units)
 
 
 # A column that was described is not among those that are analyzed from now on.
@@ -130,7 +130,7 @@ def test_increments_end_where_a_fresh_run_does(
 @settings(max_examples=12)
 @given(steps=st.lists(st.tuples(st.just({}) | STEP, REQUESTS), min_size=2, max_size=4))
 def test_other_wishes_end_where_a_fresh_run_does(
-    new_lake: Callable[[Path], Any], as_rows: Callable[[pa.Table], list[str]], steps: list[Any]
+    new_lake: Callable[[Path], Any], as_units: Callable[[pa.Table], list[str]], steps: list[Any]
 ) -> None:
     """Another level, other columns and statistics, with files changing meanwhile or not."""
     with TemporaryDirectory() as folder, LocalEngine(1) as engine:
@@ -140,14 +140,14 @@ def test_other_wishes_end_where_a_fresh_run_does(
         for step, request in steps:
             change(lake, step, "parquet")
             kept.analyze(request)
-            assert_as_fresh(kept, request.level, as_rows)
+            assert_as_fresh(kept, request.level, as_units)
 
 
 @pytest.mark.parametrize("suffix", ["orc", "avro", "csv", "tsv", "json"])
 @settings(max_examples=3)
 @given(data=st.data())
 def test_increments_of_other_formats(
-    new_lake: Callable[[Path], Any], as_rows: Callable[[pa.Table], list[str]], suffix: str, data: st.DataObject
+    new_lake: Callable[[Path], Any], as_units: Callable[[pa.Table], list[str]], suffix: str, data: st.DataObject
 ) -> None:
     """Files without footers: what was asked later is read later, and the units are those of a first run."""
     contents = st.none() | st.sampled_from(FLAT)
@@ -160,4 +160,4 @@ def test_increments_of_other_formats(
             change(lake, data.draw(step), suffix)
             request = data.draw(REQUESTS)
             kept.analyze(request)
-            assert_as_fresh(kept, request.level, as_rows)
+            assert_as_fresh(kept, request.level, as_units)

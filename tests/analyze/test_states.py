@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+
 import pytest
 
 from metastore.analyze.description import Describing
@@ -15,6 +17,7 @@ from metastore.analyze.states import (
     table_fingerprint,
 )
 from metastore.model.identity import TableInfo
+from metastore.model.statistics import ColumnStatistics
 from metastore.model.tuple_schema import SchemaColumn, TupleSchema
 from metastore.pruning.partition_component import component_in, segment_prefix, table_prefix
 from metastore.sources.listing import SourceFile
@@ -22,7 +25,8 @@ from metastore.sources.listing import SourceFile
 TABLE = TableInfo("dfs", "tmp", "t")
 FRESH = {key: segment_state(TABLE, key, [SourceFile((key,), "a", f"/t/{key}/a", 1, 2)]) for key in ("1994", "1995")}
 DECLARED = TupleSchema((SchemaColumn("a", "INT"),))
-SEGMENTS = SegmentStates(short_states(FRESH), alike=False)
+LEADERS = {"`a`": {"low": ["1994"], "high": ["1995"], "bounds": [ColumnStatistics("INT", 1, 2).to_json()]}}
+SEGMENTS = SegmentStates(short_states(FRESH), alike=False, leaders=LEADERS)
 
 
 @pytest.mark.parametrize(
@@ -37,6 +41,14 @@ def test_a_tables_state_is_remembered(state: TableState) -> None:
     """All that general information keeps, whatever of it there is."""
     assert TableState.of(state.to_text()) == state
     assert state_in(state.to_text()) == state.fingerprint
+
+
+def test_a_release_before_kept_no_leaders() -> None:
+    """Its states of segments are read, and nobody leads."""
+    state = TableState(table_fingerprint(FRESH), None, None, SEGMENTS)
+    entries = json.loads(state.to_text())
+    del entries["metastore.segments"]["leaders"]
+    assert TableState.of(json.dumps(entries)).segments == SegmentStates(SEGMENTS.states, alike=False)
 
 
 def test_units_of_other_programs_keep_no_state() -> None:

@@ -63,19 +63,20 @@ def only(metastore: Metastore, *keys: str) -> Iterator[None]:
             place.rename(path)
 
 
-def as_a_first_run(metastore: Metastore, run: Any, as_rows: Callable[[pa.Table], list[str]]) -> bool:
+def as_a_first_run(metastore: Metastore, run: Any, as_units: Callable[[pa.Table], list[str]]) -> bool:
     """Whether the units are those of a run that knows nothing."""
-    kept = as_rows(metastore.tables.read().metadata_types(MetadataType.ALL).to_arrow())
+    kept = as_units(metastore.tables.read().metadata_types(MetadataType.ALL).to_arrow())
     metastore.tables.modify().purge()
     run()
-    return kept == as_rows(metastore.tables.read().metadata_types(MetadataType.ALL).to_arrow())
+    return kept == as_units(metastore.tables.read().metadata_types(MetadataType.ALL).to_arrow())
 
 
 @pytest.mark.parametrize(
-    ("changed", "removed"), [({"b/1": [2, 3]}, ()), ({"d/1": [4]}, ()), ({"b/1": [9], "e/2": [0]}, ()), ({}, ["b/1"])]
+    ("changed", "removed"),
+    [({"b/1": [2, 3]}, ()), ({"d/1": [4]}, ()), ({"b/1": [9], "e/2": [0]}, ()), ({}, ["b/1"]), ({}, ["b/1", "b/2"])],
 )
 def test_other_segments_are_not_opened(
-    metastore: Metastore, lake: Any, run: Any, as_rows: Any, changed: dict[str, list[int]], removed: list[str]
+    metastore: Metastore, lake: Any, run: Any, as_units: Any, changed: dict[str, list[int]], removed: list[str]
 ) -> None:
     """A segment changed, came, or went: with the files of all others gone, the increment is that of all of them."""
     for name, values in {"a/1": [1, 7], "b/1": [2, 5], "b/2": [3, 3], "c/1": [1, 7]}.items():
@@ -87,21 +88,28 @@ def test_other_segments_are_not_opened(
         lake.remove(f"{name}.parquet")
     with only(metastore, "b"):
         assert run().reason is None
-    assert as_a_first_run(metastore, run, as_rows)
+    assert as_a_first_run(metastore, run, as_units)
 
 
-def test_the_others_are_asked_for_what_only_they_know(metastore: Metastore, lake: Any, run: Any, as_rows: Any) -> None:
-    """The greatest value goes, so the one that follows is looked for; nothing is written while it cannot be."""
-    for name, value in {"a": 1, "b": 9, "c": 5}.items():
-        lake.write(f"{name}/1.parquet", {"x": [value]})
+def test_the_others_are_asked_for_what_only_they_know(metastore: Metastore, lake: Any, run: Any, as_units: Any) -> None:
+    """All that were known to be the greatest go, so the others are ranked; nothing is written while they cannot be."""
+    for number in range(9):
+        lake.write(f"{number}/1.parquet", {"x": [number]})
     run()
-    lake.write("b/1.parquet", {"x": [2]})
+    for key in ("8", "7", "6"):
+        lake.remove(f"{key}/1.parquet")
+        with only(metastore, key):
+            assert run().segments_removed == 1
+    lake.remove("5/1.parquet")
     version = metastore.tables.metadata.version
-    with only(metastore, "b"), pytest.raises(StorageError):
+    with only(metastore, "5"), pytest.raises(StorageError):
         run()
     assert metastore.tables.metadata.version == version
     run()
-    assert as_a_first_run(metastore, run, as_rows)
+    lake.remove("4/1.parquet")
+    with only(metastore, "4"):
+        run()
+    assert as_a_first_run(metastore, run, as_units)
 
 
 def test_a_column_called_like_a_directory_is_told_from_it(lake: Any, run: Any, table_unit: Any) -> None:
@@ -123,7 +131,7 @@ def test_a_column_called_like_a_directory_is_told_from_it(lake: Any, run: Any, t
 
 
 def test_a_table_unit_without_states_is_not_subtracted_from(
-    metastore: Metastore, lake: Any, run: Any, as_rows: Any
+    metastore: Metastore, lake: Any, run: Any, as_units: Any
 ) -> None:
     """As another program writes it, or an earlier release did: the segments' own units tell which of them changed."""
     for name, value in {"a": 1, "b": 2, "c": 3}.items():
@@ -136,11 +144,11 @@ def test_a_table_unit_without_states_is_not_subtracted_from(
     ).execute()
     lake.write("b/1.parquet", {"x": [2, 2]})
     run()
-    assert as_a_first_run(metastore, run, as_rows)
+    assert as_a_first_run(metastore, run, as_units)
 
 
 def test_a_segment_of_another_program_is_not_subtracted(
-    metastore: Metastore, lake: Any, run: Any, as_rows: Any
+    metastore: Metastore, lake: Any, run: Any, as_units: Any
 ) -> None:
     """Its unit says other things than what the table's unit was made from."""
     for name, values in {"a": [1], "b": [2, 2, 2], "c": [5]}.items():
@@ -162,12 +170,12 @@ def test_a_segment_of_another_program_is_not_subtracted(
     metastore.tables.modify().overwrite(foreign).execute()
     lake.write("b/1.parquet", {"x": [2, 2]})
     run()
-    assert as_a_first_run(metastore, run, as_rows)
+    assert as_a_first_run(metastore, run, as_units)
 
 
 @pytest.mark.parametrize("changed", ["a", "b"])
 def test_a_segment_that_another_program_removed_is_made_anew(
-    metastore: Metastore, lake: Any, run: Any, as_rows: Any, changed: str
+    metastore: Metastore, lake: Any, run: Any, as_units: Any, changed: str
 ) -> None:
     """The table's unit still tells its state, but what it came to can neither be left alone nor subtracted."""
     for name, values in {"a": [1, 4], "b": [2], "c": [0, 5]}.items():
@@ -176,7 +184,7 @@ def test_a_segment_that_another_program_removed_is_made_anew(
     metastore.tables.modify().delete("metadataKey = 'b'", MetadataType.ALL).execute()
     lake.write(f"{changed}/1.parquet", {"x": [3]})
     run()
-    assert as_a_first_run(metastore, run, as_rows)
+    assert as_a_first_run(metastore, run, as_units)
 
 
 def test_as_many_segments_as_before_need_not_be_the_same_ones(metastore: Metastore, lake: Any, run: Any) -> None:
