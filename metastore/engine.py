@@ -33,6 +33,7 @@ from metastore.errors import EngineError, InvalidRequestError, MetastoreError
 
 Chunk = TypeVar("Chunk")
 _Outcome = list[pa.RecordBatch] | MetastoreError
+_Task = Callable[[Any], Iterable[pa.RecordBatch]]
 
 _HELPERS_PAY_AFTER: Final = 0.15
 """Seconds of work in this process before helpers are started: about what starting one costs (an interpreter and
@@ -165,9 +166,7 @@ class LocalEngine:
     ) -> list[_Helper]:
         helpers = [self._alive_and_idle() or _Helper() for _ in range(count)]
         for helper in helpers:
-            threading.Thread(
-                target=helper.work, args=(todo, task, finished), name="metastore-engine", daemon=True
-            ).start()
+            helper.work(todo, task, finished)
         return helpers
 
     def _alive_and_idle(self) -> _Helper | None:
@@ -184,7 +183,9 @@ class _Helper:
 
     A plain child interpreter and not ``multiprocessing``: forking a process that has threads (pyarrow's) can deadlock,
     and spawning would import the caller's main script once more. The helper leaves when its input ends, so it cannot
-    outlive this process, and it has its own session, so that Ctrl-C reaches only the caller, who then stops it.
+    outlive this process, and it has its own session, so that Ctrl-C reaches only the caller, who then stops it. One
+    thread speaks to it as long as it lives: whoever starts a thread waits until that one has begun, which takes
+    milliseconds when it begins by pickling.
     """
 
     def __init__(self) -> None:
@@ -198,14 +199,18 @@ class _Helper:
         self._input = cast("BinaryIO", self._process.stdin)
         self._output = cast("BinaryIO", self._process.stdout)
         self._send(sys.path)
+        self._runs: SimpleQueue[tuple[deque[Any], _Task, SimpleQueue[_Outcome]] | None] = SimpleQueue()
+        threading.Thread(target=self._speak, name="metastore-engine", daemon=True).start()
 
-    def work(
-        self,
-        todo: deque[Chunk],
-        task: Callable[[Chunk], Iterable[pa.RecordBatch]],
-        finished: SimpleQueue[_Outcome],
-    ) -> None:
-        """Take chunks until none is left, putting each one's batches, or the error that ends the run."""
+    def work(self, todo: deque[Chunk], task: _Task, finished: SimpleQueue[_Outcome]) -> None:
+        """Have chunks taken until none is left, and each one's batches put, or the error that ends the run."""
+        self._runs.put((todo, task, finished))
+
+    def _speak(self) -> None:
+        while (run := self._runs.get()) is not None:
+            self._work(*run)
+
+    def _work(self, todo: deque[Any], task: _Task, finished: SimpleQueue[_Outcome]) -> None:
         while (chunk := _take(todo)) is not None:
             try:
                 self._send((task, chunk))
@@ -227,6 +232,7 @@ class _Helper:
 
     def stop(self) -> None:
         """End the process at once, whatever it is doing."""
+        self._runs.put(None)
         self._process.kill()
         self._process.wait()
         self._output.close()

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import faulthandler
 import os
 import select
 import signal
 import subprocess
 import sys
 import textwrap
+import threading
 from functools import partial
 from importlib import import_module
 from pathlib import Path
@@ -160,6 +162,44 @@ def test_an_abandoned_run_stops_its_helpers(tasks: ModuleType) -> None:
         run.close()  # type: ignore[attr-defined]
         assert engine._idle == []
         assert gathered(engine, [1], tasks.echo).num_rows == 2
+
+
+@pytest.mark.usefixtures("eager")
+def test_a_stopped_helper_leaves_no_thread(tasks: ModuleType) -> None:
+    """As many threads speak to helpers as there are helpers, while they are idle and after they were stopped."""
+
+    def speaking() -> int:
+        return sum(thread.name == "metastore-engine" for thread in threading.enumerate())
+
+    others = speaking()
+    engine = LocalEngine(2)
+    for _ in range(3):
+        gathered(engine, list(range(10)), tasks.echo)
+        assert speaking() - others == len(engine._idle) == 2
+    threads = [thread for thread in threading.enumerate() if thread.name == "metastore-engine"][others:]
+    engine.close()
+    for thread in threads:
+        thread.join(60)
+    assert speaking() == others
+
+
+@pytest.mark.usefixtures("eager")
+@pytest.mark.filterwarnings("ignore:.*multi-threaded.*:DeprecationWarning")
+def test_a_forked_child_has_helpers_of_its_own(tasks: ModuleType) -> None:
+    """Those of its parent are not its own: both go on, each with the answers to its own questions."""
+    with LocalEngine(2) as engine:
+        gathered(engine, [1, 2], tasks.echo)
+        helpers = {helper._process.pid for helper in engine._idle}
+        child = os.fork()
+        if not child:
+            faulthandler.dump_traceback_later(60, exit=True, file=2)
+            found: list[Any] = gathered(engine, list(range(50)), tasks.echo)["chunk"].to_pylist()
+            own = {helper._process.pid for helper in engine._idle}
+            engine.close()
+            os._exit(0 if sorted(found) == sorted([*range(50), *range(0, -50, -1)]) and not own & helpers else 1)
+        assert gathered(engine, [1, 2, 3], tasks.echo).num_rows == 6
+        assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
+        assert {helper._process.pid for helper in engine._idle} == helpers
 
 
 def test_negative_processes_are_refused() -> None:
