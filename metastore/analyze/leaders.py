@@ -33,7 +33,7 @@ class Leader(NamedTuple):
     exact: bool
 
 
-Ranking = Sequence[Leader]
+Ranking = tuple[Leader, ...]
 """The furthest first; of equal bounds an exact one comes first."""
 
 
@@ -70,7 +70,7 @@ def leaders_in(columns: Mapping[str, Mapping[str, Sequence[str]]]) -> dict[str, 
     for name, column in columns.items():
         own = [one for one in islice(bounds, len(column["bounds"])) if one is not None]
         lows, highs = (dict(zip(column[side], own, strict=False)) for side in ("low", "high"))
-        found[name] = Leaders(_bounds(lows, None, False), _bounds(highs, None, True))
+        found[name] = Leaders(tuple(_bounds(lows, None, False)), tuple(_bounds(highs, None, True)))
     return found
 
 
@@ -99,7 +99,7 @@ def _bounds(segments: OfSegments, type_: str | None, high: bool) -> list[Leader]
 def _first(leaders: Sequence[Leader], high: bool) -> Ranking:
     """None for values that have no common order, as a local date-time and one in UTC: then there is no bound either."""
     try:
-        return sorted(leaders, key=lambda leader: _rank(leader, high), reverse=high)[:_KEPT]
+        return tuple(sorted(leaders, key=lambda leader: _rank(leader, high), reverse=high)[:_KEPT])
     except TypeError:
         return ()
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import datetime as dt
 import json
 from decimal import Decimal
-from typing import Any
+from typing import Any, cast
 
 import pytest
 from hypothesis import event, given
@@ -36,7 +36,7 @@ def assert_lead(leaders: Leaders, segments: dict[str, ColumnStatistics]) -> None
     lows = {key: (one.min, not one.min_exact) for key, one in segments.items() if one.min is not None}
     highs = {key: (-one.max, not one.max_exact) for key, one in segments.items() if isinstance(one.max, int)}
     for ranking, side, sign in ((leaders.lows, lows, 1), (leaders.highs, highs, -1)):
-        ranks = [(sign * int(str(leader.bound)), not leader.exact) for leader in ranking]
+        ranks = [(sign * cast("int", leader.bound), not leader.exact) for leader in ranking]
         assert ranks == [side[leader.key] for leader in ranking]
         others = [rank for key, rank in side.items() if key not in {leader.key for leader in ranking}]
         assert ranks == sorted(ranks)
@@ -113,6 +113,6 @@ def test_moments_without_a_common_order_have_no_leaders() -> None:
 )
 def test_leaders_are_kept_as_they_are(type_: str, low: Any, high: Any) -> None:
     """Of every type, exact or not, and with more on one side than on the other."""
-    leaders = Leaders([Leader("a", low, True), Leader("b", high, False)], [Leader("b", high, True)])
+    leaders = Leaders((Leader("a", low, True), Leader("b", high, False)), (Leader("b", high, True),))
     text = json.dumps({"`x`": leaders.to_json(type_), "`y`": Leaders().to_json(type_)})
-    assert leaders_in(json.loads(text)) == {"`x`": leaders, "`y`": Leaders()} | {"`y`": Leaders([], [])}
+    assert leaders_in(json.loads(text)) == {"`x`": leaders, "`y`": Leaders()}
