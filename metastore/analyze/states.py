@@ -8,10 +8,10 @@ of them in short, and what was wanted beyond Drill's columns. The next run compa
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from hashlib import blake2b
-from typing import Any
+from typing import Any, Final
 
 from metastore.analyze.description import Describing
 from metastore.model.column_path import parse, quote
@@ -145,5 +145,5 @@ def _digest(parts: Iterable[Iterable[object]]) -> str:
     return digest.hexdigest()
 
 
-def _text(entries: Mapping[str, Any]) -> str:
-    return json.dumps(entries, separators=(",", ":"))
+# Made once: there is a text for each segment, and dumps() makes an encoder for each text.
+_text: Final[Callable[[Mapping[str, Any]], str]] = json.JSONEncoder(separators=(",", ":")).encode

@@ -13,6 +13,7 @@ identify.
 from __future__ import annotations
 
 import json
+from functools import lru_cache
 from hashlib import blake2b
 from typing import Final
 
@@ -34,6 +35,7 @@ def partition_component(table: TableInfo, key: str, state: str) -> bytes:
     return of_segment + _digest(_STATE_BYTES, *names, key, state)
 
 
+@lru_cache(maxsize=16)
 def table_prefix(table: TableInfo) -> bytes:
     """What the components of all segments of ``table`` begin with."""
     return bytes((VERSION,)) + _digest(_TABLE_BYTES, table.storage_plugin, table.workspace, table.name)
