@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from io import BytesIO
 from sys import intern
 from typing import Final, NamedTuple, TypeVar
@@ -33,6 +33,7 @@ R = TypeVar("R", bound=Record)
 
 _CODEC: Final = "avro.codec"
 _NOTE: Final = "encoded"
+_PLACE: Final = "place"
 _HEADER_WRITER: Final = construct_writer(META_SCHEMA)
 
 
@@ -86,10 +87,12 @@ def avro_file(schema: str, metadata: Mapping[str, str], records: Sequence[bytes]
     return file.getvalue()
 
 
-def read_avro_file(content: bytes, reader_of: Callable[[str], Reader], kept: Callable[[R], Record]) -> list[R]:
+def read_avro_file(
+    content: bytes, reader_of: Callable[[str], Reader], kept: Callable[[R], Iterable[Record]]
+) -> list[R]:
     """The records of a file, decoded by what ``reader_of`` makes of its schema.
 
-    ``kept`` gives the part of each record that keeps its bytes; a :class:`Noting` must have read it.
+    ``kept`` gives those parts of each record that keep their bytes; a :class:`Noting` must have read them.
     """
     header, blocks = opened(content)
     schema = intern(header.meta[SCHEMA])
@@ -97,9 +100,9 @@ def read_avro_file(content: bytes, reader_of: Callable[[str], Reader], kept: Cal
     records: list[R] = []
     for block in blocks:
         for record in block.records(reader):
-            part = kept(record)
-            start, end = vars(part)[_NOTE]
-            keep(part, Encoded(schema, block.content[start:end]))
+            for part in kept(record):
+                start, end = vars(part).pop(_PLACE)
+                keep(part, Encoded(schema, block.content[start:end]))
             records.append(record)
     return records
 
@@ -114,7 +117,7 @@ class Noting(Reader):
         """The record."""
         start = decoder.tell()
         record: Record = self._reader.read(decoder)
-        vars(record)[_NOTE] = start, decoder.tell()
+        vars(record)[_PLACE] = start, decoder.tell()
         return record
 
     def skip(self, decoder: BinaryDecoder) -> None:

@@ -29,12 +29,12 @@ from pyiceberg.typedef import Record
 
 from metastore.storage.avro_blocks import schema_of
 from metastore.storage.avro_file import Noting, read_avro_file
-from metastore.storage.manifest_writer import ListedManifest
+from metastore.storage.manifest_writer import ListedManifest, is_settled
 
 
 def read_list(io: FileIO, location: str) -> tuple[ListedManifest, ...]:
     """The manifests of the list at ``location``, in its order."""
-    return tuple(read_avro_file(_content(io, location), _list_reader, _itself))
+    return tuple(read_avro_file(_content(io, location), _list_reader, lambda manifest: (manifest,)))
 
 
 def read_live_entries(io: FileIO, manifest: ManifestFile) -> tuple[ManifestEntry, ...]:
@@ -49,7 +49,7 @@ def read_entries(io: FileIO, manifest: ManifestFile) -> tuple[ManifestEntry, ...
 
 
 def _stored(io: FileIO, manifest: ManifestFile) -> Iterable[ManifestEntry]:
-    return read_avro_file(_content(io, manifest.manifest_path), _entry_reader, _data_file)
+    return read_avro_file(_content(io, manifest.manifest_path), _entry_reader, _carried)
 
 
 def _content(io: FileIO, location: str) -> bytes:
@@ -57,12 +57,9 @@ def _content(io: FileIO, location: str) -> bytes:
         return stream.read()
 
 
-def _itself(manifest: ListedManifest) -> Record:
-    return manifest
-
-
-def _data_file(entry: ManifestEntry) -> Record:
-    return entry.data_file
+def _carried(entry: ManifestEntry) -> Iterable[Record]:
+    """What stays as it is in manifests to come: the data file, and an entry that exists and inherits nothing."""
+    return (entry.data_file, entry) if is_settled(entry) else (entry.data_file,)
 
 
 def _inherited(entry: ManifestEntry, manifest: ManifestFile) -> ManifestEntry:
@@ -104,4 +101,4 @@ def _entry_reader(schema: str) -> Reader:
         (position, Noting(reader) if isinstance(reader, StructReader) and reader.create_struct is DataFile else reader)
         for position, reader in of_entry.field_readers
     ]
-    return StructReader(tuple(fields), of_entry.create_struct, of_entry.struct)
+    return Noting(StructReader(tuple(fields), of_entry.create_struct, of_entry.struct))

@@ -37,12 +37,18 @@ from metastore.storage.avro_file import Encoded, avro_file, encode, encoded, kee
 FormatVersion = Literal[1, 2]
 
 
-class ExistingEntry(ManifestEntry):
-    """An entry that was carried over from an older snapshot, and so keeps its bytes."""
-
-
 class ListedManifest(ManifestFile):
     """A manifest as a list that has landed names it, and so keeps its bytes there."""
+
+
+def is_settled(entry: ManifestEntry) -> bool:
+    """Whether ``entry`` was carried over from an older snapshot and says so itself, and so never changes any more."""
+    return (
+        entry.status == ManifestEntryStatus.EXISTING
+        and entry.snapshot_id is not None
+        and entry.sequence_number is not None
+        and entry.file_sequence_number is not None
+    )
 
 
 class _EntryWriter(NamedTuple):
@@ -54,7 +60,7 @@ class _EntryWriter(NamedTuple):
 
     def encoded(self, entry: ManifestEntry) -> bytes:
         """The entry's bytes."""
-        return _once(entry, self.schema, self._whole) if isinstance(entry, ExistingEntry) else self._whole(entry)
+        return _once(entry, self.schema, self._whole) if is_settled(entry) else self._whole(entry)
 
     def _whole(self, entry: Record) -> bytes:
         assert isinstance(entry, ManifestEntry)

@@ -30,9 +30,9 @@ from metastore.mapping.rows import PartitionKey
 from metastore.storage.cache import FileCache
 from metastore.storage.manifest_reader import read_list, read_live_entries
 from metastore.storage.manifest_writer import (
-    ExistingEntry,
     FormatVersion,
     ListedManifest,
+    is_settled,
     write_manifest_file,
     write_manifest_list_file,
 )
@@ -182,7 +182,7 @@ def added(data_file: DataFile, snapshot_id: int) -> ManifestEntry:
 
 def existing(entry: ManifestEntry) -> ManifestEntry:
     """The entry carried over from an older snapshot."""
-    if isinstance(entry, ExistingEntry):
+    if is_settled(entry):
         return entry
     return _marked(entry, ManifestEntryStatus.EXISTING, entry.snapshot_id)
 
@@ -193,8 +193,7 @@ def deleted(entry: ManifestEntry, snapshot_id: int) -> ManifestEntry:
 
 
 def _marked(entry: ManifestEntry, status: ManifestEntryStatus, snapshot_id: int | None) -> ManifestEntry:
-    kind = ExistingEntry if status == ManifestEntryStatus.EXISTING else ManifestEntry
-    return kind.from_args(
+    return ManifestEntry.from_args(
         status=status,
         snapshot_id=snapshot_id,
         sequence_number=entry.sequence_number,

@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 
 import pytest
 from pyiceberg.avro.writer import Writer
-from pyiceberg.manifest import read_manifest_list
+from pyiceberg.manifest import ManifestEntryStatus, read_manifest_list
 from pyiceberg.table import Table
 from pyiceberg.typedef import Record
 
@@ -17,7 +17,8 @@ from metastore.storage import manifest_writer
 from metastore.storage.avro_file import encode, encoded
 from metastore.storage.cache import FileCache
 from metastore.storage.manifest_reader import read_list, read_live_entries
-from metastore.storage.manifests import Manifests
+from metastore.storage.manifest_writer import is_settled
+from metastore.storage.manifests import Manifests, existing
 
 MakeUnit = Callable[..., TableMetadataUnit]
 OpenMetastore = Callable[..., Metastore]
@@ -73,10 +74,14 @@ def test_entries_read_as_pyiceberg_reads_them(table: Table) -> None:
 def test_a_writer_that_has_just_opened_encodes_what_it_changes(
     open_metastore: OpenMetastore, unit: MakeUnit, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Not what it carries over: of twenty-one data files one is encoded, of the listed manifests the new one."""
+    """Not what it carries over: of twenty-one data files one is encoded, of the listed manifests the new one.
+
+    Of their entries those that came last, and are carried over from now on, the one that comes, and the one that goes.
+    """
     metastore = open_metastore()
     metastore.tables.modify().overwrite([unit(f"t{n}") for n in range(21)]).execute()
     metastore.tables.modify().overwrite([unit("t", "segment")]).execute()
+    metastore.tables.modify().overwrite([unit("t1", owner="another")]).execute()
     written = []
 
     def counting(writer: Writer, record: Record) -> bytes:
@@ -87,6 +92,7 @@ def test_a_writer_that_has_just_opened_encodes_what_it_changes(
     open_metastore().tables.modify().overwrite([unit("t3", owner="another")]).execute()
     assert written.count("DataFile") == 1, "the file that comes; the one that goes was read"
     assert written.count("ListedManifest") == 1
+    assert written.count("ManifestEntry") == 3
 
 
 def test_bytes_of_another_schema_are_not_carried_over(table: Table) -> None:
@@ -100,6 +106,18 @@ def test_bytes_of_another_schema_are_not_carried_over(table: Table) -> None:
     kept = encoded(manifest)
     assert kept is not None
     assert kept.schema is schema
+
+
+@pytest.mark.parametrize("position", [1, 2, 3])
+def test_an_entry_that_inherits_is_not_carried_over_as_it_stood(table: Table, position: int) -> None:
+    """In another manifest it would inherit something else; what it had inherited is written with it."""
+    entries = [entry for one in read_list(table.io, newest_list(table)) for entry in read_live_entries(table.io, one)]
+    entry = next(entry for entry in entries if entry.status == ManifestEntryStatus.EXISTING)
+    assert is_settled(entry)
+    assert encoded(entry) is not None
+    entry[position] = None  # snapshot, sequence number, that of the file
+    assert not is_settled(entry)
+    assert existing(entry) is not entry
 
 
 @pytest.mark.parametrize("damaged", [slice(0, -1), slice(0, 40), slice(4, None), slice(0, 0)])
