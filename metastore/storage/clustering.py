@@ -19,7 +19,7 @@ from pyiceberg.manifest import DataFile, ManifestEntry, ManifestFile
 
 from metastore.mapping.rows import PartitionKey
 from metastore.storage.key_range import KeyRange, range_of
-from metastore.storage.manifests import DecodedManifest, key_of, live_count
+from metastore.storage.manifests import DecodedManifest, live_count
 
 SMALLEST_BOUND: Final = 320
 LARGEST_BOUND: Final = 1_000
@@ -50,12 +50,15 @@ class Change:
     matches: Matches = lambda decoded: [False] * len(decoded.entries)
 
 
+Keyed = tuple[PartitionKey, ManifestEntry | DataFile]
+"""An entry that stays, or a file that comes, beside its key."""
+
+
 @dataclass(frozen=True)
 class NewManifest:
-    """Content of one manifest to write: entries that stay, files that come, entries that go."""
+    """Content of one manifest to write: what is live, in the order of keys, and entries that go."""
 
-    kept: Sequence[ManifestEntry]
-    added: Sequence[DataFile]
+    live: Sequence[Keyed]
     removed: Sequence[ManifestEntry]
 
 
@@ -80,14 +83,14 @@ class _Leaf:
     cluster: int
     range: KeyRange | None
     decoded: DecodedManifest | None = None
-    kept: list[ManifestEntry] = field(default_factory=list)
+    kept: list[Keyed] = field(default_factory=list)
     removed: list[ManifestEntry] = field(default_factory=list)
-    added: list[DataFile] = field(default_factory=list)
+    added: list[Keyed] = field(default_factory=list)
 
     def open(self, decode: Decode) -> None:
         if self.manifest is not None and self.decoded is None:
             self.decoded = decode(self.manifest)
-            self.kept = list(self.decoded.entries)
+            self.kept = list(zip(self.decoded.keys, self.decoded.entries, strict=True))
 
     @property
     def live(self) -> int:
@@ -143,7 +146,8 @@ def _remove(leaves: Sequence[_Leaf], change: Change, decode: Decode) -> dict[Par
             gone.update(position for position, hit in enumerate(change.matches(decoded)) if hit)
         if gone:
             leaf.decoded = decoded
-            leaf.kept = [entry for position, entry in enumerate(decoded.entries) if position not in gone]
+            keyed = enumerate(zip(decoded.keys, decoded.entries, strict=True))
+            leaf.kept = [pair for position, pair in keyed if position not in gone]
             leaf.removed = [decoded.entries[position] for position in sorted(gone)]
     return homes
 
@@ -173,7 +177,7 @@ def _place(
     for key, data_file in added.items():
         number = cluster(key)
         if key in homes:
-            homes[key].added.append(data_file)
+            homes[key].added.append((key, data_file))
             continue
         position = bisect.bisect_right(starts, (number, key)) - 1
         if position < 0 or leaves[position].cluster != number:
@@ -183,7 +187,7 @@ def _place(
             leaf.open(decode)
         else:
             leaf = fresh.setdefault(number, _Leaf(None, number, None))
-        leaf.added.append(data_file)
+        leaf.added.append((key, data_file))
     leaves.extend(fresh.values())
     leaves.sort(key=_order)
 
@@ -204,23 +208,19 @@ def _join_small(leaves: Sequence[_Leaf], bound: int, decode: Decode) -> None:
 
 def _cut(run: Sequence[_Leaf], bound: int, cluster: Cluster) -> list[NewManifest]:
     """Neighbouring touched leaves as sorted sequences, one a cluster, cut in even parts within the bound."""
-    entries: list[tuple[PartitionKey, ManifestEntry | DataFile]] = []
-    for leaf in run:
-        entries.extend((key_of(entry.data_file), entry) for entry in leaf.kept)
-        entries.extend((key_of(data_file), data_file) for data_file in leaf.added)
     # Another tool may have mixed clusters in one manifest: they part here.
-    clusters: dict[int, list[tuple[PartitionKey, ManifestEntry | DataFile]]] = {}
-    for key, entry in entries:
-        clusters.setdefault(cluster(key), []).append((key, entry))
+    clusters: dict[int, list[Keyed]] = {}
+    for leaf in run:
+        for keyed in (*leaf.kept, *leaf.added):
+            clusters.setdefault(cluster(keyed[0]), []).append(keyed)
     removed = [entry for leaf in run for entry in leaf.removed]
     manifests: list[NewManifest] = []
     for _, members in sorted(clusters.items()) or [(0, [])]:
-        members.sort(key=lambda pair: pair[0])
+        members.sort(key=lambda keyed: keyed[0])
         parts = max(1, math.ceil(len(members) / bound))
         cuts = [len(members) * part // parts for part in range(parts + 1)]
-        for start, end in pairwise(cuts):
-            part = [entry for _, entry in members[start:end]]
-            kept = [entry for entry in part if isinstance(entry, ManifestEntry)]
-            added = [entry for entry in part if isinstance(entry, DataFile)]
-            manifests.append(NewManifest(kept, added, [] if manifests else removed))
+        manifests += [
+            NewManifest(members[start:end], removed if start == 0 and not manifests else [])
+            for start, end in pairwise(cuts)
+        ]
     return manifests

@@ -28,10 +28,10 @@ from pyiceberg.table.snapshots import Operation, Snapshot, Summary, ancestors_of
 from pyiceberg.table.update import AddSnapshotUpdate, AssertRefSnapshotId, AssertTableUUID, SetSnapshotRefUpdate
 
 from metastore.errors import ConflictError, OutcomeUnknownError, StorageError
-from metastore.storage.clustering import Change, NewManifest, rewrite
+from metastore.storage.clustering import Change, rewrite
 from metastore.storage.files import discard, flush
 from metastore.storage.manifest_writer import ListedManifest
-from metastore.storage.manifests import DecodedManifest, added, deleted, existing, key_of, write_entries, write_list
+from metastore.storage.manifests import DecodedManifest, added, deleted, existing, write_entries, write_list
 from metastore.storage.table import ComponentTable, TableState
 
 COMMIT_ID: Final = "metastore.commit-id"
@@ -219,11 +219,13 @@ class _Attempt:
         started = [f"{folder}/{commit_id}-m{number}.avro" for number in range(len(result.new))]
         try:
             for location, new in zip(started, result.new, strict=True):
-                entries = _entries(new, snapshot.snapshot_id)
+                live = tuple(_entry(one, snapshot.snapshot_id) for _, one in new.live)
+                entries = [*live, *(deleted(entry, snapshot.snapshot_id) for entry in new.removed)]
                 version = state.metadata.format_version
-                written.append(
-                    write_entries(table.io, location, version, state.spec, state.schema, snapshot.snapshot_id, entries)
+                file = write_entries(
+                    table.io, location, version, state.spec, state.schema, snapshot.snapshot_id, entries
                 )
+                written.append(DecodedManifest(file, live, tuple(key for key, _ in new.live)))
             manifests_now = [*(decoded.file for decoded in written), *result.untouched]
             listed = write_list(table.io, snapshot, state.metadata.format_version, manifests_now)
             flush([*started, snapshot.manifest_list])
@@ -237,11 +239,8 @@ class _Attempt:
         component.manifests(self.table.io).remember(self.snapshot, self.listed, self.written)
 
 
-def _entries(new: NewManifest, snapshot_id: int) -> list[ManifestEntry]:
-    live = [existing(entry) for entry in new.kept]
-    live += [added(data_file, snapshot_id) for data_file in new.added]
-    live.sort(key=lambda entry: key_of(entry.data_file))
-    return live + [deleted(entry, snapshot_id) for entry in new.removed]
+def _entry(one: ManifestEntry | DataFile, snapshot_id: int) -> ManifestEntry:
+    return existing(one) if isinstance(one, ManifestEntry) else added(one, snapshot_id)
 
 
 def _snapshot(

@@ -149,11 +149,9 @@ def write_entries(
     schema: Schema,
     snapshot_id: int,
     entries: Sequence[ManifestEntry],
-) -> DecodedManifest:
-    """Write one manifest with ``entries`` as they are marked: ADDED, EXISTING or DELETED. Returns the live part."""
-    file = write_manifest_file(io, location, _writable(format_version), spec, schema, snapshot_id, entries)
-    live = tuple(entry for entry in entries if entry.status != ManifestEntryStatus.DELETED)
-    return DecodedManifest(file, live, tuple(key_of(entry.data_file) for entry in live))
+) -> ManifestFile:
+    """Write one manifest with ``entries`` as they are marked: ADDED, EXISTING or DELETED."""
+    return write_manifest_file(io, location, _writable(format_version), spec, schema, snapshot_id, entries)
 
 
 def write_list(

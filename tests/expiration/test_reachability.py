@@ -78,7 +78,7 @@ class History:
         for name in manifests.keys() - self.manifests.keys():
             entries = [entry(path) for path in manifests[name]]
             written = write_entries(self.io, self.path(name), 2, SPEC, SCHEMA, number, entries)
-            self.manifests[name] = written.file
+            self.manifests[name] = written
         snapshot = Snapshot(
             snapshot_id=number,
             sequence_number=number,
@@ -168,7 +168,7 @@ class TestShared:
     def test_a_manifest_that_does_not_tell_its_range_is_opened(self, history: History) -> None:
         """Another writer may leave summaries out: its files are found all the same."""
         old = history.version({"m1": ["a1", "b1"]})
-        told = write_entries(history.io, history.path("silent"), 2, SPEC, SCHEMA, 2, [entry("b1")]).file
+        told = write_entries(history.io, history.path("silent"), 2, SPEC, SCHEMA, 2, [entry("b1")])
         values = (told[position] for position in range(len(told)))
         history.manifests["silent"] = ManifestFile(*(None if value is told.partitions else value for value in values))
         history.version({"silent": []})

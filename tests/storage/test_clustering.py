@@ -109,9 +109,9 @@ class Store:
         if result is None:
             return None
         written = [
-            self.write(sorted([*(entry.data_file for entry in new.kept), *new.added], key=key_of))
+            self.write([one.data_file if isinstance(one, ManifestEntry) else one for _, one in new.live])
             for new in result.new
-            if new.kept or new.added
+            if new.live
         ]
         self.rewritten = len(self.manifests) - len(result.untouched)
         self.manifests = [*written, *result.untouched]
