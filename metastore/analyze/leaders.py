@@ -34,7 +34,7 @@ class Leader(NamedTuple):
 
 
 Ranking = tuple[Leader, ...]
-"""The furthest first; of equal bounds an exact one comes first."""
+"""The furthest first; of equal bounds an exact one comes first. Ties are settled by key, so by no order of arrival."""
 
 
 @dataclass(frozen=True)
@@ -99,7 +99,7 @@ def _bounds(segments: OfSegments, type_: str | None, high: bool) -> list[Leader]
 def _first(leaders: Sequence[Leader], high: bool) -> Ranking:
     """None for values that have no common order, as a local date-time and one in UTC: then there is no bound either."""
     try:
-        return tuple(sorted(leaders, key=lambda leader: _rank(leader, high), reverse=high)[:_KEPT])
+        return tuple(sorted(leaders, key=lambda leader: (*_rank(leader, high), leader.key), reverse=high)[:_KEPT])
     except TypeError:
         return ()
 

@@ -68,6 +68,17 @@ def test_the_next_one_leads_until_all_are_gone() -> None:
     assert [leader.key for leader in Leaders.of_all(days, "INT").highs] == ["day=8", "day=7", "day=6", "day=5"]
 
 
+@given(st.permutations([("a", 1), ("b", 2), ("c", 2), ("d", 2), ("e", 2), ("f", 2), ("g", 3)]))
+def test_the_order_of_arrival_does_not_matter(arrived: list[tuple[str, int]]) -> None:
+    """Engines bring segments in any order, of which the table's unit keeps no trace; also where bounds are equal."""
+    segments = {key: known(bound, bound) for key, bound in arrived}
+    leaders = Leaders.of_all(segments, "INT")
+    assert leaders == Leaders.of_all(dict(sorted(segments.items())), "INT")
+    assert leaders.exchanged({"a", "g"}, segments, "INT") == leaders.exchanged(
+        {"a", "g"}, dict(sorted(segments.items())), "INT"
+    )
+
+
 def test_one_that_comes_has_no_place_below_the_last_that_is_known() -> None:
     """Others that are not known may lie between. Beside the last one it has a place, if it is as exact."""
     leaders = Leaders.of_all({key: known(number, number) for number, key in enumerate("abcdef")}, "INT")
