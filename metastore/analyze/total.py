@@ -47,11 +47,13 @@ class Total:
     @classmethod
     def added(cls, tops: Sequence[Part]) -> Total:
         """The total of ``tops``; for none, no rows."""
-        part = Part.added((), tops)
-        by_key = _by_key(tops)
+        part, by_key = Part.added((), tops), _by_key(tops)
+        alike = all(top.schema == part.schema for top in tops)
+        if not _counts_everything([part]):
+            return cls(part, alike, {})  # Nothing will be subtracted from it, so nobody asks who leads.
         leaders = {key: Leaders.of_all(_column(by_key, key), known.type) for key, known in part.statistics.items()}
         leaders[_MODIFIED] = Leaders.of_all(_times(by_key), _TIME)
-        return cls(part, all(top.schema == part.schema for top in tops), leaders)
+        return cls(part, alike, leaders)
 
     @classmethod
     def stored(cls, unit: pa.Table, told: SegmentStates) -> Total:

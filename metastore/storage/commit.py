@@ -30,8 +30,8 @@ from pyiceberg.table.update import AddSnapshotUpdate, AssertRefSnapshotId, Asser
 from metastore.errors import ConflictError, OutcomeUnknownError, StorageError
 from metastore.storage.clustering import Change, rewrite
 from metastore.storage.files import discard, flush
-from metastore.storage.manifest_writer import ListedManifest
-from metastore.storage.manifests import DecodedManifest, added, deleted, existing, write_entries, write_list
+from metastore.storage.manifest_writer import ListedManifest, write_manifest_file
+from metastore.storage.manifests import DecodedManifest, added, deleted, existing, write_list
 from metastore.storage.table import ComponentTable, TableState
 
 COMMIT_ID: Final = "metastore.commit-id"
@@ -222,7 +222,7 @@ class _Attempt:
                 live = tuple(_entry(one, snapshot.snapshot_id) for _, one in new.live)
                 entries = [*live, *(deleted(entry, snapshot.snapshot_id) for entry in new.removed)]
                 version = state.metadata.format_version
-                file = write_entries(
+                file = write_manifest_file(
                     table.io, location, version, state.spec, state.schema, snapshot.snapshot_id, entries
                 )
                 written.append(DecodedManifest(file, live, tuple(key for key, _ in new.live)))

@@ -34,7 +34,7 @@ from pyiceberg.types import IntegerType, ListType, StructType
 
 from metastore.storage.avro_file import Encoded, avro_file, encode, encoded, keep, schema_text
 
-FormatVersion = Literal[1, 2]
+_FormatVersion = Literal[1, 2]
 
 
 class ListedManifest(ManifestFile):
@@ -78,7 +78,7 @@ def _once(record: Record, schema: str, encode_it: Callable[[Record], bytes]) -> 
 def write_manifest_file(
     io: FileIO,
     location: str,
-    version: FormatVersion,
+    format_version: int,
     spec: PartitionSpec,
     schema: Schema,
     snapshot_id: int,
@@ -89,6 +89,7 @@ def write_manifest_file(
 
     ``content`` says whether they are of data files or, from format version 2 on, of delete files.
     """
+    version = _writable(format_version)
     writer = _entry_writer(version, spec.partition_type(schema))
     metadata = {
         "schema": schema.model_dump_json(),
@@ -104,9 +105,10 @@ def write_manifest_file(
 
 
 def write_manifest_list_file(
-    io: FileIO, version: FormatVersion, snapshot: Snapshot, manifests: Sequence[ListedManifest]
+    io: FileIO, format_version: int, snapshot: Snapshot, manifests: Sequence[ListedManifest]
 ) -> None:
     """Write the list of ``snapshot`` at the place that it names."""
+    version = _writable(format_version)
     parent = snapshot.parent_snapshot_id
     metadata = {
         "snapshot-id": str(snapshot.snapshot_id),
@@ -120,6 +122,10 @@ def write_manifest_list_file(
     _write(io, snapshot.manifest_list, avro_file(schema, metadata, records))
 
 
+def _writable(format_version: int) -> _FormatVersion:
+    return 2 if format_version == 2 else 1
+
+
 def _write(io: FileIO, location: str, content: bytes) -> None:
     """The file is made whole before the store hears of it: one write, and no half of it anywhere."""
     with io.new_output(location).create() as stream:
@@ -127,13 +133,13 @@ def _write(io: FileIO, location: str, content: bytes) -> None:
 
 
 @cache
-def _list_writer(version: FormatVersion) -> tuple[str, Writer]:
+def _list_writer(version: _FormatVersion) -> tuple[str, Writer]:
     of_record, of_file = MANIFEST_LIST_FILE_SCHEMAS[DEFAULT_READ_VERSION], MANIFEST_LIST_FILE_SCHEMAS[version]
     return schema_text(of_file, "manifest_file"), resolve_writer(record_schema=of_record, file_schema=of_file)
 
 
 @lru_cache(maxsize=16)
-def _entry_writer(version: FormatVersion, partition_type: StructType) -> _EntryWriter:
+def _entry_writer(version: _FormatVersion, partition_type: StructType) -> _EntryWriter:
     of_file, of_record = (
         manifest_entry_schema_with_data_file(v, data_file_with_partition(partition_type, v))
         for v in (version, DEFAULT_READ_VERSION)
@@ -144,7 +150,7 @@ def _entry_writer(version: FormatVersion, partition_type: StructType) -> _EntryW
     return _EntryWriter(schema_text(_specified(version, partition_type), "manifest_entry"), head, data_file)
 
 
-def _specified(version: FormatVersion, partition_type: StructType) -> Schema:
+def _specified(version: _FormatVersion, partition_type: StructType) -> Schema:
     """The schema that a file of entries names: with ids of equality deletes as ints, where PyIceberg has longs.
 
     The bytes are the same. Iceberg's Java library takes ids for what the schema says, and fails at longs.

@@ -21,8 +21,6 @@ from pyiceberg.manifest import (
     ManifestEntryStatus,
     ManifestFile,
 )
-from pyiceberg.partitioning import PartitionSpec
-from pyiceberg.schema import Schema
 from pyiceberg.table.snapshots import Snapshot
 
 from metastore.errors import FormatError
@@ -30,10 +28,8 @@ from metastore.mapping.rows import PartitionKey
 from metastore.storage.cache import FileCache
 from metastore.storage.manifest_reader import read_list, read_live_entries
 from metastore.storage.manifest_writer import (
-    FormatVersion,
     ListedManifest,
     is_settled,
-    write_manifest_file,
     write_manifest_list_file,
 )
 
@@ -141,30 +137,13 @@ def decode_file(path: str, read: Callable[[], V]) -> V:
         raise FormatError(f"{path} cannot be decoded as an Iceberg manifest or list: {error!r}") from error
 
 
-def write_entries(
-    io: FileIO,
-    location: str,
-    format_version: int,
-    spec: PartitionSpec,
-    schema: Schema,
-    snapshot_id: int,
-    entries: Sequence[ManifestEntry],
-) -> ManifestFile:
-    """Write one manifest with ``entries`` as they are marked: ADDED, EXISTING or DELETED."""
-    return write_manifest_file(io, location, _writable(format_version), spec, schema, snapshot_id, entries)
-
-
 def write_list(
     io: FileIO, snapshot: Snapshot, format_version: int, manifests: Sequence[ManifestFile]
 ) -> list[ListedManifest]:
     """Write the snapshot's manifest list at the place that the snapshot names; the manifests as it lists them."""
     listed = [_numbered(manifest, snapshot.sequence_number or 0) for manifest in manifests]
-    write_manifest_list_file(io, _writable(format_version), snapshot, listed)
+    write_manifest_list_file(io, format_version, snapshot, listed)
     return listed
-
-
-def _writable(format_version: int) -> FormatVersion:
-    return 2 if format_version == 2 else 1
 
 
 def added(data_file: DataFile, snapshot_id: int) -> ManifestEntry:

@@ -192,6 +192,13 @@ def test_nobody_leads_where_an_earlier_release_kept_the_total() -> None:
     assert total.exchanged([MIDDLE], [segment("b", 3, 7)]) is None
 
 
+@pytest.mark.parametrize("change", [{"whole": False}, {"descriptions": {"`a`": Description.of_nulls(2)}}])
+def test_nobody_leads_where_nothing_can_be_subtracted(change: dict[str, Any]) -> None:
+    """The table's unit keeps nothing that no run will use."""
+    assert Total.added([LOWEST, HIGHEST]).leaders.keys() == {"`a`", "lastModifiedTime"}
+    assert Total.added([LOWEST, replace(HIGHEST, **change)]).leaders == {}
+
+
 def test_a_segment_may_only_leave_segments_that_are_alike() -> None:
     """Its columns may leave with it, or come in another order."""
     wide = segment("b", 4, 6, schema=TupleSchema((A_INT, SchemaColumn("x", "INT"))))

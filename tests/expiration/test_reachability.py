@@ -29,7 +29,8 @@ from metastore.model.table_unit import TableMetadataUnit
 from metastore.model.vocabulary import GENERAL_INFO
 from metastore.storage.cache import FileCache
 from metastore.storage.local import LocalFileIO
-from metastore.storage.manifests import Manifests, write_entries, write_list
+from metastore.storage.manifest_writer import write_manifest_file
+from metastore.storage.manifests import Manifests, write_list
 
 SCHEMA = iceberg_schema(TableMetadataUnit)
 SPEC = partition_spec(TableMetadataUnit)
@@ -77,7 +78,7 @@ class History:
         number = len(self.snapshots) + 1
         for name in manifests.keys() - self.manifests.keys():
             entries = [entry(path) for path in manifests[name]]
-            written = write_entries(self.io, self.path(name), 2, SPEC, SCHEMA, number, entries)
+            written = write_manifest_file(self.io, self.path(name), 2, SPEC, SCHEMA, number, entries)
             self.manifests[name] = written
         snapshot = Snapshot(
             snapshot_id=number,
@@ -168,7 +169,7 @@ class TestShared:
     def test_a_manifest_that_does_not_tell_its_range_is_opened(self, history: History) -> None:
         """Another writer may leave summaries out: its files are found all the same."""
         old = history.version({"m1": ["a1", "b1"]})
-        told = write_entries(history.io, history.path("silent"), 2, SPEC, SCHEMA, 2, [entry("b1")])
+        told = write_manifest_file(history.io, history.path("silent"), 2, SPEC, SCHEMA, 2, [entry("b1")])
         values = (told[position] for position in range(len(told)))
         history.manifests["silent"] = ManifestFile(*(None if value is told.partitions else value for value in values))
         history.version({"silent": []})

@@ -30,7 +30,7 @@ from metastore.catalogs import TargetTable
 from metastore.errors import MetastoreError, OutcomeUnknownError, StorageError
 from metastore.procedures.rewrite.candidates import schema_of
 from metastore.storage.files import discard, flush
-from metastore.storage.manifest_writer import FormatVersion, write_manifest_file
+from metastore.storage.manifest_writer import write_manifest_file
 from metastore.storage.manifests import write_list
 
 
@@ -49,9 +49,10 @@ class NewSnapshot:
         """Write ``entries`` of data files, at least one and all of one spec."""
         metadata = self.table.metadata
         spec = metadata.specs()[spec_id]
-        version: FormatVersion = 2 if metadata.format_version == 2 else 1
         path = self._path(f"m{len(self._written)}")
-        return write_manifest_file(self.table.io, path, version, spec, schema_of(metadata, spec), self.id, entries)
+        return write_manifest_file(
+            self.table.io, path, metadata.format_version, spec, schema_of(metadata, spec), self.id, entries
+        )
 
     def publish(
         self,

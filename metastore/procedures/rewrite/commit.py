@@ -40,7 +40,7 @@ from metastore.procedures.rewrite.groups import LiveFile
 from metastore.storage.commit import Clock
 from metastore.storage.files import discard, flush
 from metastore.storage.manifest_reader import read_live_entries
-from metastore.storage.manifest_writer import FormatVersion, write_manifest_file
+from metastore.storage.manifest_writer import write_manifest_file
 from metastore.storage.manifests import added, deleted, existing, write_list
 
 _ENTRIES: Final = 10_000
@@ -366,9 +366,7 @@ class _ManifestsOfCommit:
         return gone
 
     def _write(self, entries: Sequence[ManifestEntry], spec: PartitionSpec, content: ManifestContent) -> None:
-        metadata = self.table.metadata
-        version: FormatVersion = 2 if metadata.format_version == 2 else 1
-        schema = schema_of(metadata, spec)
+        version, schema = self.table.metadata.format_version, schema_of(self.table.metadata, spec)
         for first in range(0, len(entries), _ENTRIES):
             path = self.path(f"m{len(self.written)}")
             self.written.append(path)
