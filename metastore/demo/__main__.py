@@ -18,6 +18,7 @@ from metastore.cli.formats import seconds
 from metastore.demo import chapters
 from metastore.demo.story import ClaimError, Story
 from metastore.errors import InvalidRequestError, MetastoreError
+from metastore.spark.session import active_session
 
 
 def main(arguments: list[str] | None = None) -> int:
@@ -90,5 +91,15 @@ def _months(text: str) -> list[int]:
     return months
 
 
+def _stop_spark() -> None:
+    """Before the process ends: a Python worker that sees the JVM go first ends in a traceback, after all was told."""
+    if (spark := active_session()) is not None:
+        spark.stop()
+
+
 if __name__ == "__main__":
-    sys.exit(main())
+    try:
+        code = main()
+    finally:
+        _stop_spark()
+    sys.exit(code)
