@@ -29,7 +29,7 @@ test: $(VENV)/.with-test ## Run all tests
 	@"$(python)" -m pytest -n $(WORKERS) --dist loadfile $(ARGS)
 
 safety: $(VENV)/.with-test ## Break stores, inputs and processes for long, and see that nothing is lost
-	@SAFETY=long HYPOTHESIS_PROFILE=nightly "$(python)" -m pytest tests/safety $(ARGS)
+	@SAFETY=long HYPOTHESIS_PROFILE=nightly "$(python)" -m pytest tests/safety -o faulthandler_timeout=0 $(ARGS)
 
 lint: $(VENV)/.with-lint ## Check style, format and types
 	@"$(python)" -m ruff check .

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-import faulthandler
 import os
+import signal
+import subprocess
+import sys
 import threading
 import traceback
 from collections.abc import Callable, Iterator
@@ -29,21 +31,59 @@ pytestmark = [
 ]
 
 
-def in_child(work: Callable[[], None]) -> int:
-    """Fork; the child does ``work`` and ends, with 0 if it went well. One that hangs ends too, and says where.
+def in_child(work: Callable[[], None]) -> Callable[[], int]:
+    """Fork; the child does ``work`` and ends. What to call for its exit code: 0 if it went well, negative if it hung.
 
-    Its process id. The watch is no thread of Python's, so nothing that the child has inherited can hold it up.
+    One that hangs is aborted from outside, wherever it is, and then says where that was, as pytest has it do.
     """
     child = os.fork()
-    if child:
-        return child
-    faulthandler.dump_traceback_later(SECONDS_AT_MOST, exit=True, file=2)
-    try:
-        work()
-    except BaseException:  # noqa: BLE001 - nothing may get out of the child into pytest
-        traceback.print_exc()
-        os._exit(1)
-    os._exit(0)
+    if not child:
+        try:
+            work()
+        except BaseException:  # noqa: BLE001 - nothing may get out of the child into pytest
+            traceback.print_exc()
+            os._exit(1)
+        os._exit(0)
+    watch = threading.Timer(SECONDS_AT_MOST, os.kill, (child, signal.SIGABRT))
+    watch.start()
+
+    def end() -> int:
+        code = os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
+        watch.cancel()
+        return code
+
+    return end
+
+
+EVERYTHING = """
+import sys
+from metastore import MetadataType, Metastore, TableMetadataUnit
+from metastore.config.settings import Settings
+
+def table(name):
+    return TableMetadataUnit(
+        storage_plugin="dfs", workspace="tmp", table_name=name,
+        metadata_key="GENERAL_INFO", metadata_type="TABLE", metadata_identifier="GENERAL_INFO",
+    )
+
+given = {"drill.metastore.iceberg": {"location": {"base_path": sys.argv[1], "relative_path": "metastore"}}}
+settings = Settings.from_mapping(given, environ={})
+with Metastore.open(settings) as one, Metastore.open(settings) as other:
+    known = set(sys.modules)
+    for name in ("a", "b"):
+        one.tables.modify().overwrite([table(name)]).execute()
+        other.tables.read().metadata_types(MetadataType.ALL).filter("tableName = 'a' and workspace like 't%'").execute()
+        other.tables.modify().overwrite([table("other")]).delete("tableName = 'b'", MetadataType.ALL).execute()
+        one.tables.metadata.version
+    one.tables.modify().purge()
+    print(*sorted(set(sys.modules) - known))
+"""
+
+
+def test_reading_and_committing_import_nothing(tmp_path: Path) -> None:
+    """A child forked while another thread imports a module would wait for it for ever."""
+    ran = subprocess.run([sys.executable, "-c", EVERYTHING, str(tmp_path)], capture_output=True, text=True, check=False)
+    assert (ran.stdout, ran.stderr) == ("\n", "")
 
 
 def test_children_forked_while_threads_read_and_commit_do_both(tmp_path: Path, unit: MakeUnit) -> None:
@@ -75,7 +115,7 @@ def test_children_forked_while_threads_read_and_commit_do_both(tmp_path: Path, u
             thread.start()
         try:
             children = [in_child(lambda number=number: child(number)) for number in range(CHILDREN)]  # type: ignore[misc]
-            ends = [os.waitstatus_to_exitcode(os.waitpid(one, 0)[1]) for one in children]
+            ends = [end() for end in children]
         finally:
             stop.set()
             for thread in threads:
@@ -108,7 +148,7 @@ def test_a_cached_property_that_another_thread_was_making_is_free_in_the_child()
     def child() -> None:
         assert TupleSchema((column,)).by_name == {"a": column}
 
-    end = os.waitstatus_to_exitcode(os.waitpid(in_child(child), 0)[1])
+    end = in_child(child)()
     leave.set()
     thread.join()
     assert end == 0
