@@ -4,8 +4,8 @@ A fork copies memory, but of the threads only the one that forked. A lock that a
 stay locked in the child for ever, and what it guarded may be half changed. So each owner of such state says how it
 begins anew, and every child begins anew before it runs anything else.
 
-A module that another thread was importing would stay half imported, and locked. So what PyIceberg and Arrow import when
-it is first used, reading and committing, is imported here.
+A module that another thread was importing would stay half imported, and locked. So nothing is imported by reading and
+committing: what PyIceberg and Arrow import when it is first used is imported with the modules that use it.
 
 Before Python 3.12 a cached property has a lock too, one for all objects of its class: those of this package and of
 PyIceberg are renewed here.
@@ -21,11 +21,6 @@ from itertools import count
 from threading import RLock
 from typing import Any, Final
 from weakref import WeakMethod
-
-import pyarrow.acero  # noqa: F401 - by filters of tables
-from pyiceberg.avro.decoder import new_decoder
-
-new_decoder(b"")  # imports the compiled one, if there is one
 
 _renewals: Final[dict[int, WeakMethod[Callable[[], Any]]]] = {}
 _numbers: Final = count()

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import faulthandler
 import os
 import select
 import signal
@@ -18,6 +17,7 @@ from typing import Any
 
 import pyarrow as pa
 import pytest
+from support.forked import in_child
 
 import metastore.engine
 from metastore.engine import LocalEngine
@@ -184,21 +184,21 @@ def test_a_stopped_helper_leaves_no_thread(tasks: ModuleType) -> None:
 
 
 @pytest.mark.usefixtures("eager")
-@pytest.mark.filterwarnings("ignore:.*multi-threaded.*:DeprecationWarning")
 def test_a_forked_child_has_helpers_of_its_own(tasks: ModuleType) -> None:
     """Those of its parent are not its own: both go on, each with the answers to its own questions."""
     with LocalEngine(2) as engine:
         gathered(engine, [1, 2], tasks.echo)
         helpers = {helper._process.pid for helper in engine._idle}
-        child = os.fork()
-        if not child:
-            faulthandler.dump_traceback_later(60, exit=True, file=2)
+
+        def child() -> None:
             found: list[Any] = gathered(engine, list(range(50)), tasks.echo)["chunk"].to_pylist()
-            own = {helper._process.pid for helper in engine._idle}
+            assert sorted(found) == sorted([*range(50), *range(0, -50, -1)])
+            assert not {helper._process.pid for helper in engine._idle} & helpers
             engine.close()
-            os._exit(0 if sorted(found) == sorted([*range(50), *range(0, -50, -1)]) and not own & helpers else 1)
+
+        end = in_child(child)
         assert gathered(engine, [1, 2, 3], tasks.echo).num_rows == 6
-        assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
+        assert end() == 0
         assert {helper._process.pid for helper in engine._idle} == helpers
 
 

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from functools import cached_property
 
 import pyarrow as pa
+import pyarrow.acero  # Table.filter would import it when it is first called: see metastore.forks
 import pyarrow.compute as pc
 from pyiceberg.expressions import AlwaysTrue, BooleanExpression, BoundEqualTo, BoundIn, BoundReference
 from pyiceberg.types import StringType

@@ -47,6 +47,8 @@ def _read_double(self: DoubleReader, decoder: BinaryDecoder) -> float:  # noqa: 
 # With 0.10000000149 for the 0.1 of a partition, a scan passes over the files that have the rows it is asked for.
 DoubleReader.read = _read_double  # type: ignore[method-assign] # PyIceberg makes its readers itself, of no subclass
 
+new_decoder(b"")  # imports the compiled decoder, which PyIceberg does when one is first made: see metastore.forks
+
 
 class CheckedDecoder:
     """Decodes as PyIceberg's compiled decoder does. EOFError where a length is not that of bytes that are there.

@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-import os
-import signal
 import subprocess
 import sys
 import threading
-import traceback
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
+from support.forked import SECONDS_AT_MOST, in_child
 
 from metastore.config.settings import Settings
 from metastore.metastore import Metastore
@@ -22,37 +20,8 @@ from metastore.model.vocabulary import MetadataType
 MakeUnit = Callable[..., TableMetadataUnit]
 
 CHILDREN = 12
-SECONDS_AT_MOST = 60
 
-pytestmark = [
-    pytest.mark.integration,
-    # Forking beside threads is what is tried here.
-    pytest.mark.filterwarnings("ignore:.*multi-threaded.*:DeprecationWarning"),
-]
-
-
-def in_child(work: Callable[[], None]) -> Callable[[], int]:
-    """Fork; the child does ``work`` and ends. What to call for its exit code: 0 if it went well, negative if it hung.
-
-    One that hangs is aborted from outside, wherever it is, and then says where that was, as pytest has it do.
-    """
-    child = os.fork()
-    if not child:
-        try:
-            work()
-        except BaseException:  # noqa: BLE001 - nothing may get out of the child into pytest
-            traceback.print_exc()
-            os._exit(1)
-        os._exit(0)
-    watch = threading.Timer(SECONDS_AT_MOST, os.kill, (child, signal.SIGABRT))
-    watch.start()
-
-    def end() -> int:
-        code = os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
-        watch.cancel()
-        return code
-
-    return end
+pytestmark = pytest.mark.integration
 
 
 EVERYTHING = """
@@ -114,7 +83,7 @@ def test_children_forked_while_threads_read_and_commit_do_both(tmp_path: Path, u
         for thread in threads:
             thread.start()
         try:
-            children = [in_child(lambda number=number: child(number)) for number in range(CHILDREN)]  # type: ignore[misc]
+            children = [in_child(lambda number=number: child(number)) for number in range(CHILDREN)]
             ends = [end() for end in children]
         finally:
             stop.set()

@@ -17,6 +17,7 @@ import pyarrow.parquet as pq
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from support.forked import in_child
 
 from metastore.storage.parquet_footer import read_footer, schema_in
 
@@ -84,17 +85,16 @@ def outcome(content: bytes) -> bool:
 def test_no_turned_bit_ends_the_process(content: bytes) -> None:
     """In a child, since a process that ended could not say so: every bit, and both outcomes come."""
     met, told = os.pipe()
-    child = os.fork()
-    if not child:
-        try:
-            taken = [outcome(each) for each in wounds(content)]
-            os.write(told, f"{taken.count(True)} {taken.count(False)}".encode())
-        finally:
-            os._exit(0)
+
+    def child() -> None:
+        taken = [outcome(each) for each in wounds(content)]
+        os.write(told, f"{taken.count(True)} {taken.count(False)}".encode())
+
+    end = in_child(child)
     os.close(told)
     with open(met) as answer:
         counts = answer.read()
-    assert os.waitpid(child, 0)[1] == 0
+    assert end() == 0
     counted = [int(number) for number in counts.split()]
     assert min(counted) > 1000
     length = struct.unpack("<I", content[-8:-4])[0]

@@ -10,6 +10,8 @@ import threading
 from pathlib import Path
 from types import SimpleNamespace
 
+from support.forked import in_child
+
 from metastore.storage import turns
 from metastore.storage.turns import PATIENCE_S, turn
 
@@ -136,17 +138,20 @@ def test_a_forked_child_keeps_nothing_of_its_parents_turn(tmp_path: Path) -> Non
     """The parent's turn ends when the parent says so, however long the child lives."""
     told, tell = os.pipe()
     lives, live = os.pipe()
+
+    def child() -> None:
+        os.close(tell)
+        os.write(live, b"!")
+        os.read(told, 1)
+        assert not turns._open_folders
+
     with turn(str(tmp_path), lambda: 0.0, lambda _: None):
-        child = os.fork()
-        if not child:
-            os.close(tell)
-            os.write(live, b"!")
-            os.read(told, 1)
-            os._exit(len(turns._open_folders))
-        os.read(lives, 1)
+        end = in_child(child)
+        os.close(live)
+        assert os.read(lives, 1) == b"!"
     watch = Watch()
     with turn(str(tmp_path), watch.monotonic, watch.pause):
         assert watch.pauses == 0
-    for end in (tell, told, lives, live):
-        os.close(end)
-    assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
+    for descriptor in (tell, told, lives):
+        os.close(descriptor)
+    assert end() == 0
