@@ -23,7 +23,8 @@ from metastore.errors import FormatError, MetastoreError, NotFoundError, Storage
 from metastore.model.column_path import repeated_names
 from metastore.model.tuple_schema import TupleSchema
 from metastore.sources.formats import compression_of_suffix
-from metastore.sources.listing import SourceFile, is_of_store, open_location
+from metastore.sources.listing import SourceFile, open_location
+from metastore.storage.read_errors import is_of_store
 
 Names = Sequence[str]
 

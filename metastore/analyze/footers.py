@@ -34,8 +34,9 @@ from metastore.model.identity import (
 )
 from metastore.model.statistics_json import holder_pattern
 from metastore.model.vocabulary import MetadataType, Statistic
-from metastore.sources.listing import SourceFile, is_of_store, open_location
+from metastore.sources.listing import SourceFile, open_location
 from metastore.storage.parquet_footer import Footer, read_footer
+from metastore.storage.read_errors import is_of_store
 
 _ROW_COUNT: Final = holder_pattern(Statistic.ROW_COUNT)
 _START: Final = holder_pattern(Statistic.START)

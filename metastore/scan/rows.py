@@ -21,7 +21,6 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.dataset as ds
 from pyarrow import fs
-from pyiceberg.exceptions import ResolveError
 
 from metastore.analyze.data_files import Opening
 from metastore.errors import FormatError, NotFoundError, StorageError
@@ -30,8 +29,9 @@ from metastore.scan.arrow_filter import RowFilter
 from metastore.scan.plan import ScanFile
 from metastore.scan.row_files import read_file
 from metastore.sources.formats import PARQUET
-from metastore.sources.listing import is_of_store, open_location
+from metastore.sources.listing import open_location
 from metastore.sources.provided import Reader
+from metastore.storage.read_errors import is_of_store
 
 RowNumbers = np.ndarray[Any, np.dtype[np.uint64]]
 
@@ -131,11 +131,12 @@ def _told_rows(chunk: ReadChunk) -> Iterator[pa.RecordBatch]:
             if rows.num_rows:
                 chosen = rows.select(list(chunk.columns))
                 yield chosen if chunk.types is None else chosen.cast(chunk.types, safe=False)
-    except (pa.ArrowException, ResolveError, OSError, ValueError, NotImplementedError) as error:
-        if len(chunk.files) > 1:  # which of them it was is found by reading each alone
-            for file in chunk.files:
-                deque(_told_rows(replace(chunk, files=[file])), maxlen=0)
-        raise read_error(chunk.files[0], error) from error
+    except StorageError as error:
+        if isinstance(error.__cause__, FileNotFoundError):
+            raise NotFoundError(f"{error}; it is gone since the scan was planned, plan it again") from error
+        raise
+    except pa.ArrowException as error:
+        raise FormatError(f"rows of {chunk.location} do not fit what is asked of them: {error}; run ANALYZE") from error
 
 
 def take_rows(chunk: ReadChunk, wanted: Sequence[tuple[str, int, RowNumbers]]) -> list[pa.Table]:

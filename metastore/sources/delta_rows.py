@@ -18,6 +18,8 @@ import pyarrow as pa
 import pyarrow.dataset as ds
 from pyarrow import fs
 
+from metastore.storage.read_errors import UNREADABLE, unreadable
+
 RowNumbers = np.ndarray[Any, np.dtype[np.int64]]
 
 _PHYSICAL_NAME: Final = b"delta.columnMapping.physicalName"
@@ -56,7 +58,11 @@ class DeltaRows:
     def rows(self, paths: Sequence[str], schema: pa.Schema, *, threads: bool) -> Iterator[pa.RecordBatch]:
         """As :meth:`metastore.sources.provided.Reader.rows`."""
         for path in paths:
-            file = self.files[path]
+            yield from self._rows_of(path, schema, threads)
+
+    def _rows_of(self, path: str, schema: pa.Schema, threads: bool) -> Iterator[pa.RecordBatch]:
+        file = self.files[path]
+        try:
             for batch in self._kept(path, file, [name for name in schema.names if name not in file.values], threads):
                 columns: dict[str, Any] = dict(zip(batch.schema.names, batch.columns, strict=True))
                 arrays = [
@@ -66,6 +72,8 @@ class DeltaRows:
                     for asked in schema
                 ]
                 yield pa.RecordBatch.from_arrays(arrays, schema=schema)
+        except UNREADABLE as error:
+            raise unreadable(path, error) from error
 
     def _kept(self, path: str, file: DeltaFile, names: Sequence[str], threads: bool) -> Iterator[pa.RecordBatch]:
         """The rows of one file that are not deleted, in its columns called ``names`` in the table."""

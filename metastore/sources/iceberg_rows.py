@@ -20,6 +20,7 @@ from pyiceberg.table import FileScanTask
 from pyiceberg.table.metadata import TableMetadata
 
 from metastore.storage.iceberg_private import RowScan
+from metastore.storage.read_errors import unreadable
 
 _TOGETHER: Final = 16
 _BYTES_TOGETHER: Final = 32 << 20
@@ -67,9 +68,17 @@ class IcebergRows:
         fields = {column.name: column for column in self.metadata.schema().fields}
         projected = Schema(*(fields[name] for name in schema.names))
         scan = RowScan(self.metadata, self.io, projected, AlwaysTrue())
-        for batch in scan.to_record_batches([self.tasks[path] for path in paths]):
-            columns = [_plain(column).cast(asked.type) for column, asked in zip(batch.columns, schema, strict=True)]
-            yield pa.RecordBatch.from_arrays(columns, schema=schema)
+        for path, batches in scan.by_file(self.tasks[path] for path in paths):
+            for batch in batches:
+                yield _cast(path, batch, schema)
+
+
+def _cast(path: str, batch: pa.RecordBatch, schema: pa.Schema) -> pa.RecordBatch:
+    try:
+        columns = [_plain(column).cast(asked.type) for column, asked in zip(batch.columns, schema, strict=True)]
+    except pa.ArrowException as error:
+        raise unreadable(path, error) from error
+    return pa.RecordBatch.from_arrays(columns, schema=schema)
 
 
 def _plain(column: Any) -> Any:

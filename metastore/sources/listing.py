@@ -8,13 +8,12 @@ them are; that there is one is told here, and :mod:`metastore.sources.sink_log` 
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import lru_cache
 from itertools import chain
-from typing import NamedTuple, TypeGuard
+from typing import NamedTuple
 from urllib.parse import quote, urlencode
 
 import pyarrow as pa
@@ -31,8 +30,6 @@ _VIEW_SUFFIX = ".view.drill"
 _HDFS = ("hdfs://", "webhdfs://", "swebhdfs://")
 _LISTING_THREADS = 8
 """Directories listed at once when only some are wanted; enough to hide an object store's latency."""
-
-_OF_SERVICES = re.compile(r"AWS Error|Azure Error|google::cloud::Status")
 
 
 class Fingerprint(NamedTuple):
@@ -95,15 +92,6 @@ def list_files(
         ) from error
     except (OSError, pa.ArrowException) as error:
         raise StorageError(f"cannot list {location}: {error}") from error
-
-
-def is_of_store(error: Exception) -> TypeGuard[OSError]:
-    """Whether the store failed while a file was read, and it is not its content that is wrong.
-
-    pyarrow reports broken content as an OSError too, without the number that the system's own errors carry. Those of
-    its clients of object stores have none either, but name the service.
-    """
-    return isinstance(error, OSError) and (error.errno is not None or _OF_SERVICES.search(str(error)) is not None)
 
 
 def open_location(location: str, options: Mapping[str, str] | None = None) -> tuple[fs.FileSystem, str]:

@@ -64,8 +64,8 @@ class Reader(Protocol):
     def rows(self, paths: Sequence[str], schema: pa.Schema, *, threads: bool) -> Iterator[pa.RecordBatch]:
         """The rows of some files, file by file in their order, in the columns of ``schema``; ``threads``: in several.
 
-        ``schema`` has columns of the table, of types that its own can be cast to. Raises what the library that reads
-        raises: OSError, ArrowException, ValueError or NotImplementedError.
+        ``schema`` has columns of the table, of types that its own can be cast to. Raises StorageError and FormatError,
+        which name the file, and InvalidRequestError for one in which something is that the library does not know.
         """
 
 

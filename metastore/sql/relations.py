@@ -40,6 +40,7 @@ from metastore.scan.directories import LEVEL
 from metastore.sql.push_down import Asked
 from metastore.sql.target import StatementTarget
 from metastore.storage.iceberg_private import RowScan
+from metastore.storage.read_errors import is_of_store
 from metastore.views.expansion import ViewText
 from metastore.views.freshness import typed_query
 from metastore.views.names import Meaning, Names
@@ -234,17 +235,12 @@ class Relations:
 
 
 def _unreadable(target: TargetTable, error: Exception) -> MetastoreError:
-    """What it means that PyIceberg cannot read ``target``; on what is damaged it fails in whatever way comes first."""
-    if isinstance(error, OSError) and error.errno is not None:
+    """What it means that PyIceberg cannot list ``target``; on what is damaged it fails in whatever way comes first."""
+    if is_of_store(error):
         return StorageError(f"the files of {target} cannot be read: {error}")
     if "equality deletes" in str(error):
         return InvalidRequestError(
             f"{target} has equality deletes, which PyIceberg does not read; rewrite its data files by an engine that "
             "applies them (Spark or Flink: CALL system.rewrite_data_files), then ask again"
-        )
-    if "file format" in str(error).lower():
-        return InvalidRequestError(
-            f"{target} has files in a format that PyIceberg does not read ({error}); rewrite the table's data files as "
-            "Parquet, by an engine that reads them"
         )
     return FormatError(f"the files of {target} cannot be read: {str(error) or repr(error)}")

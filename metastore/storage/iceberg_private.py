@@ -12,12 +12,10 @@ times of INT96 in Arrow's own unit. ``_read_deletes`` tells what a delete file t
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from functools import partial
 from types import FunctionType
 from typing import Any, Final, cast
 
 import pyarrow as pa
-from pyiceberg.exceptions import ResolveError
 from pyiceberg.expressions import BooleanExpression
 from pyiceberg.expressions.visitors import _InclusiveMetricsEvaluator
 from pyiceberg.io.pyarrow import (
@@ -32,6 +30,9 @@ from pyiceberg.schema import Schema
 from pyiceberg.table import FileScanTask, Transaction
 from pyiceberg.table.update import TableRequirement, TableUpdate
 from pyiceberg.utils.concurrent import ExecutorFactory
+
+from metastore.errors import InvalidRequestError
+from metastore.storage.read_errors import UNREADABLE, unreadable
 
 
 def metrics_evaluator(schema: Schema, expression: BooleanExpression) -> Callable[[DataFile], bool]:
@@ -60,8 +61,7 @@ def _format_of(file_format: FileFormat, **options: Any) -> Any:
     return _get_file_format(file_format, **options, **cast("dict[str, Any]", times))
 
 
-UNREADABLE: Final = (ValueError, NotImplementedError, ResolveError)
-"""What :class:`RowScan` raises, beside OSError, for a file that is damaged or does not fit its table."""
+_READABLE: Final = (FileFormat.PARQUET, FileFormat.ORC)
 
 
 class RowScan(ArrowScan):
@@ -72,19 +72,41 @@ class RowScan(ArrowScan):
     """
 
     def to_record_batches(self, tasks: Iterable[FileScanTask]) -> Iterator[pa.RecordBatch]:
-        """The rows file by file, in the order of ``tasks``; a file's rows are in memory at once."""
+        """The rows file by file, in the order of ``tasks``; a file's rows are in memory at once.
+
+        Raises StorageError and FormatError, which name the file, and InvalidRequestError for one that is neither
+        Parquet nor ORC.
+        """
+        for _, batches in self.by_file(tasks):
+            yield from batches
+
+    def by_file(self, tasks: Iterable[FileScanTask]) -> Iterator[tuple[str, list[pa.RecordBatch]]]:
+        """The same, each file's with its path."""
         tasks = list(tasks)
         executor = ExecutorFactory.get_or_create()
         deletes = list({delete for task in tasks for delete in task.delete_files})
-        positions = dict(zip(deletes, executor.map(partial(_read_deletes, self._io), deletes), strict=True))
+        positions = dict(zip(deletes, executor.map(self._deleted, deletes), strict=True))
 
         def rows(task: FileScanTask) -> list[pa.RecordBatch]:
             path = task.file.file_path
             own = [positions[delete][path] for delete in task.delete_files if path in positions[delete]]
-            return list(self._record_batches_from_scan_tasks_and_deletes([task], {path: own} if own else {}))
+            if task.file.file_format not in _READABLE:
+                raise InvalidRequestError(
+                    f"{path} is of the format {task.file.file_format.value}, which PyIceberg does not read; rewrite "
+                    "the table's data files as Parquet, by an engine that reads them"
+                )
+            try:
+                return list(self._record_batches_from_scan_tasks_and_deletes([task], {path: own} if own else {}))
+            except UNREADABLE as error:
+                raise unreadable(path, error) from error
 
-        for batches in executor.map(rows, tasks):
-            yield from batches
+        yield from zip((task.file.file_path for task in tasks), executor.map(rows, tasks), strict=True)
+
+    def _deleted(self, delete: DataFile) -> dict[str, pa.ChunkedArray[Any]]:
+        try:
+            return _read_deletes(self._io, delete)
+        except UNREADABLE as error:
+            raise unreadable(delete.file_path, error) from error
 
     _record_batches_from_scan_tasks_and_deletes = _with(
         ArrowScan._record_batches_from_scan_tasks_and_deletes,  # noqa: SLF001

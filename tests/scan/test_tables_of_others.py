@@ -32,6 +32,7 @@ from metastore.config.settings import Settings
 from metastore.errors import FormatError, InvalidRequestError, NotFoundError
 from metastore.scan.rows import read_rows
 from metastore.session import Session, connect
+from metastore.sources.iceberg_rows import IcebergRows
 
 SCHEMA = pa.schema([field for field in FIELDS if field[0] not in ("u", "f")] + [("j", pa.int32())])
 ASKED = [name for name in LITERALS if name not in ("u", "f", "k")]
@@ -437,6 +438,34 @@ def test_a_broken_file_is_named(shop: Others) -> None:
     Path(broken).write_bytes(b"PAR1 nothing PAR1")
     with pytest.raises(FormatError, match=broken):
         shop.session.tables.scan("lake.shop.t", "id >= 20").to_arrow()
+
+
+@pytest.mark.parametrize("which", [0, 1])
+def test_a_broken_file_of_delta_is_named(others: Others, which: int) -> None:
+    """By what is wrong: its content, or that it is gone."""
+    for start in (10, 20):
+        write_deltalake(others.delta, sales(start), mode="append")
+    others.session.analyze("delta.w.t")
+    paths = sorted(others.delta.glob("*.parquet"))
+    assert len(others.session.tables.scan("delta.w.t").to_arrow()) == 2 * len(sales(0))
+    broken = paths[which]
+    broken.write_bytes(b"PAR1 nothing PAR1")
+    with pytest.raises(FormatError, match=broken.name):
+        others.session.tables.scan("delta.w.t").to_arrow()
+    broken.unlink()
+    with pytest.raises(NotFoundError, match=rf"{broken.name}.* is gone since the scan was planned"):
+        others.session.tables.scan("delta.w.t").to_arrow()
+
+
+def test_a_file_with_values_that_do_not_fit_is_named(shop: Others) -> None:
+    """Of two that are read together: its ids are more than a byte holds."""
+    table = shop.iceberg()
+    table.append(sales(1000).rename_columns(["id", "twice", "kind"]))
+    tasks = {task.file.file_path: task for task in table.scan().plan_files()}
+    [large] = [task.file.file_path for task in table.scan("id >= 1000").plan_files()]
+    reader = IcebergRows.made(table.metadata, table.io, tasks)
+    with pytest.raises(FormatError, match=large):
+        list(reader.rows(list(tasks), pa.schema([("id", pa.int8())]), threads=False))
 
 
 def test_what_cannot_be_read_is_refused(shop: Others, tmp_path: Path) -> None:

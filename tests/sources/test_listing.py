@@ -5,13 +5,12 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
-import pyarrow as pa
 import pytest
-from pyarrow import fs, orc
+from pyarrow import fs
 from services.s3 import ACCESS_KEY, SECRET_KEY, S3Server
 
 from metastore.errors import InvalidRequestError, NotFoundError, StorageError
-from metastore.sources.listing import Fingerprint, SourceFile, is_of_store, list_files, open_location
+from metastore.sources.listing import Fingerprint, SourceFile, list_files, open_location
 
 
 @pytest.fixture
@@ -169,16 +168,3 @@ def test_views_are_refused(root: Path) -> None:
     for location in ("v", "v.view.drill", "t"):
         with pytest.raises(InvalidRequestError, match="is a view"):
             list_files(f"{root}/{location}")
-
-
-def test_a_failure_of_the_store_is_told_from_broken_content(forbidding_s3: dict[str, str], root: Path) -> None:
-    """Pyarrow has one class for both; scans and every format of ANALYZE ask this."""
-    store, path = open_location("s3://bucket/a.parquet", forbidding_s3)
-    with pytest.raises(OSError, match=r"a\.parquet") as refused:
-        store.open_input_file(path)
-    assert is_of_store(refused.value)
-    assert is_of_store(FileNotFoundError(2, "gone"))
-    put(root, "a.orc", content=b"no ORC")
-    with pytest.raises((OSError, pa.ArrowException)) as broken:
-        orc.ORCFile(root / "a.orc")
-    assert not is_of_store(broken.value)

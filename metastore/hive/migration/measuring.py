@@ -27,7 +27,7 @@ from metastore.hive.listing import Store
 from metastore.hive.matching import match
 from metastore.hive.partitions import typed_value
 from metastore.hive.tables import Columns, FileFormat
-from metastore.storage.iceberg_private import UNREADABLE, RowScan
+from metastore.storage.iceberg_private import RowScan
 
 _BATCH_ROWS: Final = 64 * 1024
 _BOUNDS: Final = "bounds"
@@ -152,17 +152,8 @@ def _packed(measured: Measured, type_: pa.DataType) -> bytes:
 
 def _iceberg_rows(chunk: IcebergChunk) -> Iterator[pa.RecordBatch]:
     scan = RowScan(chunk.metadata, chunk.io, chunk.schema, AlwaysTrue())
-    for task in chunk.files:
-        yield from _task_rows(scan, task)
-
-
-def _task_rows(scan: RowScan, task: FileScanTask) -> Iterator[pa.RecordBatch]:
-    try:
+    for task in chunk.files:  # one at a time is in memory
         yield from scan.to_record_batches([task])
-    except OSError as error:
-        raise StorageError(f"cannot read {task.file.file_path}: {error}") from error
-    except UNREADABLE as error:
-        raise FormatError(f"{task.file.file_path} cannot be read as Iceberg's: {error}") from error
 
 
 def _hive_rows(chunk: HiveChunk) -> Iterator[pa.RecordBatch]:

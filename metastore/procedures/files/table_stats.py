@@ -7,7 +7,7 @@ the table's. The sketches are of the form that Iceberg prescribes, so every engi
 from __future__ import annotations
 
 import uuid
-from collections import defaultdict, deque
+from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import timedelta
@@ -33,7 +33,7 @@ from metastore.procedures.contention import until_won
 from metastore.procedures.files.puffin import THETA, Blob, puffin_file
 from metastore.procedures.model import CallContext, Procedure
 from metastore.storage.files import discard, flush
-from metastore.storage.iceberg_private import UNREADABLE, RowScan
+from metastore.storage.iceberg_private import RowScan
 
 _FILES_A_CHUNK: Final = 16
 _CREATED_BY: Final = "drill metastore for data lakes"
@@ -102,28 +102,14 @@ def sketch_files(chunk: SketchChunk) -> Iterator[pa.RecordBatch]:
     """The task: one row a column, with the sketch of its values in all files of the chunk."""
     builders = {field.field_id: ThetaBuilder() for field in chunk.schema.fields}
     scan = RowScan(chunk.metadata, chunk.io, chunk.schema, AlwaysTrue())
-    try:
-        for batch in scan.to_record_batches(chunk.files):
-            for field, values in zip(chunk.schema.fields, batch.columns, strict=True):
-                for hashes in hashes_of(distinct_first(values.drop_null())):
-                    builders[field.field_id].add(hashes)
-    except (OSError, *UNREADABLE) as error:
-        for file in chunk.files:  # which of them it was is found by reading each alone
-            _require_readable(scan, file)
-        raise StorageError(f"rows of {len(chunk.files)} files could not be read, and then could: {error}") from error
+    for batch in scan.to_record_batches(chunk.files):
+        for field, values in zip(chunk.schema.fields, batch.columns, strict=True):
+            for hashes in hashes_of(distinct_first(values.drop_null())):
+                builders[field.field_id].add(hashes)
     sketches = [builder.sketch().to_bytes() for builder in builders.values()]
     yield pa.RecordBatch.from_arrays(
         [pa.array(builders, pa.int32()), pa.array(sketches, pa.binary())], schema=_SKETCHES
     )
-
-
-def _require_readable(scan: RowScan, task: FileScanTask) -> None:
-    try:
-        deque(scan.to_record_batches([task]), maxlen=0)
-    except OSError as error:
-        raise StorageError(f"rows of {task.file.file_path} cannot be read: {error}") from error
-    except UNREADABLE as error:
-        raise ProcedureError(f"rows of {task.file.file_path} cannot be read: {error}") from error
 
 
 def _columns(table: Table, snapshot: Snapshot, columns: Sequence[str] | None) -> Schema:
