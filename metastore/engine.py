@@ -30,6 +30,7 @@ from typing import Any, BinaryIO, Final, Protocol, TypeVar, cast
 import pyarrow as pa
 
 from metastore.errors import EngineError, InvalidRequestError, MetastoreError
+from metastore.interrupts import next_of
 
 Chunk = TypeVar("Chunk")
 _Outcome = list[pa.RecordBatch] | MetastoreError
@@ -127,7 +128,7 @@ class LocalEngine:
                 left = len(todo) / max(1, len(chunks) - outstanding)
                 if todo and not lent and self._helpers_pay(time.monotonic() - began, left):
                     lent = self._lend(min(self.parallelism, len(todo)), todo, task, finished)
-                outcome = finished.get() if lent else _guarded(task, todo.pop())
+                outcome = next_of(finished) if lent else _guarded(task, todo.pop())
                 if isinstance(outcome, MetastoreError):
                     raise outcome
                 for batch in outcome:

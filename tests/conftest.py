@@ -79,6 +79,15 @@ def clock(now: SimpleNamespace) -> Clock:
     return Clock(now_ms=lambda: now.ms, monotonic=lambda: now.ms / 1000, pause=pause)
 
 
+@pytest.fixture
+def restarted_calls() -> Iterator[None]:
+    """A Ctrl-C ends no system call, as when Polars is imported."""
+    handler = signal.signal(signal.SIGINT, signal.default_int_handler)
+    signal.siginterrupt(signal.SIGINT, False)
+    yield
+    signal.signal(signal.SIGINT, handler)
+
+
 @pytest.fixture(scope="session")
 def unit() -> MakeUnit:
     """Make a unit of table ``dfs.tmp.<table>``: general information, or with another key that segment's own unit."""

@@ -9,6 +9,7 @@ import subprocess
 import sys
 import textwrap
 import threading
+import time
 from functools import partial
 from importlib import import_module
 from pathlib import Path
@@ -26,7 +27,7 @@ from metastore.errors import EngineError, FormatError, InvalidRequestError
 SCHEMA = pa.schema([("chunk", pa.int64()), ("process", pa.int64())])
 
 TASKS = """
-import os, signal
+import os, signal, threading
 import pyarrow as pa
 from metastore.errors import FormatError
 
@@ -47,6 +48,12 @@ def broken_file(chunk):
 
 def divide(chunk):
     chunk / 0
+
+def interrupt(caller, chunk):
+    if chunk == 1:
+        os.kill(caller, signal.SIGINT)
+    threading.Event().wait(60)
+    yield from echo(chunk)
 
 def die(chunk):
     os.kill(os.getpid(), signal.SIGKILL)
@@ -207,6 +214,17 @@ def test_negative_processes_are_refused() -> None:
     with pytest.raises(InvalidRequestError, match="-1"):
         LocalEngine(-1)
     assert LocalEngine(0).parallelism >= 1
+
+
+@pytest.mark.usefixtures("eager", "restarted_calls")
+def test_an_interrupt_ends_a_run_while_helpers_work(tasks: ModuleType) -> None:
+    """They would work for a minute yet, and are stopped."""
+    with LocalEngine(2) as engine:
+        began = time.monotonic()
+        with pytest.raises(KeyboardInterrupt):
+            gathered(engine, [1, 2], partial(tasks.interrupt, os.getpid()))
+        assert time.monotonic() - began < 60
+        assert not engine._idle
 
 
 @pytest.mark.integration

@@ -36,6 +36,7 @@ from pyspark.sql.types import StructType
 
 from metastore.engine import Chunk
 from metastore.errors import EngineError, InvalidRequestError, MetastoreError
+from metastore.interrupts import result_of
 from metastore.spark import worker
 from metastore.spark.jdbc import read_jdbc
 from metastore.spark.session import (
@@ -269,7 +270,7 @@ def _collect(spark: SparkSession, job: _Job, partitions: int) -> list[tuple[str,
     with ThreadPoolExecutor(1, "metastore-spark") as thread:
         running = thread.submit(inheritable_thread_target(spark)(collect))
         try:
-            answers: list[tuple[str, bytes]] = running.result()
+            answers: list[tuple[str, bytes]] = result_of(running)
         except BaseException:
             # Spark forgets a cancellation of what it has not begun yet, and would run it to its end.
             while not running.done():

@@ -19,6 +19,7 @@ from typing import Any, Final
 import pyarrow as pa
 
 from metastore.errors import InvalidRequestError, MetastoreError
+from metastore.interrupts import result_of
 from metastore.scan.duckdb_session import ALL_ROWS, SANDBOX, judges_arrow, settings_of_release
 
 _SETTINGS: Final = ("SET TimeZone = 'UTC'", "SET temp_directory = ''", *SANDBOX)
@@ -132,7 +133,7 @@ class Duck:
         thread = Thread(target=work, name="metastore-sql")
         try:
             thread.start()
-            return rows.result()
+            return result_of(rows)
         finally:
             left.set()
             while thread.is_alive():

@@ -206,6 +206,7 @@ class Interrupts:
         return int, ()
 
 
+@pytest.mark.usefixtures("restarted_calls")
 def test_an_interrupt_before_spark_has_begun_ends_the_job(spark: SparkSession, monkeypatch: pytest.MonkeyPatch) -> None:
     """Spark forgets such a cancellation, and would keep the caller for as long as the tasks take."""
     cancelled, context = Event(), spark.sparkContext
@@ -219,11 +220,7 @@ def test_an_interrupt_before_spark_has_begun_ends_the_job(spark: SparkSession, m
         yield str(Event().wait(100)), pickle.dumps(interrupts)
 
     monkeypatch.setattr(context, "cancelJobsWithTag", cancel_and_tell)
-    handler = signal.signal(signal.SIGINT, signal.default_int_handler)
     began = time.monotonic()
-    try:
-        with pytest.raises(KeyboardInterrupt):
-            _collect(spark, wait_long, 2)
-    finally:
-        signal.signal(signal.SIGINT, handler)
+    with pytest.raises(KeyboardInterrupt):
+        _collect(spark, wait_long, 2)
     assert time.monotonic() - began < 60

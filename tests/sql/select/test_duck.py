@@ -48,6 +48,7 @@ def test_a_message_keeps_its_values() -> None:
         assert failure.value.line == 1
 
 
+@pytest.mark.usefixtures("restarted_calls")
 @pytest.mark.parametrize("reading", [False, True])
 def test_an_interrupt_ends_a_query_wherever_it_comes(reading: bool) -> None:
     """In DuckDB's own work, which would take hours, or in the reading of a table: it is no error of the query."""
