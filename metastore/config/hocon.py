@@ -23,6 +23,7 @@ import threading
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -80,6 +81,15 @@ class Document:
     lines: Sequence[str] = ()
     places: Sequence[Place] = ()
 
+    @cached_property
+    def is_of_files(self) -> bool:
+        """Whether some of its lines stand in a file: the text's own, or one that it includes."""
+        return any(place.path is not None for place in self.places)
+
+    @cached_property
+    def _plain_lines(self) -> Sequence[str]:
+        return [_unmarked(line.replace(_DOT_IN_NAME, ".")) for line in self.lines]
+
     def node(self, key: KeyPath) -> Node:
         """What the document says about ``key``, or about an object around it; ABSENT where it says nothing."""
         node: Node = self.root
@@ -95,8 +105,7 @@ class Document:
         tails = "|".join(r'"?\."?'.join(map(re.escape, key[start:depth])) for start in range(depth))
         ends = r"[:={.]|\+=" if isinstance(self.node(key), dict) else r"[:={]|\+="  # an object may be set part by part
         statement = re.compile(rf'(?:^|[{{,])\s*"?(?:{tails})"?\s*(?:{ends})')
-        lines = (_unmarked(line.replace(_DOT_IN_NAME, ".")) for line in self.lines)
-        found = [place for line, place in zip(lines, self.places, strict=True) if statement.search(line)]
+        found = [place for line, place in zip(self._plain_lines, self.places, strict=True) if statement.search(line)]
         return found[0] if len(found) == 1 else None
 
 

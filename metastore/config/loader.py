@@ -153,7 +153,8 @@ def _present(names: Sequence[tuple[str, str]], directory: Path) -> Iterator[tupl
 
 
 def _origin(tier: Tier, key: KeyPath) -> Origin:
-    place: Place | None = tier.document.place(key)
+    # The shipped defaults have more keys and lines than all other tiers, and no line of theirs is ever told.
+    place: Place | None = tier.document.place(key) if tier.document.is_of_files else None
     if place is None or place.path is None:
-        return Origin(tier.name, tier.path, place.line if place and tier.path else None)
+        return Origin(tier.name, tier.path)
     return Origin(tier.name, place.path, place.line)
