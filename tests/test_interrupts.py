@@ -27,7 +27,8 @@ class Interrupting:
 
     def _interrupt(self) -> None:
         while not self._waits():
-            pass
+            if self._free.is_set():
+                return
         os.kill(os.getpid(), signal.SIGINT)
         self.noticed = self._free.wait(20)
         self._end()

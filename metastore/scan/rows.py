@@ -81,7 +81,8 @@ def read_rows(chunk: ReadChunk) -> Iterator[pa.RecordBatch]:
     """The rows of ``chunk``, file by file in order, each in batches of ``chunk.output``.
 
     Raises NotFoundError for a file that is gone, FormatError for one that is none of its format or whose values do not
-    fit the table's schema, StorageError when the store fails; each names the file. EngineError for Avro without its
+    fit the table's schema, StorageError when the store fails; each names the file. FormatError, with the table's
+    location, where rows of an Iceberg or Delta table cannot be had in ``chunk.types``. EngineError for Avro without its
     reader.
     """
     if chunk.reader is not None:

@@ -16,7 +16,7 @@ from typing import Any, Final, get_args
 import pyarrow as pa
 from pyiceberg.conversions import from_bytes
 from pyiceberg.io.pyarrow import schema_to_pyarrow
-from pyiceberg.manifest import DataFile, DataFileContent, FileFormat
+from pyiceberg.manifest import DataFile
 from pyiceberg.table import FileScanTask, Table
 from pyiceberg.transforms import IdentityTransform
 from pyiceberg.types import (
@@ -51,6 +51,7 @@ from metastore.sources.arrow_schema import tuple_schema
 from metastore.sources.iceberg_rows import IcebergRows
 from metastore.sources.listing import SourceFile
 from metastore.sources.provided import Measures, ProvidedFile, by_key, column_statistics, source_file, state_of
+from metastore.storage.iceberg_private import require_readable
 
 FORMAT: Final = "ICEBERG"
 
@@ -99,11 +100,7 @@ class IcebergSource:
             if path not in tasks:
                 raise NotFoundError(f"{path} is no file of {self._name} any more; run ANALYZE")
             for file in (tasks[path].file, *tasks[path].delete_files):
-                if file.file_format not in _READABLE[file.content]:
-                    raise InvalidRequestError(
-                        f"{file.file_path} is in {file.file_format.value}, which PyIceberg does not read; "
-                        "rewrite the table's data files as Parquet, by an engine that reads them"
-                    )
+                require_readable(file)
         return IcebergRows.made(self._table.metadata, self._table.io, {path: tasks[path] for path in paths})
 
     @property
@@ -209,10 +206,6 @@ def _typed(type_: IcebergType, value: Any) -> Value | None:
     return value if isinstance(value, _KNOWN) and value == value else None
 
 
-_READABLE: Final = {
-    DataFileContent.DATA: (FileFormat.PARQUET, FileFormat.ORC),
-    DataFileContent.POSITION_DELETES: (FileFormat.PARQUET, FileFormat.ORC, FileFormat.PUFFIN),
-}
 _BOUNDED: Final = (
     BinaryType,
     BooleanType,

@@ -65,7 +65,7 @@ class Reader(Protocol):
         """The rows of some files, file by file in their order, in the columns of ``schema``; ``threads``: in several.
 
         ``schema`` has columns of the table, of types that its own can be cast to. Raises StorageError and FormatError,
-        which name the file, and InvalidRequestError for one in which something is that the library does not know.
+        which name the file, and InvalidRequestError for one of a format that the library does not read.
         """
 
 

@@ -25,7 +25,7 @@ from pyiceberg.io.pyarrow import (
     _read_deletes,
     _task_to_record_batches,
 )
-from pyiceberg.manifest import DataFile, FileFormat
+from pyiceberg.manifest import DataFile, DataFileContent, FileFormat
 from pyiceberg.schema import Schema
 from pyiceberg.table import FileScanTask, Transaction
 from pyiceberg.table.update import TableRequirement, TableUpdate
@@ -61,7 +61,19 @@ def _format_of(file_format: FileFormat, **options: Any) -> Any:
     return _get_file_format(file_format, **options, **cast("dict[str, Any]", times))
 
 
-_READABLE: Final = (FileFormat.PARQUET, FileFormat.ORC)
+_READABLE: Final = {
+    DataFileContent.DATA: (FileFormat.PARQUET, FileFormat.ORC),
+    DataFileContent.POSITION_DELETES: (FileFormat.PARQUET, FileFormat.ORC, FileFormat.PUFFIN),
+}
+
+
+def require_readable(file: DataFile) -> None:
+    """InvalidRequestError for a data file, or one of position deletes, in a format that PyIceberg does not read."""
+    if file.file_format not in _READABLE[file.content]:
+        raise InvalidRequestError(
+            f"{file.file_path} is in {file.file_format.value}, which PyIceberg does not read; "
+            "rewrite the table's data files as Parquet, by an engine that reads them"
+        )
 
 
 class RowScan(ArrowScan):
@@ -74,8 +86,7 @@ class RowScan(ArrowScan):
     def to_record_batches(self, tasks: Iterable[FileScanTask]) -> Iterator[pa.RecordBatch]:
         """The rows file by file, in the order of ``tasks``; a file's rows are in memory at once.
 
-        Raises StorageError and FormatError, which name the file, and InvalidRequestError for one that is neither
-        Parquet nor ORC.
+        Raises StorageError and FormatError, which name the file, and what :func:`require_readable` does.
         """
         for _, batches in self.by_file(tasks):
             yield from batches
@@ -90,11 +101,7 @@ class RowScan(ArrowScan):
         def rows(task: FileScanTask) -> list[pa.RecordBatch]:
             path = task.file.file_path
             own = [positions[delete][path] for delete in task.delete_files if path in positions[delete]]
-            if task.file.file_format not in _READABLE:
-                raise InvalidRequestError(
-                    f"{path} is of the format {task.file.file_format.value}, which PyIceberg does not read; rewrite "
-                    "the table's data files as Parquet, by an engine that reads them"
-                )
+            require_readable(task.file)
             try:
                 return list(self._record_batches_from_scan_tasks_and_deletes([task], {path: own} if own else {}))
             except UNREADABLE as error:
@@ -103,6 +110,7 @@ class RowScan(ArrowScan):
         yield from zip((task.file.file_path for task in tasks), executor.map(rows, tasks), strict=True)
 
     def _deleted(self, delete: DataFile) -> dict[str, pa.ChunkedArray[Any]]:
+        require_readable(delete)
         try:
             return _read_deletes(self._io, delete)
         except UNREADABLE as error:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pickle
 import sqlite3
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import time
 from decimal import Decimal
 from pathlib import Path
@@ -466,6 +466,13 @@ def test_a_file_with_values_that_do_not_fit_is_named(shop: Others) -> None:
     reader = IcebergRows.made(table.metadata, table.io, tasks)
     with pytest.raises(FormatError, match=large):
         list(reader.rows(list(tasks), pa.schema([("id", pa.int8())]), threads=False))
+
+
+def test_rows_that_cannot_be_had_in_the_types_asked_for_are_an_error(shop: Others) -> None:
+    """Of the table, for its files are as they should be."""
+    chunk = shop.session.tables.scan("lake.shop.t", columns=["kind"]).chunk
+    with pytest.raises(FormatError, match=f"^rows of {chunk.location} do not fit"):
+        list(read_rows(replace(chunk, types=pa.schema([("kind", pa.int64())]))))
 
 
 def test_what_cannot_be_read_is_refused(shop: Others, tmp_path: Path) -> None:

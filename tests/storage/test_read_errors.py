@@ -12,6 +12,7 @@ import pytest
 from pyarrow import orc
 from pyiceberg.catalog.sql import SqlCatalog
 from pyiceberg.expressions import AlwaysTrue
+from pyiceberg.manifest import DataFile, DataFileContent, FileFormat
 from pyiceberg.table import FileScanTask, Table
 from support.delete_files import delete_positions
 
@@ -86,6 +87,23 @@ def test_a_delete_file_is_named(table: Table, damage: str, error: type[Metastore
     spoil(deletes.file_path, damage)
     with pytest.raises(error, match=re.escape(deletes.file_path)):
         numbers(table, tasks)
+
+
+@pytest.mark.parametrize("content", [DataFileContent.DATA, DataFileContent.POSITION_DELETES])
+def test_a_format_that_nobody_here_reads_is_refused(table: Table, content: DataFileContent) -> None:
+    """With what to do about it, and whether or not the file is there."""
+    [like, *_] = tasks_of(table)
+    avro = DataFile.from_args(
+        content=content,
+        file_path=f"{table.location()}/data/a.avro",
+        file_format=FileFormat.AVRO,
+        partition=like.file.partition,
+        record_count=1,
+        file_size_in_bytes=100,
+    )
+    task = FileScanTask(avro) if content is DataFileContent.DATA else FileScanTask(like.file, {avro})
+    with pytest.raises(InvalidRequestError, match=r"/data/a\.avro is in AVRO, which PyIceberg does not read; rewrite"):
+        numbers(table, [like, task])
 
 
 def spoil(location: str, damage: str) -> None:
