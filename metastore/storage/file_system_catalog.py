@@ -139,7 +139,7 @@ class FileSystemCatalog(Catalog):
         recent = (*current.metadata.properties.get(RECENT_COMMITS, "").split(), mark)[-_MARKS_KEPT:]
         marking = SetPropertiesUpdate(updates={RECENT_COMMITS: " ".join(recent)})
         try:
-            metadata = _updated(current.metadata, (*updates, marking), base)
+            metadata = _in_order(_updated(current.metadata, (*updates, marking), base), current.metadata)
         except ValueError as error:
             raise CommitFailedException(f"the table changed since the updates were made for it: {error}") from error
         versions = self._versions(metadata.location)
@@ -350,6 +350,18 @@ def _updated(base: TableMetadata, updates: tuple[TableUpdate, ...], location: st
         "snapshot_log": [*base.snapshot_log, *new.snapshot_log],
     }
     return new.model_copy(update=history)
+
+
+def _in_order(new: TableMetadata, base: TableMetadata) -> TableMetadata:
+    """``new`` updated no earlier than ``base`` and its own newest snapshot, however far back this machine's clock is.
+
+    PyIceberg takes the clock where no snapshot brings its time, and Iceberg for Java refuses to load a table that was
+    updated a minute or more before the last entry of its logs.
+    """
+    earliest = max((base.last_updated_ms, *(entry.timestamp_ms for entry in new.snapshot_log[-1:])))
+    if new.last_updated_ms >= earliest:
+        return new
+    return new.model_copy(update={"last_updated_ms": earliest})
 
 
 def _only_adds(update: TableUpdate, added: set[int]) -> bool:

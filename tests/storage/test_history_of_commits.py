@@ -10,7 +10,13 @@ from pyiceberg.table import StaticTable
 from pyiceberg.table.metadata import TableMetadata
 from pyiceberg.table.refs import MAIN_BRANCH, SnapshotRefType
 from pyiceberg.table.snapshots import Operation, Snapshot, Summary
-from pyiceberg.table.update import AddSnapshotUpdate, SetSnapshotRefUpdate, TableUpdate, update_table_metadata
+from pyiceberg.table.update import (
+    AddSnapshotUpdate,
+    SetPropertiesUpdate,
+    SetSnapshotRefUpdate,
+    TableUpdate,
+    update_table_metadata,
+)
 from pyiceberg.types import NestedField, StringType
 
 from metastore.storage.file_system_catalog import FileSystemCatalog, _updated
@@ -66,6 +72,19 @@ def test_what_is_kept_in_memory_is_what_stands_on_disk(tmp_path: Path) -> None:
         catalog.commit_table(table, (), added(catalog.load_table("t").metadata, number))
     kept = catalog.load_table("t")
     assert kept.metadata == StaticTable.from_metadata(kept.metadata_location).metadata
+
+
+def test_a_clock_that_is_behind_keeps_the_order_of_the_logs(tmp_path: Path) -> None:
+    """A commit without a snapshot, after one of a machine whose clock is ahead: Java reads the table all the same."""
+    catalog = FileSystemCatalog("test", str(tmp_path))
+    table = catalog.create_table("t", Schema(NestedField(1, "a", StringType(), required=False)))
+    hour = 3_600_000
+    ahead = table.metadata.model_copy(update={"last_updated_ms": table.metadata.last_updated_ms + hour})
+    catalog.commit_table(table, (), added(ahead, 1))
+    written = catalog.load_table("t").metadata
+    response = catalog.commit_table(table, (), (SetPropertiesUpdate(updates={"a": "b"}),))
+    assert response.metadata.last_updated_ms == written.last_updated_ms == written.snapshot_log[-1].timestamp_ms
+    assert response.metadata.last_updated_ms >= response.metadata.metadata_log[-1].timestamp_ms
 
 
 def test_an_empty_table_says_that_it_has_no_snapshot(tmp_path: Path) -> None:
