@@ -189,15 +189,21 @@ class Modify(Generic[U]):
         files = PartitionWriter(table.io, self._unit_type, state).write(
             [partition for partition in outcome.partitions if isinstance(partition, PartitionRows)]
         )
+        written_for = {state.metadata.table_uuid} if files else set()
         if self._ahead is not None:
             try:
                 files |= self._ahead.finish(ahead)
             except BaseException:
                 discard(table.io, [file.file_path for file in files.values()])
                 raise
+            written_for |= {self._ahead.table_uuid}
             self._ahead = None
 
         def plan(fresh: TableState) -> Change:
+            if written_for - {fresh.metadata.table_uuid}:
+                raise ConflictError(
+                    f"{self._table.name} was created again while its files were being written; nothing was changed"
+                )
             if watched is not None and if_version is not None and fresh.version != if_version:
                 self._require_unchanged(table.io, fresh, if_version, watched)
             if isinstance(outcome.removed, AlwaysFalse):

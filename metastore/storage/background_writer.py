@@ -12,6 +12,7 @@ from collections.abc import Collection, Iterable
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import Final
+from uuid import UUID
 
 from pyiceberg.manifest import DataFile
 
@@ -47,6 +48,11 @@ class BackgroundWriter:
     def encoder(self) -> PartitionEncoder:
         """What makes the content of the files."""
         return self._writer.encoder
+
+    @property
+    def table_uuid(self) -> UUID:
+        """Of the table whose files these are."""
+        return self._writer.state.metadata.table_uuid
 
     def add(self, partition: PartitionRows | EncodedPartition) -> Ahead:
         """Have a partition written. Raises what writing an earlier one raised; StorageError where the store failed."""

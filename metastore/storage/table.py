@@ -1,7 +1,7 @@
 """A component's Iceberg table: opened or created, kept in line with the unit and the configuration, seen as states.
 
 A :class:`TableState` is one version, immutable. Opening for reading never writes; creation, schema evolution and the
-alignment of properties happen on the first use for writing, once per process.
+alignment of properties happen on the first use for writing, once per process and table.
 """
 
 from __future__ import annotations
@@ -11,6 +11,7 @@ from collections.abc import Callable, Mapping
 from contextlib import AbstractContextManager, nullcontext, suppress
 from dataclasses import dataclass
 from typing import Final
+from uuid import UUID
 
 from pyiceberg.catalog import Catalog
 from pyiceberg.exceptions import CommitFailedException
@@ -91,7 +92,7 @@ class ComponentTable:
         self.unit_type = unit_type
         self._properties = dict(properties)
         self._cache = cache
-        self._aligned = False
+        self._aligned: UUID | None = None
         self._is_unused = False
         self._begin()
         renew_in_child(self._begin)
@@ -175,15 +176,16 @@ class ComponentTable:
     def writable(self) -> Table:
         """The table, created if need be; on first use its schema and properties are brought up to date.
 
-        Raises as :meth:`load`, and ConflictError when the table kept changing meanwhile.
+        So is a table that another process put in its place, and one that lost a column meanwhile. Raises as
+        :meth:`load`, and ConflictError when the table kept changing meanwhile.
         """
         with self._lock:
             table = self.load()
             try:
                 table = table or self._made_meanwhile() or self._create()
-                if not self._aligned:
+                if table.metadata.table_uuid != self._aligned or added_fields(table.schema(), self.unit_type):
                     table = self._align(table)
-                    self._aligned = True
+                    self._aligned = table.metadata.table_uuid
             except OSError as error:
                 raise StorageError(f"cannot open table {self.name} for writing: {error}") from error
         return table

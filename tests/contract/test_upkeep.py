@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import shutil
 from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 
 import pyarrow as pa
@@ -118,6 +120,33 @@ class TestSchemaEvolution:
         assert new.fields[: len(kept)] == old.schema().fields
         assert [f.name for f in new.fields[len(kept) :]] == ["owner", "interestingColumns", "hostAffinity"]
         assert len(new.field_ids) == len(set(new.field_ids)) == len(full.field_ids)
+
+    @pytest.mark.parametrize("created_again", [True, False])
+    def test_columns_that_go_under_an_open_metastore_are_added_again(
+        self,
+        *,
+        created_again: bool,
+        open_metastore: OpenMetastore,
+        unit: MakeUnit,
+        catalog: FileSystemCatalog,
+        tmp_path: Path,
+    ) -> None:
+        """Whether another program drops a column, or the table and creates one in an older release's columns."""
+        metastore = open_metastore()
+        metastore.tables.modify().overwrite([unit("old")]).execute()
+        if created_again:
+            kept = [field for field in iceberg_schema(TableMetadataUnit).fields if field.name != "hostAffinity"]
+            shutil.rmtree(tmp_path / "metastore/tables")
+            with suppress(InvalidRequestError):  # The file system has no entry of it beside the folder.
+                catalog.drop_table("tables")
+            catalog.create_table("tables", Schema(*kept), partition_spec=partition_spec(TableMetadataUnit))
+        else:
+            with catalog.load_table("tables").update_schema() as change:
+                change.delete_column("hostAffinity")
+        written = unit("new", host_affinity={"h": 1.0})
+        metastore.tables.modify().overwrite([written]).execute()
+        read = metastore.tables.read().metadata_types(ALL).filter("tableName = 'new'")
+        assert read.execute() == [written]
 
     def test_rows_from_before_a_column_read_as_null_in_it(
         self, open_metastore: OpenMetastore, unit: MakeUnit, catalog: FileSystemCatalog

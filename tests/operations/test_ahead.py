@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 from collections import Counter
 from collections.abc import Callable
 from pathlib import Path
@@ -10,8 +11,11 @@ from typing import Any
 import pytest
 
 from metastore.errors import ConflictError
+from metastore.mapping.schema import iceberg_schema, partition_spec
 from metastore.metastore import Metastore
+from metastore.model.table_unit import TableMetadataUnit
 from metastore.model.vocabulary import MetadataType
+from metastore.storage.file_system_catalog import FileSystemCatalog
 
 
 def keys_of(metastore: Metastore) -> set[tuple[str | None, str | None]]:
@@ -37,6 +41,20 @@ def test_it_is_one_snapshot_with_all_else(metastore: Metastore, unit: Callable[.
     on_disk = Counter(path.parent.name for path in data_files(tmp_path))
     assert on_disk == Counter(["old", "kept", "a", "b", "c"])
     assert len(metastore.tables.metadata.history()) == 2
+
+
+def test_files_of_a_table_that_is_gone_are_not_committed(
+    metastore: Metastore, unit: Callable[..., Any], tmp_path: Path
+) -> None:
+    """Another program removes the table and creates one: our files have the columns of the first."""
+    metastore.tables.modify().overwrite([unit("old")]).execute()
+    modify = metastore.tables.modify().overwrite_ahead([unit("new")])
+    catalog = FileSystemCatalog("test", str(tmp_path / "metastore"))
+    shutil.rmtree(tmp_path / "metastore/tables/metadata")
+    catalog.create_table("tables", iceberg_schema(TableMetadataUnit), partition_spec=partition_spec(TableMetadataUnit))
+    with pytest.raises(ConflictError, match="created again while"):
+        modify.execute()
+    assert (keys_of(metastore), metastore.tables.metadata.version) == (set(), 0)
 
 
 def test_what_is_abandoned_leaves_no_file(metastore: Metastore, unit: Callable[..., Any], tmp_path: Path) -> None:

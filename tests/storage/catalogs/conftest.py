@@ -115,6 +115,10 @@ class Others:
         entry.catalog.create_namespace_if_not_exists(entry.identifier[:-1])
         return entry.catalog.create_table(entry.identifier, schema, entry.location, partition_spec)
 
+    def drop_table(self, name: str) -> None:
+        """Its entry goes, its files stay."""
+        self.entry(name).catalog.drop_table(self.entry(name).identifier)
+
 
 @pytest.fixture
 def catalog(settings: Callable[..., Settings]) -> Iterator[Others]:
