@@ -88,7 +88,8 @@ class Engine(Protocol):
 
         ``task`` must be importable on the other side (a module's function, or a ``functools.partial`` of one) and
         pickle together with its chunk. No chunk, no batch. A task may run more than once if the engine retries, but
-        only one attempt's batches are yielded.
+        only one attempt's batches are yielded. Tasks may begin at once, where something is ready to run them, so that
+        the caller can do other work before it asks for the first batch; else they begin then.
         """
 
     def close(self) -> None:
@@ -117,17 +118,28 @@ class LocalEngine:
     def run(
         self, chunks: Sequence[Chunk], task: Callable[[Chunk], Iterable[pa.RecordBatch]], schema: pa.Schema
     ) -> Iterator[pa.RecordBatch]:
-        """As :meth:`Engine.run`; nothing runs before the first batch is asked for."""
+        """As :meth:`Engine.run`; helpers that are there begin at once."""
+        batches = self._run(chunks, task, schema)
+        next(batches)
+        return cast("Iterator[pa.RecordBatch]", batches)
+
+    def _run(
+        self, chunks: Sequence[Chunk], task: Callable[[Chunk], Iterable[pa.RecordBatch]], schema: pa.Schema
+    ) -> Iterator[pa.RecordBatch | None]:
+        """The batches after a None, by which helpers have begun. From there on it can be closed, which stops them."""
         todo = deque(chunks)
         finished: SimpleQueue[_Outcome] = SimpleQueue()
         lent: list[_Helper] = []
         outstanding = len(todo)
         began = time.monotonic()
         try:
+            if self._idle:
+                self._lend(lent, todo, task, finished)
+            yield None
             while outstanding:
                 left = len(todo) / max(1, len(chunks) - outstanding)
                 if todo and not lent and self._helpers_pay(time.monotonic() - began, left):
-                    lent = self._lend(min(self.parallelism, len(todo)), todo, task, finished)
+                    self._lend(lent, todo, task, finished)
                 outcome = next_of(finished) if lent else _guarded(task, todo.pop())
                 if isinstance(outcome, MetastoreError):
                     raise outcome
@@ -160,15 +172,16 @@ class LocalEngine:
 
     def _lend(
         self,
-        count: int,
+        lent: list[_Helper],
         todo: deque[Chunk],
         task: Callable[[Chunk], Iterable[pa.RecordBatch]],
         finished: SimpleQueue[_Outcome],
-    ) -> list[_Helper]:
-        helpers = [self._alive_and_idle() or _Helper() for _ in range(count)]
-        for helper in helpers:
-            helper.work(todo, task, finished)
-        return helpers
+    ) -> None:
+        """Have helpers begin, as many as there is work for; they are added to ``lent``."""
+        first = [todo.pop() for _ in range(min(self.parallelism, len(todo)))]
+        for chunk in first:
+            lent.append(self._alive_and_idle() or _Helper())
+            lent[-1].work(chunk, todo, task, finished)
 
     def _alive_and_idle(self) -> _Helper | None:
         while self._idle:
@@ -186,7 +199,8 @@ class _Helper:
     and spawning would import the caller's main script once more. The helper leaves when its input ends, so it cannot
     outlive this process, and it has its own session, so that Ctrl-C reaches only the caller, who then stops it. One
     thread speaks to it as long as it lives: whoever starts a thread waits until that one has begun, which takes
-    milliseconds when it begins by pickling.
+    milliseconds when it begins by pickling. The first chunk of a run is sent by whoever brings it, since a thread that
+    is woken may wait five milliseconds for a caller who goes on computing (the interpreter's switch interval).
     """
 
     def __init__(self) -> None:
@@ -203,29 +217,49 @@ class _Helper:
         self._runs: SimpleQueue[tuple[deque[Any], _Task, SimpleQueue[_Outcome]] | None] = SimpleQueue()
         threading.Thread(target=self._speak, name="metastore-engine", daemon=True).start()
 
-    def work(self, todo: deque[Chunk], task: _Task, finished: SimpleQueue[_Outcome]) -> None:
+    def work(self, first: Any, todo: deque[Any], task: _Task, finished: SimpleQueue[_Outcome]) -> None:
         """Have chunks taken until none is left, and each one's batches put, or the error that ends the run."""
-        self._runs.put((todo, task, finished))
+        if failed := self._asked(task, first):
+            finished.put(failed)
+        else:
+            self._runs.put((todo, task, finished))
 
     def _speak(self) -> None:
         while (run := self._runs.get()) is not None:
             self._work(*run)
 
     def _work(self, todo: deque[Any], task: _Task, finished: SimpleQueue[_Outcome]) -> None:
-        while (chunk := _take(todo)) is not None:
-            try:
-                self._send((task, chunk))
-                outcome = pickle.load(self._output)  # noqa: S301 - our own process wrote it
-            except (EOFError, OSError, pickle.UnpicklingError) as error:
-                status = self._process.poll()
-                outcome = EngineError(f"a helper process ended while it worked (exit status {status}); out of memory?")
-                outcome.__cause__ = error
-            except Exception as error:  # noqa: BLE001 - pickling a foreign task or chunk may raise anything
-                outcome = EngineError(f"{_name(task)} cannot be sent to a helper process: {error}")
-                outcome.__cause__ = error
+        """Have the chunk answered that was asked for, and further ones."""
+        outcome = self._answer()
+        while not isinstance(outcome, MetastoreError) and (chunk := _take(todo)) is not None:
+            failed = self._asked(task, chunk)
             finished.put(outcome)
-            if isinstance(outcome, MetastoreError):
-                return
+            outcome = failed or self._answer()
+        finished.put(outcome)
+
+    def _asked(self, task: _Task, chunk: Any) -> EngineError | None:
+        """Send a chunk; the error where that fails."""
+        try:
+            self._send((task, chunk))
+        except OSError as error:
+            return self._ended(error)
+        except Exception as error:  # noqa: BLE001 - pickling a foreign task or chunk may raise anything
+            failed = EngineError(f"{_name(task)} cannot be sent to a helper process: {error}")
+            failed.__cause__ = error
+            return failed
+        return None
+
+    def _answer(self) -> _Outcome:
+        try:
+            return cast("_Outcome", pickle.load(self._output))  # noqa: S301 - our own process wrote it
+        except (EOFError, OSError, pickle.UnpicklingError) as error:
+            return self._ended(error)
+
+    def _ended(self, error: Exception) -> EngineError:
+        status = self._process.poll()
+        ended = EngineError(f"a helper process ended while it worked (exit status {status}); out of memory?")
+        ended.__cause__ = error
+        return ended
 
     def alive(self) -> bool:
         """Whether the process still runs."""

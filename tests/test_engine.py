@@ -49,6 +49,11 @@ def broken_file(chunk):
 def divide(chunk):
     chunk / 0
 
+def announce(pipe, chunk):
+    with open(pipe, "w") as stream:
+        stream.write(f"{chunk}\\n")
+    yield from echo(chunk)
+
 def interrupt(caller, chunk):
     if chunk == 1:
         os.kill(caller, signal.SIGINT)
@@ -161,11 +166,27 @@ def test_a_task_that_cannot_be_sent_is_refused() -> None:
 
 
 @pytest.mark.usefixtures("eager")
-def test_an_abandoned_run_stops_its_helpers(tasks: ModuleType) -> None:
+def test_helpers_begin_before_anybody_asks_for_a_batch(tasks: ModuleType, tmp_path: Path) -> None:
+    """Helpers that are there work while the caller of a run does something else."""
+    pipe = tmp_path / "pipe"
+    os.mkfifo(pipe)
+    with LocalEngine(2) as engine, open(os.open(pipe, os.O_RDONLY | os.O_NONBLOCK)) as announced:
+        gathered(engine, [1, 2], tasks.echo)
+        run = engine.run([7], partial(tasks.announce, str(pipe)), SCHEMA)
+        assert select.select([announced], [], [], 60)[0]
+        assert announced.readline() == "7\n"
+        assert [batch["chunk"].to_pylist() for batch in run] == [[7], [-7]]
+
+
+@pytest.mark.parametrize("asked_for", [0, 1])
+@pytest.mark.usefixtures("eager")
+def test_an_abandoned_run_stops_its_helpers(tasks: ModuleType, asked_for: int) -> None:
     """Closing the iterator early leaves no helper at work, and none that a later run could mistake for idle."""
     with LocalEngine(2) as engine:
+        gathered(engine, [1, 2], tasks.echo)
         run = engine.run(list(range(1000)), tasks.echo, SCHEMA)
-        next(run)
+        for _ in range(asked_for):
+            next(run)
         run.close()  # type: ignore[attr-defined]
         assert engine._idle == []
         assert gathered(engine, [1], tasks.echo).num_rows == 2

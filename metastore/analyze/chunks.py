@@ -155,8 +155,12 @@ def run_named(
     engine: Engine, chunks: Sequence[Chunk], task: Callable[[Chunk], Iterable[pa.RecordBatch]], schema: pa.Schema
 ) -> Iterator[pa.RecordBatch]:
     """As ``engine.run``; where a process ended over a damaged footer, the error names the file."""
+    return _named(engine.run(chunks, task, schema), chunks)
+
+
+def _named(batches: Iterator[pa.RecordBatch], chunks: Sequence[Chunk]) -> Iterator[pa.RecordBatch]:
     try:
-        yield from engine.run(chunks, task, schema)
+        yield from batches
     except EngineError:
         # Footers that helpers did not judge are judged here, where nothing ends over them.
         for chunk in chunks:

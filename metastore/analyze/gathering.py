@@ -46,6 +46,10 @@ class Gathering:
         for key, rows in runs(kept, "metadataKey"):
             self._segments[key].kept.append(rows)
 
+    def kept(self) -> dict[str, pa.Table]:
+        """The rows of those segments that are not complete yet and have some, by key."""
+        return {key: self._table(segment.kept) for key, segment in self._segments.items() if segment.kept}
+
     def complete(self) -> Gathered | None:
         """Those segments of which nothing is awaited from the start; None if there are none."""
         return self._gathered([key for key, segment in self._segments.items() if segment.awaited == 0])

@@ -12,6 +12,7 @@ import os
 import pwd
 import time
 from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from dataclasses import dataclass, replace
 
@@ -34,6 +35,7 @@ from metastore.components.tables import Tables
 from metastore.config.user import user_name
 from metastore.engine import Engine
 from metastore.errors import ConflictError, InvalidRequestError, NotFoundError, StorageError
+from metastore.interrupts import result_of
 from metastore.model.column_path import ColumnPath, parse
 from metastore.model.identity import TableInfo
 from metastore.model.table_unit import TableMetadataUnit
@@ -156,8 +158,8 @@ def _analyzed(
 ) -> AnalyzeResult | None:
     """As :func:`analyze`, on top of ``version``; None when others changed the table's metadata since."""
     stored = Stored(tables, source.table, version)
+    files = _listed_while(source, lambda: stored.known)
     known = stored.known
-    files = source.files()
     segments = segments_of(files)
     fresh = {key: segment_state(source.table, key, own) for key, own in segments.items()}
     found = replace(asked, format=asked.format or _format(source, files, known))
@@ -198,6 +200,20 @@ def _analyzed(
         reason=decision.reason,
         engine=work.engine,
     )
+
+
+def _listed_while(source: SourceTable, other: Callable[[], object]) -> Sequence[SourceFile]:
+    """The files of ``source``, and ``other`` done: both ask a store and wait. Raises what ``other`` raises first.
+
+    One after the other where a catalog or a service is asked for the files: its client may be this thread's.
+    """
+    if source.provided is not None or source.lister is not None:
+        other()
+        return source.files()
+    with ThreadPoolExecutor(1, "metastore-listing") as thread:
+        listing = thread.submit(source.files)
+        other()
+        return result_of(listing)
 
 
 def drop_metadata(tables: Tables, table: TableInfo, *, if_exists: bool = False) -> bool:

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import chain
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -190,18 +191,21 @@ class Work:
         awaited = Counter(metadata_key(read.file.directories) for read in reads)
         whole = {key: files for key, files in segments.items() if awaited[key] == len(files) <= SEGMENT_FILES}
         gathering = Gathering({key: awaited[key] for key in segments if key not in whole}, kept)
+        batches: Iterator[pa.RecordBatch] = iter(())
+        if reads:
+            engine = self._started(len(reads))
+            self._told.total = len(reads)
+            yield from self._made_by_tasks(engine, whole, fresh)
+            rest = [read.file for read in reads if metadata_key(read.file.directories) not in whole]
+            chunks = footer_chunks(self._source, self._wanted, rest, engine.parallelism)
+            batches = run_named(engine, chunks, read_footers, UNIT_SCHEMA)
+        # Files that stay are added up while others are read.
+        remaining = {key: self._remaining(key, rows) for key, rows in gathering.kept().items()}
         if found := gathering.complete():
-            yield from self._stored(found, fresh)
-        if not reads:
-            return
-        engine = self._started(len(reads))
-        self._told.total = len(reads)
-        yield from self._made_by_tasks(engine, whole, fresh)
-        rest = [read.file for read in reads if metadata_key(read.file.directories) not in whole]
-        chunks = footer_chunks(self._source, self._wanted, rest, engine.parallelism)
-        for batch in run_named(engine, chunks, read_footers, UNIT_SCHEMA):
+            yield from self._stored(found, remaining, fresh)
+        for batch in batches:
             if found := gathering.add(batch):
-                yield from self._stored(found, fresh)
+                yield from self._stored(found, remaining, fresh)
             self._told.more(files_in(parts_of(batch)[1]))
 
     def _made_by_tasks(self, engine: Engine, segments: _Segments, fresh: Mapping[str, str]) -> Iterator[Part]:
@@ -217,11 +221,13 @@ class Work:
             self._told.more(found.files)
             yield from found.tops
 
-    def _stored(self, found: Gathered, fresh: Mapping[str, str]) -> list[Part]:
+    def _remaining(self, key: str, kept: pa.Table) -> list[Part]:
+        """What the ``kept`` files of a segment come to."""
+        return self._before.remaining(key, of_kind(kept, MetadataType.FILE), self._source.location)
+
+    def _stored(self, found: Gathered, remaining: Mapping[str, list[Part]], fresh: Mapping[str, str]) -> list[Part]:
         """Have the units of complete segments written; what the table's roll-up needs of them."""
-        parts = segment_parts(found.fragments)
-        for key, kept in found.kept.items():
-            parts += self._before.remaining(key, of_kind(kept, MetadataType.FILE), self._source.location)
+        parts = [*segment_parts(found.fragments), *chain.from_iterable(remaining[key] for key in found.kept)]
         return self._segments(parts, pa.concat_tables([*found.kept.values(), found.read]), fresh)
 
     def _segments(self, parts: Sequence[Part], details: pa.Table, fresh: Mapping[str, str]) -> list[Part]:

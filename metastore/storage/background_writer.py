@@ -2,13 +2,14 @@
 
 A :class:`BackgroundWriter` takes partitions one by one and hands out an :class:`Ahead` for each. Promises: no more than
 a few partitions wait in memory; until :meth:`BackgroundWriter.finish` hands the files over they belong to the writer,
-and :meth:`BackgroundWriter.abandon` removes all of them.
+and :meth:`BackgroundWriter.abandon` removes all of them. The latest partition is written by whoever finishes, who would
+only wait for it: so a single one, as an increment mostly has, needs no thread.
 """
 
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Collection, Iterable
+from collections.abc import Collection
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import Final
@@ -35,6 +36,21 @@ class Ahead:
     file: Future[DataFile]
 
 
+@dataclass(frozen=True)
+class _Unwritten:
+    """A partition still to be written, and the promise of its file."""
+
+    partition: PartitionRows | EncodedPartition
+    file: Future[DataFile]
+
+    def write(self, writer: PartitionWriter) -> None:
+        """Keep the promise; what writing raises is told by it, and not raised here."""
+        try:
+            self.file.set_result(writer.write_one(self.partition))
+        except BaseException as error:  # noqa: BLE001 - as an executor's own futures have it
+            self.file.set_exception(error)
+
+
 class BackgroundWriter:
     """Writes partitions through ``writer`` in threads of its own."""
 
@@ -43,6 +59,7 @@ class BackgroundWriter:
         self._threads = ThreadPoolExecutor(_THREADS, "metastore-writer")
         self._all: list[Ahead] = []
         self._unfinished: deque[Future[DataFile]] = deque()
+        self._latest: _Unwritten | None = None
 
     @property
     def encoder(self) -> PartitionEncoder:
@@ -58,14 +75,19 @@ class BackgroundWriter:
         """Have a partition written. Raises what writing an earlier one raised; StorageError where the store failed."""
         while self._unfinished and (self._unfinished[0].done() or len(self._unfinished) >= _THREADS + _WAITING):
             _result(self._unfinished.popleft())
-        ahead = Ahead(partition.key, self._threads.submit(self._writer.write_one, partition))
+        if self._latest is not None:
+            self._threads.submit(self._latest.write, self._writer)
+            self._unfinished.append(self._latest.file)
+        self._latest = _Unwritten(partition, Future())
+        ahead = Ahead(partition.key, self._latest.file)
         self._all.append(ahead)
-        self._unfinished.append(ahead.file)
         return ahead
 
-    def finish(self, wanted: Iterable[Ahead]) -> dict[PartitionKey, DataFile]:
+    def finish(self, wanted: Collection[Ahead]) -> dict[PartitionKey, DataFile]:
         """The files of ``wanted``, which are the caller's now; the others are removed. Raises, and removes all."""
         try:
+            if self._latest is not None and self._latest.file in {ahead.file for ahead in wanted}:
+                self._latest.write(self._writer)
             files = {ahead.key: _result(ahead.file) for ahead in wanted}
         except BaseException:
             self.abandon()
@@ -78,6 +100,7 @@ class BackgroundWriter:
         self._remove_all_but(())
 
     def _remove_all_but(self, kept: Collection[str]) -> None:
+        self._latest = None
         self._threads.shutdown(wait=True, cancel_futures=True)
         written = [ahead.file.result().file_path for ahead in self._all if _succeeded(ahead.file)]
         if unwanted := [path for path in written if path not in kept]:
@@ -93,4 +116,5 @@ def _result(file: Future[DataFile]) -> DataFile:
 
 
 def _succeeded(file: Future[DataFile]) -> bool:
-    return not file.cancelled() and file.exception() is None
+    """Whether the file was written; one that nobody has begun stays undone."""
+    return file.done() and file.exception() is None

@@ -336,20 +336,28 @@ def _serialized(metadata: TableMetadata) -> bytes:
 def _updated(base: TableMetadata, updates: tuple[TableUpdate, ...], location: str) -> TableMetadata:
     """``base``, which stands at ``location``, with ``updates``. ValueError when they do not fit it.
 
-    PyIceberg copies the whole history for that, which would make a commit cost what the history holds. One that only
-    adds to the history is therefore applied without it.
+    PyIceberg copies all of it deeply for that: the history, which would make a commit cost what the history holds, and
+    the schemas. One that only adds to the history is therefore applied without it, and leaves the schemas as they are.
     """
     added = {update.snapshot.snapshot_id for update in updates if isinstance(update, AddSnapshotUpdate)}
     known = any(snapshot.snapshot_id in added for snapshot in base.snapshots)
     if known or not all(_only_adds(update, added) for update in updates):
         return update_table_metadata(base, updates, metadata_location=location)
-    bare = base.model_copy(update={"snapshots": [], "snapshot_log": []})
+    bare = base.model_copy(update={"snapshots": [], "snapshot_log": [], "schemas": _Shared(base.schemas)})
     new = update_table_metadata(bare, updates, metadata_location=location)
     history = {
         "snapshots": [*base.snapshots, *new.snapshots],
         "snapshot_log": [*base.snapshot_log, *new.snapshot_log],
+        "schemas": base.schemas,
     }
     return new.model_copy(update=history)
+
+
+class _Shared(list[Schema]):
+    """A list that a deep copy takes over as it is."""
+
+    def __deepcopy__(self, memo: object) -> _Shared:
+        return self
 
 
 def _in_order(new: TableMetadata, base: TableMetadata) -> TableMetadata:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import datetime as dt
+import threading
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -11,6 +12,7 @@ import pyarrow as pa
 import pytest
 
 from metastore.analyze.run import AnalyzeResult, Request, analyze, drop_metadata
+from metastore.analyze.stored import Stored
 from metastore.engine import Engine
 from metastore.errors import FormatError, InvalidRequestError, NotFoundError
 from metastore.metastore import Metastore
@@ -67,6 +69,28 @@ def test_the_table_unit_sums_up_all_files(lake: Any, run: Any, units: Any) -> No
     assert (x.min, x.max, x.nulls, x.rows) == (1, 2.5, 0, 3)
     assert (other.min, other.max, other.nulls, other.rows) == ("v", "v", 2, 3), "a file without the column is all null"
     assert read_holders(table["metadataStatistics"]) == {"rowCount": 3, "analyzeMetadataLevel": "ROW_GROUP"}
+
+
+def test_files_are_listed_while_metadata_is_read(
+    metastore: Metastore, lake: Any, engine: Engine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Two waits are one: the listing does not begin after the table's unit has been read."""
+    lake.write("a.parquet", {"x": [1]})
+    listing = threading.Event()
+    list_files, known = SourceTable.files, Stored.known.func
+
+    def files(source: SourceTable) -> Any:
+        listing.set()
+        return list_files(source)
+
+    def read(stored: Stored) -> Any:
+        assert listing.wait(60)
+        return known(stored)
+
+    monkeypatch.setattr(SourceTable, "files", files)
+    monkeypatch.setattr(Stored, "known", property(read))
+    result = analyze(metastore.tables, SourceTable(TABLE, str(lake.root)), engine)
+    assert (result.files, result.rows) == (1, 1)
 
 
 def test_segments_nest(lake: Any, run: Any, units: Any) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shutil
+import threading
 from collections import Counter
 from collections.abc import Callable
 from pathlib import Path
@@ -16,6 +17,7 @@ from metastore.metastore import Metastore
 from metastore.model.table_unit import TableMetadataUnit
 from metastore.model.vocabulary import MetadataType
 from metastore.storage.file_system_catalog import FileSystemCatalog
+from metastore.storage.partition_writer import PartitionWriter
 
 
 def keys_of(metastore: Metastore) -> set[tuple[str | None, str | None]]:
@@ -41,6 +43,41 @@ def test_it_is_one_snapshot_with_all_else(metastore: Metastore, unit: Callable[.
     on_disk = Counter(path.parent.name for path in data_files(tmp_path))
     assert on_disk == Counter(["old", "kept", "a", "b", "c"])
     assert len(metastore.tables.metadata.history()) == 2
+
+
+@pytest.fixture
+def writing_threads(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """The name of the thread that writes, for each file."""
+    names: list[str] = []
+    write_one = PartitionWriter.write_one
+
+    def write_and_tell(writer: PartitionWriter, partition: Any) -> Any:
+        names.append(threading.current_thread().name)
+        return write_one(writer, partition)
+
+    monkeypatch.setattr(PartitionWriter, "write_one", write_and_tell)
+    return names
+
+
+@pytest.mark.parametrize(("count", "in_threads"), [(1, 0), (6, 5)])
+def test_whoever_would_wait_writes_the_last_file(
+    metastore: Metastore, unit: Callable[..., Any], writing_threads: list[str], count: int, in_threads: int
+) -> None:
+    """A single partition, as of a small increment, costs no thread; of several, all but the last are begun at once."""
+    names = [f"t{number}" for number in range(count)]
+    metastore.tables.modify().overwrite_ahead([unit(name) for name in names]).execute()
+    assert {name for name, _ in keys_of(metastore)} == set(names)
+    assert sum(name.startswith("metastore-writer") for name in writing_threads) == in_threads
+    assert writing_threads.count(threading.current_thread().name) == 1
+
+
+def test_what_is_overtaken_before_it_was_begun_is_not_written(
+    metastore: Metastore, unit: Callable[..., Any], writing_threads: list[str], tmp_path: Path
+) -> None:
+    """The last partition, deleted again in the same transaction, never has a file, and is not waited for."""
+    metastore.tables.modify().overwrite_ahead([unit("a")]).delete("tableName = 'a'").overwrite([unit("b")]).execute()
+    assert len(writing_threads) == 1
+    assert [path.parent.name for path in data_files(tmp_path)] == ["b"]
 
 
 def test_files_of_a_table_that_is_gone_are_not_committed(
