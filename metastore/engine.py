@@ -12,7 +12,6 @@ EngineError; a run that is abandoned, closed or interrupted stops its tasks.
 
 from __future__ import annotations
 
-import contextlib
 import gc
 import os
 import pickle
@@ -23,9 +22,10 @@ import time
 import weakref
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from multiprocessing.connection import Connection
 from queue import SimpleQueue
 from types import TracebackType
-from typing import Any, BinaryIO, Final, Protocol, TypeVar, cast
+from typing import IO, Any, Final, Protocol, TypeVar, cast
 
 import pyarrow as pa
 
@@ -36,18 +36,20 @@ Chunk = TypeVar("Chunk")
 _Outcome = list[pa.RecordBatch] | MetastoreError
 _Task = Callable[[Any], Iterable[pa.RecordBatch]]
 
-_HELPERS_PAY_AFTER: Final = 0.15
-"""Seconds of work in this process before helpers are started: about what starting one costs (an interpreter and
-pyarrow: 0.17 s), so that small work never pays for them and large work loses little by having begun alone. Nor are they
-started for an end that is done sooner without them."""
+_JUDGED_AFTER: Final = 0.3
+"""Seconds of work in this process after which it is known well enough how long the rest would take."""
+
+_HELPERS_PAY_FROM: Final = 1.5
+"""Seconds of work, left or done alone by earlier runs, from which on helpers are started. A core is busy for 0.6 s
+before a helper is ready: Python and pyarrow 0.2 s, the rest what tasks import. With two cores, the caller feels it."""
 
 _PIPE_BYTES: Final = 1 << 20
 """What the kernel holds between two processes: as much as it grants everybody, since batches are megabytes."""
 
 _BOOTSTRAP: Final = (
-    "import pickle, sys; sys.path[:] = pickle.load(sys.stdin.buffer); import metastore.engine; metastore.engine.serve()"
+    "import sys; from multiprocessing.connection import Connection; requests = Connection(0); "
+    "sys.path[:] = requests.recv(); import metastore.engine; metastore.engine.serve(requests)"
 )
-
 
 _OBJECTS_PER_COLLECTION: Final = 5_000
 """Tasks make rows by the hundred thousand, and next to nothing that only the garbage collector frees: at Python's 700
@@ -99,9 +101,10 @@ class Engine(Protocol):
 class LocalEngine:
     """Runs tasks on this machine: in this process at once, and in helper processes when the work is long enough.
 
-    The calling thread works itself until there are helpers, and then only takes what they return: so it is free to go
+    The calling thread works itself until a helper is ready, and then only takes what they return: so it is free to go
     on with that. Helpers, up to ``processes`` of them, are started by the first run that lasts long enough to pay for
-    them, stay warm, and are used at once from then on. ``processes`` = 0 means one per usable core; 1 means no helpers.
+    them, or follows so many that they would have; they stay warm, and are used at once from then on. ``processes`` = 0
+    means one per usable core; 1 means no helpers.
     Batches that helpers have finished and the caller has not yet taken wait in memory. May be used from several
     threads; close it, or use it as a context manager.
     """
@@ -113,6 +116,7 @@ class LocalEngine:
             raise InvalidRequestError(f"an engine cannot have {processes} processes; 0 means one per core")
         self.parallelism: Final = processes or _usable_cores()
         self._idle: list[_Helper] = []
+        self._seconds_alone = 0.0
         self._finalizer = weakref.finalize(self, _stop_all, self._idle)
 
     def run(
@@ -133,19 +137,26 @@ class LocalEngine:
         outstanding = len(todo)
         began = time.monotonic()
         try:
-            if self._idle:
-                self._lend(lent, todo, task, finished)
+            self._lend(lent, min(len(self._idle), len(todo)), todo, task, finished)
             yield None
             while outstanding:
-                left = len(todo) / max(1, len(chunks) - outstanding)
-                if todo and not lent and self._helpers_pay(time.monotonic() - began, left):
-                    self._lend(lent, todo, task, finished)
-                outcome = next_of(finished) if lent else _guarded(task, todo.pop())
+                done = len(chunks) - outstanding
+                if done == 1:
+                    began = time.monotonic()  # The first one had to import and prepare: it says little of the others.
+                if len(lent) < self.parallelism and self._helpers_pay(
+                    time.monotonic() - began, len(todo) / max(1, done - 1)
+                ):
+                    self._lend(lent, min(self.parallelism - len(lent), len(todo)), todo, task, finished)
+                is_alone = finished.empty() and not any(helper.is_ready_for(task) for helper in lent)
+                chunk = _take(todo) if is_alone else None
+                outcome = next_of(finished) if chunk is None else _guarded(task, chunk)
                 if isinstance(outcome, MetastoreError):
                     raise outcome
                 for batch in outcome:
                     yield _checked(batch, schema)
                 outstanding -= 1
+            if not lent:
+                self._seconds_alone += time.monotonic() - began
             self._idle.extend(lent)
             lent = []
         finally:
@@ -167,21 +178,21 @@ class LocalEngine:
 
     def _helpers_pay(self, elapsed: float, left: float) -> bool:
         """After so many seconds, when ``left`` times as much work is left as was done in them."""
-        pays = elapsed > _HELPERS_PAY_AFTER and elapsed * left > 2 * _HELPERS_PAY_AFTER
-        return self.parallelism > 1 and (bool(self._idle) or pays)
+        worth = elapsed * left + self._seconds_alone
+        return self.parallelism > 1 and elapsed > _JUDGED_AFTER and worth > _HELPERS_PAY_FROM
 
     def _lend(
         self,
         lent: list[_Helper],
+        count: int,
         todo: deque[Chunk],
         task: Callable[[Chunk], Iterable[pa.RecordBatch]],
         finished: SimpleQueue[_Outcome],
     ) -> None:
-        """Have helpers begin, as many as there is work for; they are added to ``lent``."""
-        first = [todo.pop() for _ in range(min(self.parallelism, len(todo)))]
-        for chunk in first:
+        """Have ``count`` more helpers work, and add them to ``lent``."""
+        for _ in range(count):
             lent.append(self._alive_and_idle() or _Helper())
-            lent[-1].work(chunk, todo, task, finished)
+            lent[-1].work(todo, task, finished)
 
     def _alive_and_idle(self) -> _Helper | None:
         while self._idle:
@@ -194,6 +205,8 @@ class LocalEngine:
 
 class _Helper:
     """One helper process, spoken to in pickles over its standard streams.
+
+    Over connections and not over streams, which have locks that a child is forked with while somebody reads.
 
     A plain child interpreter and not ``multiprocessing``: forking a process that has threads (pyarrow's) can deadlock,
     and spawning would import the caller's main script once more. The helper leaves when its input ends, so it cannot
@@ -209,38 +222,54 @@ class _Helper:
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             start_new_session=True,
+            bufsize=0,
             pipesize=_PIPE_BYTES,
         )
-        self._input = cast("BinaryIO", self._process.stdin)
-        self._output = cast("BinaryIO", self._process.stdout)
-        self._send(sys.path)
-        self._runs: SimpleQueue[tuple[deque[Any], _Task, SimpleQueue[_Outcome]] | None] = SimpleQueue()
-        threading.Thread(target=self._speak, name="metastore-engine", daemon=True).start()
+        self._requests = _connection(self._process.stdin)
+        self._answers = _connection(self._process.stdout)
+        self._requests.send(sys.path)
+        self._runs: SimpleQueue[tuple[int, deque[Any], _Task, SimpleQueue[_Outcome]] | None] = SimpleQueue()
+        self._loaded: set[str] = set()
+        self._thread = threading.Thread(target=self._speak, name="metastore-engine", daemon=True)
+        self._thread.start()
 
-    def work(self, first: Any, todo: deque[Any], task: _Task, finished: SimpleQueue[_Outcome]) -> None:
-        """Have chunks taken until none is left, and each one's batches put, or the error that ends the run."""
-        if failed := self._asked(task, first):
+    def is_ready_for(self, task: _Task) -> bool:
+        """Whether the module of ``task`` is imported there, which takes longer than many a task."""
+        return _module(task) in self._loaded
+
+    def work(self, todo: deque[Any], task: _Task, finished: SimpleQueue[_Outcome]) -> None:
+        """Have chunks taken until none is left, and each one's batches put, or the error that ends the run.
+
+        None is taken before the helper is ready.
+        """
+        chunk = _take(todo) if self.is_ready_for(task) else None
+        chunks = () if chunk is None else (chunk,)
+        if failed := self._asked(task, *chunks):
             finished.put(failed)
         else:
-            self._runs.put((todo, task, finished))
+            self._runs.put((len(chunks), todo, task, finished))
 
     def _speak(self) -> None:
         while (run := self._runs.get()) is not None:
             self._work(*run)
 
-    def _work(self, todo: deque[Any], task: _Task, finished: SimpleQueue[_Outcome]) -> None:
-        """Have the chunk answered that was asked for, and further ones."""
+    def _work(self, asked: int, todo: deque[Any], task: _Task, finished: SimpleQueue[_Outcome]) -> None:
+        """Have chunks answered, after so many that the helper was ``asked`` for already: one, or none."""
         outcome = self._answer()
+        self._loaded.add(_module(task))
         while not isinstance(outcome, MetastoreError) and (chunk := _take(todo)) is not None:
             failed = self._asked(task, chunk)
-            finished.put(outcome)
+            if asked:
+                finished.put(outcome)
+            asked += 1
             outcome = failed or self._answer()
-        finished.put(outcome)
+        if asked or isinstance(outcome, MetastoreError):
+            finished.put(outcome)
 
-    def _asked(self, task: _Task, chunk: Any) -> EngineError | None:
-        """Send a chunk; the error where that fails."""
+    def _asked(self, task: _Task, *chunks: Any) -> EngineError | None:
+        """Send chunks, or with none of them only have the task loaded; the error where that fails."""
         try:
-            self._send((task, chunk))
+            self._requests.send_bytes(_pickled((task, *chunks)))
         except OSError as error:
             return self._ended(error)
         except Exception as error:  # noqa: BLE001 - pickling a foreign task or chunk may raise anything
@@ -251,7 +280,7 @@ class _Helper:
 
     def _answer(self) -> _Outcome:
         try:
-            return cast("_Outcome", pickle.load(self._output))  # noqa: S301 - our own process wrote it
+            return cast("_Outcome", self._answers.recv())
         except (EOFError, OSError, pickle.UnpicklingError) as error:
             return self._ended(error)
 
@@ -270,34 +299,39 @@ class _Helper:
         self._runs.put(None)
         self._process.kill()
         self._process.wait()
-        self._output.close()
-        with contextlib.suppress(BrokenPipeError):  # a request it never read may still be buffered
-            self._input.close()
-
-    def _send(self, message: object) -> None:
-        pickle.dump(message, self._input, pickle.HIGHEST_PROTOCOL)
-        self._input.flush()
+        self._thread.join()  # It has been told, and its wait has ended; what it holds must not be closed before.
+        self._answers.close()
+        self._requests.close()
 
 
-def serve() -> None:
-    """The helper's side: answer (task, chunk) with its batches or its error until the input ends."""
+def serve(requests: Connection[Any, Any]) -> None:
+    """The helper's side: answer (task, chunk …) with all batches or the first error until the input ends."""
     mark_expendable()
-    requests = sys.stdin.buffer
-    with os.fdopen(os.dup(1), "wb") as replies:
-        os.dup2(2, 1)  # a task that prints must not speak into the protocol
-        pa.set_cpu_count(1)
-        while True:
-            try:
-                task, chunk = pickle.load(requests)  # noqa: S301 - our own parent wrote it
-                answer: object = list(_guarded(task, chunk))
-            except EOFError:
-                return
-            except MetastoreError as error:
-                answer = error
-            except Exception as error:  # noqa: BLE001 - importing the task's module may raise anything
-                answer = EngineError(f"a task cannot be loaded in a helper process: {type(error).__name__}: {error}")
-            pickle.dump(answer, replies, pickle.HIGHEST_PROTOCOL)
-            replies.flush()
+    replies: Connection[Any, Any] = Connection(os.dup(1))
+    os.dup2(2, 1)  # a task that prints must not speak into the protocol
+    pa.set_cpu_count(1)
+    while True:
+        try:
+            task, *chunks = requests.recv()
+            answer: object = [batch for chunk in chunks for batch in _guarded(task, chunk)]
+        except EOFError:
+            return
+        except MetastoreError as error:
+            answer = error
+        except Exception as error:  # noqa: BLE001 - importing the task's module may raise anything
+            answer = EngineError(f"a task cannot be loaded in a helper process: {type(error).__name__}: {error}")
+        replies.send_bytes(_pickled(answer))
+
+
+def _connection(stream: IO[bytes] | None) -> Connection[Any, Any]:
+    """What ``stream``, which ends by this, leads to."""
+    assert stream is not None
+    with stream:
+        return Connection(os.dup(stream.fileno()))
+
+
+def _pickled(message: object) -> bytes:
+    return pickle.dumps(message, pickle.HIGHEST_PROTOCOL)
 
 
 def _guarded(task: Callable[[Chunk], Iterable[pa.RecordBatch]], chunk: Chunk) -> Iterator[pa.RecordBatch]:
@@ -326,6 +360,10 @@ def _take(items: Any) -> Any:
 def _name(task: object) -> str:
     inner = getattr(task, "func", task)
     return str(getattr(inner, "__qualname__", inner))
+
+
+def _module(task: object) -> str:
+    return str(getattr(getattr(task, "func", task), "__module__", ""))
 
 
 def _stop_all(helpers: list[_Helper]) -> None:

@@ -37,7 +37,8 @@ from metastore.pruning.prune import prune
 from metastore.pruning.result import PruneResult
 from metastore.pruning.stored_units import StoredUnits, in_newest, units_of
 from metastore.scan.tables import ScannedTables
-from metastore.sources.naming import SourceTable, resolve
+from metastore.sources.naming import resolve
+from metastore.sources.source_table import SourceTable
 from metastore.sql.door import execute
 from metastore.storage.handover import Registered
 from metastore.views.of_session import DefinedViews, RefreshedViews

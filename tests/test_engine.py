@@ -5,11 +5,13 @@ from __future__ import annotations
 import os
 import select
 import signal
+import socket
 import subprocess
 import sys
 import textwrap
 import threading
 import time
+from collections.abc import Callable
 from functools import partial
 from importlib import import_module
 from pathlib import Path
@@ -27,7 +29,7 @@ from metastore.errors import EngineError, FormatError, InvalidRequestError
 SCHEMA = pa.schema([("chunk", pa.int64()), ("process", pa.int64())])
 
 TASKS = """
-import os, signal, threading
+import os, signal, socket, threading
 import pyarrow as pa
 from metastore.errors import FormatError
 
@@ -37,6 +39,12 @@ def echo(chunk):
     print("a task may print")
     yield pa.record_batch([[chunk], [os.getpid()]], schema=SCHEMA)
     yield pa.record_batch([[-chunk], [os.getpid()]], schema=SCHEMA)
+
+def meet(place, chunk):
+    with socket.socket(socket.AF_UNIX) as others:
+        others.connect(place)
+        others.recv(1)
+    yield from echo(chunk)
 
 def in_helper(parent, action, chunk):
     if os.getpid() != parent:
@@ -80,7 +88,35 @@ def tasks(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> ModuleType:
 @pytest.fixture
 def eager(monkeypatch: pytest.MonkeyPatch) -> None:
     """Helpers are started with the first chunk already."""
-    monkeypatch.setattr(metastore.engine, "_HELPERS_PAY_AFTER", -1.0)
+    monkeypatch.setattr(metastore.engine, "_JUDGED_AFTER", -1.0)
+    monkeypatch.setattr(metastore.engine, "_HELPERS_PAY_FROM", -1.0)
+
+
+@pytest.fixture
+def meet(tasks: ModuleType, eager: None, tmp_path: Path) -> Callable[[LocalEngine], pa.Table]:
+    """Have a chunk done by each helper and one by the caller, none of whom ends before all have begun; their rows."""
+    del eager
+    place = str(tmp_path / "meeting")
+
+    def meet(engine: LocalEngine) -> pa.Table:
+        everybody = engine.parallelism + 1
+        with socket.socket(socket.AF_UNIX) as listening:
+            listening.bind(place)
+            listening.listen()
+
+            def introduce() -> None:
+                came = [listening.accept()[0] for _ in range(everybody)]
+                for one in came:
+                    one.close()
+
+            thread = threading.Thread(target=introduce)
+            thread.start()
+            rows = gathered(engine, list(range(1, everybody + 1)), partial(tasks.meet, place))
+            thread.join()
+        Path(place).unlink()
+        return rows
+
+    return meet
 
 
 @pytest.fixture
@@ -96,12 +132,15 @@ def gathered(engine: LocalEngine, chunks: list[int], task: Any) -> pa.Table:
 
 @pytest.mark.parametrize("processes", [1, 2, 4])
 @pytest.mark.parametrize("count", [0, 1, 2, 50])
-@pytest.mark.usefixtures("eager")
-def test_every_batch_of_every_chunk_arrives_once(tasks: ModuleType, processes: int, count: int) -> None:
-    """However many processes there are, the batches are those of all chunks, once each."""
+def test_every_batch_of_every_chunk_arrives_once(
+    tasks: ModuleType, meet: Callable[[LocalEngine], object], processes: int, count: int
+) -> None:
+    """However many processes there are, the batches are those of all chunks, once each; when helpers come and after."""
     chunks = list(range(1, count + 1))
     with LocalEngine(processes) as engine:
-        for _ in range(2):
+        for is_warm in (False, True):
+            if is_warm and processes > 1:
+                meet(engine)
             found: list[Any] = gathered(engine, chunks, tasks.echo)["chunk"].to_pylist()
             assert sorted(found) == sorted([*chunks, *(-chunk for chunk in chunks)])
 
@@ -112,11 +151,17 @@ def test_small_work_starts_no_process(tasks: ModuleType) -> None:
         assert set(gathered(engine, [1, 2, 3], tasks.echo)["process"].to_pylist()) == {os.getpid()}
 
 
-@pytest.mark.usefixtures("eager")
-def test_helpers_share_the_work_and_stay(tasks: ModuleType) -> None:
+def test_the_caller_works_until_helpers_are_ready(meet: Callable[[LocalEngine], pa.Table]) -> None:
+    """Starting a helper takes longer than many a chunk: the caller does not wait for it, and does one meanwhile."""
+    with LocalEngine(2) as engine:
+        workers = meet(engine)["process"].to_pylist()
+        assert set(workers) == {os.getpid(), *(helper._process.pid for helper in engine._idle)}
+
+
+def test_helpers_share_the_work_and_stay(tasks: ModuleType, meet: Callable[[LocalEngine], object]) -> None:
     """Helpers do the work, and the next run finds the same ones again."""
     with LocalEngine(2) as engine:
-        gathered(engine, [1, 2], tasks.echo)
+        meet(engine)
         helpers = {helper._process.pid for helper in engine._idle}
         seen: set[int | None] = set()
         while len(seen) < 2:  # until each was quick enough to take a chunk
@@ -125,11 +170,13 @@ def test_helpers_share_the_work_and_stay(tasks: ModuleType) -> None:
         assert {helper._process.pid for helper in engine._idle} == helpers
 
 
-@pytest.mark.usefixtures("eager")
-def test_the_errors_of_tasks_arrive_as_they_are(tasks: ModuleType, partial_in_helper: Any) -> None:
+def test_the_errors_of_tasks_arrive_as_they_are(
+    tasks: ModuleType, meet: Callable[[LocalEngine], object], partial_in_helper: Any
+) -> None:
     """An error of ours keeps its type and text, from this process and from helpers; the engine can be used again."""
     with LocalEngine(2) as engine:
         for task in (tasks.broken_file, partial_in_helper(tasks.broken_file)):
+            meet(engine)
             with pytest.raises(FormatError, match=r"file \d+ is broken"):
                 gathered(engine, [1, 2], task)
         assert gathered(engine, [1], tasks.echo).num_rows == 2
@@ -141,11 +188,14 @@ def test_foreign_errors_become_engine_errors(tasks: ModuleType) -> None:
         gathered(engine, [1], tasks.divide)
 
 
-@pytest.mark.usefixtures("eager")
-def test_a_killed_helper_is_an_error(tasks: ModuleType, partial_in_helper: Any) -> None:
+def test_a_killed_helper_is_an_error(
+    tasks: ModuleType, meet: Callable[[LocalEngine], object], partial_in_helper: Any
+) -> None:
     """A helper that dies takes its chunk with it, which must not go unnoticed."""
-    with LocalEngine(2) as engine, pytest.raises(EngineError, match="helper process ended"):
-        gathered(engine, [1, 2], partial_in_helper(tasks.die))
+    with LocalEngine(2) as engine:
+        meet(engine)
+        with pytest.raises(EngineError, match="helper process ended"):
+            gathered(engine, [1, 2], partial_in_helper(tasks.die))
 
 
 def test_wrong_columns_are_refused(tasks: ModuleType) -> None:
@@ -154,24 +204,26 @@ def test_wrong_columns_are_refused(tasks: ModuleType) -> None:
         gathered(engine, [1], tasks.wrong_columns)
 
 
-@pytest.mark.usefixtures("eager")
-def test_a_task_that_cannot_be_sent_is_refused() -> None:
+def test_a_task_that_cannot_be_sent_is_refused(meet: Callable[[LocalEngine], object]) -> None:
     """A task that does not pickle is told apart from one that fails."""
 
     def local(chunk: int) -> Any:
         yield pa.record_batch({"chunk": [chunk], "process": [os.getpid()]}, schema=SCHEMA)
 
-    with LocalEngine(2) as engine, pytest.raises(EngineError, match="cannot be sent"):
-        gathered(engine, [1, 2], local)
+    with LocalEngine(2) as engine:
+        meet(engine)
+        with pytest.raises(EngineError, match="cannot be sent"):
+            gathered(engine, [1, 2], local)
 
 
-@pytest.mark.usefixtures("eager")
-def test_helpers_begin_before_anybody_asks_for_a_batch(tasks: ModuleType, tmp_path: Path) -> None:
+def test_helpers_begin_before_anybody_asks_for_a_batch(
+    tasks: ModuleType, meet: Callable[[LocalEngine], object], tmp_path: Path
+) -> None:
     """Helpers that are there work while the caller of a run does something else."""
     pipe = tmp_path / "pipe"
     os.mkfifo(pipe)
     with LocalEngine(2) as engine, open(os.open(pipe, os.O_RDONLY | os.O_NONBLOCK)) as announced:
-        gathered(engine, [1, 2], tasks.echo)
+        meet(engine)
         run = engine.run([7], partial(tasks.announce, str(pipe)), SCHEMA)
         assert select.select([announced], [], [], 60)[0]
         assert announced.readline() == "7\n"
@@ -179,17 +231,29 @@ def test_helpers_begin_before_anybody_asks_for_a_batch(tasks: ModuleType, tmp_pa
 
 
 @pytest.mark.parametrize("asked_for", [0, 1])
-@pytest.mark.usefixtures("eager")
-def test_an_abandoned_run_stops_its_helpers(tasks: ModuleType, asked_for: int) -> None:
+def test_an_abandoned_run_stops_its_helpers(
+    tasks: ModuleType, meet: Callable[[LocalEngine], object], asked_for: int
+) -> None:
     """Closing the iterator early leaves no helper at work, and none that a later run could mistake for idle."""
     with LocalEngine(2) as engine:
-        gathered(engine, [1, 2], tasks.echo)
+        meet(engine)
         run = engine.run(list(range(1000)), tasks.echo, SCHEMA)
         for _ in range(asked_for):
             next(run)
         run.close()  # type: ignore[attr-defined]
         assert engine._idle == []
         assert gathered(engine, [1], tasks.echo).num_rows == 2
+
+
+def test_many_runs_pay_for_helpers_as_a_long_one_does(tasks: ModuleType, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A session that lives long has helpers in the end, though none of its runs would start any."""
+    monkeypatch.setattr(metastore.engine, "_JUDGED_AFTER", -1.0)
+    monkeypatch.setattr(metastore.engine, "_HELPERS_PAY_FROM", 0.05)
+    seen = set()
+    with LocalEngine(2) as engine:
+        while not engine._idle:
+            seen |= set(gathered(engine, [1], tasks.echo)["process"].to_pylist())
+    assert seen == {os.getpid()}
 
 
 @pytest.mark.usefixtures("eager")
@@ -204,10 +268,7 @@ def test_a_stopped_helper_leaves_no_thread(tasks: ModuleType) -> None:
     for _ in range(3):
         gathered(engine, list(range(10)), tasks.echo)
         assert speaking() - others == len(engine._idle) == 2
-    threads = [thread for thread in threading.enumerate() if thread.name == "metastore-engine"][others:]
     engine.close()
-    for thread in threads:
-        thread.join(60)
     assert speaking() == others
 
 
@@ -237,10 +298,11 @@ def test_negative_processes_are_refused() -> None:
     assert LocalEngine(0).parallelism >= 1
 
 
-@pytest.mark.usefixtures("eager", "restarted_calls")
-def test_an_interrupt_ends_a_run_while_helpers_work(tasks: ModuleType) -> None:
+@pytest.mark.usefixtures("restarted_calls")
+def test_an_interrupt_ends_a_run_while_helpers_work(tasks: ModuleType, meet: Callable[[LocalEngine], object]) -> None:
     """They would work for a minute yet, and are stopped."""
     with LocalEngine(2) as engine:
+        meet(engine)
         began = time.monotonic()
         with pytest.raises(KeyboardInterrupt):
             gathered(engine, [1, 2], partial(tasks.interrupt, os.getpid()))
@@ -258,7 +320,7 @@ def test_helpers_do_not_outlive_the_caller(tmp_path: Path, signal_: signal.Signa
         textwrap.dedent(
             """
             import engine_tasks, metastore.engine
-            metastore.engine._HELPERS_PAY_AFTER = -1.0
+            metastore.engine._JUDGED_AFTER = metastore.engine._HELPERS_PAY_FROM = -1.0
             engine = metastore.engine.LocalEngine(2)
             while not engine._idle:
                 list(engine.run(range(500), engine_tasks.echo, engine_tasks.SCHEMA))

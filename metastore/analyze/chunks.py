@@ -18,11 +18,11 @@ from metastore.analyze.levels import reaches
 from metastore.analyze.whole_segments import SegmentChunk
 from metastore.engine import Chunk, Engine
 from metastore.errors import EngineError
-from metastore.mapping.schema import plain_arrow_schema
+from metastore.mapping.arrow import plain_arrow_schema
 from metastore.model.table_unit import TableMetadataUnit
 from metastore.model.vocabulary import MetadataType
 from metastore.sources.listing import SourceFile
-from metastore.sources.naming import SourceTable
+from metastore.sources.source_table import SourceTable
 from metastore.storage.partition_encoder import PartitionEncoder
 
 UNIT_SCHEMA: Final = plain_arrow_schema(TableMetadataUnit)

@@ -13,7 +13,7 @@ from metastore.catalogs import Catalogs
 from metastore.config.settings import StoragePluginSettings
 from metastore.sources.delta import DeltaSource
 from metastore.sources.iceberg import IcebergSource
-from metastore.sources.naming import SourceTable
+from metastore.sources.source_table import SourceTable
 
 
 def asked_for(

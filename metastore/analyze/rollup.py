@@ -40,7 +40,7 @@ from metastore.model.statistics_json import holder_json, level_holder
 from metastore.model.tuple_schema import DIRECTORY, SchemaColumn, TupleSchema
 from metastore.model.vocabulary import GENERAL_INFO, MetadataType, Statistic
 from metastore.pruning.partition_values import DirectoryColumns, column_of, directories_of
-from metastore.sources.naming import SourceTable
+from metastore.sources.source_table import SourceTable
 
 
 def segment_units(

@@ -32,7 +32,6 @@ from metastore.analyze.stored import Stored
 from metastore.analyze.work import Progress, Work
 from metastore.components.requests import of_table
 from metastore.components.tables import Tables
-from metastore.config.user import user_name
 from metastore.engine import Engine
 from metastore.errors import ConflictError, InvalidRequestError, NotFoundError, StorageError
 from metastore.interrupts import result_of
@@ -44,7 +43,8 @@ from metastore.operations.modify import Modify
 from metastore.sources.declared import declared_schema
 from metastore.sources.formats import PARQUET, format_named, format_of_files
 from metastore.sources.listing import SourceFile
-from metastore.sources.naming import SourceTable
+from metastore.sources.source_table import SourceTable
+from metastore.user import user_name
 
 _DECISIONS = 5
 """How often a run starts over because another one analyzed the same table meanwhile."""

@@ -23,7 +23,7 @@ from metastore.analyze.unit_rows import to_batch
 from metastore.mapping.rows import by_partition
 from metastore.model.table_unit import TableMetadataUnit
 from metastore.model.vocabulary import MetadataType
-from metastore.sources.naming import SourceTable
+from metastore.sources.source_table import SourceTable
 from metastore.storage.partition_encoder import ENCODED, EncodedPartition, PartitionEncoder
 
 

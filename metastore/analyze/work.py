@@ -56,8 +56,8 @@ from metastore.model.vocabulary import MetadataType, Statistic
 from metastore.operations.modify import Modify
 from metastore.sources.formats import PARQUET
 from metastore.sources.listing import Fingerprint, SourceFile
-from metastore.sources.naming import SourceTable
 from metastore.sources.provided import Provided
+from metastore.sources.source_table import SourceTable
 
 Progress = Callable[[int, int], None]
 """Told how many files are read so far, and how many there are to read; one read twice counts twice."""

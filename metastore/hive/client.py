@@ -43,7 +43,6 @@ from thrift.Thrift import TApplicationException
 from thrift.transport.TSocket import TSocket
 from thrift.transport.TTransport import TBufferedTransport, TTransportException
 
-from metastore.config.user import user_name
 from metastore.errors import (
     ConflictError,
     InvalidRequestError,
@@ -53,6 +52,7 @@ from metastore.errors import (
     StorageError,
 )
 from metastore.hive.lock_holders import described, left_by_the_dead, own_mark
+from metastore.user import user_name
 
 _T = TypeVar("_T")
 

@@ -26,7 +26,7 @@ from metastore.hive.tables import MIGRATABLE, FileFormat, HivePartition, HiveTab
 from metastore.hive.types import HiveType, drill_type
 from metastore.model.identity import TableInfo
 from metastore.sources.listing import Listing, SourceFile, list_files
-from metastore.sources.naming import SourceTable
+from metastore.sources.source_table import SourceTable
 
 _THREADS: Final = 16
 

@@ -13,7 +13,7 @@ from metastore.information_schema.columns import COLUMNS
 from metastore.information_schema.pieces import FILES, PARTITIONS, ROW_GROUPS
 from metastore.information_schema.relation import DOUBLE, FLAG, INT, LONG, MOMENT, TEXT, Relation
 from metastore.information_schema.tables import SCHEMATA, TABLES, VIEWS
-from metastore.mapping.schema import plain_arrow_schema
+from metastore.mapping.arrow import plain_arrow_schema
 from metastore.model.fields import Unit
 from metastore.model.tuple_schema import SchemaColumn, TupleSchema
 

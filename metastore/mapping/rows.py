@@ -13,7 +13,7 @@ from typing import Any, TypeVar
 import pyarrow as pa
 
 from metastore.errors import InvalidRequestError
-from metastore.mapping.schema import plain_arrow_schema
+from metastore.mapping.arrow import plain_arrow_schema
 from metastore.model.fields import ColumnType, Unit, columns_of, require_columns
 
 U = TypeVar("U", bound=Unit)

@@ -1,4 +1,4 @@
-"""Unit -> Iceberg schema, partition spec and Arrow schema.
+"""Unit -> Iceberg schema and partition spec; :mod:`metastore.mapping.arrow` has its Arrow schema.
 
 The unit's field declaration is the only source. Field ids are stable: top-level columns get 1..n in column order,
 nested ids follow in the same order, as Iceberg's own fresh-id assignment gives them; partition field ids start at 1000.
@@ -9,9 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from itertools import count
-from typing import Any
 
-import pyarrow as pa
 from pyiceberg.expressions import BooleanExpression
 from pyiceberg.partitioning import PARTITION_FIELD_ID_START, PartitionField, PartitionSpec
 from pyiceberg.schema import Schema
@@ -29,16 +27,6 @@ from pyiceberg.types import (
 
 from metastore.mapping.filters import bound, conjuncts, fixed
 from metastore.model.fields import Column, ColumnType, Unit, columns_of, once_per_unit
-
-_ARROW: dict[ColumnType, pa.DataType] = {
-    ColumnType.STRING: pa.string(),
-    ColumnType.LONG: pa.int64(),
-    ColumnType.INT: pa.int32(),
-    # Named as in the files, so that rows are written without a copy.
-    ColumnType.STRING_LIST: pa.list_(pa.field("element", pa.string())),
-    ColumnType.STRING_MAP: pa.map_(pa.string(), pa.string()),
-    ColumnType.FLOAT_MAP: pa.map_(pa.string(), pa.float32()),
-}
 
 
 def _iceberg_type(type_: ColumnType, next_id: Callable[[], int]) -> IcebergType:
@@ -98,43 +86,6 @@ def evolved(schema: Schema, last_column_id: int, unit_type: type[Unit]) -> Schem
         field_id = next(ids)
         fields.append(NestedField(field_id, c.name, _iceberg_type(c.type, lambda: next(ids)), required=False))
     return Schema(*schema.fields, *fields, schema_id=schema.schema_id + 1)
-
-
-def _arrow_field(name: str, type_: Any, iceberg: NestedField) -> pa.Field[Any]:
-    def with_id(field: pa.Field[Any], field_id: int) -> pa.Field[Any]:
-        return field.with_metadata({b"PARQUET:field_id": str(field_id).encode()})
-
-    nested = iceberg.field_type
-    if isinstance(nested, ListType):
-        type_ = pa.list_(with_id(pa.field("element", type_.value_type), nested.element_id))
-    elif isinstance(nested, MapType):
-        key = with_id(pa.field("key", type_.key_type, nullable=False), nested.key_id)
-        value = with_id(pa.field("value", type_.item_type), nested.value_id)
-        type_ = pa.map_(key, value)
-    return with_id(pa.field(name, type_), iceberg.field_id)
-
-
-def arrow_schema(unit_type: type[Unit], iceberg: Schema | None = None) -> pa.Schema:
-    """Arrow schema of a component's rows, all columns in on-disk order, with the Iceberg ids Parquet files must carry.
-
-    Ids come from ``iceberg``, the schema of the table at hand, or from a new table's when it is not given.
-    """
-    fields_by_name = iceberg or iceberg_schema(unit_type)
-    return pa.schema(
-        [_arrow_field(c.name, _ARROW[c.type], fields_by_name.find_field(c.name)) for c in columns_of(unit_type)]
-    )
-
-
-@once_per_unit
-def plain_arrow_schema(unit_type: type[Unit]) -> pa.Schema:
-    """Arrow schema of rows as callers see them: the same columns and types, without field ids."""
-    return pa.schema([pa.field(c.name, _ARROW[c.type]) for c in columns_of(unit_type)])
-
-
-@once_per_unit
-def no_rows(unit_type: type[Unit]) -> pa.Table:
-    """The empty table of :func:`plain_arrow_schema`."""
-    return plain_arrow_schema(unit_type).empty_table()
 
 
 def require_fit(unit_type: type[Unit], expression: BooleanExpression) -> None:

@@ -19,7 +19,7 @@ from metastore.pruning.partition_values import directories_of
 from metastore.pruning.prune import prune
 from metastore.scan.plan import Where
 from metastore.sources.listing import open_location
-from metastore.sources.naming import SourceTable
+from metastore.sources.source_table import SourceTable
 
 WORTH_IT: Final = 16
 """Fewer directories are planned at once."""

@@ -33,8 +33,8 @@ from metastore.scan.plan import PLAN_COLUMNS, ScanPlan, Where, mutated_partition
 from metastore.scan.rows import RowNumbers, take_rows
 from metastore.scan.scan import Scan
 from metastore.sources.listing import Fingerprint
-from metastore.sources.naming import SourceTable
 from metastore.sources.provided import ReadableTable
+from metastore.sources.source_table import SourceTable
 
 _UTC: Final = "UTC"
 _NUMBERED: Final = (MetadataType.SEGMENT, MetadataType.ROW_GROUP)

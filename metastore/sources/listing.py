@@ -20,7 +20,7 @@ import pyarrow as pa
 from pyarrow import fs
 
 from metastore.errors import InvalidRequestError, NotFoundError, StorageError
-from metastore.storage.hdfs_io import HdfsArrow
+from metastore.storage.hdfs_arrow import HdfsArrow
 from metastore.storage.webhdfs import Clusters
 
 SINK_LOG = "_spark_metadata"

@@ -13,56 +13,17 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Iterator, Mapping
 from pathlib import PurePath
 
 from metastore.config.settings import StoragePluginSettings, WorkspaceSettings
 from metastore.errors import InvalidRequestError, NotFoundError
 from metastore.model.identity import TableInfo
 from metastore.sources.formats import format_named
-from metastore.sources.listing import Listing, SourceFile, list_files
-from metastore.sources.provided import Provided
-from metastore.sources.sink_log import logged_files
+from metastore.sources.source_table import SourceTable
 
 _SCHEME = re.compile(r"([A-Za-z][A-Za-z0-9+.-]*)://")
 _CONTROL = re.compile(r"[\x00-\x1f\x7f]")
-
-
-@dataclass(frozen=True)
-class SourceTable:
-    """A table and where its data lies.
-
-    ``location`` is a plain absolute path on the local disk, as Drill stores it, and a URI anywhere else; it ends in no
-    slash. ``format`` None: the files' suffixes tell. ``options`` are what ``pyarrow.fs`` needs beyond the URI (region,
-    endpoint_override …). Where a catalog keeps the table, ``owner`` and ``partition_columns`` (their types by name, in
-    the order of the directories) are what it says, and ``lister`` finds the files that it counts to the table. Where
-    somebody keeps the files' statistics too, ``provided`` has both.
-    """
-
-    table: TableInfo
-    location: str
-    format: str | None = None
-    options: Mapping[str, str] = field(default_factory=dict, repr=False)
-    owner: str | None = None
-    partition_columns: Mapping[str, str] | None = None
-    lister: Callable[[], Listing] | None = field(default=None, compare=False, repr=False)
-    provided: Provided | None = field(default=None, compare=False, repr=False)
-
-    def files(self, only_directories: Callable[[str], bool] | None = None) -> Sequence[SourceFile]:
-        """The data files that exist now, sorted; of a directory that a stream writes, those in its log.
-
-        Raises as :func:`metastore.sources.listing.list_files` and :func:`metastore.sources.sink_log.logged_files`. With
-        ``only_directories`` those in first-level directories that it refuses may be left out.
-        """
-        if self.provided is not None:
-            return self.provided.files()
-        if self.lister is not None:
-            return self.lister().files
-        listing = list_files(self.location, only_directories, options=self.options)
-        if listing.is_logged:
-            return logged_files(listing, self.options, whole=only_directories is None)
-        return listing.files
 
 
 def resolve(storage: Mapping[str, StoragePluginSettings], table: TableInfo | str | PurePath) -> SourceTable:

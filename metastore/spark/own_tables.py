@@ -40,8 +40,9 @@ from metastore.config.catalogs import OWN_CATALOG
 from metastore.errors import NotFoundError
 from metastore.information_schema import InformationSchema, Part
 from metastore.information_schema.relations import NAME, relation
+from metastore.mapping.arrow import plain_arrow_schema
 from metastore.mapping.filters import all_of, fitting, parse
-from metastore.mapping.schema import iceberg_schema, plain_arrow_schema
+from metastore.mapping.schema import iceberg_schema
 from metastore.metastore import Metastore
 from metastore.model.vocabulary import MetadataType
 from metastore.spark.spark_types import spark_schema

@@ -30,8 +30,9 @@ from metastore.errors import FormatError, InvalidRequestError, MetastoreError, N
 from metastore.information_schema import InformationSchema
 from metastore.information_schema.relations import NAME, relation
 from metastore.inspection import metadata_table, resolve_version
+from metastore.mapping.arrow import plain_arrow_schema
 from metastore.mapping.filters import fitting
-from metastore.mapping.schema import iceberg_schema, plain_arrow_schema
+from metastore.mapping.schema import iceberg_schema
 from metastore.model.identity import TableInfo
 from metastore.model.materialized_view_unit import MaterializedViewMetadataUnit
 from metastore.model.vocabulary import MetadataType

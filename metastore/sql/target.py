@@ -12,7 +12,7 @@ from metastore.metastore import Metastore
 from metastore.model.identity import TableInfo
 from metastore.procedures.calls import Procedures
 from metastore.scan.tables import ScannedTables
-from metastore.sources.naming import SourceTable
+from metastore.sources.source_table import SourceTable
 from metastore.views.of_session import DefinedViews, RefreshedViews
 
 Progress = Callable[[int, int], None]

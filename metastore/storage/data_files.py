@@ -18,8 +18,8 @@ import pyarrow.parquet as pq
 from pyarrow import fs
 from pyiceberg.io import FileIO
 
+from metastore.mapping.arrow import plain_arrow_schema
 from metastore.mapping.row_test import RowTest
-from metastore.mapping.schema import plain_arrow_schema
 from metastore.model.fields import Unit
 from metastore.storage.files import arrow_paths
 

@@ -14,7 +14,8 @@ from pyiceberg.io import FileIO
 from pyiceberg.io.pyarrow import PyArrowFileIO
 
 from metastore.errors import MetastoreError, StorageError
-from metastore.storage.hdfs_io import HdfsArrow, HdfsFileIO
+from metastore.storage.hdfs_arrow import HdfsArrow
+from metastore.storage.hdfs_io import HdfsFileIO
 from metastore.storage.local import LocalFileIO, local_path, make_durable
 from metastore.storage.locations import is_local
 from metastore.storage.object_store_io import ArrowReads, ObjectFileIO

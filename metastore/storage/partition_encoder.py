@@ -16,9 +16,9 @@ import pyarrow as pa
 from pyiceberg.schema import Schema
 
 from metastore.errors import InvalidRequestError
+from metastore.mapping.arrow import arrow_schema
 from metastore.mapping.bounds import ColumnBounds, bounds_of
 from metastore.mapping.rows import PartitionKey, PartitionRows
-from metastore.mapping.schema import arrow_schema
 from metastore.model.fields import Unit
 from metastore.storage.parquet_content import Codec, ParquetContent
 

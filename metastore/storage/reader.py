@@ -26,10 +26,11 @@ from pyiceberg.table.metadata import TableMetadata
 from pyiceberg.table.snapshots import Snapshot
 
 from metastore.errors import FormatError, StorageError
+from metastore.mapping.arrow import no_rows, plain_arrow_schema
 from metastore.mapping.filters import bound, columns_read
 from metastore.mapping.row_test import RowTest
 from metastore.mapping.rows import conform
-from metastore.mapping.schema import added_fields, evolved, iceberg_schema, no_rows, plain_arrow_schema
+from metastore.mapping.schema import added_fields, evolved, iceberg_schema
 from metastore.model.fields import Unit
 from metastore.storage.cache import FileCache
 from metastore.storage.data_files import FILES_AT_ONCE, FilesToRead, PlannedFile, batches_of, grouped

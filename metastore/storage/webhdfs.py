@@ -22,10 +22,10 @@ from http.client import HTTPConnection, HTTPException, HTTPResponse, HTTPSConnec
 from typing import Any, Final
 from urllib.parse import quote, urlencode, urlsplit
 
-from metastore.config.user import user_name
 from metastore.errors import StorageError
 from metastore.storage.hdfs_access import HdfsAccess, hdfs_access
 from metastore.storage.locations import StoreLocation
+from metastore.user import user_name
 
 _PAUSES_S: Final = (0.1, 0.4, 1.6)
 """Waits between tries, while a namenode hands over to another one or cannot be reached."""

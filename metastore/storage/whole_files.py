@@ -12,13 +12,11 @@ from collections.abc import Callable
 from types import TracebackType
 from typing import Final
 
-from pyiceberg.io import OutputStream
-
 WHOLE_BYTES: Final = 8 << 20
 """Data files up to this size are read by one request."""
 
 
-class WholeFile(OutputStream):
+class WholeFile:
     """Gathers what is written; ``send`` is given all of it at the close, once, and raises what the close raises."""
 
     def __init__(self, send: Callable[[bytes], None]) -> None:

@@ -10,7 +10,7 @@ from metastore.metastore import Metastore
 from metastore.model.identity import TableInfo
 from metastore.scan.tables import ScannedTables
 from metastore.sources.listing import SourceFile
-from metastore.sources.naming import SourceTable
+from metastore.sources.source_table import SourceTable
 from metastore.views.folders import Workspace
 from metastore.views.runner import QueryRunner
 

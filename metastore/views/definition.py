@@ -14,13 +14,13 @@ from typing import Any, Final
 
 from sqlglot import exp
 
-from metastore.config.user import user_name
 from metastore.errors import InvalidRequestError
 from metastore.model.column_path import quote
 from metastore.model.identity import TableInfo
 from metastore.model.materialized_view_unit import MaterializedViewMetadataUnit, RefreshStatus
 from metastore.model.tuple_schema import TupleSchema
 from metastore.model.view_unit import ViewMetadataUnit
+from metastore.user import user_name
 from metastore.views import fields
 from metastore.views.binding import bind
 from metastore.views.dialects import translate

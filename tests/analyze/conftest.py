@@ -16,7 +16,7 @@ from pyarrow import csv, orc
 
 from metastore.analyze.footers import FooterChunk, read_footers
 from metastore.engine import LocalEngine
-from metastore.mapping.schema import plain_arrow_schema
+from metastore.mapping.arrow import plain_arrow_schema
 from metastore.model.identity import TableInfo
 from metastore.model.statistics import ColumnStatistics
 from metastore.model.table_unit import TableMetadataUnit

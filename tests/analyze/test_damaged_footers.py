@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -14,15 +15,16 @@ from metastore.analyze.changes import Wanted
 from metastore.analyze.chunks import footer_chunks
 from metastore.analyze.footers import FooterChunk, read_footers
 from metastore.analyze.run import analyze
+from metastore.analyze.whole_segments import make_segments
 from metastore.engine import LocalEngine
 from metastore.errors import EngineError, FormatError
-from metastore.mapping.schema import plain_arrow_schema
+from metastore.mapping.arrow import plain_arrow_schema
 from metastore.metastore import Metastore
 from metastore.model.identity import TableInfo
 from metastore.model.table_unit import TableMetadataUnit
 from metastore.model.vocabulary import MetadataType
 from metastore.sources.listing import list_files
-from metastore.sources.naming import SourceTable
+from metastore.sources.source_table import SourceTable
 
 INT64, INT96 = b"\x1c\x15\x04\x19", b"\x1c\x15\x06\x19"
 """How the description of a column's data begins, in Thrift: a structure, its type, then the list of encodings."""
@@ -48,19 +50,36 @@ def test_data_of_another_type_than_the_column(tmp_path: Path) -> None:
         list(read_footers(chunk))
 
 
+def errors_behind(error: BaseException | None) -> Iterator[BaseException]:
+    """An error, and those that were being handled when it was raised."""
+    while error is not None:
+        yield error
+        error = error.__context__
+
+
 def test_a_footer_that_ends_a_helper_is_named(lake: Any, metastore: Metastore, monkeypatch: pytest.MonkeyPatch) -> None:
     """Helpers read footers as they are; when one dies of it, the error still tells which file it was."""
-    monkeypatch.setattr("metastore.engine._HELPERS_PAY_AFTER", -1.0)
-    for name in "abc":
-        lake.write(f"{name}.parquet", {"k": [1, 2], "s": ["a", "b"]}, store_schema=False)
-    content = (lake.root / "b.parquet").read_bytes()
-    assert content.count(OPTIONAL_K) == 1
-    lake.put("b.parquet", content.replace(OPTIONAL_K, REQUIRED_K))
+    monkeypatch.setattr("metastore.engine._JUDGED_AFTER", -1.0)
+    monkeypatch.setattr("metastore.engine._HELPERS_PAY_FROM", -1.0)
+    source = SourceTable(TABLE, str(lake.root))
+    names = [f"{name}.parquet" for name in "abc"]
+    for name in names:
+        lake.write(name, {"k": [1, 2], "s": ["a", "b"]}, store_schema=False)
     with LocalEngine(2) as engine:
-        files = list_files(str(lake.root)).files
-        [chunk] = footer_chunks(SourceTable(TABLE, str(lake.root)), Wanted(MetadataType.FILE), files, 1)
-        with pytest.raises(EngineError, match="helper process ended"):
+        [chunk] = footer_chunks(source, Wanted(MetadataType.FILE), list_files(source.location).files, 1)
+        while not any(helper.is_ready_for(read_footers) for helper in engine._idle):
             list(engine.run([chunk], read_footers, chunk.schema))
-        with pytest.raises(FormatError, match=r"b\.parquet"):
-            analyze(metastore.tables, SourceTable(TABLE, str(lake.root)), engine)
-    assert metastore.tables.metadata.version == 0
+        while not any(helper.is_ready_for(make_segments) for helper in engine._idle):
+            for name in names:
+                lake.touch(name)
+            analyze(metastore.tables, source, engine)
+        version = metastore.tables.metadata.version
+        content = (lake.root / "b.parquet").read_bytes()
+        assert content.count(OPTIONAL_K) == 1
+        lake.put("b.parquet", content.replace(OPTIONAL_K, REQUIRED_K))
+        lake.touch("a.parquet")
+        lake.touch("c.parquet")
+        with pytest.raises(FormatError, match=r"b\.parquet") as named:
+            analyze(metastore.tables, source, engine)
+        assert any(isinstance(error, EngineError) for error in errors_behind(named.value)), "a helper had died of it"
+    assert metastore.tables.metadata.version == version

@@ -24,7 +24,7 @@ from metastore.analyze.description import Describing, Description, descriptions_
 from metastore.analyze.file_rows import DataChunk, read_files
 from metastore.analyze.json_files import documents, pieces
 from metastore.errors import FormatError, NotFoundError
-from metastore.mapping.schema import plain_arrow_schema
+from metastore.mapping.arrow import plain_arrow_schema
 from metastore.model.identity import TableInfo
 from metastore.model.statistics import ColumnStatistics
 from metastore.model.table_unit import TableMetadataUnit

@@ -26,7 +26,7 @@ from metastore.analyze import footers as footers_module
 from metastore.analyze.footers import FooterChunk, read_footers
 from metastore.analyze.parquet_columns import Plan
 from metastore.errors import FormatError, NotFoundError, StorageError
-from metastore.mapping.schema import plain_arrow_schema
+from metastore.mapping.arrow import plain_arrow_schema
 from metastore.model.identity import TableInfo
 from metastore.model.statistics import ColumnStatistics
 from metastore.model.statistics_json import read_holders

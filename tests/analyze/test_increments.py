@@ -22,7 +22,7 @@ from metastore.engine import LocalEngine
 from metastore.metastore import Metastore
 from metastore.model.identity import TableInfo
 from metastore.model.vocabulary import MetadataType
-from metastore.sources.naming import SourceTable
+from metastore.sources.source_table import SourceTable
 
 TABLE = TableInfo("dfs", "tmp", "t")
 FILES = ["a", "b", "p/a", "p/b", "p/c", "p/q/a", "r=1/a", "r=2/s=x/a", "x=3/a"]

@@ -13,7 +13,7 @@ from metastore.analyze.file_rows import file_row
 from metastore.analyze.parts import Part, file_parts
 from metastore.analyze.remainder import Before
 from metastore.analyze.unit_rows import to_batch
-from metastore.mapping.schema import plain_arrow_schema
+from metastore.mapping.arrow import plain_arrow_schema
 from metastore.model.identity import TableInfo
 from metastore.model.statistics import ColumnStatistics
 from metastore.model.table_unit import TableMetadataUnit

@@ -6,7 +6,7 @@ import datetime as dt
 import threading
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import pyarrow as pa
 import pytest
@@ -21,7 +21,7 @@ from metastore.model.statistics_json import read_holders
 from metastore.model.vocabulary import MetadataType
 from metastore.operations.read import Read
 from metastore.sources.listing import SourceFile
-from metastore.sources.naming import SourceTable
+from metastore.sources.source_table import SourceTable
 
 TABLE = TableInfo("dfs", "tmp", "t")
 
@@ -77,7 +77,7 @@ def test_files_are_listed_while_metadata_is_read(
     """Two waits are one: the listing does not begin after the table's unit has been read."""
     lake.write("a.parquet", {"x": [1]})
     listing = threading.Event()
-    list_files, known = SourceTable.files, Stored.known.func
+    list_files, known = SourceTable.files, cast("Any", Stored.known).func
 
     def files(source: SourceTable) -> Any:
         listing.set()

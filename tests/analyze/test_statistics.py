@@ -25,7 +25,7 @@ from metastore.model.statistics import ColumnStatistics
 from metastore.model.statistics_json import read_column_holders
 from metastore.model.vocabulary import MetadataType
 from metastore.pruning.prune import prune
-from metastore.sources.naming import SourceTable
+from metastore.sources.source_table import SourceTable
 
 TABLE = TableInfo("dfs", "tmp", "t")
 

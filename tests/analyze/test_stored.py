@@ -20,7 +20,7 @@ from metastore.metastore import Metastore
 from metastore.model.identity import TableInfo
 from metastore.model.tuple_schema import TupleSchema
 from metastore.model.vocabulary import GENERAL_INFO, MetadataType
-from metastore.sources.naming import SourceTable
+from metastore.sources.source_table import SourceTable
 
 TABLE = TableInfo("dfs", "tmp", "t")
 

@@ -25,7 +25,7 @@ from metastore.model.identity import TableInfo
 from metastore.model.table_unit import TableMetadataUnit
 from metastore.model.vocabulary import MetadataType
 from metastore.sources.listing import SourceFile
-from metastore.sources.naming import SourceTable
+from metastore.sources.source_table import SourceTable
 from metastore.storage.partition_encoder import ENCODED, EncodedPartition, PartitionEncoder
 
 TABLE = TableInfo("dfs", "tmp", "t")

@@ -88,6 +88,19 @@ def test_the_front_door_loads_nothing_heavy(tmp_path: Path) -> None:
     assert loaded & HEAVY == set()
 
 
+SMALL_TASKS = ("metastore.analyze.whole_segments", "metastore.analyze.file_rows")
+"""Modules of what ANALYZE has done on executors and in helper processes."""
+
+
+@pytest.mark.parametrize("module", SMALL_TASKS)
+def test_tasks_load_little(module: str, tmp_path: Path) -> None:
+    """Each executor and helper process imports them before it can begin: for that, others wait or work alone."""
+    loaded = loaded_by(f"import {module}", tmp_path)
+    slow = {"pyarrow.dataset", "pyhocon", "pyiceberg.expressions", "pyiceberg.io", "pyiceberg.table", "sqlglot"}
+    assert module in loaded
+    assert loaded & (HEAVY | slow) == set()
+
+
 def test_a_heavy_module_would_be_seen(tmp_path: Path) -> None:
     """The test above can fail: the same look finds pandas once it is imported."""
     assert "pandas" in loaded_by("import metastore, pandas", tmp_path)

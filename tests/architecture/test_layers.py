@@ -16,7 +16,7 @@ import pytest
 PACKAGE = Path(__file__).parents[2] / "metastore"
 
 LAYERS = (
-    {"errors", "forks", "interrupts"},
+    {"errors", "forks", "interrupts", "user"},
     {"config", "model", "java"},
     {"mapping", "expressions"},
     {"storage"},

@@ -32,8 +32,9 @@ from pyiceberg.expressions.visitors import bind
 from metastore.information_schema import InformationSchema
 from metastore.information_schema.conditions import for_units
 from metastore.information_schema.relations import RELATIONS
+from metastore.mapping.arrow import plain_arrow_schema
 from metastore.mapping.filters import bound, compiled
-from metastore.mapping.schema import iceberg_schema, plain_arrow_schema
+from metastore.mapping.schema import iceberg_schema
 from metastore.model.table_unit import TableMetadataUnit
 from metastore.session import Session
 

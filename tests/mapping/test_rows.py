@@ -11,8 +11,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from metastore.errors import InvalidRequestError
+from metastore.mapping.arrow import plain_arrow_schema
 from metastore.mapping.rows import by_partition, conform, from_arrow, rows_of, to_arrow
-from metastore.mapping.schema import plain_arrow_schema
 from metastore.model.fields import ColumnType, column_names, columns_of
 from metastore.model.table_unit import TableMetadataUnit
 

@@ -16,14 +16,8 @@ from pyiceberg.schema import Schema, assign_fresh_schema_ids
 from pyiceberg.transforms import IdentityTransform
 from pyiceberg.types import LongType, NestedField, StringType
 
-from metastore.mapping.schema import (
-    added_fields,
-    arrow_schema,
-    evolved,
-    iceberg_schema,
-    partition_spec,
-    plain_arrow_schema,
-)
+from metastore.mapping.arrow import arrow_schema, plain_arrow_schema
+from metastore.mapping.schema import added_fields, evolved, iceberg_schema, partition_spec
 from metastore.model.fields import ColumnType, Unit, column_names, stored_as
 from metastore.model.table_unit import TableMetadataUnit
 
@@ -144,7 +138,7 @@ class TestEvolution:
 class TestArrow:
     def test_files_carry_the_ids(self) -> None:
         """PyIceberg finds the whole schema again in a Parquet file's own, nested ids included."""
-        schema = arrow_schema(TableMetadataUnit)
+        schema = arrow_schema(TableMetadataUnit, FULL)
         buffer = io.BytesIO()
         pq.write_table(schema.empty_table(), buffer)
         assert pyarrow_to_schema(pq.read_schema(buffer)).fields == FULL.fields

@@ -12,7 +12,8 @@ from hypothesis import strategies as st
 from metastore.config.settings import StoragePluginSettings, WorkspaceSettings
 from metastore.errors import InvalidRequestError, NotFoundError
 from metastore.model.identity import TableInfo
-from metastore.sources.naming import SourceTable, resolve
+from metastore.sources.naming import resolve
+from metastore.sources.source_table import SourceTable
 
 STORAGE = {
     "dfs": StoragePluginSettings(

@@ -12,7 +12,7 @@ from services.s3 import ACCESS_KEY, SECRET_KEY, S3Server
 from metastore.errors import FormatError, InvalidRequestError, MetastoreError, NotFoundError
 from metastore.model.identity import TableInfo
 from metastore.sources.listing import SourceFile, list_files
-from metastore.sources.naming import SourceTable
+from metastore.sources.source_table import SourceTable
 
 Log = Callable[..., None]
 

@@ -11,7 +11,7 @@ from pyspark.sql import SparkSession
 
 from metastore.model.identity import TableInfo
 from metastore.sources.listing import list_files
-from metastore.sources.naming import SourceTable
+from metastore.sources.source_table import SourceTable
 
 pytestmark = pytest.mark.spark
 

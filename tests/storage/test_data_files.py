@@ -17,9 +17,10 @@ from pyarrow import fs
 from pyiceberg.expressions import AlwaysTrue, EqualTo
 from pyiceberg.io import FileIO
 
+from metastore.mapping.arrow import plain_arrow_schema
 from metastore.mapping.filters import bound
 from metastore.mapping.row_test import RowTest
-from metastore.mapping.schema import iceberg_schema, plain_arrow_schema
+from metastore.mapping.schema import iceberg_schema
 from metastore.model.table_unit import TableMetadataUnit
 from metastore.storage import data_files
 from metastore.storage.data_files import FilesToRead, PlannedFile, batches_of, grouped

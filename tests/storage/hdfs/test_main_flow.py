@@ -28,7 +28,8 @@ from metastore.model.vocabulary import MetadataType
 from metastore.session import connect
 from metastore.storage.files import arrow_paths, discard, open_ranges, open_stream
 from metastore.storage.hdfs import HdfsPointers
-from metastore.storage.hdfs_io import HdfsArrow, HdfsFileIO
+from metastore.storage.hdfs_arrow import HdfsArrow
+from metastore.storage.hdfs_io import HdfsFileIO
 from metastore.storage.version_files import VersionFiles
 from metastore.storage.webhdfs import Clusters
 from metastore.storage.whole_files import WHOLE_BYTES

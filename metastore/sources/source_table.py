@@ -1,0 +1,51 @@
+"""A table of the data lake, as ANALYZE and scans are given it: its name, where its data lies, how its files are found.
+
+Plain data but for what finds the files, and sent to executors: it knows no configuration. Names become source tables in
+:mod:`metastore.sources.naming`, and in the modules of the catalogs that keep tables.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+
+from metastore.model.identity import TableInfo
+from metastore.sources.listing import Listing, SourceFile, list_files
+from metastore.sources.provided import Provided
+from metastore.sources.sink_log import logged_files
+
+
+@dataclass(frozen=True)
+class SourceTable:
+    """A table and where its data lies.
+
+    ``location`` is a plain absolute path on the local disk, as Drill stores it, and a URI anywhere else; it ends in no
+    slash. ``format`` None: the files' suffixes tell. ``options`` are what ``pyarrow.fs`` needs beyond the URI (region,
+    endpoint_override …). Where a catalog keeps the table, ``owner`` and ``partition_columns`` (their types by name, in
+    the order of the directories) are what it says, and ``lister`` finds the files that it counts to the table. Where
+    somebody keeps the files' statistics too, ``provided`` has both.
+    """
+
+    table: TableInfo
+    location: str
+    format: str | None = None
+    options: Mapping[str, str] = field(default_factory=dict, repr=False)
+    owner: str | None = None
+    partition_columns: Mapping[str, str] | None = None
+    lister: Callable[[], Listing] | None = field(default=None, compare=False, repr=False)
+    provided: Provided | None = field(default=None, compare=False, repr=False)
+
+    def files(self, only_directories: Callable[[str], bool] | None = None) -> Sequence[SourceFile]:
+        """The data files that exist now, sorted; of a directory that a stream writes, those in its log.
+
+        Raises as :func:`metastore.sources.listing.list_files` and :func:`metastore.sources.sink_log.logged_files`. With
+        ``only_directories`` those in first-level directories that it refuses may be left out.
+        """
+        if self.provided is not None:
+            return self.provided.files()
+        if self.lister is not None:
+            return self.lister().files
+        listing = list_files(self.location, only_directories, options=self.options)
+        if listing.is_logged:
+            return logged_files(listing, self.options, whole=only_directories is None)
+        return listing.files
