@@ -154,7 +154,7 @@ class TestArrow:
         """The types that PyIceberg gives the columns, with Arrow's common kinds of text and list."""
         plain = plain_arrow_schema(unit_type)
         assert plain.names == list(column_names(unit_type))
-        assert plain.equals(arrow_schema(unit_type))
+        assert plain.equals(arrow_schema(unit_type, iceberg_schema(unit_type)))
         assert all(field.metadata is None for field in plain)
         theirs = schema_to_pyarrow(iceberg_schema(unit_type), include_field_ids=False)
         assert plain.empty_table().cast(theirs).schema == theirs
