@@ -104,9 +104,8 @@ class LocalEngine:
     The calling thread works itself until a helper is ready, and then only takes what they return: so it is free to go
     on with that. Helpers, up to ``processes`` of them, are started by the first run that lasts long enough to pay for
     them, or follows so many that they would have; they stay warm, and are used at once from then on. ``processes`` = 0
-    means one per usable core; 1 means no helpers.
-    Batches that helpers have finished and the caller has not yet taken wait in memory. May be used from several
-    threads; close it, or use it as a context manager.
+    means one per usable core; 1 means no helpers. Batches that helpers have finished and the caller has not yet taken
+    wait in memory. May be used from several threads; close it, or use it as a context manager.
     """
 
     name: Final = "local"
@@ -143,9 +142,8 @@ class LocalEngine:
                 done = len(chunks) - outstanding
                 if done == 1:
                     began = time.monotonic()  # The first one had to import and prepare: it says little of the others.
-                if len(lent) < self.parallelism and self._helpers_pay(
-                    time.monotonic() - began, len(todo) / max(1, done - 1)
-                ):
+                left = len(todo) / max(1, done - 1)
+                if len(lent) < self.parallelism and self._helpers_pay(time.monotonic() - began, left):
                     self._lend(lent, min(self.parallelism - len(lent), len(todo)), todo, task, finished)
                 is_alone = finished.empty() and not any(helper.is_ready_for(task) for helper in lent)
                 chunk = _take(todo) if is_alone else None
@@ -204,15 +202,16 @@ class LocalEngine:
 
 
 class _Helper:
-    """One helper process, spoken to in pickles over its standard streams.
+    """One helper process, spoken to in pickles over its standard input and output.
 
-    Over connections and not over streams, which have locks that a child is forked with while somebody reads.
+    These are connections here and not streams, which have locks: a child that is forked while somebody reads would wait
+    for such a one for ever.
 
     A plain child interpreter and not ``multiprocessing``: forking a process that has threads (pyarrow's) can deadlock,
     and spawning would import the caller's main script once more. The helper leaves when its input ends, so it cannot
     outlive this process, and it has its own session, so that Ctrl-C reaches only the caller, who then stops it. One
     thread speaks to it as long as it lives: whoever starts a thread waits until that one has begun, which takes
-    milliseconds when it begins by pickling. The first chunk of a run is sent by whoever brings it, since a thread that
+    milliseconds when it begins by pickling. What a run begins with is sent by whoever brings it, since a thread that
     is woken may wait five milliseconds for a caller who goes on computing (the interpreter's switch interval).
     """
 
