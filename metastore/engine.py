@@ -280,8 +280,12 @@ class _Helper:
     def _answer(self) -> _Outcome:
         try:
             return cast("_Outcome", self._answers.recv())
-        except (EOFError, OSError, pickle.UnpicklingError) as error:
+        except (EOFError, OSError) as error:
             return self._ended(error)
+        except Exception as error:  # noqa: BLE001 - unpickling may raise anything, and the caller waits for an outcome
+            unread = EngineError(f"the answer of a helper process cannot be read: {type(error).__name__}: {error}")
+            unread.__cause__ = error
+            return unread
 
     def _ended(self, error: Exception) -> EngineError:
         status = self._process.poll()

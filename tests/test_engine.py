@@ -54,6 +54,13 @@ def in_helper(parent, action, chunk):
 def broken_file(chunk):
     raise FormatError(f"file {chunk} is broken")
 
+class Unreadable(FormatError):
+    def __reduce__(self):
+        return int, ("no number",)
+
+def unreadable(chunk):
+    raise Unreadable("it can be sent, and not be read")
+
 def divide(chunk):
     chunk / 0
 
@@ -196,6 +203,16 @@ def test_a_killed_helper_is_an_error(
         meet(engine)
         with pytest.raises(EngineError, match="helper process ended"):
             gathered(engine, [1, 2], partial_in_helper(tasks.die))
+
+
+def test_an_answer_that_cannot_be_read_ends_the_run(
+    tasks: ModuleType, meet: Callable[[LocalEngine], object], partial_in_helper: Any
+) -> None:
+    """Whatever goes wrong while it is taken apart, nobody waits for it for ever."""
+    with LocalEngine(2) as engine:
+        meet(engine)
+        with pytest.raises(EngineError, match="cannot be read: ValueError"):
+            gathered(engine, [1, 2], partial_in_helper(tasks.unreadable))
 
 
 def test_wrong_columns_are_refused(tasks: ModuleType) -> None:
