@@ -2,8 +2,10 @@
 
 Place in the flow: names and paths become source tables (``sources``), ANALYZE and pruning are given what they need
 from the metastore and the store, and the engine is chosen by the size of the work. Spark is injected from above as a
-factory, so that a program which never needs it never loads it.
+factory, so that a program which never needs it never loads it; and of this package's own parts each is loaded by what
+needs it first, since all of them take longer to load than many a command takes to run.
 """
+# ruff: noqa: PLC0415 - a session loads what opens a metastore, and a call what it is about
 
 from __future__ import annotations
 
@@ -13,36 +15,33 @@ from collections.abc import Callable, Sequence
 from functools import cached_property
 from pathlib import Path, PurePath
 from types import TracebackType
-from typing import Any, Final, Literal
+from typing import TYPE_CHECKING, Any, Final, Literal
 
-import pyarrow as pa
-from pyiceberg.expressions import BooleanExpression
-
-from metastore.analyze.database import JdbcReader, no_reader
-from metastore.analyze.elsewhere import asked_for
-from metastore.analyze.run import AnalyzeResult, Request, analyze, drop_metadata
-from metastore.analyze.work import Progress
 from metastore.catalogs import Catalogs
 from metastore.components.requests import of_table
 from metastore.config import Settings
 from metastore.engine import Engine, LocalEngine
 from metastore.errors import EngineError, NotFoundError
-from metastore.hive.source import hive_name, hive_source
-from metastore.information_schema import InformationSchema
 from metastore.metastore import Metastore
 from metastore.model.identity import TableInfo
 from metastore.model.vocabulary import MetadataType
-from metastore.procedures.calls import Procedures
-from metastore.pruning.prune import prune
-from metastore.pruning.result import PruneResult
-from metastore.pruning.stored_units import StoredUnits, in_newest, units_of
-from metastore.scan.tables import ScannedTables
-from metastore.sources.naming import resolve
+from metastore.sources.naming import hive_name, resolve
 from metastore.sources.source_table import SourceTable
-from metastore.sql.door import execute
-from metastore.storage.handover import Registered
-from metastore.views.of_session import DefinedViews, RefreshedViews
-from metastore.views.runner import DuckDBRunner, QueryRunner
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+    from pyiceberg.expressions import BooleanExpression
+
+    from metastore.analyze.database import JdbcReader
+    from metastore.analyze.result import AnalyzeResult
+    from metastore.analyze.work import Progress
+    from metastore.information_schema import InformationSchema
+    from metastore.procedures.calls import Procedures
+    from metastore.pruning.result import PruneResult
+    from metastore.scan.tables import ScannedTables
+    from metastore.storage.handover import Registered
+    from metastore.views.of_session import DefinedViews, RefreshedViews
+    from metastore.views.runner import QueryRunner
 
 _log: Final = logging.getLogger(__name__)
 
@@ -70,8 +69,6 @@ class Session:
         self._engines: dict[str, Engine] = {}
         self.catalogs = Catalogs(metastore)
         """All Iceberg tables that can be named: the components, and those of ``drill.metastore.catalogs``."""
-        self.procedures = Procedures(self.catalogs, metastore.settings, self.engine_for, metastore.clock.now_ms)
-        """What can be called on them."""
 
     @property
     def settings(self) -> Settings:
@@ -79,23 +76,41 @@ class Session:
         return self.metastore.settings
 
     @cached_property
+    def procedures(self) -> Procedures:
+        """What can be called on :attr:`catalogs`."""
+        from metastore.procedures.calls import Procedures
+
+        return Procedures(self.catalogs, self.settings, self.engine_for, self.metastore.clock.now_ms)
+
+    @cached_property
     def tables(self) -> ScannedTables:
-        """Metadata of tables: read, modify, ready requests, versions; and scans of the tables themselves."""
+        """Metadata of tables: read, modify, ready requests, versions; and scans of the tables themselves.
+
+        ``metastore.tables`` are the same without scans.
+        """
+        from metastore.scan.tables import ScannedTables
+
         return ScannedTables(self.metastore.tables, self)
 
     @cached_property
     def views(self) -> DefinedViews:
         """Views: from SQL, by name; read, modify, versions."""
+        from metastore.views.of_session import DefinedViews
+
         return DefinedViews(self.metastore.views, self)
 
     @cached_property
     def materialized_views(self) -> RefreshedViews:
         """Materialized views: from SQL, by name; refresh and status; read, modify, versions."""
+        from metastore.views.of_session import RefreshedViews
+
         return RefreshedViews(self.metastore.materialized_views, self)
 
     @property
     def information_schema(self) -> InformationSchema:
         """What the metastore knows, as the tables of INFORMATION_SCHEMA in Arrow."""
+        from metastore.information_schema import InformationSchema
+
         return InformationSchema(self.metastore)
 
     def call(self, name: str, /, *values: Any, on_progress: Progress | None = None, **named: Any) -> pa.Table:
@@ -104,6 +119,8 @@ class Session:
 
     def sql(self, text: str, on_progress: Progress | None = None) -> pa.Table:
         """Run one statement; its rows. See :func:`metastore.sql.door.execute`."""
+        from metastore.sql.door import execute
+
         return execute(self, text, on_progress)
 
     def analyze(
@@ -124,8 +141,10 @@ class Session:
         files read and to read. Raises as :func:`metastore.analyze.run.analyze` does, and EngineError when the engine
         cannot be had.
         """
+        from metastore.analyze.run import Request, analyze
+
         request = Request(columns, level, statistics, sample, format, schema)
-        return analyze(self.tables, self.source(table), self.engine_for, request, on_progress=on_progress)
+        return analyze(self.metastore.tables, self.source(table), self.engine_for, request, on_progress=on_progress)
 
     def prune(
         self,
@@ -142,27 +161,33 @@ class Session:
         is that of timestamps in ``where`` that name none. Raises NotFoundError for a table that was never analyzed,
         InvalidRequestError for a predicate that does not fit it.
         """
+        from metastore.pruning.prune import prune
+        from metastore.pruning.stored_units import StoredUnits, in_newest, units_of
+
+        tables = self.metastore.tables
         source = self.source(table) if list_files else None
         info = source.table if source else self.table_info(table)
-        general = self.tables.read().metadata_types(MetadataType.TABLE).filter(of_table(info)).columns("location")
+        general = tables.read().metadata_types(MetadataType.TABLE).filter(of_table(info)).columns("location")
         if not general.to_arrow().num_rows:
             raise self.no_metadata(info)
         listing = self._listing(source) if source else None
         tell = source is None or source.provided is None
 
         def ask(version: int) -> PruneResult:
-            units = units_of(StoredUnits(self.tables, info, version))
+            units = units_of(StoredUnits(tables, info, version))
             return prune(where, units, listing=listing, time_zone=time_zone, directories_tell=tell)
 
-        return in_newest(self.tables, ask)
+        return in_newest(tables, ask)
 
     def drop_metadata(self, table: TableLike, *, if_exists: bool = False) -> bool:
         """Remove all metadata of ``table``, in one version; its data is not touched. True if there was any.
 
         Raises NotFoundError when there is none, unless ``if_exists``.
         """
+        from metastore.analyze.run import drop_metadata
+
         info = self.table_info(table)
-        dropped = drop_metadata(self.tables, info, if_exists=True)
+        dropped = drop_metadata(self.metastore.tables, info, if_exists=True)
         if not (dropped or if_exists):
             raise self.no_metadata(info)
         return dropped
@@ -174,11 +199,17 @@ class Session:
     def source(self, table: TableLike) -> SourceTable:
         """Where the data of ``table`` lies. Raises NotFoundError for a plugin or workspace that is not configured."""
         storage = self.settings.storage
-        if (found := hive_source(storage, table, self.engine_for)) is not None:
-            return found
+        if (named := hive_name(storage, table)) is not None:
+            from metastore.hive.source import hive_source
+
+            return hive_source(storage[named.storage_plugin], named, self.engine_for)
         found = resolve(storage, table)
         plugin = storage.get(found.table.storage_plugin)
-        return found if plugin is None else asked_for(found, plugin, lambda: self.catalogs, self._jdbc_reader)
+        if plugin is None or plugin.type == "file":
+            return found
+        from metastore.analyze.elsewhere import asked_for
+
+        return asked_for(found, plugin, lambda: self.catalogs, self._jdbc_reader)
 
     def table_info(self, table: TableLike) -> TableInfo:
         """The name that the metastore knows ``table`` by; its plugin need not be configured here."""
@@ -190,7 +221,7 @@ class Session:
     def no_metadata(self, table: TableInfo) -> NotFoundError:
         """The error for a table without metadata; names the nearest that have some."""
         names = ("storagePlugin", "workspace", "tableName")
-        read = self.tables.read().metadata_types(MetadataType.TABLE).columns(*names)
+        read = self.metastore.tables.read().metadata_types(MetadataType.TABLE).columns(*names)
         known = {".".join(row[name] for name in names) for row in read.to_arrow().to_pylist()}
         if str(table) in known:
             return NotFoundError(f"the version that was asked for knows nothing of {table}, which the newest one knows")
@@ -216,6 +247,8 @@ class Session:
 
     def query_runner(self, files: int) -> QueryRunner:
         """Who runs the query of a materialized view over so many files: Spark when it is the engine, else DuckDB."""
+        from metastore.views.runner import DuckDBRunner, QueryRunner
+
         engine = self.engine_for(files)
         return engine if isinstance(engine, QueryRunner) else DuckDBRunner()
 
@@ -248,6 +281,8 @@ class Session:
 
     def _jdbc_reader(self) -> JdbcReader:
         """What reads tables of databases: Spark, if there is any."""
+        from metastore.analyze.database import no_reader
+
         engine = self._given or (self._engine("spark") if self._spark_engine is not None else None)
         reader: JdbcReader = getattr(engine, "read_jdbc", None) or no_reader()
         return reader

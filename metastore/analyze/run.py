@@ -26,6 +26,7 @@ from metastore.analyze.changes import (
 )
 from metastore.analyze.description import Describing
 from metastore.analyze.levels import level_named
+from metastore.analyze.result import AnalyzeResult
 from metastore.analyze.rollup import refuse_unknown_columns
 from metastore.analyze.states import segment_state
 from metastore.analyze.stored import Stored
@@ -48,33 +49,6 @@ from metastore.user import user_name
 
 _DECISIONS = 5
 """How often a run starts over because another one analyzed the same table meanwhile."""
-
-
-@dataclass(frozen=True)
-class AnalyzeResult:
-    """What a run found and did. ``status`` is "analyzed" or "up to date".
-
-    ``reason`` tells why all files were concerned, not only changed ones; which does not mean that all were read. File
-    counts compare the table with its metadata; where nothing of it could be used, every file counts as new. ``units``
-    counts those written, ``rows`` those that the files have, also if delete files take some of them away. ``version``
-    is the component's version that holds the result. ``engine`` names the one that read files; None when there were
-    none to read.
-    """
-
-    status: str
-    table: TableInfo
-    version: int
-    files: int
-    new: int = 0
-    changed: int = 0
-    removed: int = 0
-    segments_written: int = 0
-    segments_removed: int = 0
-    units: int = 0
-    rows: int = 0
-    seconds: float = 0.0
-    reason: str | None = None
-    engine: str | None = None
 
 
 @dataclass(frozen=True)

@@ -11,19 +11,14 @@ from os.path import commonprefix
 from rich.console import Group, RenderableType
 from rich.text import Text
 
-from metastore.analyze.run import AnalyzeResult
-from metastore.cli.commands.daemon import Ended
+from metastore.analyze.result import AnalyzeResult
 from metastore.cli.commands.explore import FileList, SegmentList, TableDescription, TableList
-from metastore.cli.commands.hive import HiveTables
-from metastore.cli.commands.prompt import Left
-from metastore.cli.commands.pruning import Pruned
-from metastore.cli.commands.scripts import Results
 from metastore.cli.commands.setup import Configuration, Initialized, Registration
-from metastore.cli.commands.statements import Rows
 from metastore.cli.commands.versions import Dropped, Expiry, History, Purged
 from metastore.cli.document import document
 from metastore.cli.formats import UNKNOWN, bound, moment, number, plural, seconds, setting_value, size
 from metastore.cli.grid import Grid
+from metastore.cli.results import Ended, HiveTables, Left, Pruned, Results, Rows
 
 _MOST_ROWS = 50
 """A screen shows so many lines of a list that can be very long; the JSON document has all."""

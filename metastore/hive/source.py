@@ -13,7 +13,6 @@ import difflib
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
-from pathlib import PurePath
 from typing import Final
 
 from metastore.config.settings import StoragePluginSettings
@@ -31,20 +30,14 @@ from metastore.sources.source_table import SourceTable
 _THREADS: Final = 16
 
 
-def hive_source(
-    storage: Mapping[str, StoragePluginSettings], table: TableInfo | str | PurePath, engine: Callable[[int], Engine]
-) -> SourceTable | None:
-    """The source table of a name whose plugin is a Hive Metastore; None for any other name, and for a path.
+def hive_source(plugin: StoragePluginSettings, named: TableInfo, engine: Callable[[int], Engine]) -> SourceTable:
+    """The source table called ``named``, of a ``plugin`` that is a Hive Metastore.
 
     ``engine`` is what reads files that must be read to be known, by their number.
 
     Raises NotFoundError for a database or table that is not there, InvalidRequestError for a disabled plugin and for a
     table whose rows are not just files that can be analyzed, StorageError when the service does not answer.
     """
-    named = hive_name(storage, table)
-    if named is None:
-        return None
-    plugin = storage[named.storage_plugin]
     if not plugin.enabled:
         raise InvalidRequestError(f"{named}: storage plugin {plugin.name} is disabled in the configuration")
     with HiveClient(plugin.connection) as client:
@@ -65,15 +58,6 @@ def hive_source(
         partition_columns={name: str(drill_type(type_)) for name, type_ in types.items()},
         lister=lambda: _listing(found, partitions, location, plugin.properties),
     )
-
-
-def hive_name(storage: Mapping[str, StoragePluginSettings], table: TableInfo | str | PurePath) -> TableInfo | None:
-    """The name of a table whose plugin is a Hive Metastore, which is not asked; None for any other."""
-    if isinstance(table, PurePath) or (isinstance(table, str) and ("://" in table or table[:1] in ("/", "."))):
-        return None
-    named = table if isinstance(table, TableInfo) else TableInfo.parse(table)
-    plugin = storage.get(named.storage_plugin)
-    return named if plugin is not None and plugin.type == "hive" else None
 
 
 def _table(client: HiveClient, named: TableInfo) -> HiveTable:

@@ -15,6 +15,7 @@ import os
 import re
 from collections.abc import Iterator, Mapping
 from pathlib import PurePath
+from typing import TypeGuard
 
 from metastore.config.settings import StoragePluginSettings, WorkspaceSettings
 from metastore.errors import InvalidRequestError, NotFoundError
@@ -33,9 +34,9 @@ def resolve(storage: Mapping[str, StoragePluginSettings], table: TableInfo | str
     the working directory). NotFoundError for an unknown plugin or workspace, InvalidRequestError for a disabled plugin,
     a name that leads out of its workspace, or an unknown format. Whether anything lies there is not asked.
     """
-    if isinstance(table, PurePath) or (isinstance(table, str) and (_SCHEME.match(table) or table[:1] in ("/", "."))):
+    if _is_path(table):
         return _by_path(storage, _normal(os.fspath(table)))
-    named = table if isinstance(table, TableInfo) else TableInfo.parse(str(table))
+    named = _named(table)
     plugin = storage.get(named.storage_plugin)
     if plugin is None:
         raise NotFoundError(f"{named}: unknown storage plugin {named.storage_plugin!r}; {_known(storage)}")
@@ -48,6 +49,25 @@ def resolve(storage: Mapping[str, StoragePluginSettings], table: TableInfo | str
         )
     _require_inside(named)
     return _source(plugin, workspace, TableInfo(plugin.name, workspace.name, _without_empty_parts(named.name)))
+
+
+def hive_name(storage: Mapping[str, StoragePluginSettings], table: TableInfo | str | PurePath) -> TableInfo | None:
+    """The name of a table whose plugin is a Hive Metastore, which is not asked; None for any other."""
+    if _is_path(table):
+        return None
+    named = _named(table)
+    plugin = storage.get(named.storage_plugin)
+    return named if plugin is not None and plugin.type == "hive" else None
+
+
+def _is_path(table: TableInfo | str | PurePath) -> TypeGuard[str | PurePath]:
+    return isinstance(table, PurePath) or (
+        isinstance(table, str) and (_SCHEME.match(table) is not None or table[:1] in ("/", "."))
+    )
+
+
+def _named(table: TableInfo | str | PurePath) -> TableInfo:
+    return table if isinstance(table, TableInfo) else TableInfo.parse(str(table))
 
 
 def _by_path(storage: Mapping[str, StoragePluginSettings], location: str) -> SourceTable:

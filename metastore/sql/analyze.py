@@ -19,7 +19,8 @@ from typing import Any, Final
 import pyarrow as pa
 from sqlglot import TokenType
 
-from metastore.analyze.run import AnalyzeResult, Request
+from metastore.analyze.result import AnalyzeResult
+from metastore.analyze.run import Request
 from metastore.model.column_path import quote
 from metastore.model.identity import TableInfo
 from metastore.model.vocabulary import MetadataType

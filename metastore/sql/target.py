@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Protocol
 
-from metastore.analyze.run import AnalyzeResult
+from metastore.analyze.result import AnalyzeResult
 from metastore.catalogs import Catalogs
 from metastore.config import Settings
 from metastore.metastore import Metastore

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Protocol
 
-from metastore.analyze.run import AnalyzeResult
+from metastore.analyze.result import AnalyzeResult
 from metastore.catalogs import Catalogs
 from metastore.metastore import Metastore
 from metastore.model.identity import TableInfo

@@ -15,7 +15,8 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from metastore.analyze.run import AnalyzeResult, Request, analyze
+from metastore.analyze.result import AnalyzeResult
+from metastore.analyze.run import Request, analyze
 from metastore.analyze.states import TableState
 from metastore.config.settings import Settings
 from metastore.engine import LocalEngine

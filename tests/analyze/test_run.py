@@ -11,7 +11,8 @@ from typing import Any, cast
 import pyarrow as pa
 import pytest
 
-from metastore.analyze.run import AnalyzeResult, Request, analyze, drop_metadata
+from metastore.analyze.result import AnalyzeResult
+from metastore.analyze.run import Request, analyze, drop_metadata
 from metastore.analyze.stored import Stored
 from metastore.engine import Engine
 from metastore.errors import FormatError, InvalidRequestError, NotFoundError

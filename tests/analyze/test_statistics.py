@@ -14,7 +14,8 @@ import pytest
 from metastore.analyze.database import no_reader
 from metastore.analyze.file_rows import DataChunk
 from metastore.analyze.footers import FooterChunk
-from metastore.analyze.run import AnalyzeResult, Request, analyze
+from metastore.analyze.result import AnalyzeResult
+from metastore.analyze.run import Request, analyze
 from metastore.analyze.whole_segments import SegmentChunk
 from metastore.config.settings import Settings
 from metastore.engine import Engine, LocalEngine

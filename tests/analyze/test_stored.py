@@ -12,7 +12,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from metastore.analyze.run import AnalyzeResult, Request, analyze
+from metastore.analyze.result import AnalyzeResult
+from metastore.analyze.run import Request, analyze
 from metastore.analyze.states import TableState
 from metastore.engine import Engine
 from metastore.errors import StorageError

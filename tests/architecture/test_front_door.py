@@ -101,6 +101,28 @@ def test_tasks_load_little(module: str, tmp_path: Path) -> None:
     assert loaded & (HEAVY | slow) == set()
 
 
+@pytest.mark.parametrize(
+    "code", ["import metastore.session", "import metastore.cli.screens, metastore.cli.commands.explore"]
+)
+def test_a_session_loads_what_opens_it(code: str, tmp_path: Path) -> None:
+    """What a call is about comes with the call: a command that lists tables waits for no SQL parser or Hive client."""
+    loaded = loaded_by(code, tmp_path)
+    of_calls = {
+        "hive_metastore",
+        "metastore.analyze.run",
+        "metastore.hive.source",
+        "metastore.information_schema",
+        "metastore.procedures",
+        "metastore.pruning.prune",
+        "metastore.scan.tables",
+        "metastore.sql",
+        "metastore.views",
+        "sqlglot",
+    }
+    assert "metastore.session" in loaded
+    assert loaded & of_calls == set()
+
+
 def test_a_heavy_module_would_be_seen(tmp_path: Path) -> None:
     """The test above can fail: the same look finds pandas once it is imported."""
     assert "pandas" in loaded_by("import metastore, pandas", tmp_path)

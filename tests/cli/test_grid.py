@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 from rich.console import Console
 
 from metastore.cli.commands.explore import ColumnSummary, TableDescription, TableSummary
-from metastore.cli.commands.statements import Rows
 from metastore.cli.grid import fitted
+from metastore.cli.results import Rows
 from metastore.cli.screens import screen
 
 COLUMNS = tuple(

@@ -5,15 +5,14 @@ from __future__ import annotations
 import json
 import logging
 from collections.abc import Sequence
-from dataclasses import dataclass
 from datetime import datetime, timedelta, timezone
 from pathlib import Path
 from typing import Any, Final
 
-from metastore.cli.commands.statements import Rows
 from metastore.cli.formats import plural
 from metastore.cli.invocation import Invocation
 from metastore.cli.output import Incomplete
+from metastore.cli.results import Ended, Rows
 from metastore.config import Settings
 from metastore.config.catalogs import OWN_CATALOG
 from metastore.config.units import spelled
@@ -46,11 +45,6 @@ _RUN_COLUMNS: Final = (
     "token",
 )
 _TEXT_LOG: Final = "%(levelname)s: %(message)s"
-
-
-@dataclass(frozen=True)
-class Ended:
-    """The daemon was told to end, and did; what it did stands in the history."""
 
 
 def daemon(invocation: Invocation, *, once: bool, dry_run: bool, as_json_lines: bool) -> Rows | Incomplete | Ended:

@@ -118,7 +118,7 @@ _SUMMARY_COLUMNS: Final = (
 def tables(session: Session, pattern: str | None = None, at: str | None = None) -> TableList:
     """Tables whose name matches the shell ``pattern``, or all."""
     version = version_at(session, at)
-    read = session.tables.read().metadata_types(MetadataType.TABLE).at(version)
+    read = session.metastore.tables.read().metadata_types(MetadataType.TABLE).at(version)
     if pattern is not None:
         # Names stand in manifests: of the tables' own files only those that match are opened.
         named = read.columns(*_NAME_COLUMNS).to_arrow().to_pylist()
@@ -133,11 +133,13 @@ def describe(session: Session, table: str, at: str | None = None) -> TableDescri
     version = version_at(session, at)
     info = session.table_info(table)
     asked = (*_SUMMARY_COLUMNS, "tableType", "schema", "columnsStatistics", "partitionKeys")
-    read = session.tables.read().metadata_types(MetadataType.TABLE).filter(of_table(info))
+    read = session.metastore.tables.read().metadata_types(MetadataType.TABLE).filter(of_table(info))
     units = read.columns(*asked).at(version).to_arrow().to_pylist()
     if not units:
         raise session.no_metadata(info)
-    every = session.tables.read().metadata_types(MetadataType.ALL).filter(of_table(info)).columns("metadataType")
+    every = (
+        session.metastore.tables.read().metadata_types(MetadataType.ALL).filter(of_table(info)).columns("metadataType")
+    )
     kinds: Counter[str] = Counter()
     for batch in every.at(version).to_batches():
         named: list[Any] = batch["metadataType"].to_pylist()
@@ -194,7 +196,7 @@ def files(session: Session, table: str, segment: str | None = None, at: str | No
 def _read(session: Session, table: str, at: str | None) -> tuple[int, TableInfo, Read[TableMetadataUnit]]:
     version = version_at(session, at)
     info = session.table_info(table)
-    return version, info, session.tables.read().filter(of_table(info)).at(version)
+    return version, info, session.metastore.tables.read().filter(of_table(info)).at(version)
 
 
 def _name(unit: Mapping[str, Any]) -> str:

@@ -2,21 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
+from metastore.cli.results import HiveTables
 from metastore.config import Settings
 from metastore.config.settings import StoragePluginSettings
 from metastore.errors import NotFoundError
 from metastore.hive.client import HiveClient
-from metastore.hive.discovery import FoundTable, discover
-
-
-@dataclass(frozen=True)
-class HiveTables:
-    """The tables of one storage plugin."""
-
-    plugin: str
-    tables: tuple[FoundTable, ...]
+from metastore.hive.discovery import discover
 
 
 def tables(settings: Settings, plugin: str | None, database: str | None) -> HiveTables:

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from datetime import datetime
 
-from metastore.cli.commands.statements import Rows
 from metastore.cli.commands.time_travel import moment
+from metastore.cli.results import Rows
 from metastore.errors import InvalidRequestError
 from metastore.inspection import METADATA_TABLES, metadata_table, resolve_version
 from metastore.session import Session

@@ -9,12 +9,12 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
 from metastore.cli.commands import scripts
 from metastore.cli.output import Output
+from metastore.cli.results import Left
 from metastore.errors import InvalidRequestError, MetastoreError
 from metastore.session import Session
 from metastore.sql.statement import split
@@ -29,13 +29,6 @@ A statement ends with ; and may have several lines. For instance:
   SELECT count(*) FROM lake.default.t FOR VERSION AS OF 123;
   SHOW PROCEDURES;
 help shows this, quit or Ctrl-D leaves, Ctrl-C drops what was typed."""
-
-
-@dataclass(frozen=True)
-class Left:
-    """The prompt was left after so many statements."""
-
-    statements: int
 
 
 def run(session: Session, output: Output, *, as_csv: bool = False, read: Callable[[str], str] = input) -> Left:

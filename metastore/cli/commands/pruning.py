@@ -3,70 +3,11 @@
 from __future__ import annotations
 
 from collections import Counter
-from dataclasses import dataclass
 
 from metastore.cli.commands.file_summaries import natural_order
-from metastore.pruning.result import Count, PruneResult
+from metastore.cli.results import KeptFile, Pruned, SegmentDecision, SkippedFile, Skipping
+from metastore.pruning.result import PruneResult
 from metastore.session import Session
-
-
-@dataclass(frozen=True)
-class Skipping:
-    """So many files (or row groups of files that are read) were skipped because no row passes ``test``."""
-
-    test: str
-    count: int
-
-
-@dataclass(frozen=True)
-class SegmentDecision:
-    """Whether the analyzed files of a segment may hold a row, and why."""
-
-    segment: str
-    kept: bool
-    reason: str
-
-
-@dataclass(frozen=True)
-class KeptFile:
-    """A file to read; ``row_groups`` are those to read in it, None for all of them."""
-
-    path: str
-    reason: str
-    bytes: int | None
-    row_groups: tuple[int, ...] | None
-
-
-@dataclass(frozen=True)
-class SkippedFile:
-    """A file not to read, of a segment that is read."""
-
-    path: str
-    reason: str
-
-
-@dataclass(frozen=True)
-class Pruned:
-    """The decision on a table. ``new``, ``changed`` and ``missing`` files are those since ANALYZE.
-
-    ``kept_files`` and ``skipped_files`` are None unless they were asked for.
-    """
-
-    table: str
-    predicate: str
-    notes: tuple[str, ...]
-    segments: Count
-    files: Count
-    row_groups: Count
-    bytes: Count | None
-    skipped_by: tuple[Skipping, ...]
-    row_groups_skipped_by: tuple[Skipping, ...]
-    new: int
-    changed: int
-    missing: int
-    segment_decisions: tuple[SegmentDecision, ...]
-    kept_files: tuple[KeptFile, ...] | None
-    skipped_files: tuple[SkippedFile, ...] | None
 
 
 def prune(

@@ -4,26 +4,19 @@ from __future__ import annotations
 
 import csv
 import json
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Final, TextIO
 
-from metastore.cli.commands.statements import OnProgress, Rows
+from metastore.cli.commands.statements import OnProgress
 from metastore.cli.commands.statements import sql as one
 from metastore.cli.document import document
 from metastore.cli.output import Verbatim
+from metastore.cli.results import Results, Rows
 from metastore.errors import InvalidRequestError, NotFoundError
 from metastore.session import Session
 from metastore.sql.statement import split
 
 STANDARD_INPUT = "-"
-
-
-@dataclass(frozen=True)
-class Results:
-    """What several statements returned, in their order."""
-
-    results: tuple[Rows, ...]
 
 
 class Csv(Verbatim):

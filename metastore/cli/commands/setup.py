@@ -45,9 +45,9 @@ class Configuration:
 
 def init(session: Session) -> Initialized:
     """Create the component's table if there is none, and bring it up to date if there is."""
-    existed = session.tables.metadata.location is not None
-    location = session.tables.initialize()
-    return Initialized(location, session.tables.metadata.version, not existed)
+    existed = session.metastore.tables.metadata.location is not None
+    location = session.metastore.tables.initialize()
+    return Initialized(location, session.metastore.tables.metadata.version, not existed)
 
 
 def register(session: Session, source: Path | None) -> Registration:

@@ -18,10 +18,10 @@ def version_at(session: Session, at: str | None) -> int:
     NotFoundError for a time whose version has expired.
     """
     if at is None:
-        return session.tables.metadata.version
+        return session.metastore.tables.metadata.version
     if at.isdecimal():
         return int(at)
-    nothing = session.tables.read().metadata_types(MetadataType.ALL).filter(AlwaysFalse())
+    nothing = session.metastore.tables.read().metadata_types(MetadataType.ALL).filter(AlwaysFalse())
     return nothing.as_of(moment(at)).parts().version
 
 

@@ -61,7 +61,7 @@ class Expiry:
 
 def history(session: Session, limit: int | None = None) -> History:
     """The versions that are kept, newest first, at most ``limit``."""
-    versions = session.tables.metadata.history()
+    versions = session.metastore.tables.metadata.history()
     listed = (
         VersionSummary(each.version, each.parent, each.timestamp, each.operation, each.summary)
         for each in islice(versions, limit)
@@ -72,12 +72,12 @@ def history(session: Session, limit: int | None = None) -> History:
 def drop_metadata(session: Session, table: str, *, if_exists: bool = False) -> Dropped:
     """Forget a table; its data stays. Raises NotFoundError as :meth:`Session.drop_metadata`."""
     dropped = session.drop_metadata(table, if_exists=if_exists)
-    return Dropped(str(session.table_info(table)), dropped, session.tables.metadata.version)
+    return Dropped(str(session.table_info(table)), dropped, session.metastore.tables.metadata.version)
 
 
 def purge(session: Session) -> Purged:
     """Forget every table. Earlier versions stay readable until they expire."""
-    return Purged(session.tables.modify().purge())
+    return Purged(session.metastore.tables.modify().purge())
 
 
 def expire(session: Session, *, dry_run: bool = False) -> Expiry:

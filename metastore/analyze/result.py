@@ -1,0 +1,34 @@
+"""What an ANALYZE came to: plain data, for whoever asked for it, and for who shows it and needs nothing of the rest."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from metastore.model.identity import TableInfo
+
+
+@dataclass(frozen=True)
+class AnalyzeResult:
+    """What a run found and did. ``status`` is "analyzed" or "up to date".
+
+    ``reason`` tells why all files were concerned, not only changed ones; which does not mean that all were read. File
+    counts compare the table with its metadata; where nothing of it could be used, every file counts as new. ``units``
+    counts those written, ``rows`` those that the files have, also if delete files take some of them away. ``version``
+    is the component's version that holds the result. ``engine`` names the one that read files; None when there were
+    none to read.
+    """
+
+    status: str
+    table: TableInfo
+    version: int
+    files: int
+    new: int = 0
+    changed: int = 0
+    removed: int = 0
+    segments_written: int = 0
+    segments_removed: int = 0
+    units: int = 0
+    rows: int = 0
+    seconds: float = 0.0
+    reason: str | None = None
+    engine: str | None = None

@@ -1,0 +1,165 @@
+"""Results of commands that need much of the package, such as a query engine or a client of Hive.
+
+Plain data that stands apart from what makes it, so that who shows results, those of all commands, loads none of that.
+Promises of rows: every value stands in its own column, also where two columns have one name; and a value that Python
+has no type for, such as a date after the year 9999, is text.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Literal
+
+import pyarrow as pa
+
+if TYPE_CHECKING:
+    from metastore.hive.discovery import FoundTable
+    from metastore.pruning.result import Count
+
+
+@dataclass(frozen=True)
+class Rows:
+    """What a statement returned: the names of the columns, and the rows, each with a value for each of them."""
+
+    columns: tuple[str, ...]
+    rows: tuple[tuple[Any, ...], ...]
+
+    @classmethod
+    def of(cls, table: pa.Table, maps_as_pydicts: Literal["strict"] | None = None) -> Rows:
+        """Those of an Arrow table."""
+        values = [_values(column, maps_as_pydicts) for column in table.columns]
+        return cls(tuple(table.column_names), tuple(zip(*values, strict=True)))
+
+    @classmethod
+    def by_name(cls, columns: Sequence[str], rows: Iterable[Mapping[str, Any]]) -> Rows:
+        """Those that were made here, whose names differ."""
+        return cls(tuple(columns), tuple(tuple(row[name] for name in columns) for row in rows))
+
+    def as_document(self) -> Mapping[str, Any]:
+        """Each row by the names of its columns; the second one of a name ``a`` is called ``a_2``."""
+        names = list(_apart(self.columns))
+        return {"columns": names, "rows": [dict(zip(names, row, strict=True)) for row in self.rows]}
+
+
+@dataclass(frozen=True)
+class Results:
+    """What several statements returned, in their order."""
+
+    results: tuple[Rows, ...]
+
+
+@dataclass(frozen=True)
+class Left:
+    """The prompt was left after so many statements."""
+
+    statements: int
+
+
+@dataclass(frozen=True)
+class Ended:
+    """The daemon was told to end, and did; what it did stands in the history."""
+
+
+@dataclass(frozen=True)
+class HiveTables:
+    """The tables of one storage plugin."""
+
+    plugin: str
+    tables: tuple[FoundTable, ...]
+
+
+@dataclass(frozen=True)
+class Skipping:
+    """So many files (or row groups of files that are read) were skipped because no row passes ``test``."""
+
+    test: str
+    count: int
+
+
+@dataclass(frozen=True)
+class SegmentDecision:
+    """Whether the analyzed files of a segment may hold a row, and why."""
+
+    segment: str
+    kept: bool
+    reason: str
+
+
+@dataclass(frozen=True)
+class KeptFile:
+    """A file to read; ``row_groups`` are those to read in it, None for all of them."""
+
+    path: str
+    reason: str
+    bytes: int | None
+    row_groups: tuple[int, ...] | None
+
+
+@dataclass(frozen=True)
+class SkippedFile:
+    """A file not to read, of a segment that is read."""
+
+    path: str
+    reason: str
+
+
+@dataclass(frozen=True)
+class Pruned:
+    """The decision on a table. ``new``, ``changed`` and ``missing`` files are those since ANALYZE.
+
+    ``kept_files`` and ``skipped_files`` are None unless they were asked for.
+    """
+
+    table: str
+    predicate: str
+    notes: tuple[str, ...]
+    segments: Count
+    files: Count
+    row_groups: Count
+    bytes: Count | None
+    skipped_by: tuple[Skipping, ...]
+    row_groups_skipped_by: tuple[Skipping, ...]
+    new: int
+    changed: int
+    missing: int
+    segment_decisions: tuple[SegmentDecision, ...]
+    kept_files: tuple[KeptFile, ...] | None
+    skipped_files: tuple[SkippedFile, ...] | None
+
+
+def _apart(columns: Sequence[str]) -> Iterator[str]:
+    """The names, none of them twice."""
+    taken, seen = set(columns), set[str]()
+    for name in columns:
+        own, number = name, 1
+        while own in seen or (number > 1 and own in taken):
+            number += 1
+            own = f"{name}_{number}"
+        seen.add(own)
+        yield own
+
+
+def _values(column: pa.ChunkedArray[Any], maps_as_pydicts: Literal["strict"] | None) -> list[Any]:
+    try:
+        return column.to_pylist(maps_as_pydicts=maps_as_pydicts)
+    except OverflowError:
+        return [_value(each, maps_as_pydicts) for each in column]
+
+
+def _value(scalar: pa.Scalar[Any], maps_as_pydicts: Literal["strict"] | None) -> Any:
+    """In Python's types where they reach, else with its times as text."""
+    try:
+        return scalar.as_py(maps_as_pydicts=maps_as_pydicts)
+    except OverflowError:
+        return scalar.cast(_with_times_as_text(scalar.type)).as_py(maps_as_pydicts=maps_as_pydicts)
+
+
+def _with_times_as_text(kind: pa.DataType) -> pa.DataType:
+    if isinstance(kind, pa.StructType):
+        return pa.struct([(field.name, _with_times_as_text(field.type)) for field in kind])
+    if isinstance(kind, pa.ListType):
+        return pa.list_(_with_times_as_text(kind.value_type))
+    if isinstance(kind, pa.MapType):
+        return pa.map_(_with_times_as_text(kind.key_type), _with_times_as_text(kind.item_type))
+    return pa.string() if pa.types.is_date(kind) or pa.types.is_timestamp(kind) else kind
