@@ -6,7 +6,7 @@ they cannot read one text differently.
 sqlglot has ``'O''Brien'`` for two literals side by side, as Spark had before 4.0; since then a doubled quote is the
 quote itself. Two literals with a blank between them are still one text, and a doubled quote of the other kind is two
 characters. Sessions with settings that bring older readings back are refused where they ask
-(:mod:`metastore.spark.read_table`).
+(:mod:`metastore.spark.pruned_table`).
 """
 
 from __future__ import annotations

@@ -4,25 +4,54 @@
 ``spark_session`` adopts the running session or starts one; ``read_files`` reads the files that pruning has left,
 ``read_table`` a whole table by its name, ``select`` a query over tables and views; ``register_views`` makes the
 metastore's views temporary views.
+
+Each name is loaded when it is first asked for: Spark plans and reads a data source in Python processes of its own, and
+what these need of the package is little.
 """
 
-from importlib.util import find_spec
+import typing as _typing
+from importlib import import_module as _import_module
+from importlib.util import find_spec as _find_spec
 
-from metastore.errors import EngineError
+from metastore.errors import EngineError as _EngineError
 
 # PySpark runs without pandas, but refuses the Arrow functions that everything here stands on.
-if find_spec("pyspark") is None or find_spec("pandas") is None:
-    raise EngineError("Spark for Python is not installed, or without its Arrow part: pip install 'pyspark[sql]'")
+if _find_spec("pyspark") is None or _find_spec("pandas") is None:
+    raise _EngineError("Spark for Python is not installed, or without its Arrow part: pip install 'pyspark[sql]'")
 
-from metastore.spark.connection import connect
-from metastore.spark.engine import SparkEngine
-from metastore.spark.materialized import SparkQueryEngine
-from metastore.spark.read_table import read_table
-from metastore.spark.reading import read_files
-from metastore.spark.register import register, register_source
-from metastore.spark.select import select
-from metastore.spark.session import spark_session
-from metastore.spark.views import register_views
+if _typing.TYPE_CHECKING:
+    from metastore.spark.connection import connect as connect
+    from metastore.spark.engine import SparkEngine as SparkEngine
+    from metastore.spark.materialized import SparkQueryEngine as SparkQueryEngine
+    from metastore.spark.pruned_table import read_table as read_table
+    from metastore.spark.query import select as select
+    from metastore.spark.reading import read_files as read_files
+    from metastore.spark.registration import register as register
+    from metastore.spark.registration import register_source as register_source
+    from metastore.spark.session import spark_session as spark_session
+    from metastore.spark.views import register_views as register_views
+
+_LOADED_ON_USE = {
+    "SparkEngine": "engine",
+    "SparkQueryEngine": "materialized",
+    "connect": "connection",
+    "read_files": "reading",
+    "read_table": "pruned_table",
+    "register": "registration",
+    "register_source": "registration",
+    "register_views": "views",
+    "select": "query",
+    "spark_session": "session",
+}
+
+
+def __getattr__(name: str) -> object:
+    if name not in _LOADED_ON_USE:
+        raise AttributeError(f"module 'metastore.spark' has no attribute {name!r}")
+    value: object = getattr(_import_module(f"metastore.spark.{_LOADED_ON_USE[name]}"), name)
+    globals()[name] = value
+    return value
+
 
 __all__ = [
     "SparkEngine",

@@ -18,9 +18,9 @@ from metastore.errors import EngineError, MetastoreError
 from metastore.scan.rows import read_rows
 from metastore.scan.scan import Scan
 from metastore.spark.engine import SparkEngine
-from metastore.spark.read_table import split
 from metastore.spark.session import copied
 from metastore.spark.spark_types import spark_schema
+from metastore.spark.task_parts import split
 from metastore.spark.views import run
 from metastore.views.runner import Source, Written
 

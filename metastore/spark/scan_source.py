@@ -24,8 +24,8 @@ from metastore.errors import InvalidRequestError
 from metastore.pruning.row_id import ROW_ID
 from metastore.scan.rows import ReadChunk, read_rows
 from metastore.session import connect
-from metastore.spark.read_table import split
 from metastore.spark.spark_types import spark_schema
+from metastore.spark.task_parts import split
 
 _LIKE_SPECIAL: Final = frozenset("%_\\")
 _COMPARISONS: Final[Sequence[tuple[type[Filter], str]]] = (

@@ -17,7 +17,7 @@ from sqlglot import exp
 from metastore.errors import EngineError, InvalidRequestError
 from metastore.model.identity import TableInfo
 from metastore.session import Session
-from metastore.spark.read_table import ESCAPED_LITERALS, read_table, refuse_variables
+from metastore.spark.pruned_table import ESCAPED_LITERALS, read_table, refuse_variables
 from metastore.views.binding import bind
 from metastore.views.dialects import translate
 from metastore.views.expansion import Lookup, expand

@@ -27,9 +27,10 @@ from metastore.pruning.row_id import ROW_ID, decode
 from metastore.scan.rows import read_rows
 from metastore.session import Session, connect
 from metastore.spark import read_table
-from metastore.spark.read_table import _engines, split
+from metastore.spark.pruned_table import _engines
 from metastore.spark.scan_source import TableScanReader, predicate, table_schema, table_version
 from metastore.spark.session import copied
+from metastore.spark.task_parts import split
 
 pytestmark = pytest.mark.spark
 

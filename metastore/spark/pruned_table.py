@@ -28,7 +28,7 @@ from metastore.pruning.spark_sql import texts_of
 from metastore.scan.arrow_types import arrow_schema, has_floats
 from metastore.scan.directories import LEVEL
 from metastore.scan.plan import ScanFile, Where
-from metastore.scan.rows import ReadChunk, read_rows
+from metastore.scan.rows import read_rows
 from metastore.scan.scan import Scan
 from metastore.scan.sql_filter import named_by
 from metastore.session import Session, TableLike
@@ -36,18 +36,13 @@ from metastore.sources.formats import PARQUET
 from metastore.spark.engine import SparkEngine
 from metastore.spark.reading import read_directory, read_files
 from metastore.spark.spark_types import reads_natively, spark_schema
+from metastore.spark.task_parts import split
 
 ESCAPED_LITERALS: Final = "spark.sql.parser.escapedStringLiterals"
 """With this setting, of Spark 1.6's, a backslash in a text is one: there is no way to write some texts then."""
 
 _METADATA: Final = "_metadata"
 """Spark's column of what it knows of a row's file; a column of the files of this name hides it."""
-
-_TASK_BYTES: Final = 128 << 20
-"""As much as Spark itself would put into one task of a file scan."""
-
-_FILE_COST: Final = 4 << 20
-"""What opening a file counts for, as Spark has it."""
 
 _UNQUOTED: Final = "/:=!$&'()*+,;@-_.~"
 """What Spark leaves as it is in the URI of a file."""
@@ -107,34 +102,6 @@ def refuse_variables(spark: SparkSession, literal: str, said: str) -> None:
             f"Spark replaces the variable in {literal} before it reads the text; set spark.sql.variable.substitute to "
             "false, or write its value"
         )
-
-
-def split(chunk: ReadChunk, tasks: int) -> list[ReadChunk]:
-    """``chunk`` in parts of about equal bytes, none larger than Spark's own tasks are, at least ``tasks`` if it can."""
-    costs = [(file.size or 0) + _FILE_COST for file in chunk.files]
-    limit = max(1, min(_TASK_BYTES, -(-sum(costs) // max(1, tasks))))
-    parts: list[list[ScanFile]] = []
-    size = limit
-    for file, cost in zip(chunk.files, costs, strict=True):
-        if size + cost > limit and size > 0:
-            parts.append([])
-            size = 0
-        # Tasks need to know nothing of why.
-        parts[-1].append(replace(file, reason="", schema=None))
-        size += cost
-    inside = [
-        {(path, group) for path, group in chunk.exclude if path in {file.path for file in files}} for files in parts
-    ]
-    return [
-        replace(
-            chunk,
-            files=files,
-            exclude={key: chunk.exclude[key] for key in keys},
-            threads=False,
-            reader=None if chunk.reader is None else chunk.reader.of([file.path for file in files]),
-        )
-        for files, keys in zip(parts, inside, strict=True)
-    ]
 
 
 def _by_arrow(engine: SparkEngine, scan: Scan) -> DataFrame:
