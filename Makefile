@@ -26,7 +26,7 @@ hms: $(VENV)/.with-test ## Start a Hive Metastore on loopback and print its URI,
 	@PYTHONPATH=tests "$(python)" -m services.hms $(ARGS)
 
 test: $(VENV)/.with-test ## Run all tests
-	@"$(python)" -m pytest -n $(WORKERS) --dist loadfile $(ARGS)
+	@"$(python)" -m pytest -n $(WORKERS) --dist loadfile --no-loadscope-reorder $(ARGS)
 
 safety: $(VENV)/.with-test ## Break stores, inputs and processes for long, and see that nothing is lost
 	@SAFETY=long HYPOTHESIS_PROFILE=nightly "$(python)" -m pytest tests/safety -o faulthandler_timeout=0 $(ARGS)

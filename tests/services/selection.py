@@ -1,4 +1,6 @@
-"""Tests that need what neither Python nor Java brings are run on request: ``--services hdfs,postgres`` and so on.
+"""Which tests run, and in which order.
+
+Tests that need what neither Python nor Java brings are run on request: ``--services hdfs,postgres`` and so on.
 
 They are left out otherwise, not skipped: `make test` passes on a machine with Python, Java and make. Asked for without
 the service being there, they fail with the reason.
@@ -9,6 +11,8 @@ from __future__ import annotations
 import pytest
 
 ON_REQUEST = frozenset({"azure", "drill", "gcs", "glue", "hdfs", "postgres", "rest"})
+_LONG = ("spark", "integration", "slow", *sorted(ON_REQUEST))
+"""Marks of tests that start a session, processes or a service."""
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -17,7 +21,10 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Leave out the tests of services that were not asked for."""
+    """Leave out the tests of services that were not asked for, and begin with files that have long ones.
+
+    Where processes share the files, none is then left with a long one when the others are done.
+    """
     asked = {name for name in config.getoption("--services").split(",") if name}
     if unknown := asked - ON_REQUEST:
         raise pytest.UsageError(f"--services knows {', '.join(sorted(ON_REQUEST))}, not {', '.join(sorted(unknown))}")
@@ -25,3 +32,5 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     if left_out:
         config.hook.pytest_deselected(items=left_out)
         items[:] = [item for item in items if item not in set(left_out)]
+    long = {item.path for item in items if any(map(item.get_closest_marker, _LONG))}
+    items.sort(key=lambda item: item.path not in long)
