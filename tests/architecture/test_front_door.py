@@ -47,17 +47,22 @@ HEAVY = {
 }
 
 
-def loaded_by(statement: str, folder: Path) -> set[str]:
-    """Modules that a fresh interpreter, started elsewhere, holds after ``statement``."""
+def said_by(statement: str, question: str, folder: Path) -> set[str]:
+    """The names that ``question`` comes to in a fresh interpreter, started elsewhere, after ``statement``."""
     program = f"import sys; sys.path.insert(0, {str(Path(metastore.__file__).parents[1])!r}); {statement}; "
     ran = subprocess.run(
-        [sys.executable, "-c", program + "import json; print(json.dumps(sorted(sys.modules)))"],
+        [sys.executable, "-c", f"{program}import json; print(json.dumps(sorted({question})))"],
         capture_output=True,
         check=True,
         cwd=folder,
         text=True,
     )
     return set(json.loads(ran.stdout))
+
+
+def loaded_by(statement: str, folder: Path) -> set[str]:
+    """Modules that a fresh interpreter, started elsewhere, holds after ``statement``."""
+    return said_by(statement, "sys.modules", folder)
 
 
 def test_the_public_names_are_pinned_and_sorted() -> None:
@@ -86,6 +91,19 @@ def test_the_front_door_loads_nothing_heavy(tmp_path: Path) -> None:
     loaded = loaded_by("import metastore", tmp_path)
     assert "metastore.errors" in loaded
     assert loaded & HEAVY == set()
+
+
+@pytest.mark.parametrize("package", ["metastore", "metastore.spark"])
+def test_a_name_is_listed_before_it_is_loaded(package: str, tmp_path: Path) -> None:
+    """Who explores with ``dir``, or with the key that completes a name, finds all of them."""
+    assert said_by(f"import {package} as package", "set(package.__all__) - set(dir(package))", tmp_path) == set()
+
+
+def test_the_data_source_of_spark_loads_little(tmp_path: Path) -> None:
+    """Spark imports it in each of the Python processes that make, plan and read a source."""
+    loaded = loaded_by("import metastore.spark.data_source", tmp_path)
+    assert "metastore.spark.own_tables" in loaded
+    assert loaded & {"metastore.scan.scan", "metastore.spark.engine", "metastore.sql", "metastore.views"} == set()
 
 
 SMALL_TASKS = ("metastore.analyze.whole_segments", "metastore.analyze.file_rows")
