@@ -4,7 +4,6 @@ What opens a metastore is loaded when it is first asked for: a program that only
 """
 
 import typing as _typing
-from importlib import import_module as _import_module
 
 from metastore.errors import (
     ConfigError,
@@ -18,6 +17,7 @@ from metastore.errors import (
     ProcedureError,
     StorageError,
 )
+from metastore.loaded_on_use import loaded_on_use as _loaded_on_use
 from metastore.model.identity import MetadataInfo, TableInfo
 from metastore.model.table_unit import TableMetadataUnit
 from metastore.model.vocabulary import MetadataType
@@ -28,25 +28,9 @@ if _typing.TYPE_CHECKING:
     from metastore.session import Session as Session
     from metastore.session import connect as connect
 
-_LOADED_ON_USE = {
-    "Metastore": "metastore.metastore",
-    "MetastoreRegistry": "metastore.metastore",
-    "Session": "metastore.session",
-    "connect": "metastore.session",
-}
-
-
-def __getattr__(name: str) -> object:
-    if name not in _LOADED_ON_USE:
-        raise AttributeError(f"module 'metastore' has no attribute {name!r}")
-    value: object = getattr(_import_module(_LOADED_ON_USE[name]), name)
-    globals()[name] = value
-    return value
-
-
-def __dir__() -> list[str]:
-    return sorted({*globals(), *__all__})
-
+__getattr__, __dir__ = _loaded_on_use(
+    __name__, {"Metastore": "metastore", "MetastoreRegistry": "metastore", "Session": "session", "connect": "session"}
+)
 
 __all__ = [
     "ConfigError",

@@ -10,10 +10,10 @@ what these need of the package is little.
 """
 
 import typing as _typing
-from importlib import import_module as _import_module
 from importlib.util import find_spec as _find_spec
 
 from metastore.errors import EngineError as _EngineError
+from metastore.loaded_on_use import loaded_on_use as _loaded_on_use
 
 # PySpark runs without pandas, but refuses the Arrow functions that everything here stands on.
 if _find_spec("pyspark") is None or _find_spec("pandas") is None:
@@ -31,31 +31,21 @@ if _typing.TYPE_CHECKING:
     from metastore.spark.session import spark_session as spark_session
     from metastore.spark.views import register_views as register_views
 
-_LOADED_ON_USE = {
-    "SparkEngine": "engine",
-    "SparkQueryEngine": "materialized",
-    "connect": "connection",
-    "read_files": "reading",
-    "read_table": "pruned_table",
-    "register": "registration",
-    "register_source": "registration",
-    "register_views": "views",
-    "select": "query",
-    "spark_session": "session",
-}
-
-
-def __getattr__(name: str) -> object:
-    if name not in _LOADED_ON_USE:
-        raise AttributeError(f"module 'metastore.spark' has no attribute {name!r}")
-    value: object = getattr(_import_module(f"metastore.spark.{_LOADED_ON_USE[name]}"), name)
-    globals()[name] = value
-    return value
-
-
-def __dir__() -> list[str]:
-    return sorted({*globals(), *__all__})
-
+__getattr__, __dir__ = _loaded_on_use(
+    __name__,
+    {
+        "SparkEngine": "engine",
+        "SparkQueryEngine": "materialized",
+        "connect": "connection",
+        "read_files": "reading",
+        "read_table": "pruned_table",
+        "register": "registration",
+        "register_source": "registration",
+        "register_views": "views",
+        "select": "query",
+        "spark_session": "session",
+    },
+)
 
 __all__ = [
     "SparkEngine",

@@ -99,6 +99,13 @@ def test_a_name_is_listed_before_it_is_loaded(package: str, tmp_path: Path) -> N
     assert said_by(f"import {package} as package", "set(package.__all__) - set(dir(package))", tmp_path) == set()
 
 
+@pytest.mark.parametrize("package", ["metastore", "metastore.spark"])
+def test_no_public_name_is_that_of_a_module(package: str, tmp_path: Path) -> None:
+    """Once imported, the module would stand in the place of a name that is loaded on use."""
+    modules = "{module.name for module in pkgutil.iter_modules(package.__path__)}"
+    assert said_by(f"import pkgutil, {package} as package", f"set(package.__all__) & {modules}", tmp_path) == set()
+
+
 def test_the_data_source_of_spark_loads_little(tmp_path: Path) -> None:
     """Spark imports it in each of the Python processes that make, plan and read a source."""
     loaded = loaded_by("import metastore.spark.data_source", tmp_path)

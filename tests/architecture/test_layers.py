@@ -16,7 +16,7 @@ import pytest
 PACKAGE = Path(__file__).parents[2] / "metastore"
 
 LAYERS = (
-    {"errors", "forks", "interrupts", "user"},
+    {"errors", "forks", "interrupts", "loaded_on_use", "user"},
     {"config", "model", "java"},
     {"mapping", "expressions"},
     {"storage"},
