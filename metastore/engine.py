@@ -101,11 +101,11 @@ class Engine(Protocol):
 class LocalEngine:
     """Runs tasks on this machine: in this process at once, and in helper processes when the work is long enough.
 
-    The calling thread works itself until a helper is ready, and then only takes what they return: so it is free to go
-    on with that. Helpers, up to ``processes`` of them, are started by the first run that lasts long enough to pay for
-    them, or follows so many that they would have; they stay warm, and are used at once from then on. ``processes`` = 0
-    means one per usable core; 1 means no helpers. Batches that helpers have finished and the caller has not yet taken
-    wait in memory. May be used from several threads; close it, or use it as a context manager.
+    The calling thread works itself until ``processes`` helpers are ready, and then only takes what they return: so it
+    is free to go on with that. Helpers, up to ``processes`` of them, are started by the first run that lasts long
+    enough to pay for them, or follows so many that they would have; they stay warm, and are used at once from then on.
+    ``processes`` = 0 means one per usable core; 1 means no helpers. Batches that helpers have finished and the caller
+    has not yet taken wait in memory. May be used from several threads; close it, or use it as a context manager.
     """
 
     name: Final = "local"
@@ -145,8 +145,8 @@ class LocalEngine:
                 left = len(todo) / max(1, done - 1)
                 if len(lent) < self.parallelism and self._helpers_pay(time.monotonic() - began, left):
                     self._lend(lent, min(self.parallelism - len(lent), len(todo)), todo, task, finished)
-                is_alone = finished.empty() and not any(helper.is_ready_for(task) for helper in lent)
-                chunk = _take(todo) if is_alone else None
+                ready = sum(helper.is_ready_for(task) for helper in lent)
+                chunk = _take(todo) if ready < self.parallelism and finished.empty() else None
                 outcome = next_of(finished) if chunk is None else _guarded(task, chunk)
                 if isinstance(outcome, MetastoreError):
                     raise outcome

@@ -100,13 +100,16 @@ def eager(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.fixture
-def meet(tasks: ModuleType, eager: None, tmp_path: Path) -> Callable[[LocalEngine], pa.Table]:
-    """Have a chunk done by each helper and one by the caller, none of whom ends before all have begun; their rows."""
+def meet(tasks: ModuleType, eager: None, tmp_path: Path) -> Callable[..., pa.Table]:
+    """Have a chunk done by each helper and one by the caller, none of whom ends before all have begun; their rows.
+
+    Or by as many as are ``expected``.
+    """
     del eager
     place = str(tmp_path / "meeting")
 
-    def meet(engine: LocalEngine) -> pa.Table:
-        everybody = engine.parallelism + 1
+    def meet(engine: LocalEngine, expected: int | None = None) -> pa.Table:
+        everybody = engine.parallelism + 1 if expected is None else expected
         with socket.socket(socket.AF_UNIX) as listening:
             listening.bind(place)
             listening.listen()
@@ -163,6 +166,15 @@ def test_the_caller_works_until_helpers_are_ready(meet: Callable[[LocalEngine], 
     with LocalEngine(2) as engine:
         workers = meet(engine)["process"].to_pylist()
         assert set(workers) == {os.getpid(), *(helper._process.pid for helper in engine._idle)}
+
+
+def test_the_caller_works_where_helpers_are_missing(meet: Callable[..., pa.Table]) -> None:
+    """A helper that is gone, or that was not needed when the others were started, leaves no core idle."""
+    with LocalEngine(2) as engine:
+        meet(engine)
+        engine._idle.pop().stop()
+        [left] = engine._idle
+        assert set(meet(engine, 2)["process"].to_pylist()) == {os.getpid(), left._process.pid}
 
 
 def test_helpers_share_the_work_and_stay(tasks: ModuleType, meet: Callable[[LocalEngine], object]) -> None:
