@@ -35,13 +35,13 @@ _LOOKS_OF_ONE_PASS: Final = 5
 
 
 def check_schedules(settings: PolicySettings) -> None:
-    """Refuse a cron expression that is none, in whichever layer. Raises ConfigError that names its key."""
+    """Refuse a cron expression that is none, in whichever layer. Raises ConfigError that names its key and file."""
     named = (settings.catalogs, settings.namespaces, settings.tables)
     layers = (settings.default, *(layer for group in named for layer in group.values()))
     for layer in layers:
         for name, given in layer.items():
             if name.endswith(".schedule"):
-                Schedule(given.value).check(given.key)
+                Schedule(given.value).check(given.key, given.origin)
 
 
 @dataclass(frozen=True)

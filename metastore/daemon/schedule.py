@@ -27,12 +27,15 @@ class Schedule:
         """Whether it counts from the last run, and names no times."""
         return not is_cron(self.text)
 
-    def check(self, key: str) -> None:
-        """Refuse a cron expression that is none, or one without its library. Raises ConfigError that names ``key``."""
+    def check(self, key: str, origin: str) -> None:
+        """Refuse a cron expression that is none, or one without its library.
+
+        Raises ConfigError that names ``key`` and ``origin``, where it is set.
+        """
         try:
             self.next_after(0)
         except InvalidRequestError as error:
-            raise ConfigError(f"{key} = {self.text!r}: {error}") from error
+            raise ConfigError(f"{key} = {self.text!r}: {error} ({origin})") from error
 
     def next_after(self, since_ms: int) -> int:
         """The first time after ``since_ms``, in epoch milliseconds."""

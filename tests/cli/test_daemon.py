@@ -67,6 +67,18 @@ def test_policy_explain_tells_where_each_value_was_set(conf: Path) -> None:
     assert found["rewrite_data_files.quiet"]["value"] == "10 minutes"
 
 
+@pytest.mark.parametrize("command", [("policy", "explain", "lake.shop.orders"), ("daemon", "--once")])
+def test_a_schedule_that_is_never_due_is_refused(conf: Path, command: tuple[str, ...]) -> None:
+    """By the daemon, and by what tells what the daemon would do: with key and line."""
+    wrong = '\ndrill.metastore.policies.default.old_metadata.schedule = "61 * * * *"'
+    conf.write_text(conf.read_text() + wrong)
+    ran = CliRunner().invoke(app, ["--conf", str(conf), *command])
+    assert (ran.exit_code, ran.stdout) == (1, "")
+    told = " ".join(ran.stderr.split())
+    assert "drill.metastore.policies.default.old_metadata.schedule = '61 * * * *'" in told
+    assert f"{conf}:9" in told.replace(" ", "")
+
+
 def test_policies_of_a_catalog_that_is_not_configured_are_none(conf: Path) -> None:
     """A slip in its name is told."""
     ran = CliRunner().invoke(app, ["--conf", str(conf), "policy", "explain", "nosuch.shop.x"])

@@ -69,10 +69,10 @@ def test_a_cron_expression_waits_for_its_first_time() -> None:
     assert decide(nightly, EVEN, noon, since_ms=None).due
 
 
-def test_what_is_no_cron_expression_is_refused_by_its_key() -> None:
+def test_what_is_no_cron_expression_is_refused_by_its_key_and_file() -> None:
     """Five words look like one, and the library says what is wrong with them."""
-    with pytest.raises(ConfigError, match=r"some\.key = 'a b c d e': .*no cron expression"):
-        Schedule("a b c d e").check("some.key")
+    with pytest.raises(ConfigError, match=r"some\.key = 'a b c d e': .*no cron expression.* \(a\.conf:3\)$"):
+        Schedule("a b c d e").check("some.key", "a.conf:3")
 
 
 @given(st.text(min_size=1), st.integers(0, 2**41))

@@ -18,6 +18,7 @@ from metastore.config.catalogs import OWN_CATALOG
 from metastore.config.units import spelled
 from metastore.daemon.health import COLUMNS, health_of
 from metastore.daemon.logs import JsonLines
+from metastore.daemon.loop import check_schedules
 from metastore.daemon.policy import TableName, effective
 from metastore.daemon.process import run_once, serve
 from metastore.daemon.report import draw
@@ -69,8 +70,10 @@ def daemon(invocation: Invocation, *, once: bool, dry_run: bool, as_json_lines: 
 def explain(settings: Settings, table: str) -> Rows:
     """Every value that holds for a table, with its key and file; it need not exist yet.
 
-    Raises InvalidRequestError for what is no table's name, NotFoundError for a catalog that is not configured.
+    Raises InvalidRequestError for what is no table's name, NotFoundError for a catalog that is not configured,
+    ConfigError for a schedule that the daemon would refuse.
     """
+    check_schedules(settings.policies)
     name = TableName.parse(table)
     if name.catalog not in (known := [OWN_CATALOG, *settings.catalogs]):
         raise NotFoundError(f"no catalog {name.catalog} is configured; there are {', '.join(known)}")
