@@ -17,7 +17,6 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cached_property
-from itertools import count
 from typing import Any, Final
 
 import numpy as np
@@ -87,12 +86,11 @@ def verdicts(series: Sequence[Series]) -> list[Verdict]:
 
 
 class Data:
-    """The Parquet files, written when this is made. Equal seeds make equal files, but for later editions of them."""
+    """The Parquet files, written when this is made. Equal seeds make equal files."""
 
     def __init__(self, root: str, files: int, seed: int, directories: int = DIRECTORIES) -> None:
         self.root = root
         self._seed = seed
-        self._editions = count()
         each = max(1, files // directories)
         days = [_FIRST_DAY + np.timedelta64(number // each, "D") for number in range(files)]
         self.paths = [
@@ -100,11 +98,11 @@ class Data:
         ]
         for directory in dict.fromkeys(map(os.path.dirname, self.paths)):
             os.makedirs(directory)
-        self.write(self.paths)
+        self.write(self.paths, 0)
 
-    def write(self, paths: Sequence[str]) -> None:
-        """Write these files anew, with other contents than before."""
-        chance = np.random.default_rng((self._seed, next(self._editions)))
+    def write(self, paths: Sequence[str], edition: int) -> None:
+        """Write these files; each edition has contents of its own."""
+        chance = np.random.default_rng((self._seed, edition))
         for path in paths:
             pq.write_table(_rows(chance), path, row_group_size=_ROWS // 2)
 
@@ -120,11 +118,15 @@ class Seen:
 
 @dataclass
 class Target:
-    """A metastore of its own that is to hold the metadata of ``data``, and the session that fills it."""
+    """A metastore of its own that is to hold the metadata of ``data``, and the session that fills it.
+
+    Targets that share their data write its editions in the same order, so that after as many changes all see the same.
+    """
 
     engine: Engine
     data: Data
     folder: str
+    edition: int = 0
 
     def emptied(self) -> Target:
         """An empty metastore."""
@@ -135,7 +137,8 @@ class Target:
     def changed(self, paths: Sequence[str]) -> Target:
         """A metastore that knew all files until those at ``paths`` were written anew."""
         self.analyze()
-        self.data.write(paths)
+        self.edition += 1
+        self.data.write(paths, self.edition)
         return self
 
     def analyze(self) -> Target:

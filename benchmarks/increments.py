@@ -4,6 +4,9 @@ The 2,000 files of :mod:`benchmarks.analyze` lie in 20, in 200 and in 1,000 dire
 each is one Parquet file of units, and is written anew when one of its files has changed. "Size" is their number. Of the
 files none changed, or one; or 1%, next to each other as where they are partitioned by time, or as far apart as can be.
 Beside ANALYZE of all files stands the least that it takes in Python to read all footers.
+
+All of it is measured in one process, too. All files are work for every core, a few are not: so the ratio falls with
+more cores, and that of one process tells how much less there is to do.
 """
 
 from __future__ import annotations
@@ -14,7 +17,7 @@ from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Final
 
-from benchmarks.analyze import BARE, FULL, ON_SPARK, Data, Target, footers_of, spark_session
+from benchmarks.analyze import BARE, FULL, ON_SPARK, ONE_PROCESS, Data, Target, footers_of, spark_session
 from benchmarks.measuring import OURS, Contender, Pace, Series, Verdict, beside, measure
 from metastore.engine import Engine, LocalEngine
 from metastore.spark.engine import SparkEngine
@@ -33,8 +36,8 @@ def run(
     folder: str, files: int, layouts: Sequence[int], seed: int, pace: Pace, say: Callable[[str], None]
 ) -> list[Series]:
     """Measure tables of ``files`` files in so many directories, one after the other, in ``folder``."""
-    with spark_session() as spark, LocalEngine() as local:
-        engines: dict[str, Engine] = {OURS: local, ON_SPARK: SparkEngine(spark)}
+    with spark_session() as spark, LocalEngine() as local, LocalEngine(1) as alone:
+        engines: dict[str, Engine] = {OURS: local, ONE_PROCESS: alone, ON_SPARK: SparkEngine(spark)}
         return [
             one
             for directories in layouts
@@ -45,9 +48,10 @@ def run(
 def verdicts(series: Sequence[Series]) -> list[Verdict]:
     """What was promised: ten times faster than all files when 1% changed."""
     return [
-        beside(series, QUESTION, directories, (case, OURS), (FULL, OURS), 10)
+        beside(series, QUESTION, directories, (case, engine), (FULL, engine), 10)
         for directories in LAYOUTS
         for case in (UNCHANGED, ONE_FILE, TOGETHER, APART)
+        for engine in (OURS, ONE_PROCESS)
     ]
 
 

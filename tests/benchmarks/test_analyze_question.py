@@ -28,15 +28,15 @@ def test_every_way_of_measuring_finds_the_same(tmp_path: Path) -> None:
 
 
 def test_every_layout_and_change_is_measured(tmp_path: Path) -> None:
-    """Both engines agree on files and bounds, at first and after changes; else this raises."""
+    """All engines agree on files and bounds, at first and after changes; else this raises."""
     series = increments.run(str(tmp_path), 40, (2, 20), 7, Pace(rounds=1), lambda _: None)
     again = (increments.UNCHANGED, increments.ONE_FILE, increments.TOGETHER, increments.APART)
     assert {(one.size, one.case, one.contender) for one in series} == {
         (layout, case, contender)
         for layout in (2, 20)
         for case, contenders in {
-            analyze.FULL: (OURS, analyze.ON_SPARK, analyze.BARE),
-            **dict.fromkeys(again, (OURS, analyze.ON_SPARK)),
+            analyze.FULL: (OURS, analyze.ONE_PROCESS, analyze.ON_SPARK, analyze.BARE),
+            **dict.fromkeys(again, (OURS, analyze.ONE_PROCESS, analyze.ON_SPARK)),
         }.items()
         for contender in contenders
     }
