@@ -8,6 +8,7 @@ import pytest
 
 from benchmarks import analyze, increments
 from benchmarks.measuring import OURS, Pace
+from metastore.engine import LocalEngine
 
 pytestmark = [pytest.mark.spark, pytest.mark.slow]
 
@@ -41,3 +42,13 @@ def test_every_layout_and_change_is_measured(tmp_path: Path) -> None:
         for contender in contenders
     }
     assert {verdict.holds is None for verdict in increments.verdicts(series)} == {True, False}
+
+
+def test_targets_that_share_their_data_see_the_same_changes(tmp_path: Path) -> None:
+    """Every file is written anew, so that bounds move: to the same ones for each target."""
+    data = analyze.Data(str(tmp_path / "data"), 4, 7, 2)
+    with LocalEngine(1) as engine:
+        targets = [analyze.Target(engine, data, str(tmp_path / name)) for name in ("a", "b")]
+        first = [target.analyze().seen() for target in targets]
+        then = [target.changed(data.paths).analyze().seen() for target in targets]
+    assert first[0] == first[1] != then[0] == then[1]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -77,6 +78,15 @@ def test_a_schedule_that_is_never_due_is_refused(conf: Path, command: tuple[str,
     told = " ".join(ran.stderr.split())
     assert "drill.metastore.policies.default.old_metadata.schedule = '61 * * * *'" in told
     assert f"{conf}:9" in told.replace(" ", "")
+
+
+def test_policies_are_explained_without_the_library_of_the_daemon(conf: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Who only looks at a deployment has not installed what runs it."""
+    schedule = '\ndrill.metastore.policies.default.old_metadata.schedule = "0 3 * * *"'
+    conf.write_text(conf.read_text() + schedule)
+    monkeypatch.setitem(sys.modules, "croniter", None)
+    found = {row["setting"]: row["value"] for row in rows_of(conf, "policy", "explain", "lake.shop.orders")}
+    assert found["old_metadata.schedule"] == "0 3 * * *"
 
 
 def test_policies_of_a_catalog_that_is_not_configured_are_none(conf: Path) -> None:
