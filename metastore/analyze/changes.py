@@ -1,6 +1,6 @@
 """What has changed since the last ANALYZE: known state and fresh listing -> what to do. Pure.
 
-Whether a top-level segment changed is told by the fingerprint of all its files, which is stored with the segment; so a
+Whether a top-level segment changed is told by the state of all its files, which is stored with the segment; so a
 run that finds nothing to do has read no unit of any file. Which files changed is asked only within such segments.
 """
 
@@ -202,8 +202,8 @@ def changed_segments(known: Mapping[str, str], fresh: Mapping[str, str]) -> Chan
     """
     touched = frozenset(
         key
-        for key, fingerprint in fresh.items()
-        if known.get(key) != fingerprint or (key == DEFAULT_SEGMENT and is_flat(known) != is_flat(fresh))
+        for key, state in fresh.items()
+        if known.get(key) != state or (key == DEFAULT_SEGMENT and is_flat(known) != is_flat(fresh))
     )
     return ChangedSegments(touched, frozenset(known.keys() - fresh.keys()))
 

@@ -63,13 +63,13 @@ def segment_chunks(
     source: SourceTable,
     wanted: Wanted,
     segments: Mapping[str, Sequence[SourceFile]],
-    fingerprints: Mapping[str, str],
+    states: Mapping[str, str],
     encoder: PartitionEncoder,
     parallelism: int,
 ) -> list[SegmentChunk]:
     """Chunks for ``parallelism`` tasks at once that make whole ``segments``, of :data:`SEGMENT_FILES` each at most.
 
-    ``fingerprints`` are those of all segments of the table, by key.
+    ``states`` are those of all segments of the table, by key.
     """
     size = _chunk_files(sum(map(len, segments.values())), parallelism)
     chunks: list[dict[str, Sequence[SourceFile]]] = []
@@ -83,9 +83,9 @@ def segment_chunks(
     return [
         SegmentChunk(
             _footer_chunk(source, wanted, list(chain.from_iterable(chunk.values()))),
-            {key: fingerprints[key] for key in chunk},
+            {key: states[key] for key in chunk},
             wanted.level,
-            is_flat(fingerprints),
+            is_flat(states),
             encoder,
         )
         for chunk in chunks

@@ -28,7 +28,7 @@ from metastore.analyze.parts import (
     statistics_of,
     without_statistics,
 )
-from metastore.analyze.states import TableState, table_fingerprint
+from metastore.analyze.states import TableState, stored_state, table_fingerprint
 from metastore.analyze.total import Total
 from metastore.analyze.unit_rows import UnitRow, to_batch, values
 from metastore.errors import InvalidRequestError
@@ -50,12 +50,12 @@ def segment_units(
     details: pa.Table,
     *,
     level: MetadataType,
-    fingerprints: Mapping[str, str],
+    states: Mapping[str, str],
     is_flat: bool,
 ) -> tuple[pa.Table, list[Part]]:
     """The stored units of whole top-level segments, and each segment's part for the table's roll-up.
 
-    ``parts`` and ``details`` (FILE and ROW_GROUP rows) cover every file of these segments. ``fingerprints`` tell, by
+    ``parts`` and ``details`` (FILE and ROW_GROUP rows) cover every file of these segments. ``states`` tell, by
     key, the state of a segment's files (:mod:`metastore.analyze.changes`); they are stored with the segment.
     ``is_flat`` tells that the table has no directories.
     """
@@ -64,7 +64,7 @@ def segment_units(
     tops = [segment for segment in segments if len(segment.directories) <= 1]
     rows: list[UnitRow] = []
     if reaches(level, MetadataType.SEGMENT):
-        rows.extend(segment_row(source, segment, fingerprints) for segment in segments)
+        rows.extend(segment_row(source, segment, states) for segment in segments)
     if reaches(level, MetadataType.PARTITION):
         for top, files in _files_of(tops, details):
             partitions = list(_partition_rows(source, top, files))
@@ -202,11 +202,12 @@ def refuse_unknown_columns(columns: Iterable[ColumnPath], schema: TupleSchema) -
             raise InvalidRequestError(f"there is no column {quote(column)} to analyze; the table has {known}")
 
 
-def segment_row(source: SourceTable, part: Part, fingerprints: Mapping[str, str]) -> UnitRow:
-    """The SEGMENT unit of one segment, top-level or nested; only the former has its state among ``fingerprints``."""
+def segment_row(source: SourceTable, part: Part, states: Mapping[str, str]) -> UnitRow:
+    """The SEGMENT unit of one segment, top-level or nested; only the former has its state among ``states``."""
     key = metadata_key(part.directories)
     place = "/".join((source.location, *part.directories))
     depth = len(part.directories)
+    state = stored_state(source.table, key, states[key]) if depth <= 1 else None
     return UnitRow(
         MetadataType.SEGMENT,
         key,
@@ -221,7 +222,7 @@ def segment_row(source: SourceTable, part: Part, fingerprints: Mapping[str, str]
         column=quote((f"dir{depth - 1}",)) if depth else None,
         locations=part.files,
         partitionValues=part.directories or None,
-        additionalMetadata=descriptions_text(part.descriptions, fingerprints[key] if depth <= 1 else None),
+        additionalMetadata=descriptions_text(part.descriptions, state),
     )
 
 

@@ -135,7 +135,7 @@ def _analyzed(
     files = _listed_while(source, lambda: stored.known)
     known = stored.known
     segments = segments_of(files)
-    fresh = {key: segment_state(source.table, key, own) for key, own in segments.items()}
+    fresh = {key: segment_state(own) for key, own in segments.items()}
     found = replace(asked, format=asked.format or _format(source, files, known))
     if source.provided is not None and asked.describing is not None:
         raise InvalidRequestError(

@@ -8,7 +8,7 @@ of them in short, and what was wanted beyond Drill's columns. The next run compa
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from hashlib import blake2b
 from typing import Any, Final
@@ -24,7 +24,6 @@ _FINGERPRINT = "metastore.fingerprint"
 _DESCRIBING = "metastore.statistics"
 _DECLARED = "metastore.schema"
 _SEGMENTS = "metastore.segments"
-_STATE = (_FINGERPRINT, *component_entry(b""))
 _FORM = "2"
 """Raised whenever units are made differently, so that every table is then analyzed anew."""
 
@@ -78,7 +77,7 @@ class TableState:
 
     def to_text(self) -> str:
         """A JSON object."""
-        entries = _entries(self.fingerprint)
+        entries: dict[str, Any] = {} if self.fingerprint is None else {_FINGERPRINT: self.fingerprint}
         if self.describing is not None:
             columns = self.describing.columns
             entries[_DESCRIBING] = {
@@ -93,41 +92,46 @@ class TableState:
         return _text(entries)
 
 
-def fingerprint_of(parts: Iterable[Iterable[object]]) -> str:
-    """One text that differs whenever anything in ``parts`` does."""
-    return _text({_FINGERPRINT: f"{_FORM}-{_digest(parts)}"})
+def segment_state(files: Sequence[SourceFile]) -> str:
+    """The state of a top-level segment's files: a short text that differs whenever anything in their listing does.
+
+    Every run asks for that of every segment, so it costs no call for each file. Names hold no NUL, and no slash.
+    """
+    if not files:
+        return _of_form("")
+    directories, names, paths, sizes, times = zip(*files, strict=True)
+    return _of_form("\0".join((*map("/".join, directories), *names, *paths, repr((sizes, times)))))
 
 
-def segment_state(table: TableInfo, key: str, files: Sequence[SourceFile]) -> str:
-    """The fingerprint of a top-level segment's files, with the component that row ids of this state end with."""
-    digest = _digest(files)
-    component = partition_component(table, key, digest)
-    return _text({_FINGERPRINT: f"{_FORM}-{digest}"} | component_entry(component))
-
-
-def table_fingerprint(segments: Mapping[str, str]) -> str:
-    """The state of a table's files, from the fingerprints of its segments by key."""
-    return fingerprint_of(sorted(segments.items()))
+def table_fingerprint(states: Mapping[str, str]) -> str:
+    """The state of a table's files, from the states of its segments by key."""
+    return _of_form(repr(sorted(states.items())))
 
 
 def short_states(states: Mapping[str, str | None]) -> dict[str, str]:
-    """The states of segments (:func:`segment_state`) so short that a table keeps them all; an empty text for none."""
-    return {key: _entries(state).get(_FINGERPRINT, "")[:_SHORT] for key, state in states.items()}
+    """The ``states`` of segments so short that a table keeps them all; an empty text for none."""
+    return {key: (state or "")[:_SHORT] for key, state in states.items()}
 
 
-def is_of_this_form(fingerprint: str) -> bool:
-    """Whether units that keep ``fingerprint`` were made as they are made now."""
-    return str(_entries(fingerprint).get(_FINGERPRINT)).startswith(f"{_FORM}-")
+def is_of_this_form(state: str) -> bool:
+    """Whether units that keep ``state`` were made as they are made now."""
+    return state.startswith(f"{_FORM}-")
+
+
+def stored_state(table: TableInfo, key: str, state: str) -> str:
+    """What a segment's unit keeps of its ``state``: a JSON object, with the component that row ids of it end with."""
+    component = partition_component(table, key, state.partition("-")[2])
+    return _text({_FINGERPRINT: state} | component_entry(component))
 
 
 def state_in(additional_metadata: str | None) -> str | None:
-    """The state of files (:func:`segment_state`, :func:`table_fingerprint`) that a unit keeps among other things."""
+    """The state that :func:`stored_state` wrote, among other things perhaps; None where another program did."""
     return _state(_entries(additional_metadata))
 
 
 def _state(entries: Mapping[str, Any]) -> str | None:
-    found = {name: entries[name] for name in _STATE if name in entries}
-    return _text(found) if found else None
+    found = entries.get(_FINGERPRINT)
+    return found if isinstance(found, str) else None
 
 
 def _entries(additional_metadata: str | None) -> dict[str, Any]:
@@ -138,11 +142,8 @@ def _entries(additional_metadata: str | None) -> dict[str, Any]:
     return found if isinstance(found, dict) else {}
 
 
-def _digest(parts: Iterable[Iterable[object]]) -> str:
-    digest = blake2b(digest_size=16)
-    for part in parts:
-        digest.update(repr(tuple(part)).encode("utf-8", "surrogateescape"))
-    return digest.hexdigest()
+def _of_form(told: str) -> str:
+    return f"{_FORM}-{blake2b(told.encode('utf-8', 'surrogateescape'), digest_size=16).hexdigest()}"
 
 
 # Made once: there is a text for each segment, and dumps() makes an encoder for each text.

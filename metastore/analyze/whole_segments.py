@@ -29,13 +29,13 @@ from metastore.storage.partition_encoder import ENCODED, EncodedPartition, Parti
 
 @dataclass(frozen=True)
 class SegmentChunk:
-    """All files of some top-level segments, whose states ``fingerprints`` tell by key; ``level`` is what is stored.
+    """All files of some top-level segments, whose ``states`` are told by key; ``level`` is what is stored.
 
     ``is_flat`` tells that the table has no directories.
     """
 
     footers: FooterChunk
-    fingerprints: Mapping[str, str]
+    states: Mapping[str, str]
     level: MetadataType
     is_flat: bool
     encoder: PartitionEncoder
@@ -71,14 +71,14 @@ def make_segments(chunk: SegmentChunk) -> Iterator[pa.RecordBatch]:
             segment_parts(fragments),
             details,
             level=chunk.level,
-            fingerprints=chunk.fingerprints,
+            states=chunk.states,
             is_flat=chunk.is_flat,
         )
         encoded = {
             partition.key[_KEY]: chunk.encoder.encode(partition).to_arrow()
             for partition in by_partition(TableMetadataUnit, rows)
         }
-        short = [segment_row(source, top.for_table(), chunk.fingerprints) for top in tops]
+        short = [segment_row(source, top.for_table(), chunk.states) for top in tops]
         partitions = [encoded.get(row.metadataKey) for row in short]
         yield pa.RecordBatch.from_arrays(
             [

@@ -233,7 +233,7 @@ class Work:
     def _segments(self, parts: Sequence[Part], details: pa.Table, fresh: Mapping[str, str]) -> list[Part]:
         level = self._wanted.level
         units, tops = segment_units(
-            self._source, UNIT_SCHEMA, parts, details, level=level, fingerprints=fresh, is_flat=is_flat(fresh)
+            self._source, UNIT_SCHEMA, parts, details, level=level, states=fresh, is_flat=is_flat(fresh)
         )
         self._modify.overwrite_ahead(units)
         self._units += units.num_rows

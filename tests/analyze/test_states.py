@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from typing import Any
 
 import pytest
 
@@ -10,10 +11,10 @@ from metastore.analyze.description import Describing
 from metastore.analyze.states import (
     SegmentStates,
     TableState,
-    fingerprint_of,
     segment_state,
     short_states,
     state_in,
+    stored_state,
     table_fingerprint,
 )
 from metastore.model.identity import TableInfo
@@ -23,7 +24,7 @@ from metastore.pruning.partition_component import component_in, segment_prefix, 
 from metastore.sources.listing import SourceFile
 
 TABLE = TableInfo("dfs", "tmp", "t")
-FRESH = {key: segment_state(TABLE, key, [SourceFile((key,), "a", f"/t/{key}/a", 1, 2)]) for key in ("1994", "1995")}
+FRESH = {key: segment_state([SourceFile((key,), "a", f"/t/{key}/a", 1, 2)]) for key in ("1994", "1995")}
 DECLARED = TupleSchema((SchemaColumn("a", "INT"),))
 LEADERS = {"`a`": {"low": ["1994"], "high": ["1995"], "bounds": [ColumnStatistics("INT", 1, 2).to_json()]}}
 SEGMENTS = SegmentStates(short_states(FRESH), alike=False, leaders=LEADERS)
@@ -60,38 +61,62 @@ def test_units_of_other_programs_keep_no_state() -> None:
 
 def test_short_states_differ_as_the_long_ones_do() -> None:
     """A segment without a state is told from each."""
-    changed = segment_state(TABLE, "1994", [SourceFile(("1994",), "a", "/t/1994/a", 1, 3)])
+    changed = segment_state([SourceFile(("1994",), "a", "/t/1994/a", 1, 3)])
     short = short_states({**FRESH, "changed": changed, "none": None})
     assert len(set(short.values())) == len(short)
-    assert short_states({key: state_in(state) for key, state in FRESH.items()}) == short_states(FRESH)
+    assert {key: state_in(stored_state(TABLE, key, state)) for key, state in FRESH.items()} == FRESH
     assert max(map(len, short.values())) == 18
 
 
-def test_fingerprints_see_every_difference() -> None:
-    """Name, place, size and time all count, and so does where one file ends and the next begins."""
-    file = SourceFile(("d",), "a", "/t/d/a", 1, 2)
-    others = [
-        file._replace(**change) for change in ({"name": "b"}, {"directories": ("e",)}, {"size": 2}, {"mtime_ns": 3})
+def test_states_see_every_difference() -> None:
+    """Name, place, size and time all count, which file has them, and where one ends and the next begins."""
+    file, second = SourceFile(("d",), "a", "/t/d/a", 1, 2), SourceFile(("d", "e"), "b", "/t/d/e/b", 3, 4)
+    changes: list[dict[str, Any]] = [
+        {"name": "b"},
+        {"directories": ("e",)},
+        {"directories": ("d", "a")},
+        {"path": "/u/d/a"},
+        {"size": 2},
+        {"mtime_ns": 3},
+        {"size": 2, "mtime_ns": 1},
+        {"size": 12, "mtime_ns": 0},
     ]
-    prints = [fingerprint_of(files) for files in ([file], [file, file], [], *([other] for other in others))]
-    assert len(set(prints)) == len(prints)
-    assert fingerprint_of([file]) == prints[0]
+    several = [
+        [file],
+        [file, file],
+        [],
+        [file, second],
+        [second, file],
+        [file._replace(mtime_ns=4), second._replace(mtime_ns=2)],
+        [file._replace(directories=("d", "e")), second._replace(directories=("d",))],
+        *([file._replace(**change)] for change in changes),
+    ]
+    states = [segment_state(files) for files in several]
+    assert len(set(states)) == len(states)
+    assert segment_state((file,)) == states[0]
 
 
-def test_states_hold_a_component_of_their_own() -> None:
+def test_a_state_that_is_no_text_is_none() -> None:
+    """Whoever wrote it."""
+    assert state_in('{"metastore.fingerprint": 2}') is None
+    assert TableState.of('{"metastore.fingerprint": 2}') == TableState(None)
+
+
+def test_states_are_stored_with_a_component_of_their_own() -> None:
     """Other files, another segment or another table make another component; the same ones make the same, always."""
     table, other = TableInfo("dfs", "tmp", "t"), TableInfo("dfs", "tmp", "u")
     file = SourceFile(("d",), "a", "/t/d/a", 1, 2)
+    state = segment_state([file])
     states = [
-        segment_state(table, "d", [file]),
-        segment_state(table, "d", [file._replace(mtime_ns=3)]),
-        segment_state(table, "e", [file]),
-        segment_state(other, "d", [file]),
+        stored_state(table, "d", state),
+        stored_state(table, "d", segment_state([file._replace(mtime_ns=3)])),
+        stored_state(table, "e", state),
+        stored_state(other, "d", state),
     ]
     components = [component_in(state) for state in states]
     assert len(set(components)) == len(components)
     assert None not in components
-    assert component_in(segment_state(table, "d", [file])) == components[0]
+    assert component_in(stored_state(table, "d", state)) == components[0]
     starts = [component is not None and component.startswith(segment_prefix(table, "d")) for component in components]
     assert starts == [True, True, False, False]
     assert components[2] is not None

@@ -113,10 +113,10 @@ def test_every_segment_is_in_one_chunk_whole(sizes: list[int], most: int, parall
             SourceTable(TABLE, "/t"), Wanted(MetadataType.FILE), segments, fresh, ENCODER, parallelism
         )
     assert [file for chunk in found for file in chunk.footers.files] == [f for own in segments.values() for f in own]
-    assert {key: state for chunk in found for key, state in chunk.fingerprints.items()} == fresh
-    assert sum(len(chunk.fingerprints) for chunk in found) == len(segments)
+    assert {key: state for chunk in found for key, state in chunk.states.items()} == fresh
+    assert sum(len(chunk.states) for chunk in found) == len(segments)
     for chunk in found:
-        assert {file.directories[0] for file in chunk.footers.files} == set(chunk.fingerprints)
+        assert {file.directories[0] for file in chunk.footers.files} == set(chunk.states)
         assert len(chunk.footers.files) <= most
     if sizes and max(sizes) * 2 <= 4:
         assert len(found) <= 1 + sum(sizes) // 4
