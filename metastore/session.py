@@ -33,8 +33,8 @@ if TYPE_CHECKING:
     from pyiceberg.expressions import BooleanExpression
 
     from metastore.analyze.database import JdbcReader
+    from metastore.analyze.reading import Progress
     from metastore.analyze.result import AnalyzeResult
-    from metastore.analyze.work import Progress
     from metastore.information_schema import InformationSchema
     from metastore.procedures.calls import Procedures
     from metastore.pruning.result import PruneResult

@@ -9,6 +9,8 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import groupby
+from operator import add
+from typing import NamedTuple
 
 from metastore.analyze.description import Describing
 from metastore.analyze.levels import reaches
@@ -95,6 +97,18 @@ class ChangedSegments:
 Decision = Unchanged | Full | Changed
 
 
+class FileCounts(NamedTuple):
+    """How many files are new, changed and removed."""
+
+    new: int = 0
+    changed: int = 0
+    removed: int = 0
+
+    def plus(self, other: FileCounts) -> FileCounts:
+        """Both together."""
+        return FileCounts(*map(add, self, other))
+
+
 @dataclass(frozen=True)
 class FileChanges:
     """The files of some segments against what is known of them, by path."""
@@ -102,6 +116,11 @@ class FileChanges:
     new: frozenset[str]
     changed: frozenset[str]
     removed: frozenset[str]
+
+    @property
+    def counts(self) -> FileCounts:
+        """How many there are of each."""
+        return FileCounts(len(self.new), len(self.changed), len(self.removed))
 
 
 def segments_of(files: Sequence[SourceFile]) -> dict[str, list[SourceFile]]:

@@ -15,6 +15,7 @@ from metastore.analyze.description import Describing
 from metastore.analyze.file_rows import DataChunk
 from metastore.analyze.footers import FooterChunk, read_footers
 from metastore.analyze.levels import reaches
+from metastore.analyze.remade_segments import RemadeChunk
 from metastore.analyze.whole_segments import SegmentChunk
 from metastore.engine import Chunk, Engine
 from metastore.errors import EngineError
@@ -24,6 +25,7 @@ from metastore.model.vocabulary import MetadataType
 from metastore.sources.listing import SourceFile
 from metastore.sources.source_table import SourceTable
 from metastore.storage.partition_encoder import PartitionEncoder
+from metastore.storage.parts import FileGroup
 
 UNIT_SCHEMA: Final = plain_arrow_schema(TableMetadataUnit)
 """The columns of what tasks return."""
@@ -33,7 +35,10 @@ _CHUNK_FILES: Final = (16, 256)
 waiting."""
 
 SEGMENT_FILES: Final = _CHUNK_FILES[1]
-"""A segment of more files is not left to one task."""
+"""A segment of which more files are to be read is not left to one task."""
+
+KNOWN_FILES: Final = 8 * SEGMENT_FILES
+"""Nor is one of more files, known ones among them; their units are some ten megabytes while a task has them."""
 
 _CHUNK_BYTES: Final = 32 << 20
 """Where data is read, a chunk is one file, or small files of this size altogether."""
@@ -90,6 +95,11 @@ def segment_chunks(
         )
         for chunk in chunks
     ]
+
+
+def remade_chunks(chunks: Iterable[SegmentChunk], stored: Mapping[str, FileGroup], *, anew: bool) -> list[RemadeChunk]:
+    """The same ``chunks`` of segments whose units are ``stored``; ``anew`` where every footer is to be read again."""
+    return [RemadeChunk(chunk, [stored[key] for key in chunk.states], anew) for chunk in chunks]
 
 
 def _chunk_files(files: int, parallelism: int) -> int:
@@ -164,7 +174,7 @@ def _named(batches: Iterator[pa.RecordBatch], chunks: Sequence[Chunk]) -> Iterat
     except EngineError:
         # Footers that helpers did not judge are judged here, where nothing ends over them.
         for chunk in chunks:
-            footers = chunk.footers if isinstance(chunk, SegmentChunk) else chunk
+            footers = chunk.footers if isinstance(chunk, SegmentChunk | RemadeChunk) else chunk
             if isinstance(footers, FooterChunk):
                 deque(read_footers(footers), maxlen=0)
         raise

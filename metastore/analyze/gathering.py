@@ -89,9 +89,9 @@ def parts_of(batch: pa.RecordBatch) -> tuple[pa.RecordBatch, pa.RecordBatch]:
     return batch.slice(0, details), batch.slice(details)
 
 
-def files_in(fragments: pa.RecordBatch) -> int:
-    """How many files SEGMENT fragments add up."""
-    return int(pc.sum(pc.list_value_length(fragments["locations"])).as_py() or 0)
+def files_in(segments: pa.RecordBatch | pa.Table) -> int:
+    """How many files SEGMENT rows, or fragments of such, add up."""
+    return int(pc.sum(pc.list_value_length(segments["locations"])).as_py() or 0)
 
 
 def side_by_side(schema: pa.Schema, *tables: pa.Table) -> pa.Table:

@@ -26,11 +26,12 @@ from metastore.analyze.changes import (
 )
 from metastore.analyze.description import Describing
 from metastore.analyze.levels import level_named
+from metastore.analyze.reading import Progress
 from metastore.analyze.result import AnalyzeResult
 from metastore.analyze.rollup import refuse_unknown_columns
 from metastore.analyze.states import segment_state
 from metastore.analyze.stored import Stored
-from metastore.analyze.work import Progress, Work
+from metastore.analyze.work import Work
 from metastore.components.requests import of_table
 from metastore.components.tables import Tables
 from metastore.engine import Engine
@@ -164,9 +165,7 @@ def _analyzed(
         source.table,
         committed,
         len(files),
-        len(outcome.changes.new),
-        len(outcome.changes.changed),
-        len(outcome.changes.removed),
+        *outcome.files,
         outcome.segments,
         len(outcome.removed),
         outcome.units,

@@ -7,21 +7,18 @@ in; and for all other segments only where the table's unit cannot tell what they
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping
-from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, Final
 
 import pyarrow as pa
-import pyarrow.compute as pc
 from pyiceberg.expressions import In
 
 from metastore.analyze.changes import Known
 from metastore.analyze.chunks import UNIT_SCHEMA
 from metastore.analyze.levels import level_named
-from metastore.analyze.parts import Part, segment_parts
-from metastore.analyze.states import SegmentStates, TableState, short_states, state_in
+from metastore.analyze.states import SegmentStates, TableState
+from metastore.analyze.stored_segments import states_by_key, top_level
 from metastore.analyze.total import Total
-from metastore.analyze.unit_rows import of_kind, values
 from metastore.components.requests import of_table
 from metastore.components.tables import Tables
 from metastore.model.column_path import parse
@@ -32,6 +29,7 @@ from metastore.model.tuple_schema import TupleSchema
 from metastore.model.vocabulary import MetadataType
 from metastore.operations.read import Read
 from metastore.sources.formats import PARQUET
+from metastore.storage.parts import FileGroup
 
 _OF_PARTS: Final = (
     "schema",
@@ -45,17 +43,7 @@ _OF_PARTS: Final = (
 _OF_SEGMENTS: Final = ("metadataKey", "metadataIdentifier", *_OF_PARTS)
 _OF_TABLE: Final = ("location", "interestingColumns", "tableType", "partitionKeys", *_OF_PARTS)
 
-
-@dataclass(frozen=True)
-class StoredSegments:
-    """Some top-level segments by key, with the FILE and ROW_GROUP rows of all their files.
-
-    ``total`` is what all segments of the table come to; None where the table's unit does not tell it.
-    """
-
-    parts: Mapping[str, Part]
-    details: pa.Table
-    total: Total | None
+_KEY: Final = TableMetadataUnit.partition_columns.index("metadataKey")
 
 
 class Stored:
@@ -92,25 +80,43 @@ class Stored:
     @cached_property
     def states(self) -> Mapping[str, str]:
         """The states of all top-level segments by key, as :func:`short_states` has them."""
-        return _states(self.segments) if self._told is None else self._told.states
+        return states_by_key(self.segments) if self._told is None else self._told.states
 
     @cached_property
     def segments(self) -> pa.Table:
         """The SEGMENT rows of all top-level segments: a file is opened for each of these."""
         parts = self._read(MetadataType.SEGMENT).columns(*_OF_SEGMENTS).parts()
-        return _top_level(pa.Table.from_batches(parts.batches(), parts.answered.schema))
+        return top_level(pa.Table.from_batches(parts.batches(), parts.answered.schema))
 
-    def of_segments(self, keys: Collection[str]) -> StoredSegments:
-        """What is stored of the top-level segments ``keys``."""
-        # All kinds, since what stands in these partitions is wanted but for a few rows, and no row is then looked at.
-        of_keys = self._read(MetadataType.ALL).filter(In(term="metadataKey", literals=set(keys)))
-        units = of_keys.to_arrow().cast(UNIT_SCHEMA)
-        segments = _top_level(of_kind(units, MetadataType.SEGMENT))
-        return StoredSegments(
-            dict(zip(values(segments, "metadataKey"), segment_parts(segments), strict=True)),
-            of_kind(units, MetadataType.FILE, MetadataType.ROW_GROUP),
-            self._total(keys, _states(segments)),
-        )
+    def partitions(self, keys: Collection[str]) -> dict[str, FileGroup]:
+        """The data files that hold all units of each of the top-level segments ``keys``, of those that have any."""
+        if not keys:
+            return {}
+        found = self._read(MetadataType.ALL).filter(In(term="metadataKey", literals=set(keys))).partitions()
+        return {key[_KEY]: group for key, group in found.items()}
+
+    def tops(self, keys: Collection[str]) -> pa.Table:
+        """The SEGMENT rows of the top-level segments ``keys``."""
+        if not keys:
+            return UNIT_SCHEMA.empty_table()
+        of_keys = self._read(MetadataType.SEGMENT).filter(In(term="metadataKey", literals=set(keys)))
+        return top_level(of_keys.to_arrow().cast(UNIT_SCHEMA))
+
+    @cached_property
+    def modified(self) -> int:
+        """When the table's latest file was modified, in epoch ms."""
+        return int(self._unit["lastModifiedTime"][0].as_py() or 0)
+
+    def total(self, keys: Collection[str], found: Mapping[str, str]) -> Total | None:
+        """What all segments of the table come to; None where its unit does not tell it.
+
+        It does if it was made from the segments ``keys`` in the states that these are ``found`` in.
+        """
+        if self._told is None or self.known is None or self.known.state.declared is not None:
+            return None
+        if found != {key: state for key, state in self._told.states.items() if key in keys}:
+            return None
+        return Total.stored(self._unit, self._told)
 
     @cached_property
     def _unit(self) -> pa.Table:
@@ -127,22 +133,5 @@ class Stored:
         partitions = found.answered.num_rows + sum(len(group.paths) for group in found.groups)
         return told if partitions == len(told.states) + 1 else None
 
-    def _total(self, keys: Collection[str], found: Mapping[str, str]) -> Total | None:
-        """From the TABLE unit, if it was made from the segments ``keys`` in the states they are ``found`` in."""
-        if self._told is None or self.known is None or self.known.state.declared is not None:
-            return None
-        if found != {key: state for key, state in self._told.states.items() if key in keys}:
-            return None
-        return Total.stored(self._unit, self._told)
-
     def _read(self, *kinds: MetadataType) -> Read[TableMetadataUnit]:
         return self._tables.read().metadata_types(*kinds).filter(of_table(self._table)).at(self._version)
-
-
-def _top_level(segments: pa.Table) -> pa.Table:
-    return segments.filter(pc.equal(segments["metadataKey"], segments["metadataIdentifier"]))
-
-
-def _states(segments: pa.Table) -> dict[str, str]:
-    states = map(state_in, values(segments, "additionalMetadata"))
-    return short_states(dict(zip(values(segments, "metadataKey"), states, strict=True)))

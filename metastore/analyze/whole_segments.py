@@ -2,8 +2,9 @@
 
 Place in the flow: where a segment has so few files that one task reads them all, nothing is left for the driver but to
 store what the task made, and to add the segments up to the table. So its share does not grow with the files, and what
-comes back is a tenth of the units that :func:`~metastore.analyze.footers.read_footers` would return. Segments of many
-files, and those of which some files are known, are put together by the driver (:mod:`metastore.analyze.gathering`).
+comes back is a tenth of the units that :func:`~metastore.analyze.footers.read_footers` would return. Segments of which
+some files are known are made by :mod:`metastore.analyze.remade_segments`, those of many files are put together by the
+driver (:mod:`metastore.analyze.gathering`).
 """
 
 from __future__ import annotations
@@ -15,11 +16,12 @@ from typing import Any, Final
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from metastore.analyze.changes import FileCounts
 from metastore.analyze.footers import FooterChunk, read_footers
 from metastore.analyze.gathering import parts_of
 from metastore.analyze.parts import Part, segment_parts
 from metastore.analyze.rollup import segment_row, segment_units
-from metastore.analyze.unit_rows import to_batch
+from metastore.analyze.unit_rows import to_batch, values
 from metastore.mapping.rows import by_partition
 from metastore.model.table_unit import TableMetadataUnit
 from metastore.model.vocabulary import MetadataType
@@ -43,63 +45,81 @@ class SegmentChunk:
 
 @dataclass(frozen=True)
 class Made:
-    """What a task made: segments' partitions, their parts for the table's roll-up, and numbers of files and units."""
+    """What tasks made: segments' partitions, their parts for the table's roll-up, and how many units these are.
+
+    ``before`` are the SEGMENT rows that stood there before. ``counts`` are of files, as is ``read``.
+    """
 
     partitions: Sequence[EncodedPartition]
     tops: Sequence[Part]
-    files: int
     units: int
+    before: pa.Table
+    counts: FileCounts
+    read: int
 
 
 def segments_schema(units: pa.Schema) -> pa.Schema:
     """The schema of what tasks return, by that of units: a row for each segment.
 
-    ``top`` is the segment's SEGMENT unit, ``partition`` is null where the level stores no unit of it.
+    ``top`` is the segment's SEGMENT unit and ``before`` the stored one, if there is any; ``partition`` is null where
+    the level stores no unit of it. Numbers of files are the task's, and stand in its first row.
     """
-    return pa.schema({"files": pa.int64(), "partition": ENCODED, "top": pa.struct(list(units))})
+    numbers = {name: pa.int64() for name in (*FileCounts._fields, "read")}
+    return pa.schema({"partition": ENCODED, "top": pa.struct(list(units)), "before": pa.struct(list(units)), **numbers})
 
 
 def make_segments(chunk: SegmentChunk) -> Iterator[pa.RecordBatch]:
     """One batch of :func:`segments_schema`; raises as :func:`read_footers`."""
-    units = chunk.footers.schema
-    source = SourceTable(chunk.footers.table, chunk.footers.location)
+    files = len(chunk.footers.files)
+    nothing = chunk.footers.schema.empty_table()
     for batch in read_footers(chunk.footers):
         details, fragments = map(_table, parts_of(batch))
-        rows, tops = segment_units(
-            source,
-            units,
-            segment_parts(fragments),
-            details,
-            level=chunk.level,
-            states=chunk.states,
-            is_flat=chunk.is_flat,
-        )
-        encoded = {
-            partition.key[_KEY]: chunk.encoder.encode(partition).to_arrow()
-            for partition in by_partition(TableMetadataUnit, rows)
-        }
-        short = [segment_row(source, top.for_table(), chunk.states) for top in tops]
-        partitions = [encoded.get(row.metadataKey) for row in short]
-        yield pa.RecordBatch.from_arrays(
-            [
-                pa.array([len(top.files) for top in tops]),
-                pa.array(partitions, ENCODED),
-                to_batch(units, source.table, short).to_struct_array(),
-            ],
-            schema=segments_schema(units),
-        )
+        yield encoded_segments(chunk, segment_parts(fragments), details, nothing, FileCounts(files), files)
+
+
+def encoded_segments(
+    chunk: SegmentChunk, parts: Sequence[Part], details: pa.Table, before: pa.Table, counts: FileCounts, read: int
+) -> pa.RecordBatch:
+    """The segments of ``chunk``, of which ``parts`` and ``details`` cover every file, in :func:`segments_schema`."""
+    units = chunk.footers.schema
+    source = SourceTable(chunk.footers.table, chunk.footers.location)
+    rows, tops = segment_units(
+        source, units, parts, details, level=chunk.level, states=chunk.states, is_flat=chunk.is_flat
+    )
+    encoded = {
+        partition.key[_KEY]: chunk.encoder.encode(partition).to_arrow()
+        for partition in by_partition(TableMetadataUnit, rows)
+    }
+    short = [segment_row(source, top.for_table(), chunk.states) for top in tops]
+    keys = [row.metadataKey for row in short]
+    places = {key: place for place, key in enumerate(values(before, "metadataKey"))}
+    struct: Any = pa.struct(list(units))
+    return pa.RecordBatch.from_arrays(
+        [
+            pa.array([encoded.get(key) for key in keys], ENCODED),
+            to_batch(units, source.table, short).to_struct_array(),
+            pa.concat_arrays([*before.to_struct_array().chunks, pa.array([], struct)]).take(
+                pa.array([places.get(key) for key in keys], pa.int64())
+            ),
+            *(pa.array([number, *[0] * (len(keys) - 1)], pa.int64()) for number in (*counts, read)),
+        ],
+        schema=segments_schema(units),
+    )
 
 
 def made(batch: pa.RecordBatch) -> Made:
-    """What :func:`make_segments` returned."""
+    """What :func:`encoded_segments` returned."""
     partitions = [EncodedPartition.from_arrow(one) for one in batch["partition"] if one.is_valid]
-    units: Any = batch["top"]
-    files = pc.sum(batch["files"]).as_py()
+    tops: Any = batch["top"]
+    before: Any = batch["before"].drop_null()
+    *counts, read = (pc.sum(batch[name]).as_py() for name in (*FileCounts._fields, "read"))
     return Made(
         partitions,
-        segment_parts(_table(pa.RecordBatch.from_struct_array(units))),
-        0 if files is None else int(files),
+        segment_parts(_table(pa.RecordBatch.from_struct_array(tops))),
         sum(partition.rows for partition in partitions),
+        _table(pa.RecordBatch.from_struct_array(before)),
+        FileCounts(*counts),
+        read,
     )
 
 

@@ -8,81 +8,64 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from itertools import chain
+from typing import Final
 
 import pyarrow as pa
 import pyarrow.compute as pc
 from pyiceberg.expressions import And, In
 
-from metastore.analyze.changes import (
-    Changed,
-    FileChanges,
-    Wanted,
-    changed_segments,
-    file_changes,
-    is_flat,
-)
+from metastore.analyze.changes import Changed, FileCounts, Wanted, changed_segments, is_flat
 from metastore.analyze.chunks import (
+    KNOWN_FILES,
     SEGMENT_FILES,
     UNIT_SCHEMA,
     Read,
-    data_chunks,
-    footer_chunks,
+    remade_chunks,
     run_named,
     segment_chunks,
 )
-from metastore.analyze.description import Describing, Description, descriptions_in, descriptions_text
-from metastore.analyze.file_rows import DataChunk, file_row, read_chunk
-from metastore.analyze.footers import FooterChunk, read_footers
-from metastore.analyze.gathering import Gathered, Gathering, files_in, parts_of
+from metastore.analyze.description import Describing, descriptions_in, descriptions_text
+from metastore.analyze.gathering import Gathered, Gathering, files_in
 from metastore.analyze.levels import reaches
-from metastore.analyze.parts import Part, file_parts, holders_of, schema_of, segment_parts
+from metastore.analyze.parts import Part, file_parts, segment_parts
+from metastore.analyze.reading import Descriptions, Progress, Reading
+from metastore.analyze.remade_segments import remake_segments
 from metastore.analyze.remainder import Before
 from metastore.analyze.rollup import segment_units, table_unit
 from metastore.analyze.states import short_states
-from metastore.analyze.stored import Stored, StoredSegments
+from metastore.analyze.stored import Stored
+from metastore.analyze.stored_segments import StoredSegments, parts_by_key, states_by_key
 from metastore.analyze.total import Total
-from metastore.analyze.unit_rows import of_kind, to_batch, values
+from metastore.analyze.unit_rows import of_kind, values
 from metastore.analyze.whole_segments import made, make_segments, segments_schema
 from metastore.components.requests import of_table
 from metastore.engine import Engine
-from metastore.model.column_path import is_among, parse, quote
-from metastore.model.drill_types import DrillType, parse_type
+from metastore.model.column_path import is_among, parse
 from metastore.model.identity import metadata_key
 from metastore.model.table_unit import TableMetadataUnit
-from metastore.model.tuple_schema import TupleSchema
-from metastore.model.vocabulary import MetadataType, Statistic
+from metastore.model.vocabulary import MetadataType
 from metastore.operations.modify import Modify
-from metastore.sources.formats import PARQUET
-from metastore.sources.listing import Fingerprint, SourceFile
-from metastore.sources.provided import Provided
+from metastore.sources.listing import SourceFile
 from metastore.sources.source_table import SourceTable
+from metastore.storage.parts import FileGroup
 
-Progress = Callable[[int, int], None]
-"""Told how many files are read so far, and how many there are to read; one read twice counts twice."""
+_ROWS_AT_ONCE: Final = 20_000
+"""Stored units that the driver has in memory when it makes segments itself: kilobytes each, if it need not be more."""
 
-_Descriptions = dict[str, "Description | None"]
 _Segments = Mapping[str, Sequence[SourceFile]]
 
 
 @dataclass(frozen=True)
 class Outcome:
-    """What was found: changed files, ``segments`` made anew, ``removed`` ones, units written, rows of the table."""
+    """What was found: changes of files, ``segments`` made anew, ``removed`` ones, units written, rows of the table."""
 
-    changes: FileChanges
+    files: FileCounts
     segments: int
     removed: frozenset[str]
     units: int
     rows: int
-
-
-@dataclass
-class _Found:
-    """What reading data came to: FILE rows, and descriptions by path."""
-
-    details: list[pa.RecordBatch] = field(default_factory=list)
-    descriptions: dict[str, _Descriptions] = field(default_factory=dict)
 
 
 class Work:
@@ -101,22 +84,31 @@ class Work:
     ) -> None:
         self._modify = modify
         self._source = source
-        self._engine = engine
-        self.engine: str | None = None
         self._wanted = wanted
-        self._told = _Told(on_progress)
+        self._reading = Reading(source, wanted, engine, on_progress)
         self._units = 0
-        self._before = Before({}, {})
+        self._files = FileCounts()
+        self._before: list[pa.Table] = []
+
+    @property
+    def engine(self) -> str | None:
+        """What read files; None if there were none to read."""
+        return self._reading.engine_name
 
     def full(self, segments: _Segments, fresh: Mapping[str, str], *, owner: str, known: bool) -> Outcome:
         """Everything anew; ``known`` tells that there is something to take the place of."""
         if known:
             self._modify.delete(of_table(self._source.table), MetadataType.ALL)
-        files = [file for own in segments.values() for file in own]
-        reads = [Read(file, exact=True, missing=self._wanted.described) for file in files]
-        tops = self._made(reads, segments, fresh, UNIT_SCHEMA.empty_table(), {})
-        changes = FileChanges(frozenset(file.path for file in files), frozenset(), frozenset())
-        return self._outcome(Total.added(tops), segments, fresh, len(fresh), changes, frozenset(), owner)
+        self._reading.expect(sum(map(len, segments.values())))
+        wholes = {key: files for key, files in segments.items() if self._is_for_tasks(len(files), len(files))}
+        tops = self._made_by_tasks(wholes, fresh)
+        rest = {key: files for key, files in segments.items() if key not in wholes}
+        if rest:
+            files = [file for own in rest.values() for file in own]
+            reads = [Read(file, exact=True, missing=self._wanted.described) for file in files]
+            tops += self._made(reads, rest, fresh, UNIT_SCHEMA.empty_table(), {}, Before({}, {}))
+            self._files = self._files.plus(FileCounts(new=len(files)))
+        return self._outcome(Total.added(tops), segments, fresh, len(fresh), frozenset(), owner)
 
     def incremental(
         self, segments: _Segments, fresh: Mapping[str, str], decision: Changed, stored: Stored, *, owner: str
@@ -128,44 +120,64 @@ class Work:
         if gone:
             of_gone = And(of_table(self._source.table), In(term="metadataKey", literals=set(gone)))
             self._modify.delete(of_gone, MetadataType.ALL)
+        removed = stored.tops(segment_changes.removed)
+        self._before.append(removed)
+        self._files = FileCounts(removed=files_in(removed))
         touched = segment_changes.touched if decision.reason is None else frozenset(fresh)
-        files = [file for key in sorted(touched) for file in segments[key]]
-        before = stored.of_segments(touched | segment_changes.removed)
-        changes = file_changes(_fingerprints(before.details), files)
-        is_gone = pc.is_in(before.details["path"], pa.array(changes.changed | changes.removed, pa.string()))
-        lost = of_kind(before.details.filter(is_gone), MetadataType.FILE)
-        kept = before.details.filter(pc.invert(is_gone))
+        tops = self._made_anew({key: segments[key] for key in sorted(touched)}, fresh, decision, stored)
+        keys = touched | segment_changes.removed
+        total = _total(stored, pa.concat_tables(self._before), tops, keys)
+        return self._outcome(total, segments, fresh, len(touched), gone, owner)
+
+    def _made_anew(
+        self, segments: _Segments, fresh: Mapping[str, str], decision: Changed, stored: Stored
+    ) -> list[Part]:
+        """Make ``segments`` anew, of which all, some or no files are known: by tasks, or here a few at a time."""
+        known = stored.partitions(segments)
+        unknown = {
+            key: len(files) if key not in known or decision.footers else _later(files, stored.modified)
+            for key, files in segments.items()
+        }
+        self._reading.expect(sum(unknown.values()))
+        for_tasks = {key: files for key, files in segments.items() if self._is_for_tasks(unknown[key], len(files))}
+        wholes = {key: files for key, files in for_tasks.items() if key not in known}
+        tops = self._made_by_tasks(wholes, fresh)
+        partly = {key: files for key, files in for_tasks.items() if key in known}
+        if len(partly) > 1:
+            tops += self._made_by_tasks(partly, fresh, known, anew=decision.footers)
+        else:
+            for_tasks = wholes  # One alone is made here, while tasks read its footers.
+        rest = [key for key in segments if key not in for_tasks]
+        for keys in _at_once(rest, known):
+            tops += self._made_here({key: segments[key] for key in keys}, fresh, decision, known)
+        return tops
+
+    def _is_for_tasks(self, unknown: int, files: int) -> bool:
+        """Whether a segment of so many ``files``, of which so many are to be read, is made by the task that reads them.
+
+        Where nothing but footers is read; of other files, each is a task's own.
+        """
+        return self._reading.of_footers and unknown <= SEGMENT_FILES and files <= KNOWN_FILES
+
+    def _made_here(
+        self, segments: _Segments, fresh: Mapping[str, str], decision: Changed, known: Mapping[str, FileGroup]
+    ) -> list[Part]:
+        """Make ``segments`` anew of their stored units, which are held for that, and of what must be read."""
+        groups = [known[key] for key in segments if key in known]
+        batches = chain.from_iterable(group.batches() for group in groups)
+        before = StoredSegments.of(pa.Table.from_batches(batches, UNIT_SCHEMA))
+        files = list(chain.from_iterable(segments.values()))
+        compared = before.compared(files)
+        kept = compared.kept
         true = of_kind(kept.select(["metadataType", "path", "schema", "additionalMetadata"]), MetadataType.FILE)
         described = {} if decision.anew else _descriptions(true, self._wanted.described)
-        reads = self._lacking(files, true, described, decision)
+        reads = self._reading.lacking(files, true, described, anew=decision.footers)
         if decision.footers:
             kept = kept.slice(0, 0)
         kept = kept if reaches(self._wanted.level, MetadataType.ROW_GROUP) else of_kind(kept, MetadataType.FILE)
-        self._before = Before.of(before.parts, lost)
-        tops = self._made(reads, {key: segments[key] for key in touched}, fresh, kept, described)
-        total = _total(stored, before, tops, touched | segment_changes.removed)
-        return self._outcome(total, segments, fresh, len(touched), changes, gone, owner)
-
-    def _lacking(
-        self,
-        files: Sequence[SourceFile],
-        kept: pa.Table,
-        described: Mapping[str, Mapping[str, object]],
-        decision: Changed,
-    ) -> list[Read]:
-        """What is to be read of ``files``, of which the FILE rows ``kept`` are true."""
-        schemas = dict(zip(values(kept, "path"), values(kept, "schema"), strict=True))
-        wanted = self._wanted.described
-        reads = []
-        for file in files:
-            schema = schemas.get(file.path)
-            missing = wanted
-            if schema is not None and wanted is not None:
-                missing = _missing(wanted, schema_of(schema), described.get(file.path, {}))
-            exact = schema is None or decision.footers
-            if exact or missing is not None:
-                reads.append(Read(file, exact, missing))
-        return reads
+        self._before.append(before.tops)
+        self._files = self._files.plus(compared.changes.counts)
+        return self._made(reads, segments, fresh, kept, described, Before.of(parts_by_key(before.tops), compared.lost))
 
     def _made(
         self,
@@ -173,57 +185,66 @@ class Work:
         segments: _Segments,
         fresh: Mapping[str, str],
         kept: pa.Table,
-        described: dict[str, _Descriptions],
+        described: dict[str, Descriptions],
+        before: Before,
     ) -> list[Part]:
         """Make ``segments`` anew of what is read and of the ``kept`` rows; their parts for the table's roll-up."""
-        if self._wanted.format == PARQUET and self._wanted.describing is None and self._source.provided is None:
-            return list(self._from_footers(reads, segments, fresh, kept))
-        found = self._read(reads)
+        if self._reading.of_footers:
+            return list(self._from_footers(reads, segments, fresh, kept, before))
+        found = self._reading.files(reads)
         for path, descriptions in found.descriptions.items():
             described.setdefault(path, {}).update(descriptions)
-        details = _with_descriptions(pa.concat_tables([kept, _table(found.details)]), described)
+        details = _with_descriptions(
+            pa.concat_tables([kept, pa.Table.from_batches(found.details, UNIT_SCHEMA)]), described
+        )
         return self._segments(file_parts(details, self._source.location), details, fresh)
 
     def _from_footers(
-        self, reads: Sequence[Read], segments: _Segments, fresh: Mapping[str, str], kept: pa.Table
+        self, reads: Sequence[Read], segments: _Segments, fresh: Mapping[str, str], kept: pa.Table, before: Before
     ) -> Iterator[Part]:
-        """Read footers; first of the segments that are made by the tasks which read them."""
+        """Read footers, and make each segment when all of its files are in."""
         awaited = Counter(metadata_key(read.file.directories) for read in reads)
-        whole = {key: files for key, files in segments.items() if awaited[key] == len(files) <= SEGMENT_FILES}
-        gathering = Gathering({key: awaited[key] for key in segments if key not in whole}, kept)
-        batches: Iterator[pa.RecordBatch] = iter(())
-        if reads:
-            engine = self._started(len(reads))
-            self._told.total = len(reads)
-            yield from self._made_by_tasks(engine, whole, fresh)
-            rest = [read.file for read in reads if metadata_key(read.file.directories) not in whole]
-            chunks = footer_chunks(self._source, self._wanted, rest, engine.parallelism)
-            batches = run_named(engine, chunks, read_footers, UNIT_SCHEMA)
+        gathering = Gathering({key: awaited[key] for key in segments}, kept)
+        batches = self._reading.footers([read.file for read in reads])
         # Files that stay are added up while others are read.
-        remaining = {key: self._remaining(key, rows) for key, rows in gathering.kept().items()}
+        root = self._source.location
+        remaining = {
+            key: before.remaining(key, of_kind(rows, MetadataType.FILE), root) for key, rows in gathering.kept().items()
+        }
         if found := gathering.complete():
             yield from self._stored(found, remaining, fresh)
         for batch in batches:
             if found := gathering.add(batch):
                 yield from self._stored(found, remaining, fresh)
-            self._told.more(files_in(parts_of(batch)[1]))
 
-    def _made_by_tasks(self, engine: Engine, segments: _Segments, fresh: Mapping[str, str]) -> Iterator[Part]:
-        """Have whole segments made by tasks, and their files stored."""
+    def _made_by_tasks(
+        self,
+        segments: _Segments,
+        fresh: Mapping[str, str],
+        known: Mapping[str, FileGroup] | None = None,
+        *,
+        anew: bool = False,
+    ) -> list[Part]:
+        """Have segments made by tasks, of which units may be ``known``, and their files stored."""
+        tops: list[Part] = []
         if not segments:
-            return
-        encoder = self._modify.encoder()
-        chunks = segment_chunks(self._source, self._wanted, segments, fresh, encoder, engine.parallelism)
-        for batch in run_named(engine, chunks, make_segments, segments_schema(UNIT_SCHEMA)):
+            return tops
+        engine, encoder = self._reading.engine, self._modify.encoder()
+        wholes = segment_chunks(self._source, self._wanted, segments, fresh, encoder, engine.parallelism)
+        schema = segments_schema(UNIT_SCHEMA)
+        if known is None:
+            batches = run_named(engine, wholes, make_segments, schema)
+        else:
+            batches = run_named(engine, remade_chunks(wholes, known, anew=anew), remake_segments, schema)
+        for batch in batches:
             found = made(batch)
             self._modify.overwrite_encoded(found.partitions)
             self._units += found.units
-            self._told.more(found.files)
-            yield from found.tops
-
-    def _remaining(self, key: str, kept: pa.Table) -> list[Part]:
-        """What the ``kept`` files of a segment come to."""
-        return self._before.remaining(key, of_kind(kept, MetadataType.FILE), self._source.location)
+            self._files = self._files.plus(found.counts)
+            self._before.append(found.before)
+            self._reading.tell(found.read)
+            tops += found.tops
+        return tops
 
     def _stored(self, found: Gathered, remaining: Mapping[str, list[Part]], fresh: Mapping[str, str]) -> list[Part]:
         """Have the units of complete segments written; what the table's roll-up needs of them."""
@@ -245,7 +266,6 @@ class Work:
         all_segments: _Segments,
         fresh: Mapping[str, str],
         segments: int,
-        changes: FileChanges,
         removed: frozenset[str],
         owner: str,
     ) -> Outcome:
@@ -254,96 +274,10 @@ class Work:
             self._source, UNIT_SCHEMA, total, directories, owner=owner, wanted=self._wanted, states=fresh
         )
         self._modify.overwrite(general)
-        return Outcome(changes, segments, removed, self._units + general.num_rows, total.part.rows)
-
-    def _started(self, files: int) -> Engine:
-        engine = self._engine(files) if callable(self._engine) else self._engine
-        self.engine = engine.name
-        return engine
-
-    def _read(self, reads: Sequence[Read]) -> _Found:
-        """Read on the engine, footers and data in one job, since every job costs time of its own."""
-        found = _Found()
-        if not reads:
-            return found
-        if self._source.provided is not None:
-            return self._asked(self._source.provided, [read.file for read in reads])
-        engine = self._started(len(reads))
-        of_parquet = self._wanted.format == PARQUET
-        exact = [read for read in reads if read.exact] if of_parquet else []
-        footers = footer_chunks(self._source, self._wanted, [read.file for read in exact], engine.parallelism)
-        data = data_chunks(
-            self._source, self._wanted, [read for read in reads if read.missing is not None or not of_parquet]
-        )
-        self._told.total = sum(len(chunk.files) for chunk in footers) + sum(len(chunk.files) for chunk in data)
-        measured = {read.file.path for read in reads if read.exact}
-        chunks: list[FooterChunk | DataChunk] = [*footers, *data]
-        for batch in run_named(engine, chunks, read_chunk, UNIT_SCHEMA):
-            details, fragments = parts_of(batch)
-            if fragments.num_rows:
-                found.details.append(details)
-                self._told.more(files_in(fragments))
-                continue
-            for path, text in zip(batch["path"].to_pylist(), batch["additionalMetadata"].to_pylist(), strict=True):
-                found.descriptions[str(path)] = descriptions_in(text)
-            if not of_parquet:
-                found.details.append(batch.filter(pc.is_in(batch["path"], pa.array(measured, pa.string()))))
-            self._told.more(batch.num_rows)
-        return found
-
-    def _asked(self, provided: Provided, files: Sequence[SourceFile]) -> _Found:
-        """What somebody else knows of ``files``."""
-        self._told.total = len(files)
-        rows = []
-        for content in provided.contents(files):
-            chosen = {
-                key: statistics.to_json()
-                for key, statistics in content.statistics.items()
-                if self._wanted.columns is None or is_among(parse(key), self._wanted.columns)
-            }
-            row = file_row(content.file, content.schema, chosen, content.rows, whole=content.whole)
-            rows.append(row._replace(location=self._source.location))
-            self._told.more(1)
-        return _Found([to_batch(UNIT_SCHEMA, self._source.table, rows)])
+        return Outcome(self._files, segments, removed, self._units + general.num_rows, total.part.rows)
 
 
-class _Told:
-    """Counts files, and tells."""
-
-    def __init__(self, on_progress: Progress | None) -> None:
-        self.total = 0
-        self._done = 0
-        self._on_progress = on_progress
-
-    def more(self, files: int) -> None:
-        """So many more files are read."""
-        self._done += files
-        if self._on_progress is not None:
-            self._on_progress(self._done, self.total)
-
-
-def _table(batches: Sequence[pa.RecordBatch]) -> pa.Table:
-    return pa.Table.from_batches(batches, UNIT_SCHEMA)
-
-
-def _missing(wanted: Describing, schema: TupleSchema, known: Mapping[str, object]) -> Describing | None:
-    """What of ``wanted`` a file with ``schema`` lacks, whose descriptions ``known`` has; None for nothing."""
-    lacking = tuple(
-        path
-        for path, type_ in schema.leaves()
-        if _has_values(parse_type(type_))
-        and quote(path) not in known
-        and (wanted.columns is None or is_among(path, wanted.columns))
-    )
-    return Describing(lacking, wanted.percent) if lacking else None
-
-
-def _has_values(leaf: DrillType) -> bool:
-    """Whether there is something to describe: not of lists and maps, nor of structs without fields."""
-    return not leaf.parts and leaf.name != "STRUCT"
-
-
-def _descriptions(units: pa.Table, wanted: Describing | None) -> dict[str, _Descriptions]:
+def _descriptions(units: pa.Table, wanted: Describing | None) -> dict[str, Descriptions]:
     """Those of the FILE rows among ``units``, by path; of columns that are ``wanted``."""
     if wanted is None:
         return {}
@@ -359,7 +293,7 @@ def _descriptions(units: pa.Table, wanted: Describing | None) -> dict[str, _Desc
     }
 
 
-def _with_descriptions(units: pa.Table, descriptions: Mapping[str, _Descriptions]) -> pa.Table:
+def _with_descriptions(units: pa.Table, descriptions: Mapping[str, Descriptions]) -> pa.Table:
     """``units``, of which the FILE rows hold ``descriptions`` and nothing else in additionalMetadata."""
     if not any(descriptions.values()) and units["additionalMetadata"].null_count == units.num_rows:
         return units
@@ -372,22 +306,34 @@ def _with_descriptions(units: pa.Table, descriptions: Mapping[str, _Descriptions
     return units.set_column(at, units.schema.field(at), pa.array(texts, pa.string()))
 
 
-def _total(stored: Stored, before: StoredSegments, tops: Sequence[Part], keys: frozenset[str]) -> Total:
-    """What the table comes to with ``tops`` in the place of its segments ``keys``, which were as ``before``."""
+def _total(stored: Stored, before: pa.Table, tops: Sequence[Part], keys: frozenset[str]) -> Total:
+    """What the table comes to with ``tops`` instead of the segments ``keys``, whose SEGMENT rows are ``before``."""
     others = stored.states.keys() - keys
     if not others:
         return Total.added(tops)
-    exchanged = None if before.total is None else before.total.exchanged(before.parts.values(), tops)
+    total = stored.total(keys, states_by_key(before))
+    exchanged = None if total is None else total.exchanged(segment_parts(before), tops)
     if exchanged is not None:
         return exchanged
     is_other = pc.is_in(stored.segments["metadataKey"], pa.array(others, pa.string()))
     return Total.added([*tops, *segment_parts(stored.segments.filter(is_other))])
 
 
-def _fingerprints(units: pa.Table) -> dict[str, Fingerprint]:
-    """Fingerprints by path, of the FILE rows; one that another program wrote has none, and matches no file."""
-    files = of_kind(units.select(["metadataType", "path", "metadataStatistics"]), MetadataType.FILE)
-    return {
-        path: Fingerprint(holders.get(Statistic.LENGTH, -1), holders.get(Statistic.MODIFICATION_TIME_NANOS, -1))
-        for path, holders in zip(values(files, "path"), holders_of(files), strict=True)
-    }
+def _later(files: Sequence[SourceFile], modified: int) -> int:
+    """How many ``files`` were modified after the time in epoch ms: at least so many are new, or have changed."""
+    return sum(file.mtime_ns // 1_000_000 > modified for file in files)
+
+
+def _at_once(keys: Sequence[str], known: Mapping[str, FileGroup]) -> Iterator[Sequence[str]]:
+    """The segments ``keys``, in turns of so many as may be held; each has the rows that are ``known`` of it."""
+    turn: list[str] = []
+    rows = 0
+    for key in keys:
+        held = known[key].rows if key in known else 0
+        if turn and rows + held > _ROWS_AT_ONCE:
+            yield turn
+            turn, rows = [], 0
+        turn.append(key)
+        rows += held
+    if turn:
+        yield turn

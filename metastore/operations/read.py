@@ -11,11 +11,12 @@ from pyiceberg.expressions import AlwaysTrue, And, BooleanExpression
 
 from metastore.errors import InvalidRequestError
 from metastore.mapping.filters import Filter, parse
-from metastore.mapping.rows import from_arrow
+from metastore.mapping.rows import PartitionKey, from_arrow
 from metastore.mapping.schema import require_fit
 from metastore.model.fields import Unit, require_columns
 from metastore.model.vocabulary import MetadataType
-from metastore.storage.reader import Parts, Reader
+from metastore.storage.parts import FileGroup, Parts
+from metastore.storage.reader import Reader
 from metastore.storage.snapshot_choice import SnapshotChoice, as_of, at_version, newest
 
 if TYPE_CHECKING:
@@ -97,6 +98,13 @@ class Read(Generic[U]):
         ``open_small`` rows of few small files are read at once, and kept.
         """
         return self._reader.parts(self._choose, self._expression(), self._columns, open_small=open_small)
+
+    def partitions(self) -> dict[PartitionKey, FileGroup]:
+        """The rows in all columns, each partition's by itself, to be read when they are needed, here or elsewhere.
+
+        Raises as :meth:`parts`.
+        """
+        return self._reader.partitions(self._choose, self._expression())
 
     def execute(self) -> list[U]:
         """The rows as units; columns that were not asked for stay None. Raises as :meth:`to_arrow`."""

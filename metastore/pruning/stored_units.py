@@ -33,7 +33,7 @@ from metastore.pruning.units import (
     TableUnits,
     Units,
 )
-from metastore.storage.reader import FileGroup
+from metastore.storage.parts import FileGroup
 
 T = TypeVar("T")
 

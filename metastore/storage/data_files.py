@@ -7,7 +7,7 @@ what an Arrow dataset spends on them. Of larger files only the needed columns an
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from itertools import groupby
 from typing import Final, NamedTuple
@@ -20,6 +20,7 @@ from pyiceberg.io import FileIO
 
 from metastore.mapping.arrow import plain_arrow_schema
 from metastore.mapping.row_test import RowTest
+from metastore.mapping.rows import PartitionKey
 from metastore.model.fields import Unit
 from metastore.storage.files import arrow_paths
 
@@ -44,10 +45,12 @@ class PlannedFile(NamedTuple):
     path: str
     rows: int
     size_bytes: int
+    key: PartitionKey = ()
+    """The partition that it is a file of."""
 
 
 class FilesToRead(NamedTuple):
-    """Files that are read together; ``tiny`` if each is so small that it is fetched whole."""
+    """Files that are read together; ``tiny`` if each is fetched whole."""
 
     paths: tuple[str, ...]
     rows: int
@@ -68,6 +71,20 @@ def grouped(files: Sequence[PlannedFile]) -> Iterator[FilesToRead]:
         size_bytes += planned.size_bytes
     if group:
         yield _together(group, rows, size_bytes)
+
+
+def by_partition(files: Iterable[PlannedFile]) -> dict[PartitionKey, FilesToRead]:
+    """The files of each partition, together: all of their columns, and so whole where they are no more than a part."""
+    partitions: dict[PartitionKey, list[PlannedFile]] = {}
+    for planned in files:
+        partitions.setdefault(planned.key, []).append(planned)
+    return {key: _all_of(own) for key, own in partitions.items()}
+
+
+def _all_of(files: Sequence[PlannedFile]) -> FilesToRead:
+    rows, size_bytes = sum(planned.rows for planned in files), sum(planned.size_bytes for planned in files)
+    is_a_part = rows <= ROWS_OF_A_PART and size_bytes <= BYTES_OF_A_PART
+    return FilesToRead(tuple(planned.path for planned in files), rows, size_bytes, is_a_part)
 
 
 def _together(group: Sequence[PlannedFile], rows: int, size_bytes: int) -> FilesToRead:

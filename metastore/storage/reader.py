@@ -18,7 +18,6 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from pyarrow import fs
 from pyiceberg.expressions import AlwaysTrue, BooleanExpression
-from pyiceberg.io import FileIO
 from pyiceberg.manifest import DataFile
 from pyiceberg.schema import Schema
 from pyiceberg.table import Table
@@ -27,16 +26,17 @@ from pyiceberg.table.snapshots import Snapshot
 
 from metastore.errors import FormatError, StorageError
 from metastore.mapping.arrow import no_rows, plain_arrow_schema
-from metastore.mapping.filters import bound, columns_read
+from metastore.mapping.filters import bound
 from metastore.mapping.row_test import RowTest
-from metastore.mapping.rows import conform
-from metastore.mapping.schema import added_fields, evolved, iceberg_schema
-from metastore.model.fields import Unit
+from metastore.mapping.rows import PartitionKey, conform
+from metastore.mapping.schema import added_fields, evolved
 from metastore.storage.cache import FileCache
-from metastore.storage.data_files import FILES_AT_ONCE, FilesToRead, PlannedFile, batches_of, grouped
+from metastore.storage.data_files import FILES_AT_ONCE, FilesToRead, PlannedFile, batches_of, by_partition, grouped
 from metastore.storage.files import arrow_paths
 from metastore.storage.iceberg_private import metrics_evaluator
 from metastore.storage.key_range import split
+from metastore.storage.manifests import key_of
+from metastore.storage.parts import FileGroup, Parts, needed_columns
 from metastore.storage.planning import ManifestRows, plan
 from metastore.storage.snapshot_choice import SnapshotChoice
 from metastore.storage.table import ComponentTable
@@ -50,60 +50,6 @@ _CACHED_FILES_BYTES: Final = 4 << 20
 _CACHED_ANSWER_BYTES: Final = 1 << 20
 _SHARE_OF_A_TABLE: Final = 1 / 8
 """An answer that was asked for as a whole may be larger, but leaves most of the cache to others."""
-
-
-@dataclass(frozen=True)
-class FileGroup:
-    """Data files of one version that are read together: plain data, which another process can be given."""
-
-    component: str
-    unit_type: type[Unit]
-    io: FileIO
-    paths: tuple[str, ...]
-    columns: tuple[str, ...]
-    expression: BooleanExpression
-    rows: int = 0
-    """How many rows the files have, those that do not match included."""
-    size_bytes: int = 0
-    """How large they are as they are stored."""
-    tiny: bool = False
-    """Whether each file is so small that it is fetched whole."""
-
-    @property
-    def schema(self) -> pa.Schema:
-        """The Arrow schema of the batches."""
-        types = plain_arrow_schema(self.unit_type)
-        return pa.schema([types.field(name) for name in self.columns])
-
-    def batches(self) -> Iterator[pa.RecordBatch]:
-        """The matching rows with the wanted columns. Raises StorageError for a lost file, FormatError for a bad one."""
-        schema = iceberg_schema(self.unit_type)
-        row_test = RowTest(bound(schema, self.expression))
-        needed = _needed(self.columns, schema, row_test)
-        files = FilesToRead(self.paths, self.rows, self.size_bytes, self.tiny)
-        try:
-            yield from batches_of(self.io, self.unit_type, files, self.columns, needed, row_test)
-        except OSError as error:
-            raise StorageError(
-                f"a file of {self.component} cannot be read; if its version has expired meanwhile, read again: {error}"
-            ) from error
-        except (pa.ArrowInvalid, pa.ArrowTypeError) as error:
-            raise FormatError(f"a data file of {self.component} cannot be read: {error}") from error
-
-
-@dataclass(frozen=True)
-class Parts:
-    """What a read comes to at ``version``: rows that the manifests answer, and groups of files still to be read."""
-
-    version: int
-    answered: pa.Table
-    groups: tuple[FileGroup, ...] = ()
-
-    def batches(self) -> Iterator[pa.RecordBatch]:
-        """All rows, group by group. Raises as :meth:`FileGroup.batches`."""
-        yield from self.answered.to_batches()
-        for group in self.groups:
-            yield from group.batches()
 
 
 @dataclass(frozen=True)
@@ -194,6 +140,26 @@ class Reader:
             self.cache.put(question, rows, rows.nbytes + len(question))
         return rows
 
+    def partitions(self, choose: SnapshotChoice, expression: BooleanExpression) -> dict[PartitionKey, FileGroup]:
+        """The same rows in all columns, with every partition's files as one group. Raises as :meth:`parts`.
+
+        Manifests answer nothing here: a partition that can hold matching rows has a group.
+        """
+        table = self.table.load()
+        if table is None:
+            return {}
+        self.table.state_of(table)
+        schema, spec = self._schema(table.metadata), table.metadata.spec()
+        wanted = split(expression, spec)
+        manifests = self.table.manifests(table.io)
+        try:
+            found = plan(manifests, manifests.of(choose(table.metadata)), schema, spec, wanted)
+            files = by_partition(map(_planned, found))
+        except OSError as error:
+            raise StorageError(f"cannot read {self.table.name}: {error}") from error
+        columns = self._wanted(None)
+        return {key: self._group(table, own, columns, wanted.rest) for key, own in files.items()}
+
     def batches(
         self, choose: SnapshotChoice, expression: BooleanExpression, columns: Sequence[str] | None
     ) -> Iterator[pa.RecordBatch]:
@@ -224,21 +190,23 @@ class Reader:
                 return Parts(version, self._rows(table, found, wanted))
         except OSError as error:
             raise StorageError(f"cannot read {self.table.name}: {error}") from error
-        groups = tuple(
-            FileGroup(
-                self.table.name,
-                self.table.unit_type,
-                table.io,
-                files.paths,
-                wanted,
-                found.rest,
-                files.rows,
-                files.size_bytes,
-                files.tiny,
-            )
-            for files in grouped(found.files)
-        )
+        groups = tuple(self._group(table, files, wanted, found.rest) for files in grouped(found.files))
         return Parts(version, found.answered.select(wanted), groups)
+
+    def _group(
+        self, table: Table, files: FilesToRead, columns: tuple[str, ...], expression: BooleanExpression
+    ) -> FileGroup:
+        return FileGroup(
+            self.table.name,
+            self.table.unit_type,
+            table.io,
+            files.paths,
+            columns,
+            expression,
+            files.rows,
+            files.size_bytes,
+            files.tiny,
+        )
 
     def _wanted(self, columns: Sequence[str] | None) -> tuple[str, ...]:
         return tuple(columns) if columns is not None else tuple(plain_arrow_schema(self.table.unit_type).names)
@@ -283,7 +251,7 @@ class Reader:
         manifests = self.table.manifests(table.io)
         wanted = split(expression, spec)
         row_test = RowTest(bound(schema, wanted.rest))
-        needed = _needed(columns, schema, row_test)
+        needed = needed_columns(columns, schema, row_test)
         known = ManifestRows.of(schema, spec, needed)
         in_bounds: Callable[[DataFile], bool] | None = None
         answered, to_open = [], []
@@ -295,7 +263,7 @@ class Reader:
             if in_bounds is None:
                 in_bounds = _in_bounds(schema, wanted.rest)
             if in_bounds(data_file):
-                to_open.append(PlannedFile(data_file.file_path, data_file.record_count, data_file.file_size_in_bytes))
+                to_open.append(_planned(data_file))
         rows = known.table(answered, self.table.unit_type)
         return _Plan(row_test.passing(rows), to_open, needed, wanted.rest, row_test)
 
@@ -355,16 +323,15 @@ def _question(snapshot: Snapshot, expression: BooleanExpression, columns: tuple[
     return f"{snapshot.manifest_list}?{columns}{expression!r}"
 
 
-def _needed(columns: Sequence[str], schema: Schema, row_test: RowTest) -> tuple[str, ...]:
-    """``columns``, and those that the test looks at."""
-    return tuple(dict.fromkeys((*columns, *sorted(columns_read(schema, row_test.bound)))))
-
-
 def _in_bounds(schema: Schema, expression: BooleanExpression) -> Callable[[DataFile], bool]:
     """Whether a file may hold rows that match, by its bounds."""
     if isinstance(expression, AlwaysTrue):
         return lambda _: True
     return metrics_evaluator(schema, expression)
+
+
+def _planned(data_file: DataFile) -> PlannedFile:
+    return PlannedFile(data_file.file_path, data_file.record_count, data_file.file_size_in_bytes, key_of(data_file))
 
 
 def _small(files: Sequence[PlannedFile]) -> bool:

@@ -14,8 +14,8 @@ import pytest
 from metastore.analyze.changes import Wanted
 from metastore.analyze.chunks import footer_chunks
 from metastore.analyze.footers import FooterChunk, read_footers
+from metastore.analyze.remade_segments import remake_segments
 from metastore.analyze.run import analyze
-from metastore.analyze.whole_segments import make_segments
 from metastore.engine import LocalEngine
 from metastore.errors import EngineError, FormatError
 from metastore.mapping.arrow import plain_arrow_schema
@@ -69,7 +69,7 @@ def test_a_footer_that_ends_a_helper_is_named(lake: Any, metastore: Metastore, m
         [chunk] = footer_chunks(source, Wanted(MetadataType.FILE), list_files(source.location).files, 1)
         while not any(helper.is_ready_for(read_footers) for helper in engine._idle):
             list(engine.run([chunk], read_footers, chunk.schema))
-        while not any(helper.is_ready_for(make_segments) for helper in engine._idle):
+        while not any(helper.is_ready_for(remake_segments) for helper in engine._idle):
             for name in names:
                 lake.touch(name)
             analyze(metastore.tables, source, engine)

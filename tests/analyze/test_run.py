@@ -363,15 +363,28 @@ def test_the_version_that_it_began_from_may_expire(
     lake.write("x=2/b.parquet", {"v": [2]})
     run()
     lake.write("x=1/a.parquet", {"v": [3]})
-    read, begun = Read.to_arrow, iter([False] * (looked_for == "segments") + [True])
+    begun = iter([True])
 
-    def expired(self: Read[Any]) -> pa.Table:
+    def expire() -> None:
         if next(begun, False):
             metastore.tables.modify().overwrite([unit("another")]).execute()
             metastore.tables.expiration.expire()
+
+    read, partitions = Read.to_arrow, Read.partitions
+
+    def before_it_is_planned(self: Read[Any]) -> pa.Table:
+        expire()
         return read(self)
 
-    monkeypatch.setattr(Read, "to_arrow", expired)
+    def before_a_task_reads(self: Read[Any]) -> Any:
+        found = partitions(self)
+        expire()
+        return found
+
+    if looked_for == "table":
+        monkeypatch.setattr(Read, "to_arrow", before_it_is_planned)
+    else:
+        monkeypatch.setattr(Read, "partitions", before_a_task_reads)
     assert run().changed == 1
     assert next(begun, None) is None
     assert sorted(segment["metadataKey"] for segment in units().of_type("SEGMENT")) == ["x=1", "x=2"]

@@ -14,6 +14,7 @@ import pytest
 from metastore.analyze.database import no_reader
 from metastore.analyze.file_rows import DataChunk
 from metastore.analyze.footers import FooterChunk
+from metastore.analyze.remade_segments import RemadeChunk
 from metastore.analyze.result import AnalyzeResult
 from metastore.analyze.run import Request, analyze
 from metastore.analyze.whole_segments import SegmentChunk
@@ -45,7 +46,7 @@ class Watched:
     def run(self, chunks: Any, task: Any, schema: pa.Schema) -> Any:
         """Remember, and run."""
         for one in chunks:
-            chunk = one.footers if isinstance(one, SegmentChunk) else one
+            chunk = one.footers if isinstance(one, SegmentChunk | RemadeChunk) else one
             names = [file.name for file in chunk.files]
             if isinstance(chunk, FooterChunk):
                 self.footers += names

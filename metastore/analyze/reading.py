@@ -1,0 +1,195 @@
+"""What is to be read of files, and reading it: on an engine, or from somebody else who knows it.
+
+Place in the flow: :mod:`metastore.analyze.work` tells which files are new, and what is known of the others; here it is
+found out what they lack, the engine is chosen by how many there are to read, and progress is told. Of every file there
+are two things to know: its exact statistics (of Parquet from the footer, else from the data) and its columns'
+descriptions (always from the data). Each is read only where it is not stored, or is not true any more.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from metastore.analyze.changes import Wanted
+from metastore.analyze.chunks import UNIT_SCHEMA, Read, data_chunks, footer_chunks, run_named
+from metastore.analyze.description import Describing, Description, descriptions_in
+from metastore.analyze.file_rows import DataChunk, file_row, read_chunk
+from metastore.analyze.footers import FooterChunk, read_footers
+from metastore.analyze.gathering import files_in, parts_of
+from metastore.analyze.parts import schema_of
+from metastore.analyze.unit_rows import to_batch, values
+from metastore.engine import Engine
+from metastore.model.column_path import is_among, parse, quote
+from metastore.model.drill_types import DrillType, parse_type
+from metastore.model.tuple_schema import TupleSchema
+from metastore.sources.formats import PARQUET
+from metastore.sources.listing import SourceFile
+from metastore.sources.provided import Provided
+from metastore.sources.source_table import SourceTable
+
+Progress = Callable[[int, int], None]
+"""Told how many files are read so far, and how many there are to read, as far as that is known: the second may grow.
+One read twice counts twice."""
+
+Descriptions = dict[str, "Description | None"]
+"""A file's descriptions by column."""
+
+
+@dataclass
+class Found:
+    """What reading came to: FILE rows, and descriptions by path."""
+
+    details: list[pa.RecordBatch] = field(default_factory=list)
+    descriptions: dict[str, Descriptions] = field(default_factory=dict)
+
+
+class Reading:
+    """Reads files of ``source`` for what is ``wanted``.
+
+    ``engine`` is asked for when the first are to be read, by how many are then expected.
+    """
+
+    def __init__(
+        self,
+        source: SourceTable,
+        wanted: Wanted,
+        engine: Engine | Callable[[int], Engine],
+        on_progress: Progress | None,
+    ) -> None:
+        self._source = source
+        self._wanted = wanted
+        self._given = engine
+        self._engine: Engine | None = None
+        self._on_progress = on_progress
+        self._expected = 0
+        self._done = 0
+
+    @property
+    def engine(self) -> Engine:
+        """The engine, chosen now if it was not before."""
+        if self._engine is None:
+            self._engine = self._given(self._expected) if callable(self._given) else self._given
+        return self._engine
+
+    @property
+    def engine_name(self) -> str | None:
+        """What read files; None if there were none to read."""
+        return self._engine.name if self._engine is not None and self._done else None
+
+    @property
+    def of_footers(self) -> bool:
+        """Whether footers tell all that is wanted."""
+        return self._wanted.format == PARQUET and self._wanted.describing is None and self._source.provided is None
+
+    def expect(self, files: int) -> None:
+        """So many files will be read in all, at least."""
+        self._expected = max(self._expected, files)
+
+    def tell(self, files: int) -> None:
+        """So many more files are read."""
+        if files:
+            self._done += files
+            self.expect(self._done)
+            if self._on_progress is not None:
+                self._on_progress(self._done, self._expected)
+
+    def footers(self, files: Sequence[SourceFile]) -> Iterator[pa.RecordBatch]:
+        """What :func:`read_footers` makes of ``files``; tasks begin at once where something is ready to run them."""
+        if not files:
+            return iter(())
+        self.expect(self._done + len(files))
+        chunks = footer_chunks(self._source, self._wanted, files, self.engine.parallelism)
+        return self._telling(run_named(self.engine, chunks, read_footers, UNIT_SCHEMA))
+
+    def _telling(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        for batch in batches:
+            yield batch
+            self.tell(files_in(parts_of(batch)[1]))
+
+    def lacking(
+        self,
+        files: Sequence[SourceFile],
+        kept: pa.Table,
+        described: Mapping[str, Mapping[str, object]],
+        *,
+        anew: bool,
+    ) -> list[Read]:
+        """What is to be read of ``files``, of which the FILE rows ``kept`` are true; ``anew``: statistics of all."""
+        schemas = dict(zip(values(kept, "path"), values(kept, "schema"), strict=True))
+        wanted = self._wanted.described
+        reads = []
+        for file in files:
+            schema = schemas.get(file.path)
+            missing = wanted
+            if schema is not None and wanted is not None:
+                missing = _missing(wanted, schema_of(schema), described.get(file.path, {}))
+            exact = schema is None or anew
+            if exact or missing is not None:
+                reads.append(Read(file, exact, missing))
+        return reads
+
+    def files(self, reads: Sequence[Read]) -> Found:
+        """What there is to know of files: footers and data in one job, since every job costs time of its own."""
+        found = Found()
+        if not reads:
+            return found
+        if self._source.provided is not None:
+            return self._asked(self._source.provided, [read.file for read in reads])
+        engine = self.engine
+        of_parquet = self._wanted.format == PARQUET
+        exact = [read for read in reads if read.exact] if of_parquet else []
+        footers = footer_chunks(self._source, self._wanted, [read.file for read in exact], engine.parallelism)
+        data = data_chunks(
+            self._source, self._wanted, [read for read in reads if read.missing is not None or not of_parquet]
+        )
+        measured = {read.file.path for read in reads if read.exact}
+        chunks: list[FooterChunk | DataChunk] = [*footers, *data]
+        self.expect(self._done + sum(len(chunk.files) for chunk in chunks))
+        for batch in run_named(engine, chunks, read_chunk, UNIT_SCHEMA):
+            details, fragments = parts_of(batch)
+            if fragments.num_rows:
+                found.details.append(details)
+                self.tell(files_in(fragments))
+                continue
+            for path, text in zip(batch["path"].to_pylist(), batch["additionalMetadata"].to_pylist(), strict=True):
+                found.descriptions[str(path)] = descriptions_in(text)
+            if not of_parquet:
+                found.details.append(batch.filter(pc.is_in(batch["path"], pa.array(measured, pa.string()))))
+            self.tell(batch.num_rows)
+        return found
+
+    def _asked(self, provided: Provided, files: Sequence[SourceFile]) -> Found:
+        """What somebody else knows of ``files``."""
+        self.expect(self._done + len(files))
+        rows = []
+        for content in provided.contents(files):
+            chosen = {
+                key: statistics.to_json()
+                for key, statistics in content.statistics.items()
+                if self._wanted.columns is None or is_among(parse(key), self._wanted.columns)
+            }
+            row = file_row(content.file, content.schema, chosen, content.rows, whole=content.whole)
+            rows.append(row._replace(location=self._source.location))
+            self.tell(1)
+        return Found([to_batch(UNIT_SCHEMA, self._source.table, rows)])
+
+
+def _missing(wanted: Describing, schema: TupleSchema, known: Mapping[str, object]) -> Describing | None:
+    """What of ``wanted`` a file with ``schema`` lacks, whose descriptions ``known`` has; None for nothing."""
+    lacking = tuple(
+        path
+        for path, type_ in schema.leaves()
+        if _has_values(parse_type(type_))
+        and quote(path) not in known
+        and (wanted.columns is None or is_among(path, wanted.columns))
+    )
+    return Describing(lacking, wanted.percent) if lacking else None
+
+
+def _has_values(leaf: DrillType) -> bool:
+    """Whether there is something to describe: not of lists and maps, nor of structs without fields."""
+    return not leaf.parts and leaf.name != "STRUCT"

@@ -1,0 +1,82 @@
+"""What a read comes to before it is carried out: rows that manifests answer, and groups of data files still to be read.
+
+Place in the flow: :mod:`metastore.storage.reader` plans, and hands this out to who cannot hold all rows at once, or has
+other processes read them. A group is plain data and reads itself, wherever it is sent to.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+import pyarrow as pa
+from pyiceberg.expressions import BooleanExpression
+from pyiceberg.io import FileIO
+from pyiceberg.schema import Schema
+
+from metastore.errors import FormatError, StorageError
+from metastore.mapping.arrow import plain_arrow_schema
+from metastore.mapping.filters import bound, columns_read
+from metastore.mapping.row_test import RowTest
+from metastore.mapping.schema import iceberg_schema
+from metastore.model.fields import Unit
+from metastore.storage.data_files import FilesToRead, batches_of
+
+
+@dataclass(frozen=True)
+class FileGroup:
+    """Data files of one version that are read together: plain data, which another process can be given."""
+
+    component: str
+    unit_type: type[Unit]
+    io: FileIO
+    paths: tuple[str, ...]
+    columns: tuple[str, ...]
+    expression: BooleanExpression
+    rows: int = 0
+    """How many rows the files have, those that do not match included."""
+    size_bytes: int = 0
+    """How large they are as they are stored."""
+    tiny: bool = False
+    """Whether each file is fetched whole."""
+
+    @property
+    def schema(self) -> pa.Schema:
+        """The Arrow schema of the batches."""
+        types = plain_arrow_schema(self.unit_type)
+        return pa.schema([types.field(name) for name in self.columns])
+
+    def batches(self) -> Iterator[pa.RecordBatch]:
+        """The matching rows with the wanted columns. Raises StorageError for a lost file, FormatError for a bad one."""
+        schema = iceberg_schema(self.unit_type)
+        row_test = RowTest(bound(schema, self.expression))
+        needed = needed_columns(self.columns, schema, row_test)
+        files = FilesToRead(self.paths, self.rows, self.size_bytes, self.tiny)
+        try:
+            yield from batches_of(self.io, self.unit_type, files, self.columns, needed, row_test)
+        except OSError as error:
+            raise StorageError(
+                f"a file of {self.component} cannot be read; if its version has expired meanwhile, read again: {error}"
+            ) from error
+        except (pa.ArrowInvalid, pa.ArrowTypeError) as error:
+            raise FormatError(f"a data file of {self.component} cannot be read: {error}") from error
+
+
+@dataclass(frozen=True)
+class Parts:
+    """What a read comes to at ``version``: rows that the manifests answer, and groups of files still to be read."""
+
+    version: int
+    answered: pa.Table
+    groups: tuple[FileGroup, ...] = ()
+
+    def batches(self) -> Iterator[pa.RecordBatch]:
+        """All rows, group by group. Raises as :meth:`FileGroup.batches`."""
+        yield from self.answered.to_batches()
+        for group in self.groups:
+            yield from group.batches()
+
+
+def needed_columns(columns: Sequence[str], schema: Schema, row_test: RowTest) -> tuple[str, ...]:
+    """``columns``, and those that ``row_test`` looks at."""
+    return tuple(dict.fromkeys((*columns, *sorted(columns_read(schema, row_test.bound)))))
