@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import datetime as dt
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import replace
 from itertools import count
 from pathlib import Path
@@ -15,6 +16,7 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
+from metastore.analyze import work
 from metastore.analyze.result import AnalyzeResult
 from metastore.analyze.run import Request, analyze
 from metastore.analyze.states import TableState
@@ -49,6 +51,9 @@ REQUESTS = st.builds(
     level=st.sampled_from(["TABLE", *LEVELS]),
     statistics=st.sampled_from([False, False, True, ["x"], ["c"]]),
 )
+MAKERS = st.sampled_from([{}, {"KNOWN_FILES": 1}, {"KNOWN_FILES": 0}, {"KNOWN_FILES": 0, "_ROWS_AT_ONCE": 1}])
+"""Who makes segments anew, tasks or the driver, by the limits that say so."""
+
 NUMBERS = count()
 DEFAULTS = Settings.from_mapping({}, environ={})
 """Read once: that takes longer than an ANALYZE of a few files."""
@@ -87,6 +92,15 @@ class Kept:
         return Request(columns=unit["interestingColumns"], statistics=described, sample=describing.percent)
 
 
+@contextmanager
+def made_by(makers: Mapping[str, int]) -> Iterator[None]:
+    """Meanwhile these limits hold."""
+    with pytest.MonkeyPatch.context() as patch:
+        for limit, number in makers.items():
+            patch.setattr(work, limit, number)
+        yield
+
+
 def change(lake: Any, step: dict[str, int | None], suffix: str, contents: Sequence[Any] = CONTENTS) -> None:
     """Write and remove files."""
     for name, content in step.items():
@@ -105,11 +119,15 @@ def assert_as_fresh(kept: Kept, level: MetadataType | str, as_units: Callable[[p
 
 
 # A schema that comes between two files of another one, and the second of these comes last.
-@example(steps=[{"p/a": 0, "p/b": 2}, {"p/c": 0}], level="FILE")
-@settings(max_examples=25)
-@given(steps=st.lists(STEP, min_size=2, max_size=4), level=st.sampled_from(LEVELS))
+@example(steps=[{"p/a": 0, "p/b": 2}, {"p/c": 0}], level="FILE", makers={})
+@settings(max_examples=30)
+@given(steps=st.lists(STEP, min_size=2, max_size=4), level=st.sampled_from(LEVELS), makers=MAKERS)
 def test_increments_end_where_a_fresh_run_does(
-    new_lake: Callable[[Path], Any], as_units: Callable[[pa.Table], list[str]], steps: list[Any], level: str
+    new_lake: Callable[[Path], Any],
+    as_units: Callable[[pa.Table], list[str]],
+    steps: list[Any],
+    level: str,
+    makers: dict[str, int],
 ) -> None:
     """After any sequence of files added, changed and removed the units are those of a first run over the same files."""
     with TemporaryDirectory() as folder, LocalEngine(1) as engine:
@@ -117,7 +135,8 @@ def test_increments_end_where_a_fresh_run_does(
         kept = Kept(folder, lake, engine)
         for step in steps:
             change(lake, step, "parquet")
-            kept.analyze(Request(level=level))
+            with made_by(makers):
+                kept.analyze(Request(level=level))
             assert_as_fresh(kept, level, as_units)
 
 
@@ -126,12 +145,16 @@ def test_increments_end_where_a_fresh_run_does(
     steps=[
         ({}, Request(columns=[], level="FILE", statistics=["c"])),
         ({}, Request(columns=["x"], level="TABLE", statistics=True)),
-    ]
+    ],
+    makers={},
 )
-@settings(max_examples=12)
-@given(steps=st.lists(st.tuples(st.just({}) | STEP, REQUESTS), min_size=2, max_size=4))
+@settings(max_examples=15)
+@given(steps=st.lists(st.tuples(st.just({}) | STEP, REQUESTS), min_size=2, max_size=4), makers=MAKERS)
 def test_other_wishes_end_where_a_fresh_run_does(
-    new_lake: Callable[[Path], Any], as_units: Callable[[pa.Table], list[str]], steps: list[Any]
+    new_lake: Callable[[Path], Any],
+    as_units: Callable[[pa.Table], list[str]],
+    steps: list[Any],
+    makers: dict[str, int],
 ) -> None:
     """Another level, other columns and statistics, with files changing meanwhile or not."""
     with TemporaryDirectory() as folder, LocalEngine(1) as engine:
@@ -140,7 +163,8 @@ def test_other_wishes_end_where_a_fresh_run_does(
         kept = Kept(folder, lake, engine)
         for step, request in steps:
             change(lake, step, "parquet")
-            kept.analyze(request)
+            with made_by(makers):
+                kept.analyze(request)
             assert_as_fresh(kept, request.level, as_units)
 
 

@@ -7,6 +7,8 @@ from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as f
@@ -94,6 +96,35 @@ def test_units_equal_those_of_the_local_engine(tmp_path: Path, engine: SparkEngi
     here = analyzed(tmp_path / "local", table[1], LocalEngine(1))
     assert {unit["metadataType"] for unit in here} >= {"TABLE", "SEGMENT", "FILE", "ROW_GROUP"}
     assert on_spark == here
+
+
+def test_increments_equal_those_of_the_local_engine(tmp_path: Path, engine: SparkEngine) -> None:
+    """Executors read what is stored of the segments in which something changed, and make them anew."""
+    location = tmp_path / "data"
+
+    def write(name: str, *values: int | None) -> None:
+        path = location / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        pq.write_table(pa.table({"x": pa.array(values, pa.int64())}), path)
+
+    for day in (1, 2, 3):
+        for number in range(3):
+            write(f"day={day}/{number}.parquet", day, number, None)
+    here = LocalEngine(1)
+    with connect(settings(tmp_path / "kept"), engine) as session:
+        assert session.analyze(location).new == 9
+        write("day=1/0.parquet", 70, 71)
+        write("day=2/3.parquet", 5)
+        (location / "day=2" / "0.parquet").unlink()
+        result = session.analyze(location)
+        assert (result.new, result.changed, result.removed, result.segments_written) == (1, 1, 1, 2)
+        assert result.engine == "spark"
+        # Who leads depends on what the metadata went through, and the next run reads the same of it.
+        on_spark = [unit for unit in units_of(session) if unit["metadataType"] != "TABLE"]
+        whole = statistics(units_of(session))
+    fresh = analyzed(tmp_path / "fresh", location, here)
+    assert on_spark == [unit for unit in fresh if unit["metadataType"] != "TABLE"]
+    assert whole == statistics(fresh)
 
 
 def statistics(units: list[dict[str, Any]]) -> dict[str, ColumnStatistics]:
