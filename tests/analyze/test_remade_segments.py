@@ -114,6 +114,45 @@ def test_it_does_not_matter_who_makes_a_segment_anew(
     assert {who: numbers for who, numbers in said.items() if numbers != expected} == {"fresh": (9, 0, 0, 5, 0)}
 
 
+@pytest.mark.parametrize("with_changes", [False, True])
+@pytest.mark.parametrize("makers", ["tasks", "the driver, one by one"])
+@pytest.mark.parametrize(
+    ("before", "after"),
+    [
+        (Request(level="FILE"), Request(level="ROW_GROUP")),
+        (Request(columns=["x"]), Request()),
+        (Request(), Request(level="FILE")),
+        (Request(), Request(level="SEGMENT")),
+        (Request(), Request(level="TABLE")),
+    ],
+    ids=["to row groups", "other columns", "to files", "to segments", "to the table"],
+)
+def test_other_wishes_are_fulfilled(
+    begun: Any,
+    open_metastore: Callable[..., Metastore],
+    tmp_path: Path,
+    engine: Engine,
+    as_units: Callable[[pa.Table], list[str]],
+    monkeypatch: pytest.MonkeyPatch,
+    before: Request,
+    after: Request,
+    makers: str,
+    with_changes: bool,
+) -> None:
+    """Deeper, with more columns, or less deep than before: whoever makes segments, the units are those of a first run."""
+    source = SourceTable(TABLE, str(begun.root))
+    kept, fresh = (open_metastore(location={"base_path": str(tmp_path / name)}) for name in ("kept", "fresh"))
+    analyze(kept.tables, source, engine, before)
+    if with_changes:
+        changed(begun)
+    for limit, number in MAKERS[makers].items():
+        monkeypatch.setattr(work, limit, number)
+    for metastore in (kept, fresh):
+        analyze(metastore.tables, source, engine, after)
+    units, expected = (one.tables.read().metadata_types(MetadataType.ALL).to_arrow() for one in (kept, fresh))
+    assert as_units(units) == as_units(expected)
+
+
 @pytest.mark.parametrize(("files", "by_driver"), [(["year=2020/a"], 1), (["year=2020/a", "year=2021/b"], 0)])
 def test_the_driver_holds_no_units_of_segments_that_tasks_make(
     begun: Any,
