@@ -1,8 +1,10 @@
-"""Question: the memory that a process takes at most to list and to prune a table of very many files.
+"""Question: the memory that a process takes at most to list, to prune and to ANALYZE a table of very many files.
 
 Each thing is done in a process of its own, over the same metastore: once with 1,000 files in a segment, once with 100,
-each file with a row group. No file is made, as in ``many_files``. What is listed goes to the command line's own JSON,
-and from there nowhere. The imports alone take a part of the memory, which is measured too.
+each file with a row group. No file is made, as in ``many_files``, but for ANALYZE after a file of every segment has
+changed: these are copies of one of fifty rows and ten columns, and helper processes are not counted. What is listed
+goes to the command line's own JSON, and from there nowhere. The imports alone take a part of the memory, which is
+measured too.
 """
 
 from __future__ import annotations
@@ -17,6 +19,9 @@ from collections.abc import Callable, Sequence
 from contextlib import redirect_stdout
 from typing import Final
 
+import pyarrow as pa
+import pyarrow.parquet as pq
+
 from benchmarks.many_files import ROWS, TABLE, fill, settings_at
 from benchmarks.measuring import OURS, Series, Verdict
 from metastore.cli.app import app
@@ -28,6 +33,7 @@ FILES: Final = 20_000
 """By default: a quarter of a minute. The long form is 1,000,000."""
 
 FILES_OF_A_SEGMENT: Final = (1_000, 100)
+_LAKE: Final = "lake"
 _BYTES_AT_MOST: Final = 1_000_000_000
 
 
@@ -39,6 +45,8 @@ def run(folder: str, files: int, say: Callable[[str], None]) -> tuple[list[Serie
         place = os.path.join(folder, str(each))
         say(f"building units of {files:,} files, {each:,} in a segment")
         fill(settings_at(place), files, each, row_groups=True)
+        say(f"building {files:,} files, {each:,} in a directory")
+        _build_lake(place, files, each)
         for name in CASES:
             say(f"{name}, {each:,} files in a segment")
             command = [sys.executable, "-m", "benchmarks.memory", place, str(files), name]
@@ -55,6 +63,29 @@ def run(folder: str, files: int, say: Callable[[str], None]) -> tuple[list[Serie
                 )
             )
     return series, verdicts
+
+
+def _build_lake(folder: str, files: int, each: int) -> None:
+    """Files that the metastore knows, the first of each directory as it was before."""
+    lake = os.path.join(folder, _LAKE)
+    buffer = pa.BufferOutputStream()
+    rows = pa.table({f"c{number}": [number * row for row in range(50)] for number in range(10)})
+    pq.write_table(rows, buffer)
+    content = buffer.getvalue().to_pybytes()
+    directories = [os.path.join(lake, f"d={number}") for number in range(files // each)]
+    for directory in directories:
+        os.makedirs(directory)
+        for number in range(each):
+            with open(os.path.join(directory, f"{number}.parquet"), "wb") as file:
+                file.write(content)
+    _analyze(folder, 0)
+    for directory in directories:
+        os.utime(os.path.join(directory, "0.parquet"))
+
+
+def _analyze(folder: str, _: int) -> object:
+    with Session(Metastore.open(settings_at(folder))) as session:
+        return session.analyze(os.path.join(folder, _LAKE))
 
 
 def _prune(where: Callable[[int], str]) -> Callable[[str, int], object]:
@@ -83,6 +114,7 @@ CASES: Final[dict[str, Callable[[str, int], object]]] = {
     "list of files": _command("files", str(TABLE)),
     "list of segments": _command("segments", str(TABLE)),
     "list of tables": _command("tables"),
+    "ANALYZE, a file of every segment changed": _analyze,
 }
 
 

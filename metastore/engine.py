@@ -265,10 +265,12 @@ class _Helper:
         if asked or isinstance(outcome, MetastoreError):
             finished.put(outcome)
 
-    def _asked(self, task: _Task, *chunks: Any) -> EngineError | None:
+    def _asked(self, task: _Task, *chunks: Any) -> MetastoreError | None:
         """Send chunks, or with none of them only have the task loaded; the error where that fails."""
         try:
             self._requests.send_bytes(_pickled((task, *chunks)))
+        except MetastoreError as error:  # of a chunk that fetches what it is sent with
+            return error
         except OSError as error:
             return self._ended(error)
         except Exception as error:  # noqa: BLE001 - pickling a foreign task or chunk may raise anything

@@ -37,8 +37,9 @@ waiting."""
 SEGMENT_FILES: Final = _CHUNK_FILES[1]
 """A segment of which more files are to be read is not left to one task."""
 
-KNOWN_FILES: Final = 8 * SEGMENT_FILES
-"""Nor is one of more files, known ones among them; their units are some ten megabytes while a task has them."""
+STORED_BYTES: Final = 4 << 20
+"""Nor is one whose stored units take more. Tasks are sent so many at most, and decode them to some 50 MB; a job on
+Spark carries no more than twice as much."""
 
 _CHUNK_BYTES: Final = 32 << 20
 """Where data is read, a chunk is one file, or small files of this size altogether."""
@@ -71,20 +72,24 @@ def segment_chunks(
     states: Mapping[str, str],
     encoder: PartitionEncoder,
     parallelism: int,
+    stored: Mapping[str, int] | None = None,
 ) -> list[SegmentChunk]:
     """Chunks for ``parallelism`` tasks at once that make whole ``segments``, of :data:`SEGMENT_FILES` each at most.
 
-    ``states`` are those of all segments of the table, by key.
+    ``states`` are those of all segments of the table, by key. Where units of them are ``stored``, by their bytes, a
+    chunk has no more than :data:`STORED_BYTES`; a segment that is more in one respect is a chunk of its own.
     """
     size = _chunk_files(sum(map(len, segments.values())), parallelism)
     chunks: list[dict[str, Sequence[SourceFile]]] = []
-    held = size
+    held, held_bytes = size, 0
     for key, files in segments.items():
-        if held >= size or held + len(files) > SEGMENT_FILES:
+        own_bytes = 0 if stored is None else stored[key]
+        if held >= size or held + len(files) > SEGMENT_FILES or held_bytes + own_bytes > STORED_BYTES:
             chunks.append({})
-            held = 0
+            held = held_bytes = 0
         chunks[-1][key] = files
         held += len(files)
+        held_bytes += own_bytes
     return [
         SegmentChunk(
             _footer_chunk(source, wanted, list(chain.from_iterable(chunk.values()))),

@@ -1,8 +1,8 @@
 """The task that makes segments anew of which some files are known: stored units and changed files' footers -> content.
 
 Place in the flow: as :mod:`metastore.analyze.whole_segments`, for the top-level segments that an incremental run
-touches. The task reads the stored units itself, so that the driver neither holds nor decodes those of all segments in
-which something changed, however many they are.
+touches. The task decodes the stored units, so that the driver does not, and never holds those of all segments in which
+something changed, however many they are. It gets them as they are stored: only the driver must reach the metastore.
 """
 
 from __future__ import annotations
@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import chain
+from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -24,7 +25,7 @@ from metastore.analyze.unit_rows import of_kind
 from metastore.analyze.whole_segments import SegmentChunk, encoded_segments
 from metastore.mapping.runs import runs
 from metastore.model.vocabulary import MetadataType
-from metastore.storage.parts import FileGroup
+from metastore.storage.parts import FetchedGroup, FileGroup
 
 
 @dataclass(frozen=True)
@@ -35,8 +36,12 @@ class RemadeChunk:
     """
 
     whole: SegmentChunk
-    stored: Sequence[FileGroup]
+    stored: Sequence[FileGroup | FetchedGroup]
     anew: bool
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        """Where it is sent to, it holds the data files' content, which is fetched only now."""
+        return RemadeChunk, (self.whole, [group.fetched() for group in self.stored], self.anew)
 
     @property
     def footers(self) -> FooterChunk:

@@ -18,8 +18,8 @@ from pyiceberg.expressions import And, In
 
 from metastore.analyze.changes import Changed, FileCounts, Wanted, changed_segments, is_flat
 from metastore.analyze.chunks import (
-    KNOWN_FILES,
     SEGMENT_FILES,
+    STORED_BYTES,
     UNIT_SCHEMA,
     Read,
     remade_chunks,
@@ -100,7 +100,7 @@ class Work:
         if known:
             self._modify.delete(of_table(self._source.table), MetadataType.ALL)
         self._reading.expect(sum(map(len, segments.values())))
-        wholes = {key: files for key, files in segments.items() if self._is_for_tasks(len(files), len(files))}
+        wholes = {key: files for key, files in segments.items() if self._is_for_tasks(len(files))}
         tops = self._made_by_tasks(wholes, fresh)
         rest = {key: files for key, files in segments.items() if key not in wholes}
         if rest:
@@ -139,7 +139,10 @@ class Work:
             for key, files in segments.items()
         }
         self._reading.expect(sum(unknown.values()))
-        for_tasks = {key: files for key, files in segments.items() if self._is_for_tasks(unknown[key], len(files))}
+        sizes = {key: group.size_bytes for key, group in known.items()}
+        for_tasks = {
+            key: files for key, files in segments.items() if self._is_for_tasks(unknown[key], sizes.get(key, 0))
+        }
         wholes = {key: files for key, files in for_tasks.items() if key not in known}
         tops = self._made_by_tasks(wholes, fresh)
         partly = {key: files for key, files in for_tasks.items() if key in known}
@@ -152,12 +155,12 @@ class Work:
             tops += self._made_here({key: segments[key] for key in keys}, fresh, decision, known)
         return tops
 
-    def _is_for_tasks(self, unknown: int, files: int) -> bool:
-        """Whether a segment of so many ``files``, of which so many are to be read, is made by the task that reads them.
+    def _is_for_tasks(self, unknown: int, stored_bytes: int = 0) -> bool:
+        """Whether a segment of which so many files are to be read is made by the task that reads them.
 
         Where nothing but footers is read; of other files, each is a task's own.
         """
-        return self._reading.of_footers and unknown <= SEGMENT_FILES and files <= KNOWN_FILES
+        return self._reading.of_footers and unknown <= SEGMENT_FILES and stored_bytes <= STORED_BYTES
 
     def _made_here(
         self, segments: _Segments, fresh: Mapping[str, str], decision: Changed, known: Mapping[str, FileGroup]
@@ -230,7 +233,8 @@ class Work:
         if not segments:
             return tops
         engine, encoder = self._reading.engine, self._modify.encoder()
-        wholes = segment_chunks(self._source, self._wanted, segments, fresh, encoder, engine.parallelism)
+        sizes = None if known is None else {key: known[key].size_bytes for key in segments}
+        wholes = segment_chunks(self._source, self._wanted, segments, fresh, encoder, engine.parallelism, sizes)
         schema = segments_schema(UNIT_SCHEMA)
         if known is None:
             batches = run_named(engine, wholes, make_segments, schema)

@@ -7,10 +7,10 @@ what an Arrow dataset spends on them. Of larger files only the needed columns an
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from itertools import groupby
-from typing import Final, NamedTuple
+from typing import Final, NamedTuple, TypeVar
 
 import pyarrow as pa
 import pyarrow.dataset as ds
@@ -23,6 +23,8 @@ from metastore.mapping.row_test import RowTest
 from metastore.mapping.rows import PartitionKey
 from metastore.model.fields import Unit
 from metastore.storage.files import arrow_paths
+
+T = TypeVar("T")
 
 FILES_AT_ONCE: Final = 8
 """So many are fetched at a time where there is something to wait for."""
@@ -123,25 +125,50 @@ def _rows_of_a_batch(files: FilesToRead) -> int:
 
 
 def _whole(io: FileIO, unit_type: type[Unit], locations: Sequence[str], columns: Sequence[str]) -> pa.Table:
-    """All rows of tiny files in ``columns``, in one chunk: thousands of short ones cost Arrow much more."""
+    """All rows of files in ``columns``, in one chunk: thousands of short ones cost Arrow much more."""
+    wanted = _schema(unit_type, columns)
+    return _joined(_each(io, locations, lambda content: _decoded(content, wanted)), wanted)
+
+
+def fetched(io: FileIO, locations: Sequence[str]) -> list[pa.Buffer]:
+    """The content of whole files. Raises OSError as the store does."""
+    return _each(io, locations, lambda content: content)
+
+
+def rows_of(contents: Iterable[pa.Buffer], unit_type: type[Unit], columns: Sequence[str]) -> pa.Table:
+    """The rows of files that were :func:`fetched`, in ``columns``. Raises as :func:`batches_of`."""
+    wanted = _schema(unit_type, columns)
+    return _joined([_decoded(content, wanted) for content in contents], wanted)
+
+
+def _schema(unit_type: type[Unit], columns: Sequence[str]) -> pa.Schema:
     types = plain_arrow_schema(unit_type)
-    wanted = pa.schema([types.field(name) for name in columns])
+    return pa.schema([types.field(name) for name in columns])
+
+
+def _each(io: FileIO, locations: Sequence[str], made_of: Callable[[pa.Buffer], T]) -> list[T]:
+    """What is made of each file's content; several at a time where there is something to wait for."""
     system, paths = arrow_paths(io, locations)
 
-    def decoded(path: str) -> pa.Table:
+    def one(path: str) -> T:
         with system.open_input_file(path) as file:
-            content = file.read_buffer()
-        with pq.ParquetFile(pa.BufferReader(content)) as parquet:
-            # Those that the file does not have are not asked for.
-            table = parquet.read(list(columns), use_threads=False)
-        # Arrow would forget how many rows they are when it joins tables without a column.
-        return table if table.num_columns else _in_columns(table, wanted)
+            return made_of(file.read_buffer())
 
     if isinstance(system, fs.LocalFileSystem):
-        tables = list(map(decoded, paths))
-    else:
-        with ThreadPoolExecutor(FILES_AT_ONCE) as threads:
-            tables = list(threads.map(decoded, paths))
+        return list(map(one, paths))
+    with ThreadPoolExecutor(FILES_AT_ONCE) as threads:
+        return list(threads.map(one, paths))
+
+
+def _decoded(content: pa.Buffer, wanted: pa.Schema) -> pa.Table:
+    with pq.ParquetFile(pa.BufferReader(content)) as parquet:
+        # Those that the file does not have are not asked for.
+        table = parquet.read(wanted.names, use_threads=False)
+    # Arrow would forget how many rows they are when it joins tables without a column.
+    return table if table.num_columns else _in_columns(table, wanted)
+
+
+def _joined(tables: Sequence[pa.Table], wanted: pa.Schema) -> pa.Table:
     # A release of the format wrote most of them, so they are brought into the columns together.
     alike = [pa.concat_tables(run) for _, run in groupby(tables, lambda table: table.schema)]
     return pa.concat_tables([_in_columns(table, wanted) for table in alike] or [wanted.empty_table()]).combine_chunks()

@@ -7,6 +7,7 @@ other processes read them. A group is plain data and reads itself, wherever it i
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 
 import pyarrow as pa
@@ -20,7 +21,7 @@ from metastore.mapping.filters import bound, columns_read
 from metastore.mapping.row_test import RowTest
 from metastore.mapping.schema import iceberg_schema
 from metastore.model.fields import Unit
-from metastore.storage.data_files import FilesToRead, batches_of
+from metastore.storage.data_files import FilesToRead, batches_of, fetched, rows_of
 
 
 @dataclass(frozen=True)
@@ -52,14 +53,38 @@ class FileGroup:
         row_test = RowTest(bound(schema, self.expression))
         needed = needed_columns(self.columns, schema, row_test)
         files = FilesToRead(self.paths, self.rows, self.size_bytes, self.tiny)
-        try:
+        with _reading(self.component):
             yield from batches_of(self.io, self.unit_type, files, self.columns, needed, row_test)
-        except OSError as error:
-            raise StorageError(
-                f"a file of {self.component} cannot be read; if its version has expired meanwhile, read again: {error}"
-            ) from error
-        except (pa.ArrowInvalid, pa.ArrowTypeError) as error:
-            raise FormatError(f"a data file of {self.component} cannot be read: {error}") from error
+
+    def fetched(self) -> FetchedGroup:
+        """The same with the files' content. Raises StorageError for a lost file."""
+        with _reading(self.component):
+            contents = tuple(fetched(self.io, self.paths))
+        return FetchedGroup(self.component, self.unit_type, contents, self.columns, self.expression)
+
+
+@dataclass(frozen=True)
+class FetchedGroup:
+    """A :class:`FileGroup` and the content of its files: plain data for a process that need not reach the store."""
+
+    component: str
+    unit_type: type[Unit]
+    contents: tuple[pa.Buffer, ...]
+    columns: tuple[str, ...]
+    expression: BooleanExpression
+
+    def batches(self) -> Iterator[pa.RecordBatch]:
+        """The matching rows with the wanted columns. Raises FormatError for a bad file."""
+        schema = iceberg_schema(self.unit_type)
+        row_test = RowTest(bound(schema, self.expression))
+        needed = needed_columns(self.columns, schema, row_test)
+        with _reading(self.component):
+            rows = rows_of(self.contents, self.unit_type, needed)
+            yield from row_test.passing(rows).select(list(self.columns)).to_batches()
+
+    def fetched(self) -> FetchedGroup:
+        """Itself."""
+        return self
 
 
 @dataclass(frozen=True)
@@ -75,6 +100,19 @@ class Parts:
         yield from self.answered.to_batches()
         for group in self.groups:
             yield from group.batches()
+
+
+@contextmanager
+def _reading(component: str) -> Iterator[None]:
+    """Meanwhile what goes wrong is told as errors of the component."""
+    try:
+        yield
+    except OSError as error:
+        raise StorageError(
+            f"a file of {component} cannot be read; if its version has expired meanwhile, read again: {error}"
+        ) from error
+    except (pa.ArrowInvalid, pa.ArrowTypeError) as error:
+        raise FormatError(f"a data file of {component} cannot be read: {error}") from error
 
 
 def needed_columns(columns: Sequence[str], schema: Schema, row_test: RowTest) -> tuple[str, ...]:

@@ -62,7 +62,7 @@ def test_a_footer_that_ends_a_helper_is_named(lake: Any, metastore: Metastore, m
     monkeypatch.setattr("metastore.engine._JUDGED_AFTER", -1.0)
     monkeypatch.setattr("metastore.engine._HELPERS_PAY_FROM", -1.0)
     source = SourceTable(TABLE, str(lake.root))
-    names = [f"{name}.parquet" for name in "abc"]
+    names = [f"in={name}/{name}.parquet" for name in "abc"]
     for name in names:
         lake.write(name, {"k": [1, 2], "s": ["a", "b"]}, store_schema=False)
     with LocalEngine(2) as engine:
@@ -74,11 +74,11 @@ def test_a_footer_that_ends_a_helper_is_named(lake: Any, metastore: Metastore, m
                 lake.touch(name)
             analyze(metastore.tables, source, engine)
         version = metastore.tables.metadata.version
-        content = (lake.root / "b.parquet").read_bytes()
+        content = (lake.root / names[1]).read_bytes()
         assert content.count(OPTIONAL_K) == 1
-        lake.put("b.parquet", content.replace(OPTIONAL_K, REQUIRED_K))
-        lake.touch("a.parquet")
-        lake.touch("c.parquet")
+        lake.put(names[1], content.replace(OPTIONAL_K, REQUIRED_K))
+        lake.touch(names[0])
+        lake.touch(names[2])
         with pytest.raises(FormatError, match=r"b\.parquet") as named:
             analyze(metastore.tables, source, engine)
         assert any(isinstance(error, EngineError) for error in errors_behind(named.value)), "a helper had died of it"

@@ -51,7 +51,7 @@ REQUESTS = st.builds(
     level=st.sampled_from(["TABLE", *LEVELS]),
     statistics=st.sampled_from([False, False, True, ["x"], ["c"]]),
 )
-MAKERS = st.sampled_from([{}, {"KNOWN_FILES": 1}, {"KNOWN_FILES": 0}, {"KNOWN_FILES": 0, "_ROWS_AT_ONCE": 1}])
+MAKERS = st.sampled_from([{}, {"STORED_BYTES": 5_000}, {"STORED_BYTES": 0}, {"STORED_BYTES": 0, "_ROWS_AT_ONCE": 1}])
 """Who makes segments anew, tasks or the driver, by the limits that say so."""
 
 NUMBERS = count()

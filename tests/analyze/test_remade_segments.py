@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pickle
 from collections.abc import Callable, Iterator
 from itertools import pairwise
 from pathlib import Path
@@ -11,6 +12,7 @@ import pyarrow as pa
 import pytest
 
 from metastore.analyze import footers, work
+from metastore.analyze.chunks import remade_chunks
 from metastore.analyze.remade_segments import remake_segments
 from metastore.analyze.run import Request, analyze
 from metastore.engine import Engine, LocalEngine
@@ -26,9 +28,9 @@ TABLE = TableInfo("dfs", "tmp", "t")
 MAKERS: dict[str, dict[str, int]] = {
     "tasks": {},
     "tasks, where few files are unknown": {"SEGMENT_FILES": 1},
-    "tasks, of small segments": {"KNOWN_FILES": 2},
-    "the driver": {"KNOWN_FILES": 0},
-    "the driver, one by one": {"KNOWN_FILES": 0, "_ROWS_AT_ONCE": 1},
+    "tasks, of small segments": {"STORED_BYTES": 5_000},
+    "the driver": {"STORED_BYTES": 0},
+    "the driver, one by one": {"STORED_BYTES": 0, "_ROWS_AT_ONCE": 1},
 }
 """Who makes segments, by the limits that say so."""
 
@@ -58,6 +60,14 @@ def changed(lake: Any) -> None:
     lake.remove("year=2023/a.parquet")
     lake.write("year=2024/a.parquet", {"x": [50], "new": [True]})
     lake.touch("top.parquet")
+
+
+def stored_file(metastore: Metastore, key: str) -> Path:
+    """The data file that holds the units of a segment."""
+    read = metastore.tables.read().metadata_types(MetadataType.ALL).filter(f"metadataKey = '{key}'")
+    [group] = read.partitions().values()
+    [path] = group.paths
+    return Path(path)
 
 
 class Watching:
@@ -139,7 +149,7 @@ def test_other_wishes_are_fulfilled(
     makers: str,
     with_changes: bool,
 ) -> None:
-    """Deeper, with more columns, or less deep than before: whoever makes segments, the units are those of a first run."""
+    """Deeper, with more columns, less deep than before: whoever makes segments, the units are those of a first run."""
     source = SourceTable(TABLE, str(begun.root))
     kept, fresh = (open_metastore(location={"base_path": str(tmp_path / name)}) for name in ("kept", "fresh"))
     analyze(kept.tables, source, engine, before)
@@ -237,6 +247,31 @@ def test_a_removed_file_needs_no_reading(begun: Any, metastore: Metastore, engin
     assert (result.removed, result.segments_written, result.engine) == (2, 2, None)
 
 
+def test_who_is_sent_a_chunk_needs_no_metastore(
+    begun: Any, open_metastore: Callable[..., Metastore], tmp_path: Path, engine: Engine, monkeypatch: Any
+) -> None:
+    """Executors may be where it cannot be reached: the chunk has the files' content, and makes the same of it."""
+    source = SourceTable(TABLE, str(begun.root))
+    metastore = open_metastore(location={"base_path": str(tmp_path / "not there")})
+    analyze(metastore.tables, source, engine)
+    changed(begun)
+    sent: list[tuple[bytes, list[pa.RecordBatch]]] = []
+
+    def noted(*arguments: Any, **named: Any) -> Any:
+        chunks = remade_chunks(*arguments, **named)
+        sent.extend((pickle.dumps(chunk), list(remake_segments(chunk))) for chunk in chunks)
+        return chunks
+
+    monkeypatch.setattr(work, "remade_chunks", noted)
+    analyze(metastore.tables, source, engine)
+    (tmp_path / "not there").rename(tmp_path / "elsewhere")
+    for pickled, made in sent:
+        assert b"not there" not in pickled
+        again = list(remake_segments(pickle.loads(pickled)))  # noqa: S301 - pickled above
+        assert [batch.to_pylist() for batch in again] == [batch.to_pylist() for batch in made]
+    assert sent
+
+
 def test_helpers_make_them(
     begun: Any, open_metastore: Callable[..., Metastore], tmp_path: Path, as_units: Any, monkeypatch: Any
 ) -> None:
@@ -255,6 +290,15 @@ def test_helpers_make_them(
         with pytest.MonkeyPatch.context() as patch:
             patch.delattr(FileGroup, "batches")  # in this process
             assert analyze(kept.tables, source, engine).changed == 2
+        begun.touch("year=2020/a.parquet")
+        begun.touch("year=2021/a.parquet")
+        path = stored_file(kept, "year=2021")
+        content = path.read_bytes()
+        path.unlink()
+        with pytest.raises(StorageError, match="a file of tables cannot be read"):
+            analyze(kept.tables, source, engine)
+        path.write_bytes(content)
+        assert analyze(kept.tables, source, engine).changed == 2
         analyze(fresh.tables, source, engine)
     units, expected = (one.tables.read().metadata_types(MetadataType.ALL).to_arrow() for one in (kept, fresh))
     assert as_units(units) == as_units(expected)
@@ -275,14 +319,7 @@ def test_errors_change_nothing(
     with pytest.raises(FormatError, match=r"year=2020/a\.parquet"):
         analyze(metastore.tables, source, engine)
     begun.write("year=2020/a.parquet", {"x": [1]})
-    [of_2021] = (
-        metastore.tables.read()
-        .metadata_types(MetadataType.ALL)
-        .filter("metadataKey = 'year=2021'")
-        .partitions()
-        .values()
-    )
-    [path] = map(Path, of_2021.paths)
+    path = stored_file(metastore, "year=2021")
     content = path.read_bytes()
     path.unlink()
     with pytest.raises(StorageError, match="a file of tables cannot be read"):

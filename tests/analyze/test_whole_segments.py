@@ -95,9 +95,12 @@ def test_tasks_leave_little_to_send(mixed: Any, metastore: Metastore, monkeypatc
     sizes=st.lists(st.integers(1, 9), max_size=30),
     most=st.integers(9, 20),
     parallelism=st.integers(1, 8),
+    most_bytes=st.none() | st.integers(1, 40),
 )
-def test_every_segment_is_in_one_chunk_whole(sizes: list[int], most: int, parallelism: int) -> None:
-    """In order, never above the most files that a task may get, and no more chunks than that asks for."""
+def test_every_segment_is_in_one_chunk_whole(
+    sizes: list[int], most: int, parallelism: int, most_bytes: int | None
+) -> None:
+    """In order, never above the most files and bytes that a task may get, and no more chunks than that asks for."""
     segments = {
         f"k={number}": [
             SourceFile((f"k={number}",), f"{n}.parquet", f"/t/k={number}/{n}.parquet", 1, 1) for n in range(size)
@@ -109,8 +112,10 @@ def test_every_segment_is_in_one_chunk_whole(sizes: list[int], most: int, parall
         patch.setattr(chunks_module, "SEGMENT_FILES", most)
         patch.setattr(chunks_module, "_CHUNK_FILES", (4, most))
         patch.setattr(chunks_module, "_CHUNKS_PER_TASK", 1)
+        patch.setattr(chunks_module, "STORED_BYTES", most_bytes or 0)
+        stored = None if most_bytes is None else {key: 2 * len(own) for key, own in segments.items()}
         found = segment_chunks(
-            SourceTable(TABLE, "/t"), Wanted(MetadataType.FILE), segments, fresh, ENCODER, parallelism
+            SourceTable(TABLE, "/t"), Wanted(MetadataType.FILE), segments, fresh, ENCODER, parallelism, stored
         )
     assert [file for chunk in found for file in chunk.footers.files] == [f for own in segments.values() for f in own]
     assert {key: state for chunk in found for key, state in chunk.states.items()} == fresh
@@ -118,7 +123,8 @@ def test_every_segment_is_in_one_chunk_whole(sizes: list[int], most: int, parall
     for chunk in found:
         assert {file.directories[0] for file in chunk.footers.files} == set(chunk.states)
         assert len(chunk.footers.files) <= most
-    if sizes and max(sizes) * 2 <= 4:
+        assert most_bytes is None or len(chunk.states) == 1 or 2 * len(chunk.footers.files) <= most_bytes
+    if most_bytes is None and sizes and max(sizes) * 2 <= 4:
         assert len(found) <= 1 + sum(sizes) // 4
 
 
