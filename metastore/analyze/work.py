@@ -1,7 +1,9 @@
-"""One decision of an ANALYZE carried out up to the commit: what must be read is read on an engine, the rest is stored.
+"""One decision of an ANALYZE carried out up to the commit: segments are made and stored, and added up to the table.
 
-Of every file there are two things to know: its exact statistics (of Parquet from the footer, else from the data) and
-its columns' descriptions (always from the data). Each is read only where it is not stored, or is not true any more.
+Place in the flow: most segments are made by the tasks that read their files, whole ones and such as are known in part
+(:mod:`metastore.analyze.whole_segments`, :mod:`metastore.analyze.remade_segments`). Large ones, and those of which more
+than footers must be read, are made here of what :mod:`metastore.analyze.reading` returns: a few at a time, so that their
+units need never be in memory all at once.
 """
 
 from __future__ import annotations
