@@ -2,8 +2,8 @@
 
 Place in the flow: most segments are made by the tasks that read their files, whole ones and such as are known in part
 (:mod:`metastore.analyze.whole_segments`, :mod:`metastore.analyze.remade_segments`). Large ones, and those of which more
-than footers must be read, are made here of what :mod:`metastore.analyze.reading` returns; known ones a few at a time, so
-that units that are stored are never all in memory at once.
+than footers must be read, are made here of what :mod:`metastore.analyze.reading` returns; known ones a few at a time,
+so that units that are stored are never all in memory at once.
 """
 
 from __future__ import annotations
