@@ -15,7 +15,7 @@ from metastore.analyze.description import Describing
 from metastore.analyze.file_rows import DataChunk
 from metastore.analyze.footers import FooterChunk, read_footers
 from metastore.analyze.levels import reaches
-from metastore.analyze.remade_segments import RemadeChunk
+from metastore.analyze.remade_segments import RemadeChunk, remake_segments
 from metastore.analyze.whole_segments import SegmentChunk
 from metastore.engine import Chunk, Engine
 from metastore.errors import EngineError
@@ -179,7 +179,10 @@ def _named(batches: Iterator[pa.RecordBatch], chunks: Sequence[Chunk]) -> Iterat
     except EngineError:
         # Footers that helpers did not judge are judged here, where nothing ends over them.
         for chunk in chunks:
-            footers = chunk.footers if isinstance(chunk, SegmentChunk | RemadeChunk) else chunk
+            if isinstance(chunk, RemadeChunk):
+                deque(remake_segments(chunk), maxlen=0)  # which reads those of changed files only
+                continue
+            footers = chunk.footers if isinstance(chunk, SegmentChunk) else chunk
             if isinstance(footers, FooterChunk):
                 deque(read_footers(footers), maxlen=0)
         raise
