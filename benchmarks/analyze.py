@@ -121,15 +121,19 @@ class Target:
     """A metastore of its own that is to hold the metadata of ``data``, and the session that fills it.
 
     Targets that share their data write its editions in the same order, so that after as many changes all see the same.
+    With ``stays_open`` the session that filled an empty metastore goes on to be used.
     """
 
     engine: Engine
     data: Data
     folder: str
+    stays_open: bool = False
     edition: int = 0
+    _session: Session | None = None
 
     def emptied(self) -> Target:
         """An empty metastore."""
+        self.close()
         self._settings  # noqa: B018 - read now, and once
         shutil.rmtree(self.folder, ignore_errors=True)
         return self
@@ -143,9 +147,17 @@ class Target:
 
     def analyze(self) -> Target:
         """The whole of an ANALYZE by a new session; the engine stays. Reading the configuration is not timed."""
-        with Session(self._open(), self.engine) as session:
-            session.analyze(self.data.root)
+        self._session = self._session or Session(self._open(), self.engine)
+        self._session.analyze(self.data.root)
+        if not self.stays_open:
+            self.close()
         return self
+
+    def close(self) -> None:
+        """Close the session, if one is open."""
+        if self._session is not None:
+            self._session.close()
+            self._session = None
 
     def seen(self) -> Seen:
         """What the metastore says now."""

@@ -149,7 +149,7 @@ class Work:
         tops = self._made_by_tasks(wholes, fresh)
         partly = {key: files for key, files in for_tasks.items() if key in known}
         if len(partly) > 1:
-            tops += self._made_by_tasks(partly, fresh, known, anew=decision.footers)
+            tops += self._made_by_tasks(partly, fresh, {key: known[key] for key in partly}, anew=decision.footers)
         else:
             for_tasks = wholes  # One alone is made here, while tasks read its footers.
         rest = [key for key in segments if key not in for_tasks]
@@ -226,22 +226,22 @@ class Work:
         self,
         segments: _Segments,
         fresh: Mapping[str, str],
-        known: Mapping[str, FileGroup] | None = None,
+        stored: Mapping[str, FileGroup] | None = None,
         *,
         anew: bool = False,
     ) -> list[Part]:
-        """Have segments made by tasks, of which units may be ``known``, and their files stored."""
+        """Have segments made by tasks, from their ``stored`` units if they have any, and their files written."""
         tops: list[Part] = []
         if not segments:
             return tops
         engine, encoder = self._reading.engine, self._modify.encoder()
-        sizes = None if known is None else {key: known[key].size_bytes for key in segments}
+        sizes = None if stored is None else {key: group.size_bytes for key, group in stored.items()}
         wholes = segment_chunks(self._source, self._wanted, segments, fresh, encoder, engine.parallelism, sizes)
         schema = segments_schema(UNIT_SCHEMA)
-        if known is None:
+        if stored is None:
             batches = run_named(engine, wholes, make_segments, schema)
         else:
-            batches = run_named(engine, remade_chunks(wholes, known, anew=anew), remake_segments, schema)
+            batches = run_named(engine, remade_chunks(wholes, stored, anew=anew), remake_segments, schema)
         for batch in batches:
             found = made(batch)
             self._modify.overwrite_encoded(found.partitions)

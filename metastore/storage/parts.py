@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from itertools import islice
 
 import pyarrow as pa
 from pyiceberg.expressions import BooleanExpression
@@ -58,9 +59,8 @@ class FileGroup:
 
     def fetched(self) -> FetchedGroup:
         """The same with the files' content. Raises StorageError for a lost file."""
-        with _reading(self.component):
-            contents = tuple(fetched(self.io, self.paths))
-        return FetchedGroup(self.component, self.unit_type, contents, self.columns, self.expression)
+        [group] = fetched_together([self])
+        return group
 
 
 @dataclass(frozen=True)
@@ -85,6 +85,27 @@ class FetchedGroup:
     def fetched(self) -> FetchedGroup:
         """Itself."""
         return self
+
+
+def fetched_together(groups: Sequence[FileGroup]) -> list[FetchedGroup]:
+    """Groups of one component with their files' content, for which a distant store is asked for several at a time.
+
+    Raises StorageError for a lost file.
+    """
+    if not groups:
+        return []
+    with _reading(groups[0].component):
+        contents = iter(fetched(groups[0].io, [path for group in groups for path in group.paths]))
+    return [
+        FetchedGroup(
+            group.component,
+            group.unit_type,
+            tuple(islice(contents, len(group.paths))),
+            group.columns,
+            group.expression,
+        )
+        for group in groups
+    ]
 
 
 @dataclass(frozen=True)

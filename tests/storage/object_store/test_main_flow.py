@@ -14,16 +14,25 @@ from typing import Any
 
 import obstore
 import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 from obstore.store import ObjectStore
 from pyiceberg.table import StaticTable
 
+from metastore.analyze import chunks
+from metastore.analyze.run import analyze
 from metastore.config import load_text
 from metastore.config.settings import Settings
+from metastore.engine import LocalEngine
 from metastore.errors import NotFoundError
 from metastore.metastore import Metastore
+from metastore.model.identity import TableInfo
+from metastore.model.statistics import ColumnStatistics
 from metastore.model.table_unit import TableMetadataUnit
 from metastore.model.vocabulary import MetadataType
+from metastore.sources.source_table import SourceTable
+from metastore.storage import parts
+from metastore.storage.data_files import fetched
 
 MakeUnit = Callable[..., TableMetadataUnit]
 
@@ -80,6 +89,44 @@ def test_a_bucket_emptied_and_filled_anew(
     assert names(ours) == []
     theirs.tables.modify().overwrite([unit("b")]).execute()
     assert names(ours) == ["b"]
+
+
+@pytest.mark.usefixtures("bucket")
+@pytest.mark.parametrize("at_once", [1 << 20, 0])
+def test_segments_known_in_part_are_analyzed(
+    metastore: Metastore, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, at_once: int
+) -> None:
+    """Their units are fetched together if they are few bytes, else as tasks are sent them; and tasks need no store."""
+    for name in ("day=1/a", "day=1/b", "day=2/a", "day=2/b", "day=3/a"):
+        (tmp_path / name).parent.mkdir(exist_ok=True)
+        pq.write_table(pa.table({"x": [1, 2]}), tmp_path / f"{name}.parquet")
+    source = SourceTable(TableInfo("dfs", "tmp", "t"), str(tmp_path))
+    fetches: list[int] = []
+    sent: list[bytes] = []
+
+    def noted(io: Any, paths: Any) -> Any:
+        fetches.append(len(paths))
+        return fetched(io, paths)
+
+    class Sending(LocalEngine):
+        def run(self, chunks: Any, task: Any, schema: pa.Schema) -> Any:
+            sent.extend(pickle.dumps(chunk) for chunk in chunks)
+            return super().run([pickle.loads(chunk) for chunk in sent[-len(chunks) :]], task, schema)  # noqa: S301
+
+    monkeypatch.setattr(parts, "fetched", noted)
+    monkeypatch.setattr(chunks, "_FETCHED_BYTES", at_once)
+    monkeypatch.setattr(chunks, "SEGMENT_FILES", 2)
+    with Sending(1) as engine:
+        assert analyze(metastore.tables, source, engine).new == 5
+        for name in ("day=1/a", "day=2/b"):
+            pq.write_table(pa.table({"x": [7, None]}), tmp_path / f"{name}.parquet")
+        result = analyze(metastore.tables, source, engine)
+    assert (result.changed, result.segments_written) == (2, 2)
+    assert fetches == ([2] if at_once else [1, 1])
+    assert not any(str(metastore.tables.metadata.location).encode() in chunk for chunk in sent)
+    [whole] = metastore.tables.requests.tables_metadata()
+    found = ColumnStatistics.from_json((whole.columns_statistics or {})["`x`"])
+    assert (found.min, found.max, found.nulls, found.non_nulls) == (1, 7, 2, 8)
 
 
 def test_time_travel(metastore: Metastore, unit: MakeUnit) -> None:
