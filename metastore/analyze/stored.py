@@ -17,7 +17,7 @@ from metastore.analyze.changes import Known
 from metastore.analyze.chunks import UNIT_SCHEMA
 from metastore.analyze.levels import level_named
 from metastore.analyze.states import SegmentStates, TableState
-from metastore.analyze.stored_segments import states_by_key, top_level
+from metastore.analyze.stored_segments import OF_PARTS, OF_SEGMENTS, states_by_key, top_level
 from metastore.analyze.total import Total
 from metastore.components.requests import of_table
 from metastore.components.tables import Tables
@@ -31,17 +31,7 @@ from metastore.operations.read import Read
 from metastore.sources.formats import PARQUET
 from metastore.storage.parts import FileGroup
 
-_OF_PARTS: Final = (
-    "schema",
-    "columnsStatistics",
-    "metadataStatistics",
-    "lastModifiedTime",
-    "additionalMetadata",
-    "locations",
-    "partitionValues",
-)
-_OF_SEGMENTS: Final = ("metadataKey", "metadataIdentifier", *_OF_PARTS)
-_OF_TABLE: Final = ("location", "interestingColumns", "tableType", "partitionKeys", *_OF_PARTS)
+_OF_TABLE: Final = ("location", "interestingColumns", "tableType", "partitionKeys", *OF_PARTS)
 
 _KEY: Final = TableMetadataUnit.partition_columns.index("metadataKey")
 
@@ -85,7 +75,7 @@ class Stored:
     @cached_property
     def segments(self) -> pa.Table:
         """The SEGMENT rows of all top-level segments: a file is opened for each of these."""
-        parts = self._read(MetadataType.SEGMENT).columns(*_OF_SEGMENTS).parts()
+        parts = self._read(MetadataType.SEGMENT).columns(*OF_SEGMENTS).parts()
         return top_level(pa.Table.from_batches(parts.batches(), parts.answered.schema))
 
     def partitions(self, keys: Collection[str]) -> dict[str, FileGroup]:
@@ -96,11 +86,10 @@ class Stored:
         return {key[_KEY]: group for key, group in found.items()}
 
     def tops(self, keys: Collection[str]) -> pa.Table:
-        """The SEGMENT rows of the top-level segments ``keys``."""
-        if not keys:
-            return UNIT_SCHEMA.empty_table()
+        """The SEGMENT rows of the top-level segments ``keys``, in the columns :data:`OF_SEGMENTS`."""
         of_keys = self._read(MetadataType.SEGMENT).filter(In(term="metadataKey", literals=set(keys)))
-        return top_level(of_keys.to_arrow().cast(UNIT_SCHEMA))
+        schema = pa.schema([UNIT_SCHEMA.field(name) for name in OF_SEGMENTS])
+        return top_level(of_keys.columns(*OF_SEGMENTS).to_arrow().cast(schema)) if keys else schema.empty_table()
 
     @cached_property
     def modified(self) -> int:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from typing import Final
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -18,6 +19,20 @@ from metastore.analyze.states import short_states, state_in
 from metastore.analyze.unit_rows import of_kind, values
 from metastore.model.vocabulary import MetadataType, Statistic
 from metastore.sources.listing import Fingerprint, SourceFile
+
+OF_PARTS: Final = (
+    "schema",
+    "columnsStatistics",
+    "metadataStatistics",
+    "lastModifiedTime",
+    "additionalMetadata",
+    "locations",
+    "partitionValues",
+)
+"""The columns that tell the part which a unit stands for."""
+
+OF_SEGMENTS: Final = ("metadataKey", "metadataIdentifier", *OF_PARTS)
+"""Those that tell of which segment it is, too, and in which state that was."""
 
 
 @dataclass(frozen=True)

@@ -38,7 +38,7 @@ from metastore.analyze.remainder import Before
 from metastore.analyze.rollup import segment_units, table_unit
 from metastore.analyze.states import short_states
 from metastore.analyze.stored import Stored
-from metastore.analyze.stored_segments import StoredSegments, parts_by_key, states_by_key
+from metastore.analyze.stored_segments import OF_SEGMENTS, StoredSegments, parts_by_key, states_by_key
 from metastore.analyze.total import Total
 from metastore.analyze.unit_rows import of_kind, values
 from metastore.analyze.whole_segments import made, make_segments, segments_schema
@@ -55,6 +55,8 @@ from metastore.storage.parts import FileGroup
 
 _ROWS_AT_ONCE: Final = 20_000
 """Stored units that the driver has in memory when it makes segments itself: kilobytes each, if it need not be more."""
+
+_CHUNKS: Final = 256
 
 _Segments = Mapping[str, Sequence[SourceFile]]
 
@@ -123,7 +125,7 @@ class Work:
             of_gone = And(of_table(self._source.table), In(term="metadataKey", literals=set(gone)))
             self._modify.delete(of_gone, MetadataType.ALL)
         removed = stored.tops(segment_changes.removed)
-        self._before.append(removed)
+        self._stood_before(removed)
         self._files = FileCounts(removed=files_in(removed))
         touched = segment_changes.touched if decision.reason is None else frozenset(fresh)
         tops = self._made_anew({key: segments[key] for key in sorted(touched)}, fresh, decision, stored)
@@ -180,7 +182,7 @@ class Work:
         if decision.footers:
             kept = kept.slice(0, 0)
         kept = kept if reaches(self._wanted.level, MetadataType.ROW_GROUP) else of_kind(kept, MetadataType.FILE)
-        self._before.append(before.tops)
+        self._stood_before(before.tops)
         self._files = self._files.plus(compared.changes.counts)
         return self._made(reads, segments, fresh, kept, described, Before.of(parts_by_key(before.tops), compared.lost))
 
@@ -247,10 +249,17 @@ class Work:
             self._modify.overwrite_encoded(found.partitions)
             self._units += found.units
             self._files = self._files.plus(found.counts)
-            self._before.append(found.before)
+            self._stood_before(found.before)
             self._reading.tell(found.read)
             tops += found.tops
         return tops
+
+    def _stood_before(self, tops: pa.Table) -> None:
+        """Remember the SEGMENT rows of segments that others take the place of."""
+        self._before.append(tops.select(OF_SEGMENTS))
+        # A chunk takes as much memory as dozens of rows.
+        if len(self._before) > _CHUNKS:
+            self._before = [pa.concat_tables(self._before).combine_chunks()]
 
     def _stored(self, found: Gathered, remaining: Mapping[str, list[Part]], fresh: Mapping[str, str]) -> list[Part]:
         """Have the units of complete segments written; what the table's roll-up needs of them."""
