@@ -23,7 +23,7 @@ from metastore.analyze.remainder import Before
 from metastore.analyze.stored_segments import StoredSegments, parts_by_key
 from metastore.analyze.unit_rows import of_kind
 from metastore.analyze.whole_segments import SegmentChunk, encoded_segments
-from metastore.mapping.runs import runs
+from metastore.mapping.runs import together
 from metastore.model.vocabulary import MetadataType
 from metastore.storage.parts import FetchedGroup, FileGroup
 
@@ -66,7 +66,7 @@ def remake_segments(chunk: RemadeChunk) -> Iterator[pa.RecordBatch]:
     read, fragments = _read(replace(footers, files=unread))
     before = Before.of(parts_by_key(stored.tops), compared.lost)
     parts = segment_parts(fragments)
-    for key, rows in _by_key(kept).items():
+    for key, rows in together(kept, "metadataKey").items():
         parts += before.remaining(key, of_kind(rows, MetadataType.FILE), footers.location)
     details = side_by_side(footers.schema, kept, read)
     yield encoded_segments(chunk.whole, parts, details, _for_table(stored.tops), compared.changes.counts, len(unread))
@@ -84,11 +84,3 @@ def _read(footers: FooterChunk) -> tuple[pa.Table, pa.Table]:
     batches = [parts_of(batch) for batch in read_footers(footers)]
     details, fragments = zip(*batches, strict=True) if batches else ((), ())
     return pa.Table.from_batches(details, footers.schema), pa.Table.from_batches(fragments, footers.schema)
-
-
-def _by_key(rows: pa.Table) -> dict[str, pa.Table]:
-    """The rows of each top-level segment."""
-    found: dict[str, list[pa.RecordBatch]] = {}
-    for key, batch in runs(rows, "metadataKey"):
-        found.setdefault(key, []).append(batch)
-    return {key: pa.Table.from_batches(batches) for key, batches in found.items()}

@@ -23,7 +23,7 @@ from metastore.analyze.parts import (
     schema_of,
 )
 from metastore.analyze.unit_rows import values
-from metastore.mapping.runs import runs
+from metastore.mapping.runs import together
 from metastore.model.drill_types import FLOAT_TYPES
 from metastore.model.statistics import ColumnStatistics, merge
 from metastore.pruning.partition_values import directories_of
@@ -39,10 +39,7 @@ class Before:
     @classmethod
     def of(cls, segments: Mapping[str, Part], gone: pa.Table) -> Before:
         """From parts of top-level segments, and FILE rows."""
-        rows: dict[str, list[pa.RecordBatch]] = {}
-        for key, batch in runs(gone, "metadataKey"):
-            rows.setdefault(key, []).append(batch)
-        return cls(segments, {key: pa.Table.from_batches(batches) for key, batches in rows.items()})
+        return cls(segments, together(gone, "metadataKey"))
 
     def remaining(self, key: str, kept: pa.Table, root: str) -> list[Part]:
         """The parts of the segment's files that stay, of which ``kept`` are the FILE rows."""

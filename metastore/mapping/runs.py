@@ -21,3 +21,11 @@ def runs(table: pa.Table, column: str) -> Iterator[tuple[Any, pa.RecordBatch]]:
         for value, end in zip(encoded.values.to_pylist(), encoded.run_ends.to_pylist(), strict=True):
             yield value, batch.slice(start, end - start)
             start = end
+
+
+def together(table: pa.Table, column: str) -> dict[Any, pa.Table]:
+    """All rows of each value of ``column``, by it. Nothing is copied."""
+    found: dict[Any, list[pa.RecordBatch]] = {}
+    for value, rows in runs(table, column):
+        found.setdefault(value, []).append(rows)
+    return {value: pa.Table.from_batches(batches) for value, batches in found.items()}

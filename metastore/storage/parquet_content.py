@@ -16,7 +16,7 @@ from typing import Final, Literal
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from metastore.mapping.runs import runs
+from metastore.mapping.runs import together
 from metastore.model.fields import Unit
 
 Codec = Literal["none", "snappy", "gzip", "zstd", "lz4", "brotli"]
@@ -69,8 +69,4 @@ class ParquetContent:
         if column is None:
             yield rows
             return
-        kinds: dict[str | None, list[pa.RecordBatch]] = {}
-        for kind, batch in runs(rows, column):
-            kinds.setdefault(kind, []).append(batch)
-        for batches in kinds.values():
-            yield pa.Table.from_batches(batches)
+        yield from together(rows, column).values()
