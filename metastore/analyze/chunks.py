@@ -38,6 +38,9 @@ waiting."""
 SEGMENT_FILES: Final = _CHUNK_FILES[1]
 """A segment of which more files are to be read is not left to one task."""
 
+KNOWN_FILES: Final = 8 * SEGMENT_FILES
+"""Nor is one of more files, known ones among them: their listing is sent, too."""
+
 STORED_BYTES: Final = 4 << 20
 """Nor is one whose stored units take more. Tasks are sent so many at most, and decode them to some 50 MB; a job on
 Spark carries no more than twice as much."""

@@ -15,7 +15,7 @@ from pyiceberg.expressions import In
 
 from metastore.analyze.changes import Known
 from metastore.analyze.chunks import UNIT_SCHEMA
-from metastore.analyze.levels import level_named
+from metastore.analyze.levels import level_named, reaches
 from metastore.analyze.states import SegmentStates, TableState
 from metastore.analyze.stored_segments import OF_PARTS, OF_SEGMENTS, states_by_key, top_level
 from metastore.analyze.total import Total
@@ -95,6 +95,11 @@ class Stored:
     def modified(self) -> int:
         """When the table's latest file was modified, in epoch ms."""
         return int(self._unit["lastModifiedTime"][0].as_py() or 0)
+
+    @property
+    def keeps_files(self) -> bool:
+        """Whether units of files are stored."""
+        return self.known is not None and self.known.level is not None and reaches(self.known.level, MetadataType.FILE)
 
     def total(self, keys: Collection[str], found: Mapping[str, str]) -> Total | None:
         """What all segments of the table come to; None where its unit does not tell it.

@@ -20,6 +20,7 @@ from pyiceberg.expressions import And, In
 
 from metastore.analyze.changes import Changed, FileCounts, Wanted, changed_segments, is_flat
 from metastore.analyze.chunks import (
+    KNOWN_FILES,
     SEGMENT_FILES,
     STORED_BYTES,
     UNIT_SCHEMA,
@@ -138,14 +139,18 @@ class Work:
     ) -> list[Part]:
         """Make ``segments`` anew, of which all, some or no files are known: by tasks, or here a few at a time."""
         known = stored.partitions(segments)
+        # Above level FILE no file is known.
+        all_unknown = decision.footers or not stored.keeps_files
         unknown = {
-            key: len(files) if key not in known or decision.footers else _later(files, stored.modified)
+            key: len(files) if key not in known or all_unknown else _later(files, stored.modified)
             for key, files in segments.items()
         }
         self._reading.expect(sum(unknown.values()))
         sizes = {key: group.size_bytes for key, group in known.items()}
         for_tasks = {
-            key: files for key, files in segments.items() if self._is_for_tasks(unknown[key], sizes.get(key, 0))
+            key: files
+            for key, files in segments.items()
+            if len(files) <= KNOWN_FILES and self._is_for_tasks(unknown[key], sizes.get(key, 0))
         }
         wholes = {key: files for key, files in for_tasks.items() if key not in known}
         tops = self._made_by_tasks(wholes, fresh)

@@ -29,6 +29,7 @@ MAKERS: dict[str, dict[str, int]] = {
     "tasks": {},
     "tasks, where few files are unknown": {"SEGMENT_FILES": 1},
     "tasks, of small segments": {"STORED_BYTES": 5_000},
+    "tasks, of few files": {"KNOWN_FILES": 2},
     "the driver": {"STORED_BYTES": 0},
     "the driver, one by one": {"STORED_BYTES": 0, "_ROWS_AT_ONCE": 1},
 }
@@ -235,6 +236,32 @@ def test_progress_ends_where_it_said(begun: Any, metastore: Metastore, engine: E
     assert told[-1] == (5, 5)
     assert told == sorted(told)
     assert all(done <= total for done, total in told)
+
+
+def test_above_level_file_every_file_of_a_segment_is_to_be_read(
+    begun: Any, metastore: Metastore, engine: Engine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """That is known before: by it the engine is chosen, and a segment of many files is not left to one task."""
+    source, request = SourceTable(TABLE, str(begun.root)), Request(level="SEGMENT")
+    analyze(metastore.tables, source, engine, request)
+    begun.touch("year=2020/a.parquet")
+    begun.touch("year=2021/a.parquet")
+    asked: list[int] = []
+    here: list[str] = []
+    made_here = work.Work._made_here
+
+    def chosen(files: int) -> Engine:
+        asked.append(files)
+        return engine
+
+    def noted(self: work.Work, segments: Any, *arguments: Any) -> Any:
+        here.extend(segments)
+        return made_here(self, segments, *arguments)
+
+    monkeypatch.setattr(work.Work, "_made_here", noted)
+    monkeypatch.setattr(work, "SEGMENT_FILES", 2)
+    assert analyze(metastore.tables, source, chosen, request).segments_written == 2
+    assert (asked, here) == ([6], ["year=2020", "year=2021"])
 
 
 def test_a_removed_file_needs_no_reading(begun: Any, metastore: Metastore, engine: Engine) -> None:
