@@ -18,10 +18,11 @@ from metastore.analyze.states import TableState, is_of_this_form, table_fingerpr
 from metastore.errors import InvalidRequestError
 from metastore.model.column_path import ColumnPath
 from metastore.model.identity import metadata_key
+from metastore.model.recorded_file import is_as_recorded
 from metastore.model.tuple_schema import TupleSchema
 from metastore.model.vocabulary import DEFAULT_SEGMENT, GENERAL_INFO, MetadataType
 from metastore.sources.formats import PARQUET
-from metastore.sources.listing import Fingerprint, SourceFile
+from metastore.sources.listing import SourceFile
 
 
 @dataclass(frozen=True)
@@ -227,11 +228,15 @@ def changed_segments(known: Mapping[str, str], fresh: Mapping[str, str]) -> Chan
     return ChangedSegments(touched, frozenset(known.keys() - fresh.keys()))
 
 
-def file_changes(known: Mapping[str, Fingerprint], files: Iterable[SourceFile]) -> FileChanges:
-    """Compare the files of the touched segments with what is known of them."""
-    fresh = {file.path: file.fingerprint for file in files}
+def file_changes(known: Mapping[str, Sequence[str]], files: Iterable[SourceFile]) -> FileChanges:
+    """Compare the files of the touched segments with what is known of them: the statistics of their units by path."""
+    fresh = {file.path: file for file in files}
     return FileChanges(
         new=frozenset(fresh.keys() - known.keys()),
-        changed=frozenset(path for path, print_ in fresh.items() if known.get(path, print_) != print_),
+        changed=frozenset(
+            path
+            for path, holders in known.items()
+            if path in fresh and not is_as_recorded(*fresh[path].fingerprint, holders)
+        ),
         removed=frozenset(known.keys() - fresh.keys()),
     )

@@ -10,7 +10,6 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import lru_cache
-from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -134,12 +133,7 @@ def file_parts(rows: pa.Table, root: str) -> list[Part]:
 
 def row_counts(units: pa.Table) -> list[int]:
     """The row count of every unit."""
-    return [int(holders[Statistic.ROW_COUNT]) for holders in holders_of(units)]
-
-
-def holders_of(units: pa.Table) -> list[dict[str, Any]]:
-    """Each unit's ``metadataStatistics``: name to value."""
-    return read_many_holders(values(units, "metadataStatistics"))
+    return [int(holders[Statistic.ROW_COUNT]) for holders in read_many_holders(values(units, "metadataStatistics"))]
 
 
 def statistics_of(part: Part, key: str, path: ColumnPath) -> ColumnStatistics:

@@ -6,7 +6,7 @@ driver, begins here with the segments' units. Pure.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
@@ -14,11 +14,11 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from metastore.analyze.changes import FileChanges, file_changes
-from metastore.analyze.parts import Part, holders_of, segment_parts
+from metastore.analyze.parts import Part, segment_parts
 from metastore.analyze.states import short_states, state_in
 from metastore.analyze.unit_rows import of_kind, values
-from metastore.model.vocabulary import MetadataType, Statistic
-from metastore.sources.listing import Fingerprint, SourceFile
+from metastore.model.vocabulary import MetadataType
+from metastore.sources.listing import SourceFile
 
 OF_PARTS: Final = (
     "schema",
@@ -61,7 +61,7 @@ class StoredSegments:
 
     def compared(self, files: Iterable[SourceFile]) -> Compared:
         """What has come of these segments, which consist of ``files`` now."""
-        changes = file_changes(_fingerprints(self.details), files)
+        changes = file_changes(_recorded(self.details), files)
         untrue = pa.array(changes.changed | changes.removed, pa.string())
         is_untrue = pc.is_in(self.details["path"], untrue)
         lost = of_kind(self.details.filter(is_untrue), MetadataType.FILE)
@@ -84,10 +84,10 @@ def states_by_key(tops: pa.Table) -> dict[str, str]:
     return short_states(dict(zip(values(tops, "metadataKey"), states, strict=True)))
 
 
-def _fingerprints(details: pa.Table) -> Mapping[str, Fingerprint]:
-    """Fingerprints by path, of the FILE rows; one that another program wrote has none, and matches no file."""
+def _recorded(details: pa.Table) -> Mapping[str, Sequence[str]]:
+    """The statistics of the FILE rows, by path, in which the state stands that each file was in."""
     files = of_kind(details.select(["metadataType", "path", "metadataStatistics"]), MetadataType.FILE)
     return {
-        path: Fingerprint(holders.get(Statistic.LENGTH, -1), holders.get(Statistic.MODIFICATION_TIME_NANOS, -1))
-        for path, holders in zip(values(files, "path"), holders_of(files), strict=True)
+        path: holders or ()
+        for path, holders in zip(values(files, "path"), values(files, "metadataStatistics"), strict=True)
     }

@@ -8,19 +8,17 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from functools import cached_property
-from typing import Any, Final
+from typing import Any
 
 import pyarrow as pa
 
-from metastore.model.statistics_json import holder_pattern, read_holders
+from metastore.model.recorded_file import is_as_recorded
+from metastore.model.statistics_json import read_holders
 from metastore.model.vocabulary import IDENTIFIER_SEPARATOR, Statistic
 from metastore.pruning.units import Portion
 
 Fingerprint = tuple[int, int]
 """Size in bytes and modification time in epoch nanoseconds."""
-
-_LENGTH: Final = holder_pattern(Statistic.LENGTH)
-_TIME: Final = holder_pattern(Statistic.MODIFICATION_TIME_NANOS)
 
 
 class FileUnits:
@@ -91,7 +89,7 @@ class KnownFiles:
             return
         for path, folder, holders in zip(files.paths, files.folders, files.holders, strict=True):
             now = self._unmet.pop(path, None)
-            if now is not None and _is_recorded(now, holders or ()):
+            if now is not None and is_as_recorded(*now, holders or ()):
                 self.unchanged[folder] += 1
                 continue
             self._gone.add(path)
@@ -128,12 +126,3 @@ class KnownFiles:
         if self.listing is not None:
             return sum(size for size, _ in self.listing.values())
         return self._recorded_size
-
-
-def _is_recorded(now: Fingerprint, holders: Sequence[str]) -> bool:
-    size, time = now
-    # Our own holders are found as they were written; reading their JSON costs twenty times as much.
-    if _LENGTH % size in holders and _TIME % time in holders:
-        return True
-    recorded = read_holders(holders)
-    return (recorded.get(Statistic.LENGTH), recorded.get(Statistic.MODIFICATION_TIME_NANOS)) == now

@@ -4,7 +4,7 @@ Lists and maps that are null in every row are left out: a reader of Iceberg tabl
 lacks is null there, and each costs more time and bytes than the values of a small file. Plain columns stay, since
 PyIceberg compares one that is absent otherwise than one that is null. In files of many rows each kind of unit has row
 groups of its own, of a bounded number of rows: who reads the segments of a table does not decode their files, and
-nobody holds more than a few of the row groups.
+nobody holds more than a few of the row groups. Kinds of few rows share one.
 """
 
 from __future__ import annotations
@@ -24,6 +24,8 @@ Codec = Literal["none", "snappy", "gzip", "zstd", "lz4", "brotli"]
 _SMALL_ROWS: Final = 64
 """Up to here, dictionaries and statistics cost more bytes and time than they save. Those of lists and maps always do:
 bounds of texts that no filter asks for were an eighth of a file."""
+_SHARED_ROWS: Final = 16
+"""A row group takes as long as so many rows, so kinds share one: a segment's own unit, say, and those of partitions."""
 _ROWS_OF_A_GROUP: Final = 10_000
 
 
@@ -64,9 +66,15 @@ class ParquetContent:
         return content.getvalue()
 
     def _kinds(self, rows: pa.Table) -> Iterator[pa.Table]:
-        """The rows of each kind, in their order."""
+        """The rows of each kind, in their order; kinds that follow each other together while they are few."""
         column = self.unit_type.kind_column
         if column is None:
             yield rows
             return
-        yield from together(rows, column).values()
+        few: list[pa.Table] = []
+        for kind in together(rows, column).values():
+            if few and sum(each.num_rows for each in few) + kind.num_rows > _SHARED_ROWS:
+                yield pa.concat_tables(few)
+                few = []
+            few.append(kind)
+        yield pa.concat_tables(few)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from dataclasses import replace
 from typing import Any
 
@@ -25,9 +26,10 @@ from metastore.analyze.description import Describing
 from metastore.analyze.states import TableState, table_fingerprint
 from metastore.errors import InvalidRequestError
 from metastore.model.column_path import ColumnPath
+from metastore.model.statistics_json import holder_json
 from metastore.model.tuple_schema import SchemaColumn, TupleSchema
-from metastore.model.vocabulary import MetadataType
-from metastore.sources.listing import Fingerprint, SourceFile
+from metastore.model.vocabulary import MetadataType, Statistic
+from metastore.sources.listing import SourceFile
 
 FRESH = {"1994": "a", "1995": "b"}
 Columns = tuple[ColumnPath, ...] | None
@@ -155,11 +157,22 @@ def test_segments_are_touched_or_removed_or_the_same(known: dict[str, str], fres
     assert (kept.keys() & changes.touched) == set()
 
 
-@given(*[st.dictionaries(st.sampled_from("abcd"), st.integers(0, 2))] * 2)
+def recorded(size: int) -> list[str]:
+    """What a unit holds of a file of so many bytes; of one of 2 as another program would write it, of 3 nothing."""
+    if size == 3:
+        return [holder_json(Statistic.ROW_COUNT, 0)]
+    holders = [holder_json(Statistic.LENGTH, size), holder_json(Statistic.MODIFICATION_TIME_NANOS, 0)]
+    return [json.dumps(json.loads(holder), indent=1) for holder in holders] if size == 2 else holders
+
+
+@given(
+    st.dictionaries(st.sampled_from("abcd"), st.integers(0, 3)),
+    st.dictionaries(st.sampled_from("abcd"), st.integers(0, 2)),
+)
 def test_files_are_new_changed_removed_or_the_same(known: dict[str, int], fresh: dict[str, int]) -> None:
     """Every file that differs is told in exactly one way."""
     files = [SourceFile((), path, path, size, 0) for path, size in fresh.items()]
-    changes = file_changes({path: Fingerprint(size, 0) for path, size in known.items()}, files)
+    changes = file_changes({path: recorded(size) for path, size in known.items()}, files)
     assert changes.new == fresh.keys() - known.keys()
     assert changes.removed == known.keys() - fresh.keys()
     assert changes.changed == {path for path in fresh.keys() & known.keys() if fresh[path] != known[path]}

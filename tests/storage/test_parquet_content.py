@@ -47,6 +47,25 @@ def test_a_list_or_map_that_is_null_in_every_row_is_not_in_the_file(metastore: M
     assert sorted(found, key=str) == sorted(units, key=str)
 
 
+@pytest.mark.parametrize(("partitions", "groups"), [(0, [1, 40, 40]), (15, [16, 40, 40]), (16, [1, 16, 40, 40])])
+def test_kinds_of_few_units_share_a_row_group(
+    metastore: Metastore, unit: MakeUnit, partitions: int, groups: list[int]
+) -> None:
+    """A segment's own unit and those of its partitions; no more than sixteen, since who reads one decodes all."""
+    [top, *details] = segment(unit, 40)
+    named = [
+        unit("t", "1994", metadata_type="PARTITION", metadata_identifier=f"1994/{n}", partition_values=[str(n)])
+        for n in range(partitions)
+    ]
+    units = [top, *named, *details]
+    metastore.tables.modify().overwrite(units).execute()
+    with pq.ParquetFile(only_file(metastore)) as file:
+        assert [file.metadata.row_group(n).num_rows for n in range(file.num_row_groups)] == groups
+    for kind in MetadataType.SEGMENT, MetadataType.PARTITION, MetadataType.FILE:
+        found = metastore.tables.read().metadata_types(kind).execute()
+        assert sorted(found, key=str) == sorted((one for one in units if one.metadata_type == kind.value), key=str)
+
+
 def test_each_kind_of_many_units_has_row_groups_of_its_own(
     metastore: Metastore, unit: MakeUnit, monkeypatch: pytest.MonkeyPatch
 ) -> None:
