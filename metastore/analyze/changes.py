@@ -14,7 +14,7 @@ from typing import NamedTuple
 
 from metastore.analyze.description import Describing
 from metastore.analyze.levels import reaches
-from metastore.analyze.states import TableState, is_of_this_form, table_fingerprint
+from metastore.analyze.states import TableState, is_of_this_form, segment_state, table_fingerprint
 from metastore.errors import InvalidRequestError
 from metastore.model.column_path import ColumnPath
 from metastore.model.identity import metadata_key
@@ -134,6 +134,14 @@ def segments_of(files: Sequence[SourceFile]) -> dict[str, list[SourceFile]]:
             )
         segments[metadata_key(directories)] = list(own)
     return segments
+
+
+def state_of_files(files: Iterable[SourceFile]) -> str:
+    """The state of a table's files, as the next ANALYZE would keep it in the table's unit.
+
+    Raises as :func:`segments_of`.
+    """
+    return table_fingerprint({key: segment_state(own) for key, own in segments_of(sorted(files)).items()})
 
 
 def is_flat(segments: Collection[str]) -> bool:

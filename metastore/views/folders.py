@@ -118,8 +118,8 @@ class Folder:
             infos = store.get_file_info(fs.FileSelector(root, recursive=True, allow_not_found=True))
         except OSError as error:
             raise StorageError(f"cannot list {root}: {error}") from error
-        files = [info for info in infos if info.is_file]
-        return digest_of_files(SourceFile((), i.base_name, i.path, i.size, i.mtime_ns or 0) for i in files)
+        states = sorted((info.path, info.size, info.mtime_ns or 0) for info in infos if info.is_file)
+        return blake2b(json.dumps(states).encode(), digest_size=16).hexdigest()
 
     def sources(self) -> SourceFiles | None:
         """The files that the refresh has read; None when that is not known (any more)."""
@@ -166,12 +166,6 @@ class Folder:
 
     def _open(self) -> tuple[fs.FileSystem, str]:
         return open_location(self.rows.location, self.workspace.options)
-
-
-def digest_of_files(files: Iterable[SourceFile]) -> str:
-    """A text that differs when a file is new, gone or changed."""
-    states = sorted((file.path, file.size, file.mtime_ns) for file in files)
-    return blake2b(json.dumps(states).encode(), digest_size=16).hexdigest()
 
 
 def views_with_folders(tables: Iterable[TableInfo]) -> set[TableInfo]:

@@ -1,9 +1,10 @@
 """How fresh the rows of a materialized view are, and whether they may be served for its query.
 
-A refresh keeps what it has read: the state of each source's metadata, a digest of its files, how the columns that it
-used were read, and a digest of the query with all views in it expanded. Comparing the metadata alone is cheap and gives
-the status; the strict answer lists the files, so that data nobody analyzed counts too. A query that answers otherwise
-each time is never fresh.
+A refresh keeps what it has read: the state of each source's metadata, that of its files, how the columns that it used
+were read, and a digest of the query with all views in it expanded. Comparing the metadata alone is cheap and gives the
+status: rows are complete as long as it says what it said, and when it comes to know the very files that were read. The
+strict answer lists the files, so that data nobody analyzed counts too. A query that answers otherwise each time is
+never fresh.
 """
 
 from __future__ import annotations
@@ -18,6 +19,8 @@ from typing import Any, Final, Literal
 
 from sqlglot import exp
 
+from metastore.analyze.changes import state_of_files
+from metastore.analyze.states import TableState
 from metastore.errors import InvalidRequestError, MetastoreError, NotFoundError
 from metastore.metastore import Metastore
 from metastore.model.column_path import parse, quote
@@ -27,7 +30,6 @@ from metastore.model.tuple_schema import TupleSchema
 from metastore.views.binding import bind
 from metastore.views.context import ViewSession, files_of, workspace_of
 from metastore.views.expansion import Lookup, ViewText, expand
-from metastore.views.folders import digest_of_files
 from metastore.views.names import Names
 from metastore.views.references import table_named
 from metastore.views.runner import with_types
@@ -66,9 +68,10 @@ class Freshness:
 
 @dataclass(frozen=True)
 class SourceState:
-    """What one source was like at a refresh: its metadata's state and version, a digest of its files, its columns.
+    """What one source was like at a refresh: its metadata's state and version, the state of its files, its columns.
 
-    ``columns`` are those of :func:`columns_read`; None where an older release has refreshed.
+    That of the files is as ANALYZE keeps it: :func:`metastore.analyze.changes.state_of_files`. ``columns`` are those
+    of :func:`columns_read`; None where an older release has refreshed.
     """
 
     metadata: str | None
@@ -163,10 +166,18 @@ def status_of(metastore: Metastore, unit: MaterializedViewMetadataUnit) -> Refre
     except InvalidRequestError:  # a view that it reads is broken or gone
         return RefreshStatus.STALE
     same = all(
-        metadata_state(metastore, table) == state.metadata and _reads_alike(names, table, state)
+        _knows_no_others(metastore, table, state) and _reads_alike(names, table, state)
         for table, state in refreshed.sources.items()
     )
     return RefreshStatus.COMPLETE if same and query == refreshed.query else RefreshStatus.STALE
+
+
+def _knows_no_others(metastore: Metastore, table: TableInfo, state: SourceState) -> bool:
+    """Whether the metadata of ``table`` is as it was at the refresh, or speaks of the files that this one has read."""
+    if metadata_state(metastore, table) == state.metadata:
+        return True
+    unit = metastore.tables.requests.table_metadata(table)
+    return unit is not None and TableState.of(unit.additional_metadata).fingerprint == state.files
 
 
 def _reads_alike(names: Names, table: TableInfo, state: SourceState) -> bool:
@@ -188,7 +199,7 @@ def serves(session: ViewSession, unit: MaterializedViewMetadataUnit, freshness: 
         return True
     if not refreshed.steady or status_of(session.metastore, unit) is not RefreshStatus.COMPLETE:
         return False
-    return all(digest_of_files(files_of(session, table)) == state.files for table, state in refreshed.sources.items())
+    return all(state_of_files(files_of(session, table)) == state.files for table, state in refreshed.sources.items())
 
 
 def stands(session: ViewSession, unit: MaterializedViewMetadataUnit, refreshed: Refreshed) -> bool:

@@ -21,6 +21,7 @@ import pyarrow as pa
 from pyiceberg.expressions import EqualTo
 from sqlglot import exp
 
+from metastore.analyze.changes import state_of_files
 from metastore.components.materialized_views import MaterializedViews
 from metastore.errors import ConflictError, InvalidRequestError, MetastoreError, OutcomeUnknownError
 from metastore.mapping.filters import all_of
@@ -34,7 +35,7 @@ from metastore.views import fields
 from metastore.views.binding import bind
 from metastore.views.context import ViewSession, files_of, workspace_of
 from metastore.views.expansion import tables_of
-from metastore.views.folders import Folder, SourceFiles, Workspace, digest_of_files, unneeded
+from metastore.views.folders import Folder, SourceFiles, Workspace, unneeded
 from metastore.views.freshness import (
     Refreshed,
     SourceState,
@@ -175,7 +176,7 @@ class _Refresh:
             table: SourceState(
                 metadata_state(session.metastore, table),
                 version,
-                digest_of_files(files),
+                state_of_files(files),
                 len(files),
                 columns_read(names.schema(table), self._used),
             )
@@ -242,7 +243,7 @@ class _Refresh:
         names = Names(self._session.metastore)
         for table, state in self._states.items():
             others = state.other_column(columns_read(names.schema(table), self._used))
-            if others is not None or digest_of_files(files_of(self._session, table)) != state.files:
+            if others is not None or state_of_files(files_of(self._session, table)) != state.files:
                 raise ConflictError(f"{table} changed while it was being read; nothing was changed, refresh again")
 
     def commit(self, decision: _Decision, folder: Folder, schema: TupleSchema) -> int:
@@ -261,7 +262,8 @@ class _Refresh:
         """Note that the rows are those of now; no new version if that is known."""
         refreshed = Refreshed.of(self._unit)
         assert refreshed is not None
-        if all(self._states[table].metadata == kept.metadata for table, kept in refreshed.sources.items()):
+        known = {table: (kept.metadata, kept.files) for table, kept in refreshed.sources.items()}
+        if known == {table: (state.metadata, state.files) for table, state in self._states.items()}:
             return self._session.metastore.materialized_views.metadata.version
         return self._commit(replace(self._unit, last_refresh_time=self._now_ms), decision)
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -11,9 +12,10 @@ import pyarrow.compute as pc
 import pytest
 
 from metastore.errors import InvalidRequestError
+from metastore.model.materialized_view_unit import RefreshStatus
 from metastore.session import Session
 from metastore.views import expand, tables_of
-from metastore.views.freshness import Freshness
+from metastore.views.freshness import Freshness, Refreshed
 
 AddFile = Callable[..., Path]
 M = "dfs.tmp.m"
@@ -48,6 +50,42 @@ def test_stale_rows_answer_for_those_who_may_take_them(
     now.ms += 4 * 60_000
     assert [stored(session, f) for f in ("strict", "bounded(3)", "bounded(5)", "any")] == [False, False, True, True]
     session.materialized_views.refresh(M)
+    assert stored(session, "strict")
+
+
+def test_metadata_may_come_to_know_what_a_refresh_has_read(session: Session, add_sales: AddFile) -> None:
+    """A refresh reads files that nobody has analyzed yet; the ANALYZE that follows tells nothing new of them."""
+    add_sales("second", [50])
+    session.materialized_views.refresh(M)
+    session.analyze("dfs.tmp.sales")
+    assert session.materialized_views.status(M) is RefreshStatus.COMPLETE
+    assert stored(session, "strict")
+
+
+def test_metadata_that_knows_other_files_makes_the_rows_stale(session: Session, add_sales: AddFile) -> None:
+    """One more than the refresh has read, also when it is gone again, as long as the metadata has it."""
+    add_sales("second", [50])
+    session.materialized_views.refresh(M)
+    third = add_sales("third", [51])
+    session.analyze("dfs.tmp.sales")
+    third.unlink()
+    assert session.materialized_views.status(M) is RefreshStatus.STALE
+    assert not stored(session, "strict")
+    session.analyze("dfs.tmp.sales")
+    assert session.materialized_views.status(M) is RefreshStatus.COMPLETE
+    assert stored(session, "strict")
+
+
+def test_files_whose_state_was_kept_otherwise_are_noted_anew(session: Session) -> None:
+    """As by an older release: the rows answer for nobody who is strict, until a refresh finds that they are right."""
+    unit = session.materialized_views.get(M)
+    refreshed = Refreshed.of(unit)
+    assert refreshed is not None
+    sources = {table: replace(state, files="told otherwise") for table, state in refreshed.sources.items()}
+    before = replace(refreshed, sources=sources).stored_in(unit)
+    session.metastore.materialized_views.replace(before, seen=unit)
+    assert not stored(session, "strict")
+    assert session.materialized_views.refresh(M).mode == "up to date"
     assert stored(session, "strict")
 
 
