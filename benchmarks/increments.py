@@ -5,9 +5,11 @@ each is one Parquet file of units, and is written anew when one of its files has
 files none changed, or one; or 1%, next to each other as where they are partitioned by time, or as far apart as can be.
 Beside ANALYZE of all files stands the least that it takes in Python to read all footers.
 
-All of it is measured in one process, too. All files are work for every core, a few are not: so the ratio falls with
-more cores, and that of one process tells how much less there is to do. Each run is a new session's, as if somebody had
-called the command in a process that is warm; but for one contender, whose session stays open, as that of a job does.
+A round has all of these cases, since each is compared with the first, and machines are faster in one minute than in
+the next. All of it is measured in one process, too. All files are work for every core, a few are not: so the ratio
+falls with more cores, and that of one process tells how much less there is to do. Each run is a new session's, as if
+somebody had called the command in a process that is warm; but for one contender, whose session stays open, as that of a
+job does.
 """
 
 from __future__ import annotations
@@ -19,7 +21,7 @@ from functools import partial
 from typing import Final
 
 from benchmarks.analyze import BARE, FULL, ON_SPARK, ONE_PROCESS, Data, Target, footers_of, spark_session
-from benchmarks.measuring import OURS, Contender, Pace, Series, Verdict, beside, measure
+from benchmarks.measuring import OURS, Contender, Pace, Series, Verdict, beside, measure_together
 from metastore.engine import Engine, LocalEngine
 from metastore.spark.engine import SparkEngine
 
@@ -85,20 +87,19 @@ def _layout(
         TOGETHER: data.paths[:few],
         APART: data.paths[:: files // few],
     }
-    steady = pace.beside_spark
-    say(f"{directories:,} directories: {FULL}")
-    full = [
-        *(Contender(name, Target.analyze, target.emptied, Target.seen) for name, target in targets.items()),
-        Contender(BARE, lambda _: footers_of(data.paths), answer=lambda found: found),
-    ]
-    series = measure(QUESTION, FULL, directories, full, steady, items=files)
+    say(f"{directories:,} directories: all files, and after changes")
+    cases = {
+        FULL: [
+            *(Contender(name, Target.analyze, target.emptied, Target.seen) for name, target in targets.items()),
+            Contender(BARE, lambda _: footers_of(data.paths), answer=lambda found: found),
+        ]
+    }
     for case, paths in changes.items():
-        say(f"{directories:,} directories: {case}")
-        again = [
+        cases[case] = [
             Contender(name, Target.analyze, partial(target.changed, paths), Target.seen)
             for name, target in targets.items()
         ]
-        series += measure(QUESTION, case, directories, again, steady)
+    series = measure_together(QUESTION, directories, cases, pace.beside_spark, items={FULL: files})
     for target in targets.values():
         target.close()
     shutil.rmtree(folder)

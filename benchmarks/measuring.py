@@ -1,9 +1,9 @@
 """Time contenders side by side: in one process, in turns, medians of rounds.
 
-Rounds are interleaved (every contender once, then every contender again, starting with another one each time), so
-that what else the machine does falls on all of them alike. The first run of a contender warms it up (beside Spark, the
-first three) and is not counted, unless it took longer than ``patience``: then it is its only measurement. Before any
-time is believed, the contenders' answers are compared.
+Rounds are interleaved (every contender once, then every contender again, starting with another one each time; and so
+are cases that are compared with each other), so that what else the machine does falls on all of them alike. The first
+run of a contender warms it up (beside Spark, the first three) and is not counted, unless it took longer than
+``patience``: then it is its only measurement. Before any time is believed, the contenders' answers are compared.
 """
 
 from __future__ import annotations
@@ -12,8 +12,9 @@ import gc
 import math
 import statistics
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from itertools import chain
 from typing import Any, Final, NamedTuple
 
 OURS: Final = "metastore"
@@ -100,36 +101,47 @@ def measure(
     items: int | None = None,
 ) -> list[Series]:
     """Measure ``contenders`` at one size. Raises DifferentAnswersError when those that give an answer disagree."""
-    taken: dict[str, list[_Time]] = {contender.name: [] for contender in contenders}
-    answers: dict[str, object] = {}
-    again = []
-    for contender in contenders:
-        time_, result = _timed(contender)
-        if contender.answer is not None:
-            answers[contender.name] = contender.answer(result)
-        if time_.wall > pace.patience:
-            taken[contender.name].append(time_)
-        else:
-            again.append(contender)
-    _require_equal(f"{question}, {case}, {size:,}", answers)
-    for contender in again * (pace.warm_up - 1):
-        _timed(contender)
+    return measure_together(question, size, {case: contenders}, pace, items={} if items is None else {case: items})
+
+
+def measure_together(
+    question: str,
+    size: int,
+    cases: Mapping[str, Sequence[Contender]],
+    pace: Pace,
+    *,
+    items: Mapping[str, int],
+) -> list[Series]:
+    """Measure several cases in turns, so that one can be compared with another: every round has all of them.
+
+    Those of a case take their turns, then those of the next. ``items`` are by case. Raises as :func:`measure`.
+    """
+    taken: dict[tuple[str, str], list[_Time]] = {}
+    again: dict[str, list[Contender]] = {}
+    for case, contenders in cases.items():
+        answers: dict[str, object] = {}
+        again[case] = []
+        for contender in contenders:
+            time_, result = _timed(contender)
+            if contender.answer is not None:
+                answers[contender.name] = contender.answer(result)
+            is_slow = time_.wall > pace.patience
+            taken[case, contender.name] = [time_] if is_slow else []
+            if not is_slow:
+                again[case].append(contender)
+        _require_equal(f"{question}, {case}, {size:,}", answers)
+    for _ in range(pace.warm_up - 1):
+        for contender in chain.from_iterable(again.values()):
+            _timed(contender)
     for number in range(pace.rounds):
-        first = number % len(again) if again else 0
-        for contender in (*again[first:], *again[:first]):
-            time_, _ = _timed(contender)
-            taken[contender.name].append(time_)
+        for case, contenders in again.items():
+            first = number % len(contenders) if contenders else 0
+            for contender in (*contenders[first:], *contenders[:first]):
+                time_, _ = _timed(contender)
+                taken[case, contender.name].append(time_)
     return [
-        Series(
-            question,
-            case,
-            size,
-            contender.name,
-            [one.wall for one in taken[contender.name]],
-            [one.cpu for one in taken[contender.name]],
-            items,
-        )
-        for contender in contenders
+        Series(question, case, size, name, [one.wall for one in times], [one.cpu for one in times], items.get(case))
+        for (case, name), times in taken.items()
     ]
 
 

@@ -15,6 +15,7 @@ from benchmarks.measuring import (
     beside,
     growth_at_most,
     measure,
+    measure_together,
 )
 from benchmarks.plots import plot
 from benchmarks.results import Results, machine_facts, write_readme
@@ -31,6 +32,22 @@ def test_contenders_take_turns_and_the_first_run_is_not_counted() -> None:
     series = measure("question", "case", 10, contenders, Pace(rounds=2))
     assert "".join(order) == "abc" + "abc" + "bca"
     assert [len(one.seconds) for one in series] == [2, 2, 2]
+
+
+def test_cases_that_are_compared_take_turns_too() -> None:
+    """Each round has all cases, one after the other; one that works through many things has their number."""
+    order: list[str] = []
+
+    def contenders(names: str) -> list[Contender]:
+        return [Contender(name, lambda _, name=name: order.append(name)) for name in names]  # type: ignore[misc]
+
+    cases = {"all": contenders("ab"), "few": contenders("xyz")}
+    series = measure_together("question", 10, cases, Pace(rounds=2, warm_up=2), items={"all": 100})
+    assert "".join(order) == "abxyz" * 2 + "abxyz" + "bayzx"
+    assert [(one.case, one.contender, one.items, len(one.seconds)) for one in series] == [
+        *(("all", name, 100, 2) for name in "ab"),
+        *(("few", name, None, 2) for name in "xyz"),
+    ]
 
 
 def test_what_takes_longer_than_patience_is_measured_once() -> None:
