@@ -25,7 +25,8 @@ _SMALL_ROWS: Final = 64
 """Up to here, dictionaries and statistics cost more bytes and time than they save. Those of lists and maps always do:
 bounds of texts that no filter asks for were an eighth of a file."""
 _SHARED_ROWS: Final = 16
-"""A row group takes as long as so many rows, so kinds share one: a segment's own unit, say, and those of partitions."""
+"""Kinds that have no more together share a row group, which costs more than to decode the other's rows with one's own:
+a segment's own unit, say, and those of partitions."""
 _ROWS_OF_A_GROUP: Final = 10_000
 
 
