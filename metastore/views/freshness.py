@@ -30,7 +30,7 @@ from metastore.model.tuple_schema import TupleSchema
 from metastore.views.binding import bind
 from metastore.views.context import ViewSession, files_of, workspace_of
 from metastore.views.expansion import Lookup, ViewText, expand
-from metastore.views.names import Names
+from metastore.views.names import Meaning, Names
 from metastore.views.references import table_named
 from metastore.views.runner import with_types
 from metastore.views.statements import additional
@@ -131,14 +131,15 @@ def digest_of(query: exp.Query) -> str:
     return blake2b(query.sql(DEFAULT_DIALECT).encode(), digest_size=16).hexdigest()
 
 
-def columns_read(schema: TupleSchema, names: Collection[str]) -> dict[str, str]:
+def columns_read(table: Meaning, names: Collection[str]) -> dict[str, str]:
     """How the columns called one of ``names``, in lower case, are read: their types, and what else a schema declares.
 
-    Under the empty name stands what it declares of the table.
+    Under the empty name stands how rows are found at all: the format of the files, and what is declared of the table.
     """
+    schema = table.schema
     found = {column.name: _declared(column.type, column.properties) for column in schema.columns}
     used = {name: said for name, said in found.items() if name.lower() in names}
-    return {**used, "": _declared("", schema.properties)} if schema.properties else used
+    return {**used, "": _declared(table.format or "", schema.properties)}
 
 
 def _declared(type_: str, properties: Mapping[str, str]) -> str:
@@ -185,7 +186,7 @@ def _reads_alike(names: Names, table: TableInfo, state: SourceState) -> bool:
     found = names.find(table)
     if found is None or state.columns is None:
         return False
-    return state.other_column(columns_read(found.schema, {name.lower() for name in state.columns})) is None
+    return state.other_column(columns_read(found, {name.lower() for name in state.columns})) is None
 
 
 def serves(session: ViewSession, unit: MaterializedViewMetadataUnit, freshness: Freshness, now_ms: int) -> bool:

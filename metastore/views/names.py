@@ -54,6 +54,11 @@ class Meaning:
         return TupleSchema.from_json(self.unit.schema) if self.unit.schema else TupleSchema()
 
     @property
+    def format(self) -> str | None:
+        """The format of a table's files; None for what is no table, or where another program does not tell."""
+        return self.unit.table_type if isinstance(self.unit, TableMetadataUnit) else None
+
+    @property
     def text(self) -> ViewText | None:
         """The query of a view or materialized view; None for a table."""
         match self.unit:

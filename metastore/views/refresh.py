@@ -178,7 +178,7 @@ class _Refresh:
                 version,
                 state_of_files(files),
                 len(files),
-                columns_read(names.schema(table), self._used),
+                columns_read(names.get(table), self._used),
             )
             for table, files in self._listed.items()
         }
@@ -242,7 +242,7 @@ class _Refresh:
         """ConflictError when a source is no longer what was listed, and so perhaps not what was read."""
         names = Names(self._session.metastore)
         for table, state in self._states.items():
-            others = state.other_column(columns_read(names.schema(table), self._used))
+            others = state.other_column(columns_read(names.get(table), self._used))
             if others is not None or state_of_files(files_of(self._session, table)) != state.files:
                 raise ConflictError(f"{table} changed while it was being read; nothing was changed, refresh again")
 
@@ -308,7 +308,7 @@ class _Refresh:
                 return f"the last refresh did not note the types of the columns of {table}"
             other = kept.other_column(state.columns or {})
             if other == "":
-                return f"{table} is declared otherwise"
+                return f"{table} is of another format, or declared otherwise"
             if other is not None and other not in kept.columns:
                 return f"column {other} of {table} is new"
             if other is not None:

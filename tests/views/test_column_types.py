@@ -130,7 +130,7 @@ def test_a_refresh_that_noted_no_types_is_followed_by_a_full_one(session: Sessio
     unit = session.materialized_views.get(M)
     kept = json.loads(unit.additional_metadata or "")
     for state in kept["refresh"]["sources"].values():
-        assert state.pop("columns") == {"k": "BIGINT", "x": "DECIMAL(5, 2)"}
+        assert state.pop("columns") == {"": "PARQUET", "k": "BIGINT", "x": "DECIMAL(5, 2)"}
     session.materialized_views.replace(dataclasses.replace(unit, additional_metadata=json.dumps(kept)), seen=unit)
     assert session.materialized_views.status(M) is RefreshStatus.STALE
     assert session.materialized_views.refresh(M).reason.startswith("the last refresh did not note the types")

@@ -76,6 +76,23 @@ def test_metadata_that_knows_other_files_makes_the_rows_stale(session: Session, 
     assert stored(session, "strict")
 
 
+def test_the_same_files_in_another_format_are_other_rows(session: Session, data: Path) -> None:
+    """To CSV the first line is a header: a count, which uses no column, is one less."""
+    (data / "lines").mkdir()
+    (data / "lines" / "part-0").write_text('{"a":1}\n{"a":2}\n')
+    session.analyze("dfs.tmp.lines", format="json")
+    session.materialized_views.define("dfs.tmp.c", "SELECT count(*) AS n FROM lines")
+    session.materialized_views.refresh("dfs.tmp.c")
+    session.analyze("dfs.tmp.lines", format="csv")
+    assert session.materialized_views.status("dfs.tmp.c") is RefreshStatus.STALE
+    assert session.sql("SELECT n FROM dfs.tmp.c").to_pylist() == [{"n": 1}]
+    assert session.materialized_views.refresh("dfs.tmp.c").reason == (
+        "dfs.tmp.lines is of another format, or declared otherwise"
+    )
+    assert session.materialized_views.status("dfs.tmp.c") is RefreshStatus.COMPLETE
+    assert session.sql("SELECT n FROM dfs.tmp.c").to_pylist() == [{"n": 1}]
+
+
 def test_files_whose_state_was_kept_otherwise_are_noted_anew(session: Session) -> None:
     """As by an older release: the rows answer for nobody who is strict, until a refresh finds that they are right."""
     unit = session.materialized_views.get(M)
