@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from itertools import groupby
-from typing import Any, Final, NamedTuple, TypeVar
+from typing import Final, NamedTuple, TypeVar
 
 import pyarrow as pa
 import pyarrow.dataset as ds
@@ -176,16 +176,9 @@ def _joined(tables: Sequence[pa.Table], wanted: pa.Schema) -> pa.Table:
 
 def _in_columns(table: pa.Table, wanted: pa.Schema) -> pa.Table:
     here = set(table.schema.names)
-    columns = [
-        _as(field.type, table[field.name]) if field.name in here else pa.nulls(table.num_rows, field.type)
-        for field in wanted
-    ]
+    columns = [table[field.name] if field.name in here else pa.nulls(table.num_rows, field.type) for field in wanted]
+    # Which casts those that are of another type.
     return pa.table(columns, schema=wanted)
-
-
-def _as(type_: pa.DataType, column: pa.ChunkedArray[Any]) -> pa.ChunkedArray[Any]:
-    # Mostly the type is right, and a cast to it would take time all the same.
-    return column if column.type == type_ else column.cast(type_)
 
 
 def _dataset(io: FileIO, unit_type: type[Unit], locations: Sequence[str]) -> ds.Dataset:
