@@ -35,9 +35,10 @@ from metastore.errors import (
     OutcomeUnknownError,
 )
 from metastore.metastore import Metastore
-from metastore.storage.catalog_entry import newest, publish
+from metastore.storage.catalog_entry import newest, publish, require_committable
 from metastore.storage.catalog_errors import failures_of, of_a_catalog, said
 from metastore.storage.catalogs import CatalogSource, ForeignCatalog
+from metastore.storage.known_reach import KnownReach
 from metastore.storage.table import ComponentTable
 
 COMPONENTS: Final = "components"
@@ -88,6 +89,10 @@ class TargetTable:
         if found is None:
             raise NotFoundError(f"table {self} does not exist")
         return found
+
+    def require_committable(self, table: Table) -> None:
+        """Refuse what :meth:`commit` would refuse of this table whatever the change. Raises StorageError."""
+        require_committable(self.source, table)
 
     def commit(self, table: Table, requirements: Sequence[TableRequirement], updates: Sequence[TableUpdate]) -> Table:
         """Publish the next version of the table that was loaded as ``table``; the table as it is then.
@@ -140,7 +145,10 @@ class Catalogs:
     """Every catalog of a deployment by its name, our own included; closes those that it opened. Shared by threads."""
 
     def __init__(self, metastore: Metastore) -> None:
-        self._metastore = metastore
+        self.metastore = metastore
+        """Whose components are the tables of the catalog ``metastore``."""
+        self.known_reach = KnownReach()
+        """What metadata files and manifests of any table are known to reach, for as long as this object lives."""
         configured = metastore.settings.catalogs
         self._foreign = {name: ForeignCatalog(name, settings) for name, settings in configured.items()}
 
@@ -248,7 +256,7 @@ class Catalogs:
             raise NotFoundError(
                 f"schema {OWN_CATALOG}.{schema} does not exist; did you mean {OWN_CATALOG}.{COMPONENTS}?"
             )
-        return {name: component.table for name, component in self._metastore.components.items()}
+        return {name: component.table for name, component in self.metastore.components.items()}
 
     def _no_schema(self, catalog: str, schema: str) -> NotFoundError:
         return NotFoundError(f"schema {catalog}.{schema} does not exist{_near(schema, self.schemas(catalog))}")

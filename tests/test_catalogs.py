@@ -77,7 +77,7 @@ def test_a_table_of_each_catalog(catalogs: Catalogs, unit: Callable[..., Any]) -
     assert (str(orders), str(items)) == ("lake.db.orders", "Folder.shop.items")
     assert orders.load().scan().to_arrow() == ROWS
     assert not orders.is_component
-    catalogs._metastore.tables.modify().overwrite([unit("nation")]).execute()
+    catalogs.metastore.tables.modify().overwrite([unit("nation")]).execute()
     tables = catalogs.table("metastore", "components", "tables")
     assert tables.is_component
     assert tables.load().scan().to_arrow()["tableName"].to_pylist() == ["nation"]
@@ -166,7 +166,7 @@ def test_an_entry_that_is_no_table(catalogs: Catalogs, tmp_path: Path) -> None:
     for path in (tmp_path / "folder").rglob("*.metadata.json"):
         path.write_text("{}")
     with pytest.raises(FormatError, match="not the metadata of an Iceberg table"):
-        Catalogs(catalogs._metastore).table("folder", "shop", "items")
+        Catalogs(catalogs.metastore).table("folder", "shop", "items")
 
 
 def branch(name: str, snapshot_id: int) -> TableUpdate:

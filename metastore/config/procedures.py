@@ -10,9 +10,13 @@ from metastore.config.section import Section
 
 @dataclass(frozen=True)
 class ProcedureSettings:
-    """``min_orphan_age``: no call takes a younger file for an orphan, since writers may be about to commit it."""
+    """``min_orphan_age``: no call takes a younger file for an orphan, since writers may be about to commit it.
+
+    ``allowed_locations``: folders below which the properties of a table may lead the search for orphans.
+    """
 
     min_orphan_age: timedelta = timedelta(hours=24)
+    allowed_locations: tuple[str, ...] = ()
 
 
 def procedure_settings(section: Section) -> ProcedureSettings:
@@ -20,4 +24,4 @@ def procedure_settings(section: Section) -> ProcedureSettings:
     age = section.required("min_orphan_age", section.duration("min_orphan_age"))
     if age < timedelta():
         raise section.refusal("min_orphan_age", "a time not below zero is expected")
-    return ProcedureSettings(age)
+    return ProcedureSettings(age, tuple(section.texts("allowed_locations")))

@@ -131,6 +131,10 @@ class Section:
         """A string, or None where the key is absent or null."""
         return self._read(name, _text)
 
+    def texts(self, name: str) -> list[str]:
+        """A list of strings; empty where the key is absent or null."""
+        return self._read(name, _list_of_texts) or []
+
     def choice(self, name: str, options: Mapping[str, _T]) -> _T:
         """The value of one of the ``options``, by its name."""
         value = self.text(name)
@@ -238,6 +242,12 @@ def _text(value: Any) -> str:
     if isinstance(value, dict | list):
         raise ValueError("a single value is expected")
     return str(value).lower() if isinstance(value, bool) else str(value)
+
+
+def _list_of_texts(value: Any) -> list[str]:
+    if not isinstance(value, list):
+        raise ValueError('a list is expected, such as ["first", "second"]')
+    return [_text(each) for each in value]
 
 
 def _boolean(value: Any) -> bool:

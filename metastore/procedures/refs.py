@@ -73,7 +73,7 @@ def change_ref(
 ) -> tuple[TableMetadata, RefChange]:
     """Commit what ``decide`` makes of the fresh metadata; that metadata, and what was decided on it.
 
-    With ``dry_run`` nothing is committed.
+    With ``dry_run`` nothing is committed, and what a commit would refuse is refused.
 
     Raises what ``decide`` raises, ConflictError when others keep winning, and as :meth:`TargetTable.commit`.
     """
@@ -82,7 +82,9 @@ def change_ref(
         metadata = table.metadata
         change = decide(metadata)
         updates = _updates(metadata.refs, change)
-        if updates and not dry_run:
+        if updates and dry_run:
+            target.require_committable(table)
+        elif updates:
             target.commit(table, _requirements(metadata, change), updates)
         return metadata, change
 

@@ -74,7 +74,7 @@ def _by_path(storage: Mapping[str, StoragePluginSettings], location: str) -> Sou
     matches = [
         (len(root), plugin, workspace, location[len(root) :].lstrip("/"))
         for plugin, workspace in _workspaces(storage)
-        if location.startswith((root := _location(plugin, workspace)).rstrip("/") + "/")
+        if location.startswith((root := workspace_location(plugin, workspace)).rstrip("/") + "/")
     ]
     if matches:
         _, plugin, workspace, name = max(matches, key=lambda match: match[0])
@@ -100,11 +100,11 @@ def _require_enabled(plugin: StoragePluginSettings, table: TableInfo) -> None:
 def _source(plugin: StoragePluginSettings, workspace: WorkspaceSettings, table: TableInfo) -> SourceTable:
     _require_enabled(plugin, table)
     format_ = None if workspace.default_format is None else format_named(workspace.default_format)
-    location = f"{_location(plugin, workspace).rstrip('/')}/{table.name}"
+    location = f"{workspace_location(plugin, workspace).rstrip('/')}/{table.name}"
     return SourceTable(table, location, format_, plugin.properties)
 
 
-def _location(plugin: StoragePluginSettings, workspace: WorkspaceSettings) -> str:
+def workspace_location(plugin: StoragePluginSettings, workspace: WorkspaceSettings) -> str:
     """The workspace's location below the plugin's connection, normal in form; it may be a URI of its own."""
     if _SCHEME.match(workspace.location):
         return _normal(workspace.location)

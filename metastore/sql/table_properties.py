@@ -5,9 +5,10 @@ Brackets around the list may stand or not, and PROPERTIES may be called TBLPROPE
 
 from __future__ import annotations
 
-from typing import Final
+from typing import Final, cast
 
 from pyiceberg.table import Transaction
+from pyiceberg.typedef import TableVersion
 from sqlglot import TokenType
 
 from metastore.errors import InvalidRequestError
@@ -16,6 +17,10 @@ from metastore.sql.partition_fields import Change, PartitionChange, PartitionTer
 from metastore.sql.statement import Cursor
 
 _PARTITIONING: Final = "partitioning"
+_FORMAT_VERSIONS: Final = ("format-version", "format_version")
+"""As Iceberg and as Trino write it; it is no property of the metadata, and raises the table's version."""
+
+_WRITTEN_VERSIONS: Final = ("1", "2")
 
 
 def set_properties(cursor: Cursor) -> tuple[Change, str]:
@@ -25,14 +30,19 @@ def set_properties(cursor: Cursor) -> tuple[Change, str]:
     bracketed = cursor.accept(TokenType.L_PAREN)
     values: dict[str, str | None] = {}
     terms: list[PartitionTerm] | None = None
+    version: int | None = None
+    named: list[str] = []
     while True:
         token = cursor.token
-        key = _settable(cursor)
-        if key in values or (key == _PARTITIONING and terms is not None):
+        key = _settable(cursor, *_FORMAT_VERSIONS)
+        if key in named:
             raise cursor.statement.error(f"property {key!r} stands there twice", token)
+        named.append(key)
         cursor.expect(TokenType.EQ, "=")
         if key == _PARTITIONING:
             terms = _terms(cursor)
+        elif key in _FORMAT_VERSIONS:
+            version = _format_version(cursor)
         else:
             values[key] = _value(cursor)
         if not cursor.accept(TokenType.COMMA):
@@ -43,11 +53,12 @@ def set_properties(cursor: Cursor) -> tuple[Change, str]:
 
     def change(transaction: Transaction) -> None:
         _apply_properties(transaction, values)
+        if version is not None:
+            _raise_format_version(transaction, version)
         if partitioning is not None:
             partitioning(transaction)
 
-    told = [*values, *([_PARTITIONING] if terms is not None else [])]
-    return change, f"{', '.join(told)} {'is' if len(told) == 1 else 'are'} set"
+    return change, f"{', '.join(named)} {'is' if len(named) == 1 else 'are'} set"
 
 
 def unset_properties(cursor: Cursor) -> tuple[Change, str]:
@@ -64,6 +75,23 @@ def unset_properties(cursor: Cursor) -> tuple[Change, str]:
     return lambda transaction: _apply_properties(transaction, values), f"{', '.join(keys)} back to the default"
 
 
+def _format_version(cursor: Cursor) -> int:
+    token = cursor.token
+    text = _value(cursor)
+    if text not in _WRITTEN_VERSIONS:
+        versions = " or ".join(_WRITTEN_VERSIONS)
+        raise cursor.statement.error(f"format version {text or 'DEFAULT'}: this package writes {versions}", token)
+    return int(text)
+
+
+def _raise_format_version(transaction: Transaction, version: int) -> None:
+    present = transaction.table_metadata.format_version
+    if version < present:
+        raise InvalidRequestError(f"the table has format version {present}, which cannot be lowered to {version}")
+    if version > present:
+        transaction.upgrade_table_version(cast("TableVersion", version))
+
+
 def _apply_properties(transaction: Transaction, values: dict[str, str | None]) -> None:
     present = transaction.table_metadata.properties
     changed = {key: value for key, value in values.items() if value is not None and present.get(key) != value}
@@ -74,10 +102,12 @@ def _apply_properties(transaction: Transaction, values: dict[str, str | None]) -
         transaction.remove_properties(*removed)
 
 
-def _settable(cursor: Cursor) -> str:
-    """A key that may be set and unset."""
+def _settable(cursor: Cursor, *also: str) -> str:
+    """A key that may be set and unset, or one of ``also``."""
     token = cursor.token
     key = _key(cursor)
+    if key in also:
+        return key
     try:
         require_settable(key)
     except InvalidRequestError as error:

@@ -237,10 +237,8 @@ def _look(source: CatalogSource, identifier: Identifier) -> Table | None:
         raise FormatError(f"{text}{said(error)}") from error
 
 
-def publish(
-    source: CatalogSource, table: Table, requirements: Sequence[TableRequirement], updates: Sequence[TableUpdate]
-) -> CommitTableResponse:
-    """Publish the next version of any table of ``source``. Raises as :meth:`CatalogEntry.commit`."""
+def require_committable(source: CatalogSource, table: Table) -> None:
+    """Refuse a table whose next version cannot be written, before anything is done for it. Raises StorageError."""
     version = table.metadata.format_version
     if source.validates_here and version > _NEWEST_WRITTEN:
         # PyIceberg would only find out with the metadata file open, and leave it there, empty.
@@ -249,6 +247,13 @@ def publish(
             "here, by PyIceberg, which cannot write that version; nothing was changed. Use an engine that does, such "
             "as Spark, or a REST catalog, whose server writes the metadata"
         )
+
+
+def publish(
+    source: CatalogSource, table: Table, requirements: Sequence[TableRequirement], updates: Sequence[TableUpdate]
+) -> CommitTableResponse:
+    """Publish the next version of any table of ``source``. Raises as :meth:`CatalogEntry.commit`."""
+    require_committable(source, table)
     try:
         with source.turn:
             return source.opened.commit_table(table, tuple(requirements), tuple(updates))

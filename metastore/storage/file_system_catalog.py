@@ -97,6 +97,13 @@ class FileSystemCatalog(Catalog):
                 continue  # An expiration removed that version between the look and the read; a newer one stands.
         raise NoSuchTableError(f"no Iceberg table at {self.location_of(key)}")
 
+    def metadata_location_of(self, identifier: str | Identifier) -> str:
+        """Where the newest version file of a table lies; it is not read. Raises NoSuchTableError."""
+        found = self._versions(self.location_of(identifier)).find()
+        if found is None:
+            raise NoSuchTableError(f"no Iceberg table at {self.location_of(identifier)}")
+        return found.location
+
     def table_exists(self, identifier: str | Identifier) -> bool:
         """Whether the folder holds a version of a table."""
         return self._versions(self.location_of(identifier)).current() is not None

@@ -254,7 +254,7 @@ def test_a_decimal_keeps_its_scale(session: Session) -> None:
         ("SET PROPERTIES partitioning = ARRAY['day(']", 69, "line 1, column 5: a column is expected, not the end"),
         ("SET PROPERTIES partitioning = ARRAY['day(x)']", 69, "there is no column x"),
         ("SET PROPERTIES a = 1, a = 2", 55, "property 'a' stands there twice"),
-        ("SET PROPERTIES format-version = 2", 48, "'format-version' is not a property that can be set"),
+        ("SET PROPERTIES uuid = 2", 48, "'uuid' is not a property that can be set"),
         ("SET PROPERTIES a = 1, 'location' = '/x'", 55, "'location' is not a property that can be set"),
         ("SET PROPERTIES 'current-schema' = 'x'", 48, "'current-schema' is not a property that can be set"),
         ("SET PROPERTIES '' = 'x'", 48, "'' is not a property that can be set"),
@@ -364,3 +364,30 @@ def test_whatever_is_said_only_our_errors_come_back(session: Session, action: st
     else:
         where = f"line 1: {found.num_rows} row"
     assert where.startswith("line ")
+
+
+@pytest.mark.parametrize("setting", ["format_version = 2", "'format-version' = '2'", '"format-version" = 2'])
+def test_the_format_version_is_raised(session: Session, setting: str) -> None:
+    """As Trino and as Iceberg write it; no property of that name is left."""
+    catalog = session.catalogs.open("lake")
+    catalog.create_table("logging.old", SCHEMA, properties={"format-version": "1"})
+    session.sql(f"ALTER TABLE lake.logging.old SET PROPERTIES {setting}")
+    table = catalog.load_table("logging.old")
+    assert (table.metadata.format_version, dict(table.properties)) == (2, {})
+
+
+@pytest.mark.parametrize(
+    ("setting", "said"),
+    [
+        ("format_version = 1", "has format version 2, which cannot be lowered"),
+        ("format_version = 3", "format version 3: this package writes 1 or 2"),
+        ("format_version = DEFAULT", "this package writes 1 or 2"),
+        ("format = 'ORC'", "'format' is Trino's name, and would have no effect: set write.format.default"),
+        ("max_commit_retry = 3", "set commit.retry.num-retries"),
+    ],
+)
+def test_what_would_have_no_effect_is_refused(session: Session, setting: str, said: str) -> None:
+    """Nothing is kept as a property that nobody reads."""
+    with pytest.raises(InvalidRequestError, match=said):
+        session.sql(f"ALTER TABLE lake.logging.events SET PROPERTIES {setting}")
+    assert dict(session.catalogs.open("lake").load_table("logging.events").properties) == {}

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from typing import Any, Final
 
 import pyarrow as pa
@@ -22,7 +22,12 @@ from metastore.procedures.contention import until_won
 from metastore.procedures.files.deletion import Deletion
 from metastore.procedures.files.guards import require_gc
 from metastore.procedures.files.inventory import statistics_files
+from metastore.procedures.files.listed_folders import is_in_own_folders
+from metastore.procedures.files.proof import Proof
 from metastore.procedures.model import CallContext, Procedure
+
+_NEEDED: Final = "kept: another table needs it, or it belongs to the metastore"
+_ELSEWHERE: Final = "kept: it lies neither below the table's location nor beside its metadata file"
 
 _RESULT_COLUMNS: Final[dict[str, pa.DataType]] = {
     "statistics_file": pa.string(),
@@ -53,6 +58,7 @@ def _drop_stats(
     context: CallContext, *, schema: str, table_name: str, snapshot_id: int | None, dry_run: bool
 ) -> list[Mapping[str, Any]]:
     target = context.table(schema, table_name)
+    proof = Proof(context.catalogs, target, context.engine, progress=context.progress)
 
     def attempt(table: Table) -> list[Mapping[str, Any]]:
         require_gc(table, "drop statistics")
@@ -64,10 +70,13 @@ def _drop_stats(
             return []
         kept = statistics_files(update_table_metadata(metadata, updates))
         gone = {location: file for location, file in statistics_files(metadata).items() if location not in kept}
-        failed: dict[str, str] = {}
-        if not dry_run:
+        if dry_run:
+            target.require_committable(table)
+        else:
             target.commit(table, [AssertTableUUID(uuid=metadata.table_uuid)], updates)
-            failed = Deletion(table.io, context.engine).run(gone)
+        failed = _kept(table, gone, proof)
+        if not dry_run:
+            failed |= Deletion(table.io, context.engine).run([each for each in gone if each not in failed])
         return [
             {
                 "statistics_file": location,
@@ -79,6 +88,13 @@ def _drop_stats(
         ]
 
     return until_won(target, context.settings.iceberg.commit.timeout, attempt)
+
+
+def _kept(table: Table, gone: Collection[str], proof: Proof) -> dict[str, str]:
+    """Those of the files that stay although the table names them no more, each with the reason."""
+    judgement = proof.judge(gone)
+    kept = {each: judgement.why_unknown or _NEEDED for each in gone if each not in judgement.free}
+    return kept | {each: _ELSEWHERE for each in gone if not is_in_own_folders(table, each)}
 
 
 def _removals(metadata: TableMetadata, snapshot_id: int | None) -> Iterator[TableUpdate]:

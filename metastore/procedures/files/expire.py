@@ -1,20 +1,23 @@
 """``expire_snapshots``: old snapshots go, and the files that only they reach.
 
-Mark, commit, sweep. What only expiring snapshots reach is listed on the store (:mod:`quarantine`); then one commit
-takes the snapshots away, on the condition that all branches, tags and snapshots are as they were; only then are files
-deleted. Where it is open whether the commit landed nothing is deleted, and a run that dies after it leaves the list:
-the next run finds it by the table's property and deletes what is still of no use.
+Mark, commit, sweep. What only expiring snapshots reach, and nothing else known to the configuration needs
+(:mod:`proof`), is listed on the store (:mod:`quarantine`); then one commit takes the snapshots away, on the condition
+that all branches, tags and snapshots are as they were; only then are files deleted. Where it is open whether the commit
+landed nothing is deleted, and a run that dies after it leaves the list: the next run finds it by the table's property
+and deletes what is still of no use. So it is with files of which it cannot be known whether others need them.
 
 When ids are given, these and no others expire.
 """
 
 from __future__ import annotations
 
+import logging
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
-from typing import Any, Final
+from typing import Any, Final, cast
 
 import pyarrow as pa
 from pyiceberg.exceptions import CommitFailedException
@@ -23,7 +26,9 @@ from pyiceberg.table.metadata import TableMetadata
 from pyiceberg.table.update import (
     AssertCurrentSchemaId,
     AssertDefaultSpecId,
+    AssertTableUUID,
     RemovePartitionStatisticsUpdate,
+    RemovePropertiesUpdate,
     RemoveSnapshotRefUpdate,
     RemoveSnapshotsUpdate,
     SetPropertiesUpdate,
@@ -32,14 +37,17 @@ from pyiceberg.table.update import (
 )
 
 from metastore.catalogs import TargetTable
-from metastore.errors import InvalidRequestError, StorageError
+from metastore.errors import InvalidRequestError, MetastoreError, StorageError
 from metastore.procedures.arguments import Argument
 from metastore.procedures.contention import until_won
 from metastore.procedures.files.deletion import Deletion, require_concurrency
 from metastore.procedures.files.guards import require_gc, unchanged_history
 from metastore.procedures.files.inventory import FILE_ROW, EngineFor, FileKind, Inventory, TableFile
+from metastore.procedures.files.listed_folders import is_in_own_folders
+from metastore.procedures.files.proof import Proof
 from metastore.procedures.files.quarantine import (
     UNSWEPT,
+    AssertUnswept,
     Listed,
     Quarantine,
     lift,
@@ -48,10 +56,13 @@ from metastore.procedures.files.quarantine import (
     unswept,
 )
 from metastore.procedures.files.retention import Expiring, Retention, epoch_ms, expiring
+from metastore.procedures.files.spelling import Spelling, is_inside
 from metastore.procedures.files.unreached import Mark, only_reached_by
 from metastore.procedures.files.unused_metadata import unused_metadata
 from metastore.procedures.model import CallContext, Procedure
 from metastore.storage.commit import Clock
+
+_log: Final = logging.getLogger(__name__)
 
 _COUNTS: Final = {
     "deleted_data_files_count": (FileKind.DATA,),
@@ -87,6 +98,7 @@ def expire_snapshots() -> Procedure:
             Argument("clean_expired_metadata", "BOOLEAN", required=False, default=False),
             Argument("max_concurrent_deletes", "INTEGER", required=False),
             Argument("dry_run", "BOOLEAN", required=False, default=False),
+            Argument("owned", "ARRAY(VARCHAR)", required=False),
         ),
         result=_RESULT,
         function=_expire_snapshots,
@@ -105,6 +117,7 @@ def _expire_snapshots(  # noqa: PLR0913 - the arguments of the call
     clean_expired_metadata: bool,
     max_concurrent_deletes: int | None,
     dry_run: bool,
+    owned: list[str] | None,
 ) -> Mapping[str, Any]:
     if snapshot_ids is not None and not snapshot_ids:
         raise InvalidRequestError("snapshot_ids must not be empty when provided")
@@ -114,9 +127,11 @@ def _expire_snapshots(  # noqa: PLR0913 - the arguments of the call
     run = Expiration(
         target,
         retention,
+        Proof(context.catalogs, target, context.engine, owned=owned or (), progress=context.progress),
         context.engine,
         context.now_ms,
         context.settings.iceberg.commit.timeout,
+        allowed=context.settings.procedures.allowed_locations,
         clean_metadata=clean_expired_metadata,
         max_concurrent_deletes=max_concurrent_deletes,
         progress=context.progress,
@@ -126,7 +141,10 @@ def _expire_snapshots(  # noqa: PLR0913 - the arguments of the call
 
 @dataclass(frozen=True)
 class _Planned:
-    """One try: what goes, what the table is without it, and the files that are of no use then."""
+    """One try: what goes, what the table is without it, and the files that are of no use then.
+
+    ``unproven``: why it cannot be known whether others need these files.
+    """
 
     table: Table
     expiring: Expiring
@@ -134,6 +152,7 @@ class _Planned:
     kept: TableMetadata
     left_over: tuple[Quarantine, ...]
     doomed: Sequence[TableFile] = field(default=())
+    unproven: str | None = None
 
     @property
     def changes(self) -> bool:
@@ -143,13 +162,18 @@ class _Planned:
 
 @dataclass(frozen=True)
 class Expiration:
-    """One run of ``expire_snapshots`` on ``target``; a race lost to others is run again for ``timeout``."""
+    """One run of ``expire_snapshots`` on ``target``; a race lost to others is run again for ``timeout``.
+
+    ``allowed`` are locations where lists of earlier runs may name files, beside the table's own location.
+    """
 
     target: TargetTable
     retention: Retention
+    proof: Proof
     engine: EngineFor
     now_ms: Callable[[], int]
     timeout: timedelta
+    allowed: Sequence[str] = ()
     clean_metadata: bool = False
     max_concurrent_deletes: int | None = None
     progress: Callable[[int, int], None] | None = None
@@ -161,8 +185,13 @@ class Expiration:
     def dry(self) -> Mapping[str, Any]:
         """What :meth:`run` would do now, with every file that would go; nothing is changed."""
         planned = self._plan(self.target.load())
+        if planned.changes:
+            self.target.require_committable(planned.table)
         files = [{"location": file.location, "kind": file.kind.value, "bytes": file.size} for file in planned.doomed]
-        return {**_row(planned, planned.doomed, 0), "message": "dry run: nothing was changed", "files": files}
+        message = "dry run: nothing was changed"
+        if planned.unproven:
+            message = f"{message}; a run would delete no file: {planned.unproven}"
+        return {**_row(planned, planned.doomed, 0), "message": message, "files": files}
 
     def run(self) -> Mapping[str, Any]:
         """Expire and delete.
@@ -214,9 +243,28 @@ class Expiration:
         planned = _Planned(table, going, updates, kept, left_over)
         if not (going or left_over):
             return planned
-        candidates = [each.file for made in left_over for each in made.files]
-        doomed = self._mark(table, kept, going.snapshots, candidates)
-        return _Planned(table, going, updates, kept, left_over, doomed)
+        marked = self._mark(table, kept, going.snapshots, self._left(table, left_over))
+        doomed = [file for file in marked if file.kind is not FileKind.STATISTICS or _is_own(table, file)]
+        judgement = self.proof.judge(file.location for file in doomed)
+        if judgement.unknown and not judgement.free:
+            return _Planned(table, going, updates, kept, left_over, doomed, judgement.why_unknown)
+        free = [file for file in doomed if file.location in judgement.free]
+        return _Planned(table, going, updates, kept, left_over, free)
+
+    def _left(self, table: Table, left_over: Iterable[Quarantine]) -> list[TableFile]:
+        """Files that lists of earlier runs name, below the table's location or an allowed one.
+
+        Whoever may write the table could have written such a list: it leads to no other place.
+        """
+        spelling = Spelling()
+        roots = [spelling.place(f"{root.rstrip('/')}/") for root in (table.metadata.location, *self.allowed)]
+        found = []
+        for file in (each.file for made in left_over for each in made.files):
+            if any(is_inside(spelling.place(file.location), root) for root in roots):
+                found.append(file)
+            else:
+                _log.warning("%s is listed as left over by an expiration, and lies elsewhere: it stays", file.location)
+        return found
 
     def _mark(
         self, table: Table, kept: TableMetadata, gone: Iterable[int], candidates: Sequence[TableFile]
@@ -234,18 +282,42 @@ class Expiration:
     def _sweep(
         self, planned: _Planned, table: Table, doomed: Sequence[TableFile], lists: Sequence[Quarantine]
     ) -> Mapping[str, Any]:
-        failed = self._deletion(table).run(file.location for file in doomed)
+        # Looked at once more: others may have taken a file in while this one marked and committed.
+        judgement = self.proof.judge(file.location for file in doomed)
+        left = [] if judgement.free or not judgement.unknown else [file.location for file in doomed]
+        failed = dict.fromkeys(left, judgement.why_unknown or "")
+        failed.update(self._deletion(table).run(each.location for each in doomed if each.location in judgement.free))
         if not failed:
             failed = lift(table.io, lists)
-        gone = [file for file in doomed if file.location not in failed]
+            self._forget_lists(table, failed)
+        gone = [file for file in doomed if file.location in judgement.free and file.location not in failed]
         message = "" if planned.changes or lists else "nothing to expire"
         if failed:
             location, error = next(iter(failed.items()))
             message = f"{len(failed)} files are left to the next run, such as {location}: {error}"
         return {**_row(planned, gone, len(failed)), "message": message, "files": None}
 
+    def _forget_lists(self, table: Table, standing_lists: Collection[str]) -> None:
+        """Take the property that names the lists away, once none of them stands; the next run does it otherwise."""
+        named = table.metadata.properties.get(UNSWEPT)
+        if named is None or standing_lists:
+            return
+        requirements: list[TableRequirement] = [AssertTableUUID(uuid=table.metadata.table_uuid)]
+        if self.target.validates_here:
+            requirements.append(cast("TableRequirement", AssertUnswept(value=named)))
+        with suppress(CommitFailedException, MetastoreError):
+            self.target.commit(table, requirements, [RemovePropertiesUpdate(removals=[UNSWEPT])])
+
     def _deletion(self, table: Table) -> Deletion:
         return Deletion(table.io, self.engine, self.max_concurrent_deletes, self.progress)
+
+
+def _is_own(table: Table, file: TableFile) -> bool:
+    """Whether a file that is not read before it goes lies where the table's files do: any path can be set."""
+    if is_in_own_folders(table, file.location):
+        return True
+    _log.warning("%s is named as statistics of %s and lies elsewhere: it stays", file.location, ".".join(table.name()))
+    return False
 
 
 def _updates(going: Expiring, metadata: TableMetadata) -> Iterable[TableUpdate]:

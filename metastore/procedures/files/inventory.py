@@ -94,7 +94,7 @@ FILES: Final = pa.schema(_FILES_COLUMNS)
 def read_lists(chunk: MetadataChunk) -> Iterator[pa.RecordBatch]:
     """The lists of the chunk themselves, with their sizes, and the manifests that they name, each once."""
     found: dict[str, TableFile] = {}
-    for file, content in _contents(chunk):
+    for file, content in contents(chunk):
         found[file.location] = TableFile(file.location, FileKind.MANIFEST_LIST, len(content))
         for path, size, spec, kind in columns(file.location, content, _LIST_FIELDS):
             if path not in found:
@@ -106,7 +106,7 @@ def read_lists(chunk: MetadataChunk) -> Iterator[pa.RecordBatch]:
 def read_manifests(chunk: MetadataChunk) -> Iterator[pa.RecordBatch]:
     """The live files that the manifests of the chunk name, each once."""
     found: dict[str, TableFile] = {}
-    for file, content in _contents(chunk):
+    for file, content in contents(chunk):
         for status, kind, path, size in columns(file.location, content, _ENTRY_FIELDS):
             if status != ManifestEntryStatus.DELETED:
                 found[path] = TableFile(path, _CONTENTS[DataFileContent(kind or 0)], size, file.spec)
@@ -126,7 +126,11 @@ class Inventory:
         Lists that are missing are left out, unless they ``must_stand``.
         """
         wanted = [TableFile(s.manifest_list, FileKind.MANIFEST_LIST) for s in snapshots if s.manifest_list]
-        return dict(self._read(wanted, read_lists, must_stand=must_stand))
+        return dict(self.listed(wanted, must_stand=must_stand))
+
+    def listed(self, lists: Sequence[TableFile], *, must_stand: bool) -> Iterator[tuple[str, TableFile]]:
+        """Location and description of manifest ``lists`` and of what they name, as they come; one may come twice."""
+        return self._read(lists, read_lists, must_stand=must_stand)
 
     def live_files(self, manifests: Iterable[TableFile], *, must_stand: bool) -> Iterator[tuple[str, TableFile]]:
         """Location and description of the files that ``manifests`` hold, as they come; a file may come twice."""
@@ -165,7 +169,7 @@ def metadata_files(metadata: TableMetadata, metadata_location: str) -> list[Tabl
     return [TableFile(location, FileKind.METADATA) for location in locations]
 
 
-def _contents(chunk: MetadataChunk) -> Iterator[tuple[TableFile, bytes]]:
+def contents(chunk: MetadataChunk) -> Iterator[tuple[TableFile, bytes]]:
     """The files of the chunk and their contents, several read at a time from stores that are far away."""
     if all(is_local(file.location) for file in chunk.files):
         # A local disk answers sooner than a thread is handed the file.

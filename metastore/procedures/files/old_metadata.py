@@ -12,8 +12,9 @@ check against writers that slept rests on that.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import datetime
+from itertools import takewhile
 from typing import Any, Final
 
 import pyarrow as pa
@@ -29,6 +30,7 @@ from metastore.procedures.files.deletion import Deletion
 from metastore.procedures.files.guards import require_foreign, require_gc
 from metastore.procedures.files.inventory import EngineFor, metadata_files
 from metastore.procedures.files.listing import Folder, StoredFile, files_in
+from metastore.procedures.files.proof import Proof
 from metastore.procedures.files.register import version_of
 from metastore.procedures.files.remove_orphans import bound_ms
 from metastore.procedures.model import CallContext, Procedure
@@ -54,6 +56,7 @@ def remove_old_metadata() -> Procedure:
             Argument("table_name"),
             Argument("older_than", "TIMESTAMP", required=False),
             Argument("dry_run", "BOOLEAN", required=False, default=False),
+            Argument("owned", "ARRAY(VARCHAR)", required=False),
         ),
         result=pa.schema(_RESULT_COLUMNS),
         function=_remove_old_metadata,
@@ -62,14 +65,21 @@ def remove_old_metadata() -> Procedure:
 
 
 def _remove_old_metadata(
-    context: CallContext, *, schema: str, table_name: str, older_than: datetime | None, dry_run: bool
+    context: CallContext,
+    *,
+    schema: str,
+    table_name: str,
+    older_than: datetime | None,
+    dry_run: bool,
+    owned: list[str] | None,
 ) -> list[dict[str, Any]]:
     target = context.table(schema, table_name)
     require_foreign(target, "its expiration takes old version files along")
     bound = bound_ms(older_than, context.now_ms(), context.settings.procedures.min_orphan_age)
-    removal = _Removal(target, bound, context.engine)
+    proof = Proof(context.catalogs, target, context.engine, owned=owned or (), progress=context.progress)
+    removal = _Removal(target, proof, bound, context.engine)
     found = removal.find()
-    failed = {} if dry_run else removal.delete(found)
+    failed = found.kept if dry_run or found.kept else removal.delete(found)
     return [
         {
             "metadata_file": file.location,
@@ -83,15 +93,20 @@ def _remove_old_metadata(
 
 @dataclass(frozen=True)
 class _Found:
-    """Metadata files that may go, oldest version first; ``table`` is what that was told by."""
+    """Metadata files that may go, oldest version first; ``table`` is what that was told by.
+
+    ``kept`` says why they stay all the same, by location, where it cannot be known whether others need them.
+    """
 
     table: Table
     files: tuple[StoredFile, ...]
+    kept: Mapping[str, str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
 class _Removal:
     target: TargetTable
+    proof: Proof
     bound_ms: int
     engine: EngineFor
 
@@ -101,7 +116,13 @@ class _Removal:
         listed = files_in(Folder(table.io, _folder(table)))
         # Only now: what was committed while the folder was listed moves the bound onwards, never back.
         table = self.target.load()
-        return _Found(table, tuple(self._old(table, listed)))
+        old = list(self._old(table, listed))
+        judgement = self.proof.judge(file.location for file in old)
+        if judgement.unknown and not judgement.free:
+            why = judgement.why_unknown or ""
+            return _Found(table, tuple(old), {file.location: why for file in old})
+        # What another entry of a catalog still points to ends the row: older ones go first.
+        return _Found(table, tuple(takewhile(lambda file: file.location in judgement.free, old)))
 
     def _old(self, table: Table, listed: list[StoredFile]) -> Iterator[StoredFile]:
         needed = [version_of(file.location) for file in metadata_files(table.metadata, table.metadata_location)]

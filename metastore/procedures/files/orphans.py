@@ -1,4 +1,4 @@
-"""Which stored files are orphans: pure comparison of what is listed with what is reached.
+"""Which stored files are orphans: comparison of what is listed with what is reached.
 
 A stored file is in use when its canonical path is that of a reached one and scheme and authority agree. When only these
 differ nobody can tell by the names whether the two are one file: the call decides, by its mode. Folders of other tables
@@ -9,14 +9,17 @@ from __future__ import annotations
 
 import posixpath
 from collections import defaultdict
-from collections.abc import Collection, Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from enum import Enum
-from typing import Final
+from typing import Any, Final
 
-from metastore.errors import ProcedureError
+from pyiceberg.table import Table
+
+from metastore.errors import MetastoreError, ProcedureError
 from metastore.procedures.files.listing import StoredFile
 from metastore.procedures.files.spelling import Place, Spelling, agree
+from metastore.storage.metadata_document import read_document
 
 METADATA_SUFFIX: Final = ".metadata.json"
 _METADATA_SUFFIXES: Final = (METADATA_SUFFIX, ".metadata.json.gz")
@@ -80,25 +83,45 @@ def orphans(stored: Iterable[StoredFile], reached: Reached, mode: PrefixMismatch
     return iter(found)
 
 
-def outside_other_tables(
-    stored: Collection[StoredFile], around: Iterable[StoredFile], own_roots: Collection[str], spelling: Spelling
-) -> list[StoredFile]:
-    """``stored`` without what lies below the folder of another table, told by a metadata file of its own.
+def folders_of_tables(
+    files: Iterable[StoredFile], own_roots: Collection[str], spelling: Spelling
+) -> dict[str, StoredFile]:
+    """Folders of other tables by canonical path, each with a metadata file below it that tells so.
 
-    Such a file may be among ``stored`` or ``around``. ``own_roots`` are canonical paths of the folders of the table
-    itself, which hold its metadata folders.
+    ``own_roots`` are canonical paths of the folders of the table itself, which hold its metadata folders.
     """
-    roots = set()
-    for file in (*stored, *around):
+    found: dict[str, StoredFile] = {}
+    for file in files:
         if file.location.endswith(_METADATA_SUFFIXES):
             folder = posixpath.dirname(spelling.path(file.location))
             root = posixpath.dirname(folder)
             if posixpath.basename(folder) == "metadata" and folder not in own_roots and root not in own_roots:
-                roots.add(f"{root}/")
-    if not roots:
-        return list(stored)
-    below = tuple(roots)
-    return [file for file in stored if not spelling.path(file.location).startswith(below)]
+                found.setdefault(root, file)
+    return found
+
+
+def is_staged(table: Table, metadata: StoredFile, folder: str, spelling: Spelling) -> bool:
+    """Whether ``metadata`` below ``folder`` is a copy of the table's own, staged on its way to another place.
+
+    ``rewrite_table_path`` makes such copies: they say that they are this table, and that it lies elsewhere.
+    """
+    try:
+        content = read_document(table.io, metadata.location)
+    except (FileNotFoundError, MetastoreError):
+        return False
+    return content.get("table-uuid") == str(table.metadata.table_uuid) and not _is_at(content, folder, spelling)
+
+
+def _is_at(content: Mapping[str, Any], folder: str, spelling: Spelling) -> bool:
+    return spelling.path(f"{content['location'].rstrip('/')}/") == folder
+
+
+def outside_other_tables(
+    stored: Collection[StoredFile], folders: Collection[str], spelling: Spelling
+) -> list[StoredFile]:
+    """``stored`` without what lies below ``folders`` of other tables, by canonical path."""
+    below = tuple(f"{folder}/" for folder in folders)
+    return [file for file in stored if not spelling.path(file.location).startswith(below)] if below else list(stored)
 
 
 def _prefix(place: Place) -> str:

@@ -6,7 +6,7 @@ which version of the table it was made from, and removed last. A list that stand
 whether its files are of no use still, against the newest version, and deletes those.
 
 An expiration names its lists in the table property ``metastore.maintenance.unswept``, in the commit that takes the
-snapshots away; one that names no file any more has been worked off.
+snapshots away, and takes the property away when the files of all of them are gone.
 """
 
 from __future__ import annotations
@@ -21,8 +21,12 @@ from typing import Final, Literal
 
 import pyarrow as pa
 import pyarrow.parquet as pq
+from pydantic import Field
+from pyiceberg.exceptions import CommitFailedException
 from pyiceberg.io import FileIO
 from pyiceberg.table import Table
+from pyiceberg.table.metadata import TableMetadata
+from pyiceberg.table.update import ValidatableTableRequirement
 
 from metastore.errors import FormatError, StorageError
 from metastore.procedures.files.inventory import FileKind, TableFile
@@ -45,6 +49,18 @@ _SCHEMA_COLUMNS: Final[dict[str, pa.DataType]] = {
     "modified_ms": pa.int64(),
 }
 _SCHEMA: Final = pa.schema(_SCHEMA_COLUMNS)
+
+
+class AssertUnswept(ValidatableTableRequirement):
+    """The property :data:`UNSWEPT` must be as it was."""
+
+    type: Literal["assert-unswept"] = Field(default="assert-unswept")
+    value: str
+
+    def validate(self, base_metadata: TableMetadata | None) -> None:  # type: ignore[override] # as PyIceberg's own
+        """Raises CommitFailedException when another run named other lists."""
+        if base_metadata is None or base_metadata.properties.get(UNSWEPT, "") != self.value:
+            raise CommitFailedException("Requirement failed: another expiration named its lists")
 
 
 @dataclass(frozen=True)

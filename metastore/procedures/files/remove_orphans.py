@@ -1,10 +1,13 @@
-"""``remove_orphan_files``: files below a table's folders that no snapshot and no metadata of it reaches.
+"""``remove_orphan_files``: files below a table's location that nothing known to the configuration needs.
 
 In this order, on which safety rests: the store is listed; then the newest metadata is read, so that what was committed
 while listing is reached; files that are younger than the bound are out of the question, since a writer may be about to
-commit them, and so are files in the folders of other tables (:mod:`neighbours`). What is left is written down on the
-store (:mod:`quarantine`). Right before the deletion the newest metadata is read again, and what came into use meanwhile
-is struck off.
+commit them. What is left is held against everything else that the configuration knows (:mod:`proof`), and written down
+on the store (:mod:`quarantine`). Right before the deletion the newest metadata is read again, that of other tables too,
+and what came into use meanwhile is struck off.
+
+Only the table's own location is listed. Its properties can lead elsewhere, and whoever may write the table sets them:
+they are followed only into folders that the operator allows (:mod:`listed_folders`).
 
 A run that is interrupted leaves its list; the next one deletes, beside what it finds itself, the files of the list that
 stand unchanged and are still reached by nothing.
@@ -14,13 +17,13 @@ from __future__ import annotations
 
 import posixpath
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any, Final, TypeVar
 
 import pyarrow as pa
-from pyiceberg.table import Table, TableProperties
+from pyiceberg.table import Table
 
 from metastore.catalogs import TargetTable
 from metastore.errors import FormatError, InvalidRequestError, ProcedureError
@@ -36,9 +39,17 @@ from metastore.procedures.files.inventory import (
     metadata_files,
     statistics_files,
 )
+from metastore.procedures.files.listed_folders import ListedFolders, claimed_by
 from metastore.procedures.files.listing import Folder, StoredFile, files_in, stored_files
-from metastore.procedures.files.neighbours import Grounds, Neighbours, neighbours, outside_neighbours
-from metastore.procedures.files.orphans import PrefixMismatch, Reached, orphans, outside_other_tables
+from metastore.procedures.files.orphans import (
+    PrefixMismatch,
+    Reached,
+    folders_of_tables,
+    is_staged,
+    orphans,
+    outside_other_tables,
+)
+from metastore.procedures.files.proof import Judgement, Proof, Where
 from metastore.procedures.files.quarantine import (
     SUFFIX,
     Listed,
@@ -85,10 +96,12 @@ def remove_orphan_files() -> Procedure:
             Argument("equal_schemes", "MAP(VARCHAR, VARCHAR)", required=False),
             Argument("equal_authorities", "MAP(VARCHAR, VARCHAR)", required=False),
             Argument("prefix_mismatch_mode", "VARCHAR", required=False, default=PrefixMismatch.ERROR.value),
+            Argument("allowed_locations", "ARRAY(VARCHAR)", required=False),
+            Argument("owned", "ARRAY(VARCHAR)", required=False),
         ),
         result=_RESULT,
         function=_remove_orphan_files,
-        description="Deletes files below a table's folders that neither a snapshot nor metadata of the table reaches.",
+        description="Deletes files below a table's location that nothing known to the configuration needs.",
     )
 
 
@@ -104,17 +117,27 @@ def _remove_orphan_files(  # noqa: PLR0913 - the arguments of the call
     equal_schemes: Mapping[str, str] | None,
     equal_authorities: Mapping[str, str] | None,
     prefix_mismatch_mode: str,
+    allowed_locations: list[str] | None,
+    owned: list[str] | None,
 ) -> list[dict[str, Any]]:
     require_concurrency(max_concurrent_deletes)
     target = context.table(schema, table_name)
+    spelling = Spelling(equal_schemes or {}, equal_authorities or {})
+    allowed = (*context.settings.procedures.allowed_locations, *(allowed_locations or ()))
     removal = OrphanRemoval(
         target,
-        lambda: neighbours(context.catalogs, target),
+        Proof(
+            context.catalogs,
+            target,
+            context.engine,
+            spelling=spelling,
+            owned=owned or (),
+            progress=context.progress,
+        ),
         bound_ms(older_than, context.now_ms(), context.settings.procedures.min_orphan_age),
         context.engine,
-        spelling=Spelling(equal_schemes or {}, equal_authorities or {}),
+        ListedFolders(str(target), spelling, location, allowed),
         mode=_mode(prefix_mismatch_mode),
-        location=location,
     )
     return removal.dry() if dry_run else removal.run(max_concurrent_deletes, context.progress)
 
@@ -147,48 +170,63 @@ def _mode(text: str) -> PrefixMismatch:
 
 @dataclass(frozen=True)
 class _Found:
-    """Orphans by what the table was at ``table``; ``left_over`` lists of earlier runs are done with these files."""
+    """Orphans by what the table was at ``table``; ``left_over`` lists of earlier runs are done with these files.
+
+    ``unproven``: why nothing may be deleted, although these files are reached by nothing that could be asked.
+    """
 
     table: Table
     reached: Reached
     known_snapshots: frozenset[int]
     files: tuple[StoredFile, ...]
     left_over: tuple[Quarantine, ...]
+    unproven: str | None = None
 
 
 @dataclass(frozen=True)
 class OrphanRemoval:
     """One run of ``remove_orphan_files`` on ``target``: files last changed before ``bound_ms``.
 
-    ``others`` is asked only when there is something to delete: it loads every table of the catalog.
+    ``proof`` is asked only when there is something to delete: it goes through every table of every catalog.
     """
 
     target: TargetTable
-    others: Neighbours
+    proof: Proof
     bound_ms: int
     engine: EngineFor
-    spelling: Spelling
+    folders: ListedFolders
     mode: PrefixMismatch = PrefixMismatch.ERROR
-    location: str | None = None
+
+    @property
+    def spelling(self) -> Spelling:
+        """How locations are compared."""
+        return self.folders.spelling
 
     def dry(self) -> list[dict[str, Any]]:
-        """The orphans that :meth:`run` would delete now."""
-        return [_row(file, deleted=False) for file in self._settled(self._find).files]
+        """The orphans that :meth:`run` would delete now, or would keep and why."""
+        found = self._settled(self._find)
+        return [_row(file, deleted=False, error=found.unproven) for file in found.files]
 
     def run(
         self, max_concurrent_deletes: int | None = None, progress: Callable[[int, int], None] | None = None
     ) -> list[dict[str, Any]]:
         """Find orphans, write them down, look once more, delete.
 
-        Raises ProcedureError where it cannot be told what is an orphan, FormatError when metadata of the table is
-        missing or broken: nothing was deleted then.
+        Where it cannot be known what others need, nothing is deleted, and each row says why. Raises ProcedureError
+        where it cannot be told what is an orphan, FormatError when metadata of the table is missing or broken: nothing
+        was deleted then.
         """
         found = self._settled(self._find)
-        if not found.files and not found.left_over:
-            return []
+        if found.unproven or not (found.files or found.left_over):
+            return [_row(file, deleted=False, error=found.unproven) for file in found.files]
         listed = (Listed(TableFile(f.location, FileKind.ORPHAN, f.size), f.modified_ms) for f in found.files)
         made = (quarantine(found.table, "orphans", listed),) if found.files else ()
         files = self._settled(lambda fresh: self._still_orphans(found, fresh))
+        judgement = self._judge(found.table, files)
+        if judgement.unknown and not judgement.free:
+            lift(found.table.io, made)
+            return [_row(file, deleted=False, error=judgement.why_unknown) for file in files]
+        files = [file for file in files if file.location in judgement.free]
         deletion = Deletion(found.table.io, self.engine, max_concurrent_deletes, progress)
         failed = deletion.run(file.location for file in files)
         if not failed:
@@ -213,7 +251,7 @@ class OrphanRemoval:
         table = self.target.load()
         reached = Reached(self.spelling)
         known = self._reach(table, reached, frozenset())
-        stored = outside_other_tables(stored, self._around(table), self._own_roots(table), self.spelling)
+        stored = outside_other_tables(stored, self._metadata_of_others(table, stored), self.spelling)
         self._require_plausible(table, stored, reached)
         left_over, remembered = self._left_over(table, stored)
         lists = {made.location for made in left_over}
@@ -223,42 +261,37 @@ class OrphanRemoval:
             if file.location not in lists and (file.modified_ms < self.bound_ms or file in remembered)
         ]
         files = sorted(orphans(_without_versions(table, old), reached, self.mode))
-        if files:
-            own = Grounds.of(str(self.target), table.metadata)
-            files = outside_neighbours(files, own, self._folders(table), self.others(), self.spelling)
-        return _Found(table, reached, known, tuple(files), left_over)
+        if not files:
+            return _Found(table, reached, known, (), left_over)
+        judgement = self._judge(table, files)
+        if judgement.unknown and not judgement.free:
+            return _Found(table, reached, known, tuple(files), (), judgement.why_unknown)
+        free = tuple(file for file in files if file.location in judgement.free)
+        return _Found(table, reached, known, free, left_over)
+
+    def _judge(self, table: Table, files: Sequence[StoredFile]) -> Judgement:
+        where = Where(table.metadata.location, self.folders.of(table))
+        return self.proof.judge((file.location for file in files), where)
 
     def _stored(self, table: Table) -> list[StoredFile]:
         columns = {field.name for spec in table.metadata.partition_specs for field in spec.fields}
         shown = tuple(f"{name}=" for name in sorted(columns) if name.startswith(("_", ".")))
-        folders = [Folder(table.io, location, shown) for location in self._folders(table)]
+        folders = [Folder(table.io, location, shown) for location in self.folders.of(table)]
         expected = _expected_files(table)
         return list(stored_files(folders, lambda folders: self.engine(max(folders, expected))))
 
-    def _folders(self, table: Table) -> list[str]:
-        """The folders to list: the one that the call names, or all of the table, none of them inside another."""
-        own = _own_folders(table)
-        if self.location is not None:
-            wanted = self.spelling.path(f"{self.location.rstrip('/')}/")
-            if not any(_is_in(wanted, self.spelling.path(f"{root}/")) for root in own):
-                raise InvalidRequestError(
-                    f"{self.location} is not below {' or '.join(own)}: files of {self.target} are there, and what "
-                    "else lies around may be of others"
-                )
-            return [self.location]
-        paths = {self.spelling.path(f"{root}/"): root for root in own}
-        return [root for path, root in paths.items() if not any(path != o and _is_in(path, o) for o in paths)]
+    def _metadata_of_others(self, table: Table, stored: Sequence[StoredFile]) -> set[str]:
+        """Canonical paths of folders that are other tables', as metadata files in or around them show."""
+        own = {self.spelling.path(f"{root}/") for root in claimed_by(table.metadata)}
+        folders = folders_of_tables((*stored, *self._around(table, own)), own, self.spelling)
+        return {folder for folder, metadata in folders.items() if not is_staged(table, metadata, folder, self.spelling)}
 
-    def _own_roots(self, table: Table) -> set[str]:
-        return {self.spelling.path(f"{root}/") for root in _own_folders(table)}
-
-    def _around(self, table: Table) -> list[StoredFile]:
-        """What the folders between the table's own and the one that the call names have of metadata of other tables."""
-        if self.location is None:
+    def _around(self, table: Table, own: Collection[str]) -> list[StoredFile]:
+        """Metadata files between the table's own folders and the one that the call names."""
+        if self.folders.location is None:
             return []
-        own = self._own_roots(table)
         files: list[StoredFile] = []
-        folder = self.location.rstrip("/")
+        folder = self.folders.location.rstrip("/")
         while (path := self.spelling.path(f"{folder}/")) not in own and any(_is_in(path, root) for root in own):
             files += files_in(Folder(table.io, f"{folder}/metadata"))
             folder = posixpath.dirname(folder)
@@ -270,7 +303,7 @@ class OrphanRemoval:
         reached.add(file.location for file in metadata_files(metadata, table.metadata_location))
         reached.add(statistics_files(metadata))
         reached.add(unswept(table))
-        for root in _own_folders(table):
+        for root in claimed_by(metadata):
             reached.add([f"{root}/metadata/{HINT}", f"{root}/{HINT}"])
         inventory = Inventory(table.io, self.engine)
         fresh = [snapshot for snapshot in metadata.snapshots if snapshot.snapshot_id not in known]
@@ -282,7 +315,7 @@ class OrphanRemoval:
 
     def _require_plausible(self, table: Table, stored: Sequence[StoredFile], reached: Reached) -> None:
         """Refuse when nothing of what the table reaches was listed: then it is the names that do not fit."""
-        if self.location is not None or not stored:
+        if self.folders.location is not None or not stored:
             return
         if not any(reached.among(self.spelling.place(file.location)) for file in stored):
             raise ProcedureError(
@@ -308,14 +341,6 @@ class OrphanRemoval:
             require_gc(fresh, "remove orphan files")
             self._reach(fresh, found.reached, found.known_snapshots)
         return sorted(orphans(found.files, found.reached, self.mode))
-
-
-def _own_folders(table: Table) -> list[str]:
-    """The table's folder, and those that its properties name for data and metadata."""
-    metadata = table.metadata
-    names = (TableProperties.WRITE_DATA_PATH, TableProperties.WRITE_METADATA_PATH)
-    given = [metadata.location, *(metadata.properties[name] for name in names if name in metadata.properties)]
-    return list(dict.fromkeys(location.rstrip("/") for location in given))
 
 
 def _expected_files(table: Table) -> int:

@@ -20,7 +20,6 @@ from dataclasses import dataclass, field
 from typing import Any, Final
 
 import pyarrow as pa
-import pyarrow.compute as pc
 import pyarrow.parquet as pq
 from pyiceberg.manifest import DataFileContent, ManifestContent, ManifestEntryStatus
 from pyiceberg.table import Table
@@ -30,7 +29,8 @@ from metastore.errors import FormatError, InvalidRequestError, NotFoundError, Pr
 from metastore.procedures.arguments import Argument
 from metastore.procedures.files.avro_columns import columns
 from metastore.procedures.files.avro_rewriting import Fields, rewritten
-from metastore.procedures.files.neighbours import PATH_PROPERTIES
+from metastore.procedures.files.known_tables import PATH_PROPERTIES
+from metastore.procedures.files.location_prefixes import Prefixes
 from metastore.procedures.model import CallContext, Procedure
 from metastore.procedures.rewrite.candidates import PATH_ID
 from metastore.storage.files import flush
@@ -94,38 +94,6 @@ def _rewrite_table_path(  # noqa: PLR0913 - the arguments of the call
         "rewritten_manifest_file_paths_count": len(rewrite.manifests),
         "rewritten_delete_file_paths_count": len(rewrite.deletes),
     }
-
-
-@dataclass(frozen=True)
-class Prefixes:
-    """What locations begin with, and what they are to begin with; neither ends with a slash."""
-
-    source: str
-    target: str
-
-    @classmethod
-    def of(cls, source: str, target: str) -> Prefixes:
-        """Raises InvalidRequestError for prefixes that are empty or the same."""
-        made = cls(source.rstrip("/"), target.rstrip("/"))
-        if not (made.source and made.target):
-            raise InvalidRequestError("source_prefix and target_prefix must not be empty")
-        if made.source == made.target:
-            raise InvalidRequestError(f"Source prefix cannot be the same as target prefix: {source}")
-        return made
-
-    def moved(self, location: str) -> str:
-        """The location at the target. Raises ProcedureError for one that is not below the source."""
-        return self.target + self.below(location)
-
-    def below(self, location: str) -> str:
-        """What comes after the source prefix."""
-        if location != self.source and not location.startswith(f"{self.source}/"):
-            raise ProcedureError(f"Path {location} does not start with {self.source}: the table has files elsewhere")
-        return location[len(self.source) :]
-
-    def replaced(self, location: str) -> str:
-        """The location at the target if it is below the source, else as it is."""
-        return self.moved(location) if location == self.source or location.startswith(f"{self.source}/") else location
 
 
 def _versions(table: Table, start: str | None, end: str | None) -> tuple[list[str], str | None]:
@@ -305,10 +273,9 @@ class _Rewrite:
             paths = rows["file_path"]
         except (pa.ArrowException, KeyError) as error:
             raise FormatError(f"{location} is no position delete file: {error}") from error
-        for path in pc.unique(paths).to_pylist():
-            self.prefixes.below(str(path))
-        tail = pc.utf8_slice_codeunits(paths, len(self.prefixes.source))
-        moved = pc.binary_join_element_wise(pa.scalar(self.prefixes.target, paths.type), tail, "")
+        encoded = paths.combine_chunks().dictionary_encode()
+        renamed = pa.array([self.prefixes.moved(str(path)) for path in encoded.dictionary.to_pylist()], paths.type)
+        moved = renamed.take(encoded.indices)
         index = rows.schema.get_field_index("file_path")
         out = io.BytesIO()
         pq.write_table(rows.set_column(index, rows.schema.field(index), moved), out)
@@ -340,9 +307,13 @@ class _Rewrite:
 
     def _write(self, location: str, content: bytes) -> str:
         try:
-            with self.table.io.new_output(location).create(overwrite=True) as stream:
+            with self.table.io.new_output(location).create() as stream:
                 stream.write(content)
             flush([location])
+        except FileExistsError as error:
+            raise ProcedureError(
+                f"{location} exists already, and nothing is written over it; name an empty folder as staging_location"
+            ) from error
         except OSError as error:
             raise StorageError(f"cannot write {location}: {error}") from error
         return location

@@ -36,6 +36,21 @@ _RESERVED: Final = frozenset(
 )
 """Names that engines show or take as properties, and that metadata says in another place."""
 
+_OF_TRINO: Final[Mapping[str, str]] = {
+    "format": "write.format.default",
+    "format_version": "format-version (by ALTER TABLE)",
+    "compression_codec": "write.parquet.compression-codec",
+    "max_commit_retry": "commit.retry.num-retries",
+    "object_store_layout_enabled": "write.object-storage.enabled",
+    "data_location": "write.data.path",
+    "delete_after_commit_enabled": "write.metadata.delete-after-commit.enabled",
+    "max_previous_versions": "write.metadata.previous-versions-max",
+    "orc_bloom_filter_columns": "write.orc.bloom.filter.columns",
+    "parquet_bloom_filter_columns": "write.parquet.bloom-filter-enabled.column.<name>",
+    "sorted_by": "the table's sort order, which is no property",
+}
+"""Names that Trino has for properties of Iceberg: kept as they are, they would have no effect."""
+
 _RESULT_COLUMNS: Final[dict[str, pa.DataType]] = {
     "key": pa.string(),
     "previous_value": pa.string(),
@@ -56,9 +71,11 @@ def set_table_property() -> Procedure:
 
 
 def require_settable(key: str) -> None:
-    """Raise InvalidRequestError for a key that Iceberg or the metastore sets itself, and for an empty one."""
+    """Raise InvalidRequestError for a key that Iceberg or the metastore sets itself, or that nobody would read."""
     if not key or key in _RESERVED or key.startswith(OWN_PROPERTIES):
         raise InvalidRequestError(f"{key!r} is not a property that can be set")
+    if key in _OF_TRINO:
+        raise InvalidRequestError(f"{key!r} is Trino's name, and would have no effect: set {_OF_TRINO[key]}")
 
 
 def _set_table_property(

@@ -136,6 +136,17 @@ def surely_apart(one: Place, other: Place) -> bool:
     return schemes[0] in _BUCKETS and len(authorities) > 1
 
 
+def path_of(location: str) -> str:
+    """The path alone, as it is spelled but for the slashes at its beginning."""
+    return "/" + _parts(location)[2].lstrip("/")
+
+
+def is_inside(place: Place, folder: Place) -> bool:
+    """Whether ``place`` is ``folder``, or lies in it; True where scheme and authority leave it open."""
+    within = place.path == folder.path or place.path.startswith(f"{folder.path.rstrip('/')}/")
+    return within and not surely_apart(folder, place)
+
+
 def _as_written(scheme: str | None) -> str:
     # A plain path is the local disk's, and so is a URI of it.
     return scheme or _LOCAL

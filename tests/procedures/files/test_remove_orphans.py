@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from dataclasses import replace
 from datetime import timedelta
 from pathlib import Path
 from typing import Any
@@ -17,8 +18,10 @@ from metastore.engine import LocalEngine
 from metastore.errors import InvalidRequestError, ProcedureError
 from metastore.procedures.files.deletion import Deletion
 from metastore.procedures.files.expire import expire_snapshots
+from metastore.procedures.files.listed_folders import ListedFolders
 from metastore.procedures.files.listing import StoredFile
 from metastore.procedures.files.orphans import PrefixMismatch, Reached, orphans
+from metastore.procedures.files.proof import Proof
 from metastore.procedures.files.quarantine import SUFFIX
 from metastore.procedures.files.remove_orphans import OrphanRemoval, remove_orphan_files
 from metastore.procedures.files.retention import epoch_ms
@@ -248,15 +251,28 @@ def test_only_below_the_location(lake: Any, written: Table) -> None:
         lake.call(remove_orphan_files, location=str(root(written).parent))
 
 
-def test_folders_that_properties_name(lake: Any, rows: Any, tmp_path: Path) -> None:
-    """Where data and metadata are written elsewhere, orphans are looked for there, too, and none is a reached file."""
-    places = {"write.data.path": f"file://{tmp_path}/d", "write.metadata.path": f"file://{tmp_path}/m"}
+@pytest.mark.parametrize("by", ["call", "configuration", "location"])
+def test_folders_that_properties_name(lake: Any, rows: Any, tmp_path: Path, by: str) -> None:
+    """Where data is written elsewhere, orphans are looked for there only if the operator allows it."""
+    places = {"write.data.path": f"file://{tmp_path}/d/t", "write.metadata.path": f"file://{tmp_path}/m"}
     table = lake.table(properties=places)
     table.append(rows(1))
     lake.later(days=OLD_DAYS)
-    stray = tmp_path / "d" / "stray"
-    stray.write_bytes(b"x")
-    assert removed(lake.call(remove_orphan_files)) == {str(stray)}
+    stray, other = tmp_path / "d/t/stray", tmp_path / "m/stray"
+    for path in (stray, other):
+        path.write_bytes(b"x")
+    with pytest.raises(ProcedureError, match="only the table itself says that .* is its own"):
+        lake.call(remove_orphan_files)
+    allowed = f"file://{tmp_path}/d"
+    if by == "configuration":
+        settings = lake.context.settings
+        procedures = replace(settings.procedures, allowed_locations=(allowed,))
+        lake.context = replace(lake.context, settings=replace(settings, procedures=procedures))
+    given: dict[str, Any] = {"call": {"allowed_locations": [allowed]}, "location": {"location": str(stray.parent)}}.get(
+        by, {}
+    )
+    assert removed(lake.call(remove_orphan_files, **given)) == {str(stray)}
+    assert other.exists()
     assert ids(lake.table()) == [1]
 
 
@@ -291,6 +307,13 @@ def test_nothing_known_below_the_folder(lake: Any, written: Table, tmp_path: Pat
         lake.call(remove_orphan_files)
 
 
+def removal_of(lake: Any, target: TargetTable) -> OrphanRemoval:
+    """A run on ``target`` that takes every file for old, on one process."""
+    engine = LocalEngine(1)
+    proof = Proof(lake.catalogs, target, lambda _: engine)
+    return OrphanRemoval(target, proof, lake.clock.ms, lambda _: engine, ListedFolders(str(target), Spelling()))
+
+
 class Slow:
     """A target that others commit to between its loads: ``before[n]`` is run before the n-th."""
 
@@ -301,6 +324,9 @@ class Slow:
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self._target, name)
+
+    def __str__(self) -> str:
+        return str(self._target)
 
     def load(self) -> Table:
         """The table, after what is to happen before."""
@@ -318,9 +344,7 @@ def test_a_file_committed_meanwhile_stays(lake: Any, written: Table, rows: Any, 
     target: Any = Slow(
         lake.catalogs.table("lake", "default", "t"), {load: lambda: lake.table().add_files([f"file://{late}"])}
     )
-    engine = LocalEngine(1)
-    removal = OrphanRemoval(target, list, lake.clock.ms, lambda _: engine, Spelling())
-    assert removed(removal.run()) == {stray}
+    assert removed(removal_of(lake, target).run()) == {stray}
     assert ids(lake.table()) == [1, 2, 8]
 
 
@@ -342,8 +366,7 @@ def test_what_expires_while_it_is_read_is_read_anew(
         return reach(self, table, *arguments)
 
     monkeypatch.setattr(OrphanRemoval, "_reach", expires)
-    engine = LocalEngine(1)
-    found = removed(OrphanRemoval(target, list, lake.clock.ms, lambda _: engine, Spelling()).run())
+    found = removed(removal_of(lake, target).run())
     assert left == []
     assert found == {stray}
 

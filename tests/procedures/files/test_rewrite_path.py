@@ -192,3 +192,27 @@ def test_packed_metadata_of_both_versions(lake: Any, rows: Any, tmp_path: Path, 
     copied(row["file_list_location"])
     assert ids(moved(tmp_path, row["latest_version"])) == [1]
     assert lake.table("packed").metadata_location == packed
+
+
+@pytest.mark.parametrize("spelled", ["file:{}", "file://{}", "file:///{}", "{}", "file://localhost{}"])
+def test_any_spelling_of_the_prefix(lake: Any, written: Table, tmp_path: Path, spelled: str) -> None:
+    """One prefix fits files that are spelled otherwise; the tail stays as the file spells it."""
+    root = str(local(written.metadata.location))
+    [row] = lake.call(rewrite_table_path, source_prefix=spelled.format(root), target_prefix=f"file://{tmp_path}/target")
+    copied(row["file_list_location"])
+    expected = ids(written)
+    shutil.rmtree(root)
+    assert ids(moved(tmp_path, row["latest_version"])) == expected
+
+
+def test_nothing_is_written_over(lake: Any, written: Table, tmp_path: Path) -> None:
+    """A staging place that holds a file of that name, the table's own folder too, is refused and stays as it is."""
+    before = {path: local(path).read_bytes() for path in lake.files()}
+    with pytest.raises(ProcedureError, match="exists already, and nothing is written over it"):
+        lake.call(
+            rewrite_table_path,
+            source_prefix=written.metadata.location,
+            target_prefix=f"file://{tmp_path}/target",
+            staging_location=written.metadata.location,
+        )
+    assert {path: local(path).read_bytes() for path in before} == before

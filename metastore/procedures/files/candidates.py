@@ -1,0 +1,72 @@
+"""Files that may go, and the striking off of those that somebody needs.
+
+Place in the flow: a procedure has files that its own table does not need. The proof (:mod:`proof`) goes through all
+that the configuration knows, and strikes off what is needed there. Pure: no store is asked here.
+
+Promise: a file is struck off under any spelling of its location. Two locations that differ in scheme or bucket are the
+same file, unless it is certain that they are not.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_left
+from collections.abc import Iterable, Iterator
+from functools import cached_property
+
+from metastore.procedures.files.spelling import Place, Spelling, surely_apart
+
+
+class Candidates:
+    """Locations in question, by their canonical paths. Those that are left are what may go."""
+
+    def __init__(self, locations: Iterable[str], spelling: Spelling) -> None:
+        self.spelling = spelling
+        self._left: dict[str, dict[str, Place]] = {}
+        for location in locations:
+            place = spelling.place(location)
+            self._left.setdefault(place.path, {})[location] = place
+        self._paths = sorted(self._left)
+
+    def __len__(self) -> int:
+        return sum(map(len, self._left.values()))
+
+    def __iter__(self) -> Iterator[str]:
+        for locations in self._left.values():
+            yield from locations
+
+    @cached_property
+    def folders(self) -> frozenset[str]:
+        """The canonical folders that the candidates were in at the beginning."""
+        return frozenset(path.rpartition("/")[0] for path in self._paths)
+
+    def strike(self, location: str) -> int:
+        """Strike off the file at ``location``; how many candidates that were."""
+        place = self.spelling.place(location)
+        return self._strike(place.path, place)
+
+    def strike_below(self, folder: Place) -> int:
+        """Strike off every file in or below ``folder``; how many candidates that were."""
+        return sum(self._strike(path, folder) for path in self._below(folder.path))
+
+    def may_be_below(self, folder: str) -> bool:
+        """Whether a candidate is in or below the canonical path ``folder``, on whichever store."""
+        return next(self._below(folder), None) is not None
+
+    def _below(self, folder: str) -> Iterator[str]:
+        prefix = f"{folder.rstrip('/')}/"
+        for at in range(bisect_left(self._paths, prefix), len(self._paths)):
+            if not self._paths[at].startswith(prefix):
+                return
+            if self._paths[at] in self._left:
+                yield self._paths[at]
+
+    def _strike(self, path: str, needed: Place) -> int:
+        found = self._left.get(path)
+        if found is None:
+            return 0
+        struck = [location for location, place in found.items() if not surely_apart(place, needed)]
+        for location in struck:
+            del found[location]
+        if not found:
+            del self._left[path]
+        return len(struck)

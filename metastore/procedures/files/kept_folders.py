@@ -1,0 +1,86 @@
+"""Folders whose files stay, whatever reaches them: those of components, analyzed tables, and refreshed rows.
+
+Place in the flow: the proof that a file may be deleted begins here, since this costs one read of the metastore. What
+counts is what was configured, analyzed or refreshed; that a workspace such as ``/`` contains everything does not.
+"""
+
+from __future__ import annotations
+
+import posixpath
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Final
+
+from metastore.catalogs import TargetTable
+from metastore.config.settings import Settings
+from metastore.metastore import Metastore
+from metastore.model.vocabulary import MetadataType
+from metastore.sources.naming import workspace_location
+
+LEASES: Final = "daemon"
+"""The folder of the daemon's lease, below the base location."""
+
+
+@dataclass(frozen=True)
+class KeptFolder:
+    """A folder, and what is in it: ``whose`` completes the sentence "it belongs to …"."""
+
+    location: str
+    whose: str
+
+
+def kept_folders(metastore: Metastore, target: TargetTable) -> Iterator[KeptFolder]:
+    """The folders of the deployment whose files no procedure on ``target`` may delete.
+
+    Raises StorageError, FormatError when the metastore cannot be read: then nobody knows what was analyzed.
+    """
+    settings = metastore.settings
+    yield from _of_components(settings, target)
+    yield from _of_analyzed_tables(metastore, target)
+    yield from _of_materialized_views(metastore)
+
+
+def workspaces(settings: Settings) -> Iterator[KeptFolder]:
+    """The folders of all workspaces of enabled plugins."""
+    for plugin in settings.storage.values():
+        if plugin.enabled:
+            for workspace in plugin.workspaces.values():
+                whose = f"the workspace {plugin.name}.{workspace.name}"
+                yield KeptFolder(workspace_location(plugin, workspace), whose)
+
+
+def _of_components(settings: Settings, target: TargetTable) -> Iterator[KeptFolder]:
+    base = settings.iceberg.base_location.rstrip("/")
+    for component in settings.iceberg.components.values():
+        if not (target.is_component and target.name == component.name):
+            yield KeptFolder(f"{base}/{component.location}", f"the metastore's component {component.name}")
+    yield KeptFolder(f"{base}/{LEASES}", "the lease of the daemon")
+
+
+def _of_analyzed_tables(metastore: Metastore, target: TargetTable) -> Iterator[KeptFolder]:
+    read = metastore.tables.read().metadata_types(MetadataType.TABLE)
+    rows = read.columns("storagePlugin", "workspace", "tableName", "location").to_arrow()
+    for plugin, workspace, name, location in zip(*(column.to_pylist() for column in rows.columns), strict=True):
+        if location and not _is_target(metastore.settings, (plugin, workspace, name), target):
+            yield KeptFolder(location, f"the analyzed table {plugin}.{workspace}.{name}")
+
+
+def _is_target(settings: Settings, analyzed: tuple[str, str, str], target: TargetTable) -> bool:
+    """Whether the analyzed table is an Iceberg table of a catalog: the proof asks its metadata, not its folder."""
+    plugin = settings.storage.get(analyzed[0])
+    if plugin is None:
+        return False
+    same_name = (target.schema_name, target.name) == analyzed[1:]
+    return plugin.type == "iceberg" or (plugin.type == "hive" and same_name)
+
+
+def _of_materialized_views(metastore: Metastore) -> Iterator[KeptFolder]:
+    storage = metastore.settings.storage
+    read = metastore.materialized_views.read().metadata_types(MetadataType.MATERIALIZED_VIEW)
+    rows = read.columns("storagePlugin", "workspace", "name", "dataLocation").to_arrow()
+    for plugin, workspace, name, data in zip(*(column.to_pylist() for column in rows.columns), strict=True):
+        known = storage[plugin].workspaces.get(workspace) if plugin in storage else None
+        if known is not None and data:
+            # One folder for each refresh, below that of the view.
+            refresh = f"{workspace_location(storage[plugin], known).rstrip('/')}/{data}"
+            yield KeptFolder(posixpath.dirname(refresh), f"the materialized view {plugin}.{workspace}.{name}")

@@ -1,0 +1,105 @@
+"""The folders that are a table's own without further proof, and those in which its orphans are looked for.
+
+Place in the flow: ``remove_orphan_files`` asks here before it lists. A table's location and properties
+(``write.data.path`` and the like) name folders, and whoever may write the table sets them, so that they could lead the
+run into any folder of the store. The location counts where the table's metadata file stands below it: who put it there
+may write there. Properties are followed only below an allowed location, or where the call itself names the folder.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Final
+
+from pyiceberg.table import Table
+from pyiceberg.table.metadata import TableMetadata
+
+from metastore.errors import InvalidRequestError, ProcedureError
+from metastore.procedures.files.known_tables import PATH_PROPERTIES
+from metastore.procedures.files.spelling import Place, Spelling, is_inside
+
+_log: Final = logging.getLogger(__name__)
+
+_ALLOW: Final = (
+    "unless the location is allowed by drill.metastore.procedures.allowed_locations, the policy, or the argument "
+    "allowed_locations"
+)
+
+
+def claimed_by(metadata: TableMetadata) -> list[str]:
+    """The table's location, then the folders that its properties name; no slash at their ends, each once."""
+    named = [metadata.properties[key] for key in PATH_PROPERTIES if metadata.properties.get(key)]
+    return list(dict.fromkeys(each.rstrip("/") for each in (metadata.location, *named)))
+
+
+def is_in_own_folders(table: Table, location: str) -> bool:
+    """Whether a file lies below the table's proven location, or beside its metadata file."""
+    spelling = Spelling()
+    beside = table.metadata_location.rpartition("/")[0]
+    own = [beside, *([table.metadata.location] if _is_proven(table, spelling) else [])]
+    return any(is_inside(spelling.place(location), spelling.place(f"{each.rstrip('/')}/")) for each in own)
+
+
+def _is_proven(table: Table, spelling: Spelling) -> bool:
+    home = spelling.place(f"{table.metadata.location.rstrip('/')}/")
+    return is_inside(spelling.place(table.metadata_location), home)
+
+
+@dataclass(frozen=True)
+class ListedFolders:
+    """What one call on the table ``name`` may list.
+
+    ``location`` is the folder that the call names, ``allowed`` are locations of the configuration, policy or call below
+    which the table's properties are followed.
+    """
+
+    name: str
+    spelling: Spelling
+    location: str | None = None
+    allowed: Sequence[str] = ()
+
+    def of(self, table: Table) -> list[str]:
+        """The folders to list, none of them inside another.
+
+        Raises InvalidRequestError when the call names a folder that is neither the table's nor allowed, ProcedureError
+        when there is no folder to list.
+        """
+        home, *named = claimed_by(table.metadata)
+        if self.location is not None:
+            return [self._checked(self.location, [home, *named])]
+        followed = [folder for folder in named if self._is_allowed(folder) or self._is_in(folder, home)]
+        if _is_proven(table, self.spelling) or self._is_allowed(home):
+            followed.insert(0, home)
+        for folder in (home, *named):
+            if folder not in followed:
+                _log.warning("%s: orphans are not looked for in %s, %s", self.name, folder, _ALLOW)
+        if not followed:
+            raise ProcedureError(
+                f"{self.name} has its metadata file at {table.metadata_location}, not below its location {home}: only "
+                f"the table itself says that {home} is its own. No orphans are looked for there, {_ALLOW}"
+            )
+        roots = {self._place(folder).path: folder for folder in followed}
+        return [
+            folder
+            for path, folder in roots.items()
+            if not any(path != other and self._is_in(folder, root) for other, root in roots.items())
+        ]
+
+    def _checked(self, location: str, own: Sequence[str]) -> str:
+        if not (self._is_allowed(location) or any(self._is_in(location, root) for root in own)):
+            raise InvalidRequestError(
+                f"{location} is not below {' or '.join(own)}, where files of {self.name} are; what lies around may be "
+                "of others. Name a folder of the table, or allow the location by allowed_locations"
+            )
+        return location
+
+    def _is_allowed(self, folder: str) -> bool:
+        return any(self._is_in(folder, each) for each in self.allowed)
+
+    def _is_in(self, folder: str, root: str) -> bool:
+        return is_inside(self._place(folder), self._place(root))
+
+    def _place(self, folder: str) -> Place:
+        return self.spelling.place(f"{folder.rstrip('/')}/")

@@ -1,0 +1,331 @@
+"""The proof that files may be deleted: nothing that the configuration knows needs them.
+
+Place in the flow: a procedure has candidates, which its own table does not need. Here they are held against everything
+else, cheapest first: the folders of the deployment itself (:mod:`kept_folders`), then what the tables of all catalogs
+name (:mod:`known_tables`), with the JSON of their metadata first, then their manifest lists, then their manifests.
+
+Promises: a file that any of them names, under any spelling, is not free. Where it cannot be known what a table needs,
+no file is free, except below folders that the operator declared to be the table's own (``owned``). Memory is that of
+the candidates; of what others name, only what lies in the folder of a candidate is looked at here.
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+from collections import Counter
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import partial
+from typing import Final
+
+import pyarrow as pa
+from pyiceberg.manifest import ManifestEntryStatus
+
+from metastore.catalogs import Catalogs, TargetTable
+from metastore.errors import MetastoreError
+from metastore.procedures.files.avro_columns import columns
+from metastore.procedures.files.candidates import Candidates
+from metastore.procedures.files.inventory import MANIFESTS, EngineFor, Inventory, MetadataChunk, TableFile, contents
+from metastore.procedures.files.kept_folders import kept_folders, workspaces
+from metastore.procedures.files.known_tables import (
+    Unknown,
+    claimed_folders,
+    document_of,
+    inline_manifests,
+    manifest_lists,
+    named_files,
+    other_tables,
+    pointer_of,
+)
+from metastore.procedures.files.spelling import Place, Spelling, is_inside
+from metastore.storage.known_reach import KnownReach, Reach, common
+from metastore.storage.local import local_path
+from metastore.storage.locations import is_local
+from metastore.storage.metadata_document import MetadataDocument
+
+_log: Final = logging.getLogger(__name__)
+
+_MANIFESTS_A_CHUNK: Final = 64
+_ENTRY_FIELDS: Final = (0, 100)  # status, file_path
+_SHOWN: Final = 3
+_METASTORE: Final = "the metastore itself"
+
+_REACHED_COLUMNS: Final[dict[str, pa.DataType]] = {
+    "manifest": pa.string(),
+    "extent": pa.string(),
+    "location": pa.string(),
+}
+_REACHED: Final = pa.schema(_REACHED_COLUMNS)
+
+Progress = Callable[[int, int], None]
+
+
+@dataclass(frozen=True)
+class Where:
+    """The folders ``roots`` in which candidates were found by listing, and the table's location, ``home``."""
+
+    home: str
+    roots: Sequence[str]
+
+
+@dataclass(frozen=True)
+class Judgement:
+    """``free``: locations that nothing known needs. ``needed``: how many others are kept, by who needs them.
+
+    ``unknown`` is not empty where it cannot be known what somebody needs; then only ``owned`` files are free.
+    """
+
+    free: frozenset[str]
+    needed: Mapping[str, int] = field(default_factory=dict)
+    unknown: tuple[Unknown, ...] = ()
+
+    @property
+    def why_unknown(self) -> str | None:
+        """A sentence for people; None where everything is known."""
+        if not self.unknown:
+            return None
+        shown = "; ".join(map(str, self.unknown[:_SHOWN]))
+        more = f"; and {len(self.unknown) - _SHOWN} more" if len(self.unknown) > _SHOWN else ""
+        return (
+            f"it cannot be known which files are needed by {shown}{more}. Mend or drop what is named, or declare the "
+            "table's folders its own by the argument owned"
+        )
+
+
+class Proof:
+    """The proof for one call on ``target``; asked again, it looks only at what changed since.
+
+    ``owned`` are folders that the operator declares to be the table's own: no other table is asked about files in them.
+    ``progress`` is called with the tables that were looked at, and all that are known by then.
+    """
+
+    def __init__(
+        self,
+        catalogs: Catalogs,
+        target: TargetTable,
+        engine: EngineFor,
+        *,
+        spelling: Spelling | None = None,
+        owned: Sequence[str] = (),
+        progress: Progress | None = None,
+    ) -> None:
+        self._catalogs = catalogs
+        self._target = target
+        self._engine = engine
+        self._spelling = spelling or Spelling()
+        self._owned = [self._spelling.place(f"{folder.rstrip('/')}/") for folder in owned]
+        self._progress = progress
+        self._judged: frozenset[str] = frozenset()
+        self._seen: dict[str, str] = {}
+
+    def judge(self, locations: Iterable[str], where: Where | None = None) -> Judgement:
+        """Which of ``locations`` may go; ``where`` they were found, if that was by listing folders.
+
+        Never raises for what others have: that is in the judgement.
+        """
+        candidates = Candidates(locations, self._spelling)
+        if not (self._judged and self._judged.issuperset(candidates)):
+            self._seen.clear()
+        self._judged = frozenset(candidates)
+        inner = _InnerFolders.of(where, self._spelling)
+        needed: Counter[str] = Counter()
+        unknown: list[Unknown] = []
+        self._strike_kept(candidates, inner, needed, unknown)
+        asked, owned = self._divided(candidates)
+        if len(asked):
+            self._strike_known(asked, inner, needed, unknown)
+        for whose, count in needed.items():
+            _log.info("%d files that %s does not reach are kept: they belong to %s", count, self._target, whose)
+        free = frozenset(owned) if unknown else frozenset((*asked, *owned))
+        if any(each.name == _METASTORE for each in unknown):
+            free = frozenset()
+        return Judgement(free, dict(needed), tuple(unknown))
+
+    def _divided(self, candidates: Candidates) -> tuple[Candidates, list[str]]:
+        """Those of which other tables must be asked, and those below folders that are the table's own."""
+        if not self._owned:
+            return candidates, []
+        place = self._spelling.place
+        own = [location for location in candidates if any(is_inside(place(location), each) for each in self._owned)]
+        taken = set(own)
+        return Candidates((each for each in candidates if each not in taken), self._spelling), own
+
+    def _strike_kept(
+        self, candidates: Candidates, inner: _InnerFolders, needed: Counter[str], unknown: list[Unknown]
+    ) -> None:
+        metastore = self._catalogs.metastore
+        try:
+            folders = list(kept_folders(metastore, self._target))
+        except MetastoreError as error:
+            unknown.append(Unknown(_METASTORE, str(error)))
+            return
+        for folder in folders:
+            struck = candidates.strike_below(self._spelling.place(f"{folder.location.rstrip('/')}/"))
+            needed.update({folder.whose: struck} if struck else {})
+        for workspace in workspaces(metastore.settings):
+            struck = sum(map(candidates.strike_below, inner.among([workspace.location])))
+            needed.update({workspace.whose: struck} if struck else {})
+
+    def _strike_known(
+        self, candidates: Candidates, inner: _InnerFolders, needed: Counter[str], unknown: list[Unknown]
+    ) -> None:
+        found = list(other_tables(self._catalogs, self._target))
+        for done, table in enumerate(found, 1):
+            if isinstance(table, Unknown):
+                unknown.append(table)
+            elif len(candidates):
+                struck = self._strike_table(candidates, table, inner)
+                if isinstance(struck, Unknown):
+                    unknown.append(struck)
+                elif struck:
+                    needed[str(table)] += struck
+            if self._progress is not None:
+                self._progress(done, len(found))
+
+    def _strike_table(self, candidates: Candidates, table: TargetTable, inner: _InnerFolders) -> int | Unknown:
+        """Strike off what ``table`` needs; how many files that were."""
+        pointer = pointer_of(table)
+        if pointer is None or isinstance(pointer, Unknown) or pointer == self._seen.get(str(table)):
+            return pointer if isinstance(pointer, Unknown) else 0
+        known = self._catalogs.known_reach.get(pointer)
+        if known is not None and not _may_touch(candidates, known):
+            self._seen[str(table)] = pointer
+            return 0
+        document = document_of(table)
+        if document is None or isinstance(document, Unknown):
+            return document or 0
+        search = _TableSearch(candidates, document, self._catalogs.known_reach, self._engine)
+        try:
+            struck = search.strike(inner)
+        except MetastoreError as error:
+            return Unknown(str(table), str(error))
+        self._seen[str(table)] = document.location
+        return struck
+
+
+@dataclass(frozen=True)
+class _InnerFolders:
+    """Tells folders that lie inside of listed ones: what is in these is left to their owners.
+
+    A folder that holds the table's own location is not one of them: the table lies inside of another then.
+    """
+
+    roots: tuple[Place, ...]
+    home: Place | None
+    spelling: Spelling
+
+    @classmethod
+    def of(cls, where: Where | None, spelling: Spelling) -> _InnerFolders:
+        if where is None:
+            return cls((), None, spelling)
+        home, *roots = (spelling.place(f"{each.rstrip('/')}/") for each in (where.home, *where.roots))
+        return cls(tuple(roots), home, spelling)
+
+    def among(self, folders: Iterable[str]) -> Iterator[Place]:
+        """The places of those of ``folders`` that lie inside of a listed one."""
+        for folder in folders if self.roots else ():
+            place = self.spelling.place(f"{folder.rstrip('/')}/")
+            inside = any(is_inside(place, root) and place.path != root.path for root in self.roots)
+            if inside and not (self.home is not None and is_inside(self.home, place)):
+                yield place
+
+
+class _TableSearch:
+    """One table, looked through for candidates: its JSON, its manifest lists, its manifests."""
+
+    def __init__(
+        self, candidates: Candidates, document: MetadataDocument, remembered: KnownReach, engine: EngineFor
+    ) -> None:
+        self._candidates = candidates
+        self._document = document
+        self._remembered = remembered
+        self._engine = engine
+        self._spelling = candidates.spelling
+        self._extent: str | None = None
+
+    def strike(self, inner: _InnerFolders) -> int:
+        """Strike off all that the table names, and what lies in its own folders inside of those that were listed.
+
+        Returns how many files that were. Raises FormatError, StorageError where a file of its metadata cannot be read.
+        """
+        folders = claimed_folders(self._document)
+        struck = sum(map(self._candidates.strike_below, inner.among(folders)))
+        struck += sum(map(self._strike, named_files(self._document)))
+        manifests = inline_manifests(self._document)
+        lists = Inventory(self._document.io, self._engine).listed(manifest_lists(self._document), must_stand=True)
+        for location, file in lists:
+            struck += self._strike(location)
+            if file.kind in MANIFESTS:
+                manifests.append(file)
+        struck += self._strike_live_files(manifests)
+        self._remembered.remember(self._document.location, Reach(self._extent, folders))
+        return struck
+
+    def _strike(self, location: str) -> int:
+        path = self._spelling.path(location)
+        self._extent = common(self._extent, path.rpartition("/")[0])
+        struck = self._candidates.strike(location)
+        target = link_target(location)
+        if target is not None:
+            self._extent = common(self._extent, self._spelling.path(target).rpartition("/")[0])
+            struck += self._candidates.strike(target)
+        return struck
+
+    def _strike_live_files(self, manifests: Sequence[TableFile]) -> int:
+        unread: list[TableFile] = []
+        for manifest in {each.location: each for each in manifests}.values():
+            known = self._remembered.get(manifest.location)
+            if known is None or _may_touch(self._candidates, known):
+                unread.append(manifest)
+            else:
+                self._extent = common(self._extent, known.extent)
+        chunks = [
+            MetadataChunk(self._document.io, unread[start : start + _MANIFESTS_A_CHUNK], must_stand=True)
+            for start in range(0, len(unread), _MANIFESTS_A_CHUNK)
+        ]
+        if not chunks:
+            return 0
+        task = partial(reached_in, spelling=self._spelling, folders=self._candidates.folders)
+        struck = 0
+        for batch in self._engine(len(unread)).run(chunks, task, _REACHED):
+            for manifest, extent, location in zip(*(column.to_pylist() for column in batch.columns), strict=True):
+                if location is not None:
+                    struck += self._candidates.strike(location)
+                else:
+                    self._remembered.remember(manifest, Reach(extent))
+                    self._extent = common(self._extent, extent)
+        return struck
+
+
+def reached_in(chunk: MetadataChunk, *, spelling: Spelling, folders: Collection[str]) -> Iterator[pa.RecordBatch]:
+    """The task: a row with the extent of each manifest, and a row for each live file of it that lies in ``folders``."""
+    rows: list[tuple[str, str | None, str | None]] = []
+    for manifest, content in contents(chunk):
+        extent: str | None = None
+        for status, location in columns(manifest.location, content, _ENTRY_FIELDS):
+            if status == ManifestEntryStatus.DELETED:
+                continue
+            for name in (location, link_target(location)):
+                if name is not None:
+                    folder = spelling.path(name).rpartition("/")[0]
+                    extent = common(extent, folder)
+                    if folder in folders:
+                        rows.append((manifest.location, None, name))
+        rows.append((manifest.location, extent, None))
+    columns_ = zip(*rows, strict=True) if rows else ((), (), ())
+    yield pa.RecordBatch.from_arrays([pa.array(column, pa.string()) for column in columns_], schema=_REACHED)
+
+
+def link_target(location: str) -> str | None:
+    """What a symbolic link of the local disk leads to; None for any other file."""
+    if not is_local(location):
+        return None
+    path = local_path(location)
+    return os.path.realpath(path) if os.path.islink(path) else None
+
+
+def _may_touch(candidates: Candidates, reach: Reach) -> bool:
+    """Whether a candidate may be among what is reached, or in a folder that is claimed."""
+    claimed = (candidates.spelling.path(f"{folder.rstrip('/')}/") for folder in reach.folders)
+    return any(candidates.may_be_below(each) for each in (reach.extent, *claimed) if each is not None)
