@@ -13,41 +13,42 @@ from __future__ import annotations
 
 import logging
 import math
-from collections.abc import Mapping, Sequence
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
-from dataclasses import dataclass, field, fields
-from typing import Final, Literal
+from dataclasses import dataclass, field, fields, replace
+from typing import Final
 
-from pydantic import Field
 from pyiceberg.exceptions import CommitFailedException
 from pyiceberg.serializers import FromInputFile
 from pyiceberg.table import Table
 from pyiceberg.table.metadata import TableMetadata
-from pyiceberg.table.refs import MAIN_BRANCH
 from pyiceberg.table.snapshots import Snapshot
-from pyiceberg.table.update import (
-    AssertRefSnapshotId,
-    AssertTableUUID,
-    RemoveSnapshotsUpdate,
-    SetPropertiesUpdate,
-    TableRequirement,
-    TableUpdate,
-    ValidatableTableRequirement,
-)
+from pyiceberg.table.update import RemoveSnapshotsUpdate, SetPropertiesUpdate, TableUpdate
 
 from metastore.errors import ConflictError, FormatError, OutcomeUnknownError, StorageError
 from metastore.expiration.policy import LAST_RUN, ExpirationPolicy, is_due, outdated
-from metastore.expiration.reachability import Doomed, only_reached_by, statistics_files
+from metastore.expiration.reachability import ComponentLister
 from metastore.storage.catalog_errors import UNREADABLE, said
 from metastore.storage.commit import Clock
 from metastore.storage.files import discard
 from metastore.storage.places import Place
-from metastore.storage.table import OWN_PROPERTIES, ComponentTable
+from metastore.storage.sweep import (
+    UNSWEPT,
+    FileKind,
+    Mark,
+    TableFile,
+    mark,
+    owns_its_files,
+    snapshot_ids,
+    statistics_files,
+    sweep,
+    unchanged_history,
+    without,
+)
+from metastore.storage.table import ComponentTable
 
 logger = logging.getLogger(__name__)
-
-UNSWEPT: Final = f"{OWN_PROPERTIES}expiration.unswept"
-"""Table property: version files, one a line, whose expired snapshots may still have files on the store."""
 
 _ATTEMPTS: Final = 10
 
@@ -77,28 +78,7 @@ class _Marked:
     versions: list[int]
     unswept: Mapping[str, TableMetadata]
     kept: TableMetadata
-    doomed: Doomed
-
-
-class AssertHistory(ValidatableTableRequirement):
-    """Snapshots, branches and tags, and what is left to sweep, must be as they were when the run marked its files."""
-
-    type: Literal["assert-history"] = Field(default="assert-history")
-    snapshots: list[int]
-    refs: dict[str, int]
-    unswept: str
-
-    @classmethod
-    def of(cls, metadata: TableMetadata) -> AssertHistory:
-        """The history as ``metadata`` has it."""
-        ids = sorted(snapshot.snapshot_id for snapshot in metadata.snapshots)
-        heads = {name: ref.snapshot_id for name, ref in metadata.refs.items()}
-        return cls(snapshots=ids, refs=heads, unswept=metadata.properties.get(UNSWEPT, ""))
-
-    def validate(self, base_metadata: TableMetadata | None) -> None:  # type: ignore[override] # as PyIceberg's own
-        """Raises CommitFailedException when the history differs."""
-        if base_metadata is None or AssertHistory.of(base_metadata) != self:
-            raise CommitFailedException("Requirement failed: the history changed since the expired files were marked")
+    doomed: Sequence[TableFile]
 
 
 class ExpirationHandler:
@@ -147,13 +127,13 @@ class ExpirationHandler:
     def _marked(self) -> _Marked | Expired | None:
         """What is to expire, and with it; what is done already when that is nothing; None when others were faster."""
         table = self.table.load()
-        if table is None or table.metadata.properties.get("gc.enabled", "true").lower() == "false":
+        if table is None or not owns_its_files(table.metadata):
             return Expired()
         versions = outdated(self._policy, table.metadata, self._clock.now_ms())
         unswept = self._unswept(table)
         if not versions and not unswept:
             return Expired()
-        kept = _without(table.metadata, versions)
+        kept = without(table.metadata, versions)
         try:
             return _Marked(table, versions, unswept, kept, self._mark(table, kept, versions, unswept))
         except FormatError:
@@ -164,10 +144,9 @@ class ExpirationHandler:
         except OSError as error:
             raise StorageError(f"{self._cannot_mark(error)}; nothing was changed") from error
 
-    def _still_doomed(self, marked: _Marked, current: Table) -> Doomed:
+    def _still_doomed(self, marked: _Marked, current: Table) -> Sequence[TableFile]:
         """What goes with the versions that ``current`` has no more; less than was marked if it keeps others as well."""
-        # By their ids: a snapshot whose parent expired is another object, without a parent.
-        if _ids(current.metadata) == _ids(marked.kept):
+        if snapshot_ids(current.metadata) == snapshot_ids(marked.kept):
             return marked.doomed
         try:
             return self._mark(marked.table, current.metadata, marked.versions, marked.unswept)
@@ -199,20 +178,22 @@ class ExpirationHandler:
 
     def _mark(
         self, table: Table, kept: TableMetadata, versions: list[int], unswept: Mapping[str, TableMetadata]
-    ) -> Doomed:
+    ) -> list[TableFile]:
         expired: dict[int, Snapshot] = {}
-        statistics: list[str] = []
-        kept_ids = _ids(kept)
+        statistics: dict[str, TableFile] = {}
+        kept_ids = snapshot_ids(kept)
         for metadata in (table.metadata, *unswept.values()):
             expired.update((s.snapshot_id, s) for s in metadata.snapshots if s.snapshot_id not in kept_ids)
-            statistics.extend(statistics_files(metadata))
-        doomed = only_reached_by(list(expired.values()), statistics, kept, self.table.manifests(table.io))
-        return doomed.only(Place(table.metadata.location).holds)
+            statistics.update(statistics_files(metadata))
+        lister = ComponentLister(self.table.manifests(table.io))
+        doomed = mark(Mark(list(expired.values()), statistics, kept), lister)
+        place = Place(table.metadata.location)
+        return [file for file in doomed if _is_inside(place, file)]
 
     def _commit(self, marked: _Marked) -> Table | None:
         """The table without the versions marked; None when another writer was faster. Raises OutcomeUnknownError."""
         table = marked.table
-        requirements = (AssertTableUUID(uuid=table.metadata.table_uuid), *self._as_marked(table.metadata))
+        requirements = unchanged_history(table.metadata, validates_here=self.table.entry.source.validates_here)
         to_sweep = "\n".join((*marked.unswept, table.metadata_location))
         updates: list[TableUpdate] = [
             SetPropertiesUpdate(updates={LAST_RUN: str(self._clock.now_ms()), UNSWEPT: to_sweep})
@@ -232,60 +213,40 @@ class ExpirationHandler:
             ) from error
         return Table(table.name(), done.metadata, done.metadata_location, table.io, table.catalog)
 
-    def _as_marked(self, metadata: TableMetadata) -> Sequence[TableRequirement]:
-        """What must not have changed since marking.
-
-        A server that checks requirements itself knows only the standard's: the heads of the branches and tags there
-        were. Snapshots that others add meanwhile on none of them are seen in its answer, before anything is deleted.
-        """
-        if self.table.entry.source.validates_here:
-            return (AssertHistory.of(metadata),)  # type: ignore[return-value] # a requirement of our own
-        heads = {MAIN_BRANCH: None, **{name: ref.snapshot_id for name, ref in metadata.refs.items()}}
-        return [AssertRefSnapshotId(ref=name, snapshot_id=head) for name, head in heads.items()]
-
-    def _sweep(self, table: Table, versions: list[int], doomed: Doomed) -> Expired:
+    def _sweep(self, table: Table, versions: list[int], doomed: Sequence[TableFile]) -> Expired:
         """Delete what is doomed, and version files before ``table``: a later one may be another run's to sweep from."""
-        failed: list[tuple[str, Exception]] = []
-        counts: list[int] = []
-        for paths in (doomed.data_files, doomed.manifests, doomed.manifest_lists, doomed.statistics):
-            # What names other files stays as long as one of them does, so that the next run can mark them again.
-            deleted = discard(table.io, () if failed else paths)
-            failed.extend(deleted.failed)
-            counts.append(deleted.removed)
+
+        def delete(locations: Sequence[str]) -> dict[str, str]:
+            return {location: str(error) for location, error in discard(table.io, locations).failed}
+
+        swept = sweep(doomed, delete)
+        failed = dict(swept.failed)
         version_files = 0
         if not failed:
-            swept = self.table.remove_old_metadata(table)
-            version_files = swept.removed
-            failed.extend(swept.failed)
-        for path, error in failed:
+            removed = self.table.remove_old_metadata(table)
+            version_files = removed.removed
+            failed.update((location, str(error)) for location, error in removed.failed)
+        for path, error in failed.items():
             logger.warning(
                 "expiration of %s could not delete %s (%s); the next run tries again", self.table.name, path, error
             )
-        data, manifests, lists, statistics = counts
-        named = tuple((path, str(error)) for path, error in failed)
-        return Expired(tuple(versions), data, manifests, lists, statistics, version_files, named)
+        return replace(_result(versions, swept.gone), version_files=version_files, failed=tuple(failed.items()))
 
 
-def _ids(metadata: TableMetadata) -> set[int]:
-    return {snapshot.snapshot_id for snapshot in metadata.snapshots}
+def _is_inside(place: Place, file: TableFile) -> bool:
+    """Whether the file is below the table: metadata may name what is not its table's to delete."""
+    if place.holds(file.location):
+        return True
+    logger.warning("%s is not below the table that names it; it is left alone", file.location)
+    return False
 
 
-def _without(metadata: TableMetadata, versions: list[int]) -> TableMetadata:
-    gone = set(versions)
-    return metadata.model_copy(
-        update={
-            "snapshots": [s for s in metadata.snapshots if s.snapshot_id not in gone],
-            "statistics": [s for s in metadata.statistics if s.snapshot_id not in gone],
-            "partition_statistics": [s for s in metadata.partition_statistics if s.snapshot_id not in gone],
-        }
-    )
-
-
-def _result(versions: list[int], doomed: Doomed) -> Expired:
+def _result(versions: Sequence[int], files: Iterable[TableFile]) -> Expired:
+    kinds = Counter(file.kind for file in files)
     return Expired(
         tuple(versions),
-        len(doomed.data_files),
-        len(doomed.manifests),
-        len(doomed.manifest_lists),
-        len(doomed.statistics),
+        kinds[FileKind.DATA],
+        kinds[FileKind.MANIFEST],
+        kinds[FileKind.MANIFEST_LIST],
+        kinds[FileKind.STATISTICS],
     )

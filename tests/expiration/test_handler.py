@@ -17,14 +17,14 @@ from pyiceberg.table import StaticTable, Table
 
 from metastore.errors import ConflictError, NotFoundError, OutcomeUnknownError
 from metastore.expiration import handler as handler_module
-from metastore.expiration.handler import AssertHistory, Expired
-from metastore.expiration.reachability import Doomed, only_reached_by
+from metastore.expiration.handler import Expired
 from metastore.metastore import Metastore
 from metastore.model.table_unit import TableMetadataUnit
 from metastore.model.vocabulary import MetadataType
 from metastore.storage import files as files_module
 from metastore.storage.file_system_catalog import FileSystemCatalog
 from metastore.storage.local import LocalFileIO
+from metastore.storage.sweep import AssertHistory, TableFile, mark
 
 MakeUnit = Callable[..., TableMetadataUnit]
 OpenMetastore = Callable[..., Metastore]
@@ -418,11 +418,11 @@ class TestCompetition:
             metastore.tables.modify().overwrite([unit(owner=str(n))]).execute()
         marked = []
 
-        def mark(*given: Any) -> Doomed:
+        def counted(*given: Any) -> list[TableFile]:
             marked.append(given)
-            return only_reached_by(*given)
+            return mark(*given)
 
-        monkeypatch.setattr(handler_module, "only_reached_by", mark)
+        monkeypatch.setattr(handler_module, "mark", counted)
         assert metastore.tables.expiration.expire().data_files == 2
         assert len(marked) == 1
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
@@ -23,7 +24,7 @@ from pyiceberg.table.statistics import PartitionStatisticsFile, StatisticsFile
 from pyiceberg.typedef import Record
 
 from metastore.errors import FormatError
-from metastore.expiration.reachability import Doomed, only_reached_by, statistics_files
+from metastore.expiration.reachability import ComponentLister
 from metastore.mapping.schema import iceberg_schema, partition_spec
 from metastore.model.table_unit import TableMetadataUnit
 from metastore.model.vocabulary import GENERAL_INFO
@@ -31,6 +32,24 @@ from metastore.storage.cache import FileCache
 from metastore.storage.local import LocalFileIO
 from metastore.storage.manifest_writer import write_manifest_file
 from metastore.storage.manifests import Manifests, write_list
+from metastore.storage.sweep import FileKind, Mark, TableFile, mark, statistics_files
+
+
+@dataclass(frozen=True)
+class Doomed:
+    """Files by kind, in the order in which they go."""
+
+    data_files: Sequence[str] = ()
+    manifests: Sequence[str] = ()
+    manifest_lists: Sequence[str] = ()
+    statistics: Sequence[str] = ()
+
+    @classmethod
+    def of(cls, files: Sequence[TableFile]) -> Doomed:
+        """What was marked."""
+        kinds = (FileKind.DATA, FileKind.MANIFEST, FileKind.MANIFEST_LIST, FileKind.STATISTICS)
+        return cls(*([file.location for file in files if file.kind is kind] for kind in kinds))
+
 
 SCHEMA = iceberg_schema(TableMetadataUnit)
 SPEC = partition_spec(TableMetadataUnit)
@@ -105,9 +124,9 @@ class History:
     def doomed(self, *expired: Snapshot, cache: FileCache | None = None) -> Doomed:
         """What goes with the ``expired`` versions, by the names of files."""
         kept = self.metadata(snapshot for snapshot in self.snapshots if snapshot not in expired)
-        found = only_reached_by(expired, (), kept, self.read(cache))
+        found = Doomed.of(mark(Mark(expired, {}, kept), ComponentLister(self.read(cache))))
         names = [[Path(path).name for path in paths] for paths in (found.manifests, found.manifest_lists)]
-        return Doomed(found.data_files, *names)
+        return Doomed(found.data_files, *names, [])
 
 
 @pytest.fixture
@@ -148,14 +167,14 @@ class TestShared:
         """A manifest that both list, and a file whose entry was carried over into a new one."""
         old = history.version({"m1": ["a1", "b1"], "m2": ["c1"]})
         history.version({"m3": ["a2", "b1"], "m2": ["c1"]})
-        assert history.doomed(old) == Doomed(["a1"], ["m1"], ["list1"])
+        assert history.doomed(old) == Doomed(["a1"], ["m1"], ["list1"], [])
 
     def test_a_file_that_came_back_stays(self, history: History) -> None:
         """Rolled back to: the newest version holds what a version between did not."""
         history.version({"m1": ["a1"]})
         between = history.version({"m2": ["a2"]})
         history.version({"m3": ["a1"]})
-        assert history.doomed(between) == Doomed(["a2"], ["m2"], ["list2"])
+        assert history.doomed(between) == Doomed(["a2"], ["m2"], ["list2"], [])
 
     def test_only_what_could_share_a_file_is_opened(self, history: History) -> None:
         """Kept manifests of other tables are not decoded: the lists, the doomed manifest, and one that overlaps it."""
@@ -163,7 +182,7 @@ class TestShared:
         old = history.version({"m1": ["b1", "c1"], **others})
         history.version({"m2": ["b2", "c1"], **others})
         cache = FileCache(1_000_000)
-        assert history.doomed(old, cache=cache) == Doomed(["b1"], ["m1"], ["list1"])
+        assert history.doomed(old, cache=cache) == Doomed(["b1"], ["m1"], ["list1"], [])
         assert cache.misses == 4
 
     def test_a_manifest_that_does_not_tell_its_range_is_opened(self, history: History) -> None:
@@ -174,7 +193,7 @@ class TestShared:
         history.manifests["silent"] = ManifestFile(*(None if value is told.partitions else value for value in values))
         history.version({"silent": []})
         assert history.manifests["silent"].partitions is None
-        assert history.doomed(old) == Doomed(["a1"], ["m1"], ["list1"])
+        assert history.doomed(old) == Doomed(["a1"], ["m1"], ["list1"], [])
 
 
 class TestMissing:
@@ -183,7 +202,7 @@ class TestMissing:
         old = history.version({"m1": ["a1"], "m2": ["b1"]})
         history.version({"m3": ["a2"]})
         history.lose("m1")
-        assert history.doomed(old) == Doomed(["b1"], ["m1", "m2"], ["list1"])
+        assert history.doomed(old) == Doomed(["b1"], ["m1", "m2"], ["list1"], [])
 
     def test_a_list_of_an_expired_version_is_taken_as_swept(self, history: History) -> None:
         """And is not named again; another expired version is marked all the same."""
@@ -191,7 +210,7 @@ class TestMissing:
         second = history.version({"m2": ["a2"]})
         history.version({"m3": ["a3"]})
         history.lose("list1")
-        assert history.doomed(first, second) == Doomed(["a2"], ["m2"], ["list2"])
+        assert history.doomed(first, second) == Doomed(["a2"], ["m2"], ["list2"], [])
 
     @pytest.mark.parametrize(
         ("lost", "reason"),
@@ -211,12 +230,12 @@ class TestLists:
         """A version of another writer may list no manifest."""
         empty = history.version({})
         history.version({"m1": ["a1"]})
-        assert history.doomed(empty) == Doomed([], [], ["list1"])
+        assert history.doomed(empty) == Doomed([], [], ["list1"], [])
 
     def test_nothing_expired_is_nothing_doomed(self, history: History) -> None:
         """Whatever is kept."""
         history.version({"m1": ["a1"]})
-        assert history.doomed().paths == []
+        assert history.doomed() == Doomed([], [], [], [])
 
 
 class TestStatistics:
@@ -245,7 +264,8 @@ class TestStatistics:
         kept = history.metadata([new]).model_copy(
             update={"statistics": [of(2, "s2"), of(2, "shared")], "partition_statistics": [of_partitions(2, "p2")]}
         )
-        assert statistics_files(before) == ["s1", "shared", "s2", "p1", "p2"]
-        found = only_reached_by([old], statistics_files(before), kept, history.read())
-        assert found.statistics == ["s1", "p1"]
-        assert found.paths == ["a1", history.path("m1"), history.path("list1"), "s1", "p1"]
+        assert list(statistics_files(before)) == ["s1", "shared", "s2", "p1", "p2"]
+        found = mark(Mark([old], statistics_files(before), kept), ComponentLister(history.read()))
+        assert Doomed.of(found).statistics == ["s1", "p1"]
+        paths = [file.location for file in found]
+        assert paths == ["a1", history.path("m1"), history.path("list1"), "s1", "p1"]

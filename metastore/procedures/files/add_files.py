@@ -47,11 +47,12 @@ from metastore.procedures.files.import_metrics import (
     Target,
     read_metrics,
 )
-from metastore.procedures.files.inventory import FileKind, Inventory
+from metastore.procedures.files.inventory import Inventory
 from metastore.procedures.files.new_snapshot import NewSnapshot
 from metastore.procedures.files.spelling import Spelling
 from metastore.procedures.model import CallContext, Plan, TableImportDistributedProcedure
 from metastore.storage.manifests import added
+from metastore.storage.sweep import FileKind
 
 _FILES_A_CHUNK: Final = 200
 _ENTRIES_A_MANIFEST: Final = 10_000

@@ -21,10 +21,10 @@ from metastore.procedures.arguments import Argument
 from metastore.procedures.contention import until_won
 from metastore.procedures.files.deletion import Deletion
 from metastore.procedures.files.guards import require_gc
-from metastore.procedures.files.inventory import statistics_files
 from metastore.procedures.files.listed_folders import is_in_own_folders
 from metastore.procedures.files.proof import Proof
 from metastore.procedures.model import CallContext, Procedure
+from metastore.storage.sweep import statistics_files
 
 _NEEDED: Final = "kept: another table needs it, or it belongs to the metastore"
 _ELSEWHERE: Final = "kept: it lies neither below the table's location nor beside its metadata file"

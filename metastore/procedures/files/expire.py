@@ -41,8 +41,8 @@ from metastore.errors import InvalidRequestError, MetastoreError, StorageError
 from metastore.procedures.arguments import Argument
 from metastore.procedures.contention import until_won
 from metastore.procedures.files.deletion import Deletion, require_concurrency
-from metastore.procedures.files.guards import require_gc, unchanged_history
-from metastore.procedures.files.inventory import FILE_ROW, EngineFor, FileKind, Inventory, TableFile
+from metastore.procedures.files.guards import require_gc
+from metastore.procedures.files.inventory import FILE_ROW, EngineFor, Inventory
 from metastore.procedures.files.listed_folders import is_in_own_folders
 from metastore.procedures.files.proof import Proof
 from metastore.procedures.files.quarantine import (
@@ -57,10 +57,20 @@ from metastore.procedures.files.quarantine import (
 )
 from metastore.procedures.files.retention import Expiring, Retention, epoch_ms, expiring
 from metastore.procedures.files.spelling import Spelling, is_inside
-from metastore.procedures.files.unreached import Mark, only_reached_by
 from metastore.procedures.files.unused_metadata import unused_metadata
 from metastore.procedures.model import CallContext, Procedure
 from metastore.storage.commit import Clock
+from metastore.storage.sweep import (
+    FileKind,
+    Mark,
+    TableFile,
+    mark,
+    snapshot_ids,
+    statistics_files,
+    sweep,
+    unchanged_history,
+    without,
+)
 
 _log: Final = logging.getLogger(__name__)
 
@@ -218,12 +228,12 @@ class Expiration:
                 lift(table.io, [made])
             raise
         doomed = planned.doomed
-        if _ids(done.metadata) != _ids(planned.kept):
+        if snapshot_ids(done.metadata) != snapshot_ids(planned.kept):
             doomed = self._mark(done, done.metadata, (), doomed)
         return self._sweep(planned, done, doomed, lists)
 
     def _requirements(self, metadata: TableMetadata) -> list[TableRequirement]:
-        requirements = unchanged_history(self.target, metadata)
+        requirements = unchanged_history(metadata, validates_here=self.target.validates_here)
         if self.clean_metadata:
             # What nothing uses must not have come into use.
             requirements.append(AssertCurrentSchemaId(current_schema_id=metadata.current_schema_id))
@@ -236,7 +246,7 @@ class Expiration:
         going = expiring(self.retention, metadata, self.now_ms())
         left_over = tuple(standing(table, unswept(table)))
         updates: tuple[TableUpdate, ...] = tuple(_updates(going, metadata))
-        kept = _without(going, metadata)
+        kept = without(metadata, going.snapshots, going.refs)
         if self.clean_metadata:
             inventory = Inventory(table.io, self.engine)
             updates = (*updates, *unused_metadata(kept, inventory))
@@ -272,7 +282,8 @@ class Expiration:
         wanted = set(gone)
         expired = [snapshot for snapshot in table.metadata.snapshots if snapshot.snapshot_id in wanted]
         try:
-            return only_reached_by(Mark(expired, table.metadata, kept, candidates), Inventory(table.io, self.engine))
+            what = Mark(expired, statistics_files(table.metadata), kept, candidates)
+            return mark(what, Inventory(table.io, self.engine))
         except Exception as error:
             if self.target.load().metadata_location != table.metadata_location:
                 # Others expired what was being marked.
@@ -284,13 +295,15 @@ class Expiration:
     ) -> Mapping[str, Any]:
         # Looked at once more: others may have taken a file in while this one marked and committed.
         judgement = self.proof.judge(file.location for file in doomed)
-        left = [] if judgement.free or not judgement.unknown else [file.location for file in doomed]
-        failed = dict.fromkeys(left, judgement.why_unknown or "")
-        failed.update(self._deletion(table).run(each.location for each in doomed if each.location in judgement.free))
+        free = [file for file in doomed if file.location in judgement.free]
+        swept = sweep(free, self._deletion(table).run)
+        failed = dict(swept.failed)
+        if judgement.unknown and not judgement.free:
+            failed = dict.fromkeys((file.location for file in doomed), judgement.why_unknown or "")
         if not failed:
             failed = lift(table.io, lists)
             self._forget_lists(table, failed)
-        gone = [file for file in doomed if file.location in judgement.free and file.location not in failed]
+        gone = swept.gone
         message = "" if planned.changes or lists else "nothing to expire"
         if failed:
             location, error = next(iter(failed.items()))
@@ -330,22 +343,6 @@ def _updates(going: Expiring, metadata: TableMetadata) -> Iterable[TableUpdate]:
             yield RemovePartitionStatisticsUpdate(snapshot_id=file.snapshot_id)
     if gone:
         yield RemoveSnapshotsUpdate(snapshot_ids=list(going.snapshots))
-
-
-def _without(going: Expiring, metadata: TableMetadata) -> TableMetadata:
-    """The metadata as far as files are reached by it. PyIceberg's own takes the square of the number of snapshots."""
-    gone = set(going.snapshots)
-    changes: dict[str, Any] = {
-        "refs": {name: ref for name, ref in metadata.refs.items() if name not in going.refs},
-        "snapshots": [each for each in metadata.snapshots if each.snapshot_id not in gone],
-        "statistics": [each for each in metadata.statistics if each.snapshot_id not in gone],
-        "partition_statistics": [each for each in metadata.partition_statistics if each.snapshot_id not in gone],
-    }
-    return metadata.model_copy(update=changes)
-
-
-def _ids(metadata: TableMetadata) -> set[int]:
-    return {snapshot.snapshot_id for snapshot in metadata.snapshots}
 
 
 def _row(planned: _Planned, gone: Iterable[TableFile], failed: int) -> dict[str, Any]:

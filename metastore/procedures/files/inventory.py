@@ -9,10 +9,9 @@ a one is a FormatError that names it, since then nothing is proven about any oth
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
-from enum import Enum
 from itertools import repeat
 from typing import Final
 
@@ -25,7 +24,9 @@ from pyiceberg.table.snapshots import Snapshot
 from metastore.engine import Engine
 from metastore.errors import FormatError, StorageError
 from metastore.procedures.files.avro_columns import columns
+from metastore.procedures.files.spelling import Spelling
 from metastore.storage.locations import is_local
+from metastore.storage.sweep import FileKind, TableFile
 
 FILE_ROW: Final = pa.struct([("location", pa.string()), ("kind", pa.string()), ("bytes", pa.int64())])
 """One file in the rows of a dry run."""
@@ -40,36 +41,11 @@ _LIST_FIELDS: Final = (500, 501, 502, 517)  # manifest_path, manifest_length, pa
 _ENTRY_FIELDS: Final = (0, 134, 100, 104)  # status, content, file_path, file_size_in_bytes
 
 
-class FileKind(str, Enum):
-    """What a file is to its table."""
-
-    DATA = "data"
-    POSITION_DELETES = "position deletes"
-    EQUALITY_DELETES = "equality deletes"
-    MANIFEST = "manifest"
-    DELETE_MANIFEST = "delete manifest"
-    MANIFEST_LIST = "manifest list"
-    STATISTICS = "statistics"
-    METADATA = "metadata"
-    ORPHAN = "orphan"
-
-
-MANIFESTS: Final = (FileKind.MANIFEST, FileKind.DELETE_MANIFEST)
 _CONTENTS: Final = {
     DataFileContent.DATA: FileKind.DATA,
     DataFileContent.POSITION_DELETES: FileKind.POSITION_DELETES,
     DataFileContent.EQUALITY_DELETES: FileKind.EQUALITY_DELETES,
 }
-
-
-@dataclass(frozen=True, slots=True)
-class TableFile:
-    """One file of a table; ``size`` in bytes, None where nobody wrote it down; ``spec`` of manifests and data files."""
-
-    location: str
-    kind: FileKind
-    size: int | None = None
-    spec: int | None = None
 
 
 @dataclass(frozen=True)
@@ -114,11 +90,12 @@ def read_manifests(chunk: MetadataChunk) -> Iterator[pa.RecordBatch]:
 
 
 class Inventory:
-    """Reads the metadata of one table through ``io``, its tasks run by the engine that ``engine`` chooses."""
+    """The lister of the sweep for any table, read through ``io``; its tasks run by what ``engine`` chooses."""
 
     def __init__(self, io: FileIO, engine: EngineFor) -> None:
         self._io = io
         self._engine = engine
+        self._spelling = Spelling()
 
     def lists(self, snapshots: Iterable[Snapshot], *, must_stand: bool) -> dict[str, TableFile]:
         """Manifest lists of ``snapshots`` and the manifests that they name, by location.
@@ -135,6 +112,18 @@ class Inventory:
     def live_files(self, manifests: Iterable[TableFile], *, must_stand: bool) -> Iterator[tuple[str, TableFile]]:
         """Location and description of the files that ``manifests`` hold, as they come; a file may come twice."""
         return self._read(list(manifests), read_manifests, must_stand=must_stand)
+
+    def sharing(
+        self, kept: Sequence[TableFile], doomed: Sequence[TableFile], contents: Collection[TableFile]
+    ) -> list[TableFile]:
+        """By kind and partition spec of the files, where a file says of which spec it is."""
+        wanted = {(_manifest_of(file.kind), file.spec) for file in contents}
+        any_spec = {kind for kind, spec in wanted if spec is None}
+        return [each for each in kept if each.kind in any_spec or (each.kind, each.spec) in wanted]
+
+    def path(self, location: str) -> str:
+        """The canonical path."""
+        return self._spelling.path(location)
 
     def _read(
         self,
@@ -155,12 +144,9 @@ class Inventory:
                 yield location, TableFile(location, FileKind(kind), size, spec)
 
 
-def statistics_files(metadata: TableMetadata) -> dict[str, TableFile]:
-    """Puffin and partition statistics that the metadata names, by location."""
-    return {
-        file.statistics_path: TableFile(file.statistics_path, FileKind.STATISTICS, file.file_size_in_bytes)
-        for file in (*metadata.statistics, *metadata.partition_statistics)
-    }
+def _manifest_of(kind: FileKind) -> FileKind:
+    """The kind of manifest that names files of ``kind``."""
+    return FileKind.MANIFEST if kind is FileKind.DATA else FileKind.DELETE_MANIFEST
 
 
 def metadata_files(metadata: TableMetadata, metadata_location: str) -> list[TableFile]:

@@ -29,15 +29,28 @@ class KeptFolder:
     whose: str
 
 
-def kept_folders(metastore: Metastore, target: TargetTable) -> Iterator[KeptFolder]:
-    """The folders of the deployment whose files no procedure on ``target`` may delete.
+class KeptFolders:
+    """The folders of the deployment whose files no procedure on ``target`` may delete."""
 
-    Raises StorageError, FormatError when the metastore cannot be read: then nobody knows what was analyzed.
-    """
-    settings = metastore.settings
-    yield from _of_components(settings, target)
-    yield from _of_analyzed_tables(metastore, target)
-    yield from _of_materialized_views(metastore)
+    def __init__(self, metastore: Metastore, target: TargetTable) -> None:
+        self._metastore = metastore
+        self._target = target
+        self._known: tuple[list[str | None], list[KeptFolder]] = ([], [])
+
+    def now(self) -> list[KeptFolder]:
+        """As the newest versions of the metastore's components have them, which are read if they changed.
+
+        Raises StorageError, FormatError when the metastore cannot be read: then nobody knows what was analyzed.
+        """
+        components = (self._metastore.tables, self._metastore.materialized_views)
+        loaded = [component.table.load() for component in components]
+        versions = [table.metadata_location if table else None for table in loaded]
+        if versions != self._known[0]:
+            found = [*_of_components(self._metastore.settings, self._target)]
+            found += _of_analyzed_tables(self._metastore, self._target) if loaded[0] else ()
+            found += _of_materialized_views(self._metastore) if loaded[1] else ()
+            self._known = versions, found
+        return self._known[1]
 
 
 def workspaces(settings: Settings) -> Iterator[KeptFolder]:

@@ -1,7 +1,7 @@
 """The beginning of locations, and another one in its place, however scheme and slashes are spelled.
 
-Place in the flow: ``rewrite_table_path`` moves every location of a table by it. The rest of a location stays as its writer
-spelled it, since it is a name on the store.
+Place in the flow: ``rewrite_table_path`` moves every location of a table by it. The rest of a location stays as its
+writer spelled it, since it is a name on the store.
 """
 
 from __future__ import annotations

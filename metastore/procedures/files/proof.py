@@ -26,8 +26,8 @@ from metastore.catalogs import Catalogs, TargetTable
 from metastore.errors import MetastoreError
 from metastore.procedures.files.avro_columns import columns
 from metastore.procedures.files.candidates import Candidates
-from metastore.procedures.files.inventory import MANIFESTS, EngineFor, Inventory, MetadataChunk, TableFile, contents
-from metastore.procedures.files.kept_folders import kept_folders, workspaces
+from metastore.procedures.files.inventory import EngineFor, Inventory, MetadataChunk, contents
+from metastore.procedures.files.kept_folders import KeptFolders, workspaces
 from metastore.procedures.files.known_tables import (
     Unknown,
     claimed_folders,
@@ -43,6 +43,7 @@ from metastore.storage.known_reach import KnownReach, Reach, common
 from metastore.storage.local import local_path
 from metastore.storage.locations import is_local
 from metastore.storage.metadata_document import MetadataDocument
+from metastore.storage.sweep import MANIFESTS, TableFile
 
 _log: Final = logging.getLogger(__name__)
 
@@ -116,6 +117,7 @@ class Proof:
         self._spelling = spelling or Spelling()
         self._owned = [self._spelling.place(f"{folder.rstrip('/')}/") for folder in owned]
         self._progress = progress
+        self._kept_folders = KeptFolders(catalogs.metastore, target)
         self._judged: frozenset[str] = frozenset()
         self._seen: dict[str, str] = {}
 
@@ -154,16 +156,15 @@ class Proof:
     def _strike_kept(
         self, candidates: Candidates, inner: _InnerFolders, needed: Counter[str], unknown: list[Unknown]
     ) -> None:
-        metastore = self._catalogs.metastore
         try:
-            folders = list(kept_folders(metastore, self._target))
+            folders = self._kept_folders.now()
         except MetastoreError as error:
             unknown.append(Unknown(_METASTORE, str(error)))
             return
         for folder in folders:
             struck = candidates.strike_below(self._spelling.place(f"{folder.location.rstrip('/')}/"))
             needed.update({folder.whose: struck} if struck else {})
-        for workspace in workspaces(metastore.settings):
+        for workspace in workspaces(self._catalogs.metastore.settings):
             struck = sum(map(candidates.strike_below, inner.among([workspace.location])))
             needed.update({workspace.whose: struck} if struck else {})
 

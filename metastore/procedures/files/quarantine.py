@@ -29,8 +29,8 @@ from pyiceberg.table.metadata import TableMetadata
 from pyiceberg.table.update import ValidatableTableRequirement
 
 from metastore.errors import FormatError, StorageError
-from metastore.procedures.files.inventory import FileKind, TableFile
 from metastore.storage.files import discard, flush
+from metastore.storage.sweep import FileKind, TableFile
 from metastore.storage.table import OWN_PROPERTIES
 
 UNSWEPT: Final = f"{OWN_PROPERTIES}maintenance.unswept"

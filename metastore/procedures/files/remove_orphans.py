@@ -30,15 +30,7 @@ from metastore.errors import FormatError, InvalidRequestError, ProcedureError
 from metastore.procedures.arguments import Argument
 from metastore.procedures.files.deletion import Deletion, require_concurrency
 from metastore.procedures.files.guards import require_gc
-from metastore.procedures.files.inventory import (
-    MANIFESTS,
-    EngineFor,
-    FileKind,
-    Inventory,
-    TableFile,
-    metadata_files,
-    statistics_files,
-)
+from metastore.procedures.files.inventory import EngineFor, Inventory, metadata_files
 from metastore.procedures.files.listed_folders import ListedFolders, claimed_by
 from metastore.procedures.files.listing import Folder, StoredFile, files_in, stored_files
 from metastore.procedures.files.orphans import (
@@ -63,6 +55,7 @@ from metastore.procedures.files.retention import epoch_ms
 from metastore.procedures.files.spelling import Spelling
 from metastore.procedures.model import CallContext, Procedure
 from metastore.storage.file_system_catalog import FileSystemCatalog
+from metastore.storage.sweep import MANIFESTS, FileKind, TableFile, statistics_files
 from metastore.storage.version_files import HINT
 
 T = TypeVar("T")

@@ -24,12 +24,13 @@ from metastore.errors import FormatError, InvalidRequestError, ProcedureError
 from metastore.procedures.arguments import Argument
 from metastore.procedures.contention import until_won
 from metastore.procedures.files.guards import require_foreign, require_written_version
-from metastore.procedures.files.inventory import FILE_ROW, FileKind
+from metastore.procedures.files.inventory import FILE_ROW
 from metastore.procedures.files.new_snapshot import NewSnapshot
 from metastore.procedures.model import CallContext, Procedure
 from metastore.storage.avro_file import encoded
 from metastore.storage.manifest_reader import read_list, read_live_entries
 from metastore.storage.manifests import existing, live_count
+from metastore.storage.sweep import FileKind
 
 _COUNTS: Final = (
     "rewritten_manifests_count",

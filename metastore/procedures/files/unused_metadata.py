@@ -7,8 +7,9 @@ from collections.abc import Iterator
 from pyiceberg.table.metadata import TableMetadata
 from pyiceberg.table.update import RemovePartitionSpecsUpdate, RemoveSchemasUpdate, TableUpdate
 
-from metastore.procedures.files.inventory import MANIFESTS, Inventory
+from metastore.procedures.files.inventory import Inventory
 from metastore.procedures.rewrite.candidates import schema_of
+from metastore.storage.sweep import MANIFESTS
 
 
 def unused_metadata(kept: TableMetadata, inventory: Inventory) -> Iterator[TableUpdate]:

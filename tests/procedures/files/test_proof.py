@@ -30,13 +30,13 @@ from metastore.metastore import Metastore
 from metastore.procedures.files.candidates import Candidates
 from metastore.procedures.files.drop_stats import drop_stats
 from metastore.procedures.files.expire import expire_snapshots
-from metastore.procedures.files.inventory import FileKind, TableFile
 from metastore.procedures.files.old_metadata import remove_old_metadata
 from metastore.procedures.files.proof import Proof, reached_in
 from metastore.procedures.files.quarantine import UNSWEPT, Listed, quarantine
 from metastore.procedures.files.remove_orphans import remove_orphan_files
 from metastore.procedures.files.spelling import Spelling
 from metastore.session import Session
+from metastore.storage.sweep import FileKind, TableFile
 
 OLD_DAYS = 10
 

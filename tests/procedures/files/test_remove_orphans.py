@@ -268,9 +268,11 @@ def test_folders_that_properties_name(lake: Any, rows: Any, tmp_path: Path, by: 
         settings = lake.context.settings
         procedures = replace(settings.procedures, allowed_locations=(allowed,))
         lake.context = replace(lake.context, settings=replace(settings, procedures=procedures))
-    given: dict[str, Any] = {"call": {"allowed_locations": [allowed]}, "location": {"location": str(stray.parent)}}.get(
-        by, {}
-    )
+    by_call: dict[str, dict[str, Any]] = {
+        "call": {"allowed_locations": [allowed]},
+        "location": {"location": str(stray.parent)},
+    }
+    given = by_call.get(by, {})
     assert removed(lake.call(remove_orphan_files, **given)) == {str(stray)}
     assert other.exists()
     assert ids(lake.table()) == [1]
