@@ -71,12 +71,12 @@ def encode(writer: Writer, record: Record) -> bytes:
     return buffer.getvalue()
 
 
-def avro_file(schema: str, metadata: Mapping[str, str], records: Sequence[bytes]) -> bytes:
-    """A file of one block, compressed by deflate."""
+def avro_file(schema: str, metadata: Mapping[str, str], records: Sequence[bytes], sync: bytes | None = None) -> bytes:
+    """A file of one block, compressed by deflate; ``sync`` is its marker of 16 bytes, by default a random one."""
     plain = b"".join(records)
     block, length = DeflateCodec.compress(plain)
     meta = {**metadata, SCHEMA: schema, _CODEC: "deflate", CHECKSUM: checksum(schema, len(records), plain)}
-    sync = os.urandom(SYNC_SIZE)
+    sync = sync or os.urandom(SYNC_SIZE)
     file = BytesIO()
     encoder = BinaryEncoder(file)
     _HEADER_WRITER.write(encoder, AvroFileHeader(MAGIC, meta, sync))

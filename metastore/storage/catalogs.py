@@ -32,6 +32,7 @@ from metastore.storage.file_system_catalog import FileSystemCatalog
 from metastore.storage.hadoop_properties import file_io_properties
 from metastore.storage.local import LocalFile, LocalFileIO, local_path, make_durable, make_folder
 from metastore.storage.locations import StoreLocation, is_local
+from metastore.storage.whole_files import CreatedAtClose
 
 _KEY: Final = "drill.metastore.iceberg.catalog"
 _EXTRAS: Final = {"sql": "postgres", "glue": "aws", "dynamodb": "aws", "bigquery": "bigquery"}
@@ -175,7 +176,7 @@ class _MetadataFile(LocalFile):
         return _DurableStream(self.location, overwrite)
 
 
-class _DurableStream(io.BytesIO):
+class _DurableStream(CreatedAtClose, io.BytesIO):
     """Written when it is closed. StorageError: no catalog can point to the file yet, so nothing was changed.
 
     FileNotFoundError: the file went before it was flushed, as the metadata of older versions does when others commit

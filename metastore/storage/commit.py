@@ -32,6 +32,7 @@ from metastore.storage.clustering import Change, rewrite
 from metastore.storage.files import discard, flush
 from metastore.storage.manifest_writer import ListedManifest, write_manifest_file
 from metastore.storage.manifests import DecodedManifest, added, deleted, existing, write_list
+from metastore.storage.new_files import NewFiles
 from metastore.storage.table import ComponentTable, TableState
 
 COMMIT_ID: Final = "metastore.commit-id"
@@ -216,21 +217,22 @@ class _Attempt:
         folder = f"{state.metadata.location.rstrip('/')}/metadata"
         snapshot = _snapshot(state, change, result.removed, commit_id, folder, now_ms)
         written: list[DecodedManifest] = []
-        started = [f"{folder}/{commit_id}-m{number}.avro" for number in range(len(result.new))]
+        places = [f"{folder}/{commit_id}-m{number}.avro" for number in range(len(result.new))]
+        files = NewFiles(table.io)
         try:
-            for location, new in zip(started, result.new, strict=True):
+            for location, new in zip(places, result.new, strict=True):
                 live = tuple(_entry(one, snapshot.snapshot_id) for _, one in new.live)
                 entries = [*live, *(deleted(entry, snapshot.snapshot_id) for entry in new.removed)]
                 version = state.metadata.format_version
                 file = write_manifest_file(
-                    table.io, location, version, state.spec, state.schema, snapshot.snapshot_id, entries
+                    files, location, version, state.spec, state.schema, snapshot.snapshot_id, entries
                 )
                 written.append(DecodedManifest(file, live, tuple(key for key, _ in new.live)))
             manifests_now = [*(decoded.file for decoded in written), *result.untouched]
-            listed = write_list(table.io, snapshot, state.metadata.format_version, manifests_now)
-            flush([*started, snapshot.manifest_list])
+            listed = write_list(files, snapshot, state.metadata.format_version, manifests_now)
+            flush(files.created)
         except BaseException:
-            discard(table.io, [*started, snapshot.manifest_list])
+            files.discard()
             raise
         return cls(table, state, snapshot, commit_id, list(change.added.values()), listed, written)
 

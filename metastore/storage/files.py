@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 from collections.abc import Iterable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
@@ -84,10 +85,13 @@ def open_ranges(io: FileIO, location: str) -> pa.NativeFile:
 
 
 def open_stream(io: FileIO, location: str) -> IO[bytes]:
-    """A stream into a new file, under a name that nobody else uses; what is written is not held in memory.
+    """A stream into a new file; what is written is not held in memory. Closing it makes the file.
 
-    Closing it makes the file. OSError when the store does not take it.
+    Raises FileExistsError when the name is taken, another OSError when the store fails.
     """
     if isinstance(io, ObjectFileIO | HdfsFileIO):
+        # Neither store can refuse at the close of a stream, so the name is looked up before the first byte.
+        if io.new_input(location).exists():
+            raise FileExistsError(errno.EEXIST, "the file is there already", location)
         return cast("IO[bytes]", io.open_stream(location))
     return cast("IO[bytes]", io.new_output(location).create())

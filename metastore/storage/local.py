@@ -80,7 +80,6 @@ def create_if_absent(location: str, content: bytes) -> bool:
         make_folder(os.path.dirname(final))
         _write_new(temporary, content)
     except OSError as error:
-        Path(temporary).unlink(missing_ok=True)
         raise StorageError(f"cannot write {temporary}: {error.strerror}; nothing was changed") from error
     try:
         os.link(temporary, final)
@@ -105,13 +104,13 @@ def replace(location: str, content: bytes) -> None:
     """Write a small file over whatever stands there; readers see the old content or the new, never a mixture."""
     final = local_path(location)
     temporary = f"{final}.{uuid.uuid4().hex}.tmp"
+    _write_new(temporary, content, durable=False)
     try:
-        Path(temporary).write_bytes(content)
         os.replace(temporary, final)
-        _drop_checksum(final)
     except OSError:
         Path(temporary).unlink(missing_ok=True)
         raise
+    _drop_checksum(final)
 
 
 def remove(location: str) -> None:
@@ -128,11 +127,17 @@ def _drop_checksum(path: str) -> None:
         os.unlink(os.path.join(folder, f".{name}.crc"))
 
 
-def _write_new(path: str, content: bytes) -> None:
+def _write_new(path: str, content: bytes, *, durable: bool = True) -> None:
+    """Create ``path``; on failure remove it again if, and only if, it was created here."""
     with open(path, "xb") as stream:
-        stream.write(content)
-        stream.flush()
-        os.fsync(stream.fileno())
+        try:
+            stream.write(content)
+            stream.flush()
+            if durable:
+                os.fsync(stream.fileno())
+        except OSError:
+            Path(path).unlink(missing_ok=True)
+            raise
 
 
 def _flush(path: str) -> None:

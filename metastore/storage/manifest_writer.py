@@ -13,7 +13,6 @@ from typing import Literal, NamedTuple
 
 from pyiceberg.avro.resolver import resolve_writer
 from pyiceberg.avro.writer import Writer
-from pyiceberg.io import FileIO
 from pyiceberg.manifest import (
     DEFAULT_READ_VERSION,
     MANIFEST_LIST_FILE_SCHEMAS,
@@ -33,6 +32,7 @@ from pyiceberg.typedef import Record
 from pyiceberg.types import IntegerType, ListType, StructType
 
 from metastore.storage.avro_file import Encoded, avro_file, encode, encoded, keep, schema_text
+from metastore.storage.new_files import NewFiles
 
 _FormatVersion = Literal[1, 2]
 
@@ -76,7 +76,7 @@ def _once(record: Record, schema: str, encode_it: Callable[[Record], bytes]) -> 
 
 
 def write_manifest_file(
-    io: FileIO,
+    files: NewFiles,
     location: str,
     format_version: int,
     spec: PartitionSpec,
@@ -100,12 +100,12 @@ def write_manifest_file(
     if version == 2:
         metadata["content"] = content.name.lower()
     made = avro_file(writer.schema, metadata, [writer.encoded(entry) for entry in entries])
-    _write(io, location, made)
+    files.write(location, made)
     return _listed(location, len(made), spec, schema, snapshot_id, entries, content)
 
 
 def write_manifest_list_file(
-    io: FileIO, format_version: int, snapshot: Snapshot, manifests: Sequence[ListedManifest]
+    files: NewFiles, format_version: int, snapshot: Snapshot, manifests: Sequence[ListedManifest]
 ) -> None:
     """Write the list of ``snapshot`` at the place that it names."""
     version = _writable(format_version)
@@ -119,17 +119,11 @@ def write_manifest_list_file(
         metadata["sequence-number"] = str(snapshot.sequence_number)
     schema, writer = _list_writer(version)
     records = [_once(manifest, schema, lambda one: encode(writer, one)) for manifest in manifests]
-    _write(io, snapshot.manifest_list, avro_file(schema, metadata, records))
+    files.write(snapshot.manifest_list, avro_file(schema, metadata, records))
 
 
 def _writable(format_version: int) -> _FormatVersion:
     return 2 if format_version == 2 else 1
-
-
-def _write(io: FileIO, location: str, content: bytes) -> None:
-    """The file is made whole before the store hears of it: one write, and no half of it anywhere."""
-    with io.new_output(location).create() as stream:
-        stream.write(content)
 
 
 @cache

@@ -32,6 +32,7 @@ from metastore.storage.manifest_writer import (
     is_settled,
     write_manifest_list_file,
 )
+from metastore.storage.new_files import NewFiles
 
 V = TypeVar("V")
 
@@ -138,11 +139,11 @@ def decode_file(path: str, read: Callable[[], V]) -> V:
 
 
 def write_list(
-    io: FileIO, snapshot: Snapshot, format_version: int, manifests: Sequence[ManifestFile]
+    files: NewFiles, snapshot: Snapshot, format_version: int, manifests: Sequence[ManifestFile]
 ) -> list[ListedManifest]:
     """Write the snapshot's manifest list at the place that the snapshot names; the manifests as it lists them."""
     listed = [_numbered(manifest, snapshot.sequence_number or 0) for manifest in manifests]
-    write_manifest_list_file(io, format_version, snapshot, listed)
+    write_manifest_list_file(files, format_version, snapshot, listed)
     return listed
 
 

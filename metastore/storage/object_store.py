@@ -1,8 +1,6 @@
 """Pointers on an object store: S3, GCS or Azure. The commit is a put that the store refuses when the name is taken.
 
-A conditional put is sent once at a time, and every answer is taken for what it is. "Taken" is a lost race only if the
-file holds something else than ours: an earlier request may have landed while its answer was lost. A refusal (rights,
-no bucket) is certain only while no earlier request is open. All else is tried again a few times, and then left open.
+How its answers are read: :mod:`metastore.storage.conditional_put`.
 
 Before the first commit of a process a probe shows that the store does refuse a second put; one that does not would let
 two writers win, and is not used.
@@ -17,29 +15,15 @@ import uuid
 from collections.abc import Callable, Hashable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
-from typing import Final
 
 import obstore
-from obstore.exceptions import (
-    AlreadyExistsError,
-    BaseError,
-    InvalidPathError,
-    NotSupportedError,
-    PermissionDeniedError,
-    PreconditionError,
-    UnauthenticatedError,
-)
+from obstore.exceptions import BaseError, NotSupportedError
 
 from metastore.errors import StorageError
+from metastore.storage.conditional_put import RefusedError, answer_despite_conflicts, create_object
 from metastore.storage.locations import StoreLocation
 from metastore.storage.object_store_client import Bucket, Buckets
 from metastore.storage.pointer_store import Entries
-
-_PAUSES_S: Final = (0.1, 0.4, 1.6)
-"""Waits between requests of unknown outcome; stores ask for them when they answer 503."""
-
-_TAKEN: Final = (AlreadyExistsError, PreconditionError)  # some releases of obstore say the latter for Azure
-_REFUSED: Final = (FileNotFoundError, PermissionDeniedError, UnauthenticatedError, NotSupportedError, InvalidPathError)
 
 
 class ObjectPointers:
@@ -75,28 +59,10 @@ class ObjectPointers:
         """By conditional put. Also raises StorageError for a store that does not honour it."""
         place, bucket = self._at(location)
         self._see_promise(place, bucket)
-        unknown: Exception | None = None
-        for pause in (0.0, *_PAUSES_S):
-            self._pause(pause)
-            try:
-                obstore.put(bucket.once, place.key, content, mode="create")
-            except _TAKEN as error:
-                # Stores may also say so to one of several requests under way, of which none has landed.
-                with suppress(FileNotFoundError):
-                    return self.read(location) == content
-                unknown = error
-            except _REFUSED as error:
-                if unknown is None:
-                    text = f"cannot create {location}: {bucket.told(error)}; nothing was changed"
-                    raise StorageError(text) from bucket.cause(error)
-                unknown = error
-            except BaseError as error:
-                unknown = error
-            else:
-                return True
-        assert unknown is not None
-        text = f"it is open whether {location} was created: {bucket.told(unknown)}"
-        raise OSError(errno.EIO, text) from bucket.cause(unknown)
+        try:
+            return create_object(bucket, location, content, self._pause, unique=True)
+        except RefusedError as error:
+            raise StorageError(f"cannot create {location}: {error.strerror}; nothing was changed") from error
 
     def replace(self, location: str, content: bytes) -> None:
         """By put: objects change as a whole."""
@@ -142,7 +108,7 @@ class ObjectPointers:
             folder = place.key.rpartition("/")[0]
             probe = f"{folder}/{uuid.uuid4()}.probe".lstrip("/")
             try:
-                kept = _refuses_a_second(bucket, probe)
+                kept = _refuses_a_second(bucket, probe, self._pause)
             except (BaseError, FileNotFoundError) as error:
                 text = f"cannot write to {place.root}/{folder}: {bucket.told(error)}; nothing was changed"
                 raise StorageError(text) from bucket.cause(error)
@@ -156,18 +122,17 @@ class ObjectPointers:
             self._promising.add(place.authority)
 
 
-def _refuses_a_second(bucket: Bucket, probe: str) -> bool:
+def _refuses_a_second(bucket: Bucket, probe: str, pause: Callable[[float], None]) -> bool:
     try:
-        for _ in range(2):
-            obstore.put(bucket.store, probe, b"", mode="create")
-    except _TAKEN:
-        return True
+        if answer_despite_conflicts(bucket.store, probe, b"", pause) != "created":
+            return True  # and what has the name is not ours to remove
     except NotSupportedError:
         return False
+    try:
+        return answer_despite_conflicts(bucket.store, probe, b"", pause) != "created"
     finally:
         with suppress(BaseError, FileNotFoundError):
             obstore.delete(bucket.store, probe)
-    return False
 
 
 def _name(path: str) -> str:

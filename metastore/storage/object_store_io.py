@@ -8,18 +8,18 @@ from __future__ import annotations
 
 import errno
 import io
+import time
 from collections import defaultdict
-from collections.abc import Mapping, Sequence
-from contextlib import suppress
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final, NoReturn
 
 import obstore
 import pyarrow as pa
 import pyarrow.fs as pafs
-from obstore.exceptions import AlreadyExistsError, GenericError, PreconditionError
 from pyiceberg.io import FileIO, InputFile, InputStream, OutputFile, OutputStream
 from pyiceberg.typedef import EMPTY_DICT, Properties
 
+from metastore.storage.conditional_put import create_object
 from metastore.storage.locations import StoreLocation
 from metastore.storage.object_store_client import Bucket, Buckets
 from metastore.storage.whole_files import WHOLE_BYTES, RangedFile, WholeFile
@@ -29,19 +29,23 @@ _PART_BYTES: Final = 16 << 20
 
 
 class ObjectFileIO(FileIO):
-    """Files on S3, GCS and Azure by URI; ``properties`` are PyIceberg's. Pickles as its properties."""
+    """Files on S3, GCS and Azure by URI; ``properties`` are PyIceberg's. Pickles as its properties.
 
-    def __init__(self, properties: Properties = EMPTY_DICT) -> None:
+    ``pause`` waits between the requests that create a file.
+    """
+
+    def __init__(self, properties: Properties = EMPTY_DICT, pause: Callable[[float], None] = time.sleep) -> None:
         super().__init__(properties=properties)
         self.buckets = Buckets(properties)
+        self._pause = pause
 
     def new_input(self, location: str) -> InputFile:
         """The file to read; nothing is asked of the store yet."""
-        return ObjectFile(location, self.buckets)
+        return ObjectFile(location, self.buckets, self._pause)
 
     def new_output(self, location: str) -> OutputFile:
         """The file to create; nothing is asked of the store yet."""
-        return ObjectFile(location, self.buckets)
+        return ObjectFile(location, self.buckets, self._pause)
 
     def open_stream(self, location: str) -> io.RawIOBase:
         """A stream into an object, sent in parts as they fill; the object is there when it is closed, or not at all.
@@ -76,8 +80,9 @@ class ObjectFileIO(FileIO):
 class ObjectFile(InputFile, OutputFile):
     """One object, to read whole or to create."""
 
-    def __init__(self, location: str, buckets: Buckets) -> None:
+    def __init__(self, location: str, buckets: Buckets, pause: Callable[[float], None] = time.sleep) -> None:
         super().__init__(location)
+        self._pause = pause
         self._key = StoreLocation.parse(location).key
         self._bucket = buckets.of(StoreLocation.parse(location))
 
@@ -105,22 +110,13 @@ class ObjectFile(InputFile, OutputFile):
         """
 
         def send(content: bytes) -> None:
-            with self._bucket.plain_errors():
-                # The client does not repeat a put that may not overwrite when its connection breaks.
-                with suppress(GenericError):
-                    return self._put(content, overwrite=overwrite)
-                return self._put(content, overwrite=overwrite)
+            if overwrite:
+                with self._bucket.plain_errors():
+                    obstore.put(self._bucket.store, self._key, content)
+            elif not create_object(self._bucket, self.location, content, self._pause, unique=False):
+                raise FileExistsError(errno.EEXIST, "the file is there already", self.location)
 
         return WholeFile(send)
-
-    def _put(self, content: bytes, *, overwrite: bool) -> None:
-        store = self._bucket.store
-        try:
-            obstore.put(store, self._key, content, mode="overwrite" if overwrite else "create")
-        except (AlreadyExistsError, PreconditionError) as error:
-            # A request that was sent again, since its answer was lost, finds what it made itself.
-            if bytes(obstore.get(store, self._key).bytes()) != content:
-                raise FileExistsError(errno.EEXIST, f"{self._key} is there already") from error
 
     def to_input_file(self) -> InputFile:
         """Itself, for reading."""

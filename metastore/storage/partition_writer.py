@@ -20,8 +20,8 @@ from pyiceberg.typedef import Record
 from metastore.errors import StorageError
 from metastore.mapping.rows import PartitionKey, PartitionRows
 from metastore.model.fields import Unit
-from metastore.storage.files import discard
 from metastore.storage.locations import is_local
+from metastore.storage.new_files import NewFiles
 from metastore.storage.partition_encoder import EncodedPartition, PartitionEncoder
 from metastore.storage.paths import folder_of
 from metastore.storage.table import TableState
@@ -45,10 +45,11 @@ class PartitionWriter:
     def write(self, partitions: Sequence[PartitionRows]) -> dict[PartitionKey, DataFile]:
         """One new file for each partition. When one fails, the others are removed again and the error is raised."""
         written: dict[PartitionKey, DataFile] = {}
+        files = NewFiles(self.io)
 
         def write(some: Sequence[PartitionRows]) -> None:
             for partition in some:
-                written[partition.key] = self.write_one(partition)
+                written[partition.key] = self._write_one(partition, files)
 
         try:
             if len(partitions) <= (_FEW if is_local(self.state.metadata.location) else 1):
@@ -56,23 +57,26 @@ class PartitionWriter:
             else:
                 _in_threads(write, partitions)
         except BaseException as error:
-            discard(self.io, [data_file.file_path for data_file in written.values()])
+            files.discard()
             if isinstance(error, OSError):
                 raise StorageError(f"cannot write data files: {error}; nothing was changed") from error
             raise
         return {partition.key: written[partition.key] for partition in partitions}
 
     def write_one(self, partition: PartitionRows | EncodedPartition) -> DataFile:
-        """The new file of one partition; when that fails, nothing stays, and the store's own error is raised."""
+        """The new file of one partition; what failed to be written whole is removed, and the store's error raised."""
+        files = NewFiles(self.io)
+        try:
+            return self._write_one(partition, files)
+        except BaseException:
+            files.discard()
+            raise
+
+    def _write_one(self, partition: PartitionRows | EncodedPartition, files: NewFiles) -> DataFile:
         folder = partition_folder(self.unit_type, partition.key)
         location = f"{self.state.metadata.location.rstrip('/')}/{folder}/{uuid.uuid4()}.parquet"
         encoded = self.encoder.encode(partition) if isinstance(partition, PartitionRows) else partition
-        try:
-            with self.io.new_output(location).create() as stream:
-                stream.write(encoded.content.to_pybytes())
-        except BaseException:
-            discard(self.io, [location])
-            raise
+        files.write(location, encoded.content.to_pybytes())
         return DataFile.from_args(
             content=DataFileContent.DATA,
             file_path=location,

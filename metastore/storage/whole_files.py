@@ -16,7 +16,11 @@ WHOLE_BYTES: Final = 8 << 20
 """Data files up to this size are read by one request."""
 
 
-class WholeFile:
+class CreatedAtClose:
+    """A stream whose ``close`` creates the file; until then the name may become somebody else's."""
+
+
+class WholeFile(CreatedAtClose):
     """Gathers what is written; ``send`` is given all of it at the close, once, and raises what the close raises."""
 
     def __init__(self, send: Callable[[bytes], None]) -> None:

@@ -21,7 +21,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from pyarrow import fs
 
-from metastore.errors import StorageError
+from metastore.errors import ConflictError, StorageError
 from metastore.model.identity import TableInfo
 from metastore.sources.listing import Fingerprint, SourceFile, open_location
 from metastore.views.runner import Written
@@ -93,6 +93,16 @@ class Folder:
     def forget_new_state(self) -> None:
         """Delete :attr:`new_state`, which is merged. StorageError."""
         self._delete(NEW_STATE)
+
+    def require_new(self) -> None:
+        """Refuse a folder that stands already: it is somebody else's. ConflictError, StorageError."""
+        store, root = self._open()
+        try:
+            found = store.get_file_info(root)
+        except OSError as error:
+            raise StorageError(f"cannot look at {root}: {error}") from error
+        if found.type != fs.FileType.NotFound:
+            raise ConflictError(f"{root} exists already, so another refresh owns it; nothing was changed. Try again")
 
     def has_state(self) -> bool:
         """Whether there are partial results."""

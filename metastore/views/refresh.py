@@ -108,6 +108,7 @@ def refresh(
         version = run.confirm(decision)
         return RefreshResult(info, decision.mode, decision.reason, 0, None, version, None, clock() - began)
     folder = run.new_folder()
+    folder.require_new()
     try:
         engine = run.write(decision, folder)
         said("written")

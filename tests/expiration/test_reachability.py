@@ -32,6 +32,7 @@ from metastore.storage.cache import FileCache
 from metastore.storage.local import LocalFileIO
 from metastore.storage.manifest_writer import write_manifest_file
 from metastore.storage.manifests import Manifests, write_list
+from metastore.storage.new_files import NewFiles
 from metastore.storage.sweep import FileKind, Mark, TableFile, mark, statistics_files
 
 
@@ -97,7 +98,7 @@ class History:
         number = len(self.snapshots) + 1
         for name in manifests.keys() - self.manifests.keys():
             entries = [entry(path) for path in manifests[name]]
-            written = write_manifest_file(self.io, self.path(name), 2, SPEC, SCHEMA, number, entries)
+            written = write_manifest_file(NewFiles(self.io), self.path(name), 2, SPEC, SCHEMA, number, entries)
             self.manifests[name] = written
         snapshot = Snapshot(
             snapshot_id=number,
@@ -106,7 +107,7 @@ class History:
             manifest_list=self.path(f"list{number}"),
             summary=Summary(Operation.OVERWRITE),
         )
-        write_list(self.io, snapshot, 2, [self.manifests[name] for name in manifests])
+        write_list(NewFiles(self.io), snapshot, 2, [self.manifests[name] for name in manifests])
         for listed in self.read().all_of(snapshot):
             self.manifests[Path(listed.manifest_path).name] = listed
         self.snapshots.append(snapshot)
@@ -188,7 +189,7 @@ class TestShared:
     def test_a_manifest_that_does_not_tell_its_range_is_opened(self, history: History) -> None:
         """Another writer may leave summaries out: its files are found all the same."""
         old = history.version({"m1": ["a1", "b1"]})
-        told = write_manifest_file(history.io, history.path("silent"), 2, SPEC, SCHEMA, 2, [entry("b1")])
+        told = write_manifest_file(NewFiles(history.io), history.path("silent"), 2, SPEC, SCHEMA, 2, [entry("b1")])
         values = (told[position] for position in range(len(told)))
         history.manifests["silent"] = ManifestFile(*(None if value is told.partitions else value for value in values))
         history.version({"silent": []})

@@ -21,6 +21,7 @@ from metastore.procedures.model import CallContext
 from metastore.session import Session
 from metastore.storage.manifest_writer import write_manifest_file
 from metastore.storage.manifests import added, deleted, existing, write_list
+from metastore.storage.new_files import NewFiles
 
 
 def stage(site: Any, *ids: int, **summary: str) -> int:
@@ -280,7 +281,13 @@ class _Overwrite:
                 entries.append(deleted(entry, snapshot_id) if replaced else existing(entry))
         folder = f"{metadata.location}/metadata"
         manifest = write_manifest_file(
-            table.io, f"{folder}/{snapshot_id}-m0.avro", 2, table.spec(), table.schema(), snapshot_id, entries
+            NewFiles(table.io),
+            f"{folder}/{snapshot_id}-m0.avro",
+            2,
+            table.spec(),
+            table.schema(),
+            snapshot_id,
+            entries,
         )
         summary = Summary(Operation.OVERWRITE, **{"replace-partitions": "true"})
         snapshot = Snapshot(
@@ -292,7 +299,7 @@ class _Overwrite:
             summary=summary,
             schema_id=metadata.current_schema_id,
         )
-        write_list(table.io, snapshot, 2, [manifest])
+        write_list(NewFiles(table.io), snapshot, 2, [manifest])
         requirement = AssertRefSnapshotId(ref="main", snapshot_id=parent.snapshot_id)
         table.catalog.commit_table(table, (requirement,), (AddSnapshotUpdate(snapshot=snapshot),))
         return int(snapshot_id)

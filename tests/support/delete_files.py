@@ -15,6 +15,7 @@ from pyiceberg.typedef import Record
 
 from metastore.storage.manifest_writer import write_manifest_file
 from metastore.storage.manifests import added, write_list
+from metastore.storage.new_files import NewFiles
 
 _TEXT: pa.DataType = pa.string()
 DELETE_SCHEMA = pa.schema(
@@ -70,7 +71,7 @@ def commit_deletes(table: Table, file: DataFile) -> None:
     stem = f"{metadata.location}/metadata/{uuid.uuid4()}"
     entries: list[ManifestEntry] = [added(file, snapshot_id)]
     manifest: ManifestFile = write_manifest_file(
-        io, f"{stem}-m0.avro", 2, table.spec(), table.schema(), snapshot_id, entries, ManifestContent.DELETES
+        NewFiles(io), f"{stem}-m0.avro", 2, table.spec(), table.schema(), snapshot_id, entries, ManifestContent.DELETES
     )
     snapshot = Snapshot(
         snapshot_id=snapshot_id,
@@ -81,7 +82,7 @@ def commit_deletes(table: Table, file: DataFile) -> None:
         summary=Summary(Operation.OVERWRITE),
         schema_id=metadata.current_schema_id,
     )
-    write_list(io, snapshot, 2, [manifest, *head.manifests(io)])
+    write_list(NewFiles(io), snapshot, 2, [manifest, *head.manifests(io)])
     updates = (
         AddSnapshotUpdate(snapshot=snapshot),
         SetSnapshotRefUpdate(ref_name="main", type="branch", snapshot_id=snapshot_id),

@@ -23,7 +23,7 @@ from metastore.hive.migration.backup import BACKUP_FILE, BACKUP_PROPERTY, Backup
 from metastore.hive.migration.revert import unfinished
 from metastore.hive.migration.staging import Staged, attempt_folder, problems_of, stage
 from metastore.hive.migration.survey import Survey, survey
-from metastore.hive.migration.switch import block_partitions, remove_attempts, remove_folder, switch
+from metastore.hive.migration.switch import block_partitions, remove_attempts, remove_folder, require_new, switch
 from metastore.hive.tables import METADATA_LOCATION, HiveTable
 from metastore.storage.catalog_errors import UNREADABLE, said
 
@@ -84,6 +84,7 @@ def complete(migration: Migration, found: Survey, fragments: pa.Table, *, now_ms
         status = REFUSED if problems else PREFLIGHT
         return Outcome(status, found, None, records, problems, found.warnings)
     folder = attempt_folder(found.table.location)
+    require_new(migration.store, folder)
     staged = _staged(migration, found, fragments, folder, now_ms)
     try:
         switch(

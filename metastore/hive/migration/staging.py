@@ -40,6 +40,7 @@ from metastore.hive.partitions import typed_value
 from metastore.hive.tables import FileFormat
 from metastore.storage.manifest_writer import write_manifest_file
 from metastore.storage.manifests import added
+from metastore.storage.new_files import NewFiles
 
 HIDDEN_FOLDER: Final = "_iceberg"
 
@@ -159,6 +160,7 @@ class _Writer:
     def __init__(self, io: FileIO, folder: str, layout: Layout, snapshot_id: int, now_ms: int) -> None:
         self.files: Final[list[str]] = []
         self._io = io
+        self._new_files = NewFiles(io)
         self._folder = folder
         self._layout = layout
         self._snapshot_id = snapshot_id
@@ -201,7 +203,7 @@ class _Writer:
         while some := [added(file, self._snapshot_id) for file in islice(files, _MANIFEST_FILES)]:
             place = f"{self._folder}/{self._name}-m{number}.avro"
             layout = self._layout
-            yield write_manifest_file(self._io, place, 2, layout.spec, layout.schema, self._snapshot_id, some)
+            yield write_manifest_file(self._new_files, place, 2, layout.spec, layout.schema, self._snapshot_id, some)
             self.files.append(place)
             number += 1
 

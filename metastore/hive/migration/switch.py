@@ -116,6 +116,17 @@ def remove_attempts(store: Store, table_location: str, *, keep: str | None) -> N
             files.delete_dir(entry.path)
 
 
+def require_new(store: Store, folder: str) -> None:
+    """Refuse a folder that stands already: it is another attempt's. ConflictError, StorageError."""
+    files, path = store.place(folder)
+    try:
+        found = files.get_file_info(path)
+    except OSError as error:
+        raise StorageError(f"cannot look at {folder}: {error}") from error
+    if found.type != fs.FileType.NotFound:
+        raise ConflictError(f"{folder} exists already, so another attempt owns it; nothing was changed. Try again")
+
+
 def remove_folder(store: Store, folder: str) -> None:
     """Remove a folder with all that is in it, if it is there. OSError."""
     files, path = store.place(folder)

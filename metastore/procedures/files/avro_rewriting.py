@@ -57,7 +57,8 @@ def rewritten(location: str, content: bytes, change: Callable[[Fields], None]) -
         change(Fields(record, places))
     writer = construct_writer(struct)
     metadata = {name: value for name, value in header.meta.items() if not name.startswith("avro.")}
-    return avro_file(header.meta[SCHEMA], metadata, [encode(writer, record) for record in records])
+    # With the marker of the original, a repeated call makes the same file.
+    return avro_file(header.meta[SCHEMA], metadata, [encode(writer, record) for record in records], header.sync)
 
 
 def _read(content: bytes) -> tuple[AvroFileHeader, list[Record], StructType]:

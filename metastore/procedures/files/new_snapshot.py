@@ -29,9 +29,10 @@ from pyiceberg.table.update import (
 from metastore.catalogs import TargetTable
 from metastore.errors import MetastoreError, OutcomeUnknownError, StorageError
 from metastore.procedures.rewrite.candidates import schema_of
-from metastore.storage.files import discard, flush
+from metastore.storage.files import flush
 from metastore.storage.manifest_writer import write_manifest_file
 from metastore.storage.manifests import write_list
+from metastore.storage.new_files import NewFiles
 
 
 class NewSnapshot:
@@ -43,15 +44,15 @@ class NewSnapshot:
         self.parent: Final = table.metadata.current_snapshot()
         self._now_ms = now_ms
         self._commit_id = uuid.uuid4()
-        self._written: list[str] = []
+        self._files = NewFiles(table.io)
 
     def write_manifest(self, entries: Sequence[ManifestEntry], spec_id: int) -> ManifestFile:
         """Write ``entries`` of data files, at least one and all of one spec."""
         metadata = self.table.metadata
         spec = metadata.specs()[spec_id]
-        path = self._path(f"m{len(self._written)}")
+        path = self._path(f"m{len(self._files.created)}")
         return write_manifest_file(
-            self.table.io, path, metadata.format_version, spec, schema_of(metadata, spec), self.id, entries
+            self._files, path, metadata.format_version, spec, schema_of(metadata, spec), self.id, entries
         )
 
     def publish(
@@ -78,8 +79,8 @@ class NewSnapshot:
             summary=summary,
             schema_id=metadata.current_schema_id,
         )
-        write_list(self.table.io, snapshot, metadata.format_version, manifests)
-        flush(self._written)
+        write_list(self._files, snapshot, metadata.format_version, manifests)
+        flush(self._files.created)
         ref = metadata.refs.get(MAIN_BRANCH)
         head = SetSnapshotRefUpdate(
             ref_name=MAIN_BRANCH,
@@ -106,14 +107,12 @@ class NewSnapshot:
         except OutcomeUnknownError:
             raise
         except (CommitFailedException, MetastoreError):
-            discard(self.table.io, self._written)
+            self._files.discard()
             raise
         except OSError as error:
-            discard(self.table.io, self._written)
+            self._files.discard()
             raise StorageError(f"cannot write metadata of {self.table.name()}: {error}; nothing was changed") from error
 
     def _path(self, name: str) -> str:
-        """A place among the table's metadata that no other attempt uses; it counts as written from now on."""
-        path = self.table.location_provider().new_metadata_location(f"{name}-{self._commit_id}.avro")
-        self._written.append(path)
-        return path
+        """A place among the table's metadata that no other attempt uses."""
+        return self.table.location_provider().new_metadata_location(f"{name}-{self._commit_id}.avro")

@@ -30,6 +30,7 @@ from pyiceberg.table.update import ValidatableTableRequirement
 
 from metastore.errors import FormatError, StorageError
 from metastore.storage.files import discard, flush
+from metastore.storage.new_files import NewFiles
 from metastore.storage.sweep import FileKind, TableFile
 from metastore.storage.table import OWN_PROPERTIES
 
@@ -86,11 +87,12 @@ def quarantine(table: Table, purpose: Purpose, files: Iterable[Listed]) -> Quara
     name = f"{purpose}-{uuid.uuid4()}{SUFFIX}"
     location = table.location_provider().new_metadata_location(name)
     made = Quarantine(location, str(table.metadata.table_uuid), table.metadata_location, tuple(files))
+    new = NewFiles(table.io)
     try:
-        with table.io.new_output(location).create() as stream:
-            stream.write(_content(made))
+        new.write(location, _content(made))
         flush([location])
     except OSError as error:
+        new.discard()
         raise StorageError(f"cannot write {location}: {error}; nothing was changed") from error
     return made
 

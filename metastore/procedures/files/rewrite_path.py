@@ -34,6 +34,7 @@ from metastore.procedures.files.location_prefixes import Prefixes
 from metastore.procedures.model import CallContext, Procedure
 from metastore.procedures.rewrite.candidates import PATH_ID
 from metastore.storage.files import flush
+from metastore.storage.new_files import NewFiles
 
 _MANIFEST_PATH, _MANIFEST_LENGTH, _CONTENT_OF_MANIFEST = 500, 501, 517
 _SNAPSHOT_OF_MANIFEST, _SEQUENCE_OF_MANIFEST = 503, 515
@@ -307,15 +308,17 @@ class _Rewrite:
 
     def _write(self, location: str, content: bytes) -> str:
         try:
-            with self.table.io.new_output(location).create() as stream:
-                stream.write(content)
+            NewFiles(self.table.io).write(location, content)
             flush([location])
-        except FileExistsError as error:
-            raise ProcedureError(
-                f"{location} exists already, and nothing is written over it; name an empty folder as staging_location"
-            ) from error
-        except OSError as error:
-            raise StorageError(f"cannot write {location}: {error}") from error
+        except (OSError, StorageError) as error:
+            # The catalog's own stream of metadata files names the store's error as its cause.
+            if not isinstance(error, FileExistsError) and not isinstance(error.__cause__, FileExistsError):
+                raise StorageError(f"cannot write {location}: {error}") from error
+            if self._read(location) != content:
+                raise ProcedureError(
+                    f"{location} exists already with other content, and nothing is written over it; name an empty folder "
+                    "as staging_location"
+                ) from error
         return location
 
 

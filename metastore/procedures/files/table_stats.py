@@ -34,6 +34,7 @@ from metastore.procedures.files.puffin import THETA, Blob, puffin_file
 from metastore.procedures.model import CallContext, Procedure
 from metastore.storage.files import discard, flush
 from metastore.storage.iceberg_private import RowScan
+from metastore.storage.new_files import NewFiles
 
 _FILES_A_CHUNK: Final = 16
 _CREATED_BY: Final = "drill metastore for data lakes"
@@ -175,11 +176,12 @@ def _written(
         for field in wanted.fields
     ]
     content, footer = puffin_file(blobs, _CREATED_BY)
+    files = NewFiles(table.io)
     try:
-        with table.io.new_output(location).create() as stream:
-            stream.write(content)
+        files.write(location, content)
         flush([location])
     except OSError as error:
+        files.discard()
         raise StorageError(f"cannot write {location}: {error}; nothing was changed") from error
     return StatisticsFile(
         snapshot_id=snapshot.snapshot_id,

@@ -42,6 +42,7 @@ from metastore.storage.files import discard, flush
 from metastore.storage.manifest_reader import read_live_entries
 from metastore.storage.manifest_writer import write_manifest_file
 from metastore.storage.manifests import added, deleted, existing, write_list
+from metastore.storage.new_files import NewFiles
 
 _ENTRIES: Final = 10_000
 """Entries of one manifest."""
@@ -146,7 +147,7 @@ class ReplaceCommit:
         new = [file for group in kept for file in group.added]
         writer = _ManifestsOfCommit(table, read)
         snapshot = self._write(writer, head, Counter([*removed, *map(_place, dropped.values())]), new)
-        return _Attempt(snapshot, writer.written, Committed(snapshot.snapshot_id, done, failed, len(dropped)))
+        return _Attempt(snapshot, writer.files.created, Committed(snapshot.snapshot_id, done, failed, len(dropped)))
 
     def _head(self, metadata: TableMetadata) -> Snapshot:
         """The snapshot that the branch stands at. Raises ConflictError when it does not go back to the pinned one."""
@@ -223,12 +224,11 @@ class ReplaceCommit:
                 summary=_summary(new, gone, head),
                 schema_id=metadata.current_schema_id,
             )
-            commit.written.append(snapshot.manifest_list)
             untouched = [each for each in manifests if each.manifest_path not in old]
-            write_list(table.io, snapshot, metadata.format_version, [*commit.manifests, *untouched])
-            flush(commit.written)
+            write_list(commit.files, snapshot, metadata.format_version, [*commit.manifests, *untouched])
+            flush(commit.files.created)
         except BaseException:
-            discard(table.io, commit.written)
+            commit.files.discard()
             raise
         return snapshot
 
@@ -326,7 +326,7 @@ class _ManifestsOfCommit:
         self.table = table
         self.snapshot_id = table.metadata.new_snapshot_id()
         self.manifests: list[ManifestFile] = []
-        self.written: list[str] = []
+        self.files = NewFiles(table.io)
         self._read = read
         self._commit_id = uuid.uuid4()
         self._specs = table.metadata.specs()
@@ -368,11 +368,10 @@ class _ManifestsOfCommit:
     def _write(self, entries: Sequence[ManifestEntry], spec: PartitionSpec, content: ManifestContent) -> None:
         version, schema = self.table.metadata.format_version, schema_of(self.table.metadata, spec)
         for first in range(0, len(entries), _ENTRIES):
-            path = self.path(f"m{len(self.written)}")
-            self.written.append(path)
+            path = self.path(f"m{len(self.manifests)}")
             part = entries[first : first + _ENTRIES]
             self.manifests.append(
-                write_manifest_file(self.table.io, path, version, spec, schema, self.snapshot_id, part, content)
+                write_manifest_file(self.files, path, version, spec, schema, self.snapshot_id, part, content)
             )
 
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 import uuid
 from collections.abc import Iterable, Iterator
 from itertools import pairwise
-from typing import Any, Final, cast
+from typing import IO, Any, Final, cast
 
 import numpy as np
 import pyarrow as pa
@@ -29,8 +29,9 @@ from pyiceberg.typedef import Record
 from metastore.errors import StorageError
 from metastore.procedures.rewrite.job import RewriteJob
 from metastore.procedures.rewrite.transforms import column, transformed
-from metastore.storage.files import discard, flush, open_stream
+from metastore.storage.files import flush
 from metastore.storage.iceberg_private import parquet_writer_options
+from metastore.storage.new_files import NewFiles
 
 _ROW_GROUP_BYTES: Final = 64 << 20
 """Arrow bytes of a row group; as Parquet it is a fraction of that."""
@@ -49,7 +50,7 @@ class FileWriter:
         self._group_rows = int(job.properties.get(_ROW_GROUP_ROWS, _ROW_GROUP_ROWS_DEFAULT))
         self._locations = load_location_provider(job.location, job.properties)
         self._options = parquet_writer_options(job.properties)
-        self._started: list[str] = []
+        self._files = NewFiles(job.io)
 
     def write(self, batches: Iterable[pa.RecordBatch], partition: Record | None) -> Iterator[DataFile]:
         """The files, each when it is whole and durable. ``partition`` is that of all rows; None: rows tell, in runs.
@@ -78,18 +79,17 @@ class FileWriter:
                 current.close()
 
     def remove(self) -> None:
-        """Delete every file that was begun."""
-        discard(self._job.io, self._started)
+        """Delete every file that was created."""
+        self._files.discard()
 
     def _open(self, partition: Record) -> _OpenFile:
-        name = f"{self._stem}-{len(self._started):05d}.parquet"
+        name = f"{self._stem}-{len(self._files.created):05d}.parquet"
         place = _Place(self._job, partition) if self._job.output_spec.fields else None
         path = self._locations.new_data_location(name, cast("PartitionKey | None", place))
         if "%" in path and path.startswith("file:"):
             # Readers do not agree whether that is an escape; the folder of the partition only is for people to look at.
             path = self._locations.new_data_location(name)
-        self._started.append(path)
-        return _OpenFile(self._job, path, partition, self._options, self._group_rows)
+        return _OpenFile(self._job, path, self._files.stream(path), partition, self._options, self._group_rows)
 
 
 class _Place:
@@ -106,7 +106,15 @@ class _Place:
 class _OpenFile:
     """One new file: rows in a buffer until they fill a row group."""
 
-    def __init__(self, job: RewriteJob, path: str, partition: Record, options: dict[str, Any], group_rows: int) -> None:
+    def __init__(
+        self,
+        job: RewriteJob,
+        path: str,
+        stream: IO[bytes],
+        partition: Record,
+        options: dict[str, Any],
+        group_rows: int,
+    ) -> None:
         self.partition = partition
         self.rows = 0
         self._job = job
@@ -114,7 +122,7 @@ class _OpenFile:
         self._group_rows = group_rows
         self._held: list[pa.RecordBatch] = []
         self._held_rows = self._held_bytes = 0
-        self._stream = open_stream(job.io, path)
+        self._stream = stream
         # Without Arrow's own schema: every reader sees the types of Iceberg, and none the large ones of Arrow.
         try:
             self._writer = pq.ParquetWriter(

@@ -30,6 +30,7 @@ from metastore.procedures.model import BaseProcedure, CallContext
 from metastore.procedures.run import run
 from metastore.storage.manifest_writer import write_manifest_file
 from metastore.storage.manifests import added, write_list
+from metastore.storage.new_files import NewFiles
 
 DAY_MS = 86_400_000
 COLUMNS: list[tuple[str, pa.DataType]] = [("id", pa.int64()), ("city", pa.string())]
@@ -141,7 +142,7 @@ def delete_positions() -> Callable[[Table, str, list[int]], Table]:
         )
         place = f"{table.metadata.location}/metadata/{snapshot_id}"
         manifest = write_manifest_file(
-            table.io,
+            NewFiles(table.io),
             f"{place}-m0.avro",
             2,
             table.spec(),
@@ -161,7 +162,7 @@ def delete_positions() -> Callable[[Table, str, list[int]], Table]:
             summary=Summary(Operation.DELETE),
             schema_id=table.metadata.current_schema_id,
         )
-        write_list(table.io, snapshot, 2, [manifest, *parent.manifests(table.io)])
+        write_list(NewFiles(table.io), snapshot, 2, [manifest, *parent.manifests(table.io)])
         head = SetSnapshotRefUpdate(ref_name="main", type=SnapshotRefType.BRANCH, snapshot_id=snapshot_id)
         table.catalog.commit_table(table, (), (AddSnapshotUpdate(snapshot=snapshot), head))
         return table.refresh()

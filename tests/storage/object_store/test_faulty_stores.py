@@ -21,13 +21,16 @@ from metastore.errors import OutcomeUnknownError, StorageError
 from metastore.metastore import Metastore
 from metastore.model.table_unit import TableMetadataUnit
 from metastore.model.vocabulary import MetadataType
+from metastore.storage.conditional_put import PAUSES_S, RefusedError, create_object
 from metastore.storage.hadoop_properties import file_io_properties
+from metastore.storage.locations import StoreLocation
 from metastore.storage.object_store import ObjectPointers
 from metastore.storage.object_store_client import Buckets
 
 MakeUnit = Callable[..., TableMetadataUnit]
 
 REFUSALS = {"forbid": 403, "clash": 409}
+CONFLICT = b"<Error><Code>ConditionalRequestConflict</Code><Message>Concurrent request</Message></Error>"
 CONDITIONS = ("if-none-match", "x-goog-if-generation-match")
 
 
@@ -36,7 +39,8 @@ class Proxy:
 
     ``forget``: it is carried out, and the connection is reset instead of an answer. ``refuse``: it is not carried out,
     and so. ``unavailable``: it is carried out and answered by 503. ``forbid``, ``clash``: it is not, and
-    answered by 403 or 409. ``overwrite``: its condition is taken from it.
+    answered by 403 or 409. ``conflict``: it is not, and answered as S3 answers to concurrent conditional requests.
+    ``overwrite``: its condition is taken from it.
     """
 
     def __init__(self, server: str) -> None:
@@ -66,6 +70,12 @@ class Proxy:
             return self._reset(request)
         if fault in REFUSALS:
             return request.send_error(REFUSALS[fault])
+        if fault == "conflict":
+            request.send_response_only(409)
+            request.send_header("Content-Length", str(len(CONFLICT)))
+            request.end_headers()
+            request.wfile.write(CONFLICT)
+            return None
         headers = {name: value for name, value in request.headers.items() if name.lower() != "host"}
         if fault == "overwrite":
             headers = {name: value for name, value in headers.items() if name.lower() not in CONDITIONS}
@@ -145,7 +155,7 @@ def always(fault: str | None) -> Callable[[str, str], str | None]:
 class TestOutcome:
     """A commit whose answer is lost is found out about; it is neither made twice nor given up by mistake."""
 
-    @pytest.mark.parametrize("fault", ["forget", "unavailable", "refuse", "clash"])
+    @pytest.mark.parametrize("fault", ["forget", "unavailable", "refuse", "clash", "conflict"])
     def test_an_answer_lost_once(self, metastore: Metastore, unit: MakeUnit, proxy: Proxy, fault: str) -> None:
         """Landed or not: the put is sent again, and finds its own or nothing. 409 is a clash of requests."""
         metastore.tables.modify().overwrite([unit("a")]).execute()
@@ -156,8 +166,8 @@ class TestOutcome:
         assert metastore.tables.metadata.version == version
         assert len(metastore.tables.metadata.history()) == 2
 
-    @pytest.mark.parametrize("fault", ["forget", "refuse", "unavailable"])
-    @pytest.mark.parametrize("suffix", [".parquet", "-m0.avro"])
+    @pytest.mark.parametrize("fault", ["forget", "refuse", "unavailable", "clash", "conflict"])
+    @pytest.mark.parametrize("suffix", [".parquet", "-m0.avro", "version-hint.text"])
     def test_a_file_whose_answer_is_lost_once(
         self, metastore: Metastore, unit: MakeUnit, proxy: Proxy, fault: str, suffix: str
     ) -> None:
@@ -173,6 +183,34 @@ class TestOutcome:
         assert left == []
         assert names(metastore) == ["a", "b"]
         assert len(metastore.tables.metadata.history()) == 2
+
+    @pytest.mark.parametrize("suffix", [".parquet", "-m0.avro", ".metadata.json"])
+    def test_conflicts_without_end(
+        self, settings: Callable[..., Settings], server: Any, proxy: Proxy, root: str, suffix: str
+    ) -> None:
+        """S3's 409 each time: a certain refusal that says what it is; repeated a few times, with longer waits."""
+        location = f"{root}/t/x{suffix}"
+        through = Buckets(file_io_properties(location, server.hadoop(proxy.endpoint)))
+        place = StoreLocation.parse(location)
+        pauses: list[float] = []
+        proxy.fault = always("conflict")
+        with pytest.raises(RefusedError, match=r"answered 6 times with 409.*try again"):
+            create_object(through.of(place), location, b"x", pauses.append, unique=False)
+        assert (proxy.seen["PUT conflict"], pauses) == (6, [0.0, *PAUSES_S])
+
+    @pytest.mark.parametrize("first", ["conflict", "forget", "refuse", None])
+    def test_whose_file_it_is(self, server: Any, proxy: Proxy, root: str, first: str | None) -> None:
+        """The name is taken by equal content: it can be one's own after a first request that failed, and only then."""
+        location = f"{root}/t/x"
+        through = Buckets(file_io_properties(location, server.hadoop(proxy.endpoint)))
+        left = [first, "forget"] if first else []
+        proxy.fault = lambda method, _: left.pop(0) if left and method == "PUT" else None
+        bucket = through.of(StoreLocation.parse(location))
+        if first is None:
+            obstore.put(bucket.store, "t/x", b"x")
+        assert create_object(bucket, location, b"x", lambda _: None, unique=False) is (first is not None)
+        assert not create_object(bucket, location, b"y", lambda _: None, unique=True)
+        assert bytes(obstore.get(bucket.store, "t/x").bytes()) == b"x"
 
     @pytest.mark.parametrize("fault", ["refuse", "forbid"])
     def test_landed_and_never_answered(self, metastore: Metastore, unit: MakeUnit, proxy: Proxy, fault: str) -> None:
