@@ -11,6 +11,7 @@ Everything this package raises on purpose is one of these::
     ├── StorageError                  storage.failed       the store refused or failed; nothing was changed
     ├── EngineError                   engine.failed        a task failed, or the engine cannot be started
     ├── FormatError                   format.invalid       a file is not what its name promises; the file is named
+    │   └── DamageError               table.damaged        files of a table are lost; nothing was read or changed
     ├── StaleRowIdError               row_id.stale         the partition a row id names was changed; ask for new ids
     └── ProcedureError                procedure.failed     a procedure refused or failed
 
@@ -75,6 +76,12 @@ class FormatError(MetastoreError):
     """A file cannot be read as the format it should have; the message names the file."""
 
     code = "format.invalid"
+
+
+class DamageError(FormatError):
+    """Files of a table are lost, so that its newest version cannot be told; nothing was read or changed."""
+
+    code = "table.damaged"
 
 
 class StaleRowIdError(MetastoreError):

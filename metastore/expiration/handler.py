@@ -26,7 +26,7 @@ from pyiceberg.table.metadata import TableMetadata
 from pyiceberg.table.snapshots import Snapshot
 from pyiceberg.table.update import RemoveSnapshotsUpdate, SetPropertiesUpdate, TableUpdate
 
-from metastore.errors import ConflictError, FormatError, OutcomeUnknownError, StorageError
+from metastore.errors import ConflictError, DamageError, FormatError, OutcomeUnknownError, StorageError
 from metastore.expiration.policy import LAST_RUN, ExpirationPolicy, is_due, outdated
 from metastore.expiration.reachability import ComponentLister
 from metastore.storage.catalog_errors import UNREADABLE, said
@@ -204,7 +204,7 @@ class ExpirationHandler:
             done = self.table.entry.commit(table, requirements, updates)
         except CommitFailedException:
             return None
-        except StorageError:
+        except (StorageError, DamageError):
             raise
         except Exception as error:
             raise OutcomeUnknownError(

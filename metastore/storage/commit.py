@@ -27,7 +27,7 @@ from pyiceberg.table.refs import MAIN_BRANCH, SnapshotRefType
 from pyiceberg.table.snapshots import Operation, Snapshot, Summary, ancestors_of, update_snapshot_summaries
 from pyiceberg.table.update import AddSnapshotUpdate, AssertRefSnapshotId, AssertTableUUID, SetSnapshotRefUpdate
 
-from metastore.errors import ConflictError, OutcomeUnknownError, StorageError
+from metastore.errors import ConflictError, DamageError, OutcomeUnknownError, StorageError
 from metastore.storage.clustering import Change, rewrite
 from metastore.storage.files import discard, flush
 from metastore.storage.manifest_writer import ListedManifest, write_manifest_file
@@ -144,7 +144,7 @@ class Committer:
             self.table.entry.commit(attempt.table, requirements, updates)
         except CommitFailedException:
             return False
-        except StorageError:
+        except (StorageError, DamageError):
             # Raised only where the table certainly is as it was.
             discard(attempt.table.io, [*attempt.paths, *(data_file.file_path for data_file in attempt.added)])
             raise

@@ -41,7 +41,7 @@ from pyiceberg.typedef import EMPTY_DICT, Identifier, Properties
 from pyiceberg.view import View
 from pyiceberg.view.metadata import ViewVersion
 
-from metastore.errors import FormatError, InvalidRequestError, StorageError
+from metastore.errors import DamageError, FormatError, InvalidRequestError, StorageError
 from metastore.storage.catalog_errors import UNREADABLE
 from metastore.storage.files import Deleted
 from metastore.storage.stores import open_store
@@ -105,8 +105,11 @@ class FileSystemCatalog(Catalog):
         return found.location
 
     def table_exists(self, identifier: str | Identifier) -> bool:
-        """Whether the folder holds a version of a table."""
-        return self._versions(self.location_of(identifier)).current() is not None
+        """Whether the folder holds a version of a table; True for a table that has lost its newest ones."""
+        try:
+            return self._versions(self.location_of(identifier)).current() is not None
+        except DamageError:
+            return True
 
     def create_table(
         self,
@@ -134,7 +137,10 @@ class FileSystemCatalog(Catalog):
     def commit_table(
         self, table: Table, requirements: tuple[TableRequirement, ...], updates: tuple[TableUpdate, ...]
     ) -> CommitTableResponse:
-        """Publish the next version. CommitFailedException, StorageError: certainly not committed; OSError: unknown."""
+        """Publish the next version. CommitFailedException, StorageError: certainly not committed; OSError: unknown.
+
+        DamageError: certainly not committed, since version files are lost.
+        """
         try:
             current = self.load_table(table.name())
         except OSError as error:
@@ -299,7 +305,10 @@ class FileSystemCatalog(Catalog):
 
     def _is_built_upon(self, table: Table, version: int, mark: str) -> bool:
         """Whether the newest version goes back to the one with ``mark``. OSError when that is too long ago to tell."""
-        newest = self.load_table(table.name())
+        try:
+            newest = self.load_table(table.name())
+        except FormatError as error:
+            raise OSError(errno.EIO, f"it is open whether version {version} landed: {error}") from error
         if mark in newest.metadata.properties.get(RECENT_COMMITS, "").split():
             return True
         if _version_of(newest.metadata_location) - version >= _MARKS_KEPT:

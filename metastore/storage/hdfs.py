@@ -125,6 +125,13 @@ class HdfsPointers:
         below = frozenset(entry.name for entry in found if entry.is_folder)
         return Entries(frozenset(entry.name for entry in found) - below, below)
 
+    def names_after(self, folder: str, name: str) -> frozenset[str]:
+        """By listing the folder."""
+        try:
+            return frozenset(each for each in self.entries(folder).files if each > name)
+        except FileNotFoundError:
+            return frozenset()
+
     def make_folder(self, folder: str) -> None:
         """No error when it stands."""
         cluster, path = self._clusters.at(folder)

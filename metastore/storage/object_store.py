@@ -88,6 +88,15 @@ class ObjectPointers:
             frozenset(_name(prefix) for prefix in found["common_prefixes"]),
         )
 
+    def names_after(self, folder: str, name: str) -> frozenset[str]:
+        """By a listing that begins after the name, on stores that can begin there (S3 and GCS)."""
+        place, bucket = self._at(folder)
+        prefix = f"{place.key.rstrip('/')}/"
+        with bucket.plain_errors():
+            pages = obstore.list(bucket.store, prefix, offset=f"{prefix}{name}")
+            below = [entry["path"].removeprefix(prefix) for page in pages for entry in page]
+        return frozenset(each for each in below if "/" not in each)
+
     def make_folder(self, folder: str) -> None:
         """Nothing to do: a folder comes with its first object."""
 

@@ -52,6 +52,12 @@ class PointerStore(Protocol):
     def entries(self, folder: str) -> Entries:
         """What is directly below ``folder``. Raises FileNotFoundError when there is no such folder."""
 
+    def names_after(self, folder: str, name: str) -> frozenset[str]:
+        """Names of the files directly below ``folder`` that sort after ``name``; none where there is no such folder.
+
+        Where the store can skip the others, they are not listed.
+        """
+
     def make_folder(self, folder: str) -> None:
         """Make the folder and those above it, where a store has folders without files."""
 
@@ -88,6 +94,14 @@ class LocalPointers:
             folders = {entry.name: entry.is_dir() for entry in found}
         below = frozenset(name for name, is_folder in folders.items() if is_folder)
         return Entries(frozenset(folders) - below, below)
+
+    def names_after(self, folder: str, name: str) -> frozenset[str]:
+        """By listing the folder."""
+        try:
+            with os.scandir(local_path(folder)) as found:
+                return frozenset(entry.name for entry in found if entry.name > name and not entry.is_dir())
+        except FileNotFoundError:
+            return frozenset()
 
     def make_folder(self, folder: str) -> None:
         """No error when it stands."""

@@ -2,8 +2,13 @@
 
 A commit is the creation of ``v(N+1).metadata.json``, which must never replace a file: that is the whole lock. The hint
 only tells readers where to start looking; a stale, missing or unreadable hint costs a look at the folder, never a
-wrong version. Old version files are deleted in ascending order, before a version that the remover published itself
-(:func:`VersionFiles.remove_before`); on this the check in :func:`VersionFiles.publish` rests.
+wrong version. It is written after its version. So a hint beyond all versions that stand says that version files are
+lost, and so do versions beyond a gap: reading and writing are then refused by
+:class:`~metastore.errors.DamageError`.
+
+Old version files are deleted in ascending order, before a version that the remover published itself
+(:func:`VersionFiles.remove_before`); on this the checks of :func:`VersionFiles.find` and :func:`VersionFiles.publish`
+rest.
 """
 
 from __future__ import annotations
@@ -15,13 +20,19 @@ from contextlib import suppress
 from dataclasses import dataclass
 from typing import Final
 
-from metastore.errors import StorageError
+from metastore.errors import DamageError, StorageError
 from metastore.storage.pointer_store import LOCAL_POINTERS, PointerStore
 
 HINT: Final = "version-hint.text"
 _SPELLINGS: Final = (".metadata.json", ".gz.metadata.json", ".metadata.json.gz")
 _VERSION = re.compile(r"v(0|[1-9]\d*)(\.gz\.metadata\.json|\.metadata\.json(\.gz)?)")
 _LOOKS: Final = 100
+_CONFIRMATIONS: Final = 10
+"""So many looks in a row must show that a version is lost: a listing is no snapshot, and can miss the newest ones."""
+_WAY_ON: Final = (
+    "Nothing was read or changed. Restore the metadata folder from a backup, or let `metastore repair --dry-run` show "
+    "what can be saved"
+)
 
 
 @dataclass(frozen=True)
@@ -57,16 +68,50 @@ class VersionFiles:
     def find(self, start: int | None = None) -> Found | None:
         """The newest version, or None when the table does not exist.
 
-        ``start`` is a version known to have been there: while it is, the search goes on from it and needs no hint.
+        ``start`` is a version known to have been there: while it is, the search goes on from it, without the hint and
+        without a listing. Raises DamageError when version files are lost, and OSError.
         """
-        found = None if start is None else self._onwards(start)
-        if found is None and (hinted := self._hint()) is not None:
-            found = self._onwards(hinted)
+        if start is not None and (known := self._onwards(start)) is not None:
+            return known
+        doubtful = 0
         for _ in range(_LOOKS):
-            if found is not None or not (listed := self._listed_after(0)):
-                return found
-            found = self._onwards(max(listed))
+            hint = self._hint()
+            found = None if hint is None else self._onwards(hint)
+            newest = max(self._listed(), default=0)
+            reached = max(newest, found.version if found else 0)
+            if hint is not None and reached < hint:
+                doubtful += 1
+                if doubtful == _CONFIRMATIONS:
+                    raise self._lost(hint, newest)
+            elif not reached:
+                return None
+            elif found is None:
+                if (found := self._onwards(newest)) is not None:
+                    return found
+            elif (beyond := self._across(found, newest)) is not None:
+                return beyond
         raise OSError(errno.EBUSY, "versions go faster than they can be looked at", self.folder)
+
+    def _across(self, found: Found, newest: int) -> Found | None:
+        """The newest version, from ``found`` on, where a listing shows ``newest``; None when a new look is needed.
+
+        Versions are made and removed in ascending order. So a version that is missing after a later one was seen, and
+        while the one before it stands, was lost. Raises DamageError.
+        """
+        if newest > found.version:
+            found = self._onwards(found.version + 1) or found
+        if newest <= found.version:
+            return found
+        if not self._stands(found.version):
+            return None
+        raise DamageError(
+            f"{self.folder}: version {found.version + 1} of the table is missing, while {found.version} and {newest} "
+            f"stand. {_WAY_ON}"
+        )
+
+    def _lost(self, hint: int, newest: int) -> DamageError:
+        stands = f"the newest version file that stands is that of {newest}" if newest else "no version file stands"
+        return DamageError(f"{self.folder}: {HINT} names version {hint}, and {stands}: newer ones are lost. {_WAY_ON}")
 
     def publish(self, version: int, content: bytes, is_built_upon: Callable[[], bool] = lambda: False) -> bool:
         """Create the file of ``version`` with ``content``; False when another writer has that version already.
@@ -75,9 +120,11 @@ class VersionFiles:
         files go in ascending order, so its base (``version - 1``) is gone then. But the base of a writer that won can
         be gone as soon, when others went on from its version and expired; ``is_built_upon`` tells the two apart. Either
         way a newer version stands, since its publisher took the base away, and this file has had its use.
+
+        Raises DamageError, and creates nothing, when the hint knows of a version that is lost.
         """
         location = self.location_of(version)
-        if self._stands(version) or not self._store.create_if_absent(location, content):
+        if self._stands(version) or self._was_taken(version) or not self._store.create_if_absent(location, content):
             return False
         if self._overtaken(version):
             with suppress(FileNotFoundError):
@@ -87,6 +134,14 @@ class VersionFiles:
         with suppress(OSError, StorageError):
             self._store.replace(f"{self.folder}/{HINT}", str(version).encode())
         return True
+
+    def _was_taken(self, version: int) -> bool:
+        """Whether ``version``, which does not stand, did: others went on from it. DamageError when it is lost."""
+        hint = self._hint()
+        if hint is None or hint < version:
+            return False
+        newest = self.find()
+        return newest is not None and newest.version >= version
 
     def _overtaken(self, version: int) -> bool:
         """Whether others may have gone on and expired while the writer of ``version`` slept."""
@@ -157,8 +212,5 @@ class VersionFiles:
         return listed
 
     def _listed(self) -> dict[int, str]:
-        try:
-            names = self._store.entries(self.folder).files
-        except FileNotFoundError:
-            return {}
+        names = self._store.names_after(self.folder, "v")
         return {int(match.group(1)): name for name in names if (match := _VERSION.fullmatch(name))}

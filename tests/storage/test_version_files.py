@@ -5,17 +5,24 @@ from __future__ import annotations
 import gzip
 import multiprocessing
 import os
+import threading
 from collections.abc import Callable
 from concurrent.futures import ProcessPoolExecutor, ThreadPoolExecutor
 from pathlib import Path
+from tempfile import TemporaryDirectory
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from pyiceberg.schema import Schema
+from pyiceberg.types import LongType, NestedField
 
-from metastore.errors import StorageError
+from metastore.errors import DamageError, StorageError
 from metastore.metastore import Metastore
 from metastore.model.table_unit import TableMetadataUnit
 from metastore.model.vocabulary import MetadataType
 from metastore.storage import local
+from metastore.storage.file_system_catalog import FileSystemCatalog
 from metastore.storage.local import LocalFileIO, create_if_absent, make_folder
 from metastore.storage.pointer_store import Entries, LocalPointers
 from metastore.storage.version_files import HINT, VersionFiles
@@ -33,9 +40,9 @@ def folder(tmp_path: Path) -> Path:
     return tmp_path / "metadata"
 
 
-@pytest.mark.parametrize("hint", [b"3", b"2", b"1", b"0", b"99", b"", b"three", b"-1", b"3\n", b"\xff" * 64])
+@pytest.mark.parametrize("hint", [b"3", b"2", b"1", b"0", b"", b"three", b"-1", b"3\n", b"\xff" * 64])
 def test_the_hint_only_says_where_to_start(folder: Path, hint: bytes) -> None:
-    """Stale, ahead or unreadable: the newest version is found all the same."""
+    """Stale or unreadable: the newest version is found all the same."""
     (folder / HINT).write_bytes(hint)
     assert VersionFiles(str(folder.parent)).current() == (3, f"{folder}/v3.metadata.json")
 
@@ -55,10 +62,106 @@ def test_no_version_means_no_table(tmp_path: Path) -> None:
     """Neither a missing folder nor one with other files is a table."""
     assert VersionFiles(str(tmp_path)).current() is None
     (tmp_path / "metadata").mkdir()
-    (tmp_path / "metadata" / HINT).write_text("1")
     (tmp_path / "metadata" / "v1.metadata.json.1234.tmp").write_text("{}")
     (tmp_path / "metadata" / "v1.json").write_text("{}")
     assert VersionFiles(str(tmp_path)).current() is None
+
+
+class TestLostVersions:
+    """What a hint and the version files that stand say together; damage is refused and left as it is."""
+
+    @staticmethod
+    def expected(hint: int | None, versions: set[int]) -> int | str | None:
+        """The newest version; None: no table; a text: damage."""
+        newest = max(versions, default=0)
+        if hint is not None and hint > newest:
+            return "are lost"
+        if hint not in versions:
+            return newest or None
+        assert hint is not None
+        reached = next(number for number in range(hint, 99) if number + 1 not in versions)
+        return reached if reached == newest else "is missing"
+
+    @given(hint=st.none() | st.integers(1, 7), versions=st.sets(st.integers(1, 6)), packed=st.booleans())
+    def test_every_layout(self, hint: int | None, versions: set[int], packed: bool) -> None:
+        """All that stand and any hint: the newest version, no table, or a refusal of reading and of writing."""
+        with TemporaryDirectory() as folder:
+            metadata = Path(folder) / "metadata"
+            metadata.mkdir()
+            for number in versions:
+                (metadata / f"v{number}{'.gz' if packed else ''}.metadata.json").write_bytes(b"{}")
+            if hint is not None:
+                (metadata / HINT).write_text(str(hint))
+            before = {path.name: path.read_bytes() for path in metadata.iterdir()}
+            right = self.expected(hint, versions)
+            files = VersionFiles(folder)
+            if not isinstance(right, str):
+                found = files.find()
+                assert (found.version if found else None) == right
+                return
+            with pytest.raises(DamageError, match=right):
+                files.find()
+            if hint is not None and hint > max(versions, default=0):
+                with pytest.raises(DamageError, match=right):
+                    files.publish(max(versions, default=0) + 1, b"new")
+            assert {path.name: path.read_bytes() for path in metadata.iterdir()} == before
+
+    def test_a_warm_writer_does_not_write_over_a_lost_version(
+        self, open_metastore: OpenMetastore, unit: MakeUnit, tmp_path: Path
+    ) -> None:
+        """It has seen an older version only, and looks at the hint before it takes the next number."""
+        writer, other = open_metastore(), open_metastore()
+        writer.tables.modify().overwrite([unit("a")]).execute()
+        other.tables.modify().overwrite([unit("b")]).execute()
+        metadata = tmp_path / "metastore/tables/metadata"
+        lost = (metadata / "v3.metadata.json").rename(tmp_path / "v3.metadata.json")
+        before = {path for path in (tmp_path / "metastore").rglob("*") if path.is_file()}
+        with pytest.raises(DamageError, match="names version 3, and the newest version file that stands is that of 2"):
+            writer.tables.modify().overwrite([unit("c")]).execute()
+        assert {path for path in (tmp_path / "metastore").rglob("*") if path.is_file()} == before
+        lost.rename(metadata / "v3.metadata.json")
+        writer.tables.modify().overwrite([unit("c")]).execute()
+        found = writer.tables.read().metadata_types(MetadataType.ALL).execute()
+        assert sorted(u.table_name or "" for u in found) == ["a", "b", "c"]
+
+    def test_no_false_alarm(self, tmp_path: Path) -> None:
+        """Versions come and expire as fast as they can, while others look with nothing known: no damage is seen."""
+        versions = VersionFiles(str(tmp_path))
+        assert versions.publish(1, b"{}")
+        done = threading.Event()
+
+        def write() -> None:
+            try:
+                for number in range(2, 200):
+                    assert versions.publish(number, b"{}")
+                    versions.remove_before(number - number % 3)
+            finally:
+                done.set()
+
+        def read() -> int:
+            newest = 0
+            while not done.is_set():
+                found = VersionFiles(str(tmp_path)).find()
+                assert found is not None
+                assert found.version >= newest
+                newest = found.version
+            return newest
+
+        with ThreadPoolExecutor(3) as threads:
+            readers = [threads.submit(read) for _ in range(2)]
+            threads.submit(write).result()
+            assert all(reader.result() for reader in readers)
+
+    def test_a_damaged_table_does_not_hide_the_others(self, tmp_path: Path) -> None:
+        """A folder of tables is listed as before, the damaged one among them."""
+        catalog = FileSystemCatalog("c", str(tmp_path))
+        schema = Schema(NestedField(1, "id", LongType(), required=False))
+        for name in ("a", "b"):
+            catalog.create_table(("db", name), schema)
+        (tmp_path / "db/a/metadata/v1.metadata.json").unlink()
+        assert catalog.list_tables("db") == [("db", "a"), ("db", "b")]
+        with pytest.raises(DamageError):
+            catalog.load_table(("db", "a"))
 
 
 @pytest.mark.parametrize("name", ["v4.gz.metadata.json", "v4.metadata.json.gz"])

@@ -281,11 +281,14 @@ class TestCost:
         assert proxy.seen == {"HEAD None": 6}
 
     def test_each_file_is_written_by_one_put(self, metastore: Metastore, unit: MakeUnit, proxy: Proxy) -> None:
-        """Of three data files, manifest, list, version and hint; nothing is uploaded in parts or written twice."""
+        """Of three data files, manifest, list, version and hint; nothing is uploaded in parts or written twice.
+
+        What is read is the hint alone: it tells whether the version that is to be made was lost.
+        """
         metastore.tables.modify().overwrite([unit("a")]).execute()
         proxy.seen.clear()
         metastore.tables.modify().overwrite([unit("b"), unit("c"), unit("d")]).execute()
-        assert (proxy.seen["PUT None"], proxy.seen["POST None"], proxy.seen["GET None"]) == (7, 0, 0)
+        assert (proxy.seen["PUT None"], proxy.seen["POST None"], proxy.seen["GET None"]) == (7, 0, 1)
 
 
 class TestRefused:

@@ -24,7 +24,7 @@ from metastore.analyze.run import analyze
 from metastore.config import load_text
 from metastore.config.settings import Settings
 from metastore.engine import LocalEngine
-from metastore.errors import NotFoundError
+from metastore.errors import DamageError, NotFoundError
 from metastore.metastore import Metastore
 from metastore.model.identity import TableInfo
 from metastore.model.statistics import ColumnStatistics
@@ -33,6 +33,7 @@ from metastore.model.vocabulary import MetadataType
 from metastore.sources.source_table import SourceTable
 from metastore.storage import parts
 from metastore.storage.data_files import fetched
+from metastore.storage.version_files import HINT
 
 MakeUnit = Callable[..., TableMetadataUnit]
 
@@ -68,6 +69,26 @@ def test_what_is_written_is_read(metastore: Metastore, unit: MakeUnit) -> None:
     assert names(metastore) == ["50%?#:x", "a", "b c/ü+~&"]
     metastore.tables.modify().overwrite([unit("d")]).delete("tableName = 'a'").execute()
     assert names(metastore) == ["50%?#:x", "b c/ü+~&", "d"]
+
+
+@pytest.mark.parametrize("gone", [{4}, {3}, {3, 4}])
+def test_a_lost_version_is_refused(
+    open_metastore: Callable[..., Metastore], unit: MakeUnit, bucket: ObjectStore, gone: set[int]
+) -> None:
+    """The newest, or one in the middle that a stale hint comes before: reading and writing are refused, all stays."""
+    for name in "abc":
+        open_metastore().tables.modify().overwrite([unit(name)]).execute()
+    folder = "metastore/tables/metadata"
+    for number in gone:
+        obstore.delete(bucket, f"{folder}/v{number}.metadata.json")
+    obstore.put(bucket, f"{folder}/{HINT}", b"4" if 4 in gone else b"2")
+    before = objects(bucket)
+    metastore = open_metastore()
+    with pytest.raises(DamageError, match="are lost|is missing"):
+        names(metastore)
+    with pytest.raises(DamageError, match="are lost|is missing"):
+        metastore.tables.modify().overwrite([unit("d")]).execute()
+    assert objects(bucket) == before
 
 
 def test_another_metastore_sees_each_commit(open_metastore: Callable[..., Metastore], unit: MakeUnit) -> None:
