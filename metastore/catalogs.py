@@ -150,7 +150,9 @@ class Catalogs:
         self.known_reach = KnownReach()
         """What metadata files and manifests of any table are known to reach, for as long as this object lives."""
         configured = metastore.settings.catalogs
-        self._foreign = {name: ForeignCatalog(name, settings) for name, settings in configured.items()}
+        self._foreign = {
+            name: ForeignCatalog(name, settings, metastore.settings.limits) for name, settings in configured.items()
+        }
 
     def names(self) -> list[str]:
         """Names of all catalogs: ``metastore`` first, then the configured ones as they stand."""

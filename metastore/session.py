@@ -208,8 +208,10 @@ class Session:
         if plugin is None or plugin.type == "file":
             return found
         from metastore.analyze.elsewhere import asked_for
+        from metastore.storage.bounded_reading import ReadLimits
 
-        return asked_for(found, plugin, lambda: self.catalogs, self._jdbc_reader)
+        limits = ReadLimits(self.metastore.settings.limits)
+        return asked_for(found, plugin, lambda: self.catalogs, self._jdbc_reader, limits)
 
     def table_info(self, table: TableLike) -> TableInfo:
         """The name that the metastore knows ``table`` by; its plugin need not be configured here."""

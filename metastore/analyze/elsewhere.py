@@ -14,6 +14,7 @@ from metastore.config.settings import StoragePluginSettings
 from metastore.sources.delta import DeltaSource
 from metastore.sources.iceberg import IcebergSource
 from metastore.sources.source_table import SourceTable
+from metastore.storage.bounded_reading import ReadLimits
 
 
 def asked_for(
@@ -21,6 +22,7 @@ def asked_for(
     plugin: StoragePluginSettings,
     catalogs: Callable[[], Catalogs],
     reader: Callable[[], JdbcReader],
+    limits: ReadLimits,
 ) -> SourceTable:
     """``source``, of storage ``plugin``, with what is known of its files there; as it is if it is a directory of files.
 
@@ -33,7 +35,8 @@ def asked_for(
         iceberg = IcebergSource(lambda: catalogs().table(catalog, table.workspace, table.name).load())
         return replace(source, location=iceberg.location, provided=iceberg, partition_columns={})
     if plugin.type == "delta":
-        return replace(source, provided=DeltaSource(source.location, source.options), partition_columns={})
+        delta = DeltaSource(source.location, source.options, limits.named("delta_log"))
+        return replace(source, provided=delta, partition_columns={})
     if plugin.type == "jdbc":
         database = DatabaseSource(plugin.connection, table.workspace, table.name, plugin.properties, reader)
         return replace(source, location=database.location, provided=database, partition_columns={})

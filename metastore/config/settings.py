@@ -11,7 +11,7 @@ import logging
 import os
 import re
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import timedelta
 from pathlib import Path
 from typing import Any, Literal, get_args
@@ -19,6 +19,7 @@ from typing import Any, Literal, get_args
 from metastore.config.catalogs import KINDS, CatalogSettings, catalogs_settings, check_hive
 from metastore.config.daemon import DaemonSettings, daemon_settings
 from metastore.config.hocon import document_of, parse_document
+from metastore.config.limits import LimitSettings, limit_settings
 from metastore.config.loader import Configuration, Origin, Tier, absolute, defaults, find_tiers
 from metastore.config.policies import PolicySettings, policy_settings
 from metastore.config.procedures import ProcedureSettings, procedure_settings
@@ -73,6 +74,7 @@ class IcebergSettings:
     commit: CommitSettings
     cache_bytes: int
     components: Mapping[str, ComponentSettings]
+    limits: LimitSettings = field(default_factory=LimitSettings)
 
     @property
     def base_location(self) -> str:
@@ -139,6 +141,11 @@ class Settings:
     warnings: tuple[str, ...] = ()
 
     @property
+    def limits(self) -> LimitSettings:
+        """How much is read of a metadata file at most."""
+        return self.iceberg.limits
+
+    @property
     def origins(self) -> Mapping[str, Origin]:
         """The origin of every effective key."""
         return {setting.key: setting.origin for setting in self.effective}
@@ -176,7 +183,7 @@ def _settings(tiers: list[Tier], environ: Mapping[str, str], cwd: Path | None) -
     reading = Reading(configuration)
     root = reading.section("drill", "metastore")
     reading.section("drill", "exec", "zk").optional_text("root")
-    iceberg = _iceberg(root.section("iceberg"), cwd)
+    iceberg = replace(_iceberg(root.section("iceberg"), cwd), limits=limit_settings(root.section("limits")))
     storage = {name: _plugin(name, plugin, cwd) for name, plugin in root.section("storage").sections().items()}
     engine = _engine(root.section("engine"))
     catalogs = catalogs_settings(root.section("catalogs"), lambda path: _absolute(path, cwd))

@@ -20,7 +20,6 @@ from dataclasses import dataclass, field, fields, replace
 from typing import Final
 
 from pyiceberg.exceptions import CommitFailedException
-from pyiceberg.serializers import FromInputFile
 from pyiceberg.table import Table
 from pyiceberg.table.metadata import TableMetadata
 from pyiceberg.table.snapshots import Snapshot
@@ -29,6 +28,7 @@ from pyiceberg.table.update import RemoveSnapshotsUpdate, SetPropertiesUpdate, T
 from metastore.errors import ConflictError, DamageError, FormatError, OutcomeUnknownError, StorageError
 from metastore.expiration.policy import LAST_RUN, ExpirationPolicy, is_due, outdated
 from metastore.expiration.reachability import ComponentLister
+from metastore.storage.bounded_reading import table_metadata
 from metastore.storage.catalog_errors import UNREADABLE, said
 from metastore.storage.commit import Clock
 from metastore.storage.files import discard
@@ -167,7 +167,7 @@ class ExpirationHandler:
         for location in table.metadata.properties.get(UNSWEPT, "").split("\n"):
             if location:
                 try:
-                    found[location] = FromInputFile.table_metadata(table.io.new_input(location))
+                    found[location] = table_metadata(table.io.new_input(location))
                 except FileNotFoundError:
                     continue
                 except OSError as error:

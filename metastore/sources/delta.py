@@ -26,9 +26,11 @@ from metastore.model.drill_types import minor_type, parse_type
 from metastore.model.statistics import ColumnStatistics, Value
 from metastore.model.tuple_schema import TupleSchema
 from metastore.sources.arrow_schema import tuple_schema
+from metastore.sources.delta_log import require_bounded_log
 from metastore.sources.delta_rows import DeltaFile, DeltaRows, RowNumbers, stored_path, stored_schema
 from metastore.sources.listing import SourceFile
 from metastore.sources.provided import Measures, ProvidedFile, by_key, column_statistics, source_file, state_of
+from metastore.storage.bounded_reading import Limit, ReadLimits
 
 FORMAT: Final = "DELTA"
 
@@ -44,6 +46,7 @@ _FEATURES: Final = frozenset({_MAPPING, _DELETION_VECTORS, "timestampNtz", "v2Ch
 """What tables may ask of readers here."""
 
 _NANOS: Final = 1_000_000
+_DEFAULT_LIMIT: Final = ReadLimits().named("delta_log")
 
 
 class DeltaSource:
@@ -51,9 +54,10 @@ class DeltaSource:
 
     format: Final = FORMAT
 
-    def __init__(self, location: str, options: Mapping[str, str] | None = None) -> None:
+    def __init__(self, location: str, options: Mapping[str, str] | None = None, limit: Limit = _DEFAULT_LIMIT) -> None:
         self.location = location
         self._options = options
+        self._limit = limit
 
     def files(self) -> Sequence[SourceFile]:
         """As :meth:`metastore.sources.provided.Provided.files`."""
@@ -95,6 +99,7 @@ class DeltaSource:
         except ImportError as error:
             raise EngineError("Delta tables are read by deltalake: install metastore[delta]") from error
         try:
+            require_bounded_log(self.location, self._options, self._limit)
             return deltalake.DeltaTable(self.location, storage_options=dict(self._options or {}) or None)
         except deltalake.exceptions.TableNotFoundError as error:
             raise NotFoundError(f"there is no Delta table at {self.location}") from error

@@ -27,6 +27,9 @@ from pyiceberg.schema import Schema
 from pyiceberg.types import IcebergType, ListType, MapType, StructType
 from pyiceberg.utils.schema_conversion import AvroSchemaConversion
 
+from metastore.config.limits import LimitSettings
+from metastore.storage.bounded_reading import unpacked_block
+
 SCHEMA: Final = "avro.schema"
 """Key of the schema in a file's header."""
 
@@ -115,8 +118,8 @@ class Block:
             raise ValueError("the records of a block end elsewhere than the block")
 
 
-def opened(content: bytes) -> tuple[AvroFileHeader, Iterator[Block]]:
-    """Header of an Avro file, and its blocks.
+def opened(content: bytes, most: int = LimitSettings.manifest) -> tuple[AvroFileHeader, Iterator[Block]]:
+    """Header of an Avro file, and its blocks, which hold ``most`` bytes together at most, uncompressed.
 
     Raises ValueError for what is none, or is not what was written, and whatever the decoder meets.
     """
@@ -124,7 +127,7 @@ def opened(content: bytes) -> tuple[AvroFileHeader, Iterator[Block]]:
     header: AvroFileHeader = _HEADER.read(decoder)
     if header.magic != MAGIC:
         raise ValueError("it does not begin as an Avro file does")
-    return header, _blocks(content, header, decoder)
+    return header, _blocks(content, header, decoder, most)
 
 
 def checksum(schema: str, count: int, content: bytes) -> str:
@@ -140,7 +143,7 @@ def schema_of(text: str) -> Schema:
     return schema
 
 
-def _blocks(content: bytes, header: AvroFileHeader, decoder: CheckedDecoder) -> Iterator[Block]:
+def _blocks(content: bytes, header: AvroFileHeader, decoder: CheckedDecoder, most: int) -> Iterator[Block]:
     codec, expected = header.compression_codec(), header.meta.get(CHECKSUM)
     if expected is not None and decoder.tell() == len(content):
         raise ValueError("it ends where its records should begin")
@@ -148,7 +151,8 @@ def _blocks(content: bytes, header: AvroFileHeader, decoder: CheckedDecoder) -> 
         count, block = decoder.read_int(), decoder.read_bytes()
         if decoder.read(SYNC_SIZE) != header.sync:
             raise ValueError("a block does not end as the file's header says")
-        plain = codec.decompress(block) if codec else block
+        plain = unpacked_block(codec, block, most) if codec else block
+        most -= len(plain)
         if expected is not None and expected != checksum(header.meta[SCHEMA], count, plain):
             raise ValueError("its content is not what was written: the checksum differs")
         if not 0 <= count <= len(plain):

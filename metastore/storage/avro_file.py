@@ -27,6 +27,7 @@ from pyiceberg.schema import Schema
 from pyiceberg.typedef import Record
 from pyiceberg.utils.schema_conversion import AvroSchemaConversion
 
+from metastore.config.limits import LimitSettings
 from metastore.storage.avro_blocks import CHECKSUM, SCHEMA, checksum, opened
 
 R = TypeVar("R", bound=Record)
@@ -88,13 +89,17 @@ def avro_file(schema: str, metadata: Mapping[str, str], records: Sequence[bytes]
 
 
 def read_avro_file(
-    content: bytes, reader_of: Callable[[str], Reader], kept: Callable[[R], Iterable[Record]]
+    content: bytes,
+    reader_of: Callable[[str], Reader],
+    kept: Callable[[R], Iterable[Record]],
+    most: int = LimitSettings.manifest,
 ) -> list[R]:
     """The records of a file, decoded by what ``reader_of`` makes of its schema.
 
-    ``kept`` gives those parts of each record that keep their bytes; a :class:`Noting` must have read them.
+    ``kept`` gives those parts of each record that keep their bytes; a :class:`Noting` must have read them. The blocks
+    may hold ``most`` bytes together, uncompressed.
     """
-    header, blocks = opened(content)
+    header, blocks = opened(content, most)
     schema = intern(header.meta[SCHEMA])
     reader = reader_of(schema)
     records: list[R] = []

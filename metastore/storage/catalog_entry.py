@@ -26,13 +26,13 @@ from pyiceberg.exceptions import (
 from pyiceberg.io import load_file_io
 from pyiceberg.partitioning import PartitionSpec
 from pyiceberg.schema import Schema
-from pyiceberg.serializers import FromInputFile
 from pyiceberg.table import CommitTableResponse, Table
 from pyiceberg.table.update import TableRequirement, TableUpdate
 from pyiceberg.typedef import Identifier
 
 from metastore.config.settings import ComponentSettings
 from metastore.errors import ConfigError, FormatError, InvalidRequestError, MetastoreError, StorageError
+from metastore.storage.bounded_reading import table_metadata
 from metastore.storage.catalog_errors import UNREADABLE, fate_of_commit, of_a_catalog, said
 from metastore.storage.catalogs import CatalogSource, ConfiguredCatalog
 from metastore.storage.file_system_catalog import FileSystemCatalog
@@ -149,7 +149,7 @@ class CatalogEntry:
         with self._lookup_errors():
             file = load_file_io(self.catalog.properties, metadata_location).new_input(metadata_location)
             try:
-                metadata = FromInputFile.table_metadata(file)
+                metadata = table_metadata(file)
             except UNREADABLE as error:
                 raise FormatError(f"{metadata_location} is no metadata of an Iceberg table: {said(error)}") from error
         self._check_place(metadata.location)

@@ -24,9 +24,11 @@ from pyiceberg.typedef import Identifier
 from pyiceberg.utils.config import Config, merge_config
 
 from metastore.config.catalogs import CatalogSettings
+from metastore.config.limits import LimitSettings
 from metastore.config.settings import ComponentSettings, IcebergSettings
 from metastore.errors import ConfigError, StorageError
 from metastore.forks import renew_in_child
+from metastore.storage.arrow_io import BoundedArrowFileIO
 from metastore.storage.catalog_errors import is_of_database, of_a_catalog, said
 from metastore.storage.file_system_catalog import FileSystemCatalog
 from metastore.storage.hadoop_properties import file_io_properties
@@ -34,6 +36,7 @@ from metastore.storage.local import LocalFile, LocalFileIO, local_path, make_dur
 from metastore.storage.locations import StoreLocation, is_local
 from metastore.storage.whole_files import CreatedAtClose
 
+_ARROW: Final = f"{BoundedArrowFileIO.__module__}.{BoundedArrowFileIO.__name__}"
 _KEY: Final = "drill.metastore.iceberg.catalog"
 _EXTRAS: Final = {"sql": "postgres", "glue": "aws", "dynamodb": "aws", "bigquery": "bigquery"}
 _ONE_LEVEL: Final = ("glue", "hive")
@@ -98,7 +101,7 @@ class ConfiguredCatalog(CatalogSource):
 
     def __init__(self, iceberg: IcebergSettings) -> None:
         self._iceberg = iceberg
-        super().__init__(iceberg.catalog, _KEY, iceberg.config_properties)
+        super().__init__(iceberg.catalog, _KEY, {**iceberg.config_properties, **iceberg.limits.properties})
 
     def _open(self) -> Catalog:
         base, properties = self._iceberg.base_location, self.store_properties
@@ -146,9 +149,9 @@ class ForeignCatalog(CatalogSource):
     through the one that PyIceberg takes for a location.
     """
 
-    def __init__(self, name: str, settings: CatalogSettings) -> None:
+    def __init__(self, name: str, settings: CatalogSettings, limits: LimitSettings) -> None:
         self.name = name
-        super().__init__(settings, f"drill.metastore.catalogs.{name}", settings.properties)
+        super().__init__(settings, f"drill.metastore.catalogs.{name}", {**settings.properties, **limits.properties})
 
     def _open(self) -> Catalog:
         properties = dict(self.store_properties)
@@ -156,7 +159,9 @@ class ForeignCatalog(CatalogSource):
             return FileSystemCatalog(self.settings.name, properties.pop("warehouse"), **properties)
         warehouse = properties.get("warehouse", "")
         is_place = "://" in warehouse or warehouse.startswith(("/", "file:"))
-        return _load(self.settings, self._key, _store_properties(warehouse, properties) if is_place else properties)
+        if is_place:
+            return _load(self.settings, self._key, _store_properties(warehouse, properties))
+        return _load(self.settings, self._key, {"py-io-impl": _ARROW, **properties})
 
     def __str__(self) -> str:
         """How people name it; holds no secret."""

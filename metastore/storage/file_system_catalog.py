@@ -24,7 +24,6 @@ from pyiceberg.exceptions import (
 )
 from pyiceberg.partitioning import UNPARTITIONED_PARTITION_SPEC, PartitionSpec
 from pyiceberg.schema import Schema
-from pyiceberg.serializers import FromInputFile
 from pyiceberg.table import CommitTableResponse, CreateTableTransaction, Table
 from pyiceberg.table.metadata import TableMetadata, new_table_metadata
 from pyiceberg.table.sorting import UNSORTED_SORT_ORDER, SortOrder
@@ -42,6 +41,7 @@ from pyiceberg.view import View
 from pyiceberg.view.metadata import ViewVersion
 
 from metastore.errors import DamageError, FormatError, InvalidRequestError, StorageError
+from metastore.storage.bounded_reading import table_metadata
 from metastore.storage.catalog_errors import UNREADABLE
 from metastore.storage.files import Deleted
 from metastore.storage.stores import open_store
@@ -323,7 +323,7 @@ class FileSystemCatalog(Catalog):
 
     def _read(self, key: Identifier, found: Found) -> TableMetadata:
         try:
-            metadata = FromInputFile.table_metadata(self.io.new_input(found.location))
+            metadata = table_metadata(self.io.new_input(found.location))
         except UNREADABLE as error:
             raise FormatError(f"{found.location} is not the metadata of an Iceberg table: {error}") from error
         self._remember(key, found, metadata)

@@ -16,7 +16,7 @@ from contextlib import suppress
 from typing import Final
 
 from metastore.errors import StorageError
-from metastore.storage.pointer_store import Entries
+from metastore.storage.pointer_store import POINTER_BYTES, Entries
 from metastore.storage.webhdfs import Clusters, NotDone, WebHdfs
 
 _PAUSES_S: Final = (0.1, 0.4, 1.6)
@@ -43,10 +43,10 @@ class HdfsPointers:
             return None
         return None if status.is_folder else status.identity
 
-    def read(self, location: str) -> bytes:
-        """The whole file."""
+    def read(self, location: str, most: int = POINTER_BYTES) -> bytes:
+        """One read."""
         cluster, path = self._clusters.at(location)
-        return cluster.read(path)
+        return cluster.read(path, 0, most + 1)
 
     def create_if_absent(self, location: str, content: bytes) -> bool:
         """By rename."""
@@ -146,7 +146,7 @@ class HdfsPointers:
 
 def _holds(cluster: WebHdfs, path: str, content: bytes) -> bool:
     try:
-        return cluster.read(path) == content
+        return cluster.read(path, 0, len(content) + 1) == content
     except FileNotFoundError:
         return False
 

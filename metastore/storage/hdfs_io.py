@@ -9,14 +9,17 @@ import errno
 import io
 from collections.abc import Mapping
 from contextlib import suppress
-from typing import Any
+from typing import Any, Final
 
 from pyiceberg.io import FileIO, InputFile, InputStream, OutputFile, OutputStream
 from pyiceberg.typedef import EMPTY_DICT, Properties
 
+from metastore.storage.bounded_reading import ReadLimits
 from metastore.storage.hdfs_arrow import HdfsStream
 from metastore.storage.webhdfs import Clusters, NotDone
 from metastore.storage.whole_files import WholeFile
+
+_DEFAULT_LIMITS: Final = ReadLimits()
 
 
 class HdfsFileIO(FileIO):
@@ -25,10 +28,11 @@ class HdfsFileIO(FileIO):
     def __init__(self, properties: Properties = EMPTY_DICT) -> None:
         super().__init__(properties=properties)
         self.clusters = Clusters(properties)
+        self._limits = ReadLimits.of(properties)
 
     def new_input(self, location: str) -> InputFile:
         """The file to read; nothing is asked of the cluster yet."""
-        return HdfsFile(location, self.clusters)
+        return HdfsFile(location, self.clusters, self._limits)
 
     def new_output(self, location: str) -> OutputFile:
         """The file to create; nothing is asked of the cluster yet."""
@@ -56,8 +60,9 @@ class HdfsFileIO(FileIO):
 class HdfsFile(InputFile, OutputFile):
     """One file, to read whole or to create."""
 
-    def __init__(self, location: str, clusters: Clusters) -> None:
+    def __init__(self, location: str, clusters: Clusters, limits: ReadLimits = _DEFAULT_LIMITS) -> None:
         super().__init__(location)
+        self.limits = limits
         self._cluster, self._path = clusters.at(location)
 
     def __len__(self) -> int:
@@ -71,8 +76,13 @@ class HdfsFile(InputFile, OutputFile):
             return False
 
     def open(self, seekable: bool = True) -> InputStream:
-        """The whole file, read at once. Raises FileNotFoundError."""
-        return io.BytesIO(self._cluster.read(self._path))
+        """The whole file, read at once. Raises FileNotFoundError, FormatError for a file too large."""
+        limit = self.limits.of_file(self.location)
+        if limit is None:
+            return io.BytesIO(self._cluster.read(self._path))
+        content = self._cluster.read(self._path, 0, limit.most + 1)
+        limit.require(self.location, len(content))
+        return io.BytesIO(content)
 
     def create(self, overwrite: bool = False) -> OutputStream:
         """A stream whose close makes the file, and raises FileExistsError unless ``overwrite`` or the name is free.

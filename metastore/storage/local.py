@@ -13,14 +13,16 @@ import uuid
 from collections.abc import Iterable
 from contextlib import suppress
 from pathlib import Path
-from typing import Literal
+from typing import Final, Literal
 
 from pyiceberg.io import FileIO, InputFile, InputStream, OutputFile, OutputStream
 from pyiceberg.typedef import EMPTY_DICT, Properties
 
-from metastore.errors import StorageError
+from metastore.errors import FormatError, StorageError
+from metastore.storage.bounded_reading import ReadLimits
 from metastore.storage.threads import for_each
 
+_DEFAULT_LIMITS: Final = ReadLimits()
 _NO_HARD_LINKS = {errno.EPERM, errno.ENOTSUP, errno.EOPNOTSUPP, errno.EMLINK, errno.ENOSYS}
 
 
@@ -151,8 +153,9 @@ def _flush(path: str) -> None:
 class LocalFile(InputFile, OutputFile):
     """One file of the local disk, to read whole or to create."""
 
-    def __init__(self, location: str) -> None:
+    def __init__(self, location: str, limits: ReadLimits = _DEFAULT_LIMITS) -> None:
         super().__init__(location)
+        self.limits = limits
         self._path = local_path(location)
 
     def __len__(self) -> int:
@@ -163,8 +166,15 @@ class LocalFile(InputFile, OutputFile):
         return os.path.isfile(self._path)
 
     def open(self, seekable: bool = True) -> InputStream:
-        """A binary stream from the start of the file. Raises FileNotFoundError."""
-        return open(self._path, "rb")
+        """A binary stream from the start of the file. Raises FileNotFoundError, FormatError for a file too large."""
+        stream = open(self._path, "rb")  # noqa: SIM115 - it is what is returned
+        if limit := self.limits.of_file(self.location):
+            try:
+                limit.require(self.location, os.fstat(stream.fileno()).st_size)
+            except FormatError:
+                stream.close()
+                raise
+        return stream
 
     def create(self, overwrite: bool = False) -> OutputStream:
         """A stream into a new file, folders made as needed. Raises FileExistsError unless ``overwrite``."""
@@ -185,10 +195,11 @@ class LocalFileIO(FileIO):
 
     def __init__(self, properties: Properties = EMPTY_DICT) -> None:
         super().__init__(properties=properties)
+        self._limits = ReadLimits.of(properties)
 
     def new_input(self, location: str) -> InputFile:
         """The file to read; nothing is opened yet."""
-        return LocalFile(location)
+        return LocalFile(location, self._limits)
 
     def new_output(self, location: str) -> OutputFile:
         """The file to create; nothing is opened yet."""

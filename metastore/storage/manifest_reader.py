@@ -29,12 +29,13 @@ from pyiceberg.typedef import Record
 
 from metastore.storage.avro_blocks import schema_of
 from metastore.storage.avro_file import Noting, read_avro_file
+from metastore.storage.bounded_reading import ReadLimits, whole
 from metastore.storage.manifest_writer import ListedManifest, is_settled
 
 
 def read_list(io: FileIO, location: str) -> tuple[ListedManifest, ...]:
     """The manifests of the list at ``location``, in its order."""
-    return tuple(read_avro_file(_content(io, location), _list_reader, lambda manifest: (manifest,)))
+    return tuple(read_avro_file(_content(io, location), _list_reader, lambda manifest: (manifest,), _most(io)))
 
 
 def read_live_entries(io: FileIO, manifest: ManifestFile) -> tuple[ManifestEntry, ...]:
@@ -49,12 +50,16 @@ def read_entries(io: FileIO, manifest: ManifestFile) -> tuple[ManifestEntry, ...
 
 
 def _stored(io: FileIO, manifest: ManifestFile) -> Iterable[ManifestEntry]:
-    return read_avro_file(_content(io, manifest.manifest_path), _entry_reader, _carried)
+    return read_avro_file(_content(io, manifest.manifest_path), _entry_reader, _carried, _most(io))
 
 
 def _content(io: FileIO, location: str) -> bytes:
-    with io.new_input(location).open() as stream:
-        return stream.read()
+    return whole(io.new_input(location), ReadLimits.of(io.properties).named("manifest"))
+
+
+def _most(io: FileIO) -> int:
+    """How much a manifest may hold, uncompressed."""
+    return ReadLimits.of(io.properties).named("manifest").most
 
 
 def _carried(entry: ManifestEntry) -> Iterable[Record]:

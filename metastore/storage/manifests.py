@@ -23,7 +23,7 @@ from pyiceberg.manifest import (
 )
 from pyiceberg.table.snapshots import Snapshot
 
-from metastore.errors import FormatError
+from metastore.errors import FormatError, MetastoreError
 from metastore.mapping.rows import PartitionKey
 from metastore.storage.cache import FileCache
 from metastore.storage.manifest_reader import read_list, read_live_entries
@@ -131,7 +131,7 @@ def decode_file(path: str, read: Callable[[], V]) -> V:
     """What ``read`` makes of the file at ``path``; FormatError names the file when it is not what it should be."""
     try:
         return read()
-    except OSError:
+    except (OSError, MetastoreError):
         raise
     except Exception as error:
         # The decoder has no error of its own: on a broken file it fails in whatever way comes first.

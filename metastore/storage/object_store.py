@@ -23,7 +23,7 @@ from metastore.errors import StorageError
 from metastore.storage.conditional_put import RefusedError, answer_despite_conflicts, create_object
 from metastore.storage.locations import StoreLocation
 from metastore.storage.object_store_client import Bucket, Buckets
-from metastore.storage.pointer_store import Entries
+from metastore.storage.pointer_store import POINTER_BYTES, Entries
 
 
 class ObjectPointers:
@@ -49,11 +49,14 @@ class ObjectPointers:
             return None
         return head["e_tag"], head["last_modified"]
 
-    def read(self, location: str) -> bytes:
-        """The whole object."""
+    def read(self, location: str, most: int = POINTER_BYTES) -> bytes:
+        """By one request, and where there is more than ``most`` by another."""
         place, bucket = self._at(location)
         with bucket.plain_errors():
-            return bytes(obstore.get(bucket.store, place.key).bytes())
+            found = obstore.get(bucket.store, place.key)
+            if found.meta["size"] <= most:
+                return bytes(found.bytes())
+            return bytes(obstore.get_range(bucket.store, place.key, start=0, end=most + 1))
 
     def create_if_absent(self, location: str, content: bytes) -> bool:
         """By conditional put. Also raises StorageError for a store that does not honour it."""

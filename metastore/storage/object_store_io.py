@@ -19,11 +19,13 @@ import pyarrow.fs as pafs
 from pyiceberg.io import FileIO, InputFile, InputStream, OutputFile, OutputStream
 from pyiceberg.typedef import EMPTY_DICT, Properties
 
+from metastore.storage.bounded_reading import ReadLimits
 from metastore.storage.conditional_put import create_object
 from metastore.storage.locations import StoreLocation
 from metastore.storage.object_store_client import Bucket, Buckets
 from metastore.storage.whole_files import WHOLE_BYTES, RangedFile, WholeFile
 
+_DEFAULT_LIMITS: Final = ReadLimits()
 _PART_BYTES: Final = 16 << 20
 """Parts of a large object that is written: a store takes 10,000 of them."""
 
@@ -38,10 +40,11 @@ class ObjectFileIO(FileIO):
         super().__init__(properties=properties)
         self.buckets = Buckets(properties)
         self._pause = pause
+        self._limits = ReadLimits.of(properties)
 
     def new_input(self, location: str) -> InputFile:
         """The file to read; nothing is asked of the store yet."""
-        return ObjectFile(location, self.buckets, self._pause)
+        return ObjectFile(location, self.buckets, self._pause, self._limits)
 
     def new_output(self, location: str) -> OutputFile:
         """The file to create; nothing is asked of the store yet."""
@@ -80,8 +83,15 @@ class ObjectFileIO(FileIO):
 class ObjectFile(InputFile, OutputFile):
     """One object, to read whole or to create."""
 
-    def __init__(self, location: str, buckets: Buckets, pause: Callable[[float], None] = time.sleep) -> None:
+    def __init__(
+        self,
+        location: str,
+        buckets: Buckets,
+        pause: Callable[[float], None] = time.sleep,
+        limits: ReadLimits = _DEFAULT_LIMITS,
+    ) -> None:
         super().__init__(location)
+        self.limits = limits
         self._pause = pause
         self._key = StoreLocation.parse(location).key
         self._bucket = buckets.of(StoreLocation.parse(location))
@@ -99,9 +109,12 @@ class ObjectFile(InputFile, OutputFile):
         return True
 
     def open(self, seekable: bool = True) -> InputStream:
-        """The whole object, read at once. Raises FileNotFoundError."""
+        """The whole object, read at once. Raises FileNotFoundError, FormatError for a file too large."""
         with self._bucket.plain_errors():
-            return io.BytesIO(bytes(obstore.get(self._bucket.store, self._key).bytes()))
+            found = obstore.get(self._bucket.store, self._key)
+            if limit := self.limits.of_file(self.location):
+                limit.require(self.location, found.meta["size"])
+            return io.BytesIO(bytes(found.bytes()))
 
     def create(self, overwrite: bool = False) -> OutputStream:
         """A stream whose close makes the object, and raises FileExistsError unless ``overwrite`` or the name is free.

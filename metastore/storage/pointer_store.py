@@ -9,11 +9,13 @@ from __future__ import annotations
 import os
 from collections.abc import Hashable, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Final, Protocol
 
 from metastore.storage import local
 from metastore.storage.local import local_path
+
+POINTER_BYTES: Final = 1 << 20
+"""Far more than a pointer has: hints and leases are read up to this size."""
 
 
 @dataclass(frozen=True)
@@ -33,8 +35,11 @@ class PointerStore(Protocol):
         All are asked for at the same time, where asking takes long.
         """
 
-    def read(self, location: str) -> bytes:
-        """The whole file. Raises FileNotFoundError."""
+    def read(self, location: str, most: int = POINTER_BYTES) -> bytes:
+        """The whole file, or the first bytes of one that has more than ``most``: more than ``most`` of them.
+
+        Raises FileNotFoundError.
+        """
 
     def create_if_absent(self, location: str, content: bytes) -> bool:
         """Atomically create the file; False, and no change, when the name is taken.
@@ -72,9 +77,10 @@ class LocalPointers:
         """Inodes and modification times."""
         return [_identity(local_path(location)) for location in locations]
 
-    def read(self, location: str) -> bytes:
-        """The whole file."""
-        return Path(local_path(location)).read_bytes()
+    def read(self, location: str, most: int = POINTER_BYTES) -> bytes:
+        """One read."""
+        with open(local_path(location), "rb") as stream:
+            return stream.read(most + 1)
 
     def create_if_absent(self, location: str, content: bytes) -> bool:
         """By hard link."""

@@ -27,6 +27,8 @@ HINT: Final = "version-hint.text"
 _SPELLINGS: Final = (".metadata.json", ".gz.metadata.json", ".metadata.json.gz")
 _VERSION = re.compile(r"v(0|[1-9]\d*)(\.gz\.metadata\.json|\.metadata\.json(\.gz)?)")
 _LOOKS: Final = 100
+_HINT_BYTES: Final = 64
+"""A hint is a number; what is longer is none."""
 _CONFIRMATIONS: Final = 10
 """So many looks in a row must show that a version is lost: a listing is no snapshot, and can miss the newest ones."""
 _WAY_ON: Final = (
@@ -194,7 +196,7 @@ class VersionFiles:
 
     def _hint(self) -> int | None:
         try:
-            return int(self._store.read(f"{self.folder}/{HINT}"))
+            return int(self._store.read(f"{self.folder}/{HINT}", _HINT_BYTES))
         except (OSError, ValueError):
             return None
 

@@ -11,6 +11,7 @@ from metastore.model.identity import TableInfo
 from metastore.scan.tables import ScannedTables
 from metastore.sources.listing import SourceFile
 from metastore.sources.source_table import SourceTable
+from metastore.storage.bounded_reading import ReadLimits
 from metastore.views.folders import Workspace
 from metastore.views.runner import QueryRunner
 
@@ -43,7 +44,8 @@ def workspace_of(session: ViewSession, view: TableInfo) -> Workspace:
     """The workspace that ``view`` stands in. NotFoundError for one that is not configured."""
     source = session.source(view)
     location = source.location[: -len(source.table.name)].rstrip("/") or "/"
-    return Workspace(source.table.storage_plugin, source.table.workspace, location, source.options)
+    limits = ReadLimits(session.metastore.settings.limits)
+    return Workspace(source.table.storage_plugin, source.table.workspace, location, source.options, limits)
 
 
 def files_of(session: ViewSession, table: TableInfo) -> list[SourceFile]:

@@ -17,6 +17,7 @@ from metastore.errors import FormatError, InvalidRequestError, NotFoundError, St
 from metastore.model.tuple_schema import TupleSchema
 from metastore.model.view_unit import ViewMetadataUnit
 from metastore.sources.listing import open_location
+from metastore.storage.bounded_reading import Limit
 from metastore.views.definition import Definition
 from metastore.views.dialects import translate
 from metastore.views.fields import fields_of
@@ -62,14 +63,16 @@ def path_of(location: str) -> str:
     return location + SUFFIX
 
 
-def read_file(path: str, options: Mapping[str, str]) -> str:
-    """The content of a view file. NotFoundError, StorageError."""
+def read_file(path: str, options: Mapping[str, str], limit: Limit) -> str:
+    """The content of a view file. NotFoundError, FormatError for one that is larger than ``limit``, StorageError."""
     store, root = open_location(path, options)
-    if store.get_file_info(root).type == fs.FileType.NotFound:
+    found = store.get_file_info(root)
+    if found.type == fs.FileType.NotFound:
         raise NotFoundError(f"there is no view file {path}")
+    limit.require(path, found.size or 0)
     try:
         with store.open_input_stream(root) as stream:
-            return bytes(stream.read()).decode()
+            return bytes(stream.read(limit.most)).decode()
     except UnicodeDecodeError as error:
         raise FormatError(f"{path} is no view file of Drill: it is not UTF-8") from error
     except (OSError, pa.ArrowException) as error:

@@ -24,6 +24,7 @@ from pyarrow import fs
 from metastore.errors import ConflictError, StorageError
 from metastore.model.identity import TableInfo
 from metastore.sources.listing import Fingerprint, SourceFile, open_location
+from metastore.storage.bounded_reading import ReadLimits, parquet_rows
 from metastore.views.runner import Written
 
 STATE: Final = "_state"
@@ -53,6 +54,7 @@ class Workspace:
     name: str
     location: str
     options: Mapping[str, str] = field(default_factory=dict, repr=False)
+    limits: ReadLimits = field(default_factory=ReadLimits)
 
     def folder(self, data_location: str) -> Folder:
         """The folder at ``data_location``, relative to the workspace."""
@@ -132,11 +134,13 @@ class Folder:
         return blake2b(json.dumps(states).encode(), digest_size=16).hexdigest()
 
     def sources(self) -> SourceFiles | None:
-        """The files that the refresh has read; None when that is not known (any more)."""
+        """The files that the refresh has read; None when that is not known (any more). FormatError when too large."""
         store, root = self._open()
         try:
             with store.open_input_file(f"{root}/{SOURCES}") as file:
-                rows = pq.read_table(file).to_pylist()
+                limit = self.workspace.limits.named("file_list")
+                limit.require(f"{root}/{SOURCES}", file.size())
+                rows = parquet_rows(file, f"{root}/{SOURCES}", limit).to_pylist()
         except (OSError, pa.ArrowException):
             return None
         found: dict[str, dict[str, Fingerprint]] = {}

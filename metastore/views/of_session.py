@@ -15,6 +15,7 @@ from metastore.components.views import Views
 from metastore.model.identity import TableInfo
 from metastore.model.materialized_view_unit import RefreshStatus
 from metastore.model.vocabulary import MetadataType
+from metastore.storage.bounded_reading import ReadLimits
 from metastore.views.context import ViewSession
 from metastore.views.definition import Definition, define_materialized_view, define_view
 from metastore.views.dialects import Translation, translate
@@ -112,7 +113,8 @@ class DefinedViews(Views):
         """
         source = self._session.source(_info(name))
         path = path_of(source.location)
-        return self.define(source.table, definition_of(read_file(path, source.options), path), replace=replace)
+        limit = ReadLimits(self._session.metastore.settings.limits).named("view_file")
+        return self.define(source.table, definition_of(read_file(path, source.options, limit), path), replace=replace)
 
     def to_iceberg(
         self,

@@ -20,6 +20,7 @@ CODES = {
     "StorageError": "storage.failed",
     "EngineError": "engine.failed",
     "FormatError": "format.invalid",
+    "DamageError": "table.damaged",
     "StaleRowIdError": "row_id.stale",
     "ProcedureError": "procedure.failed",
 }

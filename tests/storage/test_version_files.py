@@ -24,7 +24,7 @@ from metastore.model.vocabulary import MetadataType
 from metastore.storage import local
 from metastore.storage.file_system_catalog import FileSystemCatalog
 from metastore.storage.local import LocalFileIO, create_if_absent, make_folder
-from metastore.storage.pointer_store import Entries, LocalPointers
+from metastore.storage.pointer_store import LocalPointers
 from metastore.storage.version_files import HINT, VersionFiles
 
 MakeUnit = Callable[..., TableMetadataUnit]
@@ -407,14 +407,13 @@ class UnsteadyListing(LocalPointers):
     def __init__(self, misses: int) -> None:
         self.misses = misses
 
-    def entries(self, folder: str) -> Entries:
+    def names_after(self, folder: str, name: str) -> frozenset[str]:
         """Without the versions that others made, as long as there are misses left."""
-        found = super().entries(folder)
+        found = super().names_after(folder, name)
         if not self.misses:
             return found
         self.misses -= 1
-        own = {name for name in found.files if name.startswith("v1.") or not name.startswith("v")}
-        return Entries(frozenset(own), found.folders)
+        return frozenset(each for each in found if each.startswith("v1.") or each == HINT)
 
 
 @pytest.mark.parametrize("hint", [b"7", b"8"])

@@ -20,6 +20,7 @@ from thrift.Thrift import TException
 from thrift.TSerialization import deserialize, serialize
 
 from metastore.errors import FormatError, NotFoundError
+from metastore.storage.bounded_reading import ReadLimits, gunzipped, whole
 
 BACKUP_PROPERTY: Final = "metastore.hive-backup"
 """Iceberg table property: where the backup of the Hive table lies."""
@@ -48,8 +49,9 @@ class Backup:
     def read(cls, io: FileIO, location: str) -> Backup:
         """Read one. NotFoundError when it is gone, FormatError when it is none."""
         try:
-            with io.new_input(location).open() as stream:
-                head, table, *partitions = gzip.decompress(stream.read()).split(b"\n")
+            limit = ReadLimits.of(io.properties).named("backup")
+            content = gunzipped(whole(io.new_input(location), limit), location, limit)
+            head, table, *partitions = content.split(b"\n")
             facts = json.loads(head)
             if facts.pop("form") != _FORM:
                 raise FormatError(f"{location} was written by a newer release of this package")

@@ -14,7 +14,6 @@ from typing import Final
 
 import pyarrow as pa
 from pyiceberg.io.pyarrow import PyArrowFileIO
-from pyiceberg.serializers import FromInputFile
 
 from metastore.errors import FormatError, MetastoreError, OutcomeUnknownError, ProcedureError, StorageError
 from metastore.hive.client import HiveClient
@@ -25,6 +24,7 @@ from metastore.hive.migration.staging import Staged, attempt_folder, problems_of
 from metastore.hive.migration.survey import Survey, survey
 from metastore.hive.migration.switch import block_partitions, remove_attempts, remove_folder, require_new, switch
 from metastore.hive.tables import METADATA_LOCATION, HiveTable
+from metastore.storage.bounded_reading import table_metadata
 from metastore.storage.catalog_errors import UNREADABLE, said
 
 MIGRATED: Final = "migrated"
@@ -126,7 +126,7 @@ def backup_of(properties: Mapping[str, str], metadata_location: str) -> str | No
     Raises FormatError, StorageError.
     """
     try:
-        found = FromInputFile.table_metadata(PyArrowFileIO(dict(properties)).new_input(metadata_location))
+        found = table_metadata(PyArrowFileIO(dict(properties)).new_input(metadata_location))
     except OSError as error:
         raise StorageError(f"cannot read {metadata_location}: {error}") from error
     except UNREADABLE as error:

@@ -21,7 +21,6 @@ from hive_metastore.ttypes import Table
 from pyarrow import fs
 from pyiceberg.io.pyarrow import PyArrowFileIO
 from pyiceberg.manifest import DataFileContent
-from pyiceberg.serializers import FromInputFile
 from pyiceberg.table.metadata import TableMetadata
 
 from metastore.errors import (
@@ -38,6 +37,7 @@ from metastore.hive.migration.backup import BACKUP_FILE, BACKUP_PROPERTY, Backup
 from metastore.hive.migration.staging import HIDDEN_FOLDER
 from metastore.hive.migration.switch import alter_if, next_ddl_time, remove_files, remove_folder
 from metastore.hive.tables import LAST_DDL_TIME, METADATA_LOCATION, HivePartition, HiveTable
+from metastore.storage.bounded_reading import table_metadata
 from metastore.storage.catalog_errors import UNREADABLE, said
 
 REVERTED: Final = "reverted"
@@ -257,7 +257,7 @@ def _is_inside(folder: str, file: str) -> bool:
 def _metadata(reversion: Reversion, table: HiveTable) -> TableMetadata:
     place = table.parameters.get(METADATA_LOCATION, "")
     try:
-        return FromInputFile.table_metadata(reversion.io.new_input(place))
+        return table_metadata(reversion.io.new_input(place))
     except OSError as error:
         raise StorageError(f"cannot read {place}, the metadata of {table}: {error}") from error
     except UNREADABLE as error:

@@ -25,6 +25,7 @@ from metastore.engine import Engine
 from metastore.errors import FormatError, StorageError
 from metastore.procedures.files.avro_columns import columns
 from metastore.procedures.files.spelling import Spelling
+from metastore.storage.bounded_reading import ReadLimits, whole
 from metastore.storage.locations import is_local
 from metastore.storage.sweep import FileKind, TableFile
 
@@ -173,8 +174,7 @@ def _standing(chunk: MetadataChunk, contents: Iterable[bytes | None]) -> Iterato
 
 def _content(chunk: MetadataChunk, file: TableFile) -> bytes | None:
     try:
-        with chunk.io.new_input(file.location).open() as stream:
-            return stream.read()
+        return whole(chunk.io.new_input(file.location), ReadLimits.of(chunk.io.properties).named("manifest"))
     except FileNotFoundError as error:
         if chunk.must_stand:
             raise FormatError(f"the {file.kind.value} {file.location} of a kept snapshot is missing") from error

@@ -20,7 +20,6 @@ from typing import Any, Final
 import pyarrow as pa
 from pydantic import ValidationError as PydanticError
 from pyiceberg.exceptions import ValidationError
-from pyiceberg.serializers import FromInputFile
 from pyiceberg.table import Table, TableProperties
 
 from metastore.catalogs import TargetTable
@@ -34,6 +33,7 @@ from metastore.procedures.files.proof import Proof
 from metastore.procedures.files.register import version_of
 from metastore.procedures.files.remove_orphans import bound_ms
 from metastore.procedures.model import CallContext, Procedure
+from metastore.storage.bounded_reading import table_metadata
 from metastore.storage.file_system_catalog import FileSystemCatalog
 
 _AT_ONCE: Final = 500
@@ -157,7 +157,7 @@ def _folder(table: Table) -> str:
 def _is_of(table: Table, file: StoredFile) -> bool:
     """Whether the file says that it is metadata of this table. Raises StorageError."""
     try:
-        return FromInputFile.table_metadata(table.io.new_input(file.location)).table_uuid == table.metadata.table_uuid
+        return table_metadata(table.io.new_input(file.location)).table_uuid == table.metadata.table_uuid
     except (FileNotFoundError, ValueError, PydanticError, ValidationError, EOFError):
         return False
     except OSError as error:

@@ -29,6 +29,7 @@ from pyiceberg.table.metadata import TableMetadata
 from pyiceberg.table.update import ValidatableTableRequirement
 
 from metastore.errors import FormatError, StorageError
+from metastore.storage.bounded_reading import ReadLimits, parquet_rows, whole
 from metastore.storage.files import discard, flush
 from metastore.storage.new_files import NewFiles
 from metastore.storage.sweep import FileKind, TableFile
@@ -135,10 +136,10 @@ def _content(made: Quarantine) -> bytes:
 
 
 def _read(table: Table, location: str) -> Quarantine:
-    with table.io.new_input(location).open() as stream:
-        content = stream.read()
+    limit = ReadLimits.of(table.io.properties).named("file_list")
+    content = whole(table.io.new_input(location), limit)
     try:
-        rows = pq.read_table(io.BytesIO(content))
+        rows = parquet_rows(io.BytesIO(content), location, limit)
         header = json.loads((rows.schema.metadata or {})[_KEY])
         owner, proof = header["table-uuid"], header["proof"]
     except (pa.ArrowException, KeyError, ValueError) as error:

@@ -17,7 +17,6 @@ from pydantic import ValidationError as PydanticError
 from pyiceberg.exceptions import NoSuchTableError, TableAlreadyExistsError, ValidationError
 from pyiceberg.io import FileIO, load_file_io
 from pyiceberg.manifest import read_manifest_list
-from pyiceberg.serializers import FromInputFile
 from pyiceberg.table.metadata import TableMetadata
 
 from metastore.errors import (
@@ -32,6 +31,7 @@ from metastore.procedures.files.guards import require_foreign
 from metastore.procedures.files.listing import Folder, files_in
 from metastore.procedures.files.spelling import Spelling
 from metastore.procedures.model import CallContext, Procedure
+from metastore.storage.bounded_reading import table_metadata
 from metastore.storage.catalog_errors import failures_of, said
 
 _VERSION: Final = re.compile(r"(?:v(\d+)|(\d+)-[0-9a-fA-F-]{36})(?:\.gz)?\.metadata\.json(?:\.gz)?")
@@ -133,7 +133,7 @@ def readable_metadata(io: FileIO, location: str) -> TableMetadata:
     Raises NotFoundError when there is no such file, FormatError when it or the list is not what it should be.
     """
     try:
-        metadata = FromInputFile.table_metadata(io.new_input(location))
+        metadata = table_metadata(io.new_input(location))
     except FileNotFoundError as error:
         raise NotFoundError(f"there is no metadata file {location}") from error
     except (ValueError, PydanticError, ValidationError, EOFError) as error:

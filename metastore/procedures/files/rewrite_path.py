@@ -15,6 +15,7 @@ import gzip
 import io
 import json
 import uuid
+import zlib
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final
@@ -33,6 +34,7 @@ from metastore.procedures.files.known_tables import PATH_PROPERTIES
 from metastore.procedures.files.location_prefixes import Prefixes
 from metastore.procedures.model import CallContext, Procedure
 from metastore.procedures.rewrite.candidates import PATH_ID
+from metastore.storage.bounded_reading import Limit, ReadLimits, gunzipped, whole
 from metastore.storage.files import flush
 from metastore.storage.new_files import NewFiles
 
@@ -190,8 +192,10 @@ class _Rewrite:
         except FileNotFoundError:
             return None
         try:
-            found: dict[str, Any] = json.loads(gzip.decompress(content) if _is_packed(location) else content)
-        except (ValueError, OSError) as error:
+            found: dict[str, Any] = json.loads(
+                gunzipped(content, location, self._limit(location)) if _is_packed(location) else content
+            )
+        except (ValueError, OSError, EOFError, zlib.error) as error:
             raise FormatError(f"{location} is no metadata of an Iceberg table: {error}") from error
         return found
 
@@ -291,12 +295,16 @@ class _Rewrite:
 
     def _read(self, location: str) -> bytes:
         try:
-            with self.table.io.new_input(location).open() as stream:
-                return stream.read()
+            return whole(self.table.io.new_input(location), self._limit(location))
         except FileNotFoundError:
             raise
         except OSError as error:
             raise StorageError(f"cannot read {location}: {error}") from error
+
+    def _limit(self, location: str) -> Limit:
+        limits = ReadLimits.of(self.table.io.properties)
+        # What is neither metadata nor a manifest is a file of positions of deleted rows, which is held whole as well.
+        return limits.of_file(location) or limits.named("file_list")
 
     def _copy(self, location: str) -> None:
         self.copies[location] = self.prefixes.moved(location)

@@ -26,7 +26,7 @@ def hive_properties(context: CallContext) -> Mapping[str, str]:
         raise InvalidRequestError(
             f"catalog {context.catalog} is not on a Hive Metastore (type = hive, with its uri); {known}"
         )
-    return settings.properties
+    return {**settings.properties, **context.settings.limits.properties}
 
 
 def nested_of(text: str) -> Nested:
