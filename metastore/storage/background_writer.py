@@ -19,7 +19,7 @@ from pyiceberg.manifest import DataFile
 
 from metastore.errors import StorageError
 from metastore.mapping.rows import PartitionKey, PartitionRows
-from metastore.storage.files import discard
+from metastore.storage.new_files import NewFiles
 from metastore.storage.partition_encoder import EncodedPartition, PartitionEncoder
 from metastore.storage.partition_writer import PartitionWriter
 
@@ -43,10 +43,10 @@ class _Unwritten:
     partition: PartitionRows | EncodedPartition
     file: Future[DataFile]
 
-    def write(self, writer: PartitionWriter) -> None:
+    def write(self, writer: PartitionWriter, files: NewFiles) -> None:
         """Keep the promise; what writing raises is told by it, and not raised here."""
         try:
-            self.file.set_result(writer.write_one(self.partition))
+            self.file.set_result(writer.write_one(self.partition, files))
         except BaseException as error:  # noqa: BLE001 - as an executor's own futures have it
             self.file.set_exception(error)
 
@@ -56,8 +56,8 @@ class BackgroundWriter:
 
     def __init__(self, writer: PartitionWriter) -> None:
         self._writer = writer
+        self._files = NewFiles(writer.io)
         self._threads = ThreadPoolExecutor(_THREADS, "metastore-writer")
-        self._all: list[Ahead] = []
         self._unfinished: deque[Future[DataFile]] = deque()
         self._latest: _Unwritten | None = None
 
@@ -76,18 +76,16 @@ class BackgroundWriter:
         while self._unfinished and (self._unfinished[0].done() or len(self._unfinished) >= _THREADS + _WAITING):
             _result(self._unfinished.popleft())
         if self._latest is not None:
-            self._threads.submit(self._latest.write, self._writer)
+            self._threads.submit(self._latest.write, self._writer, self._files)
             self._unfinished.append(self._latest.file)
         self._latest = _Unwritten(partition, Future())
-        ahead = Ahead(partition.key, self._latest.file)
-        self._all.append(ahead)
-        return ahead
+        return Ahead(partition.key, self._latest.file)
 
     def finish(self, wanted: Collection[Ahead]) -> dict[PartitionKey, DataFile]:
         """The files of ``wanted``, which are the caller's now; the others are removed. Raises, and removes all."""
         try:
             if self._latest is not None and self._latest.file in {ahead.file for ahead in wanted}:
-                self._latest.write(self._writer)
+                self._latest.write(self._writer, self._files)
             files = {ahead.key: _result(ahead.file) for ahead in wanted}
         except BaseException:
             self.abandon()
@@ -102,10 +100,8 @@ class BackgroundWriter:
     def _remove_all_but(self, kept: Collection[str]) -> None:
         self._latest = None
         self._threads.shutdown(wait=True, cancel_futures=True)
-        written = [ahead.file.result().file_path for ahead in self._all if _succeeded(ahead.file)]
-        if unwanted := [path for path in written if path not in kept]:
-            discard(self._writer.io, unwanted)
-        self._all.clear()
+        self._files.discard(path for path in self._files.created if path not in kept)
+        self._files = NewFiles(self._writer.io)  # the files that are kept are the caller's now
 
 
 def _result(file: Future[DataFile]) -> DataFile:
@@ -113,8 +109,3 @@ def _result(file: Future[DataFile]) -> DataFile:
         return file.result()
     except OSError as error:
         raise StorageError(f"cannot write data files: {error}; nothing was changed") from error
-
-
-def _succeeded(file: Future[DataFile]) -> bool:
-    """Whether the file was written; one that nobody has begun stays undone."""
-    return file.done() and file.exception() is None

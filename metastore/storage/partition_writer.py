@@ -49,7 +49,7 @@ class PartitionWriter:
 
         def write(some: Sequence[PartitionRows]) -> None:
             for partition in some:
-                written[partition.key] = self._write_one(partition, files)
+                written[partition.key] = self.write_one(partition, files)
 
         try:
             if len(partitions) <= (_FEW if is_local(self.state.metadata.location) else 1):
@@ -63,16 +63,8 @@ class PartitionWriter:
             raise
         return {partition.key: written[partition.key] for partition in partitions}
 
-    def write_one(self, partition: PartitionRows | EncodedPartition) -> DataFile:
-        """The new file of one partition; what failed to be written whole is removed, and the store's error raised."""
-        files = NewFiles(self.io)
-        try:
-            return self._write_one(partition, files)
-        except BaseException:
-            files.discard()
-            raise
-
-    def _write_one(self, partition: PartitionRows | EncodedPartition, files: NewFiles) -> DataFile:
+    def write_one(self, partition: PartitionRows | EncodedPartition, files: NewFiles) -> DataFile:
+        """The new file of one partition, created through ``files``. Raises the store's own error."""
         folder = partition_folder(self.unit_type, partition.key)
         location = f"{self.state.metadata.location.rstrip('/')}/{folder}/{uuid.uuid4()}.parquet"
         encoded = self.encoder.encode(partition) if isinstance(partition, PartitionRows) else partition

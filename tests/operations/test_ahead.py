@@ -51,9 +51,9 @@ def writing_threads(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     names: list[str] = []
     write_one = PartitionWriter.write_one
 
-    def write_and_tell(writer: PartitionWriter, partition: Any) -> Any:
+    def write_and_tell(writer: PartitionWriter, partition: Any, files: Any) -> Any:
         names.append(threading.current_thread().name)
-        return write_one(writer, partition)
+        return write_one(writer, partition, files)
 
     monkeypatch.setattr(PartitionWriter, "write_one", write_and_tell)
     return names
