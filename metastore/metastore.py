@@ -126,7 +126,9 @@ class Metastore:
         entry = CatalogEntry.of(self._catalog, component)
         table = ComponentTable(entry, definition.unit_type, component.properties, self._cache)
         expiration = iceberg.expiration
-        policy = ExpirationPolicy(expiration.period, expiration.retain_last, expiration.min_age)
+        policy = ExpirationPolicy(
+            expiration.period, expiration.retain_last, expiration.min_age, component.versions_kept
+        )
         handler = ExpirationHandler(table, policy, self.clock)
         worker = ExpirationWorker(handler)
         self._workers.append(worker)

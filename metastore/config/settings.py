@@ -24,6 +24,7 @@ from metastore.config.loader import Configuration, Origin, Tier, absolute, defau
 from metastore.config.policies import PolicySettings, policy_settings
 from metastore.config.procedures import ProcedureSettings, procedure_settings
 from metastore.config.section import Reading, Section, Setting
+from metastore.config.table_properties import Doubt, doubts, versions_kept
 
 _log = logging.getLogger("metastore")
 
@@ -57,6 +58,11 @@ class ComponentSettings:
     name: str
     location: str
     properties: Mapping[str, str] = field(default_factory=dict)
+
+    @property
+    def versions_kept(self) -> int | None:
+        """How many versions stay after each commit, by the table properties; None where nothing goes after a commit."""
+        return versions_kept(self.properties)
 
 
 @dataclass(frozen=True)
@@ -192,6 +198,7 @@ def _settings(tiers: list[Tier], environ: Mapping[str, str], cwd: Path | None) -
     policies = policy_settings(root.section("policies"), catalogs)
     warnings = (
         *_implementation_notes(root),
+        *_property_notes(iceberg.components),
         *reading.misplaced(*root.key),
         *reading.unknown(root, ignored=_OTHER_IMPLEMENTATIONS),
     )
@@ -256,6 +263,7 @@ def _commit(section: Section) -> CommitSettings:
 
 def _components(section: Section) -> dict[str, ComponentSettings]:
     common = section.section("common").properties("properties")
+    _require_usable(section.section("common"), common)
     components: dict[str, ComponentSettings] = {}
     for name in _COMPONENTS:
         component = section.section(name)
@@ -264,9 +272,30 @@ def _components(section: Section) -> dict[str, ComponentSettings]:
             raise component.refusal("location", "a folder below the base location is expected")
         if location in {other.location for other in components.values()}:
             raise component.refusal("location", "another component has this folder already")
-        properties = _set({**common, **component.properties("properties")})
+        own = component.properties("properties")
+        _require_usable(component, own)
+        properties = _set({**common, **own})
         components[name] = ComponentSettings(name, location, properties)
     return components
+
+
+def _require_usable(component: Section, properties: Mapping[str, str | None]) -> None:
+    """Refuse table properties whose values cannot be used. Raises ConfigError."""
+    for doubt in doubts(_set(properties)):
+        if doubt.is_refused:
+            key = (*component.key, "properties", *doubt.name.split("."))
+            raise component.reading.refusal(key, doubt.value, doubt.reason)
+
+
+def _property_notes(components: Mapping[str, ComponentSettings]) -> Iterator[str]:
+    """A sentence for each table property without effect, with the components that have it."""
+    found: dict[Doubt, list[str]] = {}
+    for name, component in components.items():
+        for doubt in doubts(component.properties):
+            found.setdefault(doubt, []).append(name)
+    for doubt, names in found.items():
+        which = "common" if len(names) == len(components) else ",".join(names)
+        yield (f"drill.metastore.iceberg.components.{which}.properties.{doubt.name} = {doubt.value}: {doubt.reason}")
 
 
 def _plugin(name: str, section: Section, cwd: Path | None) -> StoragePluginSettings:

@@ -27,23 +27,30 @@ CLOCKS_DIFFER: Final = timedelta(hours=1)
 
 @dataclass(frozen=True)
 class ExpirationPolicy:
-    """``period`` None: never. A version goes when it is beyond the last ``retain_last`` and older than ``min_age``."""
+    """A version goes when it is beyond the last ``retain_last`` and ``after_commit``, and older than ``min_age``.
+
+    ``period``: how often; None: not by time. ``after_commit``: so many stay after each commit; None: nothing goes then.
+    """
 
     period: timedelta | None
     retain_last: int | None = None
     min_age: timedelta | None = None
+    after_commit: int | None = None
 
     @property
     def is_on(self) -> bool:
-        """Whether there is a period at all."""
-        return self.period is not None and self.period > timedelta(0)
+        """Whether versions ever go by themselves."""
+        return self.after_commit is not None or (self.period is not None and self.period > timedelta(0))
 
 
 def is_due(policy: ExpirationPolicy, metadata: TableMetadata, now_ms: int) -> bool:
-    """Whether the period has passed since versions last expired, or since the first kept version if none ever did.
+    """Whether it is time for a run: versions are outdated after a commit, or the period has passed.
 
-    A time that is yet to come (:func:`is_yet_to_come`) says nothing of when that was.
+    The period is counted from the last run, or from the first kept version if there was none. A time that is yet to
+    come (:func:`is_yet_to_come`) says nothing of when that was.
     """
+    if policy.after_commit is not None and outdated(policy, metadata, now_ms):
+        return True
     if policy.period is None or not policy.is_on or not metadata.snapshots:
         return False
     first = min(snapshot.timestamp_ms for snapshot in metadata.snapshots)
@@ -71,7 +78,7 @@ def _kept_by_refs(policy: ExpirationPolicy, metadata: TableMetadata) -> Iterator
     for ref in metadata.refs.values():
         keep = 1
         if ref.snapshot_ref_type == SnapshotRefType.BRANCH:
-            keep = max(policy.retain_last or 1, ref.min_snapshots_to_keep or 1)
+            keep = max(policy.retain_last or 1, policy.after_commit or 1, ref.min_snapshots_to_keep or 1)
         ancestors = ancestors_of(metadata.snapshot_by_id(ref.snapshot_id), metadata)
         for _, snapshot in zip(range(keep), ancestors, strict=False):
             yield snapshot.snapshot_id

@@ -51,6 +51,8 @@ HANDED_OVER: Final = f"{OWN_PROPERTIES}handed-over-to"
 """Table property: the catalog that owns the table's commits from here on. Where it stands, nobody may go on."""
 
 FORMAT_VERSION: Final = "2"
+_FORMAT_VERSION_KEY: Final = "format-version"
+"""Iceberg keeps it beside the properties, not among them."""
 _ALIGN_ATTEMPTS: Final = 20
 
 
@@ -90,7 +92,7 @@ class ComponentTable:
     ) -> None:
         self.entry = entry
         self.unit_type = unit_type
-        self._properties = dict(properties)
+        self._properties = {key: value for key, value in properties.items() if key != _FORMAT_VERSION_KEY}
         self._cache = cache
         self._aligned: UUID | None = None
         self._is_unused = False
@@ -191,7 +193,7 @@ class ComponentTable:
         return table
 
     def _create(self) -> Table:
-        properties = {**self._properties, "format-version": FORMAT_VERSION}
+        properties = {**self._properties, _FORMAT_VERSION_KEY: FORMAT_VERSION}
         schema, spec = iceberg_schema(self.unit_type), partition_spec(self.unit_type)
         return self.entry.create(schema, spec, properties)
 

@@ -68,12 +68,13 @@ def test_the_defaults() -> None:
 
 
 def test_a_drill_users_file_loads_unchanged(write_conf: WriteConf) -> None:
-    """Drill's file beside its main configuration is read as Drill reads it, and nothing in it is warned about."""
+    """Drill's file beside its main configuration is read as Drill reads it; what has no effect here is told by name."""
     directory = write_conf(
         main='drill.exec: { cluster-id: "c1", zk.root: "c1", zk.connect: "z:2181" }', override=DRILL_OVERRIDE
     )
     settings = load(directory, environ={})
-    assert settings.warnings == ()
+    [warning] = settings.warnings
+    assert "components.tables.properties.write.metadata.compression-codec = gzip: it has no effect" in warning
     assert settings.iceberg.base_location == "/app/c1/metastore/iceberg"
     assert settings.iceberg.config_properties == {"fs.defaultFS": "file:///"}
     assert settings.iceberg.expiration.period == timedelta(days=1, hours=12)
@@ -88,7 +89,7 @@ def test_a_drill_users_file_loads_unchanged(write_conf: WriteConf) -> None:
 def test_another_implementation_is_noted_once() -> None:
     """A class that is not the Iceberg metastore gives one warning that names it; its settings give none."""
     settings = load_text(DRILL_OVERRIDE.replace("iceberg.IcebergMetastore", "rdbms.RdbmsMetastore"))
-    (warning,) = settings.warnings
+    warning, _ = settings.warnings
     assert "org.apache.drill.metastore.rdbms.RdbmsMetastore" in warning
 
 

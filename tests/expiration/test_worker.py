@@ -80,7 +80,7 @@ def test_nothing_runs_when_nothing_is_due(worker: ExpirationWorker, handler: Han
 
 
 def test_one_run_at_a_time(worker: ExpirationWorker, handler: Handler) -> None:
-    """Commits while a run is under way start no second one, from however many threads; a later commit does."""
+    """Commits while a run is under way start no second one, from however many threads; one run follows for all."""
     worker.after_commit(1)
     assert handler.begun.acquire(timeout=PATIENCE_S)
     callers = [threading.Thread(target=worker.after_commit, args=(n,)) for n in range(8)]
@@ -89,13 +89,24 @@ def test_one_run_at_a_time(worker: ExpirationWorker, handler: Handler) -> None:
     for caller in callers:
         caller.join(PATIENCE_S)
     assert len(handler.threads) == 1
-    handler.end.release()
-    worker.join(PATIENCE_S)
-    worker.after_commit(9)
-    assert handler.begun.acquire(timeout=PATIENCE_S)
-    handler.end.release()
+    handler.end.release(2)
     worker.join(PATIENCE_S)
     assert (len(handler.threads), worker.runs) == (2, 2)
+    worker.after_commit(9)
+    handler.end.release()
+    worker.join(PATIENCE_S)
+    assert (len(handler.threads), worker.runs) == (3, 3)
+
+
+def test_a_run_that_follows_looks_whether_it_is_due(worker: ExpirationWorker, handler: Handler) -> None:
+    """By time it is not: the run that was under way has just been."""
+    worker.after_commit(1)
+    assert handler.begun.acquire(timeout=PATIENCE_S)
+    worker.after_commit(2)
+    handler.due = False
+    handler.end.release()
+    worker.join(PATIENCE_S)
+    assert worker.runs == 1
 
 
 @pytest.mark.parametrize("error", [OSError("disk"), ValueError("bug"), RuntimeError("bug")], ids=repr)
