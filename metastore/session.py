@@ -12,6 +12,7 @@ from __future__ import annotations
 import difflib
 import logging
 from collections.abc import Callable, Sequence
+from datetime import timedelta
 from functools import cached_property
 from pathlib import Path, PurePath
 from types import TracebackType
@@ -36,6 +37,8 @@ if TYPE_CHECKING:
     from metastore.analyze.reading import Progress
     from metastore.analyze.result import AnalyzeResult
     from metastore.information_schema import InformationSchema
+    from metastore.integrity.findings import CheckReport
+    from metastore.integrity.repair import RepairReport
     from metastore.procedures.calls import Procedures
     from metastore.pruning.result import PruneResult
     from metastore.scan.tables import ScannedTables
@@ -112,6 +115,26 @@ class Session:
         from metastore.information_schema import InformationSchema
 
         return InformationSchema(self.metastore)
+
+    def check(self, catalog_timeout: timedelta | None = None) -> CheckReport:
+        """Check that every file of the components stands, and the configuration; see :mod:`metastore.integrity.check`.
+
+        ``catalog_timeout`` is how long a catalog may take to answer, by default 10 s. Changes nothing, and raises
+        nothing for what it finds.
+        """
+        from metastore.integrity.check import CATALOG_TIMEOUT, checked
+
+        now_ms = self.metastore.clock.now_ms()
+        return checked(self.catalogs, now_ms, CATALOG_TIMEOUT if catalog_timeout is None else catalog_timeout)
+
+    def repair(self, *, dry_run: bool = False) -> RepairReport:
+        """Bring each damaged component back to its newest whole version; see :mod:`metastore.integrity.repair`.
+
+        Nothing is deleted: damaged version files are moved aside. Stop the writers first. Raises StorageError.
+        """
+        from metastore.integrity.repair import repaired
+
+        return repaired(self.metastore, dry_run=dry_run)
 
     def call(self, name: str, /, *values: Any, on_progress: Progress | None = None, **named: Any) -> pa.Table:
         """Call a procedure by its name and arguments; see :meth:`Procedures.call`."""

@@ -265,5 +265,36 @@ def expire(
         return versions.expire(session, dry_run=dry_run)
 
 
+@command
+def check(
+    invocation: Invocation,
+    timeout: Annotated[
+        float | None, typer.Option(metavar="SECONDS", min=0, help="Time limit for a catalog to answer; 10 by default.")
+    ] = None,
+) -> object:
+    """Check that every file of the metastore stands, and the configuration. Changes nothing."""
+    from metastore.cli.commands import integrity
+
+    session = invocation.session
+    with invocation.output.working("check"):
+        return integrity.check(session, timeout)
+
+
+@command
+def repair(
+    invocation: Invocation,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Only show what would be done.")] = False,
+    yes: Annotated[bool, typer.Option("--yes", "-y", help="Do not ask.")] = False,
+) -> object:
+    """Go back to the newest whole version where files are lost. Deletes nothing."""
+    from metastore.cli.commands import integrity
+
+    session = invocation.session
+    if not (dry_run or yes):
+        invocation.output.confirm("Go back to the newest whole versions? Stop all writers first.", "give --yes")
+    with invocation.output.working("repair"):
+        return integrity.repair(session, dry_run=dry_run)
+
+
 # Last, so that its commands come after these in the help.
 import metastore.cli.daemon_app  # noqa: E402, F401

@@ -13,6 +13,7 @@ from rich.text import Text
 
 from metastore.analyze.result import AnalyzeResult
 from metastore.cli.commands.explore import FileList, SegmentList, TableDescription, TableList
+from metastore.cli.commands.integrity import Checked, Repaired
 from metastore.cli.commands.setup import Configuration, Initialized, Registration
 from metastore.cli.commands.versions import Dropped, Expiry, History, Purged
 from metastore.cli.document import document
@@ -312,6 +313,51 @@ def _(result: Expiry) -> RenderableType:
         table,
     ]
     lines += [Text(f"not deleted: {path} ({reason})", "yellow") for path, reason in expired.failed]
+    return Group(*lines)
+
+
+@screen.register
+def _(result: Checked) -> RenderableType:
+    components = Grid("component", "#versions", "#files", "#size")
+    for each in result.components:
+        components.add_row(each.name, number(each.versions), number(each.files), size(each.bytes))
+    if not result.findings:
+        return Group(components, "Everything is in order.")
+    findings = Grid("severity", "subject", "what", "next step")
+    for found in result.findings:
+        findings.add_row(found.severity, found.subject, found.what, found.next_step)
+    return Group(components, findings, _footer_of_findings(result))
+
+
+def _footer_of_findings(result: Checked) -> Text:
+    counts = [
+        plural(sum(found.severity == severity for found in result.findings), severity)
+        for severity in ("error", "warning", "note")
+    ]
+    return Text(", ".join(counts), "dim")
+
+
+@screen.register
+def _(result: Repaired) -> RenderableType:
+    if not result.components:
+        return "Nothing needs repair."
+    lines: list[RenderableType] = []
+    for each in result.components:
+        if each.obstacle is not None:
+            lines.append(Text(f"{each.name}: cannot be repaired: {each.obstacle}", "yellow"))
+            continue
+        would = "would go" if result.dry_run else "went"
+        lost = f", and {plural(each.lost, 'lost version')} before that" if each.lost else ""
+        back = bool(each.aside or each.lost)
+        lines.append(
+            f"{each.name}: {would} back to version file {each.version}{lost}" if back else f"{each.name}: hint only"
+        )
+        moved = "would be moved aside" if result.dry_run else "moved aside"
+        lines += [f"  {name} {moved}: {wrong}" for name, wrong in each.aside.items()]
+        if each.hint is not None:
+            lines.append(f"  version-hint.text {'would name' if result.dry_run else 'names'} {each.hint}")
+    if result.moved_to is not None:
+        lines.append(f"Version files {'would go' if result.dry_run else 'are'} below {result.moved_to}")
     return Group(*lines)
 
 

@@ -118,6 +118,13 @@ class HdfsPointers:
         if not cluster.delete(path):
             raise FileNotFoundError(errno.ENOENT, "there is no file", location)
 
+    def move(self, source: str, target: str) -> None:
+        """By rename."""
+        cluster, old = self._clusters.at(source)
+        _, new = self._clusters.at(target)
+        cluster.make_folder(new.rpartition("/")[0])
+        cluster.rename(old, new)
+
     def entries(self, folder: str) -> Entries:
         """As the namenode has them."""
         cluster, path = self._clusters.at(folder)

@@ -79,6 +79,18 @@ class ObjectPointers:
         with bucket.plain_errors():
             obstore.delete(bucket.store, place.key)
 
+    def move(self, source: str, target: str) -> None:
+        """By a copy on the store, and removal of the old object."""
+        (old, bucket), (new, _) = self._at(source), self._at(target)
+        with bucket.plain_errors():
+            try:
+                obstore.head(bucket.store, new.key)
+            except FileNotFoundError:
+                obstore.copy(bucket.store, old.key, new.key)
+                obstore.delete(bucket.store, old.key)
+                return
+        raise FileExistsError(errno.EEXIST, "the file is there already", target)
+
     def entries(self, folder: str) -> Entries:
         """By prefix; a folder is there when an object is below it."""
         place, bucket = self._at(folder)

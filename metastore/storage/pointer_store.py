@@ -54,6 +54,12 @@ class PointerStore(Protocol):
     def remove(self, location: str) -> None:
         """Delete the file. Raises FileNotFoundError when it is gone already, on stores that tell."""
 
+    def move(self, source: str, target: str) -> None:
+        """Give the file ``source`` the name ``target``, in a folder that is made; the file is whole under one of both.
+
+        Raises FileExistsError when the target stands, and FileNotFoundError.
+        """
+
     def entries(self, folder: str) -> Entries:
         """What is directly below ``folder``. Raises FileNotFoundError when there is no such folder."""
 
@@ -93,6 +99,13 @@ class LocalPointers:
     def remove(self, location: str) -> None:
         """With Hadoop's checksum of it."""
         local.remove(location)
+
+    def move(self, source: str, target: str) -> None:
+        """By hard link, and removal of the old name."""
+        local.make_folder(os.path.dirname(local_path(target)))
+        os.link(local_path(source), local_path(target))
+        local.make_durable([target])
+        local.remove(source)
 
     def entries(self, folder: str) -> Entries:
         """Files and folders as the disk has them; links to folders are folders."""

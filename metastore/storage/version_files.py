@@ -15,7 +15,7 @@ from __future__ import annotations
 
 import errno
 import re
-from collections.abc import Callable, Hashable
+from collections.abc import Callable, Hashable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 from typing import Final
@@ -44,6 +44,15 @@ class Found:
     version: int
     location: str
     identity: Hashable
+
+
+@dataclass(frozen=True)
+class Standing:
+    """What stands in a table's folder of metadata: ``hint`` None when there is none that can be read."""
+
+    hint: int | None
+    versions: Mapping[int, str]
+    """Names of the version files, by version."""
 
 
 def is_version_file(name: str) -> bool:
@@ -173,6 +182,18 @@ class VersionFiles:
                 return removed, [error]
             removed += 1
         return removed, []
+
+    def standing(self) -> Standing:
+        """What the hint says and which version files stand; nothing is made of it. Raises OSError."""
+        return Standing(self._hint(), self._listed())
+
+    def set_hint(self, version: int) -> None:
+        """Let readers begin at ``version``. Raises OSError, StorageError."""
+        self._store.replace(f"{self.folder}/{HINT}", str(version).encode())
+
+    def set_aside(self, name: str, target: str) -> None:
+        """Move the version file ``name`` to ``target``, a free name elsewhere. Raises OSError, StorageError."""
+        self._store.move(f"{self.folder}/{name}", target)
 
     def _onwards(self, version: int) -> Found | None:
         """The newest version from ``version`` on; None when that does not stand."""

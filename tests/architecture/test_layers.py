@@ -29,7 +29,7 @@ LAYERS = (
     {"scan"},
     {"hive"},
     {"inspection", "views", "procedures"},
-    {"sql"},
+    {"integrity", "sql"},
     {"session"},
     {"spark"},
     {"daemon"},

@@ -1,0 +1,85 @@
+"""``check`` and ``repair``: whether the metastore is whole, and the way back to its newest whole version."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import timedelta
+from typing import TYPE_CHECKING
+
+from metastore.cli.output import Incomplete
+
+if TYPE_CHECKING:
+    from metastore.session import Session
+
+
+@dataclass(frozen=True)
+class CheckedFiles:
+    """What a component's table reaches; ``version`` is 0 for one that is not written yet."""
+
+    name: str
+    location: str
+    version: int
+    versions: int
+    files: int
+    bytes: int
+
+
+@dataclass(frozen=True)
+class Found:
+    """One finding: ``severity`` is error, warning or note."""
+
+    severity: str
+    subject: str
+    what: str
+    next_step: str
+
+
+@dataclass(frozen=True)
+class Checked:
+    """All components, and everything that was found."""
+
+    components: tuple[CheckedFiles, ...]
+    findings: tuple[Found, ...]
+
+
+@dataclass(frozen=True)
+class RepairedFiles:
+    """What was done, or would be done, to a component; see :class:`metastore.integrity.repair.RepairedComponent`."""
+
+    name: str
+    version: int | None
+    aside: Mapping[str, str]
+    hint: int | None
+    lost: int
+    obstacle: str | None
+
+
+@dataclass(frozen=True)
+class Repaired:
+    """The components that needed something; ``moved_to`` is where version files went, or would go."""
+
+    dry_run: bool
+    components: tuple[RepairedFiles, ...]
+    moved_to: str | None
+
+
+def check(session: Session, timeout: float | None = None) -> Checked | Incomplete:
+    """What :meth:`Session.check` finds; incomplete when there are errors. ``timeout`` in seconds."""
+    report = session.check(None if timeout is None else timedelta(seconds=timeout))
+    checked = Checked(
+        tuple(CheckedFiles(**vars(each)) for each in report.components),
+        tuple(Found(**vars(each)) for each in report.findings),
+    )
+    if not report.errors:
+        return checked
+    return Incomplete(checked, f"{report.errors} of {len(report.findings)} findings must be mended")
+
+
+def repair(session: Session, *, dry_run: bool = False) -> Repaired | Incomplete:
+    """What :meth:`Session.repair` does; incomplete when a component cannot be repaired."""
+    report = session.repair(dry_run=dry_run)
+    done = Repaired(report.dry_run, tuple(RepairedFiles(**vars(each)) for each in report.components), report.moved_to)
+    if not report.obstacles:
+        return done
+    return Incomplete(done, f"{report.obstacles} of {len(report.components)} damaged components cannot be repaired")

@@ -1,0 +1,1 @@
+"""Whether a deployment is whole, and the way back to its newest whole version."""

@@ -1,0 +1,54 @@
+"""What a check finds: plain data for people and programs."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Literal
+
+Severity = Literal["error", "warning", "note"]
+
+
+@dataclass(frozen=True)
+class Finding:
+    """What is wrong with ``subject``, and the next step. An error must be mended; a note is for information."""
+
+    severity: Severity
+    subject: str
+    what: str
+    next_step: str
+
+
+@dataclass(frozen=True)
+class CheckedComponent:
+    """What a component's table reaches: versions, files and bytes; ``version`` 0 for one that is not written yet."""
+
+    name: str
+    location: str
+    version: int
+    versions: int
+    files: int
+    bytes: int
+
+
+@dataclass(frozen=True)
+class CheckReport:
+    """All components, and everything that was found."""
+
+    components: tuple[CheckedComponent, ...]
+    findings: tuple[Finding, ...]
+
+    @property
+    def errors(self) -> int:
+        """How many findings must be mended."""
+        return sum(finding.severity == "error" for finding in self.findings)
+
+
+def some(findings: Iterable[Finding], most: int) -> list[Finding]:
+    """At most ``most`` of them; the last one says how many more there are."""
+    listed = list(findings)
+    if len(listed) <= most:
+        return listed
+    last = listed[most - 1]
+    more = Finding(last.severity, last.subject, f"{len(listed) - most + 1:,} more of this kind", last.next_step)
+    return [*listed[: most - 1], more]

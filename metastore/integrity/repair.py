@@ -1,0 +1,168 @@
+"""The way back to the newest whole version of a component whose pointer or newest version is damaged.
+
+A version is whole when its metadata can be read and every file of its current snapshot stands. Promises: nothing is
+deleted. Version files that are passed over are moved to ``damaged/<time>/<component>`` below the base location, beside
+the components, where no clean-up of theirs looks. A dry run decides the same and changes nothing.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import datetime, timezone
+from typing import Any, Final
+
+from pyiceberg.io import FileIO
+
+from metastore.components.component import Component
+from metastore.errors import MetastoreError, StorageError
+from metastore.integrity.reached_files import StoredFiles, first_lost
+from metastore.metastore import Metastore
+from metastore.storage.bounded_reading import table_metadata
+from metastore.storage.catalog_errors import UNREADABLE, said
+from metastore.storage.stores import open_store
+from metastore.storage.version_files import HINT, Standing, VersionFiles
+
+DAMAGED: Final = "damaged"
+"""Folder below the base location that takes the version files that are passed over."""
+
+
+@dataclass(frozen=True)
+class RepairedComponent:
+    """What was done, or with a dry run would be done, to one component.
+
+    ``version`` is the number of the version file that is the newest then; ``aside`` are the version files that are
+    moved, with what is wrong with them; ``hint`` is what the hint becomes, None when it stays. ``lost`` is the number
+    of versions that the hint knows of and that no longer stand. ``obstacle`` says why nothing can be done.
+    """
+
+    name: str
+    version: int | None
+    aside: Mapping[str, str]
+    hint: int | None = None
+    lost: int = 0
+    obstacle: str | None = None
+
+    @property
+    def is_changed(self) -> bool:
+        """Whether there is anything to do."""
+        return bool(self.aside) or self.hint is not None
+
+
+@dataclass(frozen=True)
+class RepairReport:
+    """All components that needed something; ``moved_to`` is where version files went, if any did."""
+
+    dry_run: bool
+    components: tuple[RepairedComponent, ...]
+    moved_to: str | None = None
+
+    @property
+    def obstacles(self) -> int:
+        """How many components cannot be repaired."""
+        return sum(component.obstacle is not None for component in self.components)
+
+
+def repaired(metastore: Metastore, *, dry_run: bool) -> RepairReport:
+    """Bring each component back to its newest whole version. Stop its writers first.
+
+    Raises StorageError when the store fails; what was moved until then stands where it was moved to.
+    """
+    base = metastore.settings.iceberg.base_location.rstrip("/")
+    moment = datetime.fromtimestamp(metastore.clock.now_ms() / 1000, timezone.utc).strftime("%Y%m%dT%H%M%SZ")
+    place = f"{base}/{DAMAGED}/{moment}"
+    done = []
+    for component in metastore.components.values():
+        turn = component.table.turn(metastore.clock.monotonic, metastore.clock.pause, math.inf)
+        with turn:
+            plan = planned(component)
+            if not dry_run:
+                _carry_out(component, plan, f"{place}/{plan.name}")
+        if plan.is_changed or plan.obstacle:
+            done.append(plan)
+    moved = any(each.aside for each in done)
+    return RepairReport(dry_run, tuple(done), place if moved else None)
+
+
+def planned(component: Component[Any]) -> RepairedComponent:
+    """What must be done to ``component``; reads only. Raises StorageError when its folder cannot be listed."""
+    entry, name = component.table.entry, component.definition.name
+    if entry.source.settings.type != "filesystem":
+        return _in_a_catalog(component)
+    store, io = open_store(entry.location, entry.source.store_properties)
+    versions = VersionFiles(entry.location, store)
+    try:
+        standing = versions.standing()
+    except OSError as error:
+        raise StorageError(f"cannot list {versions.folder}: {error}") from error
+    if not standing.versions:
+        lost = standing.hint is not None
+        obstacle = f"no version file stands in {versions.folder}: restore the folder from a backup" if lost else None
+        return RepairedComponent(name, None, {}, obstacle=obstacle)
+    stored = StoredFiles(io, entry.location)
+    aside: dict[str, str] = {}
+    for version in sorted(standing.versions, reverse=True):
+        file = standing.versions[version]
+        wrong = wrong_with(io, stored, f"{versions.folder}/{file}", may_be_empty=not aside)
+        if wrong is None:
+            missing = max(0, (standing.hint or 0) - max(standing.versions))
+            return RepairedComponent(name, version, aside, _new_hint(standing, version), missing)
+        aside[file] = wrong
+    reason = next(iter(aside.values()))
+    return RepairedComponent(
+        name, None, {}, obstacle=f"no version in {versions.folder} is whole ({reason}): restore files from a backup"
+    )
+
+
+def wrong_with(io: FileIO, stored: StoredFiles, location: str, *, may_be_empty: bool = True) -> str | None:
+    """What is wrong with the version file at ``location``, in a clause; None when the version is whole.
+
+    A version without a snapshot is one of an empty table: to go back to it would forget everything.
+    """
+    try:
+        metadata = table_metadata(io.new_input(location))
+    except FileNotFoundError:
+        return "it is missing"
+    except OSError as error:
+        raise StorageError(f"cannot read {location}: {error}") from error
+    except UNREADABLE as error:
+        return f"it is not the metadata of an Iceberg table: {said(error)}"
+    except MetastoreError as error:
+        return str(error)
+    if metadata.current_snapshot() is None and not may_be_empty:
+        return "it is the empty version that the table began with"
+    return first_lost(io, stored, metadata)
+
+
+def _new_hint(standing: Standing, version: int) -> int | None:
+    return None if standing.hint == version else version
+
+
+def _in_a_catalog(component: Component[Any]) -> RepairedComponent:
+    """A catalog keeps the pointer itself: there is nothing here to bring back."""
+    name, source = component.definition.name, component.table.entry.source
+    try:
+        component.table.load()
+    except MetastoreError as error:
+        text = f"{error}. {source} keeps the pointer: restore it there, or register a whole metadata file"
+        return RepairedComponent(name, None, {}, obstacle=text)
+    return RepairedComponent(name, None, {})
+
+
+def _carry_out(component: Component[Any], plan: RepairedComponent, place: str) -> None:
+    entry = component.table.entry
+    if not plan.is_changed:
+        return
+    store, _ = open_store(entry.location, entry.source.store_properties)
+    versions = VersionFiles(entry.location, store)
+    try:
+        # Newest first: whenever this is interrupted, what stands is a row of versions, and a second run goes on.
+        for name in plan.aside:
+            versions.set_aside(name, f"{place}/{name}")
+        if plan.hint is not None:
+            versions.set_hint(plan.hint)
+    except OSError as error:
+        raise StorageError(
+            f"cannot repair {versions.folder} ({HINT} and version files): {error}. Run `metastore repair` again"
+        ) from error
