@@ -35,7 +35,7 @@ from metastore.analyze.work import Work
 from metastore.components.requests import of_table
 from metastore.components.tables import Tables
 from metastore.engine import Engine
-from metastore.errors import ConflictError, InvalidRequestError, NotFoundError, StorageError
+from metastore.errors import ConflictError, FormatError, InvalidRequestError, NotFoundError, StorageError
 from metastore.interrupts import result_of
 from metastore.model.column_path import ColumnPath, parse
 from metastore.model.identity import TableInfo
@@ -192,21 +192,23 @@ def _listed_while(source: SourceTable, other: Callable[[], object]) -> Sequence[
 def drop_metadata(tables: Tables, table: TableInfo, *, if_exists: bool = False) -> bool:
     """Forget everything about ``table``, whose data stays; True if there was anything to forget.
 
-    NotFoundError when there was not, unless ``if_exists``.
+    NotFoundError when there was not, unless ``if_exists``. Files of the table's metadata may be lost.
     """
-    if (
-        tables.read()
-        .metadata_types(MetadataType.ALL)
-        .columns("metadataKey")
-        .filter(of_table(table))
-        .to_arrow()
-        .num_rows
-    ):
+    if _is_known(tables, table):
         tables.modify().delete(of_table(table), MetadataType.ALL).execute()
         return True
     if if_exists:
         return False
     raise NotFoundError(f"there is no metadata of {table}; analyze the table first")
+
+
+def _is_known(tables: Tables, table: TableInfo) -> bool:
+    """Whether there is metadata of ``table``; also where a file of it is lost, which only reading needs."""
+    read = tables.read().metadata_types(MetadataType.ALL).columns("metadataKey").filter(of_table(table))
+    try:
+        return read.to_arrow().num_rows > 0
+    except (FormatError, StorageError):
+        return True
 
 
 def _commit(modify: Modify[TableMetadataUnit], table: TableInfo, version: int) -> int | None:
