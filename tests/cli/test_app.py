@@ -313,6 +313,8 @@ SCREENS = {
     ("procedures", "metastore"): "arguments",
     ("inspect", "metastore.components.tables$refs"): "BRANCH",
     ("expire",): "Nothing is outdated; 1 version kept.",
+    ("check",): "Everything is in order.",
+    ("repair", "--yes"): "Nothing needs repair.",
     ("policy", "explain", "metastore.components.tables"): "expire_snapshots.retain_last 1",
     ("runs",): "0 rows",
     ("health",): "metastore.components.tables 100",
