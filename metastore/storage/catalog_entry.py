@@ -30,6 +30,7 @@ from pyiceberg.table import CommitTableResponse, Table
 from pyiceberg.table.update import TableRequirement, TableUpdate
 from pyiceberg.typedef import Identifier
 
+from metastore.config.limits import LIMIT_PROPERTY
 from metastore.config.settings import ComponentSettings
 from metastore.errors import ConfigError, FormatError, InvalidRequestError, MetastoreError, StorageError
 from metastore.storage.bounded_reading import table_metadata
@@ -227,7 +228,7 @@ def newest(source: CatalogSource, identifier: Identifier) -> Table | None:
 def _look(source: CatalogSource, identifier: Identifier) -> Table | None:
     try:
         with source.turn:
-            return source.opened.load_table(identifier)
+            return _within_limits(source, source.opened.load_table(identifier))
     except (NoSuchIcebergTableError, NoSuchPropertyException) as error:
         raise FormatError(f"{'.'.join(identifier)} in {source} is not an Iceberg table: {error}") from error
     except (NoSuchTableError, NoSuchNamespaceError):
@@ -235,6 +236,16 @@ def _look(source: CatalogSource, identifier: Identifier) -> Table | None:
     except UNREADABLE as error:
         text = f"what {source} has of {'.'.join(identifier)} cannot be read as the metadata of an Iceberg table: "
         raise FormatError(f"{text}{said(error)}") from error
+
+
+def _within_limits(source: CatalogSource, table: Table) -> Table:
+    """The table, with the configured limits of reading: PyIceberg lets a table's own properties win over them."""
+    own = [name for name in table.metadata.properties if name.startswith(LIMIT_PROPERTY)]
+    if own:
+        kept = {name: value for name, value in table.io.properties.items() if name not in own}
+        configured = {key: value for key, value in source.store_properties.items() if key.startswith(LIMIT_PROPERTY)}
+        table.io = load_file_io({**kept, **configured}, table.metadata_location)
+    return table
 
 
 def require_committable(source: CatalogSource, table: Table) -> None:

@@ -8,7 +8,6 @@ Promise: what is returned is the metadata that the catalog's entry points to, wi
 
 from __future__ import annotations
 
-import gzip
 import json
 import zlib
 from collections.abc import Mapping
@@ -24,6 +23,7 @@ from pyiceberg.io import FileIO, load_file_io
 from pyiceberg.typedef import Identifier
 
 from metastore.errors import FormatError, StorageError
+from metastore.storage.bounded_reading import ReadLimits, gunzipped, whole
 from metastore.storage.catalog_errors import said
 from metastore.storage.catalogs import CatalogSource
 from metastore.storage.file_system_catalog import FileSystemCatalog
@@ -83,13 +83,13 @@ def _look(source: CatalogSource, identifier: Identifier) -> MetadataDocument | N
 def read_document(io: FileIO, location: str) -> Mapping[str, Any]:
     """The JSON of a metadata file. Raises FileNotFoundError, StorageError, FormatError."""
     try:
-        with io.new_input(location).open() as stream:
-            content = stream.read()
-        text = gzip.decompress(content) if ".gz." in location or location.endswith(".gz") else content
-        found = json.loads(text)
+        limit = ReadLimits.of(io.properties).named("metadata_json")
+        content = whole(io.new_input(location), limit)
+        is_packed = ".gz." in location or location.endswith(".gz")
+        found = json.loads(gunzipped(content, location, limit) if is_packed else content)
     except FileNotFoundError:
         raise
-    except (ValueError, EOFError, zlib.error, gzip.BadGzipFile) as error:
+    except (ValueError, EOFError, zlib.error) as error:
         raise FormatError(f"{location} is not the metadata of an Iceberg table: {error}") from error
     except OSError as error:
         raise StorageError(f"cannot read the metadata file {location}: {said(error)}") from error

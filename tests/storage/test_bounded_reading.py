@@ -133,7 +133,9 @@ def test_tables_of_other_catalogs(tmp_path: Path, where: str) -> None:
     for limit, is_read in (("1 MiB", False), ("4 MiB", True)):
         with connect(Settings.from_mapping({**keys, "drill.metastore.limits.metadata_json": limit}, environ={})) as ms:
             if is_read:
-                assert ms.catalogs.table("lake", "db", "t").load().metadata.snapshots
+                table = ms.catalogs.table("lake", "db", "t").load()
+                assert ReadLimits.of(table.io.properties).settings == ms.settings.limits
+                assert table.scan().to_arrow().num_rows == 1
             else:
                 with pytest.raises(FormatError, match=rf"{newest.name} .*limits\.metadata_json must be raised"):
                     ms.catalogs.table("lake", "db", "t").load()
