@@ -21,10 +21,13 @@ from pyiceberg.table import StaticTable
 
 from metastore.analyze import chunks
 from metastore.analyze.run import analyze
+from metastore.catalogs import Catalogs
 from metastore.config import load_text
 from metastore.config.settings import Settings
 from metastore.engine import LocalEngine
 from metastore.errors import DamageError, NotFoundError
+from metastore.integrity.check import checked
+from metastore.integrity.repair import repaired
 from metastore.metastore import Metastore
 from metastore.model.identity import TableInfo
 from metastore.model.statistics import ColumnStatistics
@@ -89,6 +92,26 @@ def test_a_lost_version_is_refused(
     with pytest.raises(DamageError, match="are lost|is missing"):
         metastore.tables.modify().overwrite([unit("d")]).execute()
     assert objects(bucket) == before
+
+
+def test_repair_goes_back_on_a_store(
+    settings: Callable[..., Settings], open_metastore: Callable[..., Metastore], unit: MakeUnit, bucket: ObjectStore
+) -> None:
+    """The newest version file is damaged: it is found, moved aside with its content, and the version before is read."""
+    for name in "abc":
+        open_metastore().tables.modify().overwrite([unit(name)]).execute()
+    obstore.put(bucket, "metastore/tables/metadata/v4.metadata.json", b"{}")
+    with Metastore.open(settings()) as metastore:
+        assert checked(Catalogs(metastore), 0).errors == 1
+        report = repaired(metastore, dry_run=False)
+        assert [(each.version, list(each.aside)) for each in report.components] == [(3, ["v4.metadata.json"])]
+    keys = [entry["path"] for chunk in obstore.list(bucket) for entry in chunk if "/damaged/" in entry["path"]]
+    assert [bytes(obstore.get(bucket, key).bytes()) for key in keys] == [b"{}"]
+    assert names(open_metastore()) == ["a", "b"]
+    open_metastore().tables.modify().overwrite([unit("d")]).execute()
+    assert names(open_metastore()) == ["a", "b", "d"]
+    with Metastore.open(settings()) as metastore:
+        assert checked(Catalogs(metastore), 0).findings == ()
 
 
 def test_another_metastore_sees_each_commit(open_metastore: Callable[..., Metastore], unit: MakeUnit) -> None:
