@@ -7,8 +7,9 @@ exists is judged by PyIceberg's own readers, which go through every table of eve
 from __future__ import annotations
 
 import os
+import shutil
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta, timezone
 from pathlib import Path
@@ -60,6 +61,8 @@ STEPS: Final = st.one_of(
     st.tuples(st.just("register_again"), st.integers(0, 9), st.sampled_from(CATALOGS)),
     st.tuples(st.just("stray"), st.sampled_from(PLACES)),
     st.tuples(st.just("analyze"), st.sampled_from(PLACES)),
+    st.tuples(st.just("expire_while_hidden"), st.integers(0, 9)),
+    st.tuples(st.just("orphans_while_hidden"), st.integers(0, 9)),
     st.tuples(st.sampled_from(["expire", "orphans", "old_metadata", "component_orphans", "expire_components"])),
 )
 
@@ -247,6 +250,27 @@ class Layout:
 
     def _orphans(self) -> None:
         self._each("remove_orphan_files", older_than=self._now(), allowed_locations=[f"file://{self.folder}/lake"])
+
+    def _expire_while_hidden(self, number: int) -> None:
+        self._while_hidden(number, self._expire)
+
+    def _orphans_while_hidden(self, number: int) -> None:
+        self._while_hidden(number, self._orphans)
+
+    def _while_hidden(self, number: int, delete: Callable[[], None]) -> None:
+        """The metadata file of one table cannot be read meanwhile: nobody knows what that table needs."""
+        which = self._nth(number)
+        if which is None:
+            return
+        path = Path(self._load(which).metadata_location.removeprefix("file://"))
+        aside = self.folder / "aside"
+        shutil.copy2(path, aside)
+        path.unlink()
+        try:
+            delete()
+        finally:
+            path.parent.mkdir(parents=True, exist_ok=True)
+            shutil.copy2(aside, path)
 
     def _old_metadata(self) -> None:
         for which in self.tables():

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import time
 from datetime import datetime, timedelta, timezone
 from pathlib import Path
@@ -9,6 +10,7 @@ from typing import Any
 
 import obstore
 import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 from obstore.store import ObjectStore
 from pyiceberg.catalog import load_catalog
@@ -27,9 +29,9 @@ DAY = timedelta(days=1)
 
 
 @pytest.mark.parametrize("kind", ["s3"], indirect=True)
-@pytest.mark.parametrize("io", IOS)
+@pytest.mark.parametrize("file_io", IOS)
 def test_expire_and_orphans(
-    bucket: ObjectStore, root: str, pyiceberg_properties: dict[str, str], tmp_path: Path, io: str
+    bucket: ObjectStore, root: str, pyiceberg_properties: dict[str, str], tmp_path: Path, file_io: str
 ) -> None:
     """By either FileIO: what only old snapshots reach goes, then what nothing reaches, and the rows stay."""
     lake = {
@@ -44,7 +46,7 @@ def test_expire_and_orphans(
     table.append(pa.table({"id": [1]}))
     table.overwrite(pa.table({"id": [2]}))
     quoted = {
-        f'"{key}"': value for key, value in {**lake, "py-io-impl": io}.items()
+        f'"{key}"': value for key, value in {**lake, "py-io-impl": file_io}.items()
     }  # bare, one key would be a path into another
     settings = Settings.from_mapping(
         {"drill.metastore": {"iceberg.location.base_path": str(tmp_path), "catalogs": {"lake": quoted}}}, environ={}
@@ -65,6 +67,37 @@ def test_expire_and_orphans(
         assert all(row["deleted"] for row in found)
         assert keys(bucket) == reached
         assert catalog.load_table("default.t").scan().to_arrow()["id"].to_pylist() == [2]
+        catalogs.close()
+
+
+@pytest.mark.parametrize("kind", ["s3"], indirect=True)
+@pytest.mark.parametrize("scheme", ["s3", "s3a", "s3n"])
+def test_files_that_another_table_names_by_another_scheme(
+    bucket: ObjectStore, root: str, pyiceberg_properties: dict[str, str], tmp_path: Path, scheme: str
+) -> None:
+    """A table inside another's folder took a file in under another spelling: it stays, and an orphan beside it goes."""
+    lake = {"type": "sql", "uri": f"sqlite:///{tmp_path}/lake.db", "warehouse": root, **pyiceberg_properties}
+    quoted = {f'"{key}"': value for key, value in {**lake, "py-io-impl": IOS[0]}.items()}
+    settings = Settings.from_mapping(
+        {"drill.metastore": {"iceberg.location.base_path": str(tmp_path), "catalogs": {"lake": quoted}}}, environ={}
+    )
+    now = int(time.time() * 1000)
+    with Metastore.open(settings) as metastore, LocalEngine(1) as engine:
+        catalogs = Catalogs(metastore)
+        catalog = catalogs.open("lake")
+        catalog.create_namespace("default")
+        schema = pa.schema([("id", pa.int64())])
+        catalog.create_table("default.t", schema, location=f"{root}/o").append(pa.table({"id": [1]}))
+        inner = catalog.create_table("default.inner", schema, location=f"{root}/o/in")
+        for name in ("taken", "orphan"):
+            stream = io.BytesIO()
+            pq.write_table(pa.table({"id": [7]}), stream)
+            obstore.put(bucket, f"o/data/{name}.parquet", stream.getvalue())
+        inner.add_files([f"{root}/o/data/taken.parquet".replace("s3://", f"{scheme}://")])
+        context = CallContext(catalogs, "lake", lambda _: engine, settings, lambda: now + 10 * 86_400_000)
+        found = call(remove_orphan_files(), context)
+        assert [row["orphan_file_location"] for row in found if row["deleted"]] == [f"{root}/o/data/orphan.parquet"]
+        assert catalog.load_table("default.inner").scan().to_arrow()["id"].to_pylist() == [7]
         catalogs.close()
 
 
