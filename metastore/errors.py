@@ -16,18 +16,25 @@ Everything this package raises on purpose is one of these::
     └── ProcedureError                procedure.failed     a procedure refused or failed
 
 Guarantees: every error pickles (Spark carries them between processes), keeps its ``code`` for ever, and says in its
-text what is wrong, where, and what to do. Foreign exceptions are kept as ``__cause__``.
+text what is wrong, where, and what to do. Foreign exceptions are kept as ``__cause__``. No text of an error holds a
+secret that the configuration holds, whoever repeated it (``redaction``): it is taken out when the error is made.
 """
 
 from __future__ import annotations
 
 from typing import ClassVar
 
+from metastore.redaction import without_secrets
+
 
 class MetastoreError(Exception):
     """Base of all errors raised on purpose; ``code`` is stable and machine-readable."""
 
     code: ClassVar[str] = "metastore"
+
+    def __init__(self, *args: object) -> None:
+        """``args``: the message. Secrets in it are replaced by asterisks."""
+        super().__init__(*(without_secrets(each) if isinstance(each, str) else each for each in args))
 
 
 class ConfigError(MetastoreError):

@@ -17,8 +17,8 @@ import pyarrow as pa
 
 from metastore.analyze.hashing import ArrowValues
 from metastore.analyze.leaf_measures import LeafMeasure, leaf_array
-from metastore.config.section import without_passwords
 from metastore.errors import EngineError, NotFoundError
+from metastore.redaction import without_secrets
 from metastore.sources.arrow_schema import OPAQUE, tuple_schema
 from metastore.sources.listing import SourceFile
 from metastore.sources.provided import ProvidedFile
@@ -42,7 +42,7 @@ class DatabaseSource:
         self, url: str, schema: str, name: str, properties: Mapping[str, str], reader: Callable[[], JdbcReader]
     ) -> None:
         # A location is stored, for everybody to read.
-        self.location = f"{without_passwords(url)}/{schema}/{name}"
+        self.location = f"{without_secrets(url)}/{schema}/{name}"
         self._url = url
         self._name = (schema, name)
         self._properties = properties

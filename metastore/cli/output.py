@@ -28,6 +28,7 @@ from rich.text import Text
 from metastore.cli.document import document
 from metastore.cli.formats import visible
 from metastore.errors import InvalidRequestError, StorageError
+from metastore.redaction import without_secrets
 
 OnProgress = Callable[[int, int], None]
 """Called with how many are done, and of how many."""
@@ -88,7 +89,8 @@ class Output:
             self._document({"error": {"code": code, "message": message}})
         self.complaint(message)
         if self.verbose:
-            self._err.print(Text("".join(traceback.format_exception(error)).rstrip(), "dim"))
+            trace = without_secrets("".join(traceback.format_exception(error)).rstrip())
+            self._err.print(Text(trace, "dim"))
 
     def complaint(self, message: str) -> None:
         """One line on standard error beside a result that stands."""
@@ -99,7 +101,10 @@ class Output:
         self._err.print(Text(visible(message), "dim"))
 
     def log_lines(self, formatter: logging.Formatter) -> None:
-        """From here on, write log records of this package, from INFO on, as ``formatter`` has them and nothing else."""
+        """From here on, write log records of this package, from INFO on, as ``formatter`` has them and nothing else.
+
+        ``formatter`` is one that hides secrets.
+        """
         handler = logging.StreamHandler(sys.stderr)
         handler.setFormatter(formatter)
         handler.addFilter(logging.Filter("metastore"))
@@ -218,7 +223,9 @@ class _LogHandler(logging.Handler):
 
     def emit(self, record: logging.LogRecord) -> None:
         level = record.levelname.lower()
-        self._console.print(Text.assemble((f"{level}: ", self._STYLES.get(level, "dim")), visible(self.format(record))))
+        self._console.print(
+            Text.assemble((f"{level}: ", self._STYLES.get(level, "dim")), visible(without_secrets(self.format(record))))
+        )
 
 
 def _is_utf8() -> bool:

@@ -76,6 +76,10 @@ class Configuration:
         value = self._resolution.get(key)
         return None if value is ABSENT else value
 
+    def readable(self) -> dict[str, Any]:
+        """All values that can be resolved; those that cannot, such as a foreign key's, are left out."""
+        return self._resolution.readable()
+
     def names(self, key: KeyPath) -> list[str]:
         """The names in the object at ``key`` as the tiers write it; nothing is resolved."""
         written = (tier.document.node(key) for tier in self._tiers)

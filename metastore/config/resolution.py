@@ -87,6 +87,20 @@ class Resolution:
         finally:
             self._active.pop()
 
+    def readable(self) -> dict[str, Any]:
+        """All that can be resolved, key by key; what raises an error when it is asked for is left out."""
+        found: dict[str, Any] = self._readable(self._root, ())
+        return found
+
+    def _readable(self, node: Node, key: KeyPath) -> Any:
+        if isinstance(node, dict):
+            children = ((name, self._readable(child, (*key, name))) for name, child in node.items())
+            return {name: value for name, value in children if value is not ABSENT}
+        try:
+            return self.get(key)
+        except ConfigError:
+            return ABSENT
+
     def says_nothing(self, node: Node) -> bool:
         """Whether one document's node, all of it ``${?name}``, leaves the value below it as it is."""
         return isinstance(node, Concatenation) and all(

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import difflib
 import json
-import re
 from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import dataclass
 from datetime import timedelta
@@ -18,19 +17,9 @@ from metastore.config.loader import Configuration, Origin
 from metastore.config.resolution import KeyPath
 from metastore.config.units import parse_duration, parse_period, parse_size
 from metastore.errors import ConfigError
+from metastore.redaction import shown
 
 _T = TypeVar("_T")
-_SECRET = re.compile(
-    r"passw|secret|token|credential|(access|account|private|api|shared|encryption)[._-]?key|\bsas\b|authorization$"
-    r"|account[._-]json",
-    re.IGNORECASE,
-)
-# Passwords in database URIs may hold slashes and at signs: all up to the last one goes, rather too much than too few.
-_PASSWORD_IN_URI = re.compile(r"(://[^/@\s:]*:)\S+@")
-_PASSWORD_IN_QUERY = re.compile(
-    r"([?&;](?:sig|[^=&;\s]*(?:passw|pwd|secret|token|credential|signature)[^=&;\s]*)=)[^&;\s]+", re.IGNORECASE
-)
-_REDACTED = "********"
 _BOOLEANS = {"true": True, "yes": True, "on": True, "false": False, "no": False, "off": False}
 
 
@@ -63,13 +52,13 @@ class Reading:
 
     def refusal(self, key: KeyPath, value: Any, reason: str) -> ConfigError:
         """The error for a value that cannot be used."""
-        shown = json.dumps(shown_value(key, value), ensure_ascii=False, default=str)
-        return ConfigError(f"{dotted(key)} = {shown}: {reason} ({self.configuration.origin(key)})")
+        said = json.dumps(shown(dotted(key), value), ensure_ascii=False, default=str)
+        return ConfigError(f"{dotted(key)} = {said}: {reason} ({self.configuration.origin(key)})")
 
     def effective(self) -> tuple[Setting, ...]:
         """All keys that were asked for, in alphabetical order."""
         return tuple(
-            Setting(dotted(key), shown_value(key, value), self.configuration.origin(key))
+            Setting(dotted(key), shown(dotted(key), value), self.configuration.origin(key))
             for key, value in sorted(self._asked.items())
         )
 
@@ -210,24 +199,6 @@ def dotted(key: KeyPath) -> str:
 def _spelled(key: KeyPath) -> str:
     """A key path, with quotes where a name has dots of its own."""
     return ".".join(f'"{name}"' if "." in name else name for name in key)
-
-
-def shown_value(key: KeyPath, value: Any) -> Any:
-    """The value, with asterisks where the key or a URI's user part says that it is a secret."""
-    if isinstance(value, dict):
-        return {name: shown_value((*key, name), child) for name, child in value.items()}
-    if value is None or value == "":
-        return value
-    if _SECRET.search(dotted(key)):
-        return _REDACTED
-    if not isinstance(value, str):
-        return value
-    return without_passwords(value)
-
-
-def without_passwords(text: str) -> str:
-    """``text`` with asterisks where a URI in it holds a password."""
-    return _PASSWORD_IN_QUERY.sub(rf"\1{_REDACTED}", _PASSWORD_IN_URI.sub(rf"\1{_REDACTED}@", text))
 
 
 def _entries(key: KeyPath, values: Mapping[str, Any]) -> Iterator[tuple[KeyPath, Any]]:

@@ -25,6 +25,7 @@ from metastore.config.policies import PolicySettings, policy_settings
 from metastore.config.procedures import ProcedureSettings, procedure_settings
 from metastore.config.section import Reading, Section, Setting
 from metastore.config.table_properties import Doubt, doubts, versions_kept
+from metastore.redaction import remember
 
 _log = logging.getLogger("metastore")
 
@@ -57,7 +58,7 @@ class ComponentSettings:
 
     name: str
     location: str
-    properties: Mapping[str, str] = field(default_factory=dict)
+    properties: Mapping[str, str] = field(default_factory=dict, repr=False)
 
     @property
     def versions_kept(self) -> int | None:
@@ -186,6 +187,7 @@ def load_text(text: str, *, environ: Mapping[str, str] = os.environ, cwd: Path |
 
 def _settings(tiers: list[Tier], environ: Mapping[str, str], cwd: Path | None) -> Settings:
     configuration = Configuration(tiers, environ)
+    remember({**configuration.readable(), **environ})
     reading = Reading(configuration)
     root = reading.section("drill", "metastore")
     reading.section("drill", "exec", "zk").optional_text("root")

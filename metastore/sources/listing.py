@@ -20,6 +20,7 @@ import pyarrow as pa
 from pyarrow import fs
 
 from metastore.errors import InvalidRequestError, NotFoundError, StorageError
+from metastore.redaction import showable
 from metastore.storage.hdfs_arrow import HdfsArrow
 from metastore.storage.webhdfs import Clusters
 
@@ -91,7 +92,7 @@ def list_files(
             f"cannot list {location}: the name {error.object!r} is no UTF-8, as names in the metastore are; rename it"
         ) from error
     except (OSError, pa.ArrowException) as error:
-        raise StorageError(f"cannot list {location}: {error}") from error
+        raise StorageError(f"cannot list {location}: {error}") from showable(error)
 
 
 def open_location(location: str, options: Mapping[str, str] | None = None) -> tuple[fs.FileSystem, str]:
@@ -115,7 +116,7 @@ def _remote(location: str, options: tuple[tuple[str, str], ...]) -> tuple[fs.Fil
     try:
         return fs.FileSystem.from_uri(uri)
     except (pa.ArrowInvalid, pa.ArrowNotImplementedError) as error:
-        raise InvalidRequestError(f"{location} is no location pyarrow can open: {error}") from error
+        raise InvalidRequestError(f"{location} is no location pyarrow can open: {error}") from showable(error)
 
 
 def _listed(location: str, only_directories: Callable[[str], bool] | None, options: Mapping[str, str]) -> Listing:

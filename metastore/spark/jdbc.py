@@ -14,8 +14,8 @@ from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 from pyspark.sql.types import TimestampType
 
-from metastore.config.section import without_passwords
 from metastore.errors import EngineError
+from metastore.redaction import without_secrets
 
 
 def read_jdbc(
@@ -33,9 +33,9 @@ def read_jdbc(
             raise
         said = str(error)
         # Spark and drivers repeat the URL, which may hold a password: then they are not shown as the cause either.
-        told = without_passwords(said)
+        told = without_secrets(said)
         reason = (told.partition("\n: ")[2] or told).partition("\n")[0]
-        raise EngineError(f"Spark cannot read {table} from {without_passwords(url)}: {reason}") from (
+        raise EngineError(f"Spark cannot read {table} from {without_secrets(url)}: {reason}") from (
             error if told == said else None
         )
     zoned = {field.name for field in frame.schema.fields if isinstance(field.dataType, TimestampType)}

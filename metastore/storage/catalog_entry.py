@@ -33,6 +33,7 @@ from pyiceberg.typedef import Identifier
 from metastore.config.limits import LIMIT_PROPERTY
 from metastore.config.settings import ComponentSettings
 from metastore.errors import ConfigError, FormatError, InvalidRequestError, MetastoreError, StorageError
+from metastore.redaction import showable
 from metastore.storage.bounded_reading import table_metadata
 from metastore.storage.catalog_errors import UNREADABLE, fate_of_commit, of_a_catalog, said
 from metastore.storage.catalogs import CatalogSource, ConfiguredCatalog
@@ -152,7 +153,9 @@ class CatalogEntry:
             try:
                 metadata = table_metadata(file)
             except UNREADABLE as error:
-                raise FormatError(f"{metadata_location} is no metadata of an Iceberg table: {said(error)}") from error
+                raise FormatError(
+                    f"{metadata_location} is no metadata of an Iceberg table: {said(error)}"
+                ) from showable(error)
         self._check_place(metadata.location)
 
     def remove_old_metadata(self, table: Table) -> Deleted:
@@ -206,7 +209,7 @@ class CatalogEntry:
         except Exception as error:
             if not of_a_catalog(error):
                 raise
-            raise StorageError(f"cannot look up table {self.name} in {self.source}: {said(error)}") from error
+            raise StorageError(f"cannot look up table {self.name} in {self.source}: {said(error)}") from showable(error)
 
 
 def newest(source: CatalogSource, identifier: Identifier) -> Table | None:
@@ -235,7 +238,7 @@ def _look(source: CatalogSource, identifier: Identifier) -> Table | None:
         return None
     except UNREADABLE as error:
         text = f"what {source} has of {'.'.join(identifier)} cannot be read as the metadata of an Iceberg table: "
-        raise FormatError(f"{text}{said(error)}") from error
+        raise FormatError(f"{text}{said(error)}") from showable(error)
 
 
 def _within_limits(source: CatalogSource, table: Table) -> Table:
@@ -275,9 +278,11 @@ def publish(
             case "lost" if isinstance(error, CommitFailedException):
                 raise
             case "lost":
-                raise CommitFailedException(f"{source} did not take the commit: {said(error)}") from error
+                raise CommitFailedException(f"{source} did not take the commit: {said(error)}") from showable(error)
             case "refused":
-                raise StorageError(f"{source} refused the commit: {said(error)}; nothing was changed") from error
+                raise StorageError(f"{source} refused the commit: {said(error)}; nothing was changed") from showable(
+                    error
+                )
         if isinstance(error, CommitFailedException):
             raise OSError(errno.EIO, f"it is open whether {source} took the commit: {said(error)}") from error
         raise

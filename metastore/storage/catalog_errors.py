@@ -27,6 +27,7 @@ from pyiceberg.exceptions import (
 )
 
 from metastore.errors import MetastoreError, StorageError
+from metastore.redaction import showable, without_secrets
 
 _LIBRARIES: Final = frozenset(
     {"botocore", "fb303", "google", "hive_metastore", "psycopg2", "pyiceberg", "requests", "sqlalchemy", "thrift"}
@@ -62,7 +63,7 @@ def failures_of(source: object, *passing: type[Exception]) -> Iterator[None]:
     except Exception as error:
         if isinstance(error, (MetastoreError, *passing)) or not of_a_catalog(error):
             raise
-        raise StorageError(f"{source} does not answer: {said(error)}") from error
+        raise StorageError(f"{source} does not answer: {said(error)}") from showable(error)
 
 
 def is_of_database(error: Exception) -> bool:
@@ -71,9 +72,9 @@ def is_of_database(error: Exception) -> bool:
 
 
 def said(error: BaseException) -> str:
-    """What the error says, on one line, without the SQL statement and its parameters."""
+    """What the error says, on one line, without secrets, and without the SQL statement and its parameters."""
     cause = getattr(error, "orig", None) or error
-    return " ".join(str(cause).split()) or type(cause).__name__
+    return without_secrets(" ".join(str(cause).split())) or type(cause).__name__
 
 
 def fate_of_commit(error: Exception, *, validated_here: bool) -> Fate:

@@ -28,6 +28,7 @@ from metastore.config.limits import LimitSettings
 from metastore.config.settings import ComponentSettings, IcebergSettings
 from metastore.errors import ConfigError, StorageError
 from metastore.forks import renew_in_child
+from metastore.redaction import remember, showable
 from metastore.storage.arrow_io import BoundedArrowFileIO
 from metastore.storage.catalog_errors import is_of_database, of_a_catalog, said
 from metastore.storage.file_system_catalog import FileSystemCatalog
@@ -245,11 +246,13 @@ def _load(settings: CatalogSettings, key: str, store_properties: Mapping[str, st
         hint = f"; pip install 'metastore[{extra}]'" if extra else ""
         raise ConfigError(f"{key}.type = {settings.type}: its library is not installed ({error}){hint}") from error
     except (ValueError, NoSuchPropertyException) as error:
-        raise ConfigError(f"{key} of type {settings.type} cannot be used: {said(error)}") from error
+        raise ConfigError(f"{key} of type {settings.type} cannot be used: {said(error)}") from showable(error)
     except Exception as error:
         if not of_a_catalog(error):
             raise
-        raise StorageError(f"cannot open the {settings.type} catalog {settings.name}: {said(error)}") from error
+        raise StorageError(f"cannot open the {settings.type} catalog {settings.name}: {said(error)}") from showable(
+            error
+        )
 
 
 def _count(text: str, key: str) -> int:
@@ -272,6 +275,7 @@ def _load_even_in_a_race(name: str, properties: Mapping[str, Any]) -> Catalog:
 def _loaded(name: str, properties: Mapping[str, Any]) -> Catalog:
     """As :func:`load_catalog` has it, PyIceberg's own configuration included; no request to a server waits for ever."""
     given: Mapping[str, Any] = merge_config(Config().get_catalog_config(name) or {}, dict(properties))
+    remember(given)
     if given.get("uri") and given["type"] in ("rest", "hive"):
         from metastore.storage import server_catalogs  # noqa: PLC0415 - its libraries take long to import
 

@@ -12,7 +12,7 @@ import re
 import threading
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from datetime import datetime, timezone
 from textwrap import shorten
 from typing import Any, Final
@@ -21,6 +21,7 @@ from obstore.exceptions import BaseError, PermissionDeniedError, Unauthenticated
 from obstore.store import AzureStore, GCSStore, S3Store
 
 from metastore.errors import ConfigError, StorageError
+from metastore.redaction import remember, without_secrets
 from metastore.storage.hadoop_properties import (
     ADLS_AUTHORITY_HOST,
     GCS_ANONYMOUS,
@@ -65,13 +66,8 @@ _AZURE: Final = {
 _HTTP: Final = {"s3.proxy-uri": "proxy_url", "s3.connect-timeout": "connect_timeout", "s3.request-timeout": "timeout"}
 _SECONDS: Final = {"connect_timeout", "timeout"}
 
-_SECRET: Final = re.compile(r"key|secret|token|sas|service-account-json|connection-string|credential", re.IGNORECASE)
-_SHORTEST_SECRET: Final = 4
-"""Shorter values would blot out ordinary words."""
-
 _QUERY: Final = re.compile(r"(https?://[^\s?]+)\?\S*")
 _LONGEST_TEXT: Final = 600
-_HIDDEN: Final = "********"
 
 
 @dataclass(frozen=True)
@@ -80,16 +76,15 @@ class Bucket:
 
     store: Store
     once: Store
-    secrets: tuple[str, ...] = field(repr=False)
 
     def told(self, error: BaseException) -> str:
         """What obstore says, without its debugging output and without credentials."""
-        return _told(error, self.secrets)
+        return _told(error)
 
     def cause(self, error: BaseException) -> BaseException | None:
         """``error`` itself, if it can be shown."""
         text = str(error)
-        return error if _redacted(text, self.secrets) == text else None
+        return error if _cleaned(text) == text else None
 
     @contextmanager
     def plain_errors(self) -> Iterator[None]:
@@ -112,6 +107,7 @@ class Buckets:
 
     def __init__(self, properties: Mapping[str, str]) -> None:
         self._properties = dict(properties)
+        remember(self._properties)  # Tasks in other processes read no configuration.
         self._open: dict[tuple[int, str], Bucket] = {}
         self._lock = threading.Lock()
 
@@ -124,31 +120,22 @@ class Buckets:
             return self._open[key]
 
     def _made(self, place: StoreLocation) -> Bucket:
-        secrets = tuple(secrets_in(self._properties))
         try:
-            return Bucket(_store(place, self._properties, 5), _store(place, self._properties, 0), secrets)
+            return Bucket(_store(place, self._properties, 5), _store(place, self._properties, 0))
         except (BaseError, ValueError, TypeError, OSError) as error:
             raise ConfigError(
-                f"drill.metastore.iceberg.config.properties do not open {place.root}: {_told(error, secrets)}"
+                f"drill.metastore.iceberg.config.properties do not open {place.root}: {_told(error)}"
             ) from None
 
 
-def secrets_in(properties: Mapping[str, str]) -> Iterator[str]:
-    """Values of ``properties`` that must not be shown, longest first, with the parts of a SAS token that sign it."""
-    found = {value for key, value in properties.items() if _SECRET.search(key)}
-    found |= {part for value in found for part in re.findall(r"sig=([^&]+)", value)}
-    return iter(sorted((value for value in found if len(value) >= _SHORTEST_SECRET), key=len, reverse=True))
-
-
-def _told(error: BaseException, secrets: tuple[str, ...]) -> str:
+def _told(error: BaseException) -> str:
     text = str(error).partition("\n\nDebug source:")[0]
-    return shorten(_redacted(text, secrets), _LONGEST_TEXT, placeholder=" …")
+    return shorten(_cleaned(text), _LONGEST_TEXT, placeholder=" …")
 
 
-def _redacted(text: str, secrets: tuple[str, ...]) -> str:
-    for secret in secrets:
-        text = text.replace(secret, _HIDDEN)
-    return _QUERY.sub(r"\1", text)
+def _cleaned(text: str) -> str:
+    """Without secrets, and without what stands behind a question mark in URLs: a store may have signed it."""
+    return _QUERY.sub(r"\1", without_secrets(text))
 
 
 def _store(place: StoreLocation, properties: Mapping[str, str], retries: int) -> Store:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import logging
 from collections.abc import Sequence
 from datetime import datetime, timedelta, timezone
 from importlib.util import find_spec
@@ -18,7 +17,7 @@ from metastore.config import Settings
 from metastore.config.catalogs import OWN_CATALOG
 from metastore.config.units import spelled
 from metastore.daemon.health import COLUMNS, health_of
-from metastore.daemon.logs import JsonLines
+from metastore.daemon.logs import JsonLines, TextLines
 from metastore.daemon.loop import check_schedules
 from metastore.daemon.policy import TableName, effective
 from metastore.daemon.process import run_once, serve
@@ -46,7 +45,6 @@ _RUN_COLUMNS: Final = (
     "host",
     "token",
 )
-_TEXT_LOG: Final = "%(levelname)s: %(message)s"
 
 
 def daemon(invocation: Invocation, *, once: bool, dry_run: bool, as_json_lines: bool) -> Rows | Incomplete | Ended:
@@ -55,7 +53,7 @@ def daemon(invocation: Invocation, *, once: bool, dry_run: bool, as_json_lines: 
     Raises ConfigError, and ConflictError when ``once`` finds another daemon at work.
     """
     # What a cron job or a job of Kubernetes sees of a pass is its exit code: all was well, or not all.
-    invocation.output.log_lines(JsonLines() if as_json_lines else logging.Formatter(_TEXT_LOG))
+    invocation.output.log_lines(JsonLines() if as_json_lines else TextLines())
     if once or dry_run:
         state = State()
         found = run_once(invocation.session, dry_run=dry_run, state=state)

@@ -1,0 +1,206 @@
+"""What a secret is, and how it is kept out of every text: the one list of the package.
+
+A secret is told by its name (``fs.s3a.secret.key``, ``token``, ``adls.connection-string``) or by its form
+(``scheme://user:password@host``, ``-Dx.password=…``, a SAS token, a private key). Whoever reads a configuration calls
+:func:`remember`. From then on its secrets appear in no message of this process, whoever repeats them: each error of the
+package passes its text through :func:`without_secrets` when it is made, and so does each line of a log.
+
+Too much is hidden rather than too little. An exception are everyday words (``secret``, ``1234``): they are hidden where
+they stand alone, and not inside of other words. Otherwise a password ``drill`` would make every message unreadable.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import threading
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import suppress
+from typing import Any, Final
+from urllib.parse import quote, quote_plus, unquote
+
+HIDDEN: Final = "********"
+"""What stands in the place of a secret."""
+
+_NAME: Final = re.compile(
+    r"passw|pwd|passphrase|passcode|(?:^|[._-])(?:pass|pw)$|secret|token|delegation|credential|signature|(?:^|[._-])sig$"
+    r"|(?:access|account|private|api|shared|encryption|storage|session|signing|master|hmac|subscription)[._-]?key"
+    r"|(?<![a-z])sas(?![a-z])|shared[._-]?access|authorization$|(?:basic|proxy)[._-]?auth$|cookie$|jaas"
+    r"|account[._-]json|connection[._-]?string",
+    re.IGNORECASE,
+)
+_HARMLESS_NAME: Final = re.compile(
+    r"(?:providers?|provider[._-]type|endpoint|enabled|expir\w*|expires?[._-](?:at|in)(?:[._-]ms)?|class|uri|url"
+    r"|key[._-]?file|file|path|algorithm)$",
+    re.IGNORECASE,
+)
+"""Names that speak of secrets and hold none: where they are, who gives them, and until when they are good."""
+
+_VALUE: Final = r"""(?:"(?:[^"\\]|\\.)*"|'(?:[^'\\]|\\.)*'|\{[^}]*\}|[^&;\s]+)"""
+_ASSIGNED: Final = re.compile(
+    rf"""(?<![\w.-])
+         (?P<before>(?P<name>[\w.-]+)= | (?P<dotted>[\w-]+(?:\.[\w-]+)+)[ ]=[ ] | --(?P<option>[\w-]+)[ ]
+                    | ["'](?P<quoted>[\w.-]+)["']\s*:\s*)
+         (?P<secret>{_VALUE})""",
+    re.VERBOSE,
+)
+_FORMS: Final = tuple(
+    re.compile(form, flags)
+    for form, flags in (
+        # Passwords in URIs may hold slashes and at signs: all up to the last one goes.
+        (r"(?P<before>://[^/@\s:]*:)(?P<secret>\S+)(?=@)", 0),
+        (r"(?P<before>https?://)(?P<secret>[^/@\s:]+)(?=@)", 0),
+        (r"(?P<before>jdbc:oracle:\w+:[^/\s]+/)(?P<secret>[^@\s]+)(?=@)", re.IGNORECASE),
+        (
+            r"(?P<before>authorization[\"']?\s*[:=]\s*[\"']?(?:(?:basic|bearer)\s+)?)(?P<secret>[^\s\"',;]+)",
+            re.IGNORECASE,
+        ),
+        (r"(?P<before>\bbearer\s+)(?P<secret>(?=\S*\d)[\w.~+/=-]{8,})", re.IGNORECASE),
+        (r"(?P<before>)(?P<secret>\beyJ[\w-]{8,}\.[\w-]+\.[\w-]*)", 0),
+        (r"(?P<before>-----BEGIN [A-Z ]*PRIVATE KEY-----)(?P<secret>.*?)(?=-----END|$)", re.DOTALL),
+    )
+)
+_SHORTEST: Final = 4
+"""Shorter values would blot out ordinary words."""
+
+_DISTINCT: Final = 8
+_LONG_WORD: Final = 16
+_ORDINARY: Final = frozenset({"true", "false", "null", "none", "anonymous", "default"})
+
+
+def names_secret(name: str) -> bool:
+    """Whether what stands under ``name``, a key of a configuration or an option, must not be shown."""
+    return _NAME.search(name) is not None and _HARMLESS_NAME.search(name) is None
+
+
+def shown(name: str, value: Any) -> Any:
+    """``value``, of any plain type, as it may be shown under ``name``: secrets in it are replaced by asterisks."""
+    if isinstance(value, dict):
+        return {key: shown(f"{name}.{key}", child) for key, child in value.items()}
+    if value is None or value == "":
+        return value
+    if names_secret(name):
+        return HIDDEN
+    if isinstance(value, list):
+        return [shown(name, each) for each in value]
+    return without_secrets(value) if isinstance(value, str) else value
+
+
+def without_secrets(text: str) -> str:
+    """``text`` with asterisks where it holds a remembered value, or what has the form of a secret."""
+    for pattern in _remembered.patterns:
+        text = pattern.sub(HIDDEN, text)
+    for form in _FORMS:
+        text = form.sub(lambda found: found["before"] + HIDDEN, text)
+    return _ASSIGNED.sub(_hidden, text)
+
+
+def is_free_of_secrets(error: BaseException) -> bool:
+    """Whether ``error``, and all that a traceback would show of its causes, can be shown."""
+    seen: set[int] = set()
+    each: BaseException | None = error
+    while each is not None and id(each) not in seen:
+        seen.add(id(each))
+        text = f"{each} {each!r}"
+        if without_secrets(text) != text:
+            return False
+        each = each.__cause__ or each.__context__
+    return True
+
+
+def showable(error: BaseException) -> BaseException | None:
+    """``error`` as the cause of another one, or None where it holds a secret."""
+    return error if is_free_of_secrets(error) else None
+
+
+def secrets_in(properties: Mapping[str, Any]) -> Iterator[str]:
+    """The secrets among ``properties``, nested ones too: whole values, and the parts of them that are secret."""
+    for name, value in properties.items():
+        yield from _secrets_of(name, value)
+
+
+def remember(properties: Mapping[str, Any]) -> None:
+    """Hide the secrets of ``properties`` from here on, in every text of this process."""
+    _remembered.add(secrets_in(properties))
+
+
+def _secrets_of(name: str, value: Any) -> Iterator[str]:
+    if isinstance(value, dict):
+        for key, child in value.items():
+            yield from _secrets_of(f"{name}.{key}", child)
+    elif isinstance(value, list):
+        for child in value:
+            yield from _secrets_of(name, child)
+    elif value is not None and not isinstance(value, bool):
+        text = str(value)
+        if names_secret(name):
+            yield text
+            yield from (part for part in text.partition(":")[2:] if "credential" in name.lower())
+        yield from _parts(text)
+
+
+def _parts(text: str) -> Iterator[str]:
+    """What has the form of a secret in ``text``."""
+    for form in _FORMS:
+        yield from (found["secret"] for found in form.finditer(text))
+    for found in _ASSIGNED.finditer(text):
+        if _assigns_secret(found):
+            yield found["secret"].strip("\"'{}")
+
+
+def _hidden(found: re.Match[str]) -> str:
+    if not _assigns_secret(found):
+        return found[0]
+    mark = found["secret"][0] if found["secret"][0] in "\"'" else ""
+    return f"{found['before']}{mark}{HIDDEN}{mark}"
+
+
+def _assigns_secret(found: re.Match[str]) -> bool:
+    name = found["name"] or found["dotted"] or found["quoted"] or found["option"]
+    return found["secret"].strip("\"'") != HIDDEN and names_secret(name)
+
+
+class _Remembered:
+    """The secrets of this process, as patterns that find them. Shared by threads."""
+
+    def __init__(self) -> None:
+        self.patterns: tuple[re.Pattern[str], ...] = ()
+        self._spellings: frozenset[str] = frozenset()
+        self._lock = threading.Lock()
+
+    def add(self, secrets: Iterable[str]) -> None:
+        found = {spelling for secret in secrets for spelling in _spellings(secret)}
+        with self._lock:
+            if found <= self._spellings:
+                return
+            self._spellings |= found
+            inside = [re.escape(each) for each in self._by_length() if _is_distinct(each)]
+            alone = [re.escape(each) for each in self._by_length() if not _is_distinct(each)]
+            patterns = []
+            if inside:
+                patterns.append("|".join(inside))
+            if alone:
+                patterns.append(rf"(?<![\w./-])(?:{'|'.join(alone)})(?![\w/-]|\.\w)")
+            self.patterns = tuple(map(re.compile, patterns))
+
+    def _by_length(self) -> list[str]:
+        """The longest first, since one may hold another."""
+        return sorted(self._spellings, key=lambda each: (-len(each), each))
+
+
+def _spellings(secret: str) -> Iterator[str]:
+    """The secret as it is, in URIs, in JSON, and on one line."""
+    plain = secret.strip()
+    with suppress(UnicodeEncodeError):
+        spellings = {plain, unquote(plain), quote(plain, safe=""), quote_plus(plain), json.dumps(plain)[1:-1]}
+        spellings |= {" ".join(plain.split()), repr(plain)[1:-1]}
+        yield from (each for each in spellings if len(each) >= _SHORTEST and each.lower() not in _ORDINARY)
+
+
+def _is_distinct(secret: str) -> bool:
+    """Whether a text that holds it holds it by no accident."""
+    is_word = secret.isalpha() or secret.isdecimal()
+    return len(secret) >= (_LONG_WORD if is_word else _DISTINCT) and secret != HIDDEN
+
+
+_remembered: Final = _Remembered()
