@@ -131,7 +131,7 @@ def _secrets_of(name: str, value: Any) -> Iterator[str]:
     elif isinstance(value, list):
         for child in value:
             yield from _secrets_of(name, child)
-    elif value is not None and not isinstance(value, bool):
+    elif isinstance(value, str | int | float) and not isinstance(value, bool):
         text = str(value)
         if names_secret(name):
             yield text

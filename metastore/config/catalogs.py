@@ -8,12 +8,13 @@ takes, and properties stay out of ``repr``.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Final, Literal, get_args
 from urllib.parse import urlsplit
 
-from metastore.config.section import Section
+from metastore.config.section import Section, is_local
 
 CatalogType = Literal["filesystem", "sql", "rest", "hive", "glue", "dynamodb", "bigquery", "in-memory"]
 KINDS: Final[Mapping[str, CatalogType]] = {kind: kind for kind in get_args(CatalogType)}
@@ -37,12 +38,13 @@ class CatalogSettings:
     properties: Mapping[str, str] = field(default_factory=dict, repr=False)
 
 
-def catalogs_settings(section: Section, absolute: Callable[[str], str]) -> dict[str, CatalogSettings]:
+def catalogs_settings(section: Section, cwd: Path | None) -> dict[str, CatalogSettings]:
     """The catalogs below ``drill.metastore.catalogs``, by the names that SQL calls them.
 
-    ``absolute`` makes a path of the local disk absolute. ``name`` is by default the key, as SQL catalogs keep it.
+    ``cwd`` is what relative paths are taken from, None for the working directory. A catalog's ``name``, which SQL
+    catalogs keep in their rows, is by default the key.
     """
-    return {key: _catalog(key, section, absolute) for key in section.sections()}
+    return {key: _catalog(key, section, cwd) for key in section.sections()}
 
 
 def check_hive(section: Section, uri: str, *, with_port: bool) -> None:
@@ -60,7 +62,7 @@ def check_hive(section: Section, uri: str, *, with_port: bool) -> None:
             raise section.refusal("uri", "an address such as thrift://host:9083 is expected, or several with commas")
 
 
-def _catalog(key: str, catalogs: Section, absolute: Callable[[str], str]) -> CatalogSettings:
+def _catalog(key: str, catalogs: Section, cwd: Path | None) -> CatalogSettings:
     section = catalogs.section(key)
     if key.lower() == OWN_CATALOG:
         raise catalogs.refusal(key, "this name is taken: it is the catalog of the component tables")
@@ -76,6 +78,9 @@ def _catalog(key: str, catalogs: Section, absolute: Callable[[str], str]) -> Cat
     properties = {name: value for name, value in given if value is not None and name not in own}
     if kind == "hive" and "uri" in properties:
         check_hive(section, properties["uri"], with_port=True)
-    if kind == "filesystem":
-        properties["warehouse"] = absolute(properties["warehouse"])
+    warehouse = properties.get("warehouse", "")
+    if is_local(warehouse):
+        section.require_no_host("warehouse", warehouse)
+    if kind == "filesystem" and (is_local(warehouse) or "://" not in warehouse):
+        properties["warehouse"] = section.local_path("warehouse", warehouse, cwd)
     return CatalogSettings(kind, section.optional_text("name") or key, (), properties)

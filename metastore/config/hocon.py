@@ -22,7 +22,7 @@ import re
 import threading
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -33,6 +33,7 @@ from pyhocon.config_tree import ConfigQuotedString, ConfigSubstitution, ConfigVa
 from pyhocon.exceptions import ConfigException
 from pyparsing import ParseBaseException, ParserElement
 
+from metastore.config.collisions import Assignment, assignments, assignments_in, collisions, said_of_lost
 from metastore.config.resolution import ABSENT, Concatenation, KeyPath, Node, Substitution
 from metastore.errors import ConfigError
 
@@ -80,11 +81,19 @@ class Document:
     root: dict[str, Node]
     lines: Sequence[str] = ()
     places: Sequence[Place] = ()
+    given: Mapping[str, Any] = field(default_factory=dict)
+    """The mapping that it was made of, for a tier that is given in code."""
 
     @cached_property
     def is_of_files(self) -> bool:
         """Whether some of its lines stand in a file: the text's own, or one that it includes."""
         return any(place.path is not None for place in self.places)
+
+    @cached_property
+    def assigned(self) -> Sequence[Assignment]:
+        """Every statement, in order."""
+        found = (*assignments(self.lines), *assignments_in(self.given))
+        return [replace(each, key=tuple(map(_name, each.key))) for each in found]
 
     @cached_property
     def _plain_lines(self) -> Sequence[str]:
@@ -155,13 +164,26 @@ def parse_document(text: str, path: Path | None = None) -> Document:
         place = places[min(error.lineno, len(places)) - 1]
         key = re.split(r"[:=]", error.line)[0].strip()  # and not the value, which may be a secret
         raise ConfigError(f"{place} is not HOCON, at or before {key!r}") from error
-    except ConfigException as error:
-        raise ConfigError(f"{path or 'the given text'} is not HOCON: {error}") from error
+    except ConfigException:
+        # Its text, and so its traceback, repeats values, which may be secrets.
+        raise _unjoinable(path, Document({}, lines, places)) from None
+
+
+def _unjoinable(path: Path | None, document: Document) -> ConfigError:
+    """The error for a document in which a value and an object stand under one key, or beside one another."""
+    for found in collisions((each, None) for each in document.assigned):
+        lost, other = (
+            f"{'.'.join(each.key)} ({document.places[each.line]})"
+            for each in (found.lost, found.other)
+            if each.line is not None
+        )
+        return ConfigError(said_of_lost(lost, other))
+    return ConfigError(f"{path or 'the given text'} is not HOCON: it puts an object or a list beside something else")
 
 
 def document_of(mapping: Mapping[str, Any]) -> Document:
     """A tier given in code: nested mappings, whose keys may be dotted paths."""
-    return Document(_node(ConfigFactory.from_dict(dict(mapping))))
+    return Document(_node(ConfigFactory.from_dict(dict(mapping))), given=mapping)
 
 
 def read_text(path: Path) -> str:

@@ -9,14 +9,16 @@ folder serves as it is.
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache, reduce
 from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
+from metastore.config.collisions import Assignment, collisions, said_of_lost
 from metastore.config.hocon import Document, Place, is_file, is_present, parse_document, read_document
+from metastore.config.java_properties import JavaEnvironment
 from metastore.config.resolution import ABSENT, KeyPath, Node, Resolution, overlay
 from metastore.errors import ConfigError
 
@@ -61,10 +63,12 @@ class Tier:
 class Configuration:
     """The merged tiers: values by key path, and their origins."""
 
-    def __init__(self, tiers: Sequence[Tier], environ: Mapping[str, str]) -> None:
+    def __init__(self, tiers: Sequence[Tier], environ: Mapping[str, str], cwd: Path | None = None) -> None:
+        """``cwd``: the working directory that ``${user.dir}`` names; None for that of the process."""
         self._tiers = tiers
         merged: Node = reduce(overlay, (tier.document.root for tier in tiers), {})
-        self._resolution = Resolution(merged, environ, lambda key: str(self._written(key)))
+        outside = JavaEnvironment(environ, lambda: absolute("", cwd).rstrip("/") or "/")
+        self._resolution = Resolution(merged, outside, lambda key: str(self._written(key)))
 
     @property
     def sources(self) -> str:
@@ -79,6 +83,19 @@ class Configuration:
     def readable(self) -> dict[str, Any]:
         """All values that can be resolved; those that cannot, such as a foreign key's, are left out."""
         return self._resolution.readable()
+
+    def require_no_value_lost(self, is_free: Callable[[KeyPath], bool]) -> None:
+        """Refuse a key of one's own naming whose value another key takes away. Raises ConfigError that names both.
+
+        ``is_free`` tells keys that a map of free names holds.
+        """
+        written = ((each, tier) for tier in self._tiers for each in tier.document.assigned if is_free(each.key))
+        for found in collisions(written):
+            lost, other = (
+                f"{'.'.join(each.key)} ({_place_of(tier, each)})"
+                for each, tier in ((found.lost, found.owner_of_lost), (found.other, found.owner_of_other))
+            )
+            raise ConfigError(said_of_lost(lost, other))
 
     def names(self, key: KeyPath) -> list[str]:
         """The names in the object at ``key`` as the tiers write it; nothing is resolved."""
@@ -154,6 +171,13 @@ def _present(names: Sequence[tuple[str, str]], directory: Path) -> Iterator[tupl
     for tier, name in names:
         if is_present(directory / name):
             yield tier, directory / name
+
+
+def _place_of(tier: Tier, assignment: Assignment) -> Origin:
+    if assignment.line is None or not tier.document.is_of_files:
+        return Origin(tier.name, tier.path)
+    place = tier.document.places[assignment.line]
+    return Origin(tier.name, place.path, place.line)
 
 
 def _origin(tier: Tier, key: KeyPath) -> Origin:

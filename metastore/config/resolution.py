@@ -3,7 +3,8 @@
 Place in the flow: ``hocon`` parses a text into nodes, ``loader`` lays them over one another here and asks for keys.
 Promises: a later value wins whatever it is (false, 0, "" and null too); objects merge; ``${name}`` sees the final value
 of the name in any document; ``${name}`` inside ``name`` and ``+=`` see the value below; ``${?name}`` without a value
-leaves the value below; only what is asked for is resolved, so a foreign key may stay unresolvable.
+leaves the value below; only what is asked for is resolved, so a foreign key may stay unresolvable. Of an object that is
+asked for, what cannot be resolved is :class:`Unresolvable`: it stops who reads that key, and nobody else.
 """
 
 from __future__ import annotations
@@ -44,6 +45,13 @@ class Concatenation:
     below: Node = ABSENT
 
 
+@dataclass(frozen=True)
+class Unresolvable:
+    """In place of a value within an object: the error that reading it raises."""
+
+    error: ConfigError
+
+
 def overlay(below: Node, above: Node) -> Node:
     """``above`` laid over ``below``; neither is changed."""
     if isinstance(above, dict):
@@ -60,7 +68,10 @@ class Resolution:
     """Looks keys up in merged documents, and names that are no keys in the environment."""
 
     def __init__(self, root: Node, environ: Mapping[str, str], locate: Callable[[KeyPath], str]) -> None:
-        """``locate`` says for an error where a key was written."""
+        """``environ`` has the variables of the environment, and what else is there beside keys.
+
+        ``locate`` says for an error where a key was written.
+        """
         self._root = root
         self._environ = environ
         self._locate = locate
@@ -88,18 +99,9 @@ class Resolution:
             self._active.pop()
 
     def readable(self) -> dict[str, Any]:
-        """All that can be resolved, key by key; what raises an error when it is asked for is left out."""
-        found: dict[str, Any] = self._readable(self._root, ())
+        """All values, as far as they can be resolved."""
+        found: dict[str, Any] = self.get(())
         return found
-
-    def _readable(self, node: Node, key: KeyPath) -> Any:
-        if isinstance(node, dict):
-            children = ((name, self._readable(child, (*key, name))) for name, child in node.items())
-            return {name: value for name, value in children if value is not ABSENT}
-        try:
-            return self.get(key)
-        except ConfigError:
-            return ABSENT
 
     def says_nothing(self, node: Node) -> bool:
         """Whether one document's node, all of it ``${?name}``, leaves the value below it as it is."""
@@ -113,13 +115,19 @@ class Resolution:
 
     def _resolved(self, node: Node, key: KeyPath) -> Any:
         if isinstance(node, dict):
-            values = {name: self._resolved(child, (*key, name)) for name, child in node.items()}
+            values = {name: self._resolved_within(child, (*key, name)) for name, child in node.items()}
             return {name: value for name, value in values.items() if value is not ABSENT}
         if isinstance(node, list):
             return [value for child in node if (value := self._resolved(child, key)) is not ABSENT]
         if isinstance(node, Concatenation):
             return self._joined(node, key)
         return node
+
+    def _resolved_within(self, node: Node, key: KeyPath) -> Any:
+        try:
+            return self._resolved(node, key)
+        except ConfigError as error:
+            return Unresolvable(error)
 
     def _joined(self, node: Concatenation, key: KeyPath) -> Any:
         resolved = [
@@ -152,7 +160,8 @@ class Resolution:
             value = self._environ.get(part.name, ABSENT)
         if value is ABSENT and not part.optional:
             raise ConfigError(
-                f"{self._named(key)} refers to ${{{part.name}}}, which is neither a key nor an environment variable"
+                f"{self._named(key)} refers to ${{{part.name}}}, which is neither a key nor an environment variable "
+                "nor a system property of Java that is known here"
             )
         return value
 

@@ -8,18 +8,23 @@ from __future__ import annotations
 
 import difflib
 import json
+import os
+import re
 from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import dataclass
 from datetime import timedelta
+from pathlib import Path
 from typing import Any, TypeVar
 
-from metastore.config.loader import Configuration, Origin
-from metastore.config.resolution import KeyPath
+from metastore.config.loader import Configuration, Origin, absolute
+from metastore.config.resolution import KeyPath, Unresolvable
 from metastore.config.units import parse_duration, parse_period, parse_size
 from metastore.errors import ConfigError
 from metastore.redaction import shown
 
 _T = TypeVar("_T")
+_FILE_URI = re.compile(r"^file:(//(localhost(?=/))?)?")
+_HOST = re.compile(r"file://([^/]+)")
 _BOOLEANS = {"true": True, "yes": True, "on": True, "false": False, "no": False, "off": False}
 
 
@@ -186,9 +191,33 @@ class Section:
         except ValueError as error:
             raise self.refusal(name, str(error)) from error
 
+    def local_path(self, name: str, location: str, cwd: Path | None) -> str:
+        """The absolute path of ``location``, a path or ``file:`` URI that stands at ``name``. Raises ConfigError.
+
+        A relative one is taken from ``cwd``, None for the working directory; ``~`` is the user's home.
+        """
+        self.require_no_host(name, location)
+        path = _FILE_URI.sub("", location)
+        return os.path.normpath(absolute(os.path.expanduser(path), cwd))
+
+    def require_no_host(self, name: str, location: str) -> None:
+        """Refuse a ``file:`` URI that names a host, as ``file://srv/drill`` does. Raises ConfigError."""
+        host = _HOST.match(location)
+        if host is not None and host[1] != "localhost":
+            raise self.refusal(
+                name,
+                f"{host[1]} is the name of a host there, and files of other hosts cannot be reached: a local folder is "
+                f"file:///path or a plain path. Did you mean file:///{location[len('file://') :]}?",
+            )
+
     def refusal(self, name: str, reason: str) -> ConfigError:
         """The error for the value of ``name``, which cannot be used."""
         return self.reading.refusal((*self.key, name), self.values.get(name), reason)
+
+
+def is_local(location: str) -> bool:
+    """Whether ``location`` is a URI of the local disk."""
+    return location.startswith("file:")
 
 
 def dotted(key: KeyPath) -> str:
@@ -210,6 +239,8 @@ def _entries(key: KeyPath, values: Mapping[str, Any]) -> Iterator[tuple[KeyPath,
 
 
 def _text(value: Any) -> str:
+    if isinstance(value, Unresolvable):
+        raise value.error
     if isinstance(value, dict | list):
         raise ValueError("a single value is expected")
     return str(value).lower() if isinstance(value, bool) else str(value)

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import logging
 import os
-import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from datetime import timedelta
@@ -20,10 +19,11 @@ from metastore.config.catalogs import KINDS, CatalogSettings, catalogs_settings,
 from metastore.config.daemon import DaemonSettings, daemon_settings
 from metastore.config.hocon import document_of, parse_document
 from metastore.config.limits import LimitSettings, limit_settings
-from metastore.config.loader import Configuration, Origin, Tier, absolute, defaults, find_tiers
+from metastore.config.loader import Configuration, Origin, Tier, defaults, find_tiers
 from metastore.config.policies import PolicySettings, policy_settings
 from metastore.config.procedures import ProcedureSettings, procedure_settings
-from metastore.config.section import Reading, Section, Setting
+from metastore.config.resolution import KeyPath
+from metastore.config.section import Reading, Section, Setting, dotted, is_local
 from metastore.config.table_properties import Doubt, doubts, versions_kept
 from metastore.redaction import remember
 
@@ -32,6 +32,22 @@ _log = logging.getLogger("metastore")
 _COMPONENTS = ("tables", "views", "materialized_views", "runs")
 _SERVED_IMPLEMENTATION = "IcebergMetastore"
 _OTHER_IMPLEMENTATIONS = ("rdbms", "mongo")  # Drill's other metastores keep their settings under these names
+_FREE_MAPS = tuple(
+    ("drill", "metastore", *path.split("."))
+    for path in (
+        "iceberg.config.properties",
+        "iceberg.catalog",
+        "iceberg.components.*.properties",
+        "catalogs.*",
+        "storage.*.properties",
+        "engine.spark",
+    )
+)
+"""Objects whose names are those of other programs; a star stands for any name."""
+
+LEASE_FOLDER = "daemon"
+"""The folder of the daemon's lease below the base location."""
+
 _DEFAULT_FILE_SYSTEM = "fs.defaultFS"
 _LOCAL = "file:///"
 
@@ -186,15 +202,16 @@ def load_text(text: str, *, environ: Mapping[str, str] = os.environ, cwd: Path |
 
 
 def _settings(tiers: list[Tier], environ: Mapping[str, str], cwd: Path | None) -> Settings:
-    configuration = Configuration(tiers, environ)
+    configuration = Configuration(tiers, environ, cwd)
     remember({**configuration.readable(), **environ})
+    configuration.require_no_value_lost(_is_free)
     reading = Reading(configuration)
     root = reading.section("drill", "metastore")
     reading.section("drill", "exec", "zk").optional_text("root")
     iceberg = replace(_iceberg(root.section("iceberg"), cwd), limits=limit_settings(root.section("limits")))
     storage = {name: _plugin(name, plugin, cwd) for name, plugin in root.section("storage").sections().items()}
     engine = _engine(root.section("engine"))
-    catalogs = catalogs_settings(root.section("catalogs"), lambda path: _absolute(path, cwd))
+    catalogs = catalogs_settings(root.section("catalogs"), cwd)
     procedures = procedure_settings(root.section("procedures"))
     daemon = daemon_settings(root.section("daemon"))
     policies = policy_settings(root.section("policies"), catalogs)
@@ -212,6 +229,10 @@ def _settings(tiers: list[Tier], environ: Mapping[str, str], cwd: Path | None) -
 
 def _iceberg(section: Section, cwd: Path | None) -> IcebergSettings:
     properties = _set(section.section("config").properties("properties"))
+    if is_local(properties.get(_DEFAULT_FILE_SYSTEM, "")):
+        section.section("config").section("properties").require_no_host(
+            _DEFAULT_FILE_SYSTEM, properties[_DEFAULT_FILE_SYSTEM]
+        )
     location = section.section("location")
     expiration, cache = section.section("expiration"), section.section("cache")
     return IcebergSettings(
@@ -232,8 +253,8 @@ def _iceberg(section: Section, cwd: Path | None) -> IcebergSettings:
 
 def _base_path(location: Section, file_system: str, cwd: Path | None) -> str:
     path = location.text("base_path")
-    if _is_local(path) or ("://" not in path and _is_local(file_system)):
-        return _local_path(path, cwd)
+    if is_local(path) or ("://" not in path and is_local(file_system)):
+        return location.local_path("base_path", path, cwd)
     if "://" not in path and not path.startswith("/"):
         raise location.refusal("base_path", f"a path on {_DEFAULT_FILE_SYSTEM} {file_system} starts with a slash")
     uri = path if "://" in path else file_system.rstrip("/") + path
@@ -253,6 +274,8 @@ def _catalog(iceberg: Section) -> CatalogSettings:
     kind = section.choice("type", KINDS)
     if kind == "hive" and "uri" in properties:
         check_hive(section, properties["uri"], with_port=True)
+    if is_local(properties.get("warehouse", "")):
+        section.require_no_host("warehouse", properties["warehouse"])
     return CatalogSettings(kind, section.text("name"), namespace, properties)
 
 
@@ -269,11 +292,17 @@ def _components(section: Section) -> dict[str, ComponentSettings]:
     components: dict[str, ComponentSettings] = {}
     for name in _COMPONENTS:
         component = section.section(name)
-        location = component.text("location").strip("/")
+        location = "/".join(part for part in component.text("location").split("/") if part)
         if {"", ".", ".."} & set(location.split("/")):
             raise component.refusal("location", "a folder below the base location is expected")
-        if location in {other.location for other in components.values()}:
-            raise component.refusal("location", "another component has this folder already")
+        if location.partition("/")[0] == LEASE_FOLDER:
+            raise component.refusal("location", "the daemon keeps its lease in this folder; choose another")
+        for other in components.values():
+            if _holds(other.location, location) or _holds(location, other.location):
+                key = f"{dotted(section.key)}.{other.name}.location"
+                raise component.refusal(
+                    "location", f"it lies within {key} = {other.location}, or the other way round: choose folders apart"
+                )
         own = component.properties("properties")
         _require_usable(component, own)
         properties = _set({**common, **own})
@@ -300,6 +329,11 @@ def _property_notes(components: Mapping[str, ComponentSettings]) -> Iterator[str
         yield (f"drill.metastore.iceberg.components.{which}.properties.{doubt.name} = {doubt.value}: {doubt.reason}")
 
 
+def _holds(folder: str, other: str) -> bool:
+    """Whether ``other`` is ``folder`` or lies in it."""
+    return f"{other}/".startswith(f"{folder}/")
+
+
 def _plugin(name: str, section: Section, cwd: Path | None) -> StoragePluginSettings:
     kinds: dict[str, StoragePluginType] = {kind: kind for kind in get_args(StoragePluginType)}
     kind: StoragePluginType = section.choice("type", kinds) if section.optional_text("type") else "file"
@@ -307,6 +341,8 @@ def _plugin(name: str, section: Section, cwd: Path | None) -> StoragePluginSetti
     connection = "" if kind == "iceberg" else section.text("uri" if kind == "hive" else "connection")
     if kind == "hive":
         check_hive(section, connection, with_port=False)
+    elif is_local(connection):
+        section.require_no_host("connection", connection)
     workspaces = section.section("workspaces").sections() if kind in ("file", "delta") else {}
     return StoragePluginSettings(
         name=name,
@@ -321,8 +357,8 @@ def _plugin(name: str, section: Section, cwd: Path | None) -> StoragePluginSetti
 
 def _workspace(name: str, section: Section, connection: str, cwd: Path | None) -> WorkspaceSettings:
     location = section.text("location")
-    if _is_local(location) or ("://" not in location and _is_local(connection)):
-        location = _local_path(location, cwd)
+    if is_local(location) or ("://" not in location and is_local(connection)):
+        location = section.local_path("location", location, cwd)
     return WorkspaceSettings(
         name=name,
         location=location,
@@ -352,17 +388,12 @@ def _implementation_notes(section: Section) -> Iterator[str]:
         )
 
 
-def _is_local(location: str) -> bool:
-    return location.startswith("file:")
-
-
-def _absolute(location: str, cwd: Path | None) -> str:
-    return location if "://" in location and not _is_local(location) else _local_path(location, cwd)
-
-
-def _local_path(location: str, cwd: Path | None) -> str:
-    path = re.sub(r"^file:(//(localhost)?)?", "", location)
-    return os.path.normpath(absolute(os.path.expanduser(path), cwd))
+def _is_free(key: KeyPath) -> bool:
+    """Whether ``key`` lies in an object of free names."""
+    return any(
+        len(key) > len(pattern) and all(mine in (name, "*") for mine, name in zip(pattern, key, strict=False))
+        for pattern in _FREE_MAPS
+    )
 
 
 def _positive(duration: timedelta | None) -> timedelta | None:

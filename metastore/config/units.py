@@ -10,7 +10,10 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Mapping
 from datetime import timedelta
-from decimal import Decimal
+from decimal import ROUND_UP, Decimal
+from typing import TypeVar
+
+_Scale = TypeVar("_Scale", int, Decimal)
 
 _QUANTITY = re.compile(r"\s*([+-]?\d+(?:\.\d+)?)\s*([A-Za-z]*)\s*")
 _BARE = re.compile(r"\s*([+-]?(?:\d+|\d*\.\d+)(?:[eE][+-]?\d{1,2})?)\s*()")
@@ -18,7 +21,26 @@ _BARE = re.compile(r"\s*([+-]?(?:\d+|\d*\.\d+)(?:[eE][+-]?\d{1,2})?)\s*()")
 _LONGEST = timedelta(days=100_000)
 """273 years: from now, either way, a date of the calendar, and as long as a thread can be told to wait."""
 
-_PERIOD_MILLIS = {"millis": 1, "seconds": 1_000, "minutes": 60_000, "hours": 3_600_000, "days": 86_400_000}
+_DAY_MILLIS = 86_400_000
+_YEAR_MILLIS = 31_556_952_000
+_PERIOD_MILLIS = {
+    "nanos": Decimal(1).scaleb(-6),
+    "micros": Decimal(1).scaleb(-3),
+    "millis": Decimal(1),
+    "seconds": Decimal(1_000),
+    "minutes": Decimal(60_000),
+    "hours": Decimal(3_600_000),
+    "half_days": Decimal(_DAY_MILLIS // 2),
+    "days": Decimal(_DAY_MILLIS),
+    "weeks": Decimal(7 * _DAY_MILLIS),
+    "months": Decimal(_YEAR_MILLIS // 12),
+    "years": Decimal(_YEAR_MILLIS),
+    "decades": Decimal(10 * _YEAR_MILLIS),
+    "centuries": Decimal(100 * _YEAR_MILLIS),
+    "millennia": Decimal(1_000 * _YEAR_MILLIS),
+    "eras": Decimal(1_000_000_000 * _YEAR_MILLIS),
+}
+"""Java's ChronoUnit, whose names Drill takes in any case; months and longer units by their mean length there."""
 
 _DURATION_NANOS = {
     spelling: nanos
@@ -59,6 +81,8 @@ _SIZE_BYTES = {
 def parse_duration(text: str) -> timedelta:
     """Read ``10 days``, ``1.5h`` or ``250`` (milliseconds, as HOCON has it), to the microsecond."""
     number, unit = _quantity(text)
+    # Names in any case, as Java's; a single letter has a meaning of its own elsewhere.
+    unit = unit.lower() if len(unit) > 2 else unit
     return _timedelta(number * _scale(unit or "ms", _DURATION_NANOS) / 1000)
 
 
@@ -80,8 +104,18 @@ def parse_size(text: str) -> int:
 
 
 def parse_period(amounts: Iterable[tuple[str, int]]) -> timedelta:
-    """Add up amounts such as ``("days", 7), ("hours", 12)``; the units are Drill's five, spelled out."""
-    return _timedelta(Decimal(sum(amount * _scale(unit, _PERIOD_MILLIS) for unit, amount in amounts)) * 1000)
+    """Add up amounts such as ``("days", 7), ("HOURS", 12)``; the units are the names of Java's ChronoUnit.
+
+    A part of a microsecond counts as a whole one, so that no period above zero becomes none.
+    """
+    total = sum((amount * _period_unit(unit) for unit, amount in amounts), Decimal()) * 1000
+    return _timedelta(total.to_integral_value(ROUND_UP))
+
+
+def _period_unit(unit: str) -> Decimal:
+    if unit.lower() == "forever":
+        raise ValueError("forever is no length of time that can be waited for; leave the period empty for no end")
+    return _scale(unit.lower() if unit.lower() in _PERIOD_MILLIS else unit, _PERIOD_MILLIS)
 
 
 def _quantity(text: str) -> tuple[Decimal, str]:
@@ -91,7 +125,7 @@ def _quantity(text: str) -> tuple[Decimal, str]:
     return Decimal(match[1]), match[2]
 
 
-def _scale(unit: str, scales: Mapping[str, int]) -> int:
+def _scale(unit: str, scales: Mapping[str, _Scale]) -> _Scale:
     if unit not in scales:
         first_spellings = {scale: spelling for spelling, scale in reversed(list(scales.items()))}
         raise ValueError(f"unknown unit {unit!r}; known are {', '.join(reversed(list(first_spellings.values())))}")

@@ -28,7 +28,7 @@ from pyiceberg.table.update import (
 )
 from pyiceberg.types import LongType, NestedField
 
-from metastore.config.settings import ComponentSettings, IcebergSettings, Settings
+from metastore.config.settings import LEASE_FOLDER, ComponentSettings, IcebergSettings, Settings
 from metastore.daemon.lease import LeaseStore, Sign
 from metastore.errors import ConfigError, MetastoreError, StorageError
 from metastore.storage.catalog_entry import CatalogEntry
@@ -36,7 +36,6 @@ from metastore.storage.catalogs import ConfiguredCatalog
 from metastore.storage.pointer_store import PointerStore
 from metastore.storage.stores import open_store
 
-FOLDER: Final = "daemon"
 _KEPT: Final = 16
 _NAME: Final = re.compile(r"lease-([1-9]\d*)\.json")
 _PROPERTY: Final = "metastore.daemon.lease"
@@ -65,7 +64,7 @@ def lease_store(settings: Settings) -> Iterator[LeaseStore]:
 
 def file_lease(iceberg: IcebergSettings) -> LeaseFiles:
     """Lease files beside the component tables."""
-    folder = f"{iceberg.base_location.rstrip('/')}/{FOLDER}"
+    folder = f"{iceberg.base_location.rstrip('/')}/{LEASE_FOLDER}"
     store, _ = open_store(folder, iceberg.config_properties)
     return LeaseFiles(store, folder)
 
@@ -196,4 +195,4 @@ class PropertyLease:
 
 
 def _component() -> ComponentSettings:
-    return ComponentSettings(_TABLE, f"{FOLDER}/{_TABLE}")
+    return ComponentSettings(_TABLE, f"{LEASE_FOLDER}/{_TABLE}")

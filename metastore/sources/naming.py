@@ -22,6 +22,7 @@ from metastore.errors import InvalidRequestError, NotFoundError
 from metastore.model.identity import TableInfo
 from metastore.sources.formats import format_named
 from metastore.sources.source_table import SourceTable
+from metastore.storage.local import local_path
 
 _SCHEME = re.compile(r"([A-Za-z][A-Za-z0-9+.-]*)://")
 _CONTROL = re.compile(r"[\x00-\x1f\x7f]")
@@ -114,7 +115,7 @@ def workspace_location(plugin: StoragePluginSettings, workspace: WorkspaceSettin
 def _normal(location: str) -> str:
     """One spelling for each place: absolute, no trailing slash, and no scheme on the local disk."""
     if location.startswith("file:"):
-        location = "/" + location[len("file:") :].lstrip("/")
+        location = os.path.join("/", local_path(location).lstrip("/"))
     scheme = _SCHEME.match(location)
     if scheme is None:
         return os.path.abspath(location)

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from metastore.config.hocon import document_of, parse_document
-from metastore.config.resolution import ABSENT, Node, Resolution, overlay
+from metastore.config.resolution import ABSENT, Node, Resolution, Unresolvable, overlay
 from metastore.errors import ConfigError
 
 scalars = st.one_of(st.none(), st.booleans(), st.integers(), st.sampled_from(["", "x", "0", "false", "ü"]))
@@ -90,8 +90,17 @@ def test_a_key_goes_before_the_environment() -> None:
 )
 def test_unresolvable(text: str, message: str) -> None:
     """A name without a value, a circle, and an object within text are errors that name the key and its place."""
+    key = text.split("=", maxsplit=1)[0] if "b{" not in text else "a"
     with pytest.raises(ConfigError, match=message):
-        resolved(text)
+        resolution(text).get(tuple(key.split(".")))
+
+
+def test_an_object_is_had_though_one_of_its_values_cannot_be_resolved() -> None:
+    """Whoever reads that value gets the error; the others are as they are."""
+    found = resolved("a { x=${nowhere}, y=1 }")
+    assert found["a"]["y"] == 1
+    assert isinstance(found["a"]["x"], Unresolvable)
+    assert "refers to ${nowhere}" in str(found["a"]["x"].error)
 
 
 def test_only_what_is_asked_for_is_resolved() -> None:

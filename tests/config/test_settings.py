@@ -3,6 +3,7 @@
 import logging
 import os
 import pickle
+import re
 import subprocess
 import sys
 from collections.abc import Callable
@@ -96,7 +97,7 @@ def test_another_implementation_is_noted_once() -> None:
 @pytest.mark.parametrize(
     ("key", "value", "reason"),
     [
-        (f"{ICEBERG}.expiration.period.weeks", "1", "unknown unit 'weeks'; known are millis, seconds"),
+        (f"{ICEBERG}.expiration.period.fortnights", "1", "unknown unit 'fortnights'; known are nanos, micros"),
         (f"{ICEBERG}.expiration.period.days", "1.5", "whole number"),
         (f"{ICEBERG}.expiration.period.days", "true", "whole number"),
         (f"{ICEBERG}.expiration.period.days", "999999999999", "too long"),
@@ -112,7 +113,13 @@ def test_another_implementation_is_noted_once() -> None:
         (f"{ICEBERG}.location", "7", "an object is expected"),
         (f"{ICEBERG}.components.tables.location", '"../x"', "below the base location"),
         (f"{ICEBERG}.components.views.location", '""', "below the base location"),
-        (f"{ICEBERG}.components.views.location", '"tables"', "another component has this folder"),
+        (
+            f"{ICEBERG}.components.views.location",
+            '"tables"',
+            "within drill.metastore.iceberg.components.tables.location",
+        ),
+        (f"{ICEBERG}.components.views.location", '"/tables//dfs/"', "components.tables.location = tables"),
+        (f"{ICEBERG}.components.runs.location", '"daemon/runs"', "the daemon keeps its lease"),
         (f"{ICEBERG}.components.common.properties", "7", "an object is expected"),
         (f"{ICEBERG}.components.common.properties.a.b", "[1]", "single value"),
         ("drill.metastore.storage.dfs.enabled", "perhaps", "true or false"),
@@ -129,7 +136,7 @@ def test_a_wrong_value_names_key_value_and_line(write_conf: WriteConf, key: str,
     with pytest.raises(ConfigError, match=reason) as caught:
         load(directory, environ={})
     message = str(caught.value)
-    assert key.removesuffix(".weeks").removesuffix(".days") in message
+    assert key.removesuffix(".fortnights").removesuffix(".days") in message
     assert f"override: {directory}/drill-metastore-override.conf:2" in message
     assert value == "null" or value.strip('"') in message
 
@@ -412,3 +419,115 @@ def test_numbers_are_texts_where_texts_are_read() -> None:
     assert settings.iceberg.base_path == "/here/0123"
     assert (settings.iceberg.commit.timeout, settings.iceberg.cache_bytes) == (timedelta(seconds=1), 1000)
     assert (settings.daemon.jitter, settings.daemon.endpoint.port) == (0.5, 9464)
+
+
+@pytest.mark.parametrize(
+    ("text", "key"),
+    [
+        (f'{ICEBERG}.location.base_path = "file://srv/drill"', f"{ICEBERG}.location.base_path"),
+        (f'{ICEBERG}.config.properties."fs.defaultFS" = "file://srv"', "config.properties.fs.defaultFS"),
+        (f'{ICEBERG}.catalog {{ type = sql, warehouse = "file://srv/x" }}', f"{ICEBERG}.catalog.warehouse"),
+        ('drill.metastore.catalogs.l { type = rest, warehouse = "file://srv/x" }', "catalogs.l.warehouse"),
+        ('drill.metastore.catalogs.l { type = filesystem, warehouse = "file://srv" }', "catalogs.l.warehouse"),
+        ('drill.metastore.storage.dfs.connection = "file://srv/"', "storage.dfs.connection"),
+        ('drill.metastore.storage.dfs.workspaces.w.location = "file://srv/x"', "workspaces.w.location"),
+        ('drill.metastore.storage.dfs.workspaces.w.location = "file://localhosts/x"', "workspaces.w.location"),
+    ],
+)
+def test_a_local_location_with_a_host_is_refused(text: str, key: str) -> None:
+    """A slash is missing: it would be a folder below the working directory, or another than the one that was meant."""
+    with pytest.raises(ConfigError, match=r"is the name of a host there.*Did you mean file:///") as caught:
+        load_text(text)
+    assert key in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("lines", "lost"),
+    [
+        ("fs.s3a.endpoint = x, fs.s3a.endpoint.region = y", "fs.s3a.endpoint"),
+        ("fs.s3a.endpoint.region = y\nfs.s3a.endpoint = x", "fs.s3a.endpoint.region"),
+        ("fs { s3a { endpoint = x } }\nfs.s3a { endpoint { region = y } }", "fs.s3a.endpoint"),
+        ("a = 1\n a { b = 2 }", "a"),
+        ('"fs"."s3a" = 1, fs.s3a.endpoint = x', "fs.s3a"),
+        ('a =\n  1\n\n"a".b : 2', "a"),
+    ],
+)
+@pytest.mark.parametrize(
+    "place",
+    [
+        f"{ICEBERG}.config.properties",
+        f"{ICEBERG}.components.tables.properties",
+        f"{ICEBERG}.catalog",
+        "drill.metastore.storage.dfs.properties",
+        "drill.metastore.catalogs.lake",
+        "drill.metastore.engine.spark",
+    ],
+)
+def test_a_value_that_another_key_takes_away_is_refused(
+    write_conf: WriteConf, lines: str, lost: str, place: str
+) -> None:
+    """In whichever order, at every place where names are free; both keys and their lines are named."""
+    with pytest.raises(ConfigError, match="is lost because of .*in quotes") as caught:
+        load(write_conf(override=f"{place} {{\n{lines}\n}}"), environ={})
+    assert f"{place}.{lost} (" in str(caught.value)
+    assert re.search(r"\.conf:\d+\).*\.conf:\d+\)", str(caught.value))
+
+
+def test_a_value_that_another_tier_or_code_takes_away_is_refused(write_conf: WriteConf) -> None:
+    """Tiers are laid over one another by the same rules, and a mapping's keys may be paths."""
+    place = f"{ICEBERG}.config.properties"
+    with pytest.raises(ConfigError, match=r"endpoint \(distrib: .*region \(override: "):
+        load(
+            write_conf(distrib=f"{place}.fs.s3a.endpoint = x", override=f"{place}.fs.s3a.endpoint.region = y"),
+            environ={},
+        )
+    with pytest.raises(ConfigError, match=r"endpoint \(given\) is lost"):
+        Settings.from_mapping({place: {"fs.s3a.endpoint": "x", "fs.s3a.endpoint.region": "y"}}, environ={})
+
+
+def test_values_that_stand_beside_one_another_are_kept(write_conf: WriteConf) -> None:
+    """Names in quotes, other names, lists, an object that is replaced by null first, and objects that are merged."""
+    text = f"""{ICEBERG}.config.properties {{
+      "fs.s3a.endpoint" = "http://x/a.b=c", "fs.s3a.endpoint.region" = "y"  # fs.s3a.endpoint.region = z
+      fs.s3a.path.style.access = true, fs.s3a.paths = 1
+      a = 1, a = null, a.b = 2
+      base {{ x = 1 }}, copy = ${{{ICEBERG}.config.properties.base}} {{ y = 2 }}, copy.z = 3
+    }}
+    {ICEBERG}.expiration.min_age = 1 day
+    {ICEBERG}.expiration.min_age {{ days = 2 }}"""
+    settings = load(write_conf(override=text), environ={})
+    assert settings.iceberg.config_properties == {
+        "fs.s3a.endpoint": "http://x/a.b=c",
+        "fs.s3a.endpoint.region": "y",
+        "fs.s3a.path.style.access": "true",
+        "fs.s3a.paths": "1",
+        "a.b": "2",
+        "base.x": "1",
+        "copy.x": "1",
+        "copy.y": "2",
+        "copy.z": "3",
+    }
+    assert settings.iceberg.expiration.min_age == timedelta(days=2)
+
+
+def test_what_has_no_effect_stops_nothing(write_conf: WriteConf) -> None:
+    """A key of another of Drill's metastores, of Drill itself or an unknown one, whatever it refers to."""
+    text = """drill.metastore.rdbms.database { path = ${nowhere}, user = ${?nowhere} }
+    drill.metastore.mongo.connection = "mongodb://"${nobody}
+    drill.exec.zk.connect = ${ZK_HOSTS}":2181"
+    drill.exec.sys.store.provider.local.path = ${nowhere}
+    drill.metastore.iceberg.misspelt = ${nowhere}"""
+    (warning,) = load(write_conf(override=text), environ={}).warnings
+    assert "drill.metastore.iceberg.misspelt" in warning
+
+
+def test_what_has_an_effect_must_be_known(write_conf: WriteConf) -> None:
+    """A value, an object and a free name whose substitution has no value are refused by their key."""
+    for key in (
+        "iceberg.location.base_path",
+        "iceberg.config.properties.x",
+        "engine.spark.x",
+        "storage.dfs.connection",
+    ):
+        with pytest.raises(ConfigError, match=rf"{key} .*refers to \$\{{nowhere\}}"):
+            load(write_conf(override=f"drill.metastore.{key} = ${{nowhere}}"), environ={})

@@ -1,5 +1,6 @@
 """Durations, sizes and periods are read exactly, and refused with the reason."""
 
+from collections.abc import Callable
 from datetime import timedelta
 
 import pytest
@@ -93,8 +94,55 @@ def test_period_adds_up(amounts: dict[str, int]) -> None:
     assert parse_period(amounts.items()) == timedelta(**named)
 
 
-@pytest.mark.parametrize("unit", ["weeks", "day", "Days", "ms", ""])
+@pytest.mark.parametrize("unit", ["day", "ms", "HALF-DAYS", ""])
 def test_period_unit_refused(unit: str) -> None:
-    """Only Drill's five units make a period, and the reason lists them."""
-    with pytest.raises(ValueError, match="millis, seconds, minutes, hours, days"):
+    """Only Java's units make a period, and the reason lists them."""
+    with pytest.raises(ValueError, match="millis, seconds, minutes, hours, half_days, days"):
         parse_period([(unit, 1)])
+
+
+CHRONO_UNITS = {
+    "MICROS": timedelta(microseconds=1),
+    "MILLIS": timedelta(milliseconds=1),
+    "SECONDS": timedelta(seconds=1),
+    "MINUTES": timedelta(minutes=1),
+    "HOURS": timedelta(hours=1),
+    "HALF_DAYS": timedelta(hours=12),
+    "DAYS": timedelta(days=1),
+    "WEEKS": timedelta(days=7),
+    "MONTHS": timedelta(seconds=31_556_952 // 12),
+    "YEARS": timedelta(seconds=31_556_952),
+    "DECADES": timedelta(seconds=315_569_520),
+    "CENTURIES": timedelta(seconds=3_155_695_200),
+}
+"""Java's ChronoUnit with the durations that its documentation gives."""
+
+
+@pytest.mark.parametrize("unit", CHRONO_UNITS)
+@pytest.mark.parametrize("spelling", [str.upper, str.lower, str.title])
+def test_a_unit_of_java_counts_in_any_case(unit: str, spelling: Callable[[str], str]) -> None:
+    """As Drill, which puts the name into capitals."""
+    assert parse_period([(spelling(unit), 2)]) == 2 * CHRONO_UNITS[unit]
+    assert parse_period([(unit, 1), (unit.lower(), 1)]) == 2 * CHRONO_UNITS[unit]
+
+
+def test_nanoseconds_are_no_empty_period() -> None:
+    """Less than a clock can tell is the least that it can: nothing expires without a period."""
+    assert parse_period([("NANOS", 7)]) == timedelta(microseconds=1)
+    assert parse_period([("nanos", 2_000_000)]) == timedelta(milliseconds=2)
+
+
+@pytest.mark.parametrize(
+    ("unit", "said"), [("FOREVER", "no length of time"), ("Eras", "too long"), ("MILLENNIA", "too")]
+)
+def test_a_unit_without_use_is_refused(unit: str, said: str) -> None:
+    """With the reason: nothing can be waited for so long."""
+    with pytest.raises(ValueError, match=said):
+        parse_period([(unit, 1)])
+
+
+def test_names_of_units_count_in_any_case_in_text() -> None:
+    """A single letter, and two, keep their meaning."""
+    assert parse_duration("7 Days") == parse_duration("7 DAYS") == timedelta(days=7)
+    with pytest.raises(ValueError, match="unknown unit 'H'"):
+        parse_duration("1 H")
