@@ -31,6 +31,7 @@ from metastore.storage.catalogs import ConfiguredCatalog
 from metastore.storage.commit import Clock, Committer
 from metastore.storage.group_commit import GroupCommitter
 from metastore.storage.handover import Registered, hand_over
+from metastore.storage.own_folders import require_apart
 from metastore.storage.reader import Reader
 from metastore.storage.table import ComponentTable
 
@@ -39,6 +40,8 @@ class Metastore:
     """The components of one metastore; a context manager. Safe to share between threads."""
 
     def __init__(self, settings: Settings, clock: Clock | None = None) -> None:
+        settings.remember_secrets()
+        require_apart(settings)
         self.settings = settings
         self.clock = clock or Clock()
         self._cache = FileCache(settings.iceberg.cache_bytes)
@@ -49,8 +52,8 @@ class Metastore:
     def open(cls, conf: str | Path | Settings | None = None, *, clock: Clock | None = None) -> Metastore:
         """Open the metastore that ``conf`` describes: a directory or file of HOCON, settings, or None for the search.
 
-        Nothing is written or created, nor asked of store or catalog. Raises ConfigError, and StorageError for a store
-        that is not served.
+        Nothing is written or created. Store and catalog are asked nothing; the local disk is asked for links. Raises
+        ConfigError, and StorageError for a store that is not served.
         """
         return cls(conf if isinstance(conf, Settings) else load(conf), clock)
 

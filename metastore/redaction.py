@@ -125,7 +125,7 @@ def remember(properties: Mapping[str, Any]) -> None:
 
 
 def _secrets_of(name: str, value: Any) -> Iterator[str]:
-    if isinstance(value, dict):
+    if isinstance(value, Mapping):
         for key, child in value.items():
             yield from _secrets_of(f"{name}.{key}", child)
     elif isinstance(value, list):

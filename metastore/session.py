@@ -12,6 +12,7 @@ from __future__ import annotations
 import difflib
 import logging
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from datetime import timedelta
 from functools import cached_property
 from pathlib import Path, PurePath
@@ -22,12 +23,13 @@ from metastore.catalogs import Catalogs
 from metastore.components.requests import of_table
 from metastore.config import Settings
 from metastore.engine import Engine, LocalEngine
-from metastore.errors import EngineError, NotFoundError
+from metastore.errors import EngineError, InvalidRequestError, NotFoundError
 from metastore.metastore import Metastore
 from metastore.model.identity import TableInfo
 from metastore.model.vocabulary import MetadataType
 from metastore.sources.naming import hive_name, resolve
 from metastore.sources.source_table import SourceTable
+from metastore.storage.own_folders import folders_within
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -226,7 +228,7 @@ class Session:
             from metastore.hive.source import hive_source
 
             return hive_source(storage[named.storage_plugin], named, self.engine_for)
-        found = resolve(storage, table)
+        found = self._without_own_folders(resolve(storage, table))
         plugin = storage.get(found.table.storage_plugin)
         if plugin is None or plugin.type == "file":
             return found
@@ -290,6 +292,19 @@ class Session:
         chosen: EngineName = "spark" if files >= settings.spark_threshold_files else "local"
         _log.info("engine %s: %d files, and Spark is for %d or more", chosen, files, settings.spark_threshold_files)
         return self._engine(chosen)
+
+    def _without_own_folders(self, source: SourceTable) -> SourceTable:
+        """``source``, whose files are not those of the metastore itself. Raises InvalidRequestError for its folders."""
+        plugin = self.settings.storage.get(source.table.storage_plugin)
+        if plugin is not None and plugin.type not in ("file", "delta"):
+            return source  # Its location is a name.
+        own = folders_within(self.settings.iceberg, source.location)
+        if "" in own:
+            raise InvalidRequestError(
+                f"{source.location} is the metastore's own folder, and no table; its rows are in the tables "
+                "metastore.components.<name>"
+            )
+        return replace(source, passed_over=own) if own else source
 
     def _engine(self, name: EngineName) -> Engine:
         if name not in self._engines:

@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 
-from pyiceberg.expressions import AlwaysTrue, BooleanExpression, EqualTo, In
+from pyiceberg.expressions import AlwaysTrue, BooleanExpression, EqualTo, In, Or
 
 from metastore.errors import FormatError
 from metastore.mapping.filters import Filter, all_of, parse
@@ -180,18 +180,38 @@ class TablesRequests:
         """Row groups named by ``infos``."""
         return self._of_type(MetadataType.ROW_GROUP, _of_infos(table, infos))
 
-    def full_segments_metadata_without_partitions(self, table: TableInfo, infos: Iterable[MetadataInfo]) -> _Units:
-        """Everything but partitions in the top-level segments that ``infos`` name: segments, files, row groups."""
-        keys = tuple(dict.fromkeys(info.key for info in infos))
+    def full_segments_metadata_without_partitions(
+        self, table: TableInfo, infos: Iterable[MetadataInfo | str], locations: Sequence[str] | None = None
+    ) -> _Units:
+        """Everything but partitions in some top-level segments: segments, files, row groups.
+
+        ``infos`` are the segments' metadata keys, or infos that hold them. With ``locations``, folders, only units that
+        lie there: segments of these folders, and the files and row groups right in them.
+        """
+        keys = tuple(dict.fromkeys(info if isinstance(info, str) else info.key for info in infos))
         types = (MetadataType.SEGMENT, MetadataType.FILE, MetadataType.ROW_GROUP)
-        return self.request(Request(table, types, metadata_keys=keys))
+        return self.request(Request(table, types, metadata_keys=keys, locations=locations))
 
     def files_last_modified_time(
-        self, table: TableInfo, metadata_key: str, paths: Sequence[str]
+        self,
+        table: TableInfo,
+        metadata_key: str,
+        locations: Sequence[str] = (),
+        *,
+        paths: Sequence[str] = (),
     ) -> dict[str, int | None]:
-        """Last modified times (epoch ms) of one top-level segment's files, by path."""
+        """Last modified times (epoch ms) of one top-level segment's files, by path.
+
+        ``locations`` are folders, as in Drill, whose own files are meant. Single files may be named there, too, or as
+        ``paths``.
+        """
+        wanted = {*locations, *paths}
         request = Request(
-            table, (MetadataType.FILE,), (metadata_key,), paths=paths, columns=("path", "lastModifiedTime")
+            table,
+            (MetadataType.FILE,),
+            (metadata_key,),
+            filter=Or(In("location", wanted), In("path", wanted)),
+            columns=("path", "lastModifiedTime"),
         )
         return {unit.path: unit.last_modified_time for unit in self.request(request) if unit.path is not None}
 

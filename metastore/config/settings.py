@@ -135,6 +135,12 @@ class StoragePluginSettings:
     type: StoragePluginType = "file"
     catalog: str | None = None
 
+    def location_of(self, workspace: WorkspaceSettings) -> str:
+        """Where a workspace lies: below the connection, unless its location is a URI of its own."""
+        if "://" in workspace.location:
+            return workspace.location
+        return f"{self.connection.rstrip('/')}/{workspace.location.lstrip('/')}"
+
 
 EngineKind = Literal["auto", "local", "spark"]
 
@@ -172,6 +178,21 @@ class Settings:
     def origins(self) -> Mapping[str, Origin]:
         """The origin of every effective key."""
         return {setting.key: setting.origin for setting in self.effective}
+
+    def remember_secrets(self) -> None:
+        """Hide the secrets among these settings from here on, also where they came by another way than a file."""
+        remember(
+            {
+                "iceberg": {"config": self.iceberg.config_properties, "catalog": self.iceberg.catalog.properties},
+                "catalogs": {name: each.properties for name, each in self.catalogs.items()},
+                "storage": {
+                    name: {"connection": each.connection, "properties": each.properties}
+                    for name, each in self.storage.items()
+                },
+                "spark": self.engine.spark,
+                "http": {"token": self.daemon.endpoint.token},
+            }
+        )
 
     def explain(self) -> list[Setting]:
         """Every effective key in alphabetical order with its value, secrets redacted, and its origin."""

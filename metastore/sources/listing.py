@@ -78,15 +78,17 @@ def list_files(
     only_directories: Callable[[str], bool] | None = None,
     *,
     options: Mapping[str, str] | None = None,
+    passed_over: Sequence[str] = (),
 ) -> Listing:
     """List the data files below ``location``, or the one file that ``location`` is.
 
     With ``only_directories`` just those first-level directories are descended into whose name it accepts; files that
-    lie in no directory are always listed. Symbolic links are followed. NotFoundError if nothing is there,
-    InvalidRequestError if it is a view, StorageError if the store fails or a name is no UTF-8.
+    lie in no directory are always listed. What lies in directories of ``passed_over``, relative paths, is left out.
+    Symbolic links are followed. NotFoundError if nothing is there, InvalidRequestError if it is a view, StorageError if
+    the store fails or a name is no UTF-8.
     """
     try:
-        return _listed(location, only_directories, options or {})
+        return _listed(location, only_directories, options or {}, passed_over)
     except UnicodeDecodeError as error:
         raise StorageError(
             f"cannot list {location}: the name {error.object!r} is no UTF-8, as names in the metastore are; rename it"
@@ -119,7 +121,12 @@ def _remote(location: str, options: tuple[tuple[str, str], ...]) -> tuple[fs.Fil
         raise InvalidRequestError(f"{location} is no location pyarrow can open: {error}") from showable(error)
 
 
-def _listed(location: str, only_directories: Callable[[str], bool] | None, options: Mapping[str, str]) -> Listing:
+def _listed(
+    location: str,
+    only_directories: Callable[[str], bool] | None,
+    options: Mapping[str, str],
+    passed_over: Sequence[str],
+) -> Listing:
     store, root = open_location(location, options)
     top = store.get_file_info(root)
     if top.type == fs.FileType.NotFound:
@@ -136,6 +143,9 @@ def _listed(location: str, only_directories: Callable[[str], bool] | None, optio
         entries = store.get_file_info(fs.FileSelector(root, recursive=True))
     else:
         entries = _descend(store, root, only_directories)
+    if passed_over:
+        own = tuple(f"{root.rstrip('/')}/{each}/" for each in passed_over)
+        entries = (entry for entry in entries if not f"{entry.path}/".startswith(own))
     files, times, is_logged = _sorted_out(location, root.rstrip("/"), entries)
     return Listing(location, files, {(): top.mtime_ns, **times}, is_logged)
 

@@ -107,9 +107,7 @@ def _source(plugin: StoragePluginSettings, workspace: WorkspaceSettings, table: 
 
 def workspace_location(plugin: StoragePluginSettings, workspace: WorkspaceSettings) -> str:
     """The workspace's location below the plugin's connection, normal in form; it may be a URI of its own."""
-    if _SCHEME.match(workspace.location):
-        return _normal(workspace.location)
-    return _normal(f"{plugin.connection.rstrip('/')}/{workspace.location.lstrip('/')}")
+    return _normal(plugin.location_of(workspace))
 
 
 def _normal(location: str) -> str:

@@ -23,7 +23,8 @@ class SourceTable:
     slash. ``format`` None: the files' suffixes tell. ``options`` are what ``pyarrow.fs`` needs beyond the URI (region,
     endpoint_override …). Where a catalog keeps the table, ``owner`` and ``partition_columns`` (their types by name, in
     the order of the directories) are what it says, and ``lister`` finds the files that it counts to the table. Where
-    somebody keeps the files' statistics too, ``provided`` has both.
+    somebody keeps the files' statistics too, ``provided`` has both. ``passed_over`` are directories below the location,
+    relative to it, that hold no data of the table: the metastore keeps its own files there.
     """
 
     table: TableInfo
@@ -34,6 +35,7 @@ class SourceTable:
     partition_columns: Mapping[str, str] | None = None
     lister: Callable[[], Listing] | None = field(default=None, compare=False, repr=False)
     provided: Provided | None = field(default=None, compare=False, repr=False)
+    passed_over: Sequence[str] = ()
 
     def files(self, only_directories: Callable[[str], bool] | None = None) -> Sequence[SourceFile]:
         """The data files that exist now, sorted; of a directory that a stream writes, those in its log.
@@ -45,7 +47,7 @@ class SourceTable:
             return self.provided.files()
         if self.lister is not None:
             return self.lister().files
-        listing = list_files(self.location, only_directories, options=self.options)
+        listing = list_files(self.location, only_directories, options=self.options, passed_over=self.passed_over)
         if listing.is_logged:
             return logged_files(listing, self.options, whole=only_directories is None)
         return listing.files

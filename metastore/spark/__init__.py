@@ -9,15 +9,21 @@ Each name is loaded when it is first asked for: Spark plans and reads a data sou
 what these need of the package is little.
 """
 
+import sys as _sys
 import typing as _typing
 from importlib.util import find_spec as _find_spec
 
 from metastore.errors import EngineError as _EngineError
 from metastore.loaded_on_use import loaded_on_use as _loaded_on_use
 
-# PySpark runs without pandas, but refuses the Arrow functions that everything here stands on.
-if _find_spec("pyspark") is None or _find_spec("pandas") is None:
-    raise _EngineError("Spark for Python is not installed, or without its Arrow part: pip install 'pyspark[sql]'")
+# PySpark runs without pandas, but refuses the Arrow functions that everything here stands on. This is also read by the
+# Python that Spark starts for a data source, which may be another one.
+_missing = [_name for _name in ("pyspark", "pandas", "pyarrow") if _find_spec(_name) is None]
+if _missing:
+    raise _EngineError(
+        f"Spark for Python is not installed, or without its Arrow part: {_sys.executable} lacks {', '.join(_missing)}. "
+        "Run pip install 'pyspark[sql]' there, or set PYSPARK_PYTHON to a Python that has it"
+    )
 
 if _typing.TYPE_CHECKING:
     from metastore.spark.connection import connect as connect

@@ -196,11 +196,21 @@ class ReadyRequests:
         ]
         assert metastore.tables.requests.full_segments_metadata_without_partitions(TABLE, []) == []
 
+    def test_full_segments_as_in_drill(self, metastore: Metastore) -> None:
+        """By metadata keys, of the locations that are named; of all where none is."""
+        ask = metastore.tables.requests.full_segments_metadata_without_partitions
+        assert names(ask(TABLE, ["1994"], [f"{ROOT}/1994/Q1"])) == ["SEGMENT 1994/Q1"]
+        assert names(ask(TABLE, ["1994", "1995"], [f"{ROOT}/1995"])) == ["SEGMENT 1995"]
+        assert len(ask(TABLE, ["1994"])) == 5
+        assert ask(TABLE, ["1994"], []) == []
+
     def test_last_modified_times(self, metastore: Metastore) -> None:
         """Of files by path, of segments by key."""
         requests = metastore.tables.requests
         path = f"{ROOT}/1994/Q1/a.parquet"
         assert requests.files_last_modified_time(TABLE, "1994", [path, "/nowhere"]) == {path: 40}
+        assert requests.files_last_modified_time(TABLE, "1994", paths=[path]) == {path: 40}
+        assert requests.files_last_modified_time(TABLE, "1994", []) == {}
         places = [f"{ROOT}/1994", f"{ROOT}/1995", "/nowhere"]
         assert requests.segments_last_modified_time(TABLE, places) == {"1994": 4, "1995": 5}
 

@@ -1,0 +1,83 @@
+"""The folders that are the metastore's own: what lies there is never a table's data, and no workspace may lie there.
+
+Place in the flow: a metastore that is opened asks :func:`require_apart`, and whoever lists a table's files is told by
+:func:`folders_within` what to pass over. A workspace may contain such folders, as the shipped ones ``/`` and ``/tmp``
+contain everything. Places are compared as :mod:`metastore.storage.places` does: links are followed, and the schemes of
+one store are one.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator, Mapping
+from itertools import combinations
+
+from metastore.config.settings import LEASE_FOLDER, IcebergSettings, Settings
+from metastore.errors import ConfigError
+from metastore.storage.local import local_path
+from metastore.storage.locations import StoreLocation, is_local
+from metastore.storage.places import Place
+
+_COMPONENTS = "drill.metastore.iceberg.components"
+
+
+def own_folders(iceberg: IcebergSettings) -> Mapping[str, str]:
+    """The folder of each component, by the key that sets it, and that of the daemon's lease."""
+    base = iceberg.base_location.rstrip("/")
+    folders = {f"{_COMPONENTS}.{name}.location": each.location for name, each in iceberg.components.items()}
+    folders["drill.metastore.daemon.lease"] = LEASE_FOLDER
+    return {key: f"{base}/{folder}" for key, folder in folders.items()}
+
+
+def require_apart(settings: Settings) -> None:
+    """Refuse folders of components that are one by a link, and workspaces in a component's folder.
+
+    Asks the local disk for links, and no other store. Raises ConfigError that names both keys.
+    """
+    own = own_folders(settings.iceberg)
+    for (key, folder), (other_key, other) in combinations(own.items(), 2):
+        if _holds(folder, other) or _holds(other, folder):
+            raise ConfigError(
+                f"{key} ({folder}) and {other_key} ({other}) are one folder, or one is in the other: choose others"
+            )
+    for name, location in _workspaces(settings):
+        for key, folder in own.items():
+            if _holds(folder, location):
+                raise ConfigError(
+                    f"{name} = {location} lies in {folder}, the metastore's own folder by {key}: what is kept there is "
+                    "no data. Choose another folder for one of them"
+                )
+
+
+def folders_within(iceberg: IcebergSettings, location: str) -> tuple[str, ...]:
+    """The own folders that lie in ``location``, as paths relative to it; empty text for ``location`` itself.
+
+    That is also what stands for an own folder that ``location`` lies in.
+    """
+    found = []
+    for folder in own_folders(iceberg).values():
+        if _holds(folder, location):
+            return ("",)
+        if _holds(location, folder):
+            found.append(_relative(folder, location))
+    return tuple(found)
+
+
+def _holds(folder: str, other: str) -> bool:
+    """Whether ``other`` is ``folder`` or lies in it."""
+    return Place(folder).holds(f"{other.rstrip('/')}/_")
+
+
+def _relative(folder: str, location: str) -> str:
+    if is_local(folder):
+        return os.path.relpath(*(os.path.realpath(local_path(each)) for each in (folder, location)))
+    keys = (StoreLocation.parse(each).key.strip("/") for each in (folder, location))
+    inner, outer = keys
+    return inner[len(outer) :].lstrip("/")
+
+
+def _workspaces(settings: Settings) -> Iterator[tuple[str, str]]:
+    for plugin in settings.storage.values():
+        for workspace in plugin.workspaces.values():
+            key = f"drill.metastore.storage.{plugin.name}.workspaces.{workspace.name}.location"
+            yield key, plugin.location_of(workspace)
