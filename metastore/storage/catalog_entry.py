@@ -41,10 +41,15 @@ from metastore.storage.file_system_catalog import FileSystemCatalog
 from metastore.storage.files import Deleted, discard
 from metastore.storage.local import local_path
 from metastore.storage.locations import is_local
+from metastore.storage.metadata_document import newest_document
 from metastore.storage.stores import open_store
+from metastore.storage.unknown_types import unknown_types
 from metastore.storage.version_files import is_version_file
 
 _LOOKS: Final = 10
+_ODD_JSON: Final = (TypeError, AttributeError, LookupError)
+"""What reading JSON raises that has not the shape of metadata."""
+
 _NEWEST_WRITTEN: Final = 2
 """The newest format version of which PyIceberg writes metadata."""
 
@@ -236,7 +241,15 @@ def _look(source: CatalogSource, identifier: Identifier) -> Table | None:
         raise FormatError(f"{'.'.join(identifier)} in {source} is not an Iceberg table: {error}") from error
     except (NoSuchTableError, NoSuchNamespaceError):
         return None
-    except UNREADABLE as error:
+    except (FormatError, *UNREADABLE) as error:
+        if unknown := _unknown_types(source, identifier):
+            columns = ", ".join(f"{column} of type {kind}" for column, kind in unknown.items())
+            raise FormatError(
+                f"{'.'.join(identifier)} in {source} cannot be read here: it has {columns}, which PyIceberg does not "
+                "know. Read it with an engine that does; a newer release of PyIceberg may, too"
+            ) from showable(error)
+        if isinstance(error, FormatError):
+            raise
         text = f"what {source} has of {'.'.join(identifier)} cannot be read as the metadata of an Iceberg table: "
         raise FormatError(f"{text}{said(error)}") from showable(error)
 
@@ -249,6 +262,17 @@ def _within_limits(source: CatalogSource, table: Table) -> Table:
         configured = {key: value for key, value in source.store_properties.items() if key.startswith(LIMIT_PROPERTY)}
         table.io = load_file_io({**kept, **configured}, table.metadata_location)
     return table
+
+
+def _unknown_types(source: CatalogSource, identifier: Identifier) -> Mapping[str, str]:
+    """Columns with types that PyIceberg does not know; empty where that is not what is wrong."""
+    try:
+        document = newest_document(source, identifier)
+        return unknown_types(document.content) if document else {}
+    except Exception as error:
+        if not of_a_catalog(error) and not isinstance(error, (MetastoreError, *UNREADABLE, *_ODD_JSON)):
+            raise
+        return {}
 
 
 def require_committable(source: CatalogSource, table: Table) -> None:

@@ -40,7 +40,7 @@ from pyiceberg.typedef import EMPTY_DICT, Identifier, Properties
 from pyiceberg.view import View
 from pyiceberg.view.metadata import ViewVersion
 
-from metastore.errors import DamageError, FormatError, InvalidRequestError, StorageError
+from metastore.errors import DamageError, FormatError, InvalidRequestError, MetastoreError, StorageError
 from metastore.storage.bounded_reading import table_metadata
 from metastore.storage.catalog_errors import UNREADABLE
 from metastore.storage.files import Deleted
@@ -211,9 +211,9 @@ class FileSystemCatalog(Catalog):
         raise InvalidRequestError("the file system catalog creates a table at once; create it, then write to it")
 
     def list_tables(self, namespace: str | Identifier) -> list[Identifier]:
-        """Tables directly below the namespace's folder, sorted."""
+        """Tables directly below the namespace's folder, sorted; folders that cannot be looked into among them."""
         parent = self.identifier_to_tuple(namespace) if namespace else ()
-        return [child for child in self._children(parent) if self.table_exists(child)]
+        return [child for child in self._children(parent) if self._may_be_table(child)]
 
     # -- namespaces: folders that are not tables
 
@@ -226,9 +226,9 @@ class FileSystemCatalog(Catalog):
         self._store.remove_folder(self.location_of(namespace))
 
     def list_namespaces(self, namespace: str | Identifier = ()) -> list[Identifier]:
-        """Folders below ``namespace`` that are not tables, sorted."""
+        """Folders below ``namespace`` that are not tables, sorted; those that cannot be looked into among them."""
         parent = self.identifier_to_tuple(namespace) if namespace else ()
-        return [child for child in self._children(parent) if not self.table_exists(child)]
+        return [child for child in self._children(parent) if not self._may_be_table(child, otherwise=False)]
 
     def namespace_exists(self, namespace: str | Identifier) -> bool:
         """Whether the folder exists."""
@@ -302,6 +302,13 @@ class FileSystemCatalog(Catalog):
         except FileNotFoundError as error:
             raise NoSuchNamespaceError(f"no folder {self.location_of(parent)}") from error
         return ((*parent, name) for name in sorted(folders))
+
+    def _may_be_table(self, child: Identifier, *, otherwise: bool = True) -> bool:
+        """Whether a table stands there; ``otherwise`` where that cannot be told: it must not hide the others."""
+        try:
+            return self.table_exists(child)
+        except (OSError, MetastoreError):
+            return otherwise
 
     def _is_built_upon(self, table: Table, version: int, mark: str) -> bool:
         """Whether the newest version goes back to the one with ``mark``. OSError when that is too long ago to tell."""
