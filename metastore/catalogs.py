@@ -9,8 +9,7 @@ are mapped here: what cannot be found is a NotFoundError that names what is near
 from __future__ import annotations
 
 import difflib
-from collections.abc import Sequence
-from contextlib import suppress
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Final
 
@@ -33,6 +32,7 @@ from metastore.errors import (
     MetastoreError,
     NotFoundError,
     OutcomeUnknownError,
+    StorageError,
 )
 from metastore.metastore import Metastore
 from metastore.storage.catalog_entry import newest, publish, require_committable
@@ -174,21 +174,39 @@ class Catalogs:
 
         A file system whose warehouse is no folder yet is an empty catalog: the first table makes the folder.
         """
+        return sorted(self.walk_schemas(catalog, _raised))
+
+    def walk_schemas(self, catalog: str, trouble: Callable[[str, Exception], object]) -> Iterator[str]:
+        """Schemas of ``catalog`` as they are listed, an outer one before those inside it. Raises as :meth:`schemas`.
+
+        ``trouble`` is called with the name of a schema whose own schemas cannot be listed, and with the error.
+        """
         source = self._source(catalog)
         if source is None:
-            return [COMPONENTS]
-        with failures_of(source), source.turn:
+            yield COMPONENTS
+            return
+        waiting: list[Identifier] = [()]
+        while waiting:
+            above = waiting.pop(0)
             try:
-                found = list(source.opened.list_namespaces())
-            except NoSuchNamespaceError:
-                if source.settings.type != "filesystem":
+                found = self._schemas_in(source, above)
+            except Exception as error:
+                if not above:
                     raise
-                return []
-            if source.settings.type in _NESTED:
-                for namespace in found:
-                    with suppress(NoSuchNamespaceError):  # Dropped since it was listed.
-                        found += source.opened.list_namespaces(namespace)
-        return sorted(".".join(name) for name in found)
+                trouble(".".join(above), error)
+                continue
+            yield from (".".join(name) for name in found)
+            waiting += found if source.settings.type in _NESTED else []
+
+    @staticmethod
+    def _schemas_in(source: ForeignCatalog, above: Identifier) -> list[Identifier]:
+        with failures_of(source, NoSuchNamespaceError), source.turn:
+            try:
+                return list(source.opened.list_namespaces(above) if above else source.opened.list_namespaces())
+            except NoSuchNamespaceError as error:
+                if above or source.settings.type == "filesystem":
+                    return []  # Dropped since it was listed, or not made yet.
+                raise StorageError(f"{source} does not answer: {said(error)}") from showable(error)
 
     def tables(self, catalog: str, schema: str) -> list[str]:
         """Tables of one schema, sorted; of components those that exist. Raises NotFoundError, StorageError."""
@@ -237,12 +255,16 @@ class Catalogs:
         return TargetTable(OWN_CATALOG, schema, name, table.entry.source, table.entry.identifier, table)
 
     def open(self, catalog: str) -> Catalog:
-        """PyIceberg's catalog of a configured one. Raises NotFoundError, ConfigError, StorageError."""
+        """PyIceberg's catalog of a configured one; a database of SQLite that is not there is made.
+
+        Raises NotFoundError, ConfigError, StorageError.
+        """
         source = self._source(catalog)
         if source is None:
             raise InvalidRequestError(
                 f"{OWN_CATALOG} is the metastore's own; its tables are changed by its components and by procedures only"
             )
+        source.may_create = True
         return source.opened
 
     def close(self) -> None:
@@ -262,6 +284,10 @@ class Catalogs:
 
     def _no_schema(self, catalog: str, schema: str) -> NotFoundError:
         return NotFoundError(f"schema {catalog}.{schema} does not exist{_near(schema, self.schemas(catalog))}")
+
+
+def _raised(schema: str, error: Exception) -> None:  # noqa: ARG001 - the error names the catalog
+    raise error
 
 
 def _levels(schema: str) -> Identifier:

@@ -52,7 +52,7 @@ def policy(
     """Tell what the daemon does to a table, and where each value was set."""
     from metastore.cli.commands import daemon as keeping
 
-    return keeping.explain(invocation.settings, table)
+    return keeping.explain(invocation, table)
 
 
 @command

@@ -25,6 +25,7 @@ class EndpointSettings:
 class DaemonSettings:
     """``interval``: between two looks at what is due. ``lease``: after so long without renewal others take over.
 
+    ``answer_timeout`` bounds each answer of a catalog while the daemon looks what there is: then it is passed over.
     ``jitter`` is the part of an interval over which tables are spread. A run that failed is tried again after
     ``backoff``, twice that, and so on up to ``longest_backoff``. A table that never becomes quiet is worked on anyway
     after ``patience``. History older than ``keep_runs`` goes.
@@ -39,6 +40,7 @@ class DaemonSettings:
     patience: timedelta = timedelta(days=1)
     keep_runs: timedelta = timedelta(days=90)
     endpoint: EndpointSettings = field(default_factory=EndpointSettings)
+    answer_timeout: timedelta = timedelta(minutes=1)
 
 
 def daemon_settings(section: Section) -> DaemonSettings:
@@ -54,6 +56,7 @@ def daemon_settings(section: Section) -> DaemonSettings:
         patience=_above_zero(section, "patience"),
         keep_runs=_above_zero(section, "keep_runs"),
         endpoint=_endpoint(section.section("http")),
+        answer_timeout=_above_zero(section, "answer_timeout"),
     )
 
 

@@ -20,6 +20,7 @@ from pyiceberg.table.update import TableRequirement, TableUpdate
 
 from metastore.config.catalogs import OWN_CATALOG
 from metastore.daemon.guard import Guard, GuardedCatalogs, GuardedEngine
+from metastore.daemon.inquiry import Inquiries
 from metastore.daemon.logs import told, unforeseen
 from metastore.daemon.policy import Action, ActionPolicy, TableName
 from metastore.errors import MetastoreError
@@ -92,7 +93,8 @@ def applies(action: Action, table: TableName) -> bool:
 class Actions:
     """Carries actions out on the tables of ``session``; with ``dry_run`` only tells what they would do.
 
-    ``monotonic`` counts seconds; ``lease`` and ``stopping`` are what the guard asks.
+    ``monotonic`` counts seconds; ``lease`` and ``stopping`` are what the guard asks. ``inquiries`` bound the wait for a
+    table that is loaded; None: the catalog's own limits hold.
     """
 
     def __init__(
@@ -103,12 +105,14 @@ class Actions:
         *,
         dry_run: bool = False,
         monotonic: Callable[[], float] = time.monotonic,
+        inquiries: Inquiries | None = None,
     ) -> None:
         self._session = session
         self._lease = lease
         self._stopping = stopping
         self._dry_run = dry_run
         self._monotonic = monotonic
+        self._inquiries = inquiries
 
     def carry_out(self, table: TableName, policy: ActionPolicy) -> Outcome:
         """Do it. Never raises but for what ends the process: whatever fails is the outcome."""
@@ -128,7 +132,7 @@ class Actions:
             after = self._facts_if_any(table, before)
             return Outcome("failed", name, _counts(guard), told(error), before, after, defect=error)
         after = self._facts_if_any(table, before)
-        return Outcome("done" if result else "nothing", name, result, None, before, after)
+        return Outcome(guard.why or ("done" if result else "nothing"), name, result, guard.said, before, after)
 
     def procedures(self, guard: Guard) -> Procedures:
         """The session's procedures, under ``guard``."""
@@ -162,6 +166,9 @@ class Actions:
             [planned] = call.rows(**given, dry_run=True)
             call.guard.sizes = {file["location"]: file["bytes"] or 0 for file in planned["files"] or ()}
         [row] = call.rows(**given, dry_run=self._dry_run)
+        if self._dry_run:
+            files = call.guard.within([(file["location"], file["bytes"] or 0) for file in row["files"] or ()])
+            row |= {"files": files, "deleted_bytes": sum(size for _, size in files)}
         row["files"] = len(row["files"] or ())
         return _unless_idle(row, ("expired_snapshots_count", "deleted_bytes", "failed_files_count"))
 
@@ -184,6 +191,9 @@ class Actions:
         rows = call.rows(**given, dry_run=self._dry_run)
         if not rows:
             return {}
+        if self._dry_run:
+            sized = [(row["orphan_file_location"], row["file_size_in_bytes"] or 0) for row in rows]
+            rows = rows[: len(call.guard.within(sized))]
         return {
             "orphans": len(rows),
             "bytes": sum(row["file_size_in_bytes"] or 0 for row in rows),
@@ -212,7 +222,16 @@ class Actions:
         if budget.bytes is not None or budget.seconds is not None:
             # What is done within the budget is kept: groups are committed as they come, one at a time.
             given |= {"partial-progress.enabled": "true", "max-concurrent-file-group-rewrites": "1"}
+        wanted = 0
+        if budget.files is not None:
+            unbounded = {name: value for name, value in given.items() if name != "max-files-to-rewrite"}
+            [planned] = call.rows(options=unbounded, dry_run=True)
+            wanted = planned["rewritten_data_files_count"]
         [row] = call.rows(options=given, dry_run=self._dry_run)
+        call.guard.leave(wanted - row["rewritten_data_files_count"] - row["failed_data_files_count"])
+        if self._dry_run and budget.bytes is not None and row["rewritten_bytes_count"] > budget.bytes:
+            row = _part_of(row, budget.bytes)
+            call.guard.exhausted()
         return _unless_idle(
             row, ("rewritten_data_files_count", "removed_delete_files_count", "failed_data_files_count")
         )
@@ -230,6 +249,8 @@ class Actions:
         rows = call.rows(dry_run=self._dry_run)
         if not rows:
             return changed
+        if self._dry_run:
+            rows = rows[: len(call.guard.within([(row["metadata_file"], row["file_size_in_bytes"]) for row in rows]))]
         size = sum(row["file_size_in_bytes"] for row in rows)
         return {**changed, "metadata_files": len(rows), "bytes": size, "deleted": sum(row["deleted"] for row in rows)}
 
@@ -243,7 +264,10 @@ class Actions:
         return self._session.catalogs.table(table.catalog, table.schema, table.name).load()
 
     def _facts(self, table: TableName) -> Facts:
-        return Facts.of(self._load(table))
+        if self._inquiries is None:
+            return Facts.of(self._load(table))
+        [facts] = self._inquiries.ask(f"table {table}", lambda: [Facts.of(self._load(table))])
+        return facts
 
     def _facts_if_any(self, table: TableName, otherwise: Facts) -> Facts:
         try:
@@ -306,6 +330,14 @@ def _counts(guard: Guard) -> Mapping[str, Any]:
 def _unless_idle(row: Mapping[str, Any], counted: Sequence[str]) -> Mapping[str, Any]:
     """``row``, or nothing when none of what is ``counted`` in it says that anything was done."""
     return row if any(row[name] for name in counted) else {}
+
+
+def _part_of(row: Mapping[str, Any], size: int) -> dict[str, Any]:
+    """What of a planned rewriting fits ``size`` bytes, its files taken to be of one size; one at least."""
+    part = size / row["rewritten_bytes_count"]
+    counts = ("rewritten_data_files_count", "added_data_files_count")
+    fitting = {name: max(1, int(row[name] * part)) for name in counts}
+    return {**row, **fitting, "rewritten_bytes_count": size}
 
 
 def _number(text: str | None) -> int | None:

@@ -8,7 +8,7 @@ for ever. What is most overdue goes first.
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import timedelta
 from typing import Final
 
@@ -21,10 +21,14 @@ _MOST_DOUBLINGS: Final = 30
 
 @dataclass(frozen=True)
 class LastRun:
-    """When an action last began on a table, and how many times in a row it has failed since it last did not."""
+    """When an action last began on a table, and how many times in a row it has failed since it last did not.
+
+    ``succeeded_ms`` is when it last began and did not fail; None where that is not known.
+    """
 
     started_ms: int
     failures: int = 0
+    succeeded_ms: int | None = field(default=None, compare=False)
 
 
 @dataclass(frozen=True)

@@ -13,13 +13,14 @@ import json
 import logging
 import socket
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from functools import partial
 from http import HTTPStatus
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any, Final
 
 from metastore.config.daemon import EndpointSettings
+from metastore.daemon.metrics import Metrics
 from metastore.daemon.state import State
 from metastore.errors import ConfigError, StorageError
 from metastore.scan.optional import library
@@ -43,7 +44,7 @@ class Endpoint:
         if settings.port is None:
             raise ConfigError("drill.metastore.daemon.http.port is null: there is no endpoint")
         require_protection(settings)
-        text = partial(_Metrics(library("prometheus_client", "daemon"), state).text)
+        text = partial(Metrics(library("prometheus_client", "daemon"), state, monotonic).text)
         health = partial(_health, state, monotonic)
         pages: dict[str, Callable[[], tuple[HTTPStatus, str, bytes]]] = {"/metrics": text, "/healthz": health}
         self._host = settings.host
@@ -142,63 +143,27 @@ class _Handler(BaseHTTPRequestHandler):
 
 
 def _health(state: State, monotonic: Callable[[], float]) -> tuple[HTTPStatus, str, bytes]:
-    now, seen = monotonic(), state.seen
+    now, seen, since = monotonic(), state.seen, state.since
     is_waiting_too_long = (
         state.token is not None
         and state.working_on is None
+        and state.waiting_for is None  # Such a wait has a limit of its own.
         and seen is not None
         and now - seen > _PATIENCE * state.interval.total_seconds()
     )
+    troubles = state.troubles
     document = {
-        "status": "stuck" if is_waiting_too_long else "ok",
+        "status": "stuck" if is_waiting_too_long else "trouble" if troubles else "ok",
+        "troubles": troubles,
         "leader": state.token is not None,
         "token": state.token,
+        "lease_holder": state.lease.holder,
         "working_on": state.working_on,
+        "waiting_for": state.waiting_for,
+        "seconds": None if since is None else round(now - since, 1),
         "last_pass_ms": state.last_pass_ms,
         "trouble": state.trouble,
         "configuration_refused": state.refused is not None,
     }
     status = HTTPStatus.SERVICE_UNAVAILABLE if is_waiting_too_long else HTTPStatus.OK
     return status, "application/json", json.dumps(document).encode() + b"\n"
-
-
-class _Metrics:
-    """Prometheus's text, from the state at the moment of asking."""
-
-    def __init__(self, module: Any, state: State) -> None:
-        self._module = module
-        self._core = library("prometheus_client.core", "daemon")
-        self._state = state
-        self._registry = module.CollectorRegistry()
-        self._registry.register(self)
-
-    def text(self) -> tuple[HTTPStatus, str, bytes]:
-        return HTTPStatus.OK, self._module.CONTENT_TYPE_LATEST, self._module.generate_latest(self._registry)
-
-    def collect(self) -> Iterator[Any]:
-        """The library's question for all metrics."""
-        state, core = self._state, self._core
-        numbers = {
-            "leader": ("1 while this daemon holds the lease", int(state.token is not None)),
-            "lease_token": ("Fencing token of the lease, 0 without it", state.token or 0),
-            "tables": ("Tables that policies look after", state.tables),
-            "due": ("Actions that are due and not done", state.due),
-            "last_pass_timestamp_seconds": ("When the last look at all tables ended", (state.last_pass_ms or 0) / 1000),
-        }
-        for name, (text, value) in numbers.items():
-            yield core.GaugeMetricFamily(f"metastore_daemon_{name}", text, value=value)
-        counts = {
-            "passes": ("Looks at all tables", state.passes),
-            "files_removed": ("Data files fewer after runs than before", state.files_removed),
-            "bytes_removed": ("Bytes of data files fewer after runs than before", state.bytes_removed),
-        }
-        for name, (text, value) in counts.items():
-            yield core.CounterMetricFamily(f"metastore_daemon_{name}", text, value=value)
-        runs = core.CounterMetricFamily("metastore_daemon_runs", "Runs by outcome", labels=["action", "status"])
-        for (action, status), value in dict(state.runs).items():
-            runs.add_metric([action, status], value)
-        seconds = core.CounterMetricFamily("metastore_daemon_run_seconds", "Time that runs took", labels=["action"])
-        for action, value in dict(state.milliseconds).items():
-            seconds.add_metric([action], value / 1000)
-        yield runs
-        yield seconds

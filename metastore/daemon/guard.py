@@ -36,7 +36,7 @@ class Guard:
     """The guard of one run. ``lease`` raises when the lease is not held; ``seconds`` is the time that the run took.
 
     ``sizes`` are those of files that may be deleted, where the budget counts bytes. :attr:`why` tells afterwards
-    whether the run was cut short, and by what.
+    whether the run was cut short, and by what; :attr:`said` tells it to people.
     """
 
     lease: Callable[[], None]
@@ -47,6 +47,7 @@ class Guard:
     files: int = 0
     bytes: int = 0
     why: Why | None = None
+    said: str | None = None
 
     def before_change(self) -> None:
         """Right before something is committed or deleted. Raises StorageError: refused, and nothing was changed."""
@@ -74,6 +75,23 @@ class Guard:
             taken.append(location)
         return replace(chunk, locations=taken)
 
+    def within(self, files: Sequence[tuple[str, int]]) -> Sequence[tuple[str, int]]:
+        """Those of ``files``, locations and sizes, that the budget of one run leaves room for; for a dry run."""
+        taken: list[tuple[str, int]] = []
+        for location, size in files:
+            if self._is_full(1, size):
+                self.exhausted()
+                break
+            self._count(1, size)
+            taken.append((location, size))
+        return taken
+
+    def leave(self, files: int) -> None:
+        """Tell that so many files were left for later runs, by a bound that the procedure was given."""
+        if files > 0:
+            self.why = "bounded"
+            self.said = f"{files} files are left for later runs: the budget of one run is {self.budget.files} files"
+
     def admit_pieces(self, pieces: Sequence[Piece]) -> None:
         """Count a wave of rewriting; refuse the one that goes beyond the budget, unless it is the first."""
         size = sum(piece.size for piece in pieces)
@@ -97,8 +115,8 @@ class Guard:
         self.bytes += size
 
     def _refused(self, why: Why, text: str) -> StorageError:
-        self.why = why
-        return StorageError(f"{text}; nothing further was changed")
+        self.why, self.said = why, f"{text}; nothing further was changed"
+        return StorageError(self.said)
 
 
 @dataclass(frozen=True)

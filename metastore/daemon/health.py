@@ -79,9 +79,9 @@ def health_of(session: Session, table: TableName | None, *, count_orphans: bool)
     yield from sorted(rows, key=lambda row: (-1 if row["score"] is None else row["score"], row["table"]))
 
 
-def warn(catalog: str, error: Exception) -> None:
-    """Say that a catalog does not answer."""
-    _log.warning("catalog %s is passed over: %s", catalog, told(error), exc_info=unforeseen(error))
+def warn(place: str, error: Exception) -> None:
+    """Say that a catalog or namespace does not answer."""
+    _log.warning("%s is passed over: %s", place, told(error), exc_info=unforeseen(error))
 
 
 def _tried(session: Session, table: TableName, *, count_orphans: bool) -> dict[str, Any]:

@@ -38,6 +38,13 @@ class History:
         self._keep = keep
         self._last: dict[Key, LastRun] = {}
         self._forgotten = ""
+        self.trouble: str | None = None
+        """Why the newest run could not be written; None when it was."""
+
+    @property
+    def runs_known(self) -> Mapping[Key, LastRun]:
+        """The last run of each action on each table."""
+        return self._last
 
     def load(self) -> None:
         """Learn what was done, by whichever daemon. Raises StorageError, FormatError."""
@@ -58,8 +65,10 @@ class History:
         self._last = dict(last_runs([run], self._last))
         try:
             self._runs.add([run])
+            self.trouble = None
             self._tidy()
         except MetastoreError as error:
+            self.trouble = f"the history cannot be written: {error}"
             _log.error("the run of %s on %s could not be recorded: %s", run.action, run.table, error)
 
     def forget(self) -> None:
@@ -86,9 +95,9 @@ def last_runs(runs: Iterable[RunUnit], before: Mapping[Key, LastRun] | None = No
         key = (run.table or "", run.action or "")
         if run.status == "failed":
             failures = last[key].failures + 1 if key in last else 1
-            last[key] = LastRun(run.started or 0, failures)
+            last[key] = LastRun(run.started or 0, failures, last[key].succeeded_ms if key in last else None)
         elif run.status != "stopped":
-            last[key] = LastRun(run.started or 0)
+            last[key] = LastRun(run.started or 0, succeeded_ms=run.started or 0)
     return last
 
 

@@ -65,6 +65,24 @@ class LeaseStore(Protocol):
         """Whether ``number`` stands, and none after it. Raises StorageError."""
 
 
+@dataclass
+class LeaseView:
+    """What a daemon knows of the lease, for whoever asks: written by its threads, each field in one step.
+
+    ``holder`` is who gave the newest sign that was seen. ``errors`` counts questions and signs that failed, ``trouble``
+    says why the last one did; None when it went well.
+    """
+
+    holder: str | None = None
+    errors: int = 0
+    trouble: str | None = None
+
+    def failed(self, what: str, error: Exception) -> None:
+        """Count one, and keep why."""
+        self.errors += 1
+        self.trouble = f"{what}: {error}"
+
+
 class Election:
     """One daemon's part in who works. ``monotonic`` counts seconds, also while the process is stopped.
 
@@ -80,6 +98,7 @@ class Election:
         self._held: Sign | None = None
         self._good_until = 0.0
         self._watched: tuple[Sign, float] | None = None
+        self.view: Final = LeaseView()
 
     @property
     def token(self) -> int | None:
@@ -96,6 +115,8 @@ class Election:
         with self._lock:
             now = self._monotonic()
             newest = self._store.newest()
+            self.view.trouble = None
+            self.view.holder = None if newest is None or newest.released else newest.holder
             if newest is not None and not newest.released and not self._outlived(newest, now):
                 return None
             number = newest.number + 1 if newest else 1
@@ -126,6 +147,7 @@ class Election:
                 try:
                     self._store.add(Sign(held.number + 1, self.holder, held.token, released=True))
                 except MetastoreError as error:
+                    self.view.failed("the lease could not be let go", error)
                     _log.warning("the lease could not be let go: %s", error)
 
     def check(self) -> None:
@@ -143,6 +165,7 @@ class Election:
 
     def _hold(self, sign: Sign, asked: float) -> None:
         self._held, self._good_until, self._watched = sign, asked + self.duration_s, None
+        self.view.holder, self.view.trouble = self.holder, None
 
     def _outlived(self, newest: Sign, now: float) -> bool:
         if self._watched is None or self._watched[0] != newest:
@@ -168,6 +191,7 @@ class Heartbeat:
         try:
             return self._election.renew()
         except (StorageError, FormatError) as error:
+            self._election.view.failed("no sign of life could be given", error)
             _log.warning("no sign of life could be given, it is tried again: %s", error)
             return True
 

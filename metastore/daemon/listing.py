@@ -1,27 +1,81 @@
-"""The tables that there are, catalog by catalog; one that does not answer is told of, and passed over."""
+"""The tables that there are, catalog by catalog; what does not answer is told of, and passed over.
+
+What fails is passed over alone: a namespace that may not be read hides no other one, nor does a catalog.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from functools import partial
 
 from metastore.catalogs import Catalogs
+from metastore.daemon.inquiry import Inquiries
 from metastore.daemon.policy import TableName
+from metastore.daemon.unmatched import Seen
 
 Trouble = Callable[[str, Exception], object]
-"""Called with the name of a catalog, and its error."""
+"""Called with what is passed over (``catalog lake``, ``namespace lake.shop``), and its error."""
 
 
-def tables_of(catalogs: Catalogs, catalog: str, trouble: Trouble) -> Iterator[TableName]:
-    """Every table of one catalog, as far as it answers."""
-    try:
-        for schema in catalogs.schemas(catalog):
-            for name in catalogs.tables(catalog, schema):
-                yield TableName(catalog, schema, name)
-    except Exception as error:  # noqa: BLE001 - one bad catalog never stops the rest
-        trouble(catalog, error)
+@dataclass(frozen=True)
+class Namespace:
+    """A namespace as it was listed; its tables follow."""
+
+    catalog: str
+    schema: str
+
+    def __str__(self) -> str:
+        """Its name, with the catalog's."""
+        return f"{self.catalog}.{self.schema}"
+
+
+def catalog_of(catalogs: Catalogs, catalog: str, trouble: Trouble) -> Iterator[Namespace | TableName]:
+    """Every namespace of one catalog, and after each its tables, as they are listed. Raises when none can be listed."""
+    for schema in catalogs.walk_schemas(catalog, lambda name, error: trouble(f"namespace {catalog}.{name}", error)):
+        yield Namespace(catalog, schema)
+        try:
+            names = catalogs.tables(catalog, schema)
+        except Exception as error:  # noqa: BLE001 - one bad namespace never hides the rest
+            trouble(f"namespace {catalog}.{schema}", error)
+            continue
+        for name in names:
+            yield TableName(catalog, schema, name)
 
 
 def every_table(catalogs: Catalogs, trouble: Trouble) -> Iterator[TableName]:
-    """Every table of every catalog."""
+    """Every table of every catalog, as far as they answer."""
     for catalog in catalogs.names():
-        yield from tables_of(catalogs, catalog, trouble)
+        try:
+            yield from (each for each in catalog_of(catalogs, catalog, trouble) if isinstance(each, TableName))
+        except Exception as error:  # noqa: BLE001, PERF203 - one bad catalog never stops the rest
+            trouble(f"catalog {catalog}", error)
+
+
+def look_at(
+    catalogs: Catalogs,
+    names: Iterable[str],
+    inquiries: Inquiries,
+    show_life: Callable[[], object] = lambda: None,
+) -> tuple[Seen, Mapping[str, Exception]]:
+    """What the catalogs ``names`` have, and what was passed over, with the error of each.
+
+    Each answer is waited for as long as ``inquiries`` allow; ``show_life`` is called when one came. Never raises for a
+    catalog: its error is among what was passed over.
+    """
+    seen = Seen()
+    passed_over: dict[str, Exception] = {}
+    for catalog in names:
+        seen.catalogs.add(catalog)
+        question = partial(catalog_of, catalogs, catalog, passed_over.__setitem__)
+        try:
+            for each in inquiries.ask(f"catalog {catalog}", question):
+                show_life()
+                if isinstance(each, Namespace):
+                    seen.namespaces.add(str(each))
+                else:
+                    seen.tables.add(each)
+        except Exception as error:  # noqa: BLE001 - one bad catalog never stops the rest
+            passed_over[f"catalog {catalog}"] = error
+    seen.unknown = {place.partition(" ")[2] for place in passed_over}
+    return seen, passed_over

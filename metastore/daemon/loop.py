@@ -14,16 +14,18 @@ from contextlib import ExitStack
 from dataclasses import dataclass, replace
 from typing import Final
 
-from metastore.config.policies import Layer, PolicySettings
+from metastore.config.policies import PolicySettings
 from metastore.daemon.actions import Actions, Facts, Outcome, applies, said
 from metastore.daemon.decide import Decision, Situation, decide, due
 from metastore.daemon.history import History, day_of
+from metastore.daemon.inquiry import Inquiries
 from metastore.daemon.lease import RENEWALS, Election, Heartbeat
-from metastore.daemon.listing import tables_of
+from metastore.daemon.listing import look_at
 from metastore.daemon.logs import told, unforeseen
 from metastore.daemon.policy import TableName, policies
 from metastore.daemon.schedule import Schedule
 from metastore.daemon.state import State
+from metastore.daemon.unmatched import Unmatched, enables, unmatched
 from metastore.errors import ConflictError
 from metastore.model.run_unit import RunUnit
 from metastore.session import Session
@@ -72,6 +74,8 @@ class Daemon:
         self._around = around
         self._since_ms = since_ms
         self.state = state
+        state.lease = election.view
+        self._inquiries = Inquiries(0, self._wait_for, around.stopping)
         self.renew(session)
 
     def renew(self, session: Session) -> None:
@@ -79,6 +83,7 @@ class Daemon:
         self._session = session
         self._settings = session.settings.daemon
         self.state.interval = self._settings.interval
+        self._inquiries.limit_s = self._settings.answer_timeout.total_seconds()
         self._now_ms = session.metastore.clock.now_ms
         self._history = History(session.metastore.runs, self._now_ms, self._settings.keep_runs)
         self._history_known = False
@@ -109,7 +114,7 @@ class Daemon:
     def dry(self) -> Sequence[RunUnit]:
         """What a pass would do now; nothing is changed, and no lease is needed."""
         self._history.load()
-        actions = Actions(self._session, lambda: None, self._around.stopping, dry_run=True)
+        actions = Actions(self._session, lambda: None, self._around.stopping, dry_run=True, inquiries=self._inquiries)
         return [self._run(actions, decision) for decision in self._due()]
 
     def _lead(self, between: Callable[[], object]) -> bool:
@@ -117,6 +122,7 @@ class Daemon:
         try:
             token = self._election.campaign()
         except Exception as error:  # noqa: BLE001 - it is asked for again
+            self._election.view.failed("the lease cannot be asked for", error)
             self._trouble("the lease cannot be asked for: %s", error)
             return False
         if token is None:
@@ -143,19 +149,22 @@ class Daemon:
         done = []
         try:
             self.state.trouble = None
-            self.state.passed_over = 0
             if not self._history_known:
                 self._history.load()
                 self._history_known = True
             self._history.forget()
             decisions = self._due()
             self.state.due = len(decisions)
-            actions = Actions(self._session, self._election.check, self._around.stopping)
+            actions = Actions(self._session, self._election.check, self._around.stopping, inquiries=self._inquiries)
             for decision in decisions:
                 if self._around.stopping() or self._election.token is None:
                     break
+                if self._is_silent(decision.situation.table.catalog):
+                    continue
                 run = self._run(actions, decision)
                 self._history.record(run)
+                self.state.unwritten = self._history.trouble
+                self.state.last_runs = self._history.runs_known
                 self.state.count(run)
                 self.state.due -= 1
                 self._show_life()
@@ -166,16 +175,29 @@ class Daemon:
             self._show_life()
         return done
 
+    def _is_silent(self, catalog: str) -> bool:
+        """Whether an answer of that catalog, or of one of its tables, is still outstanding."""
+        return any(
+            whom == f"catalog {catalog}" or whom.startswith(f"table {catalog}.") for whom in self._inquiries.hanging()
+        )
+
     def _show_life(self) -> None:
         self.state.seen = self._around.monotonic()
+
+    def _wait_for(self, whom: str | None) -> None:
+        """Tell whose answer is waited for from now on; None: nobody's."""
+        self.state.since = None if whom is None else self._around.monotonic()
+        self.state.waiting_for = whom
+        self._show_life()
 
     def _run(self, actions: Actions, decision: Decision) -> RunUnit:
         table, policy = decision.situation.table, decision.situation.policy
         started, began = self._now_ms(), self._around.monotonic()
+        self.state.since = began
         self.state.working_on = f"{policy.action} on {table}"
         outcome = actions.carry_out(table, policy)
         self._show_life()
-        self.state.working_on = None
+        self.state.working_on = self.state.since = None
         seconds = self._around.monotonic() - began
         run = _unit(decision, outcome, started, round(seconds * 1000), self._election)
         level = logging.WARNING if outcome.status == "failed" else logging.INFO
@@ -194,51 +216,67 @@ class Daemon:
     def _due(self) -> Sequence[Decision]:
         now_ms = self._now_ms()
         situations = [self._with_commit(each, now_ms) for each in self._situations()]
-        return due(situations, self._settings, now_ms, self._since_ms)
+        return due((each for each in situations if each is not None), self._settings, now_ms, self._since_ms)
 
     def _situations(self) -> Iterator[Situation]:
+        tables = self._tables()
         self.state.tables = 0
-        for table in self._tables():
+        self.state.last_runs = self._history.runs_known
+        for table in tables:
             self.state.tables += 1
             self._show_life()
             for policy in policies(self._session.settings.policies, table):
                 if policy.enabled and applies(policy.action, table):
                     yield Situation(table, policy, self._history.last(table, policy.action))
 
-    def _with_commit(self, situation: Situation, now_ms: int) -> Situation:
-        """With the newest commit, where that can change anything: tables are not loaded for nothing."""
+    def _with_commit(self, situation: Situation, now_ms: int) -> Situation | None:
+        """With the newest commit, where that can change anything: tables are not loaded for nothing.
+
+        None for a table that does not answer in time.
+        """
         if not situation.policy.quiet or not decide(situation, self._settings, now_ms, self._since_ms).due:
             return situation
         table = situation.table
         try:
             target = self._session.catalogs.target(table.catalog, table.schema, table.name)
-            return replace(situation, committed_ms=Facts.of(target.load()).committed_ms)
+            [facts] = self._inquiries.ask(f"table {table}", lambda: [Facts.of(target.load())])
+            return replace(situation, committed_ms=facts.committed_ms)
         except Exception as error:  # noqa: BLE001 - one bad table never stops the rest
+            if f"table {table}" in self._inquiries.hanging():
+                self._pass_over(f"table {table}", error)
+                return None
             text = "%s cannot be looked at, it has its turn and will say why: %s"
             _log.warning(text, table, told(error), exc_info=unforeseen(error))
             return situation
 
-    def _tables(self) -> Iterator[TableName]:
-        """Every table of every catalog in which a policy enables anything."""
-        catalogs = self._session.catalogs
-        for catalog in catalogs.names():
-            if _is_enabled(self._session.settings.policies, catalog):
-                yield from tables_of(catalogs, catalog, self._passed_over)
+    def _tables(self) -> list[TableName]:
+        """Every table of every catalog in which a policy enables anything, as far as they answer.
 
-    def _passed_over(self, catalog: str, error: Exception) -> None:
-        self.state.passed_over += 1
-        self._trouble(f"catalog {catalog} is passed over: %s", error)
+        What is passed over, and the policies that match nothing, are told.
+        """
+        catalogs, settings = self._session.catalogs, self._session.settings.policies
+        enabled = [name for name in catalogs.names() if enables(settings, name)]
+        seen, passed_over = look_at(catalogs, enabled, self._inquiries, self._show_life)
+        self.state.passed_over = {}
+        for place, error in passed_over.items():
+            self._pass_over(place, error)
+        self._tell_unmatched(unmatched(settings, seen))
+        return sorted(seen.tables, key=str)
+
+    def _pass_over(self, place: str, error: Exception) -> None:
+        self.state.passed_over = {**self.state.passed_over, place: told(error)}
+        self._trouble(f"{place.replace('%', '%%')} is passed over: %s", error)
+
+    def _tell_unmatched(self, found: Sequence[Unmatched]) -> None:
+        """Log each policy that matches nothing, once as long as it is so."""
+        for each in found:
+            if each not in self.state.unmatched:
+                _log.warning("%s", each)
+        self.state.unmatched = found
 
     def _trouble(self, text: str, error: Exception) -> None:
         self.state.trouble = text % told(error)
         _log.warning(text, told(error), exc_info=unforeseen(error))
-
-
-def _is_enabled(settings: PolicySettings, catalog: str) -> bool:
-    layers: list[Layer] = [settings.default, settings.catalogs.get(catalog, {})]
-    for named in (settings.namespaces, settings.tables):
-        layers += [layer for name, layer in named.items() if name.startswith(f"{catalog}.")]
-    return any(given.value for layer in layers for name, given in layer.items() if name.endswith(".enabled"))
 
 
 def _unit(decision: Decision, outcome: Outcome, started: int, milliseconds: int, election: Election) -> RunUnit:

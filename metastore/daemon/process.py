@@ -48,7 +48,7 @@ def check(settings: Settings) -> None:
 def run_once(session: Session, *, dry_run: bool, state: State | None = None) -> Sequence[RunUnit]:
     """One pass, or with ``dry_run`` what it would do; ``state`` is told how it went.
 
-    Runs that failed are among the runs, and ``state.passed_over`` counts catalogs that did not answer. Raises
+    Runs that failed are among the runs; ``state.passed_over`` has what could not be listed. Raises
     ConfigError, ConflictError beside a working daemon, and what keeps a pass from looking at any table.
     """
     check(session.settings)
@@ -93,6 +93,7 @@ def serve(load: Callable[[], Settings], open_session: Callable[[Settings], Sessi
                 text = "the configuration was not taken, the old one stays: %s"
                 _log.error(text, told(error), exc_info=unforeseen(error))
                 state.refused = told(error)
+                state.refusals += 1
                 return
             current[0].close()
             current[0], settings = renewed, fresh

@@ -3,9 +3,14 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import timedelta
 
+from metastore.daemon.decide import LastRun
+from metastore.daemon.history import Key
+from metastore.daemon.lease import LeaseView
+from metastore.daemon.unmatched import Unmatched
 from metastore.model.run_unit import RunUnit
 
 
@@ -13,9 +18,11 @@ from metastore.model.run_unit import RunUnit
 class State:
     """Written by the loop, read by the endpoint's threads; every field is replaced or counted in one step.
 
-    ``trouble`` is that of the last pass, ``passed_over`` how many catalogs did not answer in it; ``refused`` is why a
-    new configuration was not taken. ``seen`` is when the loop last showed life, in seconds of a clock that nobody
-    sets, and ``interval`` how long it waits between two passes.
+    ``trouble`` is that of the last pass. ``passed_over`` has what it could not list, with the errors, and ``unmatched``
+    the policies that match nothing. ``refused`` is why a new configuration was not taken, ``refusals`` how often.
+    ``unwritten`` is why the history could not be written. ``seen`` is when the loop last showed life, in seconds of a
+    clock that nobody sets, and ``interval`` how long it waits between two passes. ``waiting_for`` is whose answer it
+    waits for, ``working_on`` what it does; ``since`` is when that began. ``last_runs`` are by table and action.
     """
 
     token: int | None = None
@@ -26,13 +33,30 @@ class State:
     seen: float | None = None
     interval: timedelta = timedelta(minutes=1)
     working_on: str | None = None
+    waiting_for: str | None = None
+    since: float | None = None
     trouble: str | None = None
-    passed_over: int = 0
+    unwritten: str | None = None
+    passed_over: Mapping[str, str] = field(default_factory=dict)
+    unmatched: Sequence[Unmatched] = ()
     refused: str | None = None
+    refusals: int = 0
+    lease: LeaseView = field(default_factory=LeaseView)
+    last_runs: Mapping[Key, LastRun] = field(default_factory=dict)
     runs: Counter[tuple[str, str]] = field(default_factory=Counter)
     milliseconds: Counter[str] = field(default_factory=Counter)
     files_removed: int = 0
     bytes_removed: int = 0
+
+    @property
+    def troubles(self) -> list[str]:
+        """All that is known to be wrong now, for people."""
+        found = [self.trouble, self.unwritten, self.lease.trouble]
+        found += [f"{place} is passed over: {error}" for place, error in self.passed_over.items()]
+        found += [str(each) for each in self.unmatched]
+        if self.refused is not None:
+            found.append("a new configuration was refused; the log says why")
+        return list(dict.fromkeys(each for each in found if each is not None))
 
     def count(self, run: RunUnit) -> None:
         """Take one run into the counts."""

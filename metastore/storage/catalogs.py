@@ -46,6 +46,9 @@ _GLUE_RETRIES: Final = "glue.max-retries"
 _ONE_CONNECTION: Final = ("hive", "in-memory")
 
 
+_SQLITE_FILE: Final = re.compile(r"sqlite(?:\+\w+)?:///(?!file:|:memory:)([^?]+)(?:\?.*)?")
+
+
 class CatalogSource(ABC):
     """One catalog by its settings, opened when it is first needed; shared by threads.
 
@@ -91,10 +94,16 @@ class CatalogSource(ABC):
         return self.settings.type != "rest"
 
     def close(self) -> None:
-        """Give connections back; a later use opens new ones."""
-        with self._opening:
-            if "_catalog" in self.__dict__:
-                self._catalog.close()
+        """Give connections back; a later use opens new ones.
+
+        While a thread is opening the catalog, which may never answer, nothing is done: that thread is not waited for.
+        """
+        if self._opening.acquire(blocking=False):
+            try:
+                if "_catalog" in self.__dict__:
+                    self._catalog.close()
+            finally:
+                self._opening.release()
 
 
 class ConfiguredCatalog(CatalogSource):
@@ -152,9 +161,13 @@ class ForeignCatalog(CatalogSource):
 
     def __init__(self, name: str, settings: CatalogSettings, limits: LimitSettings) -> None:
         self.name = name
+        self.may_create = False
+        """Whether a database that is not there may be made; else its path is taken for a slip."""
         super().__init__(settings, f"drill.metastore.catalogs.{name}", {**settings.properties, **limits.properties})
 
     def _open(self) -> Catalog:
+        if not self.may_create:
+            self._require_database()
         properties = dict(self.store_properties)
         if self.settings.type == "filesystem":
             return FileSystemCatalog(self.settings.name, properties.pop("warehouse"), **properties)
@@ -163,6 +176,15 @@ class ForeignCatalog(CatalogSource):
         if is_place:
             return _load(self.settings, self._key, _store_properties(warehouse, properties))
         return _load(self.settings, self._key, {"py-io-impl": _ARROW, **properties})
+
+    def _require_database(self) -> None:
+        """Raises StorageError where the catalog is a file of SQLite that is not there; SQLite would make it, empty."""
+        file = _SQLITE_FILE.fullmatch(self.settings.properties.get("uri", ""))
+        if self.settings.type == "sql" and file is not None and not os.path.exists(file[1]):
+            raise StorageError(
+                f"{file[1]}, the database of {self._key}.uri, is not there. Is the path right? A new catalog is made "
+                f"there by metastore.connect(conf).catalogs.open({self.name!r})"
+            )
 
     def __str__(self) -> str:
         """How people name it; holds no secret."""

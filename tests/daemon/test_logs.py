@@ -78,7 +78,7 @@ def after_its_run(site: Any, monkeypatch: pytest.MonkeyPatch, error: Exception) 
 
 def in_its_catalog(site: Any, monkeypatch: pytest.MonkeyPatch, error: Exception) -> None:
     """A catalog does not answer."""
-    monkeypatch.setattr(Catalogs, "schemas", fail_with(error))
+    monkeypatch.setattr(Catalogs, "walk_schemas", fail_with(error))
     one_pass(site)
 
 
@@ -103,7 +103,7 @@ def in_scores(site: Any, monkeypatch: pytest.MonkeyPatch, error: Exception) -> N
 
 def in_catalogs_of_scores(site: Any, monkeypatch: pytest.MonkeyPatch, error: Exception) -> None:
     """There are no rows."""
-    monkeypatch.setattr(Catalogs, "schemas", fail_with(error))
+    monkeypatch.setattr(Catalogs, "walk_schemas", fail_with(error))
     assert list(health_of(site.session, None, count_orphans=False)) == []
 
 

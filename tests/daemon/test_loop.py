@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import threading
 from collections.abc import Callable
 from dataclasses import replace
 from itertools import count
@@ -12,6 +13,7 @@ from typing import Any
 
 import pyarrow as pa
 import pytest
+from pyiceberg.exceptions import ForbiddenError
 from pyiceberg.table import Table
 
 from metastore.catalogs import Catalogs, TargetTable
@@ -20,7 +22,7 @@ from metastore.daemon import loop
 from metastore.daemon.actions import Actions
 from metastore.daemon.loop import check_schedules
 from metastore.daemon.policy import Budget, TableName, policies
-from metastore.errors import ConfigError, ConflictError
+from metastore.errors import ConfigError, ConflictError, StorageError
 from metastore.model.run_unit import RunUnit
 from metastore.model.table_unit import TableMetadataUnit
 from metastore.model.vocabulary import GENERAL_INFO
@@ -191,16 +193,16 @@ def test_not_even_such_a_catalog_stops_the_rest(make_site: Callable[..., Any], m
     """The metastore's own tables are looked after; the trouble and the number of catalogs are told."""
     site = make_site(default={"expire_snapshots": {"enabled": True}})
 
-    def defective(_: object, name: str) -> list[str]:
+    def defective(_: object, name: str, __: object) -> list[str]:
         if name == "lake":
             raise DefectError("%d of %s")
         return ["components"]
 
-    monkeypatch.setattr(Catalogs, "schemas", defective)
+    monkeypatch.setattr(Catalogs, "walk_schemas", defective)
     daemon = site.daemon()
     daemon.once()
     assert daemon.state.trouble == "catalog lake is passed over: DefectError: %d of %s"
-    assert daemon.state.passed_over == 1
+    assert daemon.state.passed_over == {"catalog lake": "DefectError: %d of %s"}
 
 
 def test_the_loop_outlives_a_pass_that_a_single_one_ends_with(
@@ -388,3 +390,215 @@ def test_old_metadata_goes_also_what_fell_out_of_the_log_before(make_site: Calla
     assert sorted(table.scan().to_arrow()["id"].to_pylist()) == [0, 1, 2, 3]
     site.later(days=4)
     assert [each.status for each in site.daemon().once()] == ["nothing"]
+
+
+def test_one_namespace_that_may_not_be_read_hides_no_other(
+    make_site: Callable[..., Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Neither when its tables are listed nor when its own namespaces are. It is named; the others have their turn."""
+    site = make_site(**EXPIRE)
+    site.table("orders", commits=2)
+    for name in ("denied", "half"):
+        site.lake.create_namespace(name)
+        site.lake.create_table(f"{name}.t", pa.schema([("id", pa.int64())]))
+    site.later(days=2)
+    catalog = site.lake
+    list_tables, list_namespaces = catalog.list_tables, catalog.list_namespaces
+
+    def tables_of(namespace: tuple[str, ...]) -> Any:
+        if namespace == ("denied",):
+            raise ForbiddenError("403")
+        return list_tables(namespace)
+
+    def namespaces_in(namespace: tuple[str, ...] = ()) -> Any:
+        if namespace == ("half",):
+            raise ForbiddenError("403")
+        return list_namespaces(namespace) if namespace else list_namespaces()
+
+    monkeypatch.setattr(catalog, "list_tables", tables_of)
+    monkeypatch.setattr(catalog, "list_namespaces", namespaces_in)
+    daemon = site.daemon()
+    assert {table for table, _, _ in brief(daemon.once())} == {"lake.shop.orders", "lake.half.t"}
+    assert set(daemon.state.passed_over) == {"namespace lake.denied", "namespace lake.half"}
+    assert all("403" in error for error in daemon.state.passed_over.values())
+
+
+def test_a_catalog_that_never_answers_is_left_behind(
+    make_site: Callable[..., Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The others have their turn; while it hangs it is not asked again, and the end of the session waits for nobody."""
+    site = make_site(default={"expire_snapshots": {"enabled": True, "older_than": "0 s"}})
+    site.table("orders", commits=2)
+    site.session.tables.modify().overwrite(
+        [TableMetadataUnit("dfs", "tmp", "t", metadata_type="TABLE", metadata_key=GENERAL_INFO)]
+    ).execute()
+    site.later(days=1)
+    released, asked = threading.Event(), []
+
+    def never(*_: object) -> list[str]:
+        asked.append(1)
+        released.wait(60)
+        return []
+
+    monkeypatch.setattr(site.lake, "list_namespaces", never)
+    daemon = site.daemon()
+    daemon._inquiries.limit_s = 0.05
+    try:
+        assert [table for table, _, _ in brief(daemon.once())] == ["metastore.components.tables"]
+        assert "has not answered within" in daemon.state.passed_over["catalog lake"]
+        assert daemon.state.waiting_for is None
+        site.later(days=2)
+        assert {run.table for run in daemon.once()} >= {"metastore.components.tables"}
+        assert "is not asked again" in daemon.state.passed_over["catalog lake"]
+        assert asked == [1]
+    finally:
+        released.set()
+
+
+def test_a_table_that_never_answers_stops_only_its_catalog(
+    make_site: Callable[..., Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its run failed; the others of the catalog are left for the next look, and other catalogs have their turn."""
+    site = make_site(default={"expire_snapshots": {"enabled": True, "older_than": "0 s"}})
+    for name in ("a", "b"):
+        site.table(name, commits=2)
+    site.session.tables.modify().overwrite(
+        [TableMetadataUnit("dfs", "tmp", "t", metadata_type="TABLE", metadata_key=GENERAL_INFO)]
+    ).execute()
+    site.later(days=1)
+    released = threading.Event()
+    load = TargetTable.load
+
+    def never(target: TargetTable) -> Table:
+        if target.name == "a":
+            released.wait(60)
+        return load(target)
+
+    monkeypatch.setattr(TargetTable, "load", never)
+    daemon = site.daemon()
+    daemon._inquiries.limit_s = 0.2
+    try:
+        assert brief(daemon.once()) == [
+            ("lake.shop.a", "expire_snapshots", "failed"),
+            ("metastore.components.tables", "expire_snapshots", "nothing"),
+        ]
+    finally:
+        released.set()
+
+
+def test_policies_that_match_nothing_are_told_once(
+    make_site: Callable[..., Any], caplog: pytest.LogCaptureFixture
+) -> None:
+    """In the log of the first look, and in the state as long as it is so."""
+    site = make_site(**EXPIRE, tables={'"lake.shop.orderz"': {"expire_snapshots": {"retain_last": 9}}})
+    site.table("orders")
+    daemon = site.daemon()
+    daemon.dry()
+    daemon.once()
+    [told] = [each for each in caplog.messages if "lake.shop.orderz" in each]
+    assert told.endswith("there is no table lake.shop.orderz; did you mean lake.shop.orders?")
+    assert [each.name for each in daemon.state.unmatched] == ["lake.shop.orderz"]
+    site.table("orderz")
+    daemon.once()
+    assert daemon.state.unmatched == []
+
+
+def test_a_database_that_is_not_there_is_not_made(make_site: Callable[..., Any]) -> None:
+    """Its path is taken for a slip."""
+    site = make_site(**EXPIRE)
+    daemon = site.daemon()
+    daemon.once()
+    assert "lake.db, the database of drill.metastore.catalogs.lake.uri, is not there" in str(daemon.state.trouble)
+    assert not (site.folder / "lake.db").exists()
+    site.table("orders")
+    daemon.once()
+    assert daemon.state.troubles == []
+
+
+@pytest.mark.parametrize("budget", [{"files": 4}, {"bytes": "4 kB"}, {"files": 100}])
+def test_a_rewrite_says_whether_its_budget_cut_it(make_site: Callable[..., Any], budget: dict[str, Any]) -> None:
+    """And the dry run before it, with what fits."""
+    wanted = {"enabled": True, "quiet": "0 s", "min_input_files": 2, "budget": budget}
+    site = make_site(catalogs={"lake": {"rewrite_data_files": wanted}})
+    table = site.table("orders", commits=10)
+    expected = "done" if budget == {"files": 100} else "bounded"
+    [told] = site.daemon().dry()
+    assert told.status == expected
+    planned = json.loads(told.result)
+    [run] = site.daemon().once()
+    assert run.status == expected
+    assert (run.error is None) == (expected == "done")
+    if "files" in budget:
+        assert planned["rewritten_data_files_count"] == json.loads(run.result)["rewritten_data_files_count"]
+    else:
+        assert planned["rewritten_bytes_count"] <= 4000
+    assert sorted(table.refresh().scan().to_arrow()["id"].to_pylist()) == list(range(10))
+
+
+@pytest.mark.parametrize(
+    ("action", "counted"),
+    [("remove_orphan_files", "orphans"), ("expire_snapshots", "files"), ("old_metadata", "metadata_files")],
+)
+@pytest.mark.parametrize("files", [2, 1000])
+def test_a_dry_run_counts_what_the_run_would_do(
+    make_site: Callable[..., Any], action: str, counted: str, files: int
+) -> None:
+    """The budget included; then the run does that."""
+    wanted = {"enabled": True, "older_than": "1 day", "keep": 1, "budget": {"files": files, "bytes": "1 GB"}}
+    del wanted["older_than" if action == "old_metadata" else "keep"]
+    site = make_site(catalogs={"lake": {action: wanted}})
+    table = site.table("orders", commits=6)
+    table.delete("id < 3")
+    folder = Path(table.metadata.location.removeprefix("file://"))
+    for number in range(5):
+        (folder / "data" / f"stray-{number}.parquet").write_bytes(b"left behind")
+        os.utime(folder / "data" / f"stray-{number}.parquet", (0, 0))
+    site.later(days=9)
+    with table.transaction() as change:
+        change.set_properties({"write.metadata.previous-versions-max": "1"})
+    [told] = site.daemon().dry()
+    before = sum(path.is_file() for path in folder.rglob("*"))
+    [run] = site.daemon().once()
+    gone = before - sum(path.is_file() for path in folder.rglob("*"))
+    assert told.status == run.status == ("bounded" if files == 2 else "done")
+    said = json.loads(told.result)[counted]
+    assert said == 2 if files == 2 else said > 2
+    # Expiration writes a version and a list of what is left.
+    assert gone >= said - (3 if action == "expire_snapshots" else 1)
+
+
+def test_a_history_that_cannot_be_written_is_a_trouble(
+    make_site: Callable[..., Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As on a full disk: the work goes on, and health says so until a run is written again."""
+    site = make_site(**EXPIRE)
+    site.table("orders", commits=2)
+    site.later(days=2)
+    daemon = site.daemon()
+    add = site.session.metastore.runs.add
+
+    def full(_: object) -> int:
+        raise StorageError("no space left on device")
+
+    monkeypatch.setattr(site.session.metastore.runs, "add", full)
+    assert len(daemon.once()) == 1
+    assert daemon.state.troubles == ["the history cannot be written: no space left on device"]
+    monkeypatch.setattr(site.session.metastore.runs, "add", add)
+    site.later(days=2)
+    assert len(daemon.once()) == 1
+    assert daemon.state.troubles == []
+
+
+def test_failures_and_the_last_success_are_known_by_table(make_site: Callable[..., Any]) -> None:
+    """Also by a daemon that comes after."""
+    site = make_site(**EXPIRE)
+    table = site.table("orders", commits=2)
+    site.later(days=2)
+    site.daemon().once()
+    first = site.now_ms
+    Path(table.refresh().metadata_location.removeprefix("file://")).write_text("no metadata")
+    site.later(days=2)
+    daemon = site.daemon()
+    daemon.once()
+    last = daemon.state.last_runs["lake.shop.orders", "expire_snapshots"]
+    assert (last.failures, last.succeeded_ms) == (1, first)

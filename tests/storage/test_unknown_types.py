@@ -42,7 +42,7 @@ def test_unknown_types_are_found_wherever_they_are() -> None:
 
 @pytest.fixture(params=["sql", "filesystem"])
 def lake(request: pytest.FixtureRequest, tmp_path: Path) -> tuple[Session, Callable[[str, Callable[[Any], Any]], None]]:
-    """A session over a catalog ``lake`` with tables ``db.other`` and ``db.strange``, and what changes one's metadata."""
+    """A session over a catalog ``lake`` with ``db.other`` and ``db.strange``, and what changes a table's metadata."""
     kind = request.param
     uri = {"uri": f"sqlite:///{tmp_path}/c.db"} if kind == "sql" else {}
     catalog = {"type": kind, "warehouse": f"file://{tmp_path}/wh" if kind == "sql" else f"{tmp_path}/wh", **uri}

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import logging
+from collections import Counter
 from collections.abc import Sequence
 from datetime import datetime, timedelta, timezone
 from importlib.util import find_spec
@@ -13,19 +15,23 @@ from metastore.cli.formats import plural
 from metastore.cli.invocation import Invocation
 from metastore.cli.output import Incomplete
 from metastore.cli.results import Ended, Rows
-from metastore.config import Settings
 from metastore.config.catalogs import OWN_CATALOG
 from metastore.config.units import spelled
 from metastore.daemon.health import COLUMNS, health_of
-from metastore.daemon.logs import JsonLines, TextLines
+from metastore.daemon.inquiry import Inquiries
+from metastore.daemon.listing import look_at
+from metastore.daemon.logs import JsonLines, TextLines, told
 from metastore.daemon.loop import check_schedules
 from metastore.daemon.policy import TableName, effective
 from metastore.daemon.process import run_once, serve
 from metastore.daemon.report import draw
 from metastore.daemon.state import State
+from metastore.daemon.unmatched import unmatched
 from metastore.errors import NotFoundError
 from metastore.model.run_unit import RunUnit
 from metastore.session import Session
+
+_log: Final = logging.getLogger(__name__)
 
 _RUN_COLUMNS: Final = (
     "started",
@@ -58,28 +64,44 @@ def daemon(invocation: Invocation, *, once: bool, dry_run: bool, as_json_lines: 
         state = State()
         found = run_once(invocation.session, dry_run=dry_run, state=state)
         failed = sum(run.status == "failed" for run in found)
-        told = [plural(failed, "run") + " failed"] if failed else []
-        if state.passed_over:
-            told.append(plural(state.passed_over, "catalog") + " passed over")
-        return Incomplete(_runs(found), "; ".join(told)) if told else _runs(found)
+        wrong = [plural(failed, "run") + " failed"] if failed else []
+        counts = Counter(place.partition(" ")[0] for place in state.passed_over)
+        wrong += [f"{plural(count, kind)} passed over" for kind, count in sorted(counts.items())]
+        return Incomplete(_runs(found), "; ".join(wrong)) if wrong else _runs(found)
     serve(invocation.load, invocation.open_session)
     return Ended()
 
 
-def explain(settings: Settings, table: str) -> Rows:
+def explain(invocation: Invocation, table: str) -> Rows:
     """Every value that holds for a table, with its key and file; it need not exist yet.
+
+    Policies for its catalog that match nothing are warned of, and so is a table that is not there.
 
     Raises InvalidRequestError for what is no table's name, NotFoundError for a catalog that is not configured,
     ConfigError for a schedule that the daemon would refuse; but without its library, nothing is known against one.
     """
+    settings = invocation.settings
     if find_spec("croniter") is not None:
         check_schedules(settings.policies)
     name = TableName.parse(table)
     if name.catalog not in (known := [OWN_CATALOG, *settings.catalogs]):
         raise NotFoundError(f"no catalog {name.catalog} is configured; there are {', '.join(known)}")
+    _warn_of_unmatched(invocation.session, name)
     values = effective(settings.policies, name)
     rows = ((name, _shown(given.value), given.key, given.origin) for name, given in values.items())
     return Rows(("setting", "value", "key", "set in"), tuple(rows))
+
+
+def _warn_of_unmatched(session: Session, table: TableName) -> None:
+    settings = session.settings
+    inquiries = Inquiries(settings.daemon.answer_timeout.total_seconds())
+    seen, passed_over = look_at(session.catalogs, [table.catalog], inquiries)
+    for place, error in passed_over.items():
+        _log.warning("%s is passed over, so whether policies match anything there is not known: %s", place, told(error))
+    for each in unmatched(settings.policies, seen):
+        _log.warning("%s", each)
+    if table not in seen.tables and not passed_over:
+        _log.warning("there is no table %s yet", table)
 
 
 def runs(session: Session, table: str | None, limit: int | None) -> Rows:

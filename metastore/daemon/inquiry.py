@@ -1,0 +1,117 @@
+"""Questions to catalogs that may never answer: each in a thread of its own, waited for as long as the limit allows.
+
+A catalog that takes a connection and says nothing must not keep the daemon from the others. So whoever asks gets the
+parts of the answer as they come, and an error when the next part does not come in time. The thread is left behind. It
+is a daemon thread, which ends with its request or with the process. While it hangs, the question is not put again.
+"""
+
+from __future__ import annotations
+
+import queue
+import threading
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from time import monotonic
+from typing import Final, Generic, TypeVar
+
+from metastore.errors import StorageError
+
+T = TypeVar("T")
+
+_LOOK_S: Final = 0.2
+"""How often it is asked, while nothing comes, whether the process is to stop."""
+
+
+@dataclass
+class _Answer(Generic[T]):
+    """What a thread has brought: parts, then None; or the error that ended it."""
+
+    parts: queue.SimpleQueue[T | Exception | None] = field(default_factory=queue.SimpleQueue)
+    abandoned: bool = False
+
+
+class Inquiries:
+    """The questions of one process. ``waiting`` is called with what is waited for, and with None when it has come.
+
+    ``limit_s`` is the longest wait for each part of an answer. ``stopping`` says whether to give up at once.
+    """
+
+    def __init__(
+        self,
+        limit_s: float,
+        waiting: Callable[[str | None], object] = lambda _: None,
+        stopping: Callable[[], bool] = lambda: False,
+    ) -> None:
+        self.limit_s = limit_s
+        self._waiting = waiting
+        self._stopping = stopping
+        self._hanging: dict[str, tuple[threading.Thread, float]] = {}
+
+    def ask(self, whom: str, question: Callable[[], Iterable[T]]) -> Iterator[T]:
+        """The parts of the answer. ``whom`` names it for people, and is the key of the question.
+
+        Raises what ``question`` raises; StorageError when the next part does not come within the limit, when the same
+        question still hangs, and when the process is to stop.
+        """
+        self._require_free(whom)
+        answer: _Answer[T] = _Answer()
+        thread = threading.Thread(target=_bring, args=(question, answer), name=f"inquiry {whom}", daemon=True)
+        thread.start()
+        try:
+            with self._waited(whom):
+                while (part := self._next(whom, answer, thread)) is not None:
+                    yield part
+        finally:
+            answer.abandoned = True
+
+    def hanging(self) -> dict[str, float]:
+        """What still hangs, and for how many seconds."""
+        self._hanging = {whom: kept for whom, kept in self._hanging.items() if kept[0].is_alive()}
+        return {whom: monotonic() - since for whom, (_, since) in self._hanging.items()}
+
+    def _require_free(self, whom: str) -> None:
+        seconds = self.hanging().get(whom)
+        if seconds is not None:
+            raise StorageError(
+                f"{whom} has not answered for {seconds:.0f} s, and is not asked again before that request ends. Look "
+                "whether its server is well"
+            )
+
+    def _next(self, whom: str, answer: _Answer[T], thread: threading.Thread) -> T | None:
+        asked = monotonic()
+        until = asked + self.limit_s
+        while True:
+            try:
+                part = answer.parts.get(timeout=max(0.0, min(_LOOK_S, until - monotonic())))
+            except queue.Empty:
+                if self._stopping():
+                    raise StorageError(f"{whom} is not waited for any longer: the daemon is to stop") from None
+                if monotonic() >= until:
+                    self._hanging[whom] = (thread, asked)
+                    raise StorageError(
+                        f"{whom} has not answered within {self.limit_s:g} s (drill.metastore.daemon.answer_timeout)"
+                    ) from None
+                continue
+            if isinstance(part, Exception):
+                raise part
+            return part
+
+    @contextmanager
+    def _waited(self, whom: str) -> Iterator[None]:
+        self._waiting(whom)
+        try:
+            yield
+        finally:
+            self._waiting(None)
+
+
+def _bring(question: Callable[[], Iterable[T]], answer: _Answer[T]) -> None:
+    try:
+        for part in question():
+            if answer.abandoned:
+                return
+            answer.parts.put(part)
+        answer.parts.put(None)
+    except Exception as error:  # noqa: BLE001 - it is raised where the answer is waited for
+        answer.parts.put(error)

@@ -1,0 +1,99 @@
+"""Metrics for Prometheus, made of the state at the moment of asking. They hold names and numbers, no text of errors.
+
+Made by prometheus_client (extra ``daemon``). docs/guide/daemon.md lists them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from http import HTTPStatus
+from typing import Any, Final
+
+from metastore.daemon.state import State
+from metastore.scan.optional import library
+
+_PREFIX: Final = "metastore_daemon_"
+
+
+class Metrics:
+    """Prometheus's text of ``state``; ``monotonic`` is the loop's clock, ``module`` is prometheus_client."""
+
+    def __init__(self, module: Any, state: State, monotonic: Callable[[], float]) -> None:
+        self._module = module
+        self._core = library("prometheus_client.core", "daemon")
+        self._state = state
+        self._monotonic = monotonic
+        self._registry = module.CollectorRegistry()
+        self._registry.register(self)
+
+    def text(self) -> tuple[HTTPStatus, str, bytes]:
+        """The answer to a request."""
+        return HTTPStatus.OK, self._module.CONTENT_TYPE_LATEST, self._module.generate_latest(self._registry)
+
+    def collect(self) -> Iterator[Any]:
+        """The library's question for all metrics."""
+        yield from self._numbers()
+        yield from self._named()
+        yield from self._of_runs()
+
+    def _numbers(self) -> Iterator[Any]:
+        state, core = self._state, self._core
+        gauges = {
+            "leader": ("1 while this daemon holds the lease", int(state.token is not None)),
+            "lease_token": ("Fencing token of the lease, 0 without it", state.token or 0),
+            "tables": ("Tables that policies look after", state.tables),
+            "due": ("Actions that are due and not done", state.due),
+            "last_pass_timestamp_seconds": ("When the last look at all tables ended", (state.last_pass_ms or 0) / 1000),
+            "configuration_refused": ("1 while a new configuration is refused", int(state.refused is not None)),
+            "history_unwritten": ("1 while runs cannot be written to the history", int(state.unwritten is not None)),
+            "troubles": ("Troubles that /healthz tells", len(state.troubles)),
+        }
+        for name, (text, value) in gauges.items():
+            yield core.GaugeMetricFamily(f"{_PREFIX}{name}", text, value=value)
+        counts = {
+            "passes": ("Looks at all tables", state.passes),
+            "files_removed": ("Data files fewer after runs than before", state.files_removed),
+            "bytes_removed": ("Bytes of data files fewer after runs than before", state.bytes_removed),
+            "lease_errors": ("Questions for the lease, and signs of life, that failed", state.lease.errors),
+            "configuration_refusals": ("New configurations that were refused", state.refusals),
+        }
+        for name, (text, value) in counts.items():
+            yield core.CounterMetricFamily(f"{_PREFIX}{name}", text, value=value)
+
+    def _named(self) -> Iterator[Any]:
+        state = self._state
+        since = state.since
+        seconds = 0.0 if since is None else max(0.0, self._monotonic() - since)
+        what = state.working_on or state.waiting_for
+        yield self._gauge("passed_over", "1 for what could not be listed", "place", dict.fromkeys(state.passed_over, 1))
+        unmatched = dict.fromkeys((each.key for each in state.unmatched), 1)
+        yield self._gauge("policy_unmatched", "1 for a policy that matches nothing", "policy", unmatched)
+        holder = {} if state.lease.holder is None else {state.lease.holder: 1}
+        yield self._gauge("lease_holder", "1 for who gave the newest sign of life that was seen", "holder", holder)
+        at = {} if what is None else {what: seconds}
+        yield self._gauge("at_seconds", "How long it has been at something, or waited for an answer", "what", at)
+
+    def _gauge(self, name: str, text: str, label: str, values: Mapping[str, float]) -> Any:
+        family = self._core.GaugeMetricFamily(f"{_PREFIX}{name}", text, labels=[label])
+        for named, value in values.items():
+            family.add_metric([named], value)
+        return family
+
+    def _of_runs(self) -> Iterator[Any]:
+        state, core = self._state, self._core
+        runs = core.CounterMetricFamily(f"{_PREFIX}runs", "Runs by outcome", labels=["action", "status"])
+        for (action, status), value in dict(state.runs).items():
+            runs.add_metric([action, status], value)
+        seconds = core.CounterMetricFamily(f"{_PREFIX}run_seconds", "Time that runs took", labels=["action"])
+        for action, value in dict(state.milliseconds).items():
+            seconds.add_metric([action], value / 1000)
+        labels = ["table", "action"]
+        failures = core.GaugeMetricFamily(f"{_PREFIX}table_failures", "Failures in a row", labels=labels)
+        success = core.GaugeMetricFamily(
+            f"{_PREFIX}table_last_success_timestamp_seconds", "When it last began and did not fail", labels=labels
+        )
+        for (table, action), last in dict(state.last_runs).items():
+            failures.add_metric([table, action], last.failures)
+            if last.succeeded_ms is not None:
+                success.add_metric([table, action], last.succeeded_ms / 1000)
+        yield from (runs, seconds, failures, success)

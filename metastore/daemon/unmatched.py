@@ -1,0 +1,90 @@
+"""Policies that match nothing, mostly because a name is misspelt; pure.
+
+A site that writes a policy believes that its tables are looked after. What no table fits is told by its key, with the
+name that it is probably a slip of. Nothing is said of what could not be listed.
+"""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Collection, Iterator
+from dataclasses import dataclass, field
+
+from metastore.config.policies import Layer, PolicySettings
+from metastore.daemon.policy import TableName
+
+
+@dataclass
+class Seen:
+    """What a look at the catalogs has found: ``catalogs`` and ``namespaces`` by name, and ``tables``.
+
+    ``unknown`` are catalogs and namespaces that could not be listed, or not whole.
+    """
+
+    catalogs: set[str] = field(default_factory=set)
+    namespaces: set[str] = field(default_factory=set)
+    tables: set[TableName] = field(default_factory=set)
+    unknown: set[str] = field(default_factory=set)
+
+
+@dataclass(frozen=True)
+class Unmatched:
+    """One layer of policy that holds for no table: the name that it is for, its key, where it is set, and why."""
+
+    name: str
+    key: str
+    origin: str
+    reason: str
+
+    def __str__(self) -> str:
+        """One sentence."""
+        return f"the policy {self.key} ({self.origin}) matches nothing: {self.reason}"
+
+
+def unmatched(settings: PolicySettings, seen: Seen) -> list[Unmatched]:
+    """The layers for catalogs, namespaces and tables that hold for none of the tables that were ``seen``."""
+    return [
+        Unmatched(name, f"drill.metastore.policies.{kind}.{name}", next(iter(layer.values())).origin, reason)
+        for kind, name, layer in _layers(settings)
+        if layer and name.partition(".")[0] in seen.catalogs and (reason := _reason(kind, name, seen)) is not None
+    ]
+
+
+def enables(settings: PolicySettings, catalog: str) -> bool:
+    """Whether a policy enables anything in that catalog."""
+    layers: list[Layer] = [settings.default, settings.catalogs.get(catalog, {})]
+    for named in (settings.namespaces, settings.tables):
+        layers += [layer for name, layer in named.items() if name.startswith(f"{catalog}.")]
+    return any(given.value for layer in layers for name, given in layer.items() if name.endswith(".enabled"))
+
+
+def _layers(settings: PolicySettings) -> Iterator[tuple[str, str, Layer]]:
+    for kind, named in (
+        ("catalogs", settings.catalogs),
+        ("namespaces", settings.namespaces),
+        ("tables", settings.tables),
+    ):
+        yield from ((kind, name, layer) for name, layer in named.items())
+
+
+def _reason(kind: str, name: str, seen: Seen) -> str | None:
+    """Why the layer matches nothing; None where it does, or that is not known."""
+    tables = {str(table) for table in seen.tables}
+    if name in tables if kind == "tables" else any(table.startswith(f"{name}.") for table in tables):
+        return None
+    if any(name == each or name.startswith(f"{each}.") or each.startswith(f"{name}.") for each in seen.unknown):
+        return None
+    if kind == "catalogs":
+        return f"catalog {name} has no tables"
+    if kind == "namespaces":
+        return f"namespace {name} has no tables" if name in seen.namespaces else _missing(name, seen.namespaces, kind)
+    namespace = name.rpartition(".")[0]
+    if namespace not in seen.namespaces:
+        return _missing(namespace, seen.namespaces, "namespaces")
+    return _missing(name, tables, kind)
+
+
+def _missing(name: str, known: Collection[str], kind: str) -> str:
+    near = difflib.get_close_matches(name, sorted(known), n=1)
+    hint = f"; did you mean {near[0]}?" if near else ""
+    return f"there is no {kind.removesuffix('s')} {name}{hint}"
