@@ -8,14 +8,19 @@ import re
 import sys
 from collections.abc import Iterator
 from datetime import timedelta
+from pathlib import Path
 from types import SimpleNamespace
+from typing import Any
 
 import pytest
 
 from metastore.config import load_text
 from metastore.config.daemon import EndpointSettings
+from metastore.daemon.decide import LastRun
 from metastore.daemon.endpoint import Endpoint, require_protection
+from metastore.daemon.lease import LeaseView
 from metastore.daemon.state import State
+from metastore.daemon.unmatched import Unmatched
 from metastore.errors import ConfigError, InvalidRequestError, StorageError
 from metastore.model.run_unit import RunUnit
 
@@ -157,3 +162,73 @@ def test_a_missing_library_names_its_extra(state: State, monkeypatch: pytest.Mon
     monkeypatch.setitem(sys.modules, "prometheus_client", None)
     with pytest.raises(InvalidRequestError, match=r"metastore\[daemon\]"):
         Endpoint(EndpointSettings(port=0), state, lambda: 0)
+
+
+TROUBLES: dict[str, dict[str, Any]] = {
+    "a pass that ended early": {"trouble": "this pass ended early: no space left on device"},
+    "a history that cannot be written": {"unwritten": "the history cannot be written: no space left on device"},
+    "a lease that cannot be had": {"lease": LeaseView(trouble="the lease cannot be asked for: no space left")},
+    "a catalog that does not answer": {"passed_over": {"catalog lake": "no answer"}},
+    "a policy that matches nothing": {"unmatched": [Unmatched("lake.x", "policies.namespaces.lake.x", "site", "none")]},
+    "a configuration that was refused": {"refused": "drill.metastore.x = secret"},
+}
+
+
+@pytest.mark.parametrize("what", TROUBLES)
+def test_health_says_the_trouble_that_it_knows_of(open_endpoint: Endpoint, state: State, what: str) -> None:
+    """It is no plain ok, and nothing that a restart would mend."""
+    for name, value in TROUBLES[what].items():
+        setattr(state, name, value)
+    status, text = get(open_endpoint, "/healthz")
+    document = json.loads(text)
+    assert (status, document["status"], len(document["troubles"])) == (200, "trouble", 1)
+    assert "secret" not in text
+    assert re.search("^metastore_daemon_troubles 1.0$", get(open_endpoint, "/metrics")[1], re.MULTILINE)
+
+
+def test_a_wait_for_a_catalog_is_told_and_is_not_stuck(
+    open_endpoint: Endpoint, state: State, now: SimpleNamespace
+) -> None:
+    """It has a limit of its own; whose answer is waited for stands in both pages, and for how long."""
+    state.waiting_for, state.since = "catalog lake", now.seconds
+    now.seconds += 200
+    status, text = get(open_endpoint, "/healthz")
+    document = json.loads(text)
+    assert (status, document["status"]) == (200, "ok")
+    assert (document["waiting_for"], document["seconds"]) == ("catalog lake", 200)
+    metrics = get(open_endpoint, "/metrics")[1]
+    assert re.search(r'^metastore_daemon_at_seconds{what="catalog lake"} 200.0$', metrics, re.MULTILINE)
+    state.waiting_for = None
+    assert get(open_endpoint, "/healthz")[0] == 503
+
+
+def test_metrics_tell_refusals_lease_and_tables(open_endpoint: Endpoint, state: State) -> None:
+    """Each by its name; tables by theirs, with failures in a row and the last success."""
+    state.refused, state.refusals = "wrong", 3
+    state.lease = LeaseView("there:1:ab", errors=2)
+    state.passed_over = {"namespace lake.x": "403"}
+    state.unmatched = [Unmatched("lake.y", "drill.metastore.policies.tables.lake.y", "site", "none")]
+    state.last_runs = {
+        ("lake.shop.orders", "expire_snapshots"): LastRun(9000, failures=2, succeeded_ms=5000),
+        ("lake.shop.new", "expire_snapshots"): LastRun(9000, failures=1),
+    }
+    text = get(open_endpoint, "/metrics")[1]
+    for line in (
+        "configuration_refused 1.0",
+        "configuration_refusals_total 3.0",
+        'lease_holder{holder="there:1:ab"} 1.0',
+        "lease_errors_total 2.0",
+        'passed_over{place="namespace lake.x"} 1.0',
+        'policy_unmatched{policy="drill.metastore.policies.tables.lake.y"} 1.0',
+        'table_failures{action="expire_snapshots",table="lake.shop.orders"} 2.0',
+        'table_last_success_timestamp_seconds{action="expire_snapshots",table="lake.shop.orders"} 5.0',
+    ):
+        assert re.search(f"^metastore_daemon_{re.escape(line)}$", text, re.MULTILINE), line
+    assert 'last_success_timestamp_seconds{action="expire_snapshots",table="lake.shop.new"}' not in text
+
+
+def test_the_guide_lists_every_metric(open_endpoint: Endpoint) -> None:
+    """By its name, under the heading of metrics."""
+    guide = (Path(__file__).parents[2] / "docs" / "guide" / "daemon.md").read_text().partition("### Metrics")[2]
+    served = set(re.findall(r"^# TYPE metastore_daemon_(\w+) ", get(open_endpoint, "/metrics")[1], re.MULTILINE))
+    assert served - {"created"} <= set(re.findall(r"\w+", guide))

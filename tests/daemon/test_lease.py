@@ -7,6 +7,7 @@ from contextlib import ExitStack
 from datetime import timedelta
 from pathlib import Path
 from types import SimpleNamespace
+from typing import Any
 
 import pytest
 from hypothesis import given
@@ -14,9 +15,9 @@ from hypothesis import strategies as st
 from pyiceberg.catalog.sql import SqlCatalog
 
 from metastore.config import Settings, load_text
-from metastore.daemon.lease import Election, LeaseStore, Sign
+from metastore.daemon.lease import Election, LeaseStore, LeaseView, Sign
 from metastore.daemon.lease_stores import LeaseFiles, PropertyLease, lease_store
-from metastore.errors import ConfigError, ConflictError, FormatError
+from metastore.errors import ConfigError, ConflictError, FormatError, StorageError
 from metastore.storage.pointer_store import LOCAL_POINTERS
 
 MINUTE = timedelta(minutes=1)
@@ -223,3 +224,20 @@ def test_of_two_who_saw_the_same_number_one_makes_the_next(tmp_path: Path) -> No
         assert fast.add(Sign(1, "fast", 1))
         assert not slow.add(Sign(1, "slow", 1))
         assert fast.newest() == Sign(1, "fast", 1)
+
+
+def test_what_is_known_of_the_lease_can_be_asked(make_site: Callable[..., Any]) -> None:
+    """Who holds it, also by who waits for it; how many questions failed, and why the last one did."""
+    site = make_site()
+    mine, other = site.election("mine"), site.election("other")
+    assert mine.view == LeaseView()
+    mine.campaign()
+    assert other.campaign() is None
+    assert (mine.view.holder, other.view.holder) == ("mine", "mine")
+    mine.view.failed("no sign of life could be given", StorageError("no space left"))
+    assert (mine.view.errors, mine.view.trouble) == (1, "no sign of life could be given: no space left")
+    assert mine.renew()
+    assert (mine.view.errors, mine.view.trouble) == (1, None)
+    mine.release()
+    assert other.campaign() is not None
+    assert other.view.holder == "other"
