@@ -35,6 +35,7 @@ from metastore.errors import (
     StorageError,
 )
 from metastore.metastore import Metastore
+from metastore.redaction import showable
 from metastore.storage.catalog_entry import newest, publish, require_committable
 from metastore.storage.catalog_errors import failures_of, of_a_catalog, said
 from metastore.storage.catalogs import CatalogSource, ForeignCatalog

@@ -30,11 +30,13 @@ _NAME: Final = re.compile(
     re.IGNORECASE,
 )
 _HARMLESS_NAME: Final = re.compile(
-    r"(?:providers?|provider[._-]type|endpoint|enabled|expir\w*|expires?[._-](?:at|in)(?:[._-]ms)?|class|uri|url"
+    r"(?:application[._-]credentials|providers?|provider[._-]type|endpoint|enabled|expir\w*|expires?[._-](?:at|in)(?:[._-]ms)?|class|uri|url"
     r"|key[._-]?file|file|path|algorithm)$",
     re.IGNORECASE,
 )
 """Names that speak of secrets and hold none: where they are, who gives them, and until when they are good."""
+
+_FOLDERS_OF_SHELLS: Final = frozenset({"PWD", "OLDPWD"})
 
 _VALUE: Final = r"""(?:"(?:[^"\\]|\\.)*"|'(?:[^'\\]|\\.)*'|\{[^}]*\}|[^&;\s]+)"""
 _ASSIGNED: Final = re.compile(
@@ -122,6 +124,11 @@ def secrets_in(properties: Mapping[str, Any]) -> Iterator[str]:
 def remember(properties: Mapping[str, Any]) -> None:
     """Hide the secrets of ``properties`` from here on, in every text of this process."""
     _remembered.add(secrets_in(properties))
+
+
+def remember_environment(environ: Mapping[str, str]) -> None:
+    """The same of variables of the environment. A shell calls two of them by a name that else means a password."""
+    remember({name: value for name, value in environ.items() if name not in _FOLDERS_OF_SHELLS})
 
 
 def _secrets_of(name: str, value: Any) -> Iterator[str]:

@@ -12,7 +12,16 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from metastore.errors import StorageError
-from metastore.redaction import HIDDEN, names_secret, remember, secrets_in, showable, shown, without_secrets
+from metastore.redaction import (
+    HIDDEN,
+    names_secret,
+    remember,
+    remember_environment,
+    secrets_in,
+    showable,
+    shown,
+    without_secrets,
+)
 
 NAMES = [
     "password",
@@ -148,6 +157,16 @@ def test_a_remembered_value_appears_in_no_error() -> None:
         assert str(error) == f"the store said: {HIDDEN} is wrong"
         assert b"c0nfigured" not in pickle.dumps(error)
         assert str(copy.copy(error)) == str(error)
+
+
+def test_the_environment_has_secrets_and_folders() -> None:
+    """PWD is where a shell stands, and no password; a file with credentials is told by its path."""
+    remember_environment(
+        {"PGPASSWORD": "env-s3cret", "PWD": "/work/of/all", "OLDPWD": "/work/before", "HOME": "/home/x"}
+    )
+    remember_environment({"GOOGLE_APPLICATION_CREDENTIALS": "/etc/keys/account.json"})
+    text = "/work/of/all/site.conf, /work/before, /etc/keys/account.json"
+    assert without_secrets(f"{text} and env-s3cret") == f"{text} and {HIDDEN}"
 
 
 def test_parts_of_a_remembered_value_are_secrets_too() -> None:

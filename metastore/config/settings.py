@@ -25,7 +25,7 @@ from metastore.config.procedures import ProcedureSettings, procedure_settings
 from metastore.config.resolution import KeyPath
 from metastore.config.section import Reading, Section, Setting, dotted, is_local
 from metastore.config.table_properties import Doubt, doubts, versions_kept
-from metastore.redaction import remember
+from metastore.redaction import remember, remember_environment
 
 _log = logging.getLogger("metastore")
 
@@ -224,7 +224,8 @@ def load_text(text: str, *, environ: Mapping[str, str] = os.environ, cwd: Path |
 
 def _settings(tiers: list[Tier], environ: Mapping[str, str], cwd: Path | None) -> Settings:
     configuration = Configuration(tiers, environ, cwd)
-    remember({**configuration.readable(), **environ})
+    remember(configuration.readable())
+    remember_environment(environ)
     configuration.require_no_value_lost(_is_free)
     reading = Reading(configuration)
     root = reading.section("drill", "metastore")

@@ -138,7 +138,7 @@ class Actions:
         """The session's procedures, under ``guard``."""
         session = self._session
         return Procedures(
-            GuardedCatalogs(session.catalogs, guard),
+            GuardedCatalogs(session.catalogs, guard, self._inquiries),
             session.settings,
             lambda files: GuardedEngine(session.engine_for(files), guard),
             session.metastore.clock.now_ms,

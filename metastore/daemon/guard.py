@@ -14,6 +14,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import Any, Final, Literal, TypeVar
 
 import pyarrow as pa
@@ -21,6 +22,7 @@ from pyiceberg.table import Table
 from pyiceberg.table.update import TableRequirement, TableUpdate
 
 from metastore.catalogs import Catalogs, TargetTable
+from metastore.daemon.inquiry import Inquiries
 from metastore.daemon.policy import Budget
 from metastore.engine import Engine
 from metastore.errors import MetastoreError, StorageError
@@ -133,11 +135,27 @@ class GuardedTable(TargetTable):
 
 
 class GuardedCatalogs(Catalogs):
-    """The catalogs of a session, over the same connections, with tables that ask the guard."""
+    """The catalogs of a session, over the same connections, with tables that ask the guard.
 
-    def __init__(self, catalogs: Catalogs, guard: Guard) -> None:
+    With ``inquiries`` no catalog is waited for beyond their limit when it is listed: a procedure on one table may look
+    at all catalogs.
+    """
+
+    def __init__(self, catalogs: Catalogs, guard: Guard, inquiries: Inquiries | None = None) -> None:
         self.__dict__.update(vars(catalogs))
         self._guard = guard
+        self._inquiries = inquiries
+
+    def schemas(self, catalog: str) -> list[str]:
+        """As :meth:`Catalogs.schemas`; StorageError also when the answer does not come in time."""
+        return self._asked(catalog, partial(super().schemas, catalog))
+
+    def tables(self, catalog: str, schema: str) -> list[str]:
+        """As :meth:`Catalogs.tables`; StorageError also when the answer does not come in time."""
+        return self._asked(catalog, partial(super().tables, catalog, schema))
+
+    def _asked(self, catalog: str, question: Callable[[], list[str]]) -> list[str]:
+        return question() if self._inquiries is None else list(self._inquiries.ask(f"catalog {catalog}", question))
 
     def target(self, catalog: str, schema: str, name: str) -> GuardedTable:
         """As :meth:`Catalogs.target`."""

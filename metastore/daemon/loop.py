@@ -186,7 +186,8 @@ class Daemon:
 
     def _wait_for(self, whom: str | None) -> None:
         """Tell whose answer is waited for from now on; None: nobody's."""
-        self.state.since = None if whom is None else self._around.monotonic()
+        if self.state.working_on is None:
+            self.state.since = None if whom is None else self._around.monotonic()
         self.state.waiting_for = whom
         self._show_life()
 

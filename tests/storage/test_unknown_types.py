@@ -19,6 +19,7 @@ import metastore
 from metastore.config import Settings
 from metastore.errors import FormatError
 from metastore.session import Session
+from metastore.storage.file_system_catalog import FileSystemCatalog
 from metastore.storage.unknown_types import unknown_types
 
 LAYERS = {
@@ -106,6 +107,18 @@ def test_a_neighbour_that_cannot_be_read_stops_nobody(lake: tuple[Session, Any],
     session.call("lake.system.remove_orphan_files", schema="db", table_name="other")
     assert not (tmp_path / "wh" / "db" / "other" / "data" / "stray.parquet").exists()
     assert (tmp_path / "wh" / "db" / "strange" / "data" / "stray.parquet").exists()
+
+
+def test_a_folder_that_cannot_be_looked_into_hides_no_other(tmp_path: Path) -> None:
+    """It is listed as a table, and as a namespace above tables: whoever asks for it gets the error."""
+    catalog = FileSystemCatalog("lake", str(tmp_path))
+    catalog.create_table("db.good", Schema(NestedField(1, "id", LongType())))
+    for folder in ("db/bad", "odd"):
+        (tmp_path / folder).mkdir()
+        (tmp_path / folder / "metadata").write_text("no folder")
+        (tmp_path / folder / "metadata").chmod(0)
+    assert ("db",) in catalog.list_namespaces()
+    assert ("db", "good") in catalog.list_tables("db")
 
 
 def test_metadata_that_is_none_hides_no_other_table(lake: tuple[Session, Any]) -> None:

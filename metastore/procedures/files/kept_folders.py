@@ -9,16 +9,12 @@ from __future__ import annotations
 import posixpath
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Final
 
 from metastore.catalogs import TargetTable
-from metastore.config.settings import Settings
+from metastore.config.settings import LEASE_FOLDER, Settings
 from metastore.metastore import Metastore
 from metastore.model.vocabulary import MetadataType
 from metastore.sources.naming import workspace_location
-
-LEASES: Final = "daemon"
-"""The folder of the daemon's lease, below the base location."""
 
 
 @dataclass(frozen=True)
@@ -67,7 +63,7 @@ def _of_components(settings: Settings, target: TargetTable) -> Iterator[KeptFold
     for component in settings.iceberg.components.values():
         if not (target.is_component and target.name == component.name):
             yield KeptFolder(f"{base}/{component.location}", f"the metastore's component {component.name}")
-    yield KeptFolder(f"{base}/{LEASES}", "the lease of the daemon")
+    yield KeptFolder(f"{base}/{LEASE_FOLDER}", "the lease of the daemon")
 
 
 def _of_analyzed_tables(metastore: Metastore, target: TargetTable) -> Iterator[KeptFolder]:
