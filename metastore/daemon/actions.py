@@ -125,7 +125,7 @@ class Actions:
             before = self._facts(table)
             result = self._act(_Call(self, table, policy, guard))
         except MetastoreError as error:
-            status = guard.why or "failed"
+            status = guard.why or ("stopped" if self._stopping() else "failed")
             said = str(error) if guard.why else f"{error.code}: {error}"
             return Outcome(status, name, _counts(guard), said, before, self._facts_if_any(table, before))
         except Exception as error:  # noqa: BLE001 - one bad table never stops the rest
