@@ -16,6 +16,9 @@ from pathlib import Path
 from typing import Any, Literal, get_args
 
 from metastore.config.catalogs import KINDS, CatalogSettings, catalogs_settings, check_hive
+from metastore.config.components import LEASE_FOLDER as LEASE_FOLDER
+from metastore.config.components import ComponentSettings as ComponentSettings
+from metastore.config.components import components_settings, property_notes
 from metastore.config.daemon import DaemonSettings, daemon_settings
 from metastore.config.hocon import document_of, parse_document
 from metastore.config.limits import LimitSettings, limit_settings
@@ -23,13 +26,11 @@ from metastore.config.loader import Configuration, Origin, Tier, defaults, find_
 from metastore.config.policies import PolicySettings, policy_settings
 from metastore.config.procedures import ProcedureSettings, procedure_settings
 from metastore.config.resolution import KeyPath
-from metastore.config.section import Reading, Section, Setting, dotted, is_local
-from metastore.config.table_properties import Doubt, doubts, versions_kept
+from metastore.config.section import Reading, Section, Setting, is_local
 from metastore.redaction import remember, remember_environment
 
 _log = logging.getLogger("metastore")
 
-_COMPONENTS = ("tables", "views", "materialized_views", "runs")
 _SERVED_IMPLEMENTATION = "IcebergMetastore"
 _OTHER_IMPLEMENTATIONS = ("rdbms", "mongo")  # Drill's other metastores keep their settings under these names
 _FREE_MAPS = tuple(
@@ -44,9 +45,6 @@ _FREE_MAPS = tuple(
     )
 )
 """Objects whose names are those of other programs; a star stands for any name."""
-
-LEASE_FOLDER = "daemon"
-"""The folder of the daemon's lease below the base location."""
 
 _DEFAULT_FILE_SYSTEM = "fs.defaultFS"
 _LOCAL = "file:///"
@@ -66,20 +64,6 @@ class CommitSettings:
     """``timeout``: how long a conflicting commit is tried again before it is given up."""
 
     timeout: timedelta = timedelta(seconds=60)
-
-
-@dataclass(frozen=True)
-class ComponentSettings:
-    """``location`` is a folder below the base location; ``properties`` (Iceberg's) already hold the common ones."""
-
-    name: str
-    location: str
-    properties: Mapping[str, str] = field(default_factory=dict, repr=False)
-
-    @property
-    def versions_kept(self) -> int | None:
-        """How many versions stay after each commit, by the table properties; None where nothing goes after a commit."""
-        return versions_kept(self.properties)
 
 
 @dataclass(frozen=True)
@@ -239,7 +223,7 @@ def _settings(tiers: list[Tier], environ: Mapping[str, str], cwd: Path | None) -
     policies = policy_settings(root.section("policies"), catalogs)
     warnings = (
         *_implementation_notes(root),
-        *_property_notes(iceberg.components),
+        *property_notes(iceberg.components),
         *reading.misplaced(*root.key),
         *reading.unknown(root, ignored=_OTHER_IMPLEMENTATIONS),
     )
@@ -269,7 +253,7 @@ def _iceberg(section: Section, cwd: Path | None) -> IcebergSettings:
         ),
         commit=_commit(section.section("commit")),
         cache_bytes=cache.required("size", cache.size("size")),
-        components=_components(section.section("components")),
+        components=components_settings(section.section("components")),
     )
 
 
@@ -306,54 +290,6 @@ def _commit(section: Section) -> CommitSettings:
     if timeout < timedelta():
         raise section.refusal("timeout", "a time not below zero is expected")
     return CommitSettings(timeout)
-
-
-def _components(section: Section) -> dict[str, ComponentSettings]:
-    common = section.section("common").properties("properties")
-    _require_usable(section.section("common"), common)
-    components: dict[str, ComponentSettings] = {}
-    for name in _COMPONENTS:
-        component = section.section(name)
-        location = "/".join(part for part in component.text("location").split("/") if part)
-        if {"", ".", ".."} & set(location.split("/")):
-            raise component.refusal("location", "a folder below the base location is expected")
-        if location.partition("/")[0] == LEASE_FOLDER:
-            raise component.refusal("location", "the daemon keeps its lease in this folder; choose another")
-        for other in components.values():
-            if _holds(other.location, location) or _holds(location, other.location):
-                key = f"{dotted(section.key)}.{other.name}.location"
-                raise component.refusal(
-                    "location", f"it lies within {key} = {other.location}, or the other way round: choose folders apart"
-                )
-        own = component.properties("properties")
-        _require_usable(component, own)
-        properties = _set({**common, **own})
-        components[name] = ComponentSettings(name, location, properties)
-    return components
-
-
-def _require_usable(component: Section, properties: Mapping[str, str | None]) -> None:
-    """Refuse table properties whose values cannot be used. Raises ConfigError."""
-    for doubt in doubts(_set(properties)):
-        if doubt.is_refused:
-            key = (*component.key, "properties", *doubt.name.split("."))
-            raise component.reading.refusal(key, doubt.value, doubt.reason)
-
-
-def _property_notes(components: Mapping[str, ComponentSettings]) -> Iterator[str]:
-    """A sentence for each table property without effect, with the components that have it."""
-    found: dict[Doubt, list[str]] = {}
-    for name, component in components.items():
-        for doubt in doubts(component.properties):
-            found.setdefault(doubt, []).append(name)
-    for doubt, names in found.items():
-        which = "common" if len(names) == len(components) else ",".join(names)
-        yield (f"drill.metastore.iceberg.components.{which}.properties.{doubt.name} = {doubt.value}: {doubt.reason}")
-
-
-def _holds(folder: str, other: str) -> bool:
-    """Whether ``other`` is ``folder`` or lies in it."""
-    return f"{other}/".startswith(f"{folder}/")
 
 
 def _plugin(name: str, section: Section, cwd: Path | None) -> StoragePluginSettings:

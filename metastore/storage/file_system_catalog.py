@@ -11,6 +11,7 @@ import errno
 import threading
 import uuid
 from collections.abc import Iterator
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any, Final, NoReturn
 
@@ -77,8 +78,6 @@ class FileSystemCatalog(Catalog):
         self._store, self.io = open_store(self.warehouse, properties)
         self._loaded: dict[Identifier, _Loaded] = {}
         self._lock = threading.Lock()
-
-    # -- tables
 
     def load_table(self, identifier: str | Identifier) -> Table:
         """The table at its newest version. Raises NoSuchTableError."""
@@ -250,8 +249,6 @@ class FileSystemCatalog(Catalog):
         """Refused: folders keep no properties."""
         raise InvalidRequestError("namespaces of the file system catalog are folders and keep no properties")
 
-    # -- views: Hadoop tables know none
-
     def list_views(self, namespace: str | Identifier) -> list[Identifier]:
         """Always empty."""
         return []
@@ -287,8 +284,6 @@ class FileSystemCatalog(Catalog):
         """There is no server."""
         return False
 
-    # -- places
-
     def location_of(self, identifier: str | Identifier) -> str:
         """The folder of a table or namespace. InvalidRequestError for names that would lead out of the warehouse."""
         parts = self.identifier_to_tuple(identifier)
@@ -305,10 +300,9 @@ class FileSystemCatalog(Catalog):
 
     def _may_be_table(self, child: Identifier, *, otherwise: bool = True) -> bool:
         """Whether a table stands there; ``otherwise`` where that cannot be told: it must not hide the others."""
-        try:
+        with suppress(OSError, MetastoreError):
             return self.table_exists(child)
-        except (OSError, MetastoreError):
-            return otherwise
+        return otherwise
 
     def _is_built_upon(self, table: Table, version: int, mark: str) -> bool:
         """Whether the newest version goes back to the one with ``mark``. OSError when that is too long ago to tell."""

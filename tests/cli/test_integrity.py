@@ -75,3 +75,22 @@ def test_metadata_of_a_table_that_lost_a_file_can_be_dropped(conf: Path) -> None
     assert run(conf, "analyze", "dfs.w.t").exit_code == 0
     assert run(conf, "expire").exit_code == 0
     assert run(conf, "check").exit_code == 0
+
+
+def test_policies_that_match_nothing_are_findings(conf: Path) -> None:
+    """Warnings with the key, and the name that was probably meant; the exit code stays that of a sound metastore."""
+    wh = conf.parent / "wh"
+    conf.write_text(
+        conf.read_text()
+        + f"""drill.metastore.catalogs.lake {{ type = sql, uri = "sqlite:///{conf.parent}/c.db", warehouse = "file://{wh}" }}
+        drill.metastore.policies.tables."lake.shop.orderz".expire_snapshots.enabled = true"""
+    )
+    with connect(conf) as ms:
+        lake = ms.catalogs.open("lake")
+        lake.create_namespace("shop")
+        lake.create_table("shop.orders", pa.schema([("id", pa.int64())]))
+    ran = run(conf, "--json", "check")
+    assert ran.exit_code == 0, ran.output
+    [found] = [each for each in json.loads(ran.stdout)["findings"] if "policies" in each["subject"]]
+    assert (found["severity"], found["subject"]) == ("warning", "drill.metastore.policies.tables.lake.shop.orderz")
+    assert found["what"] == "matches nothing: there is no table lake.shop.orderz; did you mean lake.shop.orders?"

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from datetime import timedelta
 from typing import TYPE_CHECKING
@@ -67,13 +67,26 @@ class Repaired:
 def check(session: Session, timeout: float | None = None) -> Checked | Incomplete:
     """What :meth:`Session.check` finds; incomplete when there are errors. ``timeout`` in seconds."""
     report = session.check(None if timeout is None else timedelta(seconds=timeout))
+    limit = session.settings.daemon.answer_timeout.total_seconds() if timeout is None else timeout
     checked = Checked(
         tuple(CheckedFiles(**vars(each)) for each in report.components),
-        tuple(Found(**vars(each)) for each in report.findings),
+        (*(Found(**vars(each)) for each in report.findings), *_of_policies(session, limit)),
     )
     if not report.errors:
         return checked
     return Incomplete(checked, f"{report.errors} of {len(report.findings)} findings must be mended")
+
+
+def _of_policies(session: Session, limit_s: float) -> Iterator[Found]:
+    """Policies that match nothing, as far as the catalogs answer in time."""
+    from metastore.daemon.inquiry import Inquiries  # noqa: PLC0415 - for this command alone
+    from metastore.daemon.listing import look_at  # noqa: PLC0415 - as above
+    from metastore.daemon.unmatched import enables, unmatched  # noqa: PLC0415 - as above
+
+    policies, catalogs = session.settings.policies, session.catalogs
+    seen, _ = look_at(catalogs, [name for name in catalogs.names() if enables(policies, name)], Inquiries(limit_s))
+    for each in unmatched(policies, seen):
+        yield Found("warning", each.key, f"matches nothing: {each.reason}", f"mend or remove it ({each.origin})")
 
 
 def repair(session: Session, *, dry_run: bool = False) -> Repaired | Incomplete:

@@ -1,0 +1,85 @@
+"""The components: the folder of each below the base location, apart from all others, and its table properties.
+
+Place in the flow: ``settings`` opens ``drill.metastore.iceberg.components``, this module reads each one. Promises: no
+folder lies in another one or in the daemon's, and properties already hold the common ones.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Final
+
+from metastore.config.section import Section, dotted
+from metastore.config.table_properties import Doubt, doubts, versions_kept
+
+_COMPONENTS: Final = ("tables", "views", "materialized_views", "runs")
+LEASE_FOLDER: Final = "daemon"
+"""The folder of the daemon's lease below the base location."""
+
+
+@dataclass(frozen=True)
+class ComponentSettings:
+    """``location`` is a folder below the base location; ``properties`` (Iceberg's) already hold the common ones."""
+
+    name: str
+    location: str
+    properties: Mapping[str, str] = field(default_factory=dict, repr=False)
+
+    @property
+    def versions_kept(self) -> int | None:
+        """How many versions stay after each commit, by the table properties; None where nothing goes after a commit."""
+        return versions_kept(self.properties)
+
+
+def components_settings(section: Section) -> dict[str, ComponentSettings]:
+    """The components, by name. Raises ConfigError for folders that are not apart, and for unusable properties."""
+    common = section.section("common").properties("properties")
+    _require_usable(section.section("common"), common)
+    components: dict[str, ComponentSettings] = {}
+    for name in _COMPONENTS:
+        component = section.section(name)
+        location = "/".join(part for part in component.text("location").split("/") if part)
+        if {"", ".", ".."} & set(location.split("/")):
+            raise component.refusal("location", "a folder below the base location is expected")
+        if location.partition("/")[0] == LEASE_FOLDER:
+            raise component.refusal("location", "the daemon keeps its lease in this folder; choose another")
+        for other in components.values():
+            if _holds(other.location, location) or _holds(location, other.location):
+                key = f"{dotted(section.key)}.{other.name}.location"
+                raise component.refusal(
+                    "location", f"it lies within {key} = {other.location}, or the other way round: choose folders apart"
+                )
+        own = component.properties("properties")
+        _require_usable(component, own)
+        properties = _without_nulls({**common, **own})
+        components[name] = ComponentSettings(name, location, properties)
+    return components
+
+
+def _require_usable(component: Section, properties: Mapping[str, str | None]) -> None:
+    """Refuse table properties whose values cannot be used. Raises ConfigError."""
+    for doubt in doubts(_without_nulls(properties)):
+        if doubt.is_refused:
+            key = (*component.key, "properties", *doubt.name.split("."))
+            raise component.reading.refusal(key, doubt.value, doubt.reason)
+
+
+def property_notes(components: Mapping[str, ComponentSettings]) -> Iterator[str]:
+    """A sentence for each table property without effect, with the components that have it."""
+    found: dict[Doubt, list[str]] = {}
+    for name, component in components.items():
+        for doubt in doubts(component.properties):
+            found.setdefault(doubt, []).append(name)
+    for doubt, names in found.items():
+        which = "common" if len(names) == len(components) else ",".join(names)
+        yield (f"drill.metastore.iceberg.components.{which}.properties.{doubt.name} = {doubt.value}: {doubt.reason}")
+
+
+def _holds(folder: str, other: str) -> bool:
+    """Whether ``other`` is ``folder`` or lies in it."""
+    return f"{other}/".startswith(f"{folder}/")
+
+
+def _without_nulls(properties: Mapping[str, str | None]) -> dict[str, str]:
+    return {name: value for name, value in properties.items() if value is not None}
