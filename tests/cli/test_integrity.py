@@ -79,16 +79,14 @@ def test_metadata_of_a_table_that_lost_a_file_can_be_dropped(conf: Path) -> None
 
 def test_policies_that_match_nothing_are_findings(conf: Path) -> None:
     """Warnings with the key, and the name that was probably meant; the exit code stays that of a sound metastore."""
-    wh = conf.parent / "wh"
-    conf.write_text(
-        conf.read_text()
-        + f"""drill.metastore.catalogs.lake {{ type = sql, uri = "sqlite:///{conf.parent}/c.db", warehouse = "file://{wh}" }}
-        drill.metastore.policies.tables."lake.shop.orderz".expire_snapshots.enabled = true"""
-    )
+    folder = conf.parent
+    lake = f'type = sql, uri = "sqlite:///{folder}/c.db", warehouse = "file://{folder}/wh"'
+    policy = 'drill.metastore.policies.tables."lake.shop.orderz".expire_snapshots.enabled = true'
+    conf.write_text(f"{conf.read_text()}drill.metastore.catalogs.lake {{ {lake} }}\n{policy}\n")
     with connect(conf) as ms:
-        lake = ms.catalogs.open("lake")
-        lake.create_namespace("shop")
-        lake.create_table("shop.orders", pa.schema([("id", pa.int64())]))
+        catalog = ms.catalogs.open("lake")
+        catalog.create_namespace("shop")
+        catalog.create_table("shop.orders", pa.schema([("id", pa.int64())]))
     ran = run(conf, "--json", "check")
     assert ran.exit_code == 0, ran.output
     [found] = [each for each in json.loads(ran.stdout)["findings"] if "policies" in each["subject"]]

@@ -80,8 +80,9 @@ def settings(tmp_path: Path) -> Settings:
 
 @pytest.fixture
 def session(settings: Settings) -> Iterator[Session]:
-    """A session of its own for the test."""
+    """A session of its own for the test; its catalogs are there."""
     with connect(settings) as opened:
+        opened.catalogs.open("lake")
         yield opened
 
 
