@@ -27,7 +27,7 @@ from metastore.hive.listing import Store
 from metastore.hive.matching import match
 from metastore.hive.partitions import typed_value
 from metastore.hive.tables import Columns, FileFormat
-from metastore.storage.iceberg_private import RowScan
+from metastore.storage.row_scan import RowScan
 
 _BATCH_ROWS: Final = 64 * 1024
 _BOUNDS: Final = "bounds"

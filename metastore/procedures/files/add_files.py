@@ -58,6 +58,12 @@ _FILES_A_CHUNK: Final = 200
 _ENTRIES_A_MANIFEST: Final = 10_000
 _SHOWN: Final = 3
 
+MESSAGES: Final = {
+    "AVRO": "PyIceberg by itself does not read Avro data files; this package, Spark and Trino do. "
+    "rewrite_data_files makes Parquet of them",
+}
+"""What to know of files of a format that were added."""
+
 _RESULT_COLUMNS: Final[dict[str, pa.DataType]] = {
     "added_files_count": pa.int64(),
     "changed_partition_count": pa.int64(),
@@ -213,7 +219,7 @@ def _append(context: _Import, table: Table, plan: _ImportPlan, rows: Sequence[Ma
         "added_records_count": sum(file.record_count for file in files_added),
         "added_bytes": sum(file.file_size_in_bytes for file in files_added),
         "skipped_files_count": plan.found - len(files_added),
-        "message": "",
+        "message": MESSAGES.get(context.format, ""),
     }
 
 

@@ -41,7 +41,7 @@ from metastore.errors import InvalidRequestError, NotFoundError, ProcedureError
 from metastore.procedures.files.add_files import add_files
 from metastore.procedures.files.import_values import bound_bytes
 from metastore.procedures.run import explain
-from metastore.storage.iceberg_private import RowScan
+from metastore.storage.row_scan import RowScan
 
 Put = Callable[..., str]
 
@@ -390,7 +390,9 @@ def test_moments_of_int96(lake: Any, put: Put) -> None:
     lake.call(add_files, files=[put("a.parquet", rows, use_deprecated_int96_timestamps=True)])
     [file] = files(table)
     assert (set(file.lower_bounds), set(file.upper_bounds), set(file.null_value_counts)) == ({1}, {1}, {1})
-    read = RowScan(table.metadata, table.io, table.schema(), AlwaysTrue()).to_table(table.scan().plan_files())
+    read = pa.Table.from_batches(
+        RowScan(table.metadata, table.io, table.schema(), AlwaysTrue()).to_record_batches(table.scan().plan_files())
+    )
     assert read.cast(rows.schema).to_pylist() == rows.to_pylist()
 
 
