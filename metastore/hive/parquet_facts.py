@@ -14,7 +14,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from metastore.analyze.parquet_columns import Leaf, Plan, combined
-from metastore.hive.facts import FileFacts, LeafFacts, trusted
+from metastore.hive.facts import INT96, FileFacts, LeafFacts, trusted
 from metastore.storage.parquet_footer import Footer, read_footer
 
 _MOMENT: Final = pa.timestamp("us", "UTC")
@@ -52,7 +52,7 @@ class ParquetFooters:
 
 
 def _meant(metadata: pq.FileMetaData) -> pa.Schema:
-    """The schema in Arrow's types, INT96 being moments in UTC: as everybody writes it. Arrow says nanoseconds."""
+    """The schema in Arrow's types. INT96 is marked, and made moments in UTC, as everybody writes it."""
     arrow = metadata.schema.to_arrow_schema().remove_metadata()
     physical = [metadata.schema.column(index).physical_type for index in range(metadata.num_columns)]
     if "INT96" not in physical:
@@ -65,7 +65,9 @@ def _with_moments(field: Any, leaves: Iterator[str]) -> Any:
     """``field`` of Arrow, whose leaves are the next of ``leaves``, by their physical types."""
     arrow = field.type
     if not pa.types.is_nested(arrow):
-        return field.with_type(_MOMENT) if next(leaves) == "INT96" else field
+        if next(leaves) != "INT96":
+            return field
+        return field.with_type(_MOMENT).with_metadata({**(field.metadata or {}), INT96: b""})
     if pa.types.is_map(arrow):
         key, item = (_with_moments(part, leaves) for part in (arrow.key_field, arrow.item_field))
         return field.with_type(pa.map_(key, item, arrow.keys_sorted))

@@ -27,6 +27,7 @@ from pyiceberg.table import Table
 from pyiceberg.transforms import BucketTransform, DayTransform, IdentityTransform, TruncateTransform
 from pyiceberg.types import (
     BinaryType,
+    DecimalType,
     DoubleType,
     FloatType,
     IntegerType,
@@ -473,6 +474,17 @@ def test_orc(lake: Any, rows: Any, tmp_path: Path) -> None:
     lowest: Any = from_bytes(LongType(), file.lower_bounds[1])
     assert lowest == 3
     assert list(table.scan(row_filter="id = 9").plan_files()) == []
+
+
+def test_decimals_of_orc(lake: Any, tmp_path: Path) -> None:
+    """Their bounds stand in its footers without zeros at the end."""
+    rows = pa.table({"d": pa.array([Decimal("-1.50"), Decimal("7.00")], pa.decimal128(10, 2))})
+    table = lake.table(schema=rows.schema)
+    orc.write_table(rows, str(tmp_path / "a.orc"))
+    lake.call(add_files, files=[str(tmp_path / "a.orc")], format="ORC")
+    [file] = files(table)
+    bounds: list[Any] = [from_bytes(DecimalType(10, 2), each[1]) for each in (file.lower_bounds, file.upper_bounds)]
+    assert bounds == [Decimal("-1.50"), Decimal("7.00")]
 
 
 @pytest.mark.parametrize("arguments", [{}, {"location": "/a", "files": ["/b"]}, {"files": []}])
