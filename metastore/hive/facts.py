@@ -18,6 +18,9 @@ GREGORIAN: Final = date(1582, 10, 15)
 INT96: Final = b"metastore.int96"
 """In the metadata of a field of a file's schema: its times are INT96."""
 
+OLD_CALENDAR: Final = b"metastore.old-calendar"
+"""In the metadata of a field: its days or times may be those of the calendar before 1582, which Spark shifts."""
+
 
 class LeafFacts(NamedTuple):
     """One leaf column of a file: its bytes on the disk, its values (nulls counted), its nulls, and bounds; or None.

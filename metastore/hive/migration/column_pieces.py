@@ -28,7 +28,8 @@ class Measured:
     """What one reading of a piece found.
 
     ``low`` and ``high`` are the bounds of plain values without NaNs; days and times are the numbers that Arrow keeps.
-    ``digest`` is the sum of the values' hashes, so that equal values in any order have one digest.
+    ``digest`` is the sum of the values' hashes, so that equal values in any order have one digest. ``error`` says why
+    it could not be read.
     """
 
     rows: int = 0
@@ -36,6 +37,7 @@ class Measured:
     low: Any = None
     high: Any = None
     digest: int = 0
+    error: str | None = None
 
     def add(self, values: Array) -> None:
         """Take in a batch of the piece."""
@@ -59,12 +61,19 @@ class Measured:
             self.low = low if self.low is None else min(self.low, low)
             self.high = high if self.high is None else max(self.high, high)
 
+    def __str__(self) -> str:
+        if self.error is not None:
+            return f"an error ({self.error})"
+        bounds = "" if self.low is None else f"from {self.low!r} to {self.high!r}, "
+        return f"{self.rows} values ({self.nulls} of them null, {bounds}digest {self.digest:x})"
+
     def merge(self, other: Measured) -> None:
         """Take in what was found in other rows."""
         self.rows += other.rows
         self.nulls += other.nulls
         self.digest = (self.digest + other.digest) & _WRAP
         self.include(other.low, other.high)
+        self.error = self.error or other.error
 
 
 def pieces(path: str, array: Array, type_: Any) -> Iterator[tuple[str, Array]]:

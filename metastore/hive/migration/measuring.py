@@ -23,6 +23,7 @@ from pyiceberg.schema import Schema
 from pyiceberg.table import FileScanTask
 from pyiceberg.table.metadata import TableMetadata
 
+from metastore.errors import FormatError
 from metastore.hive.listing import Store
 from metastore.hive.matching import match
 from metastore.hive.migration.column_pieces import Measured, paths, pieces
@@ -46,6 +47,7 @@ _FRAGMENT: Final[dict[str, Any]] = {
     "rows": pa.int64(),
     "nulls": pa.int64(),
     "digest": pa.uint64(),
+    "error": pa.string(),
     _BOUNDS: pa.binary(),
 }
 FRAGMENT: Final = pa.schema(_FRAGMENT)
@@ -94,16 +96,23 @@ Chunk = HiveChunk | IcebergChunk
 
 
 def measure_chunk(chunk: Chunk) -> Iterator[pa.RecordBatch]:
-    """One batch of :data:`FRAGMENT` with a row for each piece. StorageError and FormatError name a file."""
+    """One batch of :data:`FRAGMENT` with a row for each piece. StorageError and FormatError name a file.
+
+    What PyIceberg cannot read is no error, but what it reads.
+    """
     if isinstance(chunk, HiveChunk):
-        side, types, batches = Side.HIVE, dict(chunk.types), _hive_rows(chunk)
+        side, types = Side.HIVE, dict(chunk.types)
     else:
         arrow = chunk.schema.as_arrow()
         side, types = chunk.side, dict(zip(arrow.names, arrow.types, strict=True))
-        batches = _iceberg_rows(chunk) if side is Side.ICEBERG else _pyiceberg_rows(chunk)
     measured = {piece: (Measured(), held) for name, type_ in types.items() for piece, held in paths(name, type_)}
-    for location, columns in batches:
-        _measure(location, columns, types, measured)
+    if isinstance(chunk, HiveChunk):
+        _measure(_hive_rows(chunk), types, measured)
+    elif side is Side.ICEBERG:
+        _measure(_iceberg_rows(chunk), types, measured)
+    else:
+        for name, type_ in types.items():
+            _measure_plainly(chunk, name, type_, measured)
     rows = [
         {
             "side": side.value,
@@ -111,6 +120,7 @@ def measure_chunk(chunk: Chunk) -> Iterator[pa.RecordBatch]:
             "rows": each.rows,
             "nulls": each.nulls,
             "digest": each.digest,
+            "error": each.error,
             _BOUNDS: _packed(each, type_),
         }
         for piece, (each, type_) in measured.items()
@@ -119,15 +129,28 @@ def measure_chunk(chunk: Chunk) -> Iterator[pa.RecordBatch]:
 
 
 def _measure(
-    location: str,
-    columns: _Columns,
+    batches: Iterable[tuple[str, _Columns]],
     types: Mapping[str, pa.DataType],
     measured: Mapping[str, tuple[Measured, pa.DataType]],
 ) -> None:
-    try:
+    for location, columns in batches:
         for name, type_ in types.items():
-            for piece, values in pieces(name, columns[name], type_):
+            for piece, values in _pieces(location, name, columns[name], type_):
                 measured[piece][0].add(values)
+
+
+def _measure_plainly(
+    chunk: IcebergChunk, name: str, type_: pa.DataType, measured: Mapping[str, tuple[Measured, pa.DataType]]
+) -> None:
+    try:
+        _measure(_pyiceberg_rows(chunk, name), {name: type_}, measured)
+    except FormatError as error:
+        measured[name][0].error = str(error)
+
+
+def _pieces(location: str, name: str, values: Any, type_: pa.DataType) -> list[tuple[str, Any]]:
+    try:
+        return list(pieces(name, values, type_))
     except pa.ArrowException as error:
         raise unreadable(location, error) from error
 
@@ -139,7 +162,8 @@ def gathered(batches: Iterable[pa.RecordBatch]) -> Mapping[tuple[Side, str], Mea
         for row in batch.to_pylist():
             with pa.ipc.open_stream(row[_BOUNDS]) as stream:
                 low, high = stream.read_all()[_BOUNDS].to_pylist()
-            found[Side(row["side"]), row["piece"]].merge(Measured(row["rows"], row["nulls"], low, high, row["digest"]))
+            part = Measured(row["rows"], row["nulls"], low, high, row["digest"], row["error"])
+            found[Side(row["side"]), row["piece"]].merge(part)
     return found
 
 
@@ -163,8 +187,8 @@ def _iceberg_rows(chunk: IcebergChunk) -> Iterator[tuple[str, _Columns]]:
             yield task.file.file_path, _by_name(batch)
 
 
-def _pyiceberg_rows(chunk: IcebergChunk) -> Iterator[tuple[str, _Columns]]:
-    scan = ArrowScan(chunk.metadata, chunk.io, chunk.schema, AlwaysTrue())
+def _pyiceberg_rows(chunk: IcebergChunk, column: str) -> Iterator[tuple[str, _Columns]]:
+    scan = ArrowScan(chunk.metadata, chunk.io, chunk.schema.select(column), AlwaysTrue())
     for task in chunk.files:
         for batch in _plainly_read(scan, task):
             yield task.file.file_path, _by_name(batch)
