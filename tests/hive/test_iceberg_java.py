@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from datetime import datetime, timezone
+from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
@@ -12,7 +13,8 @@ from services.hive_tables import HiveMaker
 from services.iceberg_java import IcebergJava
 from support.odd_rows import COLUMNS, TABLE, TYPES, write
 
-from metastore.session import Session
+from metastore.config.settings import Settings
+from metastore.session import Session, connect
 
 pytestmark = [pytest.mark.iceberg, pytest.mark.integration, pytest.mark.slow]
 
@@ -69,13 +71,52 @@ def test_added_files(session: Session, hive: HiveMaker, iceberg_java: IcebergJav
     assert canonical(ours(session, full), TABLE.schema) == expected
 
 
-def test_moments_of_int96(session: Session, hive: HiveMaker, call: Call, iceberg_java: IcebergJava) -> None:
-    """Of any year."""
+@pytest.mark.parametrize("anew", [False, True])
+def test_moments_of_int96(session: Session, hive: HiveMaker, call: Call, iceberg_java: IcebergJava, anew: bool) -> None:
+    """Of any year, as they are and written anew."""
     moments = [None if each is None else each.replace(tzinfo=timezone.utc) for each in FAR]
     rows = pa.table({"at": pa.array(moments, pa.timestamp("us", "UTC"))})
     name = hive.table({"at": "timestamp"})
     write(hive.folder / name / "000000_0", rows, "PARQUET", use_deprecated_int96_timestamps=True)
-    call("migrate", name)
+    call("migrate", name, rewrite_int96=anew)
     full = f"{hive.database}.{name}"
     assert canonical(iceberg_java.rows(f"SELECT * FROM lake.{full}"), rows.schema) == canonical(rows, rows.schema)
+    if anew:
+        iceberg_java.run(f"DELETE FROM lake.{full} WHERE at < TIMESTAMP '1000-01-01 00:00:00'")
+        rows = rows.slice(1)
+        assert canonical(iceberg_java.rows(f"SELECT * FROM lake.{full}"), rows.schema) == canonical(rows, rows.schema)
     assert canonical(ours(session, full), rows.schema) == canonical(rows, rows.schema)
+
+
+def test_partitioned_tables(session: Session, hive: HiveMaker, call: Call, iceberg_java: IcebergJava) -> None:
+    """Values of partitions that files do not have, formats mixed, and names in another case."""
+    name = hive.table({"id": "bigint", "one": "struct<userName:string>"}, {"p": "string", "d": "date"})
+    rows = pa.table({"ID": [1, 2], "one": [{"username": "a"}, None]})
+    for values, format_ in ((("a b", "2024-01-01"), "PARQUET"), (("x/y", "__HIVE_DEFAULT_PARTITION__"), "ORC")):
+        hive.write(hive.partition(name, *values, format_=format_), rows, format_=format_)
+    call("migrate", name)
+    full = f"{hive.database}.{name}"
+    schema = ours(session, full).schema
+    found = canonical(iceberg_java.rows(f"SELECT * FROM lake.{full}"), schema)
+    assert len(found) == 4
+    assert canonical(ours(session, full), schema) == found
+    assert len(iceberg_java.rows(f"SELECT id FROM lake.{full} WHERE p = 'a b'")) == 2
+
+
+def test_rows_of_materialized_views(iceberg_java: IcebergJava, tmp_path: Path) -> None:
+    """Spark reads the rows that SELECT gives, from the files of a refresh."""
+    (tmp_path / "data/odd").mkdir(parents=True)
+    write(tmp_path / "data/odd/a.parquet", TABLE, "PARQUET")
+    workspaces = {"tmp": {"location": str(tmp_path / "data"), "writable": True}}
+    location = {"base_path": str(tmp_path), "relative_path": "metastore"}
+    given = {"iceberg.location": location, "storage.dfs.workspaces": workspaces}
+    with connect(Settings.from_mapping({"drill.metastore": given}, environ={})) as session:
+        session.analyze("dfs.tmp.odd")
+        columns = ", ".join(f"`{column}`" for column in TABLE.schema.names if column not in ("by", "structs"))
+        session.materialized_views.define("dfs.tmp.m", f"SELECT {columns} FROM odd")
+        session.materialized_views.refresh("dfs.tmp.m")
+        place = session.materialized_views.get("dfs.tmp.m").data_location
+        schema = pa.schema([TABLE.schema.field(column) for column in TABLE.schema.names if f"`{column}`" in columns])
+        found = iceberg_java.rows(f"SELECT * FROM parquet.`{tmp_path}/data/{place}/part-*.parquet`")
+        assert canonical(found, schema) == canonical(TABLE, schema)
+        assert canonical(session.sql("SELECT * FROM dfs.tmp.m"), schema) == canonical(TABLE, schema)

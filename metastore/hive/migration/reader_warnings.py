@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from typing import Final
 
 import pyarrow as pa
 
@@ -12,7 +13,8 @@ from metastore.hive.migration.reader_differences import HIDDEN_PARTITIONS, KNOWN
 from metastore.hive.migration.survey import Survey
 from metastore.hive.types import leaves_of
 
-_SHOWN = 3
+_SHOWN: Final = 100
+"""Files that one sentence names."""
 
 
 def warnings_of(found: Survey, fragments: pa.Table, *, without: frozenset[int] = frozenset()) -> list[str]:
