@@ -5,7 +5,8 @@ in order with bounded memory, ``matching`` lets Arrow skip what a condition excl
 types; :mod:`metastore.storage.projection` turns them into the table's.
 
 INT96 times are read in microseconds. In nanoseconds, Arrow's default, times before 1677 and after 2262 would silently
-become others. Arrow has no such option for ORC, and refuses those times there.
+become others. Arrow has no such option for ORC. It refuses those times there from release 25 on; times in ORC are not
+read by earlier ones.
 """
 
 from __future__ import annotations
@@ -19,8 +20,11 @@ import pyarrow.parquet as pq
 from pyarrow import orc
 from pyiceberg.manifest import FileFormat
 
-from metastore.errors import FormatError, InvalidRequestError
+from metastore.errors import EngineError, FormatError, InvalidRequestError
 from metastore.storage.avro_rows import AvroRows
+
+_REFUSES_FAR_TIMES: Final = 25
+"""The first release of Arrow that refuses times in ORC which it cannot hold; earlier ones let them wrap around."""
 
 _BATCH_ROWS: Final = 1 << 16
 _BUFFER: Final = 8 << 20
@@ -88,6 +92,7 @@ class _Orc:
         self._source = source
         self._file = orc.ORCFile(source)
         self.schema: Final = self._file.schema
+        require_safe_times(self.schema, pa.__version__)
 
     def batches(self, first: int, end: int, columns: Sequence[str]) -> Iterator[tuple[int, pa.RecordBatch]]:
         _require_rows(self._file.nrows, end)
@@ -126,6 +131,18 @@ _READERS: Final[Mapping[FileFormat, Callable[[Any], DataFileReader]]] = {
 
 READABLE: Final = frozenset(_READERS)
 """The formats that are read."""
+
+
+def require_safe_times(schema: pa.Schema, arrow_version: str) -> None:
+    """EngineError for times in ORC where this release of Arrow reads those outside 1677 to 2262 as others."""
+    if int(arrow_version.partition(".")[0]) >= _REFUSES_FAR_TIMES:
+        return
+    for column in schema:
+        if "timestamp" in str(column.type):
+            raise EngineError(
+                f"column {column.name} has times in ORC, and PyArrow {arrow_version} reads those before 1677 and after "
+                f"2262 as other times: pip install 'pyarrow>={_REFUSES_FAR_TIMES}'"
+            )
 
 
 def _scanned(format_: Any, source: Any, condition: Any, columns: Sequence[str]) -> Iterator[pa.RecordBatch]:

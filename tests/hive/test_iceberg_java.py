@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from datetime import datetime, timezone
+from datetime import datetime, timedelta, timezone
 from pathlib import Path
 from typing import Any
 
@@ -11,6 +11,7 @@ import pyarrow as pa
 import pytest
 from services.hive_tables import HiveMaker
 from services.iceberg_java import IcebergJava
+from services.spark_hive import SparkHive
 from support.odd_rows import COLUMNS, TABLE, TYPES, write
 
 from metastore.config.settings import Settings
@@ -101,6 +102,72 @@ def test_partitioned_tables(session: Session, hive: HiveMaker, call: Call, icebe
     assert len(found) == 4
     assert canonical(ours(session, full), schema) == found
     assert len(iceberg_java.rows(f"SELECT id FROM lake.{full} WHERE p = 'a b'")) == 2
+
+
+def test_many_moments_of_int96(hive: HiveMaker, call: Call, iceberg_java: IcebergJava) -> None:
+    """With and without a dictionary, over pages and row groups, runs of nulls and of one value among them."""
+    start = datetime(2020, 1, 1, tzinfo=timezone.utc)
+    moments = [None if n % 9 == 0 else start + timedelta(seconds=n * n % 53) for n in range(4_000)]
+    moments += [start] * 500 + [None] * 300 + [start + timedelta(microseconds=n * 10**9) for n in range(4_000)]
+    rows = pa.table({"id": range(len(moments)), "at": pa.array(moments, pa.timestamp("us", "UTC"))})
+    for how in ({}, {"use_dictionary": False}, {"data_page_size": 1_000, "row_group_size": 3_000}):
+        name = hive.table({"id": "bigint", "at": "timestamp"})
+        write(hive.folder / name / "000000_0", rows, "PARQUET", use_deprecated_int96_timestamps=True, **how)
+        call("migrate", name)
+        found = iceberg_java.rows(f"SELECT * FROM lake.{hive.database}.{name}")
+        assert canonical(found, rows.schema) == canonical(rows, rows.schema)
+
+
+def test_partitions_of_avro(session: Session, hive: HiveMaker, call: Call, iceberg_java: IcebergJava) -> None:
+    """Their values come from the metadata."""
+    name = hive.table({"id": "bigint"}, {"p": "string", "n": "int"}, format_="AVRO")
+    place = hive.partition(name, "a b", "3", format_="AVRO")
+    write(place / "000000_0", pa.table({"id": [1, 2]}), "AVRO")
+    call("migrate", name)
+    expected = [{"id": 1, "p": "a b", "n": 3}, {"id": 2, "p": "a b", "n": 3}]
+    query = f"SELECT * FROM lake.{hive.database}.{name} ORDER BY id"
+    assert iceberg_java.rows(query).to_pylist() == session.sql(query).to_pylist() == expected
+
+
+BY_HIVE = {
+    "spark.sql.hive.convertMetastoreParquet": "false",
+    "spark.sql.hive.convertMetastoreOrc": "false",
+    "spark.sql.hive.convertInsertingPartitionedTable": "false",
+}
+LEGACY = {"spark.sql.hive.convertMetastoreParquet": "true", "spark.sql.parquet.writeLegacyFormat": "true"}
+
+
+@pytest.mark.spark
+@pytest.mark.parametrize(("format_", "conf"), [("parquet", BY_HIVE), ("parquet", LEGACY), ("orc", BY_HIVE)])
+def test_tables_of_hives_own_writers(
+    session: Session,
+    hive: HiveMaker,
+    call: Call,
+    spark_hive: SparkHive,
+    iceberg_java: IcebergJava,
+    format_: str,
+    conf: dict[str, str],
+) -> None:
+    """Lists in their old layouts, with nulls and empties at every place."""
+    full = f"{hive.database}.t"
+    spark_hive.sql(
+        f"""create table {full} (id bigint, a array<int>, s array<struct<x:int,y:string>>, m map<string,struct<z:int>>,
+        d decimal(9,2), at timestamp) stored as {format_}""",
+        **conf,
+    )
+    spark_hive.sql(
+        f"""insert into {full} select id, case id when 0 then null when 1 then array() else array(int(id), null) end,
+        case id when 0 then null when 1 then array() when 2 then array(null)
+          else array(named_struct('x', int(id), 'y', null), null) end,
+        case id when 0 then null when 1 then map() else map('k', named_struct('z', int(id)), 'l', null) end,
+        cast(id as decimal(9,2)) / 4, timestamp'2024-01-01 00:00:00' from range(5)"""
+    )
+    call("migrate", "t")
+    read = ours(session, full)
+    assert [(row["s"], row["m"]) for row in read.to_pylist() if row["id"] == 0] == [(None, None)]
+    assert canonical(iceberg_java.rows(f"SELECT * FROM lake.{full}"), read.schema) == canonical(read, read.schema)
+    found = session.call("lake.system.verify_migration", schema_name=hive.database, table_name="t").to_pylist()
+    assert [row["problem"] for row in found] == [None] * 6
 
 
 def test_rows_of_materialized_views(iceberg_java: IcebergJava, tmp_path: Path) -> None:

@@ -19,6 +19,8 @@ from pyiceberg.table import FileScanTask, Table
 from pyiceberg.table.metadata import TableMetadata
 from pyiceberg.typedef import Record
 
+from metastore.errors import EngineError
+from metastore.storage.data_file import open_data_file, require_safe_times
 from metastore.storage.row_scan import RowScan
 
 STRUCT: pa.DataType = pa.struct([("x", pa.int64()), ("y", pa.list_(pa.struct([("z", pa.string())])))])
@@ -171,3 +173,21 @@ def test_conditions_and_deletes(
         own.append(entry(tmp_path / "d", deletes, DataFileContent.POSITION_DELETES))
         kept = [place for place in kept if place not in (2, 4)]
     assert scan(task(tmp_path / "a", format_, *own), where=where) == [ROWS[place] for place in kept]
+
+
+def test_times_in_orc_are_read_by_an_arrow_that_refuses_what_it_cannot_hold() -> None:
+    """Earlier releases make 1816 of 9999: another time is worse than an error."""
+    nested: pa.DataType = pa.list_(pa.struct([("at", pa.timestamp("ns"))]))
+    for type_ in (pa.timestamp("ns"), pa.timestamp("ns", "UTC"), nested):
+        schema = pa.schema([("n", pa.int64()), ("at", type_)])
+        with pytest.raises(EngineError, match=r"column at has times in ORC.* pip install 'pyarrow>=25'"):
+            require_safe_times(schema, "24.0.0")
+        require_safe_times(schema, "25.0.1")
+    require_safe_times(SCHEMA, "20.0.0")
+
+
+def test_times_that_arrow_cannot_hold_are_an_error(tmp_path: Path) -> None:
+    """Of the release that is installed."""
+    orc.write_table(pa.table({"at": pa.array([253_402_300_799_000_000], pa.timestamp("us"))}), tmp_path / "a")
+    with pa.OSFile(str(tmp_path / "a")) as source, pytest.raises((pa.ArrowInvalid, EngineError)):
+        list(open_data_file(source, FileFormat.ORC, "a").matching(None, ["at"]))

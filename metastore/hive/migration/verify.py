@@ -41,6 +41,8 @@ from metastore.hive.migration.reader_differences import columns_to_read, is_read
 from metastore.hive.tables import HivePartition, HiveTable
 
 _CHUNK_FILES: Final = 50
+_INT96_FIRST: Final = "call rewrite_data_files before PyIceberg deletes or overwrites rows"
+_BY_OTHERS: Final = "delete and overwrite rows by Spark or Trino"
 
 
 @dataclass(frozen=True)
@@ -110,7 +112,7 @@ def _check(
 ) -> ColumnCheck:
     hive, seen = measured[Side.HIVE, column], measured[Side.ICEBERG, column]
     problem = warning = None
-    for piece, _ in paths(column, type_):
+    for piece, held in paths(column, type_):
         right, other = measured[Side.HIVE, piece], measured[Side.ICEBERG, piece]
         if problem is None and right != other:
             problem = f"{piece}: Hive's files have {right}, and Iceberg reads {other}"
@@ -118,7 +120,7 @@ def _check(
         if by_pyiceberg and warning is None and other != plain:
             warning = (
                 f"{piece}: PyIceberg by itself reads {plain} where the files have {other}, and its writers would store "
-                "that; call rewrite_data_files before PyIceberg deletes or overwrites rows"
+                f"that; {_INT96_FIRST if pt.is_timestamp(held) else _BY_OTHERS}"
             )
     problem = problem or _beyond(hive, bounds.get(column))
     low, high = (_text(bound, type_) for bound in (hive.low, hive.high))
