@@ -39,7 +39,6 @@ PINNED: Final[dict[str, Pin]] = {
     "spark.sql.storeAssignmentPolicy": Pin("ANSI", _NULLS),
     "spark.sql.ansi.doubleQuotedIdentifiers": Pin("false", _TEXTS),
     "spark.sql.ansi.enforceReservedKeywords": Pin("false", "names that were checked stay names"),
-    "spark.sql.parser.escapedStringLiterals": Pin("false", _TEXTS),
     "spark.sql.parser.quotedRegexColumnNames": Pin("false", "a quoted name is one column, not a pattern"),
     "spark.sql.variable.substitute": Pin("false", _TEXTS),
     "spark.sql.caseSensitive": Pin("false", "names match in any case, as in the check of the query"),
