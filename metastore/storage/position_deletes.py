@@ -13,6 +13,7 @@ from pyiceberg.manifest import FileFormat
 from pyiceberg.table.deletion_vector import deletion_vectors_from_puffin_file
 from pyiceberg.table.puffin import PuffinFile
 
+from metastore.storage.bounded_reading import ReadLimits, whole
 from metastore.storage.data_file import open_data_file
 from metastore.storage.files import open_ranges
 
@@ -28,16 +29,19 @@ def deleted_positions(
 ) -> dict[str, list[Positions]]:
     """What the delete file at ``location`` says of the data files ``paths``, by path; others are left out.
 
-    Raises pyarrow's errors, OSError, and as :func:`metastore.storage.data_file.open_data_file`.
+    Raises pyarrow's errors, OSError, FormatError for a Puffin file beyond its limit, and as
+    :func:`metastore.storage.data_file.open_data_file`.
     """
+    if format_ is FileFormat.PUFFIN:
+        file = io.new_input(location)
+        limits = getattr(file, "limits", None) or ReadLimits()
+        vectors = deletion_vectors_from_puffin_file(PuffinFile(whole(file, limits.named("puffin"))))
+        return {
+            each.referenced_data_file: [each.to_vector().to_numpy()]
+            for each in vectors
+            if each.referenced_data_file in paths
+        }
     with open_ranges(io, location) as source:
-        if format_ is FileFormat.PUFFIN:
-            vectors = deletion_vectors_from_puffin_file(PuffinFile(source.read()))
-            return {
-                each.referenced_data_file: [each.to_vector().to_numpy()]
-                for each in vectors
-                if each.referenced_data_file in paths
-            }
         wanted = pa.array(sorted(paths), pa.string())
         found: dict[str, list[Positions]] = {}
         for batch in open_data_file(source, format_, location).matching(None, [_PATH, _POSITION]):

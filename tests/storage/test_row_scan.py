@@ -19,8 +19,10 @@ from pyiceberg.table import FileScanTask, Table
 from pyiceberg.table.metadata import TableMetadata
 from pyiceberg.typedef import Record
 
-from metastore.errors import EngineError
+from metastore.errors import EngineError, FormatError
 from metastore.storage.data_file import open_data_file, require_safe_times
+from metastore.storage.local import LocalFileIO
+from metastore.storage.position_deletes import deleted_positions
 from metastore.storage.row_scan import RowScan
 
 STRUCT: pa.DataType = pa.struct([("x", pa.int64()), ("y", pa.list_(pa.struct([("z", pa.string())])))])
@@ -191,3 +193,12 @@ def test_times_that_arrow_cannot_hold_are_an_error(tmp_path: Path) -> None:
     orc.write_table(pa.table({"at": pa.array([253_402_300_799_000_000], pa.timestamp("us"))}), tmp_path / "a")
     with pa.OSFile(str(tmp_path / "a")) as source, pytest.raises((pa.ArrowInvalid, EngineError)):
         list(open_data_file(source, FileFormat.ORC, "a").matching(None, ["at"]))
+
+
+def test_deletion_vectors_are_bounded(tmp_path: Path) -> None:
+    """A Puffin file beyond its limit is refused before it is in memory."""
+    path = tmp_path / "deletes.puffin"
+    with path.open("wb") as file:
+        file.truncate(257 << 20)
+    with pytest.raises(FormatError, match=r"limits\.puffin must be raised"):
+        deleted_positions(LocalFileIO(), str(path), FileFormat.PUFFIN, {"a"})
