@@ -17,7 +17,7 @@ from pyiceberg.table import Table
 from services.hive_tables import HiveMaker
 from support import odd_rows
 
-from metastore.errors import ProcedureError
+from metastore.errors import FormatError, ProcedureError
 from metastore.hive.migration.reader_differences import HIDDEN_PARTITIONS, KNOWN, UNREAD
 from metastore.session import Session
 
@@ -108,6 +108,18 @@ def test_files_with_int96_are_written_anew(
     call("revert_migration", moments, discard_changes=True)
     left = {path: path.read_bytes() for path in (hive.folder / moments).rglob("*") if path.is_file()}
     assert left == before
+
+
+def test_a_rewrite_that_fails_leaves_the_hive_table(hive: HiveMaker, call: Call, moments: str) -> None:
+    """A file whose pages are damaged is named; nothing was changed, and nothing is left."""
+    path = hive.folder / moments / "p=int96/000000_0"
+    content = path.read_bytes()
+    path.write_bytes(content[:4] + b"\xff" * 40 + content[44:])
+    before = hive.client.table(hive.database, moments)
+    with pytest.raises(FormatError, match="p=int96/000000_0"):
+        call("migrate", moments, rewrite_int96=True)
+    assert hive.client.table(hive.database, moments) == before
+    assert not [entry for entry in (hive.folder / moments / "_iceberg").glob("*") if any(entry.rglob("*"))]
 
 
 def test_null_lists_and_maps_of_structs(

@@ -23,6 +23,7 @@ from metastore.storage.data_file import open_data_file
 from metastore.storage.files import open_ranges
 from metastore.storage.position_deletes import Positions, deleted_positions, merged, without
 from metastore.storage.projection import Projection, partition_constants
+from metastore.storage.read_errors import UNREADABLE, unreadable
 
 _SMALL_FILE: Final = 4 << 20
 _AHEAD: Final = 8
@@ -86,8 +87,8 @@ def _naming(path: str) -> Iterator[None]:
         yield
     except FormatError as error:
         raise FormatError(f"{path}: {error}") from error
-    except (pa.ArrowException, ValueError) as error:
-        raise FormatError(f"{path} cannot be read: {error}") from error
+    except UNREADABLE as error:  # pyarrow tells of damaged pages by an OSError
+        raise unreadable(path, error) from error
 
 
 def _opened(io: FileIO, slices: Sequence[Slice]) -> Iterator[tuple[Slice, Any]]:

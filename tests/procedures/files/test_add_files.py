@@ -13,6 +13,7 @@ from typing import Any
 from urllib.parse import quote
 
 import duckdb
+import fastavro
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
@@ -395,6 +396,31 @@ def test_moments_of_int96(lake: Any, put: Put) -> None:
         RowScan(table.metadata, table.io, table.schema(), AlwaysTrue()).to_record_batches(table.scan().plan_files())
     )
     assert read.cast(rows.schema).to_pylist() == rows.to_pylist()
+
+
+def test_what_readers_read_differently_is_said(lake: Any, put: Put, tmp_path: Path) -> None:
+    """By column, once for all files; nothing where all read alike."""
+    columns: list[tuple[str, pa.DataType]] = [
+        ("id", pa.int64()),
+        ("at", pa.timestamp("us", "UTC")),
+        ("some", pa.list_(pa.struct([("x", pa.int64())]))),
+    ]
+    lake.table(schema=pa.schema(columns))
+    held = pa.Table.from_pylist([{"id": 1, "at": FAR[0], "some": None}], pa.schema(columns))
+    paths = [put(f"{n}.parquet", held, use_deprecated_int96_timestamps=True) for n in range(2)]
+    [row] = lake.call(add_files, files=paths)
+    assert [part.split(":")[0] for part in row["message"].split("; column")] == [
+        "column at may hold INT96 times",
+        " some may hold null lists or maps of structs",
+    ]
+    [row] = lake.call(add_files, files=[put("c.parquet", held.select(["id"]))])
+    assert row["message"] == ""
+    lake.table("avro")
+    with (tmp_path / "a.avro").open("wb") as file:
+        schema = {"type": "record", "name": "r", "fields": [{"name": "id", "type": "long"}]}
+        fastavro.writer(file, schema, [{"id": 1}])
+    [row] = lake.call(add_files, table="avro", files=[str(tmp_path / "a.avro")], format="AVRO")
+    assert row["message"].startswith("PyIceberg by itself does not read Avro data files")
 
 
 def test_moments_are_no_times_of_a_clock(lake: Any, put: Put) -> None:
