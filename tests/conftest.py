@@ -57,6 +57,7 @@ pytest_plugins = [
     "services.azurite",
     "services.gcs",
     "services.glue",
+    "services.iceberg_java",
 ]
 
 MakeUnit = Callable[..., TableMetadataUnit]

@@ -6,28 +6,17 @@ Avro keeps no statistics, so there are no bounds. A file that is cut short is fo
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from typing import Any, Final
 
 import pyarrow as pa
 
 from metastore.errors import FormatError
 from metastore.hive.facts import FileFacts, LeafFacts
+from metastore.storage.avro_schema import arrow_schema_of
 
 _MAGIC: Final = b"Obj\x01"
 _SYNC_BYTES: Final = 16
-_PRIMITIVES: Final[Mapping[str, pa.DataType]] = {
-    "null": pa.null(),
-    "boolean": pa.bool_(),
-    "int": pa.int32(),
-    "long": pa.int64(),
-    "float": pa.float32(),
-    "double": pa.float64(),
-    "bytes": pa.binary(),
-    "string": pa.string(),
-    "enum": pa.string(),
-}
-_MOMENTS: Final = {"timestamp-millis": "ms", "timestamp-micros": "us", "timestamp-nanos": "ns"}
 
 
 def read_avro(source: pa.NativeFile, size: int) -> FileFacts:
@@ -41,9 +30,10 @@ def read_avro(source: pa.NativeFile, size: int) -> FileFacts:
     while file.at < size:
         records += file.skip_block(sync)
     try:
-        schema = _schema(json.loads(header["avro.schema"]))
-    except (AttributeError, LookupError, RecursionError, TypeError, ValueError) as error:
-        raise FormatError(f"its header has no schema of Avro's: {error}") from error
+        written = json.loads(header["avro.schema"])
+    except (KeyError, ValueError, RecursionError) as error:
+        raise FormatError(f"its header has no Avro schema: {error}") from error
+    schema = arrow_schema_of(written)
     return FileFacts(records, schema, [LeafFacts() for _ in _leaves(schema)])
 
 
@@ -91,59 +81,12 @@ class _File:
         raise FormatError(f"a number before {self.at} does not end")
 
 
-def _schema(root: Any) -> pa.Schema:
-    named: dict[str, pa.DataType] = {}
-    type_ = _type(root, named)
-    if not pa.types.is_struct(type_):
-        raise FormatError("its rows are no records")
-    return pa.schema([type_.field(index) for index in range(type_.num_fields)])
-
-
-def _type(avro: Any, named: dict[str, pa.DataType]) -> Any:
-    """The Arrow type of an Avro schema; a union of null and one other type is that type."""
-    if isinstance(avro, str):
-        found = named.get(avro) or _PRIMITIVES.get(avro)
-        if found is None:
-            raise FormatError(f"its schema speaks of {avro!r}, which is not defined")
-        return found
-    if isinstance(avro, list):
-        others = [each for each in avro if each != "null"]
-        if len(others) != 1:
-            raise FormatError(f"its schema has the union {json.dumps(avro)}, which Iceberg has no counterpart for")
-        return _type(others[0], named)
-    type_ = _complex(avro, named)
-    if "name" in avro:
-        named[avro["name"]] = type_
-        named[f"{avro.get('namespace', '')}.{avro['name']}"] = type_
-    return type_
-
-
-def _complex(avro: Mapping[str, Any], named: dict[str, pa.DataType]) -> Any:
-    match avro.get("logicalType"), avro["type"]:
-        case "decimal", "bytes" | "fixed":
-            return pa.decimal128(avro["precision"], avro.get("scale", 0))
-        case "date", "int":
-            return pa.date32()
-        case str() as name, "long" if name in _MOMENTS:
-            return pa.timestamp(_MOMENTS[name], "UTC")
-        case _, "record":
-            return pa.struct([pa.field(each["name"], _type(each["type"], named)) for each in avro["fields"]])
-        case _, "array":
-            return pa.list_(_type(avro["items"], named))
-        case _, "map":
-            return pa.map_(pa.string(), _type(avro["values"], named))
-        case _, "fixed":
-            return pa.binary(avro["size"])
-        case _, inner:
-            return _type(inner, named)
-
-
 def _leaves(schema: pa.Schema) -> Iterator[pa.DataType]:
     for each in schema:
         yield from _leaves_of(each.type)
 
 
-def _leaves_of(type_: pa.DataType) -> Iterator[pa.DataType]:
+def _leaves_of(type_: Any) -> Iterator[pa.DataType]:
     if not pa.types.is_nested(type_):
         yield type_
         return

@@ -15,6 +15,12 @@ import pyarrow as pa
 GREGORIAN: Final = date(1582, 10, 15)
 """Days before it are other days to writers of the old calendar, and some readers move them: they make no bounds."""
 
+INT96: Final = b"metastore.int96"
+"""In the metadata of a field of a file's schema: its times are INT96."""
+
+OLD_CALENDAR: Final = b"metastore.old-calendar"
+"""In the metadata of a field: its days or times may be those of the calendar before 1582, which Spark shifts."""
+
 
 class LeafFacts(NamedTuple):
     """One leaf column of a file: its bytes on the disk, its values (nulls counted), its nulls, and bounds; or None.

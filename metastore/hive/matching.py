@@ -64,6 +64,19 @@ def match(columns: Columns, schema: pa.Schema, *, timestamps: bool = True) -> Ma
     return walk.found
 
 
+def has_names(schema: pa.Schema) -> bool:
+    """Whether some column of a file has a name of its own; the others are all called ``_col0``, ``_col1`` and so on."""
+    return not len(schema) or not all(_POSITIONAL.fullmatch(each.name) for each in schema)
+
+
+NAMELESS: Final = (
+    "the columns of its ORC files are all called _col0, _col1 and so on, as Hive wrote them before release 2: Iceberg "
+    "for Java reads these by position, and a query for one column would get another; write the files anew first, "
+    "by CREATE TABLE … AS SELECT in Hive or Spark"
+)
+"""Why such files cannot be files of an Iceberg table."""
+
+
 class _Walk:
     def __init__(self, ordinals: dict[Path, int], *, timestamps: bool) -> None:
         self.found = Match()

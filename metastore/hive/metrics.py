@@ -29,7 +29,7 @@ from metastore.hive.avro_facts import read_avro
 from metastore.hive.facts import FileFacts
 from metastore.hive.listing import Store
 from metastore.hive.matching import Match, match
-from metastore.hive.orc_facts import read_orc
+from metastore.hive.orc_facts import read_orc, require_readable_times
 from metastore.hive.parquet_facts import ParquetFooters
 from metastore.hive.tables import Columns, FileFormat
 from metastore.hive.types import HiveType, Leaf, leaves_of
@@ -116,7 +116,9 @@ class _MetricsReader:
             case FileFormat.PARQUET:
                 return self._parquet.read(source)
             case FileFormat.ORC:
-                return read_orc(source, file.size)
+                facts = read_orc(source, file.size)
+                require_readable_times(facts)
+                return facts
             case _:
                 return read_avro(source, file.size)
 

@@ -29,6 +29,8 @@ _UTF8_ORDER: Final = 1
 
 _EPOCH: Final = datetime(1970, 1, 1)
 _EPOCH_DAY: Final = date(1970, 1, 1).toordinal()
+_FIRST, _LAST = datetime(1677, 9, 22), datetime(2262, 4, 11)
+"""Midnights within the times that 64 bits of nanoseconds hold."""
 _TOP: Final = timedelta(microseconds=999)
 
 _LIST, _MAP, _STRUCT, _UNION, _DECIMAL, _CHAR = 10, 11, 12, 13, 14, 17
@@ -71,6 +73,32 @@ def read_orc(source: pa.NativeFile, size: int) -> FileFacts:
         return _Footer(footer, postscript.number(6)).facts()
     except (IndexError, RecursionError) as error:
         raise FormatError(f"its footer speaks of columns that it has not: {error}") from error
+
+
+def require_readable_times(facts: FileFacts) -> None:
+    """FormatError for a column whose statistics tell of times that Arrow's reader of ORC refuses.
+
+    It counts nanoseconds, as nothing else does here, and so has the years from 1677 to 2262.
+    """
+    leaves = [leaf for column in facts.schema for leaf in _leaves_of(column.name, column.type)]
+    for (name, type_), leaf in zip(leaves, facts.leaves, strict=True):
+        if not pa.types.is_timestamp(type_) or leaf.high is None:
+            continue
+        # Bounds come in pairs; one of a day before 1582 is left out.
+        if leaf.low is None or leaf.low < _FIRST or leaf.high > _LAST:
+            raise FormatError(
+                f"column {name} has times before {_FIRST:%Y-%m-%d} or after {_LAST:%Y-%m-%d}, which Arrow does not "
+                "read from ORC; write the file as Parquet first"
+            )
+
+
+def _leaves_of(name: str, type_: Any) -> Iterator[tuple[str, Any]]:
+    if not pa.types.is_nested(type_):
+        yield name, type_
+        return
+    for index in range(type_.num_fields):
+        inner = type_.field(index)
+        yield from _leaves_of(f"{name}.{inner.name}", inner.type)
 
 
 class _Footer:

@@ -6,7 +6,7 @@ of that, a bound counts only when each row group with values has one.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from itertools import pairwise
 from typing import Any, Final
 
@@ -14,7 +14,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from metastore.analyze.parquet_columns import Leaf, Plan, combined
-from metastore.hive.facts import FileFacts, LeafFacts, trusted
+from metastore.hive.facts import INT96, OLD_CALENDAR, FileFacts, LeafFacts, trusted
 from metastore.storage.parquet_footer import Footer, read_footer
 
 _MOMENT: Final = pa.timestamp("us", "UTC")
@@ -45,31 +45,39 @@ class ParquetFooters:
                 return schema, leaves
         plan = Plan.of(footer, None)
         leaves = {leaf.index: leaf for leaf in plan.leaves}
-        schema = _meant(footer.metadata)
+        schema = _meant(footer.metadata, old_calendar=plan.old_calendar)
         if plan.beginning is not None:  # without it, it fits no other footer
             self._plans.append((plan, schema, leaves))
         return schema, leaves
 
 
-def _meant(metadata: pq.FileMetaData) -> pa.Schema:
-    """The schema in Arrow's types, INT96 being moments in UTC: as everybody writes it. Arrow says nanoseconds."""
+def _meant(metadata: pq.FileMetaData, *, old_calendar: bool) -> pa.Schema:
+    """The schema in Arrow's types. INT96 is marked, and made moments in UTC, as everybody writes it.
+
+    Days and times of a file of the ``old_calendar`` are marked, too.
+    """
     arrow = metadata.schema.to_arrow_schema().remove_metadata()
     physical = [metadata.schema.column(index).physical_type for index in range(metadata.num_columns)]
-    if "INT96" not in physical:
+    if "INT96" not in physical and not old_calendar:
         return arrow
     leaves = iter(physical)
-    return pa.schema([_with_moments(field, leaves) for field in arrow])
+    marks = {OLD_CALENDAR: b""} if old_calendar else {}
+    return pa.schema([_with_moments(field, leaves, marks) for field in arrow])
 
 
-def _with_moments(field: Any, leaves: Iterator[str]) -> Any:
-    """``field`` of Arrow, whose leaves are the next of ``leaves``, by their physical types."""
+def _with_moments(field: Any, leaves: Iterator[str], marks: Mapping[bytes, bytes]) -> Any:
+    """``field`` of Arrow, whose leaves are the next of ``leaves``, by their physical types; ``marks`` are for times."""
     arrow = field.type
     if not pa.types.is_nested(arrow):
-        return field.with_type(_MOMENT) if next(leaves) == "INT96" else field
+        known = field.metadata or {}
+        if next(leaves) == "INT96":
+            return field.with_type(_MOMENT).with_metadata({**known, **marks, INT96: b""})
+        is_time = pa.types.is_date(arrow) or pa.types.is_timestamp(arrow)
+        return field.with_metadata({**known, **marks}) if marks and is_time else field
     if pa.types.is_map(arrow):
-        key, item = (_with_moments(part, leaves) for part in (arrow.key_field, arrow.item_field))
+        key, item = (_with_moments(part, leaves, marks) for part in (arrow.key_field, arrow.item_field))
         return field.with_type(pa.map_(key, item, arrow.keys_sorted))
-    parts = [_with_moments(arrow.field(index), leaves) for index in range(arrow.num_fields)]
+    parts = [_with_moments(arrow.field(index), leaves, marks) for index in range(arrow.num_fields)]
     return field.with_type(pa.struct(parts) if pa.types.is_struct(arrow) else pa.list_(parts[0]))
 
 

@@ -51,7 +51,7 @@ from metastore.sources.arrow_schema import tuple_schema
 from metastore.sources.iceberg_rows import IcebergRows
 from metastore.sources.listing import SourceFile
 from metastore.sources.provided import Measures, ProvidedFile, by_key, column_statistics, source_file, state_of
-from metastore.storage.iceberg_private import require_readable
+from metastore.storage.data_file import require_readable
 
 FORMAT: Final = "ICEBERG"
 
@@ -99,8 +99,7 @@ class IcebergSource:
         for path in paths:
             if path not in tasks:
                 raise NotFoundError(f"{path} is no file of {self._name} any more; run ANALYZE")
-            for file in (tasks[path].file, *tasks[path].delete_files):
-                require_readable(file)
+            require_readable(tasks[path].file.file_format, path)
         return IcebergRows.made(self._table.metadata, self._table.io, {path: tasks[path] for path in paths})
 
     @property

@@ -19,8 +19,8 @@ from pyiceberg.schema import Schema
 from pyiceberg.table import FileScanTask
 from pyiceberg.table.metadata import TableMetadata
 
-from metastore.storage.iceberg_private import RowScan
 from metastore.storage.read_errors import unreadable
+from metastore.storage.row_scan import RowScan
 
 _TOGETHER: Final = 16
 _BYTES_TOGETHER: Final = 32 << 20

@@ -39,6 +39,7 @@ from metastore.errors import EngineError, InvalidRequestError, MetastoreError
 from metastore.interrupts import result_of
 from metastore.spark import worker
 from metastore.spark.jdbc import read_jdbc
+from metastore.spark.pinned_settings import pinned
 from metastore.spark.session import (
     GONE,
     active_session,
@@ -174,7 +175,8 @@ class SparkEngine:
         self, url: str, table: str, properties: Mapping[str, str]
     ) -> tuple[pa.Schema, Iterator[pa.RecordBatch]]:
         """A table of a database: its schema, and its rows; raises as :func:`metastore.spark.jdbc.read_jdbc`."""
-        return read_jdbc(self.spark, url, table, properties)
+        with pinned(self.spark) as spark:
+            return read_jdbc(spark, url, table, properties)
 
     def close(self) -> None:
         """Stop the session if this engine started it; the next use starts a new one."""

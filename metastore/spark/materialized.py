@@ -9,7 +9,6 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import replace
 from functools import reduce
-from typing import Final
 
 from pyspark.sql import DataFrame
 from sqlglot import exp
@@ -18,17 +17,11 @@ from metastore.errors import EngineError, MetastoreError
 from metastore.scan.rows import read_rows
 from metastore.scan.scan import Scan
 from metastore.spark.engine import SparkEngine
-from metastore.spark.session import copied
+from metastore.spark.pinned_settings import pinned
 from metastore.spark.spark_types import spark_schema
 from metastore.spark.task_parts import split
 from metastore.spark.views import run
 from metastore.views.runner import Source, Written
-
-_SETTINGS: Final = {
-    # The default, INT96, has no statistics that anybody trusts.
-    "spark.sql.parquet.outputTimestampType": "TIMESTAMP_MICROS",
-    "spark.sql.session.timeZone": "UTC",
-}
 
 
 class SparkQueryEngine(SparkEngine):
@@ -36,8 +29,8 @@ class SparkQueryEngine(SparkEngine):
 
     def write(self, query: exp.Query, sources: Mapping[str, tuple[Source, ...]], target: Written) -> None:
         """As :meth:`metastore.views.runner.QueryRunner.write`: as many files as Spark has partitions for."""
-        # Other threads ask their own questions of the session meanwhile, in its owner's time zone.
-        with copied(self.spark, _SETTINGS) as spark:
+        # Other threads ask their own questions of the session meanwhile, under its owner's settings.
+        with pinned(self.spark) as spark:
             tasks, engine = self.parallelism, SparkEngine(spark)
             frames = {
                 name: reduce(DataFrame.union, [_frame(engine, part, tasks) for part in parts])

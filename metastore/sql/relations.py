@@ -40,8 +40,8 @@ from metastore.scan.arrow_types import arrow_schema
 from metastore.scan.directories import LEVEL
 from metastore.sql.push_down import Asked
 from metastore.sql.target import StatementTarget
-from metastore.storage.iceberg_private import RowScan
 from metastore.storage.read_errors import is_of_store
+from metastore.storage.row_scan import RowScan
 from metastore.views.expansion import ViewText
 from metastore.views.freshness import typed_query
 from metastore.views.names import Meaning, Names

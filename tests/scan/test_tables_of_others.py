@@ -20,7 +20,6 @@ from deltalake import DeltaTable, write_deltalake
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from pyiceberg.catalog import Catalog
-from pyiceberg.manifest import DataFile, DataFileContent, FileFormat
 from pyiceberg.table import Table
 from pyiceberg.types import LongType, StringType
 from services.s3 import ACCESS_KEY, SECRET_KEY, S3Server
@@ -476,7 +475,7 @@ def test_rows_that_cannot_be_had_in_the_types_asked_for_are_an_error(shop: Other
 
 
 def test_what_cannot_be_read_is_refused(shop: Others, tmp_path: Path) -> None:
-    """With what to do: row ids, equality deletes, files that PyIceberg does not read, tables of databases."""
+    """With what to do: row ids, equality deletes, tables of databases."""
     tables = shop.session.tables
     for refused in (
         lambda: tables.scan("lake.shop.t", row_id=True),
@@ -493,30 +492,6 @@ def test_what_cannot_be_read_is_refused(shop: Others, tmp_path: Path) -> None:
         tables.scan("db.main.t")
     table = shop.iceberg()
     [task] = list(table.scan("id = 10").plan_files())
-    avro = DataFile.from_args(
-        content=DataFileContent.DATA,
-        file_path=f"{table.location()}/data/a.avro",
-        file_format=FileFormat.AVRO,
-        partition=task.file.partition,
-        record_count=1,
-        file_size_in_bytes=100,
-    )
-    avro.spec_id = task.file.spec_id
-    with table.transaction() as change, change.update_snapshot().fast_append() as append:
-        append.append_data_file(avro)
-    with pytest.raises(InvalidRequestError, match=r"a.avro is in AVRO.*rewrite"):
-        tables.scan("lake.shop.t").to_arrow()
-    deleted = DataFile.from_args(
-        content=DataFileContent.POSITION_DELETES,
-        file_path=f"{table.location()}/data/deletes.avro",
-        file_format=FileFormat.AVRO,
-        partition=task.file.partition,
-        record_count=1,
-        file_size_in_bytes=100,
-    )
-    delete_files.commit_deletes(table.refresh(), deleted)
-    with pytest.raises(InvalidRequestError, match=r"deletes.avro is in AVRO.*rewrite"):
-        tables.scan("lake.shop.t", "id = 10").to_arrow()
     delete_files.delete_where_equal(table.refresh(), task.file.partition)
     for ask in (tables.scan, shop.session.analyze):
         with pytest.raises(InvalidRequestError, match=r"equality deletes.*rewrite_data_files"):

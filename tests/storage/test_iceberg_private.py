@@ -1,4 +1,4 @@
-"""The private names of PyIceberg do what we lean on: no matching row is excluded, and no time becomes another."""
+"""The private names of PyIceberg do what we lean on: no matching row is excluded."""
 
 from __future__ import annotations
 

@@ -18,8 +18,8 @@ from support.delete_files import delete_positions
 
 from metastore.errors import FormatError, InvalidRequestError, MetastoreError, StorageError
 from metastore.sources.listing import open_location
-from metastore.storage.iceberg_private import RowScan
 from metastore.storage.read_errors import is_of_store, unreadable
+from metastore.storage.row_scan import RowScan
 
 
 def test_a_failure_of_the_store_is_told_from_broken_content(forbidding_s3: dict[str, str], tmp_path: Path) -> None:
@@ -89,21 +89,20 @@ def test_a_delete_file_is_named(table: Table, damage: str, error: type[Metastore
         numbers(table, tasks)
 
 
-@pytest.mark.parametrize("content", [DataFileContent.DATA, DataFileContent.POSITION_DELETES])
-def test_a_format_that_nobody_here_reads_is_refused(table: Table, content: DataFileContent) -> None:
-    """With what to do about it, and whether or not the file is there."""
+def test_a_format_that_is_not_read_is_refused(table: Table) -> None:
+    """With what to do about it."""
     [like, *_] = tasks_of(table)
-    avro = DataFile.from_args(
-        content=content,
-        file_path=f"{table.location()}/data/a.avro",
-        file_format=FileFormat.AVRO,
+    other = DataFile.from_args(
+        content=DataFileContent.DATA,
+        file_path=like.file.file_path,
+        file_format=FileFormat.PUFFIN,
         partition=like.file.partition,
         record_count=1,
         file_size_in_bytes=100,
     )
-    task = FileScanTask(avro) if content is DataFileContent.DATA else FileScanTask(like.file, {avro})
-    with pytest.raises(InvalidRequestError, match=r"/data/a\.avro is in AVRO, which PyIceberg does not read; rewrite"):
-        numbers(table, [like, task])
+    other.spec_id = 0
+    with pytest.raises(InvalidRequestError, match=r"parquet is in PUFFIN, which is not read; rewrite"):
+        numbers(table, [like, FileScanTask(other)])
 
 
 def spoil(location: str, damage: str) -> None:

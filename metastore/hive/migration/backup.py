@@ -38,6 +38,12 @@ class Backup:
     partitions: Sequence[Partition]
     facts: Mapping[str, Any]
 
+    @property
+    def snapshots(self) -> tuple[int, ...]:
+        """The snapshots that the migration made, the oldest first; none for a table without files."""
+        made = (self.facts.get(name) for name in ("snapshot-id", "rewritten-snapshot-id"))
+        return tuple(each for each in made if each is not None)
+
     def write(self, io: FileIO, location: str) -> None:
         """Write it to a new file."""
         lines = [json.dumps({"form": _FORM, **self.facts}).encode()]

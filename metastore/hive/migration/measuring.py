@@ -1,7 +1,8 @@
-"""The tasks of a verification: files by one of two ways to their rows -> what each column holds.
+"""The tasks of a verification: files by one of three ways to their rows -> what each piece of each column holds.
 
 Hive's way opens a file by its format alone, and takes the partition's values as the metastore had them. Iceberg's way
-is PyIceberg's reading of the files that the metadata names. Rows pass through in batches; nothing is kept but numbers.
+is this package's reading of the files that the metadata names, by column ids, as Iceberg for Java reads them. The third
+way is PyIceberg's own, which reads some values differently. Rows pass through in batches; only numbers are kept.
 """
 
 from __future__ import annotations
@@ -13,34 +14,44 @@ from enum import Enum
 from typing import Any, Final, NamedTuple
 
 import pyarrow as pa
-import pyarrow.compute as pc
 import pyarrow.types as pt
-from pyarrow import orc, parquet
 from pyiceberg.expressions import AlwaysTrue
 from pyiceberg.io import FileIO
+from pyiceberg.io.pyarrow import ArrowScan
+from pyiceberg.manifest import FileFormat as IcebergFormat
 from pyiceberg.schema import Schema
 from pyiceberg.table import FileScanTask
 from pyiceberg.table.metadata import TableMetadata
 
-from metastore.errors import FormatError, StorageError
+from metastore.errors import FormatError
 from metastore.hive.listing import Store
 from metastore.hive.matching import match
+from metastore.hive.migration.column_pieces import Measured, paths, pieces
 from metastore.hive.partitions import typed_value
 from metastore.hive.tables import Columns, FileFormat
-from metastore.storage.iceberg_private import RowScan
+from metastore.storage.data_file import open_data_file
+from metastore.storage.read_errors import UNREADABLE, unreadable
+from metastore.storage.row_scan import RowScan
 
-_BATCH_ROWS: Final = 64 * 1024
+_arrow: Any = pa
+"""Arrow where its stubs do not know what it takes."""
+
+_Columns = Mapping[str, Any]
+"""Arrow arrays by the names of columns."""
+
 _BOUNDS: Final = "bounds"
 
 _FRAGMENT: Final[dict[str, Any]] = {
     "side": pa.string(),
-    "column": pa.string(),
+    "piece": pa.string(),
     "rows": pa.int64(),
     "nulls": pa.int64(),
+    "digest": pa.uint64(),
+    "error": pa.string(),
     _BOUNDS: pa.binary(),
 }
 FRAGMENT: Final = pa.schema(_FRAGMENT)
-"""What a task returns of each column; ``bounds`` is a stream of Arrow with the lowest and the highest value."""
+"""What a task returns of each piece; ``bounds`` is a stream of Arrow with the lowest and the highest value."""
 
 
 class Side(str, Enum):
@@ -48,33 +59,7 @@ class Side(str, Enum):
 
     HIVE = "hive"
     ICEBERG = "iceberg"
-
-
-@dataclass
-class Measured:
-    """One column as one way saw it; bounds of columns that have an order, NaNs left out."""
-
-    rows: int = 0
-    nulls: int = 0
-    low: Any = None
-    high: Any = None
-
-    def add(self, values: Any) -> None:
-        """Take in a batch of values."""
-        self.rows += len(values)
-        self.nulls += values.null_count
-        if pt.is_floating(values.type):
-            values = values.filter(pc.invert(pc.is_nan(values)))
-        if pt.is_nested(values.type) or pt.is_null(values.type) or len(values) == values.null_count:
-            return
-        found: dict[str, Any] = pc.min_max(values).as_py()  # type: ignore[assignment] # the stubs say a list
-        self.include(found["min"], found["max"])
-
-    def include(self, low: Any, high: Any) -> None:
-        """Widen the bounds, if there are any to widen them by."""
-        if low is not None:
-            self.low = low if self.low is None else min(self.low, low)
-            self.high = high if self.high is None else max(self.high, high)
+    PYICEBERG = "pyiceberg"
 
 
 class HiveFile(NamedTuple):
@@ -104,96 +89,151 @@ class IcebergChunk:
     io: FileIO
     schema: Schema
     files: Sequence[FileScanTask]
+    side: Side = Side.ICEBERG
 
 
 Chunk = HiveChunk | IcebergChunk
 
 
 def measure_chunk(chunk: Chunk) -> Iterator[pa.RecordBatch]:
-    """One batch of :data:`FRAGMENT` with a row for each column. StorageError and FormatError name a file."""
+    """One batch of :data:`FRAGMENT` with a row for each piece. StorageError and FormatError name a file.
+
+    What PyIceberg cannot read is no error, but what it reads.
+    """
     if isinstance(chunk, HiveChunk):
-        side, types, batches = Side.HIVE, dict(chunk.types), _hive_rows(chunk)
+        side, types = Side.HIVE, dict(chunk.types)
     else:
         arrow = chunk.schema.as_arrow()
-        side, types, batches = Side.ICEBERG, dict(zip(arrow.names, arrow.types, strict=True)), _iceberg_rows(chunk)
-    measured = {column: Measured() for column in types}
-    for batch in batches:
-        for column, found in measured.items():
-            found.add(batch[column])
+        side, types = chunk.side, dict(zip(arrow.names, arrow.types, strict=True))
+    measured = {piece: (Measured(), held) for name, type_ in types.items() for piece, held in paths(name, type_)}
+    if isinstance(chunk, HiveChunk):
+        _measure(_hive_rows(chunk), types, measured)
+    elif side is Side.ICEBERG:
+        _measure(_iceberg_rows(chunk), types, measured)
+    else:
+        for name, type_ in types.items():
+            _measure_plainly(chunk, name, type_, measured)
     rows = [
-        {"side": side.value, "column": column, "rows": each.rows, "nulls": each.nulls, _BOUNDS: _packed(each, type_)}
-        for (column, each), type_ in zip(measured.items(), types.values(), strict=True)
+        {
+            "side": side.value,
+            "piece": piece,
+            "rows": each.rows,
+            "nulls": each.nulls,
+            "digest": each.digest,
+            "error": each.error,
+            _BOUNDS: _packed(each, type_),
+        }
+        for piece, (each, type_) in measured.items()
     ]
     yield pa.RecordBatch.from_pylist(rows, FRAGMENT)
 
 
+def _measure(
+    batches: Iterable[tuple[str, _Columns]],
+    types: Mapping[str, pa.DataType],
+    measured: Mapping[str, tuple[Measured, pa.DataType]],
+) -> None:
+    for location, columns in batches:
+        for name, type_ in types.items():
+            for piece, values in _pieces(location, name, columns[name], type_):
+                measured[piece][0].add(values)
+
+
+def _measure_plainly(
+    chunk: IcebergChunk, name: str, type_: pa.DataType, measured: Mapping[str, tuple[Measured, pa.DataType]]
+) -> None:
+    try:
+        _measure(_pyiceberg_rows(chunk, name), {name: type_}, measured)
+    except FormatError as error:
+        measured[name][0].error = str(error)
+
+
+def _pieces(location: str, name: str, values: Any, type_: pa.DataType) -> list[tuple[str, Any]]:
+    try:
+        return list(pieces(name, values, type_))
+    except pa.ArrowException as error:
+        raise unreadable(location, error) from error
+
+
 def gathered(batches: Iterable[pa.RecordBatch]) -> Mapping[tuple[Side, str], Measured]:
-    """What all tasks found, by side and column; of a column that none met, that there is no row."""
+    """What all tasks found, by side and piece; of a piece that no task met, that there are no rows."""
     found: dict[tuple[Side, str], Measured] = defaultdict(Measured)
     for batch in batches:
         for row in batch.to_pylist():
-            measured = found[Side(row["side"]), row["column"]]
-            measured.rows += row["rows"]
-            measured.nulls += row["nulls"]
             with pa.ipc.open_stream(row[_BOUNDS]) as stream:
                 low, high = stream.read_all()[_BOUNDS].to_pylist()
-            measured.include(low, high)
+            part = Measured(row["rows"], row["nulls"], low, high, row["digest"], row["error"])
+            found[Side(row["side"]), row["piece"]].merge(part)
     return found
 
 
-def _packed(measured: Measured, type_: pa.DataType) -> bytes:
-    bounds = pa.array([measured.low, measured.high], pa.null() if pt.is_nested(type_) else type_)
+def _packed(measured: Measured, type_: Any) -> bytes:
+    kept = type_
+    if pt.is_nested(type_):
+        kept = pa.null()
+    elif pt.is_temporal(type_):
+        kept = pa.int64()
     sink = pa.BufferOutputStream()
-    batch = pa.record_batch([bounds], names=[_BOUNDS])
+    batch = pa.record_batch([pa.array([measured.low, measured.high], kept)], names=[_BOUNDS])
     with pa.ipc.new_stream(sink, batch.schema) as writer:
         writer.write_batch(batch)
     return sink.getvalue().to_pybytes()
 
 
-def _iceberg_rows(chunk: IcebergChunk) -> Iterator[pa.RecordBatch]:
+def _iceberg_rows(chunk: IcebergChunk) -> Iterator[tuple[str, _Columns]]:
     scan = RowScan(chunk.metadata, chunk.io, chunk.schema, AlwaysTrue())
     for task in chunk.files:  # one at a time is in memory
+        for batch in scan.to_record_batches([task]):
+            yield task.file.file_path, _by_name(batch)
+
+
+def _pyiceberg_rows(chunk: IcebergChunk, column: str) -> Iterator[tuple[str, _Columns]]:
+    scan = ArrowScan(chunk.metadata, chunk.io, chunk.schema.select(column), AlwaysTrue())
+    for task in chunk.files:
+        for batch in _plainly_read(scan, task):
+            yield task.file.file_path, _by_name(batch)
+
+
+def _plainly_read(scan: ArrowScan, task: FileScanTask) -> Iterator[pa.RecordBatch]:
+    try:
         yield from scan.to_record_batches([task])
+    except UNREADABLE as error:
+        raise unreadable(task.file.file_path, error) from error
 
 
-def _hive_rows(chunk: HiveChunk) -> Iterator[pa.RecordBatch]:
-    """Rows as Hive has them: columns by its own names and Iceberg's types, partition values beside them."""
+def _hive_rows(chunk: HiveChunk) -> Iterator[tuple[str, _Columns]]:
+    """Columns by Hive's own names, as the files have them; partition values beside them."""
     store = Store(chunk.properties)
     for file in chunk.files:
         for batch in _file_batches(store, file):
-            yield _as_rows(chunk, batch, file)
+            yield file.location, _as_hive(chunk, batch, file)
 
 
 def _file_batches(store: Store, file: HiveFile) -> Iterator[pa.RecordBatch]:
     try:
         with store.open(file.location) as stream:
-            if file.format is FileFormat.ORC:
-                reader = orc.ORCFile(stream)
-                yield from (reader.read_stripe(at) for at in range(reader.nstripes))
-            else:
-                yield from parquet.ParquetFile(stream, coerce_int96_timestamp_unit="us").iter_batches(_BATCH_ROWS)
-    except OSError as error:
-        raise StorageError(f"cannot read {file.location}: {error}") from error
-    except pa.ArrowException as error:
-        raise FormatError(f"{file.location} cannot be read: {error}") from error
+            # Other formats are not migrated.
+            reader = open_data_file(stream, IcebergFormat(str(file.format)), file.location)
+            yield from reader.matching(None, reader.schema.names)
+    except UNREADABLE as error:
+        raise unreadable(file.location, error) from error
 
 
-def _as_rows(chunk: HiveChunk, batch: pa.RecordBatch, file: HiveFile) -> pa.RecordBatch:
+def _as_hive(chunk: HiveChunk, batch: pa.RecordBatch, file: HiveFile) -> _Columns:
     aliases = match(chunk.columns, batch.schema).aliases
     partition = {
         name: typed_value(text, type_)
         for (name, type_), text in zip(chunk.partition_columns, file.values, strict=False)
     }
-    columns: list[Any] = []
+    columns: dict[str, Any] = {}
     for name, type_ in chunk.types.items():
         if name in partition:
-            columns.append(pa.array([partition[name]], type_).take(pa.array([0] * batch.num_rows, pa.int32())))
+            columns[name] = pa.array([partition[name]], type_).take(pa.array([0] * batch.num_rows, pa.int32()))
             continue
         alias = next((each for each in aliases.get((name,), ()) if each in batch.schema.names), None)
-        if alias is None:
-            missing: Any = pa.int32() if pt.is_nested(type_) else type_
-            columns.append(pa.nulls(batch.num_rows, missing))
-        else:
-            found = batch[alias]
-            columns.append(found if pt.is_nested(found.type) else found.cast(type_, safe=False))
-    return pa.RecordBatch.from_arrays(columns, names=list(chunk.types))
+        columns[name] = _arrow.nulls(batch.num_rows, type_) if alias is None else batch[alias]
+    return columns
+
+
+def _by_name(batch: pa.RecordBatch) -> _Columns:
+    return dict(zip(batch.schema.names, batch.columns, strict=True))

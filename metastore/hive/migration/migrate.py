@@ -19,8 +19,9 @@ from metastore.errors import FormatError, MetastoreError, OutcomeUnknownError, P
 from metastore.hive.client import HiveClient
 from metastore.hive.listing import Nested, Store
 from metastore.hive.migration.backup import BACKUP_FILE, BACKUP_PROPERTY, Backup
+from metastore.hive.migration.reader_warnings import files_with_int96, warnings_of
 from metastore.hive.migration.revert import unfinished
-from metastore.hive.migration.staging import Staged, attempt_folder, problems_of, stage
+from metastore.hive.migration.staging import Rewrite, Staged, ToRewrite, attempt_folder, problems_of, stage
 from metastore.hive.migration.survey import Survey, survey
 from metastore.hive.migration.switch import block_partitions, remove_attempts, remove_folder, require_new, switch
 from metastore.hive.tables import METADATA_LOCATION, HiveTable
@@ -35,7 +36,10 @@ REFUSED: Final = "cannot be migrated"
 
 @dataclass(frozen=True)
 class Migration:
-    """One table to migrate, and how; ``properties`` open the store, by PyIceberg's names."""
+    """One table to migrate, and how; ``properties`` open the store, by PyIceberg's names.
+
+    ``rewrite`` writes files with times in INT96 anew; without it they stay as they are.
+    """
 
     client: HiveClient
     database: str
@@ -43,6 +47,7 @@ class Migration:
     nested: Nested = Nested.REFUSE
     block_others: bool = True
     dry_run: bool = False
+    rewrite: Rewrite | None = None
     properties: Mapping[str, str] = field(default_factory=dict, repr=False)
 
     @property
@@ -82,7 +87,8 @@ def complete(migration: Migration, found: Survey, fragments: pa.Table, *, now_ms
         problems = (*found.obstacles, *(problems_of(found, fragments) if not found.obstacles else ()))
         records = sum(count or 0 for count in fragments["records"].to_pylist())
         status = REFUSED if problems else PREFLIGHT
-        return Outcome(status, found, None, records, problems, found.warnings)
+        warnings = (*found.warnings, *warnings_of(found, fragments, without=_rewritten(migration, fragments)))
+        return Outcome(status, found, None, records, problems, warnings)
     folder = attempt_folder(found.table.location)
     require_new(migration.store, folder)
     staged = _staged(migration, found, fragments, folder, now_ms)
@@ -104,7 +110,9 @@ def complete(migration: Migration, found: Survey, fragments: pa.Table, *, now_ms
         _discard(migration, folder)
         raise
     left = _tidy(migration, found.table, folder)
-    return Outcome(MIGRATED, found, staged.metadata_location, staged.records, warnings=(*found.warnings, *left))
+    differences = warnings_of(found, fragments, without=_rewritten(migration, fragments))
+    warnings = (*found.warnings, *differences, *left)
+    return Outcome(MIGRATED, found, staged.metadata_location, staged.records, warnings=warnings)
 
 
 def finish_again(migration: Migration, table: HiveTable) -> Outcome:
@@ -135,6 +143,11 @@ def backup_of(properties: Mapping[str, str], metadata_location: str) -> str | No
     return found.properties.get(BACKUP_PROPERTY)
 
 
+def _rewritten(migration: Migration, fragments: pa.Table) -> frozenset[int]:
+    """The numbers of the files that are written anew."""
+    return frozenset() if migration.rewrite is None else files_with_int96(fragments)
+
+
 def _staged(migration: Migration, found: Survey, fragments: pa.Table, folder: str, now_ms: int) -> Staged:
     try:
         return _written(migration, found, fragments, folder, now_ms)
@@ -152,9 +165,14 @@ def _written(migration: Migration, found: Survey, fragments: pa.Table, folder: s
     io = PyArrowFileIO(dict(migration.properties))
     backup = f"{folder}/{BACKUP_FILE}"
     properties = {BACKUP_PROPERTY: backup}
-    staged = stage(found, fragments, io, folder, location=found.table.location, properties=properties, now_ms=now_ms)
+    anew = None
+    if migration.rewrite is not None:
+        anew = ToRewrite(_rewritten(migration, fragments), migration.rewrite)
+    place = found.table.location
+    staged = stage(found, fragments, io, folder, location=place, properties=properties, now_ms=now_ms, anew=anew)
     facts = {
         "snapshot-id": staged.snapshot_id,
+        "rewritten-snapshot-id": staged.rewritten_snapshot_id,
         "metadata-location": staged.metadata_location,
         "time-ms": now_ms,
         "files": [file.location for file in found.files],

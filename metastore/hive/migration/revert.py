@@ -108,9 +108,9 @@ def revert(reversion: Reversion, *, now_ms: int) -> Reverted:
     if place is None:
         raise ProcedureError(f"{table} was made an Iceberg table by no migration of this package: there is no way back")
     backup = Backup.read(reversion.io, place)
-    known = backup.facts["snapshot-id"]
-    later = [each.snapshot_id for each in metadata.snapshots if each.snapshot_id != known]
-    changed = bool(later) or metadata.current_snapshot_id != known
+    known = backup.snapshots
+    later = [each.snapshot_id for each in metadata.snapshots if each.snapshot_id not in known]
+    changed = bool(later) or metadata.current_snapshot_id != (known[-1] if known else None)
     if changed and not reversion.discard_changes:
         raise ProcedureError(
             f"{table} has {len(later)} snapshots since its migration, and what they changed would be lost; "

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import secrets
 import uuid
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import date, datetime, timedelta
 from itertools import islice
@@ -21,6 +21,8 @@ from pyiceberg.io import FileIO
 from pyiceberg.manifest import (
     DataFile,
     DataFileContent,
+    ManifestEntry,
+    ManifestEntryStatus,
     ManifestFile,
     write_manifest_list,
 )
@@ -32,7 +34,7 @@ from pyiceberg.table.sorting import UNSORTED_SORT_ORDER
 from pyiceberg.typedef import Record
 
 from metastore.errors import ProcedureError
-from metastore.hive.matching import Match, match
+from metastore.hive.matching import NAMELESS, Match, has_names, match
 from metastore.hive.metrics import schema_of
 from metastore.hive.migration.layout import NAME_MAPPING, Layout, layout_of, merged_match
 from metastore.hive.migration.survey import Survey
@@ -50,17 +52,39 @@ _MANIFEST_FILES: Final = 4_000
 _EPOCH: Final = datetime(1970, 1, 1)
 _EPOCH_DAY: Final = date(1970, 1, 1).toordinal()
 _NO_FILES: Final = {"data-files": 0, "records": 0, "files-size": 0}
+_REMOVED: Final = {
+    "data-files": "deleted-data-files",
+    "records": "deleted-records",
+    "files-size": "removed-files-size",
+}
+"""What counts of removed files are called in a snapshot's summary."""
 
 
 @dataclass(frozen=True)
 class Staged:
-    """Metadata that is written and that nobody sees yet: these ``files``, all of them in ``folder``."""
+    """Metadata that is written and that nobody sees yet: these ``files``, all of them in ``folder``.
+
+    ``rewritten_snapshot_id`` is that of a second snapshot, in which some files are replaced by new ones.
+    """
 
     folder: str
     files: tuple[str, ...]
     metadata_location: str
     snapshot_id: int | None
     records: int
+    rewritten_snapshot_id: int | None = None
+
+
+Rewrite = Callable[[Layout, Sequence[DataFile], str], Sequence[DataFile]]
+"""Writes the rows of data files, which are laid out as said, to new files below a folder; returns those."""
+
+
+@dataclass(frozen=True)
+class ToRewrite:
+    """The ``numbers`` of files that are written anew, and by what."""
+
+    numbers: frozenset[int]
+    rewrite: Rewrite
 
 
 def attempt_folder(table_location: str) -> str:
@@ -77,13 +101,15 @@ def problems_of(found: Survey, fragments: pa.Table) -> list[str]:
 def matches_of(found: Survey, fragments: pa.Table) -> list[Match]:
     """Each distinct schema among the files, against the table's columns."""
     rows = fragments.filter(pc.is_valid(fragments["schema"])).select(["shape", "schema"]).to_pylist()
-    schemas = {row["shape"]: row["schema"] for row in rows}
+    schemas = {row["shape"]: schema_of(row["schema"]) for row in rows}
     columns = found.table.columns
-    return [
-        # A shape begins with the format.
-        match(columns, schema_of(described), timestamps=not shape.startswith(FileFormat.AVRO))
-        for shape, described in sorted(schemas.items())
-    ]
+    matches = []
+    for shape, schema in sorted(schemas.items()):  # a shape begins with the format
+        matched = match(columns, schema, timestamps=not shape.startswith(FileFormat.AVRO))
+        if shape.startswith(FileFormat.ORC) and not has_names(schema):
+            matched.problems.append(NAMELESS)
+        matches.append(matched)
+    return matches
 
 
 def stage(
@@ -95,22 +121,29 @@ def stage(
     location: str,
     properties: Mapping[str, str],
     now_ms: int,
+    anew: ToRewrite | None = None,
 ) -> Staged:
-    """Write manifests, their list and one metadata file into ``folder``; a table without files has no snapshot.
+    """Write manifests, their lists and one metadata file into ``folder``; a table without files has no snapshot.
 
-    The Iceberg table will say that it lies at ``location``. Raises ProcedureError for files that do not fit.
+    The Iceberg table will say that it lies at ``location``. With ``anew`` a second snapshot has some files replaced.
+    Raises ProcedureError for files that do not fit, and what the rewrite raises.
     """
     if problems := problems_of(found, fragments):
         raise ProcedureError(f"{found.table} cannot become an Iceberg table: {'; '.join(problems)}")
     layout = layout_of(found.table, matches_of(found, fragments))
     writer = _Writer(io, folder, layout, secrets.randbits(62) + 1, now_ms)
-    snapshot = writer.snapshot(data_files(found, fragments, layout)) if found.files else None
+    snapshots = [writer.snapshot(data_files(found, fragments, layout))] if found.files else []
+    if anew is not None and anew.numbers:
+        files = list(data_files(found, fragments, layout))
+        new = anew.rewrite(layout, [files[number] for number in sorted(anew.numbers)], folder)
+        snapshots.append(writer.replaced(snapshots[0], files, anew.numbers, new))
     metadata_location = f"{folder}/00000-{uuid.uuid4()}.metadata.json"
-    metadata = _metadata(layout, location, {**properties, NAME_MAPPING: layout.name_mapping}, snapshot, now_ms)
+    metadata = _metadata(layout, location, {**properties, NAME_MAPPING: layout.name_mapping}, snapshots, now_ms)
     ToOutputFile.table_metadata(metadata, io.new_output(metadata_location))
     records = int(pc.sum(fragments["records"]).as_py() or 0)
-    files = (*writer.files, metadata_location)
-    return Staged(folder, files, metadata_location, snapshot.snapshot_id if snapshot else None, records)
+    written = (*writer.files, metadata_location)
+    first, second = (*(each.snapshot_id for each in snapshots), None, None)[:2]
+    return Staged(folder, written, metadata_location, first, records, second)
 
 
 def data_files(found: Survey, fragments: pa.Table, layout: Layout) -> Iterator[DataFile]:
@@ -155,7 +188,7 @@ def _stored(value: Any) -> Any:
 
 
 class _Writer:
-    """Writes the one snapshot of an attempt, into ``files``."""
+    """Writes the snapshots of an attempt, into ``files``."""
 
     def __init__(self, io: FileIO, folder: str, layout: Layout, snapshot_id: int, now_ms: int) -> None:
         self.files: Final[list[str]] = []
@@ -168,58 +201,117 @@ class _Writer:
         self._name = uuid.uuid4()
 
     def snapshot(self, files: Iterator[DataFile]) -> Snapshot:
-        counted: dict[str, int] = dict(_NO_FILES)
-        partitions: set[str] = set()
+        """The first snapshot, which adds the files."""
+        tally = _Tally()
+        own = self._snapshot_id
+        manifests = list(self._manifests((added(file, own) for file in tally.counted(files)), own))
+        counts = {f"{kind}-{name}": count for kind in ("added", "total") for name, count in tally.counts.items()}
+        return self._snapshot(own, None, manifests, Operation.APPEND, counts, tally.partitions)
 
-        def counting() -> Iterator[DataFile]:
-            for file in files:
-                counted["data-files"] += 1
-                counted["records"] += file.record_count
-                counted["files-size"] += file.file_size_in_bytes
-                partitions.add(repr(file.partition))
-                yield file
+    def replaced(
+        self, first: Snapshot, files: Sequence[DataFile], gone: frozenset[int], new: Sequence[DataFile]
+    ) -> Snapshot:
+        """The second snapshot: the files with the numbers ``gone`` are replaced by ``new``, which have their rows."""
+        own = self._snapshot_id + 1
+        removed = _Tally.of(files[number] for number in sorted(gone))
+        arrived = _Tally.of(new)
+        kept = (file for number, file in enumerate(files) if number not in gone)
+        total = _Tally.of((*kept, *new))
+        number = first.sequence_number or 0
+        entries = (
+            ManifestEntry.from_args(
+                status=ManifestEntryStatus.DELETED if at in gone else ManifestEntryStatus.EXISTING,
+                snapshot_id=own if at in gone else first.snapshot_id,
+                sequence_number=number,
+                file_sequence_number=number,
+                data_file=file,
+            )
+            for at, file in enumerate(files)
+        )
+        manifests = [*self._manifests(entries, own), *self._manifests((added(file, own) for file in new), own)]
+        counts = {
+            **{f"added-{name}": count for name, count in arrived.counts.items()},
+            **{_REMOVED[name]: count for name, count in removed.counts.items()},
+            **{f"total-{name}": count for name, count in total.counts.items()},
+        }
+        partitions = removed.partitions | arrived.partitions
+        return self._snapshot(own, first, manifests, Operation.REPLACE, counts, partitions)
 
-        manifests = list(self._manifests(counting()))
-        place = f"{self._folder}/snap-{self._snapshot_id}-0-{self._name}.avro"
-        with write_manifest_list(2, self._io.new_output(place), self._snapshot_id, None, 1, "deflate") as writer:
-            writer.add_manifests(manifests)
+    def _snapshot(
+        self,
+        own: int,
+        parent: Snapshot | None,
+        manifests: Sequence[ManifestFile],
+        operation: Operation,
+        counts: Mapping[str, int],
+        partitions: set[str],
+    ) -> Snapshot:
+        number = 1 if parent is None else (parent.sequence_number or 0) + 1
+        place = f"{self._folder}/snap-{own}-0-{self._name}.avro"
+        above = None if parent is None else parent.snapshot_id
+        with write_manifest_list(2, self._io.new_output(place), own, above, number, "deflate") as writer:
+            writer.add_manifests(list(manifests))
         self.files.append(place)
-        summary = {f"{kind}-{name}": str(count) for kind in ("added", "total") for name, count in counted.items()}
+        summary = {name: str(count) for name, count in counts.items()}
         if self._layout.spec.fields:
             summary["changed-partition-count"] = str(len(partitions))
         deletes = {f"total-{name}": "0" for name in ("delete-files", "position-deletes", "equality-deletes")}
         return Snapshot(
-            snapshot_id=self._snapshot_id,
-            parent_snapshot_id=None,
-            sequence_number=1,
+            snapshot_id=own,
+            parent_snapshot_id=above,
+            sequence_number=number,
             timestamp_ms=self._now_ms,
             manifest_list=place,
-            summary=Summary(Operation.APPEND, **summary, **deletes),
+            summary=Summary(operation, **summary, **deletes),
             schema_id=0,
         )
 
-    def _manifests(self, files: Iterator[DataFile]) -> Iterator[ManifestFile]:
-        number = 0
-        while some := [added(file, self._snapshot_id) for file in islice(files, _MANIFEST_FILES)]:
-            place = f"{self._folder}/{self._name}-m{number}.avro"
+    def _manifests(self, entries: Iterator[ManifestEntry], snapshot_id: int) -> Iterator[ManifestFile]:
+        while some := list(islice(entries, _MANIFEST_FILES)):
+            place = f"{self._folder}/{self._name}-m{len(self.files)}.avro"
             layout = self._layout
-            yield write_manifest_file(self._new_files, place, 2, layout.spec, layout.schema, self._snapshot_id, some)
+            yield write_manifest_file(self._new_files, place, 2, layout.spec, layout.schema, snapshot_id, some)
             self.files.append(place)
-            number += 1
+
+
+class _Tally:
+    """Counts files as they pass."""
+
+    def __init__(self) -> None:
+        self.counts: Final[dict[str, int]] = dict(_NO_FILES)
+        self.partitions: Final[set[str]] = set()
+
+    @classmethod
+    def of(cls, files: Iterable[DataFile]) -> _Tally:
+        """The counts of ``files``."""
+        tally = cls()
+        for _ in tally.counted(files):
+            pass
+        return tally
+
+    def counted(self, files: Iterable[DataFile]) -> Iterator[DataFile]:
+        """The same files."""
+        for file in files:
+            self.counts["data-files"] += 1
+            self.counts["records"] += file.record_count
+            self.counts["files-size"] += file.file_size_in_bytes
+            self.partitions.add(repr(file.partition))
+            yield file
 
 
 def _metadata(
-    layout: Layout, location: str, properties: Mapping[str, str], snapshot: Snapshot | None, now_ms: int
+    layout: Layout, location: str, properties: Mapping[str, str], snapshots: Sequence[Snapshot], now_ms: int
 ) -> TableMetadataV2:
     partition_ids = [each.field_id for each in layout.spec.fields]
-    refs = {"main": {"snapshot-id": snapshot.snapshot_id, "type": "branch"}} if snapshot else {}
-    log = [{"snapshot-id": snapshot.snapshot_id, "timestamp-ms": now_ms}] if snapshot else []
+    current = snapshots[-1].snapshot_id if snapshots else None
+    refs = {"main": {"snapshot-id": current, "type": "branch"}} if snapshots else {}
+    log = [{"snapshot-id": each.snapshot_id, "timestamp-ms": now_ms} for each in snapshots]
     return TableMetadataV2.model_validate(
         {
             "format-version": 2,
             "table-uuid": str(uuid.uuid4()),
             "location": location,
-            "last-sequence-number": 1 if snapshot else 0,
+            "last-sequence-number": len(snapshots),
             "last-updated-ms": now_ms,
             "last-column-id": layout.last_column_id,
             "schemas": [layout.schema],
@@ -230,8 +322,8 @@ def _metadata(
             "sort-orders": [UNSORTED_SORT_ORDER],
             "default-sort-order-id": UNSORTED_SORT_ORDER.order_id,
             "properties": dict(properties),
-            "snapshots": [snapshot] if snapshot else [],
-            "current-snapshot-id": snapshot.snapshot_id if snapshot else None,
+            "snapshots": list(snapshots),
+            "current-snapshot-id": current,
             "snapshot-log": log,
             "refs": refs,
         }

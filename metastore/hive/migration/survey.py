@@ -187,8 +187,6 @@ def _warnings(table: HiveTable, folders: Sequence[Folder], files: Sequence[FileT
         yield f"{len(missing)} locations are not there, and count as empty: {_some(missing)}"
     if table.raw.sd.bucketCols:
         yield "its buckets are not kept: files stay as they are, and new ones are not bucketed"
-    if any(file.format is FileFormat.AVRO for file in files):
-        yield "PyIceberg cannot read Avro data files, nor delete rows of them; Spark and Trino can"
     if any(file.format is FileFormat.ORC for file in files):
         yield "PyIceberg reads ORC and writes Parquet: new files will be Parquet"
     if any(type_.name == "char" for _, type_ in (*table.columns, *table.partition_columns)):

@@ -1,9 +1,13 @@
-"""Whether a migrated table is what its files are: each column counted and measured twice, by two ways to the rows.
+"""Whether a migrated table is what its files are: each column counted and measured by several ways to the rows.
 
 One way is Hive's: the files of the backup's partitions, opened by their format alone, with the partitions' values as
-the metastore had them. The other is Iceberg's: PyIceberg's reading of the files that the metadata names, in the
-snapshot that the migration made. Both are work for an engine's tasks, on Spark or here
-(:mod:`metastore.hive.migration.measuring`). A third look goes to the manifests: no value may lie beyond a bound.
+the metastore had them. The other is Iceberg's: the files that the metadata names, in the snapshot that the migration
+made, as Iceberg for Java reads them. A column is right when both agree, piece by piece of what is nested in it. A third
+look goes to the manifests: no value may lie beyond a bound.
+
+PyIceberg too reads the columns in which it may differ (:mod:`metastore.hive.migration.reader_differences`). What it
+finds otherwise is a warning: the migration is right, and PyIceberg's writers would store what it reads.
+All are work for an engine's tasks, on Spark or here (:mod:`metastore.hive.migration.measuring`).
 """
 
 from __future__ import annotations
@@ -13,6 +17,8 @@ from dataclasses import dataclass
 from itertools import islice
 from typing import Any, Final
 
+import pyarrow as pa
+import pyarrow.types as pt
 from pyiceberg.conversions import from_bytes
 from pyiceberg.table import Table as IcebergTable
 from pyiceberg.types import PrimitiveType
@@ -20,73 +26,116 @@ from pyiceberg.types import PrimitiveType
 from metastore.engine import Engine
 from metastore.errors import ProcedureError
 from metastore.hive.migration.backup import BACKUP_PROPERTY, Backup
+from metastore.hive.migration.column_pieces import Measured, paths
 from metastore.hive.migration.measuring import (
     FRAGMENT,
     Chunk,
     HiveChunk,
     HiveFile,
     IcebergChunk,
-    Measured,
     Side,
     gathered,
     measure_chunk,
 )
-from metastore.hive.tables import FileFormat, HivePartition, HiveTable
+from metastore.hive.migration.reader_differences import columns_to_read, is_read
+from metastore.hive.tables import HivePartition, HiveTable
 
 _CHUNK_FILES: Final = 50
+_INT96_FIRST: Final = "call rewrite_data_files before PyIceberg deletes or overwrites rows"
+_BY_OTHERS: Final = "delete and overwrite rows by Spark or Trino"
 
 
 @dataclass(frozen=True)
 class ColumnCheck:
-    """One column by both ways; ``problem`` says what differs, None for nothing."""
+    """One column by all ways; ``low`` and ``high`` are the texts of its bounds.
+
+    ``problem`` says what differs between Hive and Iceberg, None for nothing. ``warning`` says what PyIceberg by itself
+    reads differently.
+    """
 
     column: str
     hive: Measured
     iceberg: Measured
+    low: str | None = None
+    high: str | None = None
     problem: str | None = None
+    warning: str | None = None
 
 
 def verify(iceberg: IcebergTable, properties: Mapping[str, str], engine: Callable[[int], Engine]) -> list[ColumnCheck]:
-    """Each column of the table by both ways, as it was migrated; ``engine`` reads so many files.
+    """Each column of the table by all ways, as it was migrated; ``engine`` reads so many files.
 
-    ProcedureError for a table that no migration made, whose snapshot of then has expired, or of a format that PyIceberg
-    does not read; StorageError and FormatError for what cannot be read.
+    ProcedureError for a table that no migration made, or whose snapshot of then has expired; StorageError and
+    FormatError for what cannot be read; EngineError for Avro files where the extra ``avro`` is missing.
     """
     name = ".".join(iceberg.name())
     place = iceberg.properties.get(BACKUP_PROPERTY)
     if place is None:
         raise ProcedureError(f"{name} was made an Iceberg table by no migration of this package")
     backup = Backup.read(iceberg.io, place)
-    snapshot = backup.facts["snapshot-id"]
+    snapshot = backup.snapshots[-1] if backup.snapshots else None
     if snapshot is not None and iceberg.metadata.snapshot_by_id(snapshot) is None:
         raise ProcedureError(f"the snapshot that the migration of {name} made has expired")
     table = HiveTable.of(backup.table)
     partitions = tuple(map(HivePartition.of, backup.partitions))
-    if FileFormat.AVRO in {each.format for each in partitions or (table,)}:
-        raise ProcedureError(
-            f"{name} has Avro files, which PyIceberg cannot read; compare its counts by another engine"
-        )
     scan = iceberg.scan(snapshot_id=snapshot)
-    names = scan.projection().as_arrow().names
-    types = dict(zip(names, scan.projection().as_arrow().types, strict=True))
+    arrow = scan.projection().as_arrow()
+    types = dict(zip(arrow.names, arrow.types, strict=True))
     files = list(_hive_files(table, partitions, backup.facts["files"]))
     chunks: list[Chunk] = [
         HiveChunk(table.columns, table.partition_columns, types, some, properties) for some in _cut(files)
     ]
     bounds: dict[str, tuple[Any, Any]] = {}
+    by_pyiceberg = columns_to_read(types)
     if snapshot is not None:
         tasks = list(scan.plan_files())
         bare = iceberg.metadata.model_copy(
             update={"snapshots": [], "current_snapshot_id": None, "snapshot_log": [], "metadata_log": [], "refs": {}}
         )
         chunks += [IcebergChunk(bare, iceberg.io, scan.projection(), some) for some in _cut(tasks)]
+        if all(is_read(task.file.file_format) for task in tasks) and by_pyiceberg:
+            chosen = scan.projection().select(*by_pyiceberg)
+            chunks += [IcebergChunk(bare, iceberg.io, chosen, some, Side.PYICEBERG) for some in _cut(tasks)]
+        else:
+            by_pyiceberg = []
         bounds = _bounds(scan, [task.file for task in tasks])
     measured = gathered(engine(len(files)).run(chunks, measure_chunk, FRAGMENT))
-    return [
-        ColumnCheck(column, hive, seen, _problem(hive, seen, bounds.get(column)))
-        for column in names
-        for hive, seen in [(measured[Side.HIVE, column], measured[Side.ICEBERG, column])]
-    ]
+    return [_check(column, type_, measured, bounds, column in by_pyiceberg) for column, type_ in types.items()]
+
+
+def _check(
+    column: str,
+    type_: pa.DataType,
+    measured: Mapping[tuple[Side, str], Measured],
+    bounds: Mapping[str, tuple[Any, Any]],
+    by_pyiceberg: bool,
+) -> ColumnCheck:
+    hive, seen = measured[Side.HIVE, column], measured[Side.ICEBERG, column]
+    problem = warning = None
+    for piece, held in paths(column, type_):
+        right, other = measured[Side.HIVE, piece], measured[Side.ICEBERG, piece]
+        if problem is None and right != other:
+            problem = f"{piece}: Hive's files have {right}, and Iceberg reads {other}"
+        plain = measured[Side.PYICEBERG, piece]
+        if by_pyiceberg and warning is None and other != plain:
+            warning = (
+                f"{piece}: PyIceberg by itself reads {plain} where the files have {other}, and its writers would store "
+                f"that; {_INT96_FIRST if pt.is_timestamp(held) else _BY_OTHERS}"
+            )
+    problem = problem or _beyond(hive, bounds.get(column))
+    low, high = (_text(bound, type_) for bound in (hive.low, hive.high))
+    return ColumnCheck(column, hive, seen, low, high, problem, warning)
+
+
+def _text(bound: Any, type_: pa.DataType) -> str | None:
+    if bound is None:
+        return None
+    if not pt.is_temporal(type_):
+        return str(bound)
+    try:
+        return str(pa.scalar(bound, type_).as_py())
+    except (OverflowError, ValueError):  # a year that Python has not
+        return f"{bound} as {type_}"
 
 
 def _cut(items: list[Any]) -> Iterator[list[Any]]:
@@ -111,9 +160,8 @@ def _folders(file: str) -> Iterator[str]:
         place = place.rpartition("/")[0]
 
 
-def _problem(hive: Measured, iceberg: Measured, bounds: tuple[Any, Any] | None) -> str | None:
-    if hive != iceberg:
-        return f"Hive's files have {hive}, and Iceberg reads {iceberg}"
+def _beyond(hive: Measured, bounds: tuple[Any, Any] | None) -> str | None:
+    """What lies beyond the bounds in the manifests."""
     if bounds is not None and hive.low is not None:
         low, high = bounds
         if (low is not None and low > hive.low) or (high is not None and high < hive.high):

@@ -35,6 +35,7 @@ from pyiceberg.types import PrimitiveType
 
 from metastore.catalogs import TargetTable
 from metastore.errors import InvalidRequestError, ProcedureError
+from metastore.hive.migration.reader_differences import KNOWN, UNREAD
 from metastore.procedures.arguments import Argument
 from metastore.procedures.contention import until_won
 from metastore.procedures.files.guards import require_foreign, require_written_version
@@ -57,6 +58,7 @@ from metastore.storage.sweep import FileKind
 _FILES_A_CHUNK: Final = 200
 _ENTRIES_A_MANIFEST: Final = 10_000
 _SHOWN: Final = 3
+
 
 _RESULT_COLUMNS: Final[dict[str, pa.DataType]] = {
     "added_files_count": pa.int64(),
@@ -213,8 +215,15 @@ def _append(context: _Import, table: Table, plan: _ImportPlan, rows: Sequence[Ma
         "added_records_count": sum(file.record_count for file in files_added),
         "added_bytes": sum(file.file_size_in_bytes for file in files_added),
         "skipped_files_count": plan.found - len(files_added),
-        "message": "",
+        "message": _message(context.format, rows),
     }
+
+
+def _message(format_: str, rows: Iterable[Mapping[str, Any]]) -> str:
+    """What readers of the table should know of the files that were added; empty if there is nothing."""
+    found = dict.fromkeys((column, values) for row in rows for column, values in row["differences"])
+    told = [f"column {column} may hold {values}: {KNOWN[values].what}" for column, values in found]
+    return "; ".join([UNREAD[format_], *told] if format_ in UNREAD else told)
 
 
 def _beside(metadata: TableMetadata, *, by_name: bool) -> tuple[list[TableUpdate], list[TableRequirement]]:

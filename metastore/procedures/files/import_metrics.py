@@ -40,7 +40,9 @@ from pyiceberg.types import (
 from metastore.errors import MetastoreError, ProcedureError
 from metastore.hive.avro_facts import read_avro
 from metastore.hive.facts import FileFacts, LeafFacts
-from metastore.hive.orc_facts import read_orc
+from metastore.hive.matching import NAMELESS, has_names
+from metastore.hive.migration.reader_differences import found_in
+from metastore.hive.orc_facts import read_orc, require_readable_times
 from metastore.hive.parquet_facts import ParquetFooters
 from metastore.procedures.files.import_listing import ImportedFile
 from metastore.procedures.files.import_values import bound_bytes, internal, key_value
@@ -61,14 +63,19 @@ _FRAGMENT_COLUMNS: Final[dict[str, pa.DataType]] = {
     "lower": _BOUNDS,
     "upper": _BOUNDS,
     "partition": pa.list_(pa.binary()),
+    "differences": pa.list_(pa.list_(pa.string())),
 }
 FRAGMENT: Final = pa.schema(_FRAGMENT_COLUMNS)
-"""One row a file. ``partition`` has the values in Iceberg's binary form, as the spec orders them; ``by_name``: the file
-has no field ids, so its columns are found by the table's name mapping."""
+"""One row a file.
+
+``differences`` are pairs of a column and of the values in it that readers read differently, as
+:func:`metastore.hive.migration.reader_differences.found_in` says. ``partition`` has the values in Iceberg's binary
+form, as the spec orders them. ``by_name``: the file has no field ids, so its columns are found by the name mapping.
+"""
 
 READERS: Final[Mapping[str, Callable[[pa.NativeFile, int], FileFacts]]] = {
     "PARQUET": lambda source, _: ParquetFooters().read(source),
-    "ORC": read_orc,
+    "ORC": lambda source, size: _of_orc(read_orc(source, size)),
     "AVRO": read_avro,
 }
 
@@ -157,6 +164,7 @@ class _Metrics:
             "nulls": self._counts(lambda leaf: leaf.nulls),
             "lower": self._bounds(upper=False),
             "upper": self._bounds(upper=True),
+            "differences": [list(pair) for pair in found_in(self._facts.schema)],
             "partition": [self._partition(field) for field in self._target.spec.fields],
         }
 
@@ -312,6 +320,14 @@ def _reads_as(kind: IcebergType, wanted: IcebergType) -> bool:
             return len(kind) == 16
         case _:
             return kind == wanted
+
+
+def _of_orc(facts: FileFacts) -> FileFacts:
+    """The facts of a file that all readers of Iceberg read alike. FormatError and ProcedureError for another."""
+    require_readable_times(facts)
+    if not has_names(facts.schema):
+        raise ProcedureError(NAMELESS)
+    return facts
 
 
 def _has_ids(schema: pa.Schema) -> bool:

@@ -10,6 +10,7 @@ import math
 import re
 from collections.abc import Mapping
 from datetime import date, datetime, time
+from decimal import Context, Decimal
 from typing import Any, Final
 from uuid import UUID
 
@@ -17,6 +18,7 @@ from pyiceberg.conversions import to_bytes
 from pyiceberg.expressions.literals import AboveMax, BelowMin, literal
 from pyiceberg.types import (
     BinaryType,
+    DecimalType,
     DoubleType,
     FixedType,
     FloatType,
@@ -31,6 +33,7 @@ from pyiceberg.utils.truncate import truncate_upper_bound_binary_string, truncat
 
 from metastore.errors import ProcedureError
 
+_ALL_DIGITS: Final = Context(prec=100)
 _WHOLE: Final = re.compile(r"[+-]?[0-9]+")
 _REAL: Final = re.compile(r"[+-]?(?:(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]+)?|Infinity)")
 _SPELLINGS: Final[Mapping[type[PrimitiveType], re.Pattern[str]]] = {
@@ -68,6 +71,10 @@ def internal(kind: PrimitiveType, value: Any) -> Any:
             return time_to_micros(value)
         case bytes() if isinstance(kind, UUIDType):
             return UUID(bytes=value)
+        case Decimal() if isinstance(kind, DecimalType):
+            # ORC's footers leave zeros at the end out.
+            scaled = value.quantize(Decimal((0, (1,), -kind.scale)), context=_ALL_DIGITS)
+            return scaled if scaled == value else None
         case _:
             return value
 

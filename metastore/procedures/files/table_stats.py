@@ -33,8 +33,8 @@ from metastore.procedures.contention import until_won
 from metastore.procedures.files.puffin import THETA, Blob, puffin_file
 from metastore.procedures.model import CallContext, Procedure
 from metastore.storage.files import discard, flush
-from metastore.storage.iceberg_private import RowScan
 from metastore.storage.new_files import NewFiles
+from metastore.storage.row_scan import RowScan
 
 _FILES_A_CHUNK: Final = 16
 _CREATED_BY: Final = "drill metastore for data lakes"

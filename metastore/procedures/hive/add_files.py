@@ -30,6 +30,7 @@ from metastore.hive.listing import plain_location
 from metastore.hive.metrics import FRAGMENT, read_metrics
 from metastore.hive.migration.layout import Layout, layout_of, leaf_ids_of
 from metastore.hive.migration.migrate import Migration
+from metastore.hive.migration.reader_warnings import warnings_of
 from metastore.hive.migration.staging import data_files, matches_of, problems_of
 from metastore.hive.migration.survey import Survey
 from metastore.hive.partitions import NULL_VALUE, chosen
@@ -49,6 +50,7 @@ _RESULT: Final[dict[str, Any]] = {
     "added_files_count": pa.int64(),
     "added_records_count": pa.int64(),
     "skipped_files_count": pa.int64(),
+    "warnings": pa.list_(pa.string()),
 }
 
 
@@ -176,6 +178,7 @@ def _append(context: AddCall, found: Survey, table: Table, read: pa.Table) -> Ma
         "added_files_count": len(files),
         "added_records_count": records,
         "skipped_files_count": len(found.files) - len(files),
+        "warnings": warnings_of(found, read),
     }
     if not files:
         return result

@@ -21,6 +21,7 @@ from metastore.hive.migration.migrate import Migration, Outcome, complete, finis
 from metastore.hive.migration.survey import Survey
 from metastore.hive.tables import HiveTable
 from metastore.procedures.arguments import Argument
+from metastore.procedures.hive.int96 import rewriter
 from metastore.procedures.hive.service import hive_client, hive_properties, nested_of
 from metastore.procedures.model import CallContext, DistributedProcedure, DistributedProcedureType, Plan, Rows
 
@@ -68,6 +69,8 @@ class Migrate(DistributedProcedure[MigrateCall]):
 
     def create_context(self, call: CallContext, arguments: Mapping[str, Any]) -> MigrateCall:
         """The call's words; nothing is asked of the service yet."""
+        properties = hive_properties(call)
+        name = f"{arguments['schema_name']}.{arguments['table_name']}"
         migration = Migration(
             hive_client(call),
             arguments["schema_name"],
@@ -75,7 +78,8 @@ class Migrate(DistributedProcedure[MigrateCall]):
             nested_of(arguments["recursive_directory"]),
             arguments["block_other_engines"],
             arguments["dry_run"],
-            hive_properties(call),
+            rewriter(name, properties, call.engine) if arguments["rewrite_int96"] else None,
+            properties,
         )
         return MigrateCall(migration, call.now_ms())
 
@@ -129,6 +133,7 @@ def migrate() -> Migrate:
             Argument("recursive_directory", required=False, default="fail"),
             Argument("dry_run", "BOOLEAN", required=False, default=False),
             Argument("block_other_engines", "BOOLEAN", required=False, default=True),
+            Argument("rewrite_int96", "BOOLEAN", required=False, default=False),
         ),
         result=pa.schema(_RESULT),
         description="Turns a Hive table of Parquet, ORC or Avro files into an Iceberg table, in place.",

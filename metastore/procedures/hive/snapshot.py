@@ -19,6 +19,7 @@ from metastore.errors import ConflictError, InvalidRequestError, MetastoreError
 from metastore.hive.listing import Store, plain_location
 from metastore.hive.metrics import FRAGMENT, read_metrics
 from metastore.hive.migration.migrate import Migration
+from metastore.hive.migration.reader_warnings import warnings_of
 from metastore.hive.migration.staging import Staged, stage
 from metastore.hive.migration.survey import Survey
 from metastore.hive.migration.switch import remove_files
@@ -32,6 +33,7 @@ _RESULT: Final[dict[str, Any]] = {
     "imported_files_count": pa.int64(),
     "imported_records_count": pa.int64(),
     "metadata_location": pa.string(),
+    "warnings": pa.list_(pa.string()),
 }
 
 
@@ -104,6 +106,7 @@ class SnapshotTable(DistributedProcedure[SnapshotCall]):
             "imported_files_count": len(context.survey.files),
             "imported_records_count": staged.records,
             "metadata_location": staged.metadata_location,
+            "warnings": warnings_of(context.survey, read),
         }
 
     def abort(self, context: SnapshotCall, plan: Plan, fragments: Iterable[pa.RecordBatch]) -> None:

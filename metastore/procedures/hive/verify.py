@@ -22,6 +22,7 @@ _RESULT: Final[dict[str, Any]] = {
     "min": pa.string(),
     "max": pa.string(),
     "problem": pa.string(),
+    "warning": pa.string(),
 }
 
 
@@ -47,7 +48,8 @@ def _verify_migration(context: CallContext, schema_name: str, table_name: str) -
             "iceberg_rows": check.iceberg.rows,
             "hive_nulls": check.hive.nulls,
             "iceberg_nulls": check.iceberg.nulls,
-            "min": None if check.hive.low is None else str(check.hive.low),
-            "max": None if check.hive.high is None else str(check.hive.high),
+            "min": check.low,
+            "max": check.high,
             "problem": check.problem,
+            "warning": check.warning,
         }

@@ -15,7 +15,7 @@ from typing import Final
 from pyiceberg.expressions import BooleanExpression
 from pyiceberg.expressions.visitors import expression_evaluator, inclusive_projection, manifest_evaluator
 from pyiceberg.io import FileIO
-from pyiceberg.manifest import DataFile, DataFileContent, FileFormat, ManifestContent, ManifestEntry, ManifestFile
+from pyiceberg.manifest import DataFile, DataFileContent, ManifestContent, ManifestEntry, ManifestFile
 from pyiceberg.partitioning import PartitionSpec
 from pyiceberg.schema import Schema
 from pyiceberg.table.metadata import TableMetadata
@@ -24,6 +24,7 @@ from pyiceberg.typedef import Record
 
 from metastore.errors import ProcedureError, StorageError
 from metastore.procedures.rewrite.groups import Candidate, LiveFile
+from metastore.storage.data_file import READABLE
 from metastore.storage.iceberg_private import metrics_evaluator
 from metastore.storage.manifest_reader import read_live_entries
 
@@ -176,10 +177,10 @@ def refuse_what_is_not_served(
                 "that writes them"
             )
         for file in (candidate.live.file, *(delete.file for delete in candidate.deletes)):
-            if file.file_format != FileFormat.PARQUET:
+            if file.file_format not in READABLE:
                 raise ProcedureError(
-                    f"{file.file_path} of {name} is {file.file_format.value}; only Parquet files are rewritten. "
-                    "Nothing was changed; choose other files by filter"
+                    f"{file.file_path} of {name} is {file.file_format.value}, which is not read. Nothing was changed; "
+                    "choose other files by filter"
                 )
 
 

@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from itertools import groupby
 from typing import Final, NamedTuple
 
-from pyiceberg.manifest import DataFile
+from pyiceberg.manifest import DataFile, FileFormat
 from pyiceberg.typedef import Record
 
 from metastore.procedures.rewrite.options import RewriteOptions
@@ -81,17 +81,25 @@ class Group:
         return sum(candidate.size for candidate in self.candidates)
 
 
+class Delete(NamedTuple):
+    """A position delete file."""
+
+    path: str
+    format: FileFormat
+
+
 class Slice(NamedTuple):
     """Rows ``first`` to ``end`` of a data file, and the position delete files that may name it."""
 
     path: str
+    format: FileFormat
     file_size: int
     file_rows: int
     first: int
     end: int
     spec_id: int
     partition: Record
-    deletes: tuple[str, ...]
+    deletes: tuple[Delete, ...]
 
     @property
     def size(self) -> int:
@@ -254,10 +262,9 @@ def _limited(
 
 def _slice(candidate: Candidate) -> Slice:
     file = candidate.live.file
-    deletes = tuple(delete.path for delete in candidate.deletes)
-    return Slice(
-        file.file_path, candidate.size, candidate.rows, 0, candidate.rows, file.spec_id, file.partition, deletes
-    )
+    deletes = tuple(Delete(delete.path, delete.file.file_format) for delete in candidate.deletes)
+    size, rows = candidate.size, candidate.rows
+    return Slice(file.file_path, file.file_format, size, rows, 0, rows, file.spec_id, file.partition, deletes)
 
 
 def _cut(slices: Sequence[Slice], count: int) -> list[list[Slice]]:

@@ -13,6 +13,7 @@ from typing import Any
 from urllib.parse import quote
 
 import duckdb
+import fastavro
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
@@ -27,6 +28,7 @@ from pyiceberg.table import Table
 from pyiceberg.transforms import BucketTransform, DayTransform, IdentityTransform, TruncateTransform
 from pyiceberg.types import (
     BinaryType,
+    DecimalType,
     DoubleType,
     FloatType,
     IntegerType,
@@ -41,7 +43,7 @@ from metastore.errors import InvalidRequestError, NotFoundError, ProcedureError
 from metastore.procedures.files.add_files import add_files
 from metastore.procedures.files.import_values import bound_bytes
 from metastore.procedures.run import explain
-from metastore.storage.iceberg_private import RowScan
+from metastore.storage.row_scan import RowScan
 
 Put = Callable[..., str]
 
@@ -390,8 +392,35 @@ def test_moments_of_int96(lake: Any, put: Put) -> None:
     lake.call(add_files, files=[put("a.parquet", rows, use_deprecated_int96_timestamps=True)])
     [file] = files(table)
     assert (set(file.lower_bounds), set(file.upper_bounds), set(file.null_value_counts)) == ({1}, {1}, {1})
-    read = RowScan(table.metadata, table.io, table.schema(), AlwaysTrue()).to_table(table.scan().plan_files())
+    read = pa.Table.from_batches(
+        RowScan(table.metadata, table.io, table.schema(), AlwaysTrue()).to_record_batches(table.scan().plan_files())
+    )
     assert read.cast(rows.schema).to_pylist() == rows.to_pylist()
+
+
+def test_what_readers_read_differently_is_said(lake: Any, put: Put, tmp_path: Path) -> None:
+    """By column, once for all files; nothing where all read alike."""
+    columns: list[tuple[str, pa.DataType]] = [
+        ("id", pa.int64()),
+        ("at", pa.timestamp("us", "UTC")),
+        ("some", pa.list_(pa.struct([("x", pa.int64())]))),
+    ]
+    lake.table(schema=pa.schema(columns))
+    held = pa.Table.from_pylist([{"id": 1, "at": FAR[0], "some": None}], pa.schema(columns))
+    paths = [put(f"{n}.parquet", held, use_deprecated_int96_timestamps=True) for n in range(2)]
+    [row] = lake.call(add_files, files=paths)
+    assert [part.split(":")[0] for part in row["message"].split("; column")] == [
+        "column at may hold INT96 times",
+        " some may hold null lists or maps of structs",
+    ]
+    [row] = lake.call(add_files, files=[put("c.parquet", held.select(["id"]))])
+    assert row["message"] == ""
+    lake.table("avro")
+    with (tmp_path / "a.avro").open("wb") as file:
+        schema = {"type": "record", "name": "r", "fields": [{"name": "id", "type": "long"}]}
+        fastavro.writer(file, schema, [{"id": 1}])
+    [row] = lake.call(add_files, table="avro", files=[str(tmp_path / "a.avro")], format="AVRO")
+    assert row["message"].startswith("PyIceberg by itself does not read Avro data files")
 
 
 def test_moments_are_no_times_of_a_clock(lake: Any, put: Put) -> None:
@@ -471,6 +500,17 @@ def test_orc(lake: Any, rows: Any, tmp_path: Path) -> None:
     lowest: Any = from_bytes(LongType(), file.lower_bounds[1])
     assert lowest == 3
     assert list(table.scan(row_filter="id = 9").plan_files()) == []
+
+
+def test_decimals_of_orc(lake: Any, tmp_path: Path) -> None:
+    """Their bounds stand in its footers without zeros at the end."""
+    rows = pa.table({"d": pa.array([Decimal("-1.50"), Decimal("7.00")], pa.decimal128(10, 2))})
+    table = lake.table(schema=rows.schema)
+    orc.write_table(rows, str(tmp_path / "a.orc"))
+    lake.call(add_files, files=[str(tmp_path / "a.orc")], format="ORC")
+    [file] = files(table)
+    bounds: list[Any] = [from_bytes(DecimalType(10, 2), each[1]) for each in (file.lower_bounds, file.upper_bounds)]
+    assert bounds == [Decimal("-1.50"), Decimal("7.00")]
 
 
 @pytest.mark.parametrize("arguments", [{}, {"location": "/a", "files": ["/b"]}, {"files": []}])

@@ -8,11 +8,12 @@ from datetime import datetime, time, timezone
 from pathlib import Path
 from typing import Any
 
+import fastavro
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 from pyarrow import orc
-from pyiceberg.manifest import DataFile, DataFileContent
+from pyiceberg.manifest import DataFile, DataFileContent, FileFormat
 from pyiceberg.partitioning import PartitionField, PartitionSpec
 from pyiceberg.schema import Schema
 from pyiceberg.table import Table
@@ -458,17 +459,28 @@ def test_a_table_of_format_version_3_is_refused(lake: Any) -> None:
         lake.rewrite()
 
 
-def test_files_of_other_formats_are_refused(lake: Any, tmp_path: Path) -> None:
-    """By the name of the format, as people say it; the table stays as it is."""
-    data = pa.table({"id": pa.array([1, 2], pa.int64())})
-    lake.create(data.schema)
-    orc.write_table(data, tmp_path / "a.orc")
-    add: Any = {"schema": "default", "table_name": "t", "files": [str(tmp_path / "a.orc")], "format": "ORC"}
-    lake.session.call("lake.system.add_files", **add)
-    before = lake.load().metadata_location
-    with pytest.raises(ProcedureError, match=r"a\.orc of lake\.default\.t is ORC; only Parquet files are rewritten"):
-        lake.rewrite(options={"rewrite-all": "true"})
-    assert lake.load().metadata_location == before
+AVRO = {
+    "type": "record",
+    "name": "r",
+    "fields": [{"name": "id", "type": "long"}, {"name": "s", "type": ["null", "string"]}],
+}
+
+
+def test_files_of_every_format_become_parquet(lake: Any, tmp_path: Path, by_duckdb: Read) -> None:
+    """Each row once, cut into several files that begin and end inside of the old ones."""
+    data = pa.table({"id": pa.array(range(50_000), pa.int64()), "s": [f"text {n}" for n in range(50_000)]})
+    table = lake.create(data.schema)
+    table.append(data)
+    orc.write_table(data, tmp_path / "a.orc", stripe_size=1 << 16)
+    with (tmp_path / "a.avro").open("wb") as file:
+        fastavro.writer(file, AVRO, data.to_pylist())
+    for format_ in ("orc", "avro"):
+        add: Any = {"schema": "default", "table_name": "t", "files": [str(tmp_path / f"a.{format_}")]}
+        lake.session.call("lake.system.add_files", format=format_.upper(), **add)
+    done = lake.rewrite(options={"rewrite-all": "true", "target-file-size-bytes": "400000"})
+    assert (done["rewritten_data_files_count"], done["added_data_files_count"] > 2) == (3, True)
+    assert {file.file_format for file in lake.data_files()} == {FileFormat.PARQUET}
+    assert sorted(by_duckdb(lake.load())) == sorted(tuple(row.values()) for row in data.to_pylist() * 3)
 
 
 def test_a_table_of_format_version_1_is_rewritten(lake: Any, by_duckdb: Read) -> None:

@@ -1,7 +1,8 @@
 """Columns of a data file as columns of the table: by field id, renamed, reordered, widened, filled in.
 
-PyIceberg has a projection too; it turns null lists and maps of structs into empty ones, and what a reader shows for a
-moment a rewrite would make last. This one rebuilds nested columns from their parts and keeps every null.
+PyIceberg has a projection too; it turns null lists and maps of structs into empty ones. This one rebuilds nested
+columns from their parts and keeps every null. A type that Iceberg does not promote to the table's is refused: Arrow
+would read the text "1" as a number.
 """
 
 from __future__ import annotations
@@ -12,8 +13,22 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
-from pyiceberg.schema import Schema
-from pyiceberg.types import IcebergType, ListType, MapType, NestedField, StructType
+from pyiceberg.exceptions import ResolveError
+from pyiceberg.partitioning import PartitionSpec
+from pyiceberg.schema import Schema, promote
+from pyiceberg.transforms import IdentityTransform
+from pyiceberg.typedef import Record
+from pyiceberg.types import (
+    IcebergType,
+    ListType,
+    MapType,
+    NestedField,
+    StructType,
+    TimestampNanoType,
+    TimestampType,
+    TimestamptzNanoType,
+    TimestamptzType,
+)
 
 from metastore.errors import FormatError
 
@@ -22,6 +37,9 @@ _arrow: Any = pa
 
 Array = Any
 """An Arrow array of any type."""
+
+_TIMES = (TimestampType, TimestamptzType, TimestampNanoType, TimestamptzNanoType)
+"""Read as one another, as by all of Iceberg's readers: the numbers of a file do not depend on which it says."""
 
 
 class Projection:
@@ -47,8 +65,10 @@ class Projection:
                 source = self._sources.get(field.field_id)
                 found = None if source is None else batch.column(source.name)
                 arrays.append(self._field(source, found, field, arrow.type, batch.num_rows))
+            if not arrays:  # Arrow takes the number of rows from the columns
+                return pa.RecordBatch.from_struct_array(_arrow.array([{}] * batch.num_rows, pa.struct([])))
             return pa.RecordBatch.from_arrays(arrays, schema=self._arrow)
-        except pa.ArrowException as error:
+        except (pa.ArrowException, ResolveError) as error:
             raise FormatError(f"its columns do not fit those of the table: {error}") from error
 
     def _field(
@@ -72,6 +92,8 @@ class Projection:
             return self._list(source, array, target, arrow)
         if isinstance(source, MapType) and isinstance(target, MapType):
             return self._map(source, array, target, arrow)
+        if source != target and not (isinstance(source, _TIMES) and isinstance(target, _TIMES)):
+            promote(source, target)
         return _cast(array, arrow)
 
     def _struct(self, source: StructType, array: Array, target: StructType, arrow: Any) -> Array:
@@ -102,6 +124,15 @@ class Projection:
         keys = self._values(source.key_type, array.keys.slice(first, length), target.key_type, arrow.key_type)
         items = self._values(source.value_type, array.items.slice(first, length), target.value_type, arrow.item_type)
         return _arrow.MapArray.from_arrays(offsets, keys, items, type=arrow, mask=pc.is_null(array))
+
+
+def partition_constants(spec: PartitionSpec, partition: Record) -> dict[int, Any]:
+    """Values that a file's partition gives to columns which the file may lack, as Hive's files do; by field id."""
+    return {
+        field.source_id: partition[position]
+        for position, field in enumerate(spec.fields)
+        if isinstance(field.transform, IdentityTransform) and partition[position] is not None
+    }
 
 
 def _offsets(array: Array) -> tuple[Array, int, int]:

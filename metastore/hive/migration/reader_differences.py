@@ -1,0 +1,120 @@
+"""What readers of Iceberg tables read differently from each other, and from Spark over a Hive table: the one list.
+
+This package, Spark and Trino read one value where PyIceberg by itself reads another. Its ``delete``, ``overwrite`` and
+``upsert`` rewrite files from what its scans read, so rows that stay are then stored with other values. Files of the old
+calendar are read by Spark as Hive tables in another way than by any reader of Iceberg.
+A test for each entry fails when the difference is gone (``tests/hive/test_reader_differences.py``).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any, Final
+
+import pyarrow as pa
+import pyarrow.types as pt
+from pyiceberg.manifest import FileFormat
+
+from metastore.hive.facts import INT96, OLD_CALENDAR
+
+
+@dataclass(frozen=True)
+class Difference:
+    """Something that is not read alike.
+
+    ``concerns`` tells whether a column of a file, or a piece of it, may hold such values; ``what`` is a clause for
+    people. Where ``excluded_by_bounds``, a file with bounds of the column has no such value.
+    """
+
+    what: str
+    concerns: Callable[[Any], bool]
+    excluded_by_bounds: bool = False
+
+
+def _is_int96(field: Any) -> bool:
+    return INT96 in (field.metadata or {})
+
+
+def _is_of_old_calendar(field: Any) -> bool:
+    return OLD_CALENDAR in (field.metadata or {})
+
+
+def _holds_structs(field: Any) -> bool:
+    type_ = field.type
+    inner = type_.item_type if pt.is_map(type_) else getattr(type_, "value_type", None)
+    return inner is not None and pt.is_struct(inner)
+
+
+_STORED: Final = "and stores that when it deletes or overwrites rows of the file"
+
+KNOWN: Final[Mapping[str, Difference]] = {
+    "INT96 times": Difference(
+        f"PyIceberg reads those before 1677-09-22 and after 2262-04-11 as other times, {_STORED}; "
+        "migrate with rewrite_int96 => true, or call rewrite_data_files first",
+        _is_int96,
+    ),
+    "null lists or maps of structs": Difference(
+        f"PyIceberg reads them as empty ones, {_STORED}; delete rows by Spark or Trino", _holds_structs
+    ),
+    "days before 1582-10-15 or times before 1900 in the calendar of Spark 2": Difference(
+        "Spark shifts them when it reads a Hive table, and no reader of Iceberg does, so they change with the "
+        "migration; write such files anew first",
+        _is_of_old_calendar,
+        excluded_by_bounds=True,
+    ),
+}
+"""By what the values are called."""
+
+UNREAD: Final[Mapping[str, str]] = {
+    FileFormat.AVRO.value: "PyIceberg by itself does not read Avro data files, nor deletes rows of them; this package, "
+    "Spark and Trino do, and rewrite_data_files makes Parquet of them",
+}
+"""Formats of data files that PyIceberg refuses, and what to know of it."""
+
+
+HIDDEN_PARTITIONS: Final = (
+    "PyIceberg by itself finds no rows by a condition on a partition column that the scan does not select, since the "
+    "files have no such column; select it too"
+)
+"""Of every partitioned table of Hive."""
+
+
+def is_read(format_: FileFormat) -> bool:
+    """Whether PyIceberg reads data files of a format at all."""
+    return format_.value not in UNREAD
+
+
+def columns_to_read(types: Mapping[str, Any]) -> list[str]:
+    """The columns that PyIceberg may read differently, whatever the files are like; ``types`` are Arrow's by name."""
+    return [name for name, type_ in types.items() if any(map(_may_differ, pieces_of(pa.field(name, type_))))]
+
+
+def _may_differ(field: Any) -> bool:
+    # Which times are INT96 only files say.
+    return pt.is_timestamp(field.type) or _holds_structs(field)
+
+
+def found_in(schema: pa.Schema) -> Iterator[tuple[str, str]]:
+    """The differences that a file of ``schema`` may show: the column as the file calls it, and the values."""
+    for column in schema:
+        for name, each in KNOWN.items():
+            if any(map(each.concerns, pieces_of(column))):
+                yield column.name, name
+
+
+def holds_int96(column: Any) -> bool:
+    """Whether a column of a file, or a piece of it, has times in INT96."""
+    return any(map(_is_int96, pieces_of(column)))
+
+
+def pieces_of(field: Any) -> Iterator[Any]:
+    """A field of Arrow and all that is nested in it."""
+    yield field
+    type_ = field.type
+    if pt.is_map(type_):
+        yield from pieces_of(type_.key_field)
+        yield from pieces_of(type_.item_field)
+    elif pt.is_nested(type_):
+        for index in range(type_.num_fields):
+            yield from pieces_of(type_.field(index))

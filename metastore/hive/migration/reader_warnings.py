@@ -1,0 +1,63 @@
+"""Which columns and files of a surveyed table readers of Iceberg may read differently, as sentences. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Final
+
+import pyarrow as pa
+
+from metastore.hive.matching import match
+from metastore.hive.metrics import schema_of
+from metastore.hive.migration.reader_differences import HIDDEN_PARTITIONS, KNOWN, UNREAD, found_in, holds_int96
+from metastore.hive.migration.survey import Survey
+from metastore.hive.types import leaves_of
+
+_SHOWN: Final = 100
+"""Files that one sentence names."""
+
+
+def warnings_of(found: Survey, fragments: pa.Table, *, without: frozenset[int] = frozenset()) -> list[str]:
+    """A clause for each column and kind of value, naming files; files with numbers in ``without`` are left out."""
+    concerned: dict[tuple[str, str], list[str]] = {}
+    schemas = _schemas(fragments)
+    names = {shape: _column_names(found, schema) for shape, schema in schemas.items()}
+    places = {leaf.path[0]: at for at, leaf in enumerate(leaves_of(found.table.columns)) if len(leaf.path) == 1}
+    for row in fragments.select(["number", "shape", "lower"]).sort_by("number").to_pylist():
+        if row["number"] in without or row["shape"] is None:
+            continue
+        for held, values in found_in(schemas[row["shape"]]):
+            column = names[row["shape"]].get(held)
+            bounded = column in places and row["lower"][places[column]] is not None
+            if column is not None and not (bounded and KNOWN[values].excluded_by_bounds):
+                concerned.setdefault((column, values), []).append(found.files[row["number"]].location)
+    told = [UNREAD[format_] for format_ in found.formats if format_ in UNREAD]
+    told += [HIDDEN_PARTITIONS] if found.table.is_partitioned and found.files else []
+    return told + [
+        f"column {column}: {_some(files)} may hold {values}: {KNOWN[values].what}"
+        for (column, values), files in concerned.items()
+    ]
+
+
+def files_with_int96(fragments: pa.Table) -> frozenset[int]:
+    """The numbers of the files that have a column of INT96."""
+    schemas = _schemas(fragments)
+    having = {shape for shape, schema in schemas.items() if any(map(holds_int96, schema))}
+    rows = fragments.select(["number", "shape"]).to_pylist()
+    return frozenset(row["number"] for row in rows if row["shape"] in having)
+
+
+def _schemas(fragments: pa.Table) -> dict[str, pa.Schema]:
+    rows = fragments.select(["shape", "schema"]).to_pylist()
+    return {row["shape"]: schema_of(row["schema"]) for row in rows if row["schema"] is not None}
+
+
+def _column_names(found: Survey, schema: pa.Schema) -> dict[str, str]:
+    """The table's name of each column of a file that the table has."""
+    aliases: Iterator[tuple[tuple[str, ...], set[str]]] = iter(match(found.table.columns, schema).aliases.items())
+    return {held: path[0] for path, held_names in aliases if len(path) == 1 for held in held_names}
+
+
+def _some(files: Sequence[str]) -> str:
+    more = f" and {len(files) - _SHOWN} more" if len(files) > _SHOWN else ""
+    return f"{len(files)} file{'s' if len(files) > 1 else ''} ({', '.join(files[:_SHOWN])}{more})"

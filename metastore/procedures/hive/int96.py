@@ -1,0 +1,59 @@
+"""Files with times in INT96 become Parquet files of today while their table is migrated, by an engine's tasks.
+
+PyIceberg by itself reads such times before 1677 and after 2262 as others. The new files lie in the migration's hidden
+folder: nothing sees them before the table is switched, an attempt that dies leaves no more than that folder, and going
+back removes it. The old files stay where they are.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
+
+from pyiceberg.io.pyarrow import PyArrowFileIO
+from pyiceberg.manifest import DataFile
+from pyiceberg.table.name_mapping import parse_mapping_from_json
+
+from metastore.engine import Engine
+from metastore.errors import EngineError
+from metastore.hive.migration.layout import Layout
+from metastore.hive.migration.staging import Rewrite
+from metastore.procedures.rewrite.groups import Piece, Slice
+from metastore.procedures.rewrite.job import RewriteJob
+from metastore.procedures.rewrite.task import FRAGMENTS, outcomes, rewrite_piece
+
+
+def rewriter(name: str, properties: Mapping[str, str], engine: Callable[[int], Engine]) -> Rewrite:
+    """What writes data files of the table ``name`` anew, one new file for each; ``engine`` rewrites so many files.
+
+    Raises FormatError, which names the file, StorageError, and EngineError when not all tasks answered.
+    """
+
+    def rewrite(layout: Layout, files: Sequence[DataFile], folder: str) -> Sequence[DataFile]:
+        job = RewriteJob(
+            name=name,
+            location=folder,
+            properties={},
+            io=PyArrowFileIO(dict(properties)),
+            schema=layout.schema,
+            specs=(layout.spec,),
+            output_spec_id=layout.spec.spec_id,
+            name_mapping=parse_mapping_from_json(layout.name_mapping),
+            order=(),
+            sort_order_id=None,
+            keep_going=False,
+        )
+        pieces = [_piece(number, file, job.output_spec_id) for number, file in enumerate(files)]
+        found = engine(len(files)).run(pieces, partial(rewrite_piece, job), FRAGMENTS)
+        done = sorted((outcome for batch in found for outcome in outcomes(batch)), key=lambda outcome: outcome.group)
+        if [outcome.group for outcome in done] != list(range(len(files))):
+            raise EngineError(f"not all files of {name} were written anew; nothing was changed")
+        return [file for outcome in done for file in outcome.files]
+
+    return rewrite
+
+
+def _piece(number: int, file: DataFile, spec_id: int) -> Piece:
+    rows = file.record_count
+    whole = Slice(file.file_path, file.file_format, file.file_size_in_bytes, rows, 0, rows, spec_id, file.partition, ())
+    return Piece(number, 0, (whole,), file.partition, max(1, rows))
