@@ -37,7 +37,7 @@ from metastore.hive.migration.backup import BACKUP_FILE, BACKUP_PROPERTY, Backup
 from metastore.hive.migration.staging import HIDDEN_FOLDER
 from metastore.hive.migration.switch import alter_if, next_ddl_time, remove_files, remove_folder
 from metastore.hive.tables import LAST_DDL_TIME, METADATA_LOCATION, HivePartition, HiveTable
-from metastore.storage.bounded_reading import table_metadata
+from metastore.storage.bounded_reading import ReadLimits, table_metadata
 from metastore.storage.catalog_errors import UNREADABLE, said
 
 REVERTED: Final = "reverted"
@@ -222,9 +222,11 @@ def unfinished(store: Store, table: HiveTable) -> Unfinished | None:
     """What is left to do for a Hive table that is on its way back; None for any other. FormatError."""
     hidden = f"{table.location}/{HIDDEN_FOLDER}"
     files, root = store.place(hidden)
+    limit = ReadLimits.of(store.properties).named("file_list")
     for entry in files.get_file_info(fs.FileSelector(root, allow_not_found=True)):
         with suppress(FileNotFoundError), files.open_input_file(f"{entry.path}/{_MARKER}") as stream:
             folder = f"{hidden}/{entry.base_name}"
+            limit.require(f"{folder}/{_MARKER}", stream.size())
             try:
                 return Unfinished(folder, json.loads(stream.read()))
             except ValueError as error:
