@@ -72,6 +72,10 @@ def _time(section: Section, name: str) -> timedelta | None:
     return value
 
 
+def _locations(section: Section, name: str) -> list[str]:
+    return section.texts(name)
+
+
 def _schedule(section: Section, name: str) -> str:
     """Five or six fields are a cron expression, which the daemon's library reads; all else is an interval."""
     text = section.text(name).strip()
@@ -99,11 +103,16 @@ _EVERY: Final[Mapping[str, _Reader]] = {
     "budget.seconds": _count,
 }
 FIELDS: Final[Mapping[str, Mapping[str, _Reader]]] = {
-    "expire_snapshots": {**_EVERY, "older_than": _time, "retain_last": _count},
-    "remove_orphan_files": {**_EVERY, "older_than": _time},
+    "expire_snapshots": {**_EVERY, "older_than": _time, "retain_last": _count, "owned": _locations},
+    "remove_orphan_files": {
+        **_EVERY,
+        "older_than": _time,
+        "allowed_locations": _locations,
+        "owned": _locations,
+    },
     "rewrite_manifests": {**_EVERY, "min_manifests": _count},
     "rewrite_data_files": {**_EVERY, "target_file_size": _bytes, "min_input_files": _count},
-    "old_metadata": {**_EVERY, "keep": _count},
+    "old_metadata": {**_EVERY, "keep": _count, "owned": _locations},
 }
 """The fields of every action, and how each is read. Everyone has the first six."""
 

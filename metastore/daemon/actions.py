@@ -23,7 +23,7 @@ from metastore.daemon.guard import Guard, GuardedCatalogs, GuardedEngine
 from metastore.daemon.inquiry import Inquiries
 from metastore.daemon.logs import told, unforeseen
 from metastore.daemon.policy import Action, ActionPolicy, TableName
-from metastore.errors import MetastoreError
+from metastore.errors import MetastoreError, ProcedureError
 from metastore.expiration.handler import ExpirationHandler
 from metastore.expiration.policy import ExpirationPolicy
 from metastore.procedures.calls import Procedures
@@ -161,7 +161,11 @@ class Actions:
                 return self._old_metadata(call)
 
     def _expire(self, call: _Call) -> Mapping[str, Any]:
-        given = {"older_than": self._ago(call.option("older_than")), "retain_last": call.option("retain_last")}
+        given = {
+            "older_than": self._ago(call.option("older_than")),
+            "retain_last": call.option("retain_last"),
+            **call.owned,
+        }
         if call.guard.budget.bytes is not None and not self._dry_run:
             [planned] = call.rows(**given, dry_run=True)
             call.guard.sizes = {file["location"]: file["bytes"] or 0 for file in planned["files"] or ()}
@@ -170,7 +174,9 @@ class Actions:
             files = call.guard.within([(file["location"], file["bytes"] or 0) for file in row["files"] or ()])
             row |= {"files": files, "deleted_bytes": sum(size for _, size in files)}
         row["files"] = len(row["files"] or ())
-        return _unless_idle(row, ("expired_snapshots_count", "deleted_bytes", "failed_files_count"))
+        if row["failed_files_count"] and not row["deleted_bytes"]:
+            _log.warning("%s: %s", call.table, row["message"])
+        return _unless_idle({**row, **call.owned}, ("expired_snapshots_count", "deleted_bytes", "failed_files_count"))
 
     def _expire_component(self, call: _Call) -> Mapping[str, Any]:
         component = self._session.metastore.components[call.table.name]
@@ -184,13 +190,18 @@ class Actions:
         return _unless_idle(expired, tuple(expired))
 
     def _remove_orphans(self, call: _Call) -> Mapping[str, Any]:
-        given = {"older_than": self._ago(call.option("older_than"))}
+        given = {
+            "older_than": self._ago(call.option("older_than")),
+            "allowed_locations": call.option("allowed_locations") or None,
+            **call.owned,
+        }
         if call.guard.budget.bytes is not None and not self._dry_run:
             planned = call.rows(**given, dry_run=True)
             call.guard.sizes = {row["orphan_file_location"]: row["file_size_in_bytes"] for row in planned}
         rows = call.rows(**given, dry_run=self._dry_run)
         if not rows:
             return {}
+        _require_proof(rows)
         if self._dry_run:
             sized = [(row["orphan_file_location"], row["file_size_in_bytes"] or 0) for row in rows]
             rows = rows[: len(call.guard.within(sized))]
@@ -199,6 +210,7 @@ class Actions:
             "bytes": sum(row["file_size_in_bytes"] or 0 for row in rows),
             "deleted": sum(row["deleted"] for row in rows),
             "some": [row["orphan_file_location"] for row in rows[:_LISTED]],
+            **call.owned,
         }
 
     def _rewrite_manifests(self, call: _Call) -> Mapping[str, Any]:
@@ -244,15 +256,22 @@ class Actions:
             for key, value in changed.items():
                 call.rows("system.set_table_property", key=key, value=value)
         if call.guard.budget.bytes is not None and not self._dry_run:
-            planned = call.rows(dry_run=True)
+            planned = call.rows(dry_run=True, **call.owned)
             call.guard.sizes = {row["metadata_file"]: row["file_size_in_bytes"] for row in planned}
-        rows = call.rows(dry_run=self._dry_run)
+        rows = call.rows(dry_run=self._dry_run, **call.owned)
         if not rows:
             return changed
+        _require_proof(rows)
         if self._dry_run:
             rows = rows[: len(call.guard.within([(row["metadata_file"], row["file_size_in_bytes"]) for row in rows]))]
         size = sum(row["file_size_in_bytes"] for row in rows)
-        return {**changed, "metadata_files": len(rows), "bytes": size, "deleted": sum(row["deleted"] for row in rows)}
+        return {
+            **changed,
+            **call.owned,
+            "metadata_files": len(rows),
+            "bytes": size,
+            "deleted": sum(row["deleted"] for row in rows),
+        }
 
     def _ago(self, age: timedelta | None) -> datetime | None:
         if age is None:
@@ -290,6 +309,12 @@ class _Call:
     def option(self, name: str) -> Any:
         return self.policy.options[name]
 
+    @property
+    def owned(self) -> dict[str, list[str]]:
+        """The folders that the policy declares to be the table's own, for the call and the history; often none."""
+        folders = self.option("owned")
+        return {"owned": folders} if folders else {}
+
     def rows(self, procedure: str | None = None, /, **arguments: Any) -> list[dict[str, Any]]:
         """What the action's procedure, or another, returns on the table for those of ``arguments`` that are given."""
         name = f"{self.table.catalog}.{procedure or PROCEDURES[self.policy.action]}"
@@ -325,6 +350,13 @@ def _manifests(table: Table) -> int:
 
 def _counts(guard: Guard) -> Mapping[str, Any]:
     return {"files": guard.files, "bytes": guard.bytes} if guard.files or guard.bytes else {}
+
+
+def _require_proof(rows: Sequence[Mapping[str, Any]]) -> None:
+    """Refuse a run that found files and may delete none of them. Raises ProcedureError with the reason."""
+    kept = [row["error"] for row in rows if row["error"]]
+    if len(kept) == len(rows) and not any(row["deleted"] for row in rows):
+        raise ProcedureError(f"{len(kept)} files were found and none was deleted: {kept[0]}")
 
 
 def _unless_idle(row: Mapping[str, Any], counted: Sequence[str]) -> Mapping[str, Any]:

@@ -602,3 +602,30 @@ def test_failures_and_the_last_success_are_known_by_table(make_site: Callable[..
     daemon.once()
     last = daemon.state.last_runs["lake.shop.orders", "expire_snapshots"]
     assert (last.failures, last.succeeded_ms) == (1, first)
+
+
+def test_a_table_that_cannot_be_read_keeps_the_files_of_others_unless_they_are_owned(
+    make_site: Callable[..., Any],
+) -> None:
+    """Nobody knows what it needs: the run fails with its name; the operator's word is kept in the history."""
+    site = make_site(default={"remove_orphan_files": {"enabled": True}})
+    good, bad = site.table("good", commits=1), site.table("bad", commits=1)
+    folder = Path(good.metadata.location.removeprefix("file://"))
+    stray = folder / "data/stray.parquet"
+    stray.write_bytes(b"left behind")
+    os.utime(stray, (0, 0))
+    Path(bad.metadata_location.removeprefix("file://")).unlink()
+    site.later(days=8)
+    runs = {run.table: run for run in site.daemon().once()}
+    assert runs["lake.shop.good"].status == "failed"
+    assert "needed by lake.shop.bad" in runs["lake.shop.good"].error
+    assert stray.exists()
+    owned = {"lake.shop.good": {"remove_orphan_files": {"owned": [f"file://{folder}"]}}}
+    site.policies = {**site.policies, "tables": {f'"{name}"': layer for name, layer in owned.items()}}
+    site.opened.close()
+    later = make_site(**site.policies)
+    later.now_ms = site.now_ms
+    later.later(days=8)
+    runs = {run.table: run for run in later.daemon().once()}
+    assert (runs["lake.shop.good"].status, stray.exists()) == ("done", False)
+    assert json.loads(runs["lake.shop.good"].result)["owned"] == [f"file://{folder}"]
