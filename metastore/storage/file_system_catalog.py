@@ -13,7 +13,7 @@ import uuid
 from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import dataclass
-from typing import Any, Final, NoReturn
+from typing import Any, Final, NoReturn, TypeVar
 
 import pyarrow as pa
 from pyiceberg.catalog import Catalog, PropertiesUpdateSummary
@@ -47,6 +47,8 @@ from metastore.storage.catalog_errors import UNREADABLE
 from metastore.storage.files import Deleted
 from metastore.storage.stores import open_store
 from metastore.storage.version_files import Found, VersionFiles
+
+T = TypeVar("T")
 
 _LOOKS: Final = 100
 
@@ -358,22 +360,24 @@ def _updated(base: TableMetadata, updates: tuple[TableUpdate, ...], location: st
     """
     added = {update.snapshot.snapshot_id for update in updates if isinstance(update, AddSnapshotUpdate)}
     known = any(snapshot.snapshot_id in added for snapshot in base.snapshots)
+    # Other threads read this metadata, and what they ask of a schema or spec is kept beside it: a deep copy that is
+    # made at that moment fails.
+    shared = {name: _Shared(getattr(base, name)) for name in ("schemas", "partition_specs", "sort_orders")}
     if known or not all(_only_adds(update, added) for update in updates):
-        return update_table_metadata(base, updates, metadata_location=location)
-    bare = base.model_copy(update={"snapshots": [], "snapshot_log": [], "schemas": _Shared(base.schemas)})
+        return update_table_metadata(base.model_copy(update=shared), updates, metadata_location=location)
+    bare = base.model_copy(update={"snapshots": [], "snapshot_log": [], **shared})
     new = update_table_metadata(bare, updates, metadata_location=location)
     history = {
         "snapshots": [*base.snapshots, *new.snapshots],
         "snapshot_log": [*base.snapshot_log, *new.snapshot_log],
-        "schemas": base.schemas,
     }
     return new.model_copy(update=history)
 
 
-class _Shared(list[Schema]):
+class _Shared(list[T]):
     """A list that a deep copy takes over as it is."""
 
-    def __deepcopy__(self, memo: object) -> _Shared:
+    def __deepcopy__(self, memo: object) -> _Shared[T]:
         return self
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
 from pathlib import Path
 
 from pyiceberg.schema import Schema
@@ -19,6 +20,8 @@ from pyiceberg.table.update import (
 )
 from pyiceberg.types import NestedField, StringType
 
+from metastore.metastore import Metastore
+from metastore.model.table_unit import TableMetadataUnit
 from metastore.storage.file_system_catalog import FileSystemCatalog, _updated
 
 PLACE = "/t/metadata/v1.metadata.json"
@@ -93,3 +96,18 @@ def test_an_empty_table_says_that_it_has_no_snapshot(tmp_path: Path) -> None:
     table = catalog.create_table("t", Schema(NestedField(1, "a", StringType(), required=False)))
     assert json.loads(Path(table.metadata_location).read_text())["current-snapshot-id"] == -1
     assert StaticTable.from_metadata(table.metadata_location).current_snapshot() is None
+
+
+def test_what_other_threads_read_is_not_copied(metastore: Metastore, unit: Callable[..., TableMetadataUnit]) -> None:
+    """Schemas and specs keep what they are asked beside them: a copy made at that moment would fail the commit."""
+    for number in range(3):
+        metastore.tables.modify().overwrite([unit(owner=str(number))]).execute()
+    before = metastore.tables.table.load()
+    assert before is not None
+    metastore.tables.expiration.expire()
+    after = metastore.tables.table.load()
+    assert after is not None
+    assert len(after.metadata.snapshots) < len(before.metadata.snapshots)
+    assert all(one is other for one, other in zip(before.metadata.schemas, after.metadata.schemas, strict=True))
+    specs = zip(before.metadata.partition_specs, after.metadata.partition_specs, strict=True)
+    assert all(one is other for one, other in specs)
