@@ -29,13 +29,9 @@ from pyiceberg.table import CommitTableResponse, CreateTableTransaction, Table
 from pyiceberg.table.metadata import TableMetadata, new_table_metadata
 from pyiceberg.table.sorting import UNSORTED_SORT_ORDER, SortOrder
 from pyiceberg.table.update import (
-    AddSnapshotUpdate,
-    RemovePropertiesUpdate,
     SetPropertiesUpdate,
-    SetSnapshotRefUpdate,
     TableRequirement,
     TableUpdate,
-    update_table_metadata,
 )
 from pyiceberg.typedef import EMPTY_DICT, Identifier, Properties
 from pyiceberg.view import View
@@ -45,6 +41,7 @@ from metastore.errors import DamageError, FormatError, InvalidRequestError, Meta
 from metastore.storage.bounded_reading import table_metadata
 from metastore.storage.catalog_errors import UNREADABLE
 from metastore.storage.files import Deleted
+from metastore.storage.next_metadata import in_order, serialized, updated
 from metastore.storage.stores import open_store
 from metastore.storage.version_files import Found, VersionFiles
 
@@ -129,7 +126,7 @@ class FileSystemCatalog(Catalog):
             )
         metadata = new_table_metadata(schema, partition_spec, sort_order, self.location_of(key), dict(properties))
         versions = self._versions(metadata.location)
-        if versions.current() is not None or not versions.publish(1, _serialized(metadata)):
+        if versions.current() is not None or not versions.publish(1, serialized(metadata)):
             raise TableAlreadyExistsError(f"an Iceberg table stands at {metadata.location} already")
         return self._table(key, metadata, versions.location_of(1))
 
@@ -151,13 +148,13 @@ class FileSystemCatalog(Catalog):
         recent = (*current.metadata.properties.get(RECENT_COMMITS, "").split(), mark)[-_MARKS_KEPT:]
         marking = SetPropertiesUpdate(updates={RECENT_COMMITS: " ".join(recent)})
         try:
-            metadata = _in_order(_updated(current.metadata, (*updates, marking), base), current.metadata)
+            metadata = in_order(updated(current.metadata, (*updates, marking), base), current.metadata)
         except ValueError as error:
             raise CommitFailedException(f"the table changed since the updates were made for it: {error}") from error
         versions = self._versions(metadata.location)
         version = _version_of(base) + 1
         try:
-            won = versions.publish(version, _serialized(metadata), lambda: self._is_built_upon(table, version, mark))
+            won = versions.publish(version, serialized(metadata), lambda: self._is_built_upon(table, version, mark))
         except FileNotFoundError as error:
             # Raised by what is loaded, this means that a race was lost; here it says nothing.
             raise OSError(errno.EIO, f"it is open whether version {version} was published: {error}") from error
@@ -340,59 +337,6 @@ class FileSystemCatalog(Catalog):
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         FileSystemCatalog.__init__(self, state["name"], state["warehouse"], **state["properties"])
-
-
-def _serialized(metadata: TableMetadata) -> bytes:
-    text = metadata.model_dump_json(exclude_none=True)
-    if metadata.current_snapshot_id is None:
-        # Drill's Iceberg insists on the field; -1 is its word for none, and PyIceberg reads it as such.
-        text = f'{{"current-snapshot-id":-1,{text[1:]}'
-    return text.encode()
-
-
-def _updated(base: TableMetadata, updates: tuple[TableUpdate, ...], location: str) -> TableMetadata:
-    """``base``, which stands at ``location``, with ``updates``. ValueError when they do not fit it.
-
-    PyIceberg copies all of it deeply for that: the history, which would make a commit cost what the history holds, and
-    the schemas. One that only adds to the history is therefore applied without it, and leaves the schemas as they are.
-    """
-    added = {update.snapshot.snapshot_id for update in updates if isinstance(update, AddSnapshotUpdate)}
-    known = any(snapshot.snapshot_id in added for snapshot in base.snapshots)
-    if known or not all(_only_adds(update, added) for update in updates):
-        return update_table_metadata(base, updates, metadata_location=location)
-    bare = base.model_copy(update={"snapshots": [], "snapshot_log": [], "schemas": _Shared(base.schemas)})
-    new = update_table_metadata(bare, updates, metadata_location=location)
-    history = {
-        "snapshots": [*base.snapshots, *new.snapshots],
-        "snapshot_log": [*base.snapshot_log, *new.snapshot_log],
-        "schemas": base.schemas,
-    }
-    return new.model_copy(update=history)
-
-
-class _Shared(list[Schema]):
-    """A list that a deep copy takes over as it is."""
-
-    def __deepcopy__(self, memo: object) -> _Shared:
-        return self
-
-
-def _in_order(new: TableMetadata, base: TableMetadata) -> TableMetadata:
-    """``new`` updated no earlier than ``base`` and its own newest snapshot, however far back this machine's clock is.
-
-    PyIceberg takes the clock where no snapshot brings its time, and Iceberg for Java refuses to load a table that was
-    updated a minute or more before the last entry of its logs.
-    """
-    earliest = max((base.last_updated_ms, *(entry.timestamp_ms for entry in new.snapshot_log[-1:])))
-    if new.last_updated_ms >= earliest:
-        return new
-    return new.model_copy(update={"last_updated_ms": earliest})
-
-
-def _only_adds(update: TableUpdate, added: set[int]) -> bool:
-    if isinstance(update, SetSnapshotRefUpdate):
-        return update.snapshot_id in added
-    return isinstance(update, (AddSnapshotUpdate, SetPropertiesUpdate, RemovePropertiesUpdate))
 
 
 def _version_of(metadata_location: str) -> int:

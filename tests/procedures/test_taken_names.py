@@ -86,6 +86,6 @@ def test_a_staging_place_is_never_written_over(site: Any, tmp_path: Path) -> Non
     assert site.call("rewrite_table_path", **where) == [first]
     listing = tmp_path / "staged/file-list"
     listing.write_text("somebody's")
-    with pytest.raises(MetastoreError, match="exists already with other content"):
+    with pytest.raises(MetastoreError, match="exists already, and nothing is written over it"):
         site.call("rewrite_table_path", **where)
     assert listing.read_text() == "somebody's"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
 from pathlib import Path
 
 from pyiceberg.schema import Schema
@@ -19,7 +20,10 @@ from pyiceberg.table.update import (
 )
 from pyiceberg.types import NestedField, StringType
 
-from metastore.storage.file_system_catalog import FileSystemCatalog, _updated
+from metastore.metastore import Metastore
+from metastore.model.table_unit import TableMetadataUnit
+from metastore.storage.file_system_catalog import FileSystemCatalog
+from metastore.storage.next_metadata import updated
 
 PLACE = "/t/metadata/v1.metadata.json"
 
@@ -55,7 +59,7 @@ def test_the_outcome_is_that_of_the_whole_history(tmp_path: Path) -> None:
     steps = [added(ours, 1), added(ours, 2), (head("old", 1),), added(ours, 3)]
     for step in steps:
         updates = added(ours, step[0].snapshot.snapshot_id) if isinstance(step[0], AddSnapshotUpdate) else step
-        ours = _updated(ours, updates, PLACE)
+        ours = updated(ours, updates, PLACE)
         theirs = update_table_metadata(theirs, updates, metadata_location=PLACE)
         # PyIceberg reads the clock where no snapshot brings its time.
         theirs = theirs.model_copy(update={"last_updated_ms": ours.last_updated_ms})
@@ -93,3 +97,18 @@ def test_an_empty_table_says_that_it_has_no_snapshot(tmp_path: Path) -> None:
     table = catalog.create_table("t", Schema(NestedField(1, "a", StringType(), required=False)))
     assert json.loads(Path(table.metadata_location).read_text())["current-snapshot-id"] == -1
     assert StaticTable.from_metadata(table.metadata_location).current_snapshot() is None
+
+
+def test_what_other_threads_read_is_not_copied(metastore: Metastore, unit: Callable[..., TableMetadataUnit]) -> None:
+    """Schemas and specs keep what they are asked beside them: a copy made at that moment would fail the commit."""
+    for number in range(3):
+        metastore.tables.modify().overwrite([unit(owner=str(number))]).execute()
+    before = metastore.tables.table.load()
+    assert before is not None
+    metastore.tables.expiration.expire()
+    after = metastore.tables.table.load()
+    assert after is not None
+    assert len(after.metadata.snapshots) < len(before.metadata.snapshots)
+    assert all(one is other for one, other in zip(before.metadata.schemas, after.metadata.schemas, strict=True))
+    specs = zip(before.metadata.partition_specs, after.metadata.partition_specs, strict=True)
+    assert all(one is other for one, other in specs)

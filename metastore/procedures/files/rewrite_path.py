@@ -324,8 +324,8 @@ class _Rewrite:
                 raise StorageError(f"cannot write {location}: {error}") from error
             if self._read(location) != content:
                 raise ProcedureError(
-                    f"{location} exists already with other content, and nothing is written over it; name an empty "
-                    "folder as staging_location"
+                    f"{location} exists already, and nothing is written over it: its content is another one. Name an "
+                    "empty folder as staging_location"
                 ) from error
         return location
 
