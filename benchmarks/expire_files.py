@@ -25,9 +25,9 @@ from pyiceberg.typedef import Record
 
 from benchmarks.measuring import OURS, Contender, Pace, Series, Verdict, beside, measure
 from metastore.config.settings import Settings
-from metastore.procedures.files.new_snapshot import NewSnapshot
+from metastore.iceberg.manifests import added
+from metastore.iceberg.snapshot import NewSnapshot
 from metastore.session import Session, connect
-from metastore.storage.manifests import added
 
 QUESTION: Final = "expiration of snapshots, with their files"
 CASE: Final = "all but the newest; items are files"

@@ -29,11 +29,11 @@ from pyiceberg.table import Table
 from benchmarks.content import PARTITIONS_OF_A_TABLE, Content, table_info
 from benchmarks.measuring import OURS, Series
 from metastore.config.settings import Settings
+from metastore.iceberg.file_system_catalog import FileSystemCatalog
 from metastore.mapping.schema import iceberg_schema, partition_spec
 from metastore.metastore import Metastore
 from metastore.model.identity import TableInfo
 from metastore.model.table_unit import TableMetadataUnit
-from metastore.storage.file_system_catalog import FileSystemCatalog
 
 PLAIN: Final = "PyIceberg"
 IN_ORDER: Final = "PyIceberg, filled in order"

@@ -34,12 +34,12 @@ from metastore.errors import (
     OutcomeUnknownError,
     StorageError,
 )
+from metastore.iceberg.catalog_entry import newest, publish, require_committable
+from metastore.iceberg.catalog_errors import failures_of, of_a_catalog, said
+from metastore.iceberg.catalogs import CatalogSource, ForeignCatalog
+from metastore.iceberg.known_reach import KnownReach
 from metastore.metastore import Metastore
 from metastore.redaction import showable
-from metastore.storage.catalog_entry import newest, publish, require_committable
-from metastore.storage.catalog_errors import failures_of, of_a_catalog, said
-from metastore.storage.catalogs import CatalogSource, ForeignCatalog
-from metastore.storage.known_reach import KnownReach
 from metastore.storage.table import ComponentTable
 
 COMPONENTS: Final = "components"

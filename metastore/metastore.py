@@ -25,9 +25,9 @@ from metastore.errors import ConfigError, NotFoundError
 from metastore.expiration.handler import ExpirationHandler
 from metastore.expiration.policy import ExpirationPolicy
 from metastore.expiration.worker import ExpirationWorker
-from metastore.storage.cache import FileCache
-from metastore.storage.catalog_entry import CatalogEntry
-from metastore.storage.catalogs import ConfiguredCatalog
+from metastore.iceberg.catalog_entry import CatalogEntry
+from metastore.iceberg.catalogs import ConfiguredCatalog
+from metastore.iceberg.open_tables import FileCache
 from metastore.storage.commit import Clock, Committer
 from metastore.storage.group_commit import GroupCommitter
 from metastore.storage.handover import Registered, hand_over

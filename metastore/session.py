@@ -35,15 +35,15 @@ if TYPE_CHECKING:
     import pyarrow as pa
     from pyiceberg.expressions import BooleanExpression
 
-    from metastore.analyze.database import JdbcReader
     from metastore.analyze.reading import Progress
     from metastore.analyze.result import AnalyzeResult
     from metastore.information_schema import InformationSchema
     from metastore.integrity.findings import CheckReport
     from metastore.integrity.repair import RepairReport
-    from metastore.procedures.calls import Procedures
+    from metastore.procedures.framework.calls import Procedures
     from metastore.pruning.result import PruneResult
     from metastore.scan.tables import ScannedTables
+    from metastore.sources.database import JdbcReader
     from metastore.storage.handover import Registered
     from metastore.views.of_session import DefinedViews, RefreshedViews
     from metastore.views.runner import QueryRunner
@@ -83,7 +83,7 @@ class Session:
     @cached_property
     def procedures(self) -> Procedures:
         """What can be called on :attr:`catalogs`."""
-        from metastore.procedures.calls import Procedures
+        from metastore.procedures.framework.calls import Procedures
 
         return Procedures(self.catalogs, self.settings, self.engine_for, self.metastore.clock.now_ms)
 
@@ -232,8 +232,8 @@ class Session:
         plugin = storage.get(found.table.storage_plugin)
         if plugin is None or plugin.type == "file":
             return found
-        from metastore.analyze.elsewhere import asked_for
-        from metastore.storage.bounded_reading import ReadLimits
+        from metastore.sources.kinds import asked_for
+        from metastore.stores.bounded_reading import ReadLimits
 
         limits = ReadLimits(self.metastore.settings.limits)
         return asked_for(found, plugin, lambda: self.catalogs, self._jdbc_reader, limits)
@@ -321,7 +321,7 @@ class Session:
 
     def _jdbc_reader(self) -> JdbcReader:
         """What reads tables of databases: Spark, if there is any."""
-        from metastore.analyze.database import no_reader
+        from metastore.sources.database import no_reader
 
         engine = self._given or (self._engine("spark") if self._spark_engine is not None else None)
         reader: JdbcReader = getattr(engine, "read_jdbc", None) or no_reader()

@@ -15,18 +15,18 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from metastore.analyze.changes import Wanted
-from metastore.analyze.chunks import UNIT_SCHEMA, Read, data_chunks, footer_chunks, run_named
-from metastore.analyze.description import Describing, Description, descriptions_in
-from metastore.analyze.file_rows import DataChunk, file_row, read_chunk
-from metastore.analyze.footers import FooterChunk, read_footers
-from metastore.analyze.gathering import files_in, parts_of
-from metastore.analyze.parts import schema_of
-from metastore.analyze.unit_rows import to_batch, values
+from metastore.analyze.tasks.chunks import UNIT_SCHEMA, Read, data_chunks, footer_chunks, run_named
+from metastore.analyze.tasks.file_rows import DataChunk, file_row, read_chunk
+from metastore.analyze.tasks.footers import FooterChunk, read_footers
+from metastore.analyze.units.gathering import files_in, parts_of
+from metastore.analyze.units.parts import schema_of
+from metastore.analyze.units.unit_rows import to_batch, values
 from metastore.engine import Engine
+from metastore.formats.names import PARQUET
 from metastore.model.column_path import is_among, parse, quote
 from metastore.model.drill_types import DrillType, parse_type
 from metastore.model.tuple_schema import TupleSchema
-from metastore.sources.formats import PARQUET
+from metastore.sketches.description import Describing, Description, descriptions_in
 from metastore.sources.listing import SourceFile
 from metastore.sources.provided import Provided
 from metastore.sources.source_table import SourceTable

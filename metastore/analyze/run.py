@@ -24,26 +24,26 @@ from metastore.analyze.changes import (
     decide,
     segments_of,
 )
-from metastore.analyze.description import Describing
 from metastore.analyze.levels import level_named
 from metastore.analyze.reading import Progress
 from metastore.analyze.result import AnalyzeResult
-from metastore.analyze.rollup import refuse_unknown_columns
 from metastore.analyze.states import segment_state
 from metastore.analyze.stored import Stored
+from metastore.analyze.units.rollup import refuse_unknown_columns
 from metastore.analyze.work import Work
 from metastore.components.requests import of_table
 from metastore.components.tables import Tables
 from metastore.engine import Engine
 from metastore.errors import ConflictError, FormatError, InvalidRequestError, NotFoundError, StorageError
+from metastore.formats.names import PARQUET, format_named, format_of_files
 from metastore.interrupts import result_of
 from metastore.model.column_path import ColumnPath, parse
 from metastore.model.identity import TableInfo
 from metastore.model.table_unit import TableMetadataUnit
 from metastore.model.vocabulary import MetadataType
 from metastore.operations.modify import Modify
+from metastore.sketches.description import Describing
 from metastore.sources.declared import declared_schema
-from metastore.sources.formats import PARQUET, format_named, format_of_files
 from metastore.sources.listing import SourceFile
 from metastore.sources.source_table import SourceTable
 from metastore.user import user_name

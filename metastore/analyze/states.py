@@ -13,11 +13,11 @@ from dataclasses import dataclass, field
 from hashlib import blake2b
 from typing import Any, Final
 
-from metastore.analyze.description import Describing
 from metastore.model.column_path import parse, quote
 from metastore.model.identity import TableInfo
+from metastore.model.partition_component import component_entry, partition_component
 from metastore.model.tuple_schema import TupleSchema
-from metastore.pruning.partition_component import component_entry, partition_component
+from metastore.sketches.description import Describing
 from metastore.sources.listing import SourceFile
 
 _FINGERPRINT = "metastore.fingerprint"
@@ -36,7 +36,7 @@ class SegmentStates:
     """The top-level segments that a table's unit was made from: their states by key (:func:`short_states`).
 
     ``alike`` tells that every one has the schema of all, ``leaders`` which of them reach furthest in each column
-    (:meth:`metastore.analyze.leaders.Leaders.to_json`).
+    (:meth:`metastore.analyze.units.leaders.Leaders.to_json`).
     """
 
     states: Mapping[str, str]

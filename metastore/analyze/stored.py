@@ -14,13 +14,14 @@ import pyarrow as pa
 from pyiceberg.expressions import In
 
 from metastore.analyze.changes import Known
-from metastore.analyze.chunks import UNIT_SCHEMA
 from metastore.analyze.levels import level_named, reaches
 from metastore.analyze.states import SegmentStates, TableState
-from metastore.analyze.stored_segments import OF_PARTS, OF_SEGMENTS, states_by_key, top_level
-from metastore.analyze.total import Total
+from metastore.analyze.tasks.chunks import UNIT_SCHEMA
+from metastore.analyze.units.stored_segments import OF_PARTS, OF_SEGMENTS, states_by_key, top_level
+from metastore.analyze.units.total import Total
 from metastore.components.requests import of_table
 from metastore.components.tables import Tables
+from metastore.formats.names import PARQUET
 from metastore.model.column_path import parse
 from metastore.model.identity import TableInfo
 from metastore.model.statistics_json import read_level
@@ -28,7 +29,6 @@ from metastore.model.table_unit import TableMetadataUnit
 from metastore.model.tuple_schema import TupleSchema
 from metastore.model.vocabulary import MetadataType
 from metastore.operations.read import Read
-from metastore.sources.formats import PARQUET
 from metastore.storage.parts import FileGroup
 
 _OF_TABLE: Final = ("location", "interestingColumns", "tableType", "partitionKeys", *OF_PARTS)

@@ -1,7 +1,7 @@
 """One decision of an ANALYZE carried out up to the commit: segments are made and stored, and added up to the table.
 
 Place in the flow: most segments are made by the tasks that read their files, whole ones and such as are known in part
-(:mod:`metastore.analyze.whole_segments`, :mod:`metastore.analyze.remade_segments`). Large ones, and those of which more
+(:mod:`metastore.analyze.tasks.whole_segments`, :mod:`metastore.analyze.tasks.remade_segments`). Large ones, and those of which more
 than footers must be read, are made here of what :mod:`metastore.analyze.reading` returns; known ones a few at a time,
 so that units that are stored are never all in memory at once.
 """
@@ -19,7 +19,11 @@ import pyarrow.compute as pc
 from pyiceberg.expressions import And, In
 
 from metastore.analyze.changes import Changed, FileCounts, Wanted, changed_segments, is_flat
-from metastore.analyze.chunks import (
+from metastore.analyze.levels import reaches
+from metastore.analyze.reading import Descriptions, Progress, Reading
+from metastore.analyze.states import short_states
+from metastore.analyze.stored import Stored
+from metastore.analyze.tasks.chunks import (
     KNOWN_FILES,
     SEGMENT_FILES,
     STORED_BYTES,
@@ -29,20 +33,15 @@ from metastore.analyze.chunks import (
     run_named,
     segment_chunks,
 )
-from metastore.analyze.description import Describing, descriptions_in, descriptions_text
-from metastore.analyze.gathering import Gathered, Gathering, files_in
-from metastore.analyze.levels import reaches
-from metastore.analyze.parts import Part, file_parts, segment_parts
-from metastore.analyze.reading import Descriptions, Progress, Reading
-from metastore.analyze.remade_segments import remake_segments
-from metastore.analyze.remainder import Before
-from metastore.analyze.rollup import segment_units, table_unit
-from metastore.analyze.states import short_states
-from metastore.analyze.stored import Stored
-from metastore.analyze.stored_segments import OF_SEGMENTS, StoredSegments, parts_by_key, states_by_key
-from metastore.analyze.total import Total
-from metastore.analyze.unit_rows import of_kind, values
-from metastore.analyze.whole_segments import made, make_segments, segments_schema
+from metastore.analyze.tasks.remade_segments import remake_segments
+from metastore.analyze.tasks.whole_segments import made, make_segments, segments_schema
+from metastore.analyze.units.gathering import Gathered, Gathering, files_in
+from metastore.analyze.units.parts import Part, file_parts, segment_parts
+from metastore.analyze.units.remainder import Before
+from metastore.analyze.units.rollup import segment_units, table_unit
+from metastore.analyze.units.stored_segments import OF_SEGMENTS, StoredSegments, parts_by_key, states_by_key
+from metastore.analyze.units.total import Total
+from metastore.analyze.units.unit_rows import of_kind, values
 from metastore.components.requests import of_table
 from metastore.engine import Engine
 from metastore.model.column_path import is_among, parse
@@ -50,6 +49,7 @@ from metastore.model.identity import metadata_key
 from metastore.model.table_unit import TableMetadataUnit
 from metastore.model.vocabulary import MetadataType
 from metastore.operations.modify import Modify
+from metastore.sketches.description import Describing, descriptions_in, descriptions_text
 from metastore.sources.listing import SourceFile
 from metastore.sources.source_table import SourceTable
 from metastore.storage.parts import FileGroup

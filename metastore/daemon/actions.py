@@ -26,9 +26,9 @@ from metastore.daemon.policy import Action, ActionPolicy, TableName
 from metastore.errors import MetastoreError, ProcedureError
 from metastore.expiration.handler import ExpirationHandler
 from metastore.expiration.policy import ExpirationPolicy
-from metastore.procedures.calls import Procedures
+from metastore.iceberg.catalog_entry import CatalogEntry
+from metastore.procedures.framework.calls import Procedures
 from metastore.session import Session
-from metastore.storage.catalog_entry import CatalogEntry
 from metastore.storage.table import ComponentTable
 
 _log: Final = logging.getLogger(__name__)

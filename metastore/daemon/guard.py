@@ -26,8 +26,8 @@ from metastore.daemon.inquiry import Inquiries
 from metastore.daemon.policy import Budget
 from metastore.engine import Engine
 from metastore.errors import MetastoreError, StorageError
-from metastore.procedures.files.deletion import DeletionChunk, delete_files
 from metastore.procedures.rewrite.groups import Piece
+from metastore.stores.deletion import DeletionChunk, delete_files
 
 Chunk = TypeVar("Chunk")
 Why = Literal["stopped", "bounded"]

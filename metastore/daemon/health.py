@@ -21,8 +21,8 @@ from metastore.daemon.listing import every_table
 from metastore.daemon.logs import told, unforeseen
 from metastore.daemon.policy import TableName
 from metastore.errors import FormatError
+from metastore.iceberg.manifest_reader import read_list, read_live_entries
 from metastore.session import Session
-from metastore.storage.manifest_reader import read_list, read_live_entries
 
 _log: Final = logging.getLogger(__name__)
 

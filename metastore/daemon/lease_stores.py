@@ -31,10 +31,10 @@ from pyiceberg.types import LongType, NestedField
 from metastore.config.settings import LEASE_FOLDER, ComponentSettings, IcebergSettings, Settings
 from metastore.daemon.lease import LeaseStore, Sign
 from metastore.errors import ConfigError, MetastoreError, StorageError
-from metastore.storage.catalog_entry import CatalogEntry
-from metastore.storage.catalogs import ConfiguredCatalog
-from metastore.storage.pointer_store import PointerStore
-from metastore.storage.stores import open_store
+from metastore.iceberg.catalog_entry import CatalogEntry
+from metastore.iceberg.catalogs import ConfiguredCatalog
+from metastore.stores.opening import open_store
+from metastore.stores.pointer_store import PointerStore
 
 _KEPT: Final = 16
 _NAME: Final = re.compile(r"lease-([1-9]\d*)\.json")

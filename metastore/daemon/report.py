@@ -19,9 +19,9 @@ from metastore.daemon.health import warn
 from metastore.daemon.listing import every_table
 from metastore.daemon.logs import told, unforeseen
 from metastore.daemon.policy import TableName
+from metastore.duck.optional import library
 from metastore.errors import InvalidRequestError, NotFoundError, StorageError
 from metastore.model.run_unit import RunUnit
-from metastore.scan.optional import library
 from metastore.session import Session
 
 _log: Final = logging.getLogger(__name__)

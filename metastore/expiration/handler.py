@@ -28,12 +28,8 @@ from pyiceberg.table.update import RemoveSnapshotsUpdate, SetPropertiesUpdate, T
 from metastore.errors import ConflictError, DamageError, FormatError, OutcomeUnknownError, StorageError
 from metastore.expiration.policy import LAST_RUN, ExpirationPolicy, is_due, outdated
 from metastore.expiration.reachability import ComponentLister
-from metastore.storage.bounded_reading import table_metadata
-from metastore.storage.catalog_errors import UNREADABLE, said
-from metastore.storage.commit import Clock
-from metastore.storage.files import discard
-from metastore.storage.places import Place
-from metastore.storage.sweep import (
+from metastore.iceberg.catalog_errors import UNREADABLE, said
+from metastore.iceberg.sweep import (
     UNSWEPT,
     FileKind,
     Mark,
@@ -46,7 +42,11 @@ from metastore.storage.sweep import (
     unchanged_history,
     without,
 )
+from metastore.storage.commit import Clock
 from metastore.storage.table import ComponentTable
+from metastore.stores.bounded_reading import table_metadata
+from metastore.stores.files import discard
+from metastore.stores.places import Place
 
 logger = logging.getLogger(__name__)
 

@@ -13,9 +13,9 @@ from pyiceberg.manifest import ManifestEntry, ManifestFile
 from pyiceberg.table.snapshots import Snapshot
 
 from metastore.errors import FormatError
+from metastore.iceberg.manifests import Manifests
+from metastore.iceberg.sweep import FileKind, TableFile
 from metastore.storage.key_range import KeyRange, range_of
-from metastore.storage.manifests import Manifests
-from metastore.storage.sweep import FileKind, TableFile
 
 
 class ComponentLister:

@@ -17,11 +17,11 @@ from typing import Any, Final, NamedTuple
 import pyarrow as pa
 
 from metastore.errors import FormatError, MetastoreError
-from metastore.hive.avro_facts import read_avro
-from metastore.hive.facts import FileFacts, LeafFacts
+from metastore.formats.avro_facts import read_avro
+from metastore.formats.facts import FileFacts, LeafFacts
+from metastore.formats.orc_facts import read_orc
+from metastore.formats.parquet_facts import ParquetFooters
 from metastore.hive.matching import match
-from metastore.hive.orc_facts import read_orc
-from metastore.hive.parquet_facts import ParquetFooters
 from metastore.hive.tables import Columns, FileFormat
 from metastore.hive.text.fields import fields
 from metastore.hive.text.lines import lines, opened

@@ -19,8 +19,8 @@ import pyarrow as pa
 from pyarrow import fs
 
 from metastore.errors import StorageError
-from metastore.storage.local import local_path, make_durable
-from metastore.storage.locations import is_local
+from metastore.stores.local import local_path, make_durable
+from metastore.stores.locations import is_local
 
 if TYPE_CHECKING:
     from pyiceberg.io.pyarrow import PyArrowFileIO

@@ -3,7 +3,7 @@
 Rows hold plain numbers by the table's leaves, in their order, so that the driver need know no format. A file that
 cannot be read ends nothing: its row says why, so that all of them can be named at once.
 
-Promise: counts are exact or absent; a bound is never too narrow (:mod:`metastore.hive.facts`), texts and bytes being
+Promise: counts are exact or absent; a bound is never too narrow (:mod:`metastore.formats.facts`), texts and bytes being
 cut to 16 as Iceberg does.
 """
 
@@ -25,15 +25,15 @@ from pyiceberg.utils.decimal import bytes_required
 from pyiceberg.utils.truncate import truncate_upper_bound_binary_string
 
 from metastore.errors import FormatError, MetastoreError
-from metastore.hive.avro_facts import read_avro
-from metastore.hive.facts import FileFacts
+from metastore.formats.avro_facts import read_avro
+from metastore.formats.facts import FileFacts
+from metastore.formats.orc_facts import read_orc, require_readable_times
+from metastore.formats.parquet_facts import ParquetFooters
 from metastore.hive.listing import Store
 from metastore.hive.matching import Match, match
-from metastore.hive.orc_facts import read_orc, require_readable_times
-from metastore.hive.parquet_facts import ParquetFooters
 from metastore.hive.tables import Columns, FileFormat
 from metastore.hive.types import HiveType, Leaf, leaves_of
-from metastore.storage.locations import is_local
+from metastore.stores.locations import is_local
 
 _FETCHES: Final = 16
 """Footers fetched at once from a store that is not the local disk: there, waiting is what takes the time."""

@@ -21,9 +21,9 @@ from pyiceberg.transforms import IdentityTransform, Transform, VoidTransform
 from pyiceberg.typedef import Record
 from pyiceberg.types import IcebergType, PrimitiveType, UnknownType, UUIDType
 
+from metastore.iceberg.manifest_reader import read_entries, read_list, read_live_entries
+from metastore.iceberg.manifests import decode_file
 from metastore.inspection.of_metadata import TIMESTAMP
-from metastore.storage.manifest_reader import read_entries, read_list, read_live_entries
-from metastore.storage.manifests import decode_file
 
 _INTEGER: Final[pa.DataType] = pa.int32()
 _LONG: Final[pa.DataType] = pa.int64()

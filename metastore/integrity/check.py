@@ -18,10 +18,10 @@ from metastore.config.catalogs import OWN_CATALOG
 from metastore.config.settings import Settings
 from metastore.errors import DamageError, MetastoreError
 from metastore.expiration.policy import LAST_RUN, ExpirationPolicy, is_due
+from metastore.iceberg.version_files import HINT, VersionFiles
 from metastore.integrity.findings import CheckedComponent, CheckReport, Finding, some
 from metastore.integrity.reached_files import Lost, StoredFiles, Walk
-from metastore.storage.stores import open_store
-from metastore.storage.version_files import HINT, VersionFiles
+from metastore.stores.opening import open_store
 
 CATALOG_TIMEOUT: Final = timedelta(seconds=10)
 """How long a catalog may take to list its schemas."""

@@ -18,10 +18,10 @@ from pyiceberg.table.snapshots import Snapshot
 
 from metastore.engine import LocalEngine
 from metastore.errors import FormatError, MetastoreError, StorageError
-from metastore.procedures.files.listing import Folder, stored_files
+from metastore.iceberg.manifest_reader import read_list, read_live_entries
+from metastore.iceberg.manifests import decode_file
 from metastore.procedures.files.spelling import Spelling
-from metastore.storage.manifest_reader import read_list, read_live_entries
-from metastore.storage.manifests import decode_file
+from metastore.stores.trees import Folder, stored_files
 
 Kind = Literal["manifest list", "manifest", "data file", "statistics file"]
 

@@ -17,12 +17,12 @@ from pyiceberg.io import FileIO
 
 from metastore.components.component import Component
 from metastore.errors import MetastoreError, StorageError
+from metastore.iceberg.catalog_errors import UNREADABLE, said
+from metastore.iceberg.version_files import HINT, Standing, VersionFiles
 from metastore.integrity.reached_files import StoredFiles, first_lost
 from metastore.metastore import Metastore
-from metastore.storage.bounded_reading import table_metadata
-from metastore.storage.catalog_errors import UNREADABLE, said
-from metastore.storage.stores import open_store
-from metastore.storage.version_files import HINT, Standing, VersionFiles
+from metastore.stores.bounded_reading import table_metadata
+from metastore.stores.opening import open_store
 
 DAMAGED: Final = "damaged"
 """Folder below the base location that takes the version files that are passed over."""

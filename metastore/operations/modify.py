@@ -19,7 +19,6 @@ from metastore.model.vocabulary import MetadataType
 from metastore.operations.changes import Delete, Operation, Overwrite, outcome_of
 from metastore.storage.background_writer import Ahead, BackgroundWriter
 from metastore.storage.clustering import Change
-from metastore.storage.files import discard
 from metastore.storage.group_commit import GroupCommitter
 from metastore.storage.key_range import split
 from metastore.storage.partition_encoder import EncodedPartition, PartitionEncoder
@@ -27,6 +26,7 @@ from metastore.storage.partition_writer import PartitionWriter, partition_folder
 from metastore.storage.planning import partition_test
 from metastore.storage.planning import plan as plan_files
 from metastore.storage.table import ComponentTable, TableState
+from metastore.stores.files import discard
 
 U = TypeVar("U", bound=Unit)
 

@@ -10,6 +10,7 @@ import pyarrow as pa
 from pyiceberg.expressions import AlwaysTrue, And, BooleanExpression
 
 from metastore.errors import InvalidRequestError
+from metastore.iceberg.snapshot_choice import SnapshotChoice, as_of, at_version, newest
 from metastore.mapping.filters import Filter, parse
 from metastore.mapping.rows import PartitionKey, from_arrow
 from metastore.mapping.schema import require_fit
@@ -17,7 +18,6 @@ from metastore.model.fields import Unit, require_columns
 from metastore.model.vocabulary import MetadataType
 from metastore.storage.parts import FileGroup, Parts
 from metastore.storage.reader import Reader
-from metastore.storage.snapshot_choice import SnapshotChoice, as_of, at_version, newest
 
 if TYPE_CHECKING:
     import pandas as pd

@@ -1,7 +1,7 @@
 """Procedures on the Iceberg tables of every catalog; the names that a package needs to add its own."""
 
-from metastore.procedures.arguments import Argument
-from metastore.procedures.model import (
+from metastore.procedures.framework.arguments import Argument
+from metastore.procedures.framework.model import (
     BaseProcedure,
     CallContext,
     DistributedProcedure,
@@ -12,7 +12,7 @@ from metastore.procedures.model import (
     TableImportDistributedProcedure,
     columns,
 )
-from metastore.procedures.registry import Provider
+from metastore.procedures.framework.registry import Provider
 
 __all__ = [
     "Argument",

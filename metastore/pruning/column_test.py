@@ -33,8 +33,8 @@ from pyiceberg.expressions import (
 
 from metastore.model.drill_types import FLOAT_TYPES
 from metastore.model.statistics import ColumnStatistics
-from metastore.pruning.columns import PredicateColumn
-from metastore.pruning.literals import INTEGER_TEXT, plain_literal
+from metastore.predicates.columns import PredicateColumn
+from metastore.predicates.literals import INTEGER_TEXT, plain_literal
 
 Excludes = Callable[[ColumnStatistics], bool]
 Explains = Callable[[ColumnStatistics], str]

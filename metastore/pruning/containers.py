@@ -17,7 +17,7 @@ from metastore.model.drill_types import NO_TYPE
 from metastore.model.statistics import ColumnStatistics, parse_many
 from metastore.model.tuple_schema import TupleSchema
 from metastore.model.vocabulary import IDENTIFIER_SEPARATOR
-from metastore.pruning.partition_values import DirectoryColumns
+from metastore.sources.directories import DirectoryColumns
 
 _ABSENT = ColumnStatistics(NO_TYPE, non_nulls=0)
 """A column that a file does not have reads as null."""

@@ -15,8 +15,8 @@ from typing import NamedTuple, Protocol
 from pyiceberg.expressions import AlwaysFalse, AlwaysTrue, And, BooleanExpression, Or, UnboundPredicate
 
 from metastore.model.statistics import ColumnStatistics
+from metastore.predicates.predicate import Predicate
 from metastore.pruning.column_test import NEVER, ColumnTest, column_test
-from metastore.pruning.predicate import Predicate
 
 
 class Statistics(Protocol):

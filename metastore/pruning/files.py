@@ -12,9 +12,9 @@ from metastore.model.column_path import parse as parse_path
 from metastore.pruning.containers import UnitStatistics
 from metastore.pruning.evaluate import Evaluation, Exclusion
 from metastore.pruning.known_files import FileUnits, KnownFiles
-from metastore.pruning.partition_values import DirectoryColumns
 from metastore.pruning.result import KeptFile, SkippedFile
 from metastore.pruning.units import Portion
+from metastore.sources.directories import DirectoryColumns
 
 
 @dataclass

@@ -20,15 +20,15 @@ from pyiceberg.expressions import BooleanExpression
 from metastore.errors import InvalidRequestError
 from metastore.model.tuple_schema import TupleSchema
 from metastore.model.vocabulary import DEFAULT_SEGMENT, IDENTIFIER_SEPARATOR, MetadataType
-from metastore.pruning.columns import Columns
+from metastore.predicates.columns import Columns
+from metastore.predicates.predicate import parse
 from metastore.pruning.containers import FolderStatistics, UnitStatistics
 from metastore.pruning.evaluate import Evaluation, Exclusion
 from metastore.pruning.files import FileDecisions
 from metastore.pruning.known_files import Fingerprint, KnownFiles
-from metastore.pruning.partition_values import DirectoryColumns, directories_of
-from metastore.pruning.predicate import parse
 from metastore.pruning.result import Count, KeptFile, PruneResult, SegmentDecision, SkippedFile
 from metastore.pruning.units import UNIT_COLUMNS, UNIT_TYPES, TableUnits, Units, of_kind
+from metastore.sources.directories import DirectoryColumns, directories_of
 
 __all__ = ["CHANGED", "UNIT_COLUMNS", "UNIT_TYPES", "UNKNOWN", "prune"]
 
@@ -51,7 +51,7 @@ def prune(
     count before directories. ``listing`` holds the files that exist now, by
     the FILE units' paths; None trusts the metadata. ``time_zone`` is the session's. ``directories_tell`` is False for
     tables whose directories' names say nothing of the rows in them (Iceberg, Delta). Raises InvalidRequestError if
-    there is no TABLE unit, and what :func:`metastore.pruning.predicate.parse` raises.
+    there is no TABLE unit, and what :func:`metastore.predicates.predicate.parse` raises.
     """
     source = TableUnits(units) if isinstance(units, pa.Table) else units
     table = _Table.of(source.upper())

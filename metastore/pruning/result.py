@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Final
 
-from metastore.pruning.columns import PredicateColumn
+from metastore.predicates.columns import PredicateColumn
 from metastore.pruning.evaluate import Exclusion
 
 _NOTHING: Final[Mapping[int, Exclusion]] = {}

@@ -7,7 +7,7 @@ offset bytes content
 ====== ===== ==========================================================================================================
 0      8     number of the row in its row group, from 0
 8      4     row group id: number of the row group among those of its partition, by file path and position, from 0
-12     12    partition component (:mod:`metastore.pruning.partition_component`), whose first byte is the version
+12     12    partition component (:mod:`metastore.model.partition_component`), whose first byte is the version
 ====== ===== ==========================================================================================================
 
 Ids are compared for equality, byte by byte; their order means nothing. Whole columns are made and read at once.
@@ -23,7 +23,7 @@ import numpy as np
 import pyarrow as pa
 
 from metastore.errors import InvalidRequestError
-from metastore.pruning.partition_component import LENGTH as COMPONENT_LENGTH
+from metastore.model.partition_component import LENGTH as COMPONENT_LENGTH
 
 ROW_ID: Final = "$row_id"
 """The name of the column."""

@@ -26,11 +26,11 @@ from metastore.model.statistics import ColumnStatistics, parse_many
 from metastore.model.statistics_json import read_row_count
 from metastore.model.tuple_schema import TupleSchema
 from metastore.model.vocabulary import IDENTIFIER_SEPARATOR
-from metastore.pruning.columns import Columns
-from metastore.pruning.predicate import parse as parse_predicate
+from metastore.predicates.columns import Columns
+from metastore.predicates.predicate import parse as parse_predicate
+from metastore.predicates.spark_sql import condition_of
 from metastore.pruning.prune import prune
 from metastore.pruning.row_id import ROW_ID
-from metastore.pruning.spark_sql import condition_of
 from metastore.scan.plan import ScanFile, ScanPlan
 
 _CALL: Final = re.compile(r"\s*(count|min|max)\s*\(\s*(.+?)\s*\)\s*", re.IGNORECASE | re.DOTALL)

@@ -7,10 +7,10 @@ from typing import Any, Final
 import pyarrow as pa
 
 from metastore.errors import FormatError
+from metastore.formats.arrow_schema import ARROW_TYPES
 from metastore.model.column_path import ColumnPath
 from metastore.model.drill_types import DrillType, parse_type
 from metastore.model.tuple_schema import LOGICAL_TYPE, TIME_ZONE, SchemaColumn, TupleSchema
-from metastore.sources.arrow_schema import ARROW_TYPES
 
 _NANOS: Final = frozenset({"time_ns", "timestamp_ns"})
 """Logical types that count nanoseconds; all other times are read in microseconds. So is INT96, though it could hold

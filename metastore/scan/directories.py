@@ -18,7 +18,7 @@ import pyarrow as pa
 
 from metastore.errors import InvalidRequestError
 from metastore.model.identity import TableInfo
-from metastore.pruning.partition_values import NULL_DIRECTORY, directories_of, named_values
+from metastore.sources.directories import NULL_DIRECTORY, directories_of, named_values
 
 LEVEL: Final = re.compile(r"dir(\d+)")
 """A column that holds the names of directories of one level."""

@@ -15,7 +15,7 @@ import pyarrow as pa
 
 from metastore.errors import InvalidRequestError, StaleRowIdError
 from metastore.model.identity import TableInfo
-from metastore.pruning.partition_component import segment_prefix, table_prefix
+from metastore.model.partition_component import segment_prefix, table_prefix
 from metastore.pruning.row_id import RowIds, encode
 from metastore.scan.partition_groups import PartitionGroups, refuse_mutated
 from metastore.scan.rows import RowNumbers

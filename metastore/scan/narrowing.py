@@ -15,9 +15,9 @@ from pyarrow import fs
 
 from metastore.errors import InvalidRequestError
 from metastore.model.tuple_schema import TupleSchema
-from metastore.pruning.partition_values import directories_of
 from metastore.pruning.prune import prune
 from metastore.scan.plan import Where
+from metastore.sources.directories import directories_of
 from metastore.sources.listing import open_location
 from metastore.sources.source_table import SourceTable
 

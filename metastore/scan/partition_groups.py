@@ -18,9 +18,9 @@ import pyarrow.compute as pc
 
 from metastore.errors import InvalidRequestError, StaleRowIdError
 from metastore.model.identity import TableInfo
+from metastore.model.partition_component import component_in
 from metastore.model.statistics_json import read_holders
 from metastore.model.vocabulary import MetadataType, Statistic
-from metastore.pruning.partition_component import component_in
 
 GROUP_COLUMNS: Final = (
     "metadataType",

@@ -15,13 +15,13 @@ import pyarrow as pa
 from pyiceberg.expressions import AlwaysTrue, BooleanExpression
 
 from metastore.errors import InvalidRequestError
+from metastore.formats.names import FORMATS, PARQUET
 from metastore.model.identity import TableInfo, metadata_key
 from metastore.model.statistics_json import read_level
 from metastore.model.tuple_schema import TupleSchema
 from metastore.model.vocabulary import MetadataType
-from metastore.pruning.columns import Columns
+from metastore.predicates.columns import Columns
 from metastore.pruning.known_files import Fingerprint
-from metastore.pruning.partition_values import directories_of
 from metastore.pruning.prune import UNIT_COLUMNS, prune
 from metastore.pruning.result import PruneResult
 from metastore.pruning.units import Units, UnitsWithSchema, of_kind
@@ -34,7 +34,7 @@ from metastore.scan.partition_groups import (
     refuse_mutated,
     require_row_groups,
 )
-from metastore.sources.formats import FORMATS, PARQUET
+from metastore.sources.directories import directories_of
 from metastore.sources.provided import ReadableTable
 
 PLAN_COLUMNS: Final = tuple(dict.fromkeys((*UNIT_COLUMNS, *GROUP_COLUMNS, "tableType")))

@@ -17,15 +17,17 @@ import pyarrow as pa
 import pyarrow.dataset as ds
 from pyiceberg.expressions import BooleanExpression
 
+from metastore.duck.optional import library
+from metastore.duck.session import connection, relation
+from metastore.duck.sql_filter import filtered, named_by
 from metastore.errors import InvalidRequestError, StorageError
+from metastore.formats.names import PARQUET
 from metastore.model.tuple_schema import TupleSchema
+from metastore.predicates.arrow_filter import NotExact, RowFilter, arrow_filter
 from metastore.pruning.row_id import ROW_ID, TYPE
 from metastore.scan.aggregates import Aggregate, aggregate
-from metastore.scan.arrow_filter import NotExact, RowFilter, arrow_filter
 from metastore.scan.arrow_types import has_floats
-from metastore.scan.duckdb_session import connection, relation
 from metastore.scan.explanation import Explanation
-from metastore.scan.optional import library
 from metastore.scan.plan import ScanFile, ScanPlan
 from metastore.scan.rows import (
     PARQUET_READER,
@@ -36,8 +38,6 @@ from metastore.scan.rows import (
     read_error,
     read_rows_at_once,
 )
-from metastore.scan.sql_filter import filtered, named_by
-from metastore.sources.formats import PARQUET
 from metastore.sources.listing import open_location
 
 if TYPE_CHECKING:

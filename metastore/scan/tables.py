@@ -21,10 +21,10 @@ from metastore.components.tables import Tables
 from metastore.errors import InvalidRequestError, NotFoundError
 from metastore.model.identity import TableInfo, metadata_key
 from metastore.model.vocabulary import DEFAULT_SEGMENT, GENERAL_INFO, MetadataType
+from metastore.predicates.time_zones import zone_named
 from metastore.pruning.prune import UNIT_COLUMNS
 from metastore.pruning.row_id import Ids, decode
 from metastore.pruning.stored_units import StoredUnits, in_newest, units_of
-from metastore.pruning.time_zones import zone_named
 from metastore.scan.directories import LEVEL
 from metastore.scan.located_rows import LocatedRows, excluded_rows, in_order, locate, partitions_named
 from metastore.scan.narrowing import WORTH_IT, directories_left, top_level_directories

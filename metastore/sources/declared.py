@@ -10,10 +10,10 @@ from dataclasses import replace
 from typing import Final
 
 from metastore.errors import FormatError, InvalidRequestError
+from metastore.formats.arrow_schema import arrow_schema
 from metastore.model.column_path import repeated_names
 from metastore.model.drill_types import DrillType, parse_type
 from metastore.model.tuple_schema import SchemaColumn, TupleSchema
-from metastore.sources.arrow_schema import arrow_schema
 
 _MOST_DIGITS: Final = 76
 """Those of Arrow's widest decimal."""

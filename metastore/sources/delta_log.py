@@ -9,7 +9,7 @@ from typing import Final
 
 import pyarrow.fs as pafs
 
-from metastore.storage.bounded_reading import Limit
+from metastore.stores.bounded_reading import Limit
 
 _FOLDER: Final = "_delta_log"
 _CHECKPOINT: Final = re.compile(r"(\d{20})\.checkpoint\..*parquet")

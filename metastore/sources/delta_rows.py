@@ -18,7 +18,7 @@ import pyarrow as pa
 import pyarrow.dataset as ds
 from pyarrow import fs
 
-from metastore.storage.read_errors import UNREADABLE, unreadable
+from metastore.stores.read_errors import UNREADABLE, unreadable
 
 RowNumbers = np.ndarray[Any, np.dtype[np.int64]]
 

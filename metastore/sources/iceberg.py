@@ -42,16 +42,16 @@ from pyiceberg.types import (
 )
 
 from metastore.errors import FormatError, InvalidRequestError, NotFoundError, StorageError
+from metastore.formats.arrow_schema import tuple_schema
+from metastore.iceberg.data_file import require_readable
 from metastore.model.column_path import ColumnPath
 from metastore.model.drill_types import minor_type
 from metastore.model.statistics import ColumnStatistics, Value
 from metastore.model.statistics_json import from_micros
 from metastore.model.tuple_schema import LOGICAL_TYPE, TupleSchema
-from metastore.sources.arrow_schema import tuple_schema
 from metastore.sources.iceberg_rows import IcebergRows
 from metastore.sources.listing import SourceFile
 from metastore.sources.provided import Measures, ProvidedFile, by_key, column_statistics, source_file, state_of
-from metastore.storage.data_file import require_readable
 
 FORMAT: Final = "ICEBERG"
 

@@ -19,8 +19,8 @@ from pyiceberg.schema import Schema
 from pyiceberg.table import FileScanTask
 from pyiceberg.table.metadata import TableMetadata
 
-from metastore.storage.read_errors import unreadable
-from metastore.storage.row_scan import RowScan
+from metastore.iceberg.row_scan import RowScan
+from metastore.stores.read_errors import unreadable
 
 _TOGETHER: Final = 16
 _BYTES_TOGETHER: Final = 32 << 20

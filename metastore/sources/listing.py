@@ -21,8 +21,8 @@ from pyarrow import fs
 
 from metastore.errors import InvalidRequestError, NotFoundError, StorageError
 from metastore.redaction import showable
-from metastore.storage.hdfs_arrow import HdfsArrow
-from metastore.storage.webhdfs import Clusters
+from metastore.stores.hdfs_arrow import HdfsArrow
+from metastore.stores.webhdfs import Clusters
 
 SINK_LOG = "_spark_metadata"
 """The directory of a streaming sink's log, in the table's own."""

@@ -19,10 +19,10 @@ from typing import TypeGuard
 
 from metastore.config.settings import StoragePluginSettings, WorkspaceSettings
 from metastore.errors import InvalidRequestError, NotFoundError
+from metastore.formats.names import format_named
 from metastore.model.identity import TableInfo
-from metastore.sources.formats import format_named
 from metastore.sources.source_table import SourceTable
-from metastore.storage.local import local_path
+from metastore.stores.local import local_path
 
 _SCHEME = re.compile(r"([A-Za-z][A-Za-z0-9+.-]*)://")
 _CONTROL = re.compile(r"[\x00-\x1f\x7f]")

@@ -30,7 +30,7 @@ from metastore.config import Settings, load
 from metastore.config.policies import PolicySettings
 from metastore.errors import InvalidRequestError
 from metastore.metastore import Metastore
-from metastore.procedures.types import parse_timestamp
+from metastore.procedures.framework.types import parse_timestamp
 from metastore.pruning.row_id import ROW_ID
 from metastore.spark.own_tables import OwnTable, OwnTableReader, Versions
 from metastore.spark.scan_source import TableScanReader, table_schema, table_version

@@ -1,6 +1,6 @@
 """Tables of databases through Spark's JDBC source, as Arrow: whole, and by way of the driver's memory.
 
-Place in the flow: ANALYZE measures what comes out of here (:mod:`metastore.analyze.database`). The JDBC driver must be
+Place in the flow: ANALYZE measures what comes out of here (:mod:`metastore.sources.database`). The JDBC driver must be
 on Spark's class path, as for any other use of it; Derby's comes with PySpark. Timestamps without a zone stay so: as
 moments in the session's zone, which is Spark's own way, those that the clock there skips would be moved.
 """

@@ -20,19 +20,19 @@ from pyiceberg.expressions import BooleanExpression
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as sql
 
+from metastore.duck.sql_filter import named_by
 from metastore.errors import InvalidRequestError
+from metastore.formats.names import PARQUET
 from metastore.model.tuple_schema import TupleSchema
-from metastore.pruning.partition_values import directories_of, named_values
+from metastore.predicates.spark_sql import texts_of
 from metastore.pruning.row_id import ROW_ID, Ids
-from metastore.pruning.spark_sql import texts_of
 from metastore.scan.arrow_types import arrow_schema, has_floats
 from metastore.scan.directories import LEVEL
 from metastore.scan.plan import ScanFile, Where
 from metastore.scan.rows import read_rows
 from metastore.scan.scan import Scan
-from metastore.scan.sql_filter import named_by
 from metastore.session import Session, TableLike
-from metastore.sources.formats import PARQUET
+from metastore.sources.directories import directories_of, named_values
 from metastore.spark.engine import SparkEngine
 from metastore.spark.reading import read_directory, read_files
 from metastore.spark.spark_types import reads_natively, spark_schema

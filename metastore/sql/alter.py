@@ -34,13 +34,13 @@ from sqlglot import Token, TokenType
 
 from metastore.catalogs import TargetTable
 from metastore.errors import InvalidRequestError
-from metastore.procedures.contention import until_won
+from metastore.iceberg.contention import until_won
+from metastore.iceberg.iceberg_private import pending
 from metastore.sql.column_types import column_type
 from metastore.sql.partition_fields import Change, Columns, PartitionChange, partition_term
 from metastore.sql.statement import Cursor, Name, Statement
 from metastore.sql.table_properties import set_properties, unset_properties
 from metastore.sql.target import StatementTarget
-from metastore.storage.iceberg_private import pending
 
 _ANSWER: Final[list[pa.Field[Any]]] = [pa.field("ok", pa.bool_()), pa.field("summary", pa.string())]
 

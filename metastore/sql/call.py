@@ -23,9 +23,9 @@ import pyarrow as pa
 from sqlglot import TokenType
 
 from metastore.errors import InvalidRequestError
-from metastore.procedures.binding import Given
-from metastore.procedures.calls import Found
-from metastore.procedures.types import parse_date, parse_timestamp
+from metastore.procedures.framework.binding import Given
+from metastore.procedures.framework.calls import Found
+from metastore.procedures.framework.types import parse_date, parse_timestamp
 from metastore.sql.statement import Cursor, Name, Statement
 from metastore.sql.target import StatementTarget
 

@@ -1,7 +1,7 @@
 """What a query asks of one table that it names: columns, and a condition on its rows. Pure.
 
 Both err to one side only: columns that may be needed are among those named, and rows that the query needs satisfy the
-condition (:mod:`metastore.sql.conditions`). DuckDB still carries out the whole query, so that what is not understood
+condition (:mod:`metastore.predicates.conditions`). DuckDB still carries out the whole query, so that what is not understood
 here costs time and no row.
 """
 
@@ -34,7 +34,7 @@ from pyiceberg.expressions import (
 )
 from sqlglot import exp
 
-from metastore.sql.conditions import condition_on, is_plain
+from metastore.predicates.conditions import condition_on, is_plain
 from metastore.sql.query_text import QueryText, Reference
 
 

@@ -19,9 +19,9 @@ from sqlglot import Token, TokenType, exp
 from sqlglot.dialects.duckdb import DuckDB
 from sqlglot.errors import ParseError, SqlglotError
 
+from metastore.duck.queries import Failure, quoted
 from metastore.errors import InvalidRequestError
-from metastore.procedures.types import parse_timestamp
-from metastore.sql.duck import Failure, quoted
+from metastore.procedures.framework.types import parse_timestamp
 from metastore.sql.statement import Statement
 from metastore.views.text import ctes_seen_from
 

@@ -27,6 +27,7 @@ from pyiceberg.table import Table
 
 from metastore.catalogs import TargetTable
 from metastore.errors import FormatError, InvalidRequestError, MetastoreError, NotFoundError, StorageError
+from metastore.iceberg.row_scan import RowScan
 from metastore.information_schema import InformationSchema
 from metastore.information_schema.relations import NAME, relation
 from metastore.inspection import metadata_table, resolve_version
@@ -40,8 +41,7 @@ from metastore.scan.arrow_types import arrow_schema
 from metastore.scan.directories import LEVEL
 from metastore.sql.push_down import Asked
 from metastore.sql.target import StatementTarget
-from metastore.storage.read_errors import is_of_store
-from metastore.storage.row_scan import RowScan
+from metastore.stores.read_errors import is_of_store
 from metastore.views.expansion import ViewText
 from metastore.views.freshness import typed_query
 from metastore.views.names import Meaning, Names

@@ -17,9 +17,9 @@ from typing import Final
 import pyarrow as pa
 from pyiceberg.expressions import AlwaysTrue
 
+from metastore.duck.queries import Duck, Failure
 from metastore.errors import InvalidRequestError, NotFoundError
 from metastore.model.column_path import named_alike
-from metastore.sql.duck import Duck, Failure
 from metastore.sql.push_down import asked_of, said
 from metastore.sql.query_text import QueryText, Reference
 from metastore.sql.relations import Relation, Relations

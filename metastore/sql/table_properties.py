@@ -12,7 +12,7 @@ from pyiceberg.typedef import TableVersion
 from sqlglot import TokenType
 
 from metastore.errors import InvalidRequestError
-from metastore.procedures.files.set_property import require_settable
+from metastore.procedures.tables.set_property import require_settable
 from metastore.sql.partition_fields import Change, PartitionChange, PartitionTerm, term_of_text
 from metastore.sql.statement import Cursor
 

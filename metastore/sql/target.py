@@ -10,7 +10,7 @@ from metastore.catalogs import Catalogs
 from metastore.config import Settings
 from metastore.metastore import Metastore
 from metastore.model.identity import TableInfo
-from metastore.procedures.calls import Procedures
+from metastore.procedures.framework.calls import Procedures
 from metastore.scan.tables import ScannedTables
 from metastore.sources.source_table import SourceTable
 from metastore.views.of_session import DefinedViews, RefreshedViews

@@ -19,9 +19,9 @@ from pyiceberg.manifest import DataFile
 
 from metastore.errors import StorageError
 from metastore.mapping.rows import PartitionKey, PartitionRows
-from metastore.storage.new_files import NewFiles
 from metastore.storage.partition_encoder import EncodedPartition, PartitionEncoder
 from metastore.storage.partition_writer import PartitionWriter
+from metastore.stores.new_files import NewFiles
 
 _THREADS: Final = 4
 _WAITING: Final = 8

@@ -17,9 +17,9 @@ from typing import Final
 
 from pyiceberg.manifest import DataFile, ManifestEntry, ManifestFile
 
+from metastore.iceberg.manifests import DecodedManifest, live_count
 from metastore.mapping.rows import PartitionKey
 from metastore.storage.key_range import KeyRange, range_of
-from metastore.storage.manifests import DecodedManifest, live_count
 
 SMALLEST_BOUND: Final = 320
 LARGEST_BOUND: Final = 1_000

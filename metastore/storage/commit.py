@@ -28,12 +28,12 @@ from pyiceberg.table.snapshots import Operation, Snapshot, Summary, ancestors_of
 from pyiceberg.table.update import AddSnapshotUpdate, AssertRefSnapshotId, AssertTableUUID, SetSnapshotRefUpdate
 
 from metastore.errors import ConflictError, DamageError, OutcomeUnknownError, StorageError
+from metastore.iceberg.manifest_writer import ListedManifest, write_manifest_file
+from metastore.iceberg.manifests import DecodedManifest, added, deleted, existing, write_list
 from metastore.storage.clustering import Change, rewrite
-from metastore.storage.files import discard, flush
-from metastore.storage.manifest_writer import ListedManifest, write_manifest_file
-from metastore.storage.manifests import DecodedManifest, added, deleted, existing, write_list
-from metastore.storage.new_files import NewFiles
 from metastore.storage.table import ComponentTable, TableState
+from metastore.stores.files import discard, flush
+from metastore.stores.new_files import NewFiles
 
 COMMIT_ID: Final = "metastore.commit-id"
 """Key of the snapshot summary that tells whose commit a snapshot is."""

@@ -22,7 +22,7 @@ from metastore.mapping.arrow import plain_arrow_schema
 from metastore.mapping.row_test import RowTest
 from metastore.mapping.rows import PartitionKey
 from metastore.model.fields import Unit
-from metastore.storage.files import arrow_paths
+from metastore.stores.files import arrow_paths
 
 T = TypeVar("T")
 

@@ -23,8 +23,8 @@ from metastore.forks import renew_in_child
 from metastore.mapping.rows import PartitionKey
 from metastore.storage.clustering import Change
 from metastore.storage.commit import Committer
-from metastore.storage.files import discard
 from metastore.storage.table import TableState
+from metastore.stores.files import discard
 
 Plan = Callable[[TableState], Change]
 

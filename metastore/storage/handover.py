@@ -15,8 +15,8 @@ from pyiceberg.table import Table
 from pyiceberg.table.update import AssertTableUUID, RemovePropertiesUpdate, SetPropertiesUpdate, TableUpdate
 
 from metastore.errors import ConflictError, InvalidRequestError, OutcomeUnknownError
-from metastore.storage.catalog_entry import CatalogEntry
-from metastore.storage.catalog_errors import of_a_catalog, said
+from metastore.iceberg.catalog_entry import CatalogEntry
+from metastore.iceberg.catalog_errors import of_a_catalog, said
 from metastore.storage.table import HANDED_OVER
 
 

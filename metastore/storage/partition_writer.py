@@ -20,11 +20,11 @@ from pyiceberg.typedef import Record
 from metastore.errors import StorageError
 from metastore.mapping.rows import PartitionKey, PartitionRows
 from metastore.model.fields import Unit
-from metastore.storage.locations import is_local
-from metastore.storage.new_files import NewFiles
 from metastore.storage.partition_encoder import EncodedPartition, PartitionEncoder
 from metastore.storage.paths import folder_of
 from metastore.storage.table import TableState
+from metastore.stores.locations import is_local
+from metastore.stores.new_files import NewFiles
 
 _THREADS: Final = 4
 _FILES_AT_ONCE: Final = 16

@@ -19,11 +19,11 @@ from pyiceberg.partitioning import PartitionSpec
 from pyiceberg.schema import Schema
 from pyiceberg.types import NestedField, PrimitiveType
 
+from metastore.iceberg.manifests import DecodedManifest, Manifests, key_of
 from metastore.mapping.arrow import no_rows
 from metastore.mapping.filters import bound, compiled, partition_schema, projected
 from metastore.model.fields import Unit
 from metastore.storage.key_range import SplitFilter, may_hold, range_of
-from metastore.storage.manifests import DecodedManifest, Manifests, key_of
 
 
 @dataclass(frozen=True)

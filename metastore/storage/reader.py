@@ -25,21 +25,21 @@ from pyiceberg.table.metadata import TableMetadata
 from pyiceberg.table.snapshots import Snapshot
 
 from metastore.errors import FormatError, StorageError
+from metastore.iceberg.iceberg_private import metrics_evaluator
+from metastore.iceberg.manifests import key_of
+from metastore.iceberg.open_tables import FileCache
+from metastore.iceberg.snapshot_choice import SnapshotChoice
 from metastore.mapping.arrow import no_rows, plain_arrow_schema
 from metastore.mapping.filters import bound
 from metastore.mapping.row_test import RowTest
 from metastore.mapping.rows import PartitionKey, conform
 from metastore.mapping.schema import added_fields, evolved
-from metastore.storage.cache import FileCache
 from metastore.storage.data_files import FILES_AT_ONCE, FilesToRead, PlannedFile, batches_of, by_partition, grouped
-from metastore.storage.files import arrow_paths
-from metastore.storage.iceberg_private import metrics_evaluator
 from metastore.storage.key_range import split
-from metastore.storage.manifests import key_of
 from metastore.storage.parts import FileGroup, Parts, needed_columns
 from metastore.storage.planning import ManifestRows, plan
-from metastore.storage.snapshot_choice import SnapshotChoice
 from metastore.storage.table import ComponentTable
+from metastore.stores.files import arrow_paths
 
 _ATTEMPTS: Final = 5
 _CACHED_FILES: Final = 32

@@ -34,15 +34,15 @@ from pyiceberg.transforms import IdentityTransform
 
 from metastore.errors import ConfigError, ConflictError, FormatError, StorageError
 from metastore.forks import renew_in_child
+from metastore.iceberg.catalog_entry import CatalogEntry
+from metastore.iceberg.manifests import Manifests
+from metastore.iceberg.open_tables import FileCache
 from metastore.mapping.schema import added_fields, evolved, iceberg_schema, partition_spec
 from metastore.model.fields import Unit
-from metastore.storage.cache import FileCache
-from metastore.storage.catalog_entry import CatalogEntry
-from metastore.storage.files import Deleted
-from metastore.storage.local import local_path
-from metastore.storage.locations import is_local
-from metastore.storage.manifests import Manifests
-from metastore.storage.turns import turn
+from metastore.stores.files import Deleted
+from metastore.stores.local import local_path
+from metastore.stores.locations import is_local
+from metastore.stores.turns import turn
 
 OWN_PROPERTIES: Final = "metastore."
 """Prefix of table properties that the metastore keeps for itself, and that alignment leaves alone."""

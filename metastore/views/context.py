@@ -11,7 +11,7 @@ from metastore.model.identity import TableInfo
 from metastore.scan.tables import ScannedTables
 from metastore.sources.listing import SourceFile
 from metastore.sources.source_table import SourceTable
-from metastore.storage.bounded_reading import ReadLimits
+from metastore.stores.bounded_reading import ReadLimits
 from metastore.views.folders import Workspace
 from metastore.views.runner import QueryRunner
 

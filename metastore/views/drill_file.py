@@ -17,7 +17,7 @@ from metastore.errors import FormatError, InvalidRequestError, NotFoundError, St
 from metastore.model.tuple_schema import TupleSchema
 from metastore.model.view_unit import ViewMetadataUnit
 from metastore.sources.listing import open_location
-from metastore.storage.bounded_reading import Limit
+from metastore.stores.bounded_reading import Limit
 from metastore.views.definition import Definition
 from metastore.views.dialects import translate
 from metastore.views.fields import fields_of

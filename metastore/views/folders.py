@@ -24,7 +24,7 @@ from pyarrow import fs
 from metastore.errors import ConflictError, StorageError
 from metastore.model.identity import TableInfo
 from metastore.sources.listing import Fingerprint, SourceFile, open_location
-from metastore.storage.bounded_reading import ReadLimits, parquet_rows
+from metastore.stores.bounded_reading import ReadLimits, parquet_rows
 from metastore.views.runner import Written
 
 STATE: Final = "_state"

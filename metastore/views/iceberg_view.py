@@ -37,11 +37,11 @@ from pyiceberg.view.metadata import SQLViewRepresentation, ViewRepresentation, V
 from sqlglot import exp
 
 from metastore.errors import InvalidRequestError, MetastoreError, NotFoundError, StorageError
+from metastore.iceberg.catalog_errors import of_a_catalog, said
 from metastore.model.drill_types import parse_type
 from metastore.model.identity import TableInfo
 from metastore.model.tuple_schema import TIME_ZONE, SchemaColumn, TupleSchema
 from metastore.model.view_unit import ViewMetadataUnit
-from metastore.storage.catalog_errors import of_a_catalog, said
 from metastore.views.definition import Definition
 from metastore.views.references import info_of, references, table_named
 from metastore.views.text import DEFAULT_DIALECT, parse_query

@@ -15,7 +15,7 @@ from metastore.components.views import Views
 from metastore.model.identity import TableInfo
 from metastore.model.materialized_view_unit import RefreshStatus
 from metastore.model.vocabulary import MetadataType
-from metastore.storage.bounded_reading import ReadLimits
+from metastore.stores.bounded_reading import ReadLimits
 from metastore.views.context import ViewSession
 from metastore.views.definition import Definition, define_materialized_view, define_view
 from metastore.views.dialects import Translation, translate

@@ -17,12 +17,12 @@ import pyarrow.dataset as ds
 import pyarrow.parquet as pq
 from sqlglot import exp
 
+from metastore.duck.optional import library
+from metastore.duck.session import close_off, connection, relation
+from metastore.duck.spark_in_duckdb import in_duckdbs_words
 from metastore.errors import EngineError, InvalidRequestError, StorageError
 from metastore.model.tuple_schema import TIME_ZONE, TupleSchema
-from metastore.scan.duckdb_session import close_off, connection, relation
-from metastore.scan.optional import library
 from metastore.scan.scan import Scan
-from metastore.scan.spark_in_duckdb import in_duckdbs_words
 from metastore.sources.listing import open_location
 from metastore.views.dialects import translate
 from metastore.views.text import DEFAULT_DIALECT

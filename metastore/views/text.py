@@ -15,7 +15,7 @@ from sqlglot import exp
 from sqlglot.errors import ParseError, SqlglotError, TokenError
 
 from metastore.errors import InvalidRequestError
-from metastore.pruning.spark_sql import SparkSql
+from metastore.predicates.spark_sql import SparkSql
 
 DEFAULT_DIALECT: Final = "spark"
 """The SQL of views that do not name another: that of predicates and of Spark itself."""

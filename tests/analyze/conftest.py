@@ -14,7 +14,7 @@ import pyarrow.parquet as pq
 import pytest
 from pyarrow import csv, orc
 
-from metastore.analyze.footers import FooterChunk, read_footers
+from metastore.analyze.tasks.footers import FooterChunk, read_footers
 from metastore.engine import LocalEngine
 from metastore.mapping.arrow import plain_arrow_schema
 from metastore.model.identity import TableInfo

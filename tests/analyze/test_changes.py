@@ -22,13 +22,13 @@ from metastore.analyze.changes import (
     file_changes,
     segments_of,
 )
-from metastore.analyze.description import Describing
 from metastore.analyze.states import TableState, table_fingerprint
 from metastore.errors import InvalidRequestError
 from metastore.model.column_path import ColumnPath
 from metastore.model.statistics_json import holder_json
 from metastore.model.tuple_schema import SchemaColumn, TupleSchema
 from metastore.model.vocabulary import MetadataType, Statistic
+from metastore.sketches.description import Describing
 from metastore.sources.listing import SourceFile
 
 FRESH = {"1994": "a", "1995": "b"}

@@ -12,10 +12,10 @@ import pyarrow.parquet as pq
 import pytest
 
 from metastore.analyze.changes import Wanted
-from metastore.analyze.chunks import footer_chunks
-from metastore.analyze.footers import FooterChunk, read_footers
-from metastore.analyze.remade_segments import remake_segments
 from metastore.analyze.run import analyze
+from metastore.analyze.tasks.chunks import footer_chunks
+from metastore.analyze.tasks.footers import FooterChunk, read_footers
+from metastore.analyze.tasks.remade_segments import remake_segments
 from metastore.engine import LocalEngine
 from metastore.errors import EngineError, FormatError
 from metastore.mapping.arrow import plain_arrow_schema

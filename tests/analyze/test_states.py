@@ -7,7 +7,6 @@ from typing import Any
 
 import pytest
 
-from metastore.analyze.description import Describing
 from metastore.analyze.states import (
     SegmentStates,
     TableState,
@@ -18,9 +17,10 @@ from metastore.analyze.states import (
     table_fingerprint,
 )
 from metastore.model.identity import TableInfo
+from metastore.model.partition_component import component_in, segment_prefix, table_prefix
 from metastore.model.statistics import ColumnStatistics
 from metastore.model.tuple_schema import SchemaColumn, TupleSchema
-from metastore.pruning.partition_component import component_in, segment_prefix, table_prefix
+from metastore.sketches.description import Describing
 from metastore.sources.listing import SourceFile
 
 TABLE = TableInfo("dfs", "tmp", "t")

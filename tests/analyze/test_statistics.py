@@ -11,13 +11,12 @@ import duckdb
 import pyarrow as pa
 import pytest
 
-from metastore.analyze.database import no_reader
-from metastore.analyze.file_rows import DataChunk
-from metastore.analyze.footers import FooterChunk
-from metastore.analyze.remade_segments import RemadeChunk
 from metastore.analyze.result import AnalyzeResult
 from metastore.analyze.run import Request, analyze
-from metastore.analyze.whole_segments import SegmentChunk
+from metastore.analyze.tasks.file_rows import DataChunk
+from metastore.analyze.tasks.footers import FooterChunk
+from metastore.analyze.tasks.remade_segments import RemadeChunk
+from metastore.analyze.tasks.whole_segments import SegmentChunk
 from metastore.config.settings import Settings
 from metastore.engine import Engine, LocalEngine
 from metastore.errors import EngineError, FormatError, InvalidRequestError
@@ -27,6 +26,7 @@ from metastore.model.statistics import ColumnStatistics
 from metastore.model.statistics_json import read_column_holders
 from metastore.model.vocabulary import MetadataType
 from metastore.pruning.prune import prune
+from metastore.sources.database import no_reader
 from metastore.sources.source_table import SourceTable
 
 TABLE = TableInfo("dfs", "tmp", "t")

@@ -14,11 +14,11 @@ from pyiceberg.table import StaticTable, Table
 from pyiceberg.typedef import Record
 
 from metastore.config.settings import Settings
+from metastore.iceberg.file_system_catalog import FileSystemCatalog
 from metastore.mapping.schema import iceberg_schema, partition_spec
 from metastore.metastore import Metastore
 from metastore.model.table_unit import TableMetadataUnit
 from metastore.model.vocabulary import GENERAL_INFO, MetadataType
-from metastore.storage.file_system_catalog import FileSystemCatalog
 
 MakeUnit = Callable[..., TableMetadataUnit]
 OpenMetastore = Callable[..., Metastore]

@@ -15,11 +15,11 @@ from pyiceberg.transforms import IdentityTransform, TruncateTransform
 from pyiceberg.types import NestedField, StringType
 
 from metastore.errors import FormatError, InvalidRequestError
+from metastore.iceberg.file_system_catalog import FileSystemCatalog
 from metastore.mapping.schema import iceberg_schema, partition_spec
 from metastore.metastore import Metastore
 from metastore.model.table_unit import TableMetadataUnit
 from metastore.model.vocabulary import MetadataType
-from metastore.storage.file_system_catalog import FileSystemCatalog
 
 MakeUnit = Callable[..., TableMetadataUnit]
 OpenMetastore = Callable[..., Metastore]

@@ -16,8 +16,8 @@ from metastore.daemon.policy import Action, Budget, TableName, policies
 from metastore.errors import ConflictError, StorageError
 from metastore.model.table_unit import TableMetadataUnit
 from metastore.model.vocabulary import GENERAL_INFO
-from metastore.procedures.files.deletion import DeletionChunk
-from metastore.storage.local import LocalFileIO
+from metastore.stores.deletion import DeletionChunk
+from metastore.stores.local import LocalFileIO
 
 ORDERS = TableName("lake", "shop", "orders")
 OWN = TableName("metastore", "components", "tables")

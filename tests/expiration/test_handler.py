@@ -18,13 +18,13 @@ from pyiceberg.table import StaticTable, Table
 from metastore.errors import ConflictError, NotFoundError, OutcomeUnknownError
 from metastore.expiration import handler as handler_module
 from metastore.expiration.handler import Expired
+from metastore.iceberg.file_system_catalog import FileSystemCatalog
+from metastore.iceberg.sweep import AssertHistory, TableFile, mark
 from metastore.metastore import Metastore
 from metastore.model.table_unit import TableMetadataUnit
 from metastore.model.vocabulary import MetadataType
-from metastore.storage import files as files_module
-from metastore.storage.file_system_catalog import FileSystemCatalog
-from metastore.storage.local import LocalFileIO
-from metastore.storage.sweep import AssertHistory, TableFile, mark
+from metastore.stores import files as files_module
+from metastore.stores.local import LocalFileIO
 
 MakeUnit = Callable[..., TableMetadataUnit]
 OpenMetastore = Callable[..., Metastore]

@@ -13,12 +13,12 @@ from pyiceberg.io import InputStream
 
 from metastore.errors import FormatError, StorageError
 from metastore.expiration.handler import ExpirationHandler
+from metastore.iceberg.file_system_catalog import FileSystemCatalog
 from metastore.metastore import Metastore
 from metastore.model.table_unit import TableMetadataUnit
 from metastore.model.vocabulary import MetadataType
-from metastore.storage.file_system_catalog import FileSystemCatalog
-from metastore.storage.local import LocalFile
-from metastore.storage.pointer_store import LocalPointers
+from metastore.stores.local import LocalFile
+from metastore.stores.pointer_store import LocalPointers
 
 MakeUnit = Callable[..., TableMetadataUnit]
 OpenMetastore = Callable[..., Metastore]

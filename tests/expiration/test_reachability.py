@@ -25,15 +25,15 @@ from pyiceberg.typedef import Record
 
 from metastore.errors import FormatError
 from metastore.expiration.reachability import ComponentLister
+from metastore.iceberg.manifest_writer import write_manifest_file
+from metastore.iceberg.manifests import Manifests, write_list
+from metastore.iceberg.open_tables import FileCache
+from metastore.iceberg.sweep import FileKind, Mark, TableFile, mark, statistics_files
 from metastore.mapping.schema import iceberg_schema, partition_spec
 from metastore.model.table_unit import TableMetadataUnit
 from metastore.model.vocabulary import GENERAL_INFO
-from metastore.storage.cache import FileCache
-from metastore.storage.local import LocalFileIO
-from metastore.storage.manifest_writer import write_manifest_file
-from metastore.storage.manifests import Manifests, write_list
-from metastore.storage.new_files import NewFiles
-from metastore.storage.sweep import FileKind, Mark, TableFile, mark, statistics_files
+from metastore.stores.local import LocalFileIO
+from metastore.stores.new_files import NewFiles
 
 
 @dataclass(frozen=True)

@@ -15,10 +15,10 @@ import pytest
 from hive_metastore.ttypes import FieldSchema
 from services.hive_tables import HiveMaker
 
+from metastore.formats.parquet_facts import ParquetFooters
 from metastore.hive.metrics import FRAGMENT
 from metastore.hive.migration.kept_footers import WORTH_KEEPING, KeptFooters, missing
 from metastore.hive.migration.migrate import Migration
-from metastore.hive.parquet_facts import ParquetFooters
 from metastore.session import Session
 
 pytestmark = pytest.mark.integration
@@ -30,7 +30,7 @@ KILLED_AT = 700
 DRIVER = """
 import json, os, signal, sys
 from metastore.config.settings import Settings
-from metastore.hive.parquet_facts import ParquetFooters
+from metastore.formats.parquet_facts import ParquetFooters
 from metastore.session import connect
 database, table, limit, settings = json.loads(sys.argv[1])
 original, done = ParquetFooters.read, 0

@@ -15,7 +15,7 @@ import pytest
 from metastore.config import Settings
 from metastore.information_schema import InformationSchema
 from metastore.session import Session, connect
-from metastore.storage.local import LocalFile
+from metastore.stores.local import LocalFile
 
 SALES = "dfs.shop.sales"
 Write = Callable[[str, pa.Table], None]

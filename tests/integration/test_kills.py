@@ -20,11 +20,12 @@ import pytest
 from pyiceberg.table import Table
 
 from metastore.config.settings import Settings
+from metastore.iceberg.file_system_catalog import FileSystemCatalog
 from metastore.metastore import Metastore
 from metastore.model.table_unit import TableMetadataUnit
 from metastore.model.vocabulary import GENERAL_INFO, MetadataType
-from metastore.storage import partition_writer, threads
-from metastore.storage.file_system_catalog import FileSystemCatalog
+from metastore.storage import partition_writer
+from metastore.stores import threads
 
 pytestmark = [pytest.mark.integration, pytest.mark.slow]
 

@@ -20,7 +20,7 @@ from metastore.errors import StorageError
 from metastore.metastore import Metastore
 from metastore.model.table_unit import TableMetadataUnit
 from metastore.session import connect
-from metastore.storage.pointer_store import LocalPointers
+from metastore.stores.pointer_store import LocalPointers
 
 MakeUnit = Callable[..., TableMetadataUnit]
 

@@ -12,11 +12,11 @@ from typing import Any
 import pytest
 
 from metastore.errors import ConflictError
+from metastore.iceberg.file_system_catalog import FileSystemCatalog
 from metastore.mapping.schema import iceberg_schema, partition_spec
 from metastore.metastore import Metastore
 from metastore.model.table_unit import TableMetadataUnit
 from metastore.model.vocabulary import MetadataType
-from metastore.storage.file_system_catalog import FileSystemCatalog
 from metastore.storage.partition_writer import PartitionWriter
 
 

@@ -16,7 +16,7 @@ from pyiceberg.transforms import IdentityTransform
 from pyiceberg.types import LongType, NestedField, StringType
 
 from metastore.config import Settings
-from metastore.procedures.model import Procedure, columns
+from metastore.procedures.framework.model import Procedure, columns
 from metastore.session import Session, connect
 
 SCHEMA = Schema(NestedField(1, "id", LongType(), required=False), NestedField(2, "city", StringType(), required=False))

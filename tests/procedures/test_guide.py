@@ -12,8 +12,8 @@ import pytest
 from typer.testing import CliRunner
 
 from metastore.cli.app import app
-from metastore.procedures.builtin import ON_ICEBERG
-from metastore.procedures.registry import Provider
+from metastore.procedures.framework.builtin import ON_ICEBERG
+from metastore.procedures.framework.registry import Provider
 
 GUIDES = Path(__file__).parents[2] / "docs" / "guide"
 GUIDE = (GUIDES / "procedures.md").read_text(encoding="utf-8")
@@ -53,7 +53,11 @@ def test_the_guide(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_every_procedure_of_these_families_is_in_the_guide() -> None:
     """By its name."""
-    own = ("metastore.procedures.snapshots", "metastore.procedures.branches", "metastore.procedures.cherrypick")
+    own = (
+        "metastore.procedures.refs.snapshots",
+        "metastore.procedures.refs.branches",
+        "metastore.procedures.refs.cherrypick",
+    )
     for name, place in ON_ICEBERG:
         if place.startswith(own):
             assert f"`{name.removeprefix('system.')}`" in GUIDE, name

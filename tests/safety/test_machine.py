@@ -27,12 +27,12 @@ from safety.soak import write_once
 
 from metastore.config.settings import Settings
 from metastore.errors import ConflictError, NotFoundError, ProcedureError
+from metastore.iceberg.file_system_catalog import FileSystemCatalog
 from metastore.mapping.schema import iceberg_schema, partition_spec
 from metastore.metastore import Metastore
 from metastore.model.table_unit import TableMetadataUnit
 from metastore.model.vocabulary import GENERAL_INFO, MetadataType
 from metastore.session import Session
-from metastore.storage.file_system_catalog import FileSystemCatalog
 
 pytestmark = [pytest.mark.integration, pytest.mark.slow, pytest.mark.timeout(3600)]
 

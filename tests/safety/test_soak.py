@@ -15,8 +15,8 @@ from pyiceberg.table import Table
 from safety import soak
 from safety.sizes import SIZE
 
+from metastore.iceberg.file_system_catalog import FileSystemCatalog
 from metastore.model.vocabulary import MetadataType
-from metastore.storage.file_system_catalog import FileSystemCatalog
 
 pytestmark = [pytest.mark.integration, pytest.mark.slow, pytest.mark.timeout(3600)]
 

@@ -23,12 +23,12 @@ from pyiceberg.types import NestedField, StringType
 
 from metastore.config.settings import Settings
 from metastore.engine import LocalEngine
+from metastore.iceberg.file_system_catalog import FileSystemCatalog
 from metastore.metastore import Metastore
 from metastore.model.table_unit import TableMetadataUnit
 from metastore.model.vocabulary import GENERAL_INFO
 from metastore.session import Session
 from metastore.storage.commit import Clock
-from metastore.storage.file_system_catalog import FileSystemCatalog
 
 DAY_MS: Final = 86_400_000
 OTHERS: Final = "others"

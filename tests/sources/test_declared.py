@@ -6,7 +6,7 @@ import pyarrow as pa
 import pytest
 
 from metastore.errors import InvalidRequestError
-from metastore.sources.arrow_schema import arrow_schema
+from metastore.formats.arrow_schema import arrow_schema
 from metastore.sources.declared import declared_schema
 
 

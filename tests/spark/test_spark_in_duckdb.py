@@ -14,8 +14,8 @@ import pytest
 from pyspark.sql import SparkSession
 
 from metastore.config.settings import Settings
+from metastore.duck.spark_in_duckdb import in_duckdbs_words
 from metastore.errors import InvalidRequestError, MetastoreError
-from metastore.scan.spark_in_duckdb import in_duckdbs_words
 from metastore.session import connect
 from metastore.spark import connect as connect_on_spark
 from metastore.views.text import parse_query

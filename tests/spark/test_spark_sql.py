@@ -12,7 +12,7 @@ from pyspark.sql import SparkSession
 
 from metastore.config.settings import Settings
 from metastore.errors import InvalidRequestError
-from metastore.pruning.spark_sql import condition_of
+from metastore.predicates.spark_sql import condition_of
 from metastore.session import Session, connect
 from metastore.spark import read_table, select
 from metastore.views.text import parse_query

@@ -11,14 +11,14 @@ from pyiceberg.table import Table
 from pyiceberg.typedef import Record
 
 from metastore.errors import FormatError
+from metastore.iceberg import manifest_writer
+from metastore.iceberg.avro_file import encode, encoded
+from metastore.iceberg.manifest_reader import read_list, read_live_entries
+from metastore.iceberg.manifest_writer import is_settled
+from metastore.iceberg.manifests import Manifests, existing
+from metastore.iceberg.open_tables import FileCache
 from metastore.metastore import Metastore
 from metastore.model.table_unit import TableMetadataUnit
-from metastore.storage import manifest_writer
-from metastore.storage.avro_file import encode, encoded
-from metastore.storage.cache import FileCache
-from metastore.storage.manifest_reader import read_list, read_live_entries
-from metastore.storage.manifest_writer import is_settled
-from metastore.storage.manifests import Manifests, existing
 
 MakeUnit = Callable[..., TableMetadataUnit]
 OpenMetastore = Callable[..., Metastore]
@@ -88,7 +88,7 @@ def test_a_writer_that_has_just_opened_encodes_what_it_changes(
         written.append(type(record).__name__)
         return encode(writer, record)
 
-    monkeypatch.setattr("metastore.storage.manifest_writer.encode", counting)
+    monkeypatch.setattr("metastore.iceberg.manifest_writer.encode", counting)
     open_metastore().tables.modify().overwrite([unit("t3", owner="another")]).execute()
     assert written.count("DataFile") == 1, "the file that comes; the one that goes was read"
     assert written.count("ListedManifest") == 1

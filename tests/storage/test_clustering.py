@@ -22,9 +22,9 @@ from pyiceberg.manifest import (
 from pyiceberg.typedef import Record
 from pyiceberg.types import StringType
 
+from metastore.iceberg.manifests import DecodedManifest, key_of
 from metastore.mapping.rows import PartitionKey
 from metastore.storage.clustering import LARGEST_BOUND, SMALLEST_BOUND, Change, bound_for, rewrite
-from metastore.storage.manifests import DecodedManifest, key_of
 
 GENERAL = "G"
 

@@ -14,14 +14,14 @@ from pyiceberg.exceptions import CommitFailedException, CommitStateUnknownExcept
 from pyiceberg.table import CommitTableResponse, Table
 
 from metastore.errors import ConflictError, OutcomeUnknownError, StorageError
+from metastore.iceberg.file_system_catalog import FileSystemCatalog
+from metastore.iceberg.version_files import VersionFiles
 from metastore.metastore import Metastore
 from metastore.model.table_unit import TableMetadataUnit
 from metastore.model.vocabulary import MetadataType
 from metastore.storage.commit import COMMIT_ID
-from metastore.storage.file_system_catalog import FileSystemCatalog
-from metastore.storage.local import LocalFile
-from metastore.storage.pointer_store import LocalPointers
-from metastore.storage.version_files import VersionFiles
+from metastore.stores.local import LocalFile
+from metastore.stores.pointer_store import LocalPointers
 
 MakeUnit = Callable[..., TableMetadataUnit]
 OpenMetastore = Callable[..., Metastore]

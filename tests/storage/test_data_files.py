@@ -24,7 +24,7 @@ from metastore.mapping.schema import iceberg_schema
 from metastore.model.table_unit import TableMetadataUnit
 from metastore.storage import data_files
 from metastore.storage.data_files import FilesToRead, PlannedFile, batches_of, grouped
-from metastore.storage.local import LocalFileIO
+from metastore.stores.local import LocalFileIO
 
 COLUMNS = ("metadataType", "path", "rowGroupIndex", "columnsStatistics", "partitionKeys")
 NEEDED = (*COLUMNS, "metadataKey")

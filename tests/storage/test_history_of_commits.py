@@ -20,10 +20,10 @@ from pyiceberg.table.update import (
 )
 from pyiceberg.types import NestedField, StringType
 
+from metastore.iceberg.file_system_catalog import FileSystemCatalog
+from metastore.iceberg.next_metadata import updated
 from metastore.metastore import Metastore
 from metastore.model.table_unit import TableMetadataUnit
-from metastore.storage.file_system_catalog import FileSystemCatalog
-from metastore.storage.next_metadata import updated
 
 PLACE = "/t/metadata/v1.metadata.json"
 

@@ -15,7 +15,7 @@ from metastore.model.identity import TableInfo
 from metastore.model.table_unit import TableMetadataUnit
 from metastore.model.vocabulary import MetadataType
 from metastore.operations.read import Read
-from metastore.storage.local import LocalFile
+from metastore.stores.local import LocalFile
 
 MakeUnit = Callable[..., TableMetadataUnit]
 OpenMetastore = Callable[..., Metastore]

@@ -13,9 +13,9 @@ from pyiceberg.table.snapshots import Operation, Snapshot, Summary
 from pyiceberg.table.update import AddSnapshotUpdate, AssertRefSnapshotId, SetSnapshotRefUpdate
 from pyiceberg.typedef import Record
 
-from metastore.storage.manifest_writer import write_manifest_file
-from metastore.storage.manifests import added, write_list
-from metastore.storage.new_files import NewFiles
+from metastore.iceberg.manifest_writer import write_manifest_file
+from metastore.iceberg.manifests import added, write_list
+from metastore.stores.new_files import NewFiles
 
 _TEXT: pa.DataType = pa.string()
 DELETE_SCHEMA = pa.schema(

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from metastore.storage.local import LocalFile, local_path
+from metastore.stores.local import LocalFile, local_path
 
 SOMEBODYS = b"somebody's live file"
 

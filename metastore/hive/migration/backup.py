@@ -20,7 +20,7 @@ from thrift.Thrift import TException
 from thrift.TSerialization import deserialize, serialize
 
 from metastore.errors import FormatError, NotFoundError
-from metastore.storage.bounded_reading import ReadLimits, gunzipped, whole
+from metastore.stores.bounded_reading import ReadLimits, gunzipped, whole
 
 BACKUP_PROPERTY: Final = "metastore.hive-backup"
 """Iceberg table property: where the backup of the Hive table lies."""

@@ -14,8 +14,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.types as pt
 
-from metastore.analyze.hashing import hashes_of
 from metastore.hive.types import ELEMENT, KEY, VALUE
+from metastore.sketches.hashing import hashes_of
 
 Array = Any
 """An Arrow array of any type."""

@@ -29,9 +29,9 @@ from metastore.hive.matching import match
 from metastore.hive.migration.column_pieces import Measured, paths, pieces
 from metastore.hive.partitions import typed_value
 from metastore.hive.tables import Columns, FileFormat
-from metastore.storage.data_file import open_data_file
-from metastore.storage.read_errors import UNREADABLE, unreadable
-from metastore.storage.row_scan import RowScan
+from metastore.iceberg.data_file import open_data_file
+from metastore.iceberg.row_scan import RowScan
+from metastore.stores.read_errors import UNREADABLE, unreadable
 
 _arrow: Any = pa
 """Arrow where its stubs do not know what it takes."""

@@ -25,8 +25,8 @@ from metastore.hive.migration.staging import Rewrite, Staged, ToRewrite, attempt
 from metastore.hive.migration.survey import Survey, survey
 from metastore.hive.migration.switch import block_partitions, remove_attempts, remove_folder, require_new, switch
 from metastore.hive.tables import METADATA_LOCATION, HiveTable
-from metastore.storage.bounded_reading import table_metadata
-from metastore.storage.catalog_errors import UNREADABLE, said
+from metastore.iceberg.catalog_errors import UNREADABLE, said
+from metastore.stores.bounded_reading import table_metadata
 
 MIGRATED: Final = "migrated"
 FINISHED: Final = "already migrated"

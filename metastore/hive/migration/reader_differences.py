@@ -16,7 +16,7 @@ import pyarrow as pa
 import pyarrow.types as pt
 from pyiceberg.manifest import FileFormat
 
-from metastore.hive.facts import INT96, OLD_CALENDAR
+from metastore.formats.facts import INT96, OLD_CALENDAR
 
 
 @dataclass(frozen=True)

@@ -37,8 +37,8 @@ from metastore.hive.migration.backup import BACKUP_FILE, BACKUP_PROPERTY, Backup
 from metastore.hive.migration.staging import HIDDEN_FOLDER
 from metastore.hive.migration.switch import alter_if, next_ddl_time, remove_files, remove_folder
 from metastore.hive.tables import LAST_DDL_TIME, METADATA_LOCATION, HivePartition, HiveTable
-from metastore.storage.bounded_reading import ReadLimits, table_metadata
-from metastore.storage.catalog_errors import UNREADABLE, said
+from metastore.iceberg.catalog_errors import UNREADABLE, said
+from metastore.stores.bounded_reading import ReadLimits, table_metadata
 
 REVERTED: Final = "reverted"
 FINISHED: Final = "already reverted"

@@ -40,9 +40,9 @@ from metastore.hive.migration.layout import NAME_MAPPING, Layout, layout_of, mer
 from metastore.hive.migration.survey import Survey
 from metastore.hive.partitions import typed_value
 from metastore.hive.tables import FileFormat
-from metastore.storage.manifest_writer import write_manifest_file
-from metastore.storage.manifests import added
-from metastore.storage.new_files import NewFiles
+from metastore.iceberg.manifest_writer import write_manifest_file
+from metastore.iceberg.manifests import added
+from metastore.stores.new_files import NewFiles
 
 HIDDEN_FOLDER: Final = "_iceberg"
 

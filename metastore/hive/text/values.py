@@ -17,7 +17,7 @@ from typing import Any, Final
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from metastore.hive.facts import GREGORIAN
+from metastore.formats.facts import GREGORIAN
 from metastore.hive.text.fields import Raw
 from metastore.hive.text.serdes import Rows, TextSerde
 from metastore.hive.types import HiveType, drill_type

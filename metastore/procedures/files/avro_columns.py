@@ -18,7 +18,7 @@ from pyiceberg.typedef import Record
 from pyiceberg.types import StructType
 
 from metastore.errors import FormatError
-from metastore.storage.avro_blocks import SCHEMA, opened, schema_of
+from metastore.iceberg.avro_blocks import SCHEMA, opened, schema_of
 
 DATA_FILE: Final = 2
 """Field id of the struct in a manifest entry that describes the file."""

@@ -8,7 +8,7 @@ from pyiceberg.table import Table
 
 from metastore.catalogs import TargetTable
 from metastore.errors import ProcedureError
-from metastore.storage.sweep import GC_ENABLED, owns_its_files
+from metastore.iceberg.sweep import GC_ENABLED, owns_its_files
 
 _NEWEST_WRITTEN: Final = 2
 

@@ -23,11 +23,11 @@ from pyiceberg.table.snapshots import Snapshot
 
 from metastore.engine import Engine
 from metastore.errors import FormatError, StorageError
+from metastore.iceberg.sweep import FileKind, TableFile
 from metastore.procedures.files.avro_columns import columns
 from metastore.procedures.files.spelling import Spelling
-from metastore.storage.bounded_reading import ReadLimits, whole
-from metastore.storage.locations import is_local
-from metastore.storage.sweep import FileKind, TableFile
+from metastore.stores.bounded_reading import ReadLimits, whole
+from metastore.stores.locations import is_local
 
 FILE_ROW: Final = pa.struct([("location", pa.string()), ("kind", pa.string()), ("bytes", pa.int64())])
 """One file in the rows of a dry run."""

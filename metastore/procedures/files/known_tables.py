@@ -13,9 +13,9 @@ from typing import Any, Final
 from metastore.catalogs import Catalogs, TargetTable
 from metastore.config.catalogs import OWN_CATALOG
 from metastore.errors import MetastoreError
-from metastore.storage.catalog_errors import failures_of
-from metastore.storage.metadata_document import MetadataDocument, newest_document, newest_pointer
-from metastore.storage.sweep import FileKind, TableFile
+from metastore.iceberg.catalog_errors import failures_of
+from metastore.iceberg.metadata_document import MetadataDocument, newest_document, newest_pointer
+from metastore.iceberg.sweep import FileKind, TableFile
 
 PATH_PROPERTIES: Final = (
     "write.data.path",

@@ -24,6 +24,9 @@ from pyiceberg.manifest import ManifestEntryStatus
 
 from metastore.catalogs import Catalogs, TargetTable
 from metastore.errors import MetastoreError
+from metastore.iceberg.known_reach import KnownReach, Reach, common
+from metastore.iceberg.metadata_document import MetadataDocument
+from metastore.iceberg.sweep import MANIFESTS, TableFile
 from metastore.procedures.files.avro_columns import columns
 from metastore.procedures.files.candidates import Candidates
 from metastore.procedures.files.inventory import EngineFor, Inventory, MetadataChunk, contents
@@ -39,11 +42,8 @@ from metastore.procedures.files.known_tables import (
     pointer_of,
 )
 from metastore.procedures.files.spelling import Place, Spelling, is_inside
-from metastore.storage.known_reach import KnownReach, Reach, common
-from metastore.storage.local import local_path
-from metastore.storage.locations import is_local
-from metastore.storage.metadata_document import MetadataDocument
-from metastore.storage.sweep import MANIFESTS, TableFile
+from metastore.stores.local import local_path
+from metastore.stores.locations import is_local
 
 _log: Final = logging.getLogger(__name__)
 

@@ -29,11 +29,11 @@ from pyiceberg.table.metadata import TableMetadata
 from pyiceberg.table.update import ValidatableTableRequirement
 
 from metastore.errors import FormatError, StorageError
-from metastore.storage.bounded_reading import ReadLimits, parquet_rows, whole
-from metastore.storage.files import discard, flush
-from metastore.storage.new_files import NewFiles
-from metastore.storage.sweep import FileKind, TableFile
+from metastore.iceberg.sweep import FileKind, TableFile
 from metastore.storage.table import OWN_PROPERTIES
+from metastore.stores.bounded_reading import ReadLimits, parquet_rows, whole
+from metastore.stores.files import discard, flush
+from metastore.stores.new_files import NewFiles
 
 UNSWEPT: Final = f"{OWN_PROPERTIES}maintenance.unswept"
 """Table property: quarantine lists of expirations, one a line; those that stand have files left to delete."""

@@ -36,13 +36,13 @@ from metastore.hive.migration.survey import Survey
 from metastore.hive.partitions import NULL_VALUE, chosen
 from metastore.hive.tables import HiveTable
 from metastore.hive.types import leaves_of
-from metastore.procedures.arguments import Argument
-from metastore.procedures.contention import until_won
+from metastore.iceberg.contention import until_won
+from metastore.iceberg.manifests import added
+from metastore.iceberg.snapshot import NewSnapshot
 from metastore.procedures.files.guards import require_foreign, require_written_version
-from metastore.procedures.files.new_snapshot import NewSnapshot
+from metastore.procedures.framework.arguments import Argument
+from metastore.procedures.framework.model import CallContext, Plan, TableImportDistributedProcedure
 from metastore.procedures.hive.service import hive_client, hive_properties, nested_of
-from metastore.procedures.model import CallContext, Plan, TableImportDistributedProcedure
-from metastore.storage.manifests import added
 
 _CHUNK_FILES: Final = 250
 _ENTRIES_A_MANIFEST: Final = 4_000

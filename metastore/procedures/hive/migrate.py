@@ -20,10 +20,10 @@ from metastore.hive.migration.kept_footers import WORTH_KEEPING, KeptFooters, mi
 from metastore.hive.migration.migrate import Migration, Outcome, complete, finish_again
 from metastore.hive.migration.survey import Survey
 from metastore.hive.tables import HiveTable
-from metastore.procedures.arguments import Argument
+from metastore.procedures.framework.arguments import Argument
+from metastore.procedures.framework.model import CallContext, DistributedProcedure, DistributedProcedureType, Plan, Rows
 from metastore.procedures.hive.int96 import rewriter
 from metastore.procedures.hive.service import hive_client, hive_properties, nested_of
-from metastore.procedures.model import CallContext, DistributedProcedure, DistributedProcedureType, Plan, Rows
 
 _CHUNK_FILES: Final = 250
 _WAVE: Final = 16

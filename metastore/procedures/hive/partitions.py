@@ -11,9 +11,9 @@ from metastore.errors import InvalidRequestError
 from metastore.hive.listing import Store
 from metastore.hive.partition_sync import SyncMode, create_empty, synchronize
 from metastore.hive.tables import HiveTable
-from metastore.procedures.arguments import Argument
+from metastore.procedures.framework.arguments import Argument
+from metastore.procedures.framework.model import CallContext, Procedure
 from metastore.procedures.hive.service import hive_client, hive_properties
-from metastore.procedures.model import CallContext, Procedure
 
 _SYNCED: Final[dict[str, Any]] = {"added": pa.list_(pa.string()), "dropped": pa.list_(pa.string())}
 _CREATED: Final[dict[str, Any]] = {"location": pa.string()}

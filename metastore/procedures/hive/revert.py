@@ -7,9 +7,9 @@ from typing import Any, Final
 import pyarrow as pa
 
 from metastore.hive.migration.revert import Reversion, revert
-from metastore.procedures.arguments import Argument
+from metastore.procedures.framework.arguments import Argument
+from metastore.procedures.framework.model import CallContext, Procedure
 from metastore.procedures.hive.service import hive_client, hive_properties
-from metastore.procedures.model import CallContext, Procedure
 
 _RESULT: Final[dict[str, Any]] = {
     "status": pa.string(),

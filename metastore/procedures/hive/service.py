@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from metastore.errors import InvalidRequestError
 from metastore.hive.client import HiveClient
 from metastore.hive.listing import Nested
-from metastore.procedures.model import CallContext
+from metastore.procedures.framework.model import CallContext
 
 
 def hive_client(context: CallContext) -> HiveClient:

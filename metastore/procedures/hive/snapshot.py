@@ -23,9 +23,9 @@ from metastore.hive.migration.reader_warnings import warnings_of
 from metastore.hive.migration.staging import Staged, stage
 from metastore.hive.migration.survey import Survey
 from metastore.hive.migration.switch import remove_files
-from metastore.procedures.arguments import Argument
+from metastore.procedures.framework.arguments import Argument
+from metastore.procedures.framework.model import CallContext, DistributedProcedure, DistributedProcedureType, Plan, Rows
 from metastore.procedures.hive.service import hive_client, hive_properties, nested_of
-from metastore.procedures.model import CallContext, DistributedProcedure, DistributedProcedureType, Plan, Rows
 
 _CHUNK_FILES: Final = 250
 _PROPERTIES: Final = {"gc.enabled": "false", "snapshot": "true"}

@@ -8,9 +8,9 @@ from typing import Any, Final
 import pyarrow as pa
 
 from metastore.hive.migration.verify import verify
-from metastore.procedures.arguments import Argument
+from metastore.procedures.framework.arguments import Argument
+from metastore.procedures.framework.model import CallContext, Procedure
 from metastore.procedures.hive.service import hive_properties
-from metastore.procedures.model import CallContext, Procedure
 
 _RESULT: Final[dict[str, Any]] = {
     "column": pa.string(),

@@ -23,10 +23,10 @@ from pyiceberg.table.snapshots import Snapshot
 from pyiceberg.typedef import Record
 
 from metastore.errors import ProcedureError, StorageError
+from metastore.iceberg.data_file import READABLE
+from metastore.iceberg.iceberg_private import metrics_evaluator
+from metastore.iceberg.manifest_reader import read_live_entries
 from metastore.procedures.rewrite.groups import Candidate, LiveFile
-from metastore.storage.data_file import READABLE
-from metastore.storage.iceberg_private import metrics_evaluator
-from metastore.storage.manifest_reader import read_live_entries
 
 PATH_ID: Final = 2147483546
 """Field id of ``file_path`` in position delete files."""

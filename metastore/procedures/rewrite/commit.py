@@ -26,7 +26,10 @@ from pyiceberg.table.update import AddSnapshotUpdate, AssertRefSnapshotId, Asser
 
 from metastore.catalogs import TargetTable
 from metastore.errors import ConflictError, StorageError
-from metastore.procedures.contention import until_won
+from metastore.iceberg.contention import until_won
+from metastore.iceberg.manifest_reader import read_live_entries
+from metastore.iceberg.manifest_writer import write_manifest_file
+from metastore.iceberg.manifests import added, deleted, existing, write_list
 from metastore.procedures.rewrite.candidates import (
     Deletes,
     applies,
@@ -38,11 +41,8 @@ from metastore.procedures.rewrite.candidates import (
 from metastore.procedures.rewrite.conflicts import Rewritten, conflicts
 from metastore.procedures.rewrite.groups import LiveFile
 from metastore.storage.commit import Clock
-from metastore.storage.files import discard, flush
-from metastore.storage.manifest_reader import read_live_entries
-from metastore.storage.manifest_writer import write_manifest_file
-from metastore.storage.manifests import added, deleted, existing, write_list
-from metastore.storage.new_files import NewFiles
+from metastore.stores.files import discard, flush
+from metastore.stores.new_files import NewFiles
 
 _ENTRIES: Final = 10_000
 """Entries of one manifest."""

@@ -14,7 +14,7 @@ from pyiceberg.table.snapshots import Snapshot
 
 from metastore.catalogs import TargetTable
 from metastore.errors import ConflictError
-from metastore.procedures.model import CallContext
+from metastore.procedures.framework.model import CallContext
 from metastore.procedures.rewrite.candidates import LiveFiles
 from metastore.procedures.rewrite.commit import Committed
 from metastore.procedures.rewrite.conflicts import Rewritten
@@ -22,7 +22,7 @@ from metastore.procedures.rewrite.groups import Choice, Group, output_files
 from metastore.procedures.rewrite.job import SortKey
 from metastore.procedures.rewrite.options import RewriteOptions, Strategy
 from metastore.procedures.rewrite.task import outcomes
-from metastore.storage.files import discard
+from metastore.stores.files import discard
 
 _COUNT: Final[pa.DataType] = pa.int32()
 

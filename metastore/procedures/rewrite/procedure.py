@@ -20,8 +20,8 @@ from pyiceberg.transforms import VoidTransform
 from metastore.catalogs import TargetTable
 from metastore.errors import ConflictError, InvalidRequestError, NotFoundError, OutcomeUnknownError, ProcedureError
 from metastore.mapping.filters import bound, parse
-from metastore.procedures.arguments import Argument
-from metastore.procedures.model import CallContext, Plan, TableDataRewriteDistributedProcedure
+from metastore.procedures.framework.arguments import Argument
+from metastore.procedures.framework.model import CallContext, Plan, TableDataRewriteDistributedProcedure
 from metastore.procedures.rewrite.candidates import (
     candidates,
     live_files,
@@ -36,7 +36,7 @@ from metastore.procedures.rewrite.options import parse_options
 from metastore.procedures.rewrite.outcome import RESULT, RewriteCall, Tally, described, done_groups, row_of
 from metastore.procedures.rewrite.sorting import sort_keys, strategy_of
 from metastore.procedures.rewrite.task import FRAGMENTS, outcomes, rewrite_piece
-from metastore.storage.files import discard
+from metastore.stores.files import discard
 
 
 def rewrite_data_files() -> RewriteDataFiles:

@@ -17,13 +17,13 @@ from pyiceberg.io import FileIO
 from pyiceberg.io.pyarrow import pyarrow_to_schema
 
 from metastore.errors import FormatError
+from metastore.iceberg.data_file import open_data_file
+from metastore.iceberg.position_deletes import Positions, deleted_positions, merged, without
+from metastore.iceberg.projection import Projection, partition_constants
 from metastore.procedures.rewrite.groups import Delete, Slice
 from metastore.procedures.rewrite.job import RewriteJob
-from metastore.storage.data_file import open_data_file
-from metastore.storage.files import open_ranges
-from metastore.storage.position_deletes import Positions, deleted_positions, merged, without
-from metastore.storage.projection import Projection, partition_constants
-from metastore.storage.read_errors import UNREADABLE, unreadable
+from metastore.stores.files import open_ranges
+from metastore.stores.read_errors import UNREADABLE, unreadable
 
 _SMALL_FILE: Final = 4 << 20
 _AHEAD: Final = 8

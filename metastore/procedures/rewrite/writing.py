@@ -27,11 +27,11 @@ from pyiceberg.transforms import IdentityTransform, VoidTransform
 from pyiceberg.typedef import Record
 
 from metastore.errors import StorageError
+from metastore.iceberg.iceberg_private import parquet_writer_options
 from metastore.procedures.rewrite.job import RewriteJob
 from metastore.procedures.rewrite.transforms import column, transformed
-from metastore.storage.files import flush
-from metastore.storage.iceberg_private import parquet_writer_options
-from metastore.storage.new_files import NewFiles
+from metastore.stores.files import flush
+from metastore.stores.new_files import NewFiles
 
 _ROW_GROUP_BYTES: Final = 64 << 20
 """Arrow bytes of a row group; as Parquet it is a fraction of that."""

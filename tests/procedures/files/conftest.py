@@ -25,12 +25,12 @@ from pyiceberg.typedef import Record
 from metastore.catalogs import Catalogs
 from metastore.config.settings import Settings
 from metastore.engine import LocalEngine
+from metastore.iceberg.manifest_writer import write_manifest_file
+from metastore.iceberg.manifests import added, write_list
 from metastore.metastore import Metastore
-from metastore.procedures.model import BaseProcedure, CallContext
-from metastore.procedures.run import run
-from metastore.storage.manifest_writer import write_manifest_file
-from metastore.storage.manifests import added, write_list
-from metastore.storage.new_files import NewFiles
+from metastore.procedures.framework.model import BaseProcedure, CallContext
+from metastore.procedures.framework.run import run
+from metastore.stores.new_files import NewFiles
 
 DAY_MS = 86_400_000
 COLUMNS: list[tuple[str, pa.DataType]] = [("id", pa.int64()), ("city", pa.string())]

@@ -14,9 +14,9 @@ from pyiceberg.schema import Schema
 from pyiceberg.transforms import IdentityTransform
 from pyiceberg.types import DecimalType, LongType, NestedField
 
+from metastore.procedures.expire.expire import expire_snapshots
 from metastore.procedures.files.avro_columns import columns
-from metastore.procedures.files.expire import expire_snapshots
-from metastore.procedures.files.remove_orphans import remove_orphan_files
+from metastore.procedures.orphans.remove_orphans import remove_orphan_files
 
 PRICES = ["0.00", "-0.01", "1.28", "9999999.99", "-9999999.99"]
 

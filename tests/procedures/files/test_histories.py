@@ -20,11 +20,11 @@ from hypothesis import HealthCheck, given, note, settings
 from hypothesis import strategies as st
 from pyiceberg.table import Table
 
-from metastore.procedures.files.add_files import add_files
-from metastore.procedures.files.expire import expire_snapshots
-from metastore.procedures.files.remove_orphans import remove_orphan_files
-from metastore.procedures.files.rewrite_manifests import rewrite_manifests
-from metastore.procedures.files.table_stats import compute_table_stats
+from metastore.procedures.expire.expire import expire_snapshots
+from metastore.procedures.imports.add_files import add_files
+from metastore.procedures.orphans.remove_orphans import remove_orphan_files
+from metastore.procedures.tables.rewrite_manifests import rewrite_manifests
+from metastore.procedures.tables.table_stats import compute_table_stats
 
 BRANCHES = ("main", "side")
 KEYS = ("a", "b")

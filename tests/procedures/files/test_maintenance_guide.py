@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from metastore.procedures.builtin import ON_ICEBERG
+from metastore.procedures.framework.builtin import ON_ICEBERG
 
 GUIDE = (Path(__file__).parents[3] / "docs" / "guide" / "maintenance.md").read_text(encoding="utf-8")
 BLOCKS = re.findall(r"^```(\w+)\n(.*?)^```$", GUIDE, re.MULTILINE | re.DOTALL)

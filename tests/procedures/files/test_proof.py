@@ -26,17 +26,17 @@ from metastore.catalogs import Catalogs
 from metastore.config.settings import Settings, StoragePluginSettings, WorkspaceSettings
 from metastore.engine import LocalEngine
 from metastore.errors import ProcedureError
+from metastore.iceberg.sweep import FileKind, TableFile
 from metastore.metastore import Metastore
+from metastore.procedures.expire.expire import expire_snapshots
 from metastore.procedures.files.candidates import Candidates
-from metastore.procedures.files.drop_stats import drop_stats
-from metastore.procedures.files.expire import expire_snapshots
-from metastore.procedures.files.old_metadata import remove_old_metadata
 from metastore.procedures.files.proof import Proof, reached_in
 from metastore.procedures.files.quarantine import UNSWEPT, Listed, quarantine
-from metastore.procedures.files.remove_orphans import remove_orphan_files
 from metastore.procedures.files.spelling import Spelling
+from metastore.procedures.orphans.old_metadata import remove_old_metadata
+from metastore.procedures.orphans.remove_orphans import remove_orphan_files
+from metastore.procedures.tables.drop_stats import drop_stats
 from metastore.session import Session
-from metastore.storage.sweep import FileKind, TableFile
 
 OLD_DAYS = 10
 

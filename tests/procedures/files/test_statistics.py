@@ -18,9 +18,9 @@ from pyiceberg.table.snapshots import Snapshot
 from support.delete_files import delete_where_equal
 
 from metastore.errors import FormatError, InvalidRequestError, ProcedureError, StorageError
-from metastore.procedures.files.drop_stats import drop_stats
-from metastore.procedures.files.expire import expire_snapshots
-from metastore.procedures.files.table_stats import compute_table_stats
+from metastore.procedures.expire.expire import expire_snapshots
+from metastore.procedures.tables.drop_stats import drop_stats
+from metastore.procedures.tables.table_stats import compute_table_stats
 
 
 @pytest.fixture

@@ -51,10 +51,10 @@ from pyiceberg.types import (
     UUIDType,
 )
 
+from metastore.iceberg.projection import Projection
 from metastore.procedures.rewrite.job import SortKey
 from metastore.procedures.rewrite.ordering import Order, in_order
 from metastore.procedures.rewrite.transforms import transformed
-from metastore.storage.projection import Projection
 
 INNER = StructType(
     NestedField(31, "x", StringType(), required=False),

@@ -12,7 +12,7 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from metastore.sql.duck import Duck, Failure
+from metastore.duck.queries import Duck, Failure
 
 SCHEMA = pa.schema([("id", pa.int64()), ("_1.t", pa.int64())])
 

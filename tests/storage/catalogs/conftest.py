@@ -16,9 +16,9 @@ from pyiceberg.schema import Schema
 from pyiceberg.table import Table
 
 from metastore.config.settings import Settings
+from metastore.iceberg.catalog_entry import CatalogEntry
+from metastore.iceberg.catalogs import ConfiguredCatalog
 from metastore.metastore import Metastore
-from metastore.storage.catalog_entry import CatalogEntry
-from metastore.storage.catalogs import ConfiguredCatalog
 from metastore.storage.commit import Clock
 
 KINDS = (

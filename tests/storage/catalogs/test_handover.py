@@ -11,11 +11,11 @@ from pyiceberg.table import Table
 
 from metastore.config.settings import Settings
 from metastore.errors import ConfigError, InvalidRequestError, NotFoundError
+from metastore.iceberg.catalog_entry import CatalogEntry
+from metastore.iceberg.catalogs import ConfiguredCatalog
 from metastore.metastore import Metastore
 from metastore.model.table_unit import TableMetadataUnit
 from metastore.model.vocabulary import MetadataType
-from metastore.storage.catalog_entry import CatalogEntry
-from metastore.storage.catalogs import ConfiguredCatalog
 
 MakeUnit = Callable[..., TableMetadataUnit]
 OpenMetastore = Callable[..., Metastore]

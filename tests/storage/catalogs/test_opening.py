@@ -12,10 +12,10 @@ from pyiceberg.table import Table
 
 from metastore.config.settings import Settings
 from metastore.errors import ConfigError, FormatError, StorageError
+from metastore.iceberg.catalog_entry import CatalogEntry
 from metastore.metastore import Metastore
 from metastore.model.table_unit import TableMetadataUnit
 from metastore.model.vocabulary import MetadataType
-from metastore.storage.catalog_entry import CatalogEntry
 
 MakeUnit = Callable[..., TableMetadataUnit]
 OpenMetastore = Callable[..., Metastore]

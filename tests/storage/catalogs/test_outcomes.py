@@ -15,11 +15,11 @@ import pytest
 from sqlalchemy import create_engine, text
 
 from metastore.errors import ConflictError, OutcomeUnknownError, StorageError
+from metastore.iceberg import catalogs
 from metastore.metastore import Metastore
 from metastore.model.table_unit import TableMetadataUnit
 from metastore.model.vocabulary import MetadataType
-from metastore.storage import catalogs
-from metastore.storage.local import make_durable
+from metastore.stores.local import make_durable
 
 MakeUnit = Callable[..., TableMetadataUnit]
 OpenMetastore = Callable[..., Metastore]

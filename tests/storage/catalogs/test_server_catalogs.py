@@ -10,8 +10,8 @@ import pytest
 
 from metastore.config.settings import Settings
 from metastore.errors import StorageError
+from metastore.iceberg import server_catalogs
 from metastore.metastore import Metastore
-from metastore.storage import server_catalogs
 
 
 @pytest.fixture

@@ -15,10 +15,10 @@ import pytest
 from pyiceberg.table.update import AddSnapshotUpdate
 
 from metastore.config.settings import Settings
+from metastore.iceberg.catalog_entry import CatalogEntry
 from metastore.metastore import Metastore
 from metastore.model.table_unit import TableMetadataUnit
 from metastore.model.vocabulary import MetadataType
-from metastore.storage.catalog_entry import CatalogEntry
 
 MakeUnit = Callable[..., TableMetadataUnit]
 OpenMetastore = Callable[..., Metastore]

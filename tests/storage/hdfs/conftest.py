@@ -12,8 +12,8 @@ from services.hdfs_cluster import SUPERUSER, HdfsCluster
 from metastore.config.settings import Settings
 from metastore.metastore import Metastore
 from metastore.storage.commit import Clock
-from metastore.storage.hdfs import HdfsPointers
-from metastore.storage.webhdfs import Clusters
+from metastore.stores.hdfs import HdfsPointers
+from metastore.stores.webhdfs import Clusters
 
 
 @pytest.fixture

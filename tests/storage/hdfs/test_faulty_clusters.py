@@ -21,10 +21,10 @@ from metastore.errors import OutcomeUnknownError, StorageError
 from metastore.metastore import Metastore
 from metastore.model.table_unit import TableMetadataUnit
 from metastore.model.vocabulary import MetadataType
-from metastore.storage.files import open_stream
-from metastore.storage.hdfs import HdfsPointers
-from metastore.storage.hdfs_io import HdfsFileIO
-from metastore.storage.webhdfs import Clusters
+from metastore.stores.files import open_stream
+from metastore.stores.hdfs import HdfsPointers
+from metastore.stores.hdfs_io import HdfsFileIO
+from metastore.stores.webhdfs import Clusters
 
 pytestmark = pytest.mark.hdfs
 

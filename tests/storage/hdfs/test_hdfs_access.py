@@ -7,9 +7,9 @@ import getpass
 import pytest
 
 from metastore.errors import ConfigError, StorageError
-from metastore.storage.hdfs_access import HdfsAccess, hdfs_access
-from metastore.storage.locations import StoreLocation
-from metastore.storage.webhdfs import Clusters
+from metastore.stores.hdfs_access import HdfsAccess, hdfs_access
+from metastore.stores.locations import StoreLocation
+from metastore.stores.webhdfs import Clusters
 
 HA = {
     "dfs.nameservices": "pond, lake",

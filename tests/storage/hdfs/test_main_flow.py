@@ -22,17 +22,17 @@ from pyiceberg.table import StaticTable
 from metastore.config.settings import Settings
 from metastore.engine import LocalEngine
 from metastore.errors import StorageError
+from metastore.iceberg.version_files import VersionFiles
 from metastore.metastore import Metastore
 from metastore.model.table_unit import TableMetadataUnit
 from metastore.model.vocabulary import MetadataType
 from metastore.session import connect
-from metastore.storage.files import arrow_paths, discard, open_ranges, open_stream
-from metastore.storage.hdfs import HdfsPointers
-from metastore.storage.hdfs_arrow import HdfsArrow
-from metastore.storage.hdfs_io import HdfsFileIO
-from metastore.storage.version_files import VersionFiles
-from metastore.storage.webhdfs import Clusters
-from metastore.storage.whole_files import WHOLE_BYTES
+from metastore.stores.files import arrow_paths, discard, open_ranges, open_stream
+from metastore.stores.hdfs import HdfsPointers
+from metastore.stores.hdfs_arrow import HdfsArrow
+from metastore.stores.hdfs_io import HdfsFileIO
+from metastore.stores.webhdfs import Clusters
+from metastore.stores.whole_files import WHOLE_BYTES
 
 pytestmark = pytest.mark.hdfs
 

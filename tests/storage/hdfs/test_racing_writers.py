@@ -16,7 +16,7 @@ from metastore.config.settings import Settings
 from metastore.metastore import Metastore
 from metastore.model.table_unit import TableMetadataUnit
 from metastore.model.vocabulary import MetadataType
-from metastore.storage.hdfs import HdfsPointers
+from metastore.stores.hdfs import HdfsPointers
 
 pytestmark = pytest.mark.hdfs
 
@@ -26,8 +26,8 @@ RACE = """
 import pickle, sys
 from concurrent.futures import ThreadPoolExecutor
 from threading import Barrier
-from metastore.storage.hdfs import HdfsPointers
-from metastore.storage.webhdfs import Clusters
+from metastore.stores.hdfs import HdfsPointers
+from metastore.stores.webhdfs import Clusters
 location, hadoop, writers = pickle.load(sys.stdin.buffer)
 pointers = HdfsPointers(Clusters(hadoop))
 start = Barrier(len(writers))
@@ -43,7 +43,7 @@ with ThreadPoolExecutor(len(writers)) as threads:
 DIES = """
 import os, pickle, signal, sys
 from metastore.metastore import Metastore
-from metastore.storage.webhdfs import WebHdfs
+from metastore.stores.webhdfs import WebHdfs
 settings, unit, after = pickle.load(sys.stdin.buffer)
 rename = WebHdfs.rename
 def last_act(self, source, target, *, overwrite=False):

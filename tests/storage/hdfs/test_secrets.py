@@ -14,9 +14,9 @@ import pytest
 from metastore.config.settings import Settings
 from metastore.errors import MetastoreError
 from metastore.metastore import Metastore
-from metastore.storage.hdfs import HdfsPointers
-from metastore.storage.hdfs_io import HdfsFileIO
-from metastore.storage.webhdfs import Clusters
+from metastore.stores.hdfs import HdfsPointers
+from metastore.stores.hdfs_io import HdfsFileIO
+from metastore.stores.webhdfs import Clusters
 
 TOKEN = "Zq7-recognisable_token"
 LOCATION = "hdfs://namenode:8020/t/metadata/v1.metadata.json"

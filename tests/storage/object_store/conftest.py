@@ -12,9 +12,9 @@ from obstore.store import ObjectStore
 from metastore.config.settings import Settings
 from metastore.metastore import Metastore
 from metastore.storage.commit import Clock
-from metastore.storage.hadoop_properties import file_io_properties
-from metastore.storage.object_store import ObjectPointers
-from metastore.storage.object_store_client import Buckets
+from metastore.stores.hadoop_properties import file_io_properties
+from metastore.stores.object_store import ObjectPointers
+from metastore.stores.object_store_client import Buckets
 
 KINDS = (
     "s3",

@@ -21,11 +21,11 @@ from metastore.errors import OutcomeUnknownError, StorageError
 from metastore.metastore import Metastore
 from metastore.model.table_unit import TableMetadataUnit
 from metastore.model.vocabulary import MetadataType
-from metastore.storage.conditional_put import PAUSES_S, RefusedError, create_object
-from metastore.storage.hadoop_properties import file_io_properties
-from metastore.storage.locations import StoreLocation
-from metastore.storage.object_store import ObjectPointers
-from metastore.storage.object_store_client import Buckets
+from metastore.stores.conditional_put import PAUSES_S, RefusedError, create_object
+from metastore.stores.hadoop_properties import file_io_properties
+from metastore.stores.locations import StoreLocation
+from metastore.stores.object_store import ObjectPointers
+from metastore.stores.object_store_client import Buckets
 
 MakeUnit = Callable[..., TableMetadataUnit]
 

@@ -12,9 +12,9 @@ from obstore.exceptions import BaseError
 from obstore.store import AzureStore, GCSStore, S3Store
 
 from metastore.errors import ConfigError
-from metastore.storage.hadoop_properties import file_io_properties
-from metastore.storage.locations import StoreLocation
-from metastore.storage.object_store_client import Buckets
+from metastore.stores.hadoop_properties import file_io_properties
+from metastore.stores.locations import StoreLocation
+from metastore.stores.object_store_client import Buckets
 
 ABFS = "abfss://box@account.dfs.core.windows.net/x"
 END = "account.dfs.core.windows.net"

@@ -19,13 +19,14 @@ import pytest
 from obstore.store import ObjectStore
 from pyiceberg.table import StaticTable
 
-from metastore.analyze import chunks
 from metastore.analyze.run import analyze
+from metastore.analyze.tasks import chunks
 from metastore.catalogs import Catalogs
 from metastore.config import load_text
 from metastore.config.settings import Settings
 from metastore.engine import LocalEngine
 from metastore.errors import DamageError, NotFoundError
+from metastore.iceberg.version_files import HINT
 from metastore.integrity.check import checked
 from metastore.integrity.repair import repaired
 from metastore.metastore import Metastore
@@ -36,7 +37,6 @@ from metastore.model.vocabulary import MetadataType
 from metastore.sources.source_table import SourceTable
 from metastore.storage import parts
 from metastore.storage.data_files import fetched
-from metastore.storage.version_files import HINT
 
 MakeUnit = Callable[..., TableMetadataUnit]
 

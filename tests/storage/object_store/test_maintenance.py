@@ -19,12 +19,12 @@ from metastore.catalogs import Catalogs
 from metastore.config.settings import Settings
 from metastore.engine import LocalEngine
 from metastore.metastore import Metastore
-from metastore.procedures.files.expire import expire_snapshots
-from metastore.procedures.files.remove_orphans import remove_orphan_files
-from metastore.procedures.model import BaseProcedure, CallContext
-from metastore.procedures.run import run
+from metastore.procedures.expire.expire import expire_snapshots
+from metastore.procedures.framework.model import BaseProcedure, CallContext
+from metastore.procedures.framework.run import run
+from metastore.procedures.orphans.remove_orphans import remove_orphan_files
 
-IOS = ("metastore.storage.object_store_io.ObjectFileIO", "pyiceberg.io.pyarrow.PyArrowFileIO")
+IOS = ("metastore.stores.object_store_io.ObjectFileIO", "pyiceberg.io.pyarrow.PyArrowFileIO")
 DAY = timedelta(days=1)
 
 

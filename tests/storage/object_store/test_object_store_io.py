@@ -15,11 +15,11 @@ import pytest
 from obstore.store import ObjectStore
 
 from metastore.errors import StorageError
-from metastore.storage.files import arrow_paths, discard, flush
-from metastore.storage.hadoop_properties import file_io_properties
-from metastore.storage.object_store_io import ObjectFileIO
-from metastore.storage.stores import open_store
-from metastore.storage.whole_files import WHOLE_BYTES
+from metastore.stores.files import arrow_paths, discard, flush
+from metastore.stores.hadoop_properties import file_io_properties
+from metastore.stores.object_store_io import ObjectFileIO
+from metastore.stores.opening import open_store
+from metastore.stores.whole_files import WHOLE_BYTES
 
 
 @pytest.fixture

@@ -14,10 +14,10 @@ import pytest
 from obstore.store import ObjectStore
 
 from metastore.config.settings import Settings
+from metastore.iceberg.version_files import VersionFiles
 from metastore.metastore import Metastore
 from metastore.model.vocabulary import MetadataType
-from metastore.storage.object_store import ObjectPointers
-from metastore.storage.version_files import VersionFiles
+from metastore.stores.object_store import ObjectPointers
 
 WRITERS = 32
 
@@ -25,9 +25,9 @@ RACE = """
 import pickle, sys
 from concurrent.futures import ThreadPoolExecutor
 from threading import Barrier
-from metastore.storage.hadoop_properties import file_io_properties
-from metastore.storage.object_store import ObjectPointers
-from metastore.storage.object_store_client import Buckets
+from metastore.stores.hadoop_properties import file_io_properties
+from metastore.stores.object_store import ObjectPointers
+from metastore.stores.object_store_client import Buckets
 location, hadoop, writers = pickle.load(sys.stdin.buffer)
 pointers = ObjectPointers(Buckets(file_io_properties(location, hadoop)))
 pointers.create_if_absent(f"{location}.warm.{writers[0]}", b"")

@@ -15,14 +15,14 @@ from obstore.store import ObjectStore
 
 from metastore.config.settings import Settings
 from metastore.errors import MetastoreError, StorageError
+from metastore.iceberg.file_system_catalog import FileSystemCatalog
 from metastore.metastore import Metastore
 from metastore.model.table_unit import TableMetadataUnit
 from metastore.model.vocabulary import MetadataType
-from metastore.storage.file_system_catalog import FileSystemCatalog
-from metastore.storage.hadoop_properties import file_io_properties
-from metastore.storage.locations import StoreLocation
-from metastore.storage.object_store import ObjectPointers
-from metastore.storage.object_store_client import Buckets
+from metastore.stores.hadoop_properties import file_io_properties
+from metastore.stores.locations import StoreLocation
+from metastore.stores.object_store import ObjectPointers
+from metastore.stores.object_store_client import Buckets
 
 MakeUnit = Callable[..., TableMetadataUnit]
 

@@ -12,8 +12,8 @@ from obstore.store import ObjectStore
 from metastore.config.settings import Settings
 from metastore.engine import LocalEngine
 from metastore.session import connect
-from metastore.storage.files import open_ranges, open_stream
-from metastore.storage.object_store_io import ObjectFileIO
+from metastore.stores.files import open_ranges, open_stream
+from metastore.stores.object_store_io import ObjectFileIO
 
 MEGABYTE = 1 << 20
 

@@ -1,0 +1,272 @@
+"""The tasks of ANALYZE that read data: a chunk of files -> their FILE rows, with what footers do not say.
+
+:func:`read_chunk` is what engines run, over chunks of footers and of data in one job. Of the latter,
+:func:`read_files` makes the whole FILE rows of files in a format without footers, with descriptions if they are wanted.
+:func:`describe_files` makes descriptions of Parquet files, of columns whose statistics come from footers; its rows hold
+nothing but the file's path and the descriptions.
+
+Promises: a file's row says the same whichever files share its chunk; a file that cannot be read ends the task with an
+error naming it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from hashlib import blake2b
+from typing import Any, Final
+
+import pyarrow as pa
+from pyarrow._parquet import ParquetReader
+
+from metastore.analyze.tasks.footers import FooterChunk, read_footers
+from metastore.analyze.units.unit_rows import UnitRow, to_batch
+from metastore.errors import FormatError
+from metastore.formats.arrow_schema import ArrowLeaf, chosen, tuple_schema
+from metastore.formats.data_files import FileData, Opening, unreadable
+from metastore.formats.leaf_measures import LeafMeasure, as_orc_means, leaf_array
+from metastore.formats.names import PARQUET
+from metastore.model.column_path import ColumnPath
+from metastore.model.identity import TableInfo, file_identifier, metadata_key
+from metastore.model.statistics import ColumnStatistics
+from metastore.model.statistics_json import holder_json
+from metastore.model.tuple_schema import TupleSchema
+from metastore.model.vocabulary import MetadataType, Statistic
+from metastore.sketches.description import ColumnDescriber, Describing, Description, descriptions_text
+from metastore.sketches.hashing import ArrowValues, domain_of
+from metastore.sketches.row_sample import RowDraw
+from metastore.sources.listing import SourceFile, open_location
+
+
+@dataclass(frozen=True)
+class DataChunk:
+    """Files of one table whose data one task reads; plain data. ``schema`` is that of the rows to return.
+
+    ``columns`` None means exact statistics of all columns; ``describing`` None means no descriptions.
+    """
+
+    table: TableInfo
+    location: str
+    schema: pa.Schema
+    files: Sequence[SourceFile]
+    format: str
+    columns: Sequence[ColumnPath] | None = None
+    describing: Describing | None = None
+    declared: TupleSchema | None = None
+    options: Mapping[str, str] = field(default_factory=dict, repr=False)
+
+
+def read_chunk(chunk: FooterChunk | DataChunk) -> Iterator[pa.RecordBatch]:
+    """What is read of a chunk of either kind; only batches of footers have fragments of segments."""
+    if isinstance(chunk, FooterChunk):
+        return read_footers(chunk)
+    return describe_files(chunk) if chunk.format == PARQUET else read_files(chunk)
+
+
+def read_files(chunk: DataChunk) -> Iterator[pa.RecordBatch]:
+    """The FILE rows of the chunk's files. Raises FormatError, NotFoundError or StorageError naming a file."""
+    opening = Opening(chunk.format, chunk.location, chunk.declared, chunk.options)
+    for file in chunk.files:
+        with opening.open(file) as data:
+            if chunk.declared is not None:
+                _refuse_other_case(chunk.declared, data)
+            yield to_batch(chunk.schema, chunk.table, [_file_row(file, data, chunk)])
+
+
+def describe_files(chunk: DataChunk) -> Iterator[pa.RecordBatch]:
+    """One row for each of the chunk's Parquet files: its path, and the descriptions in ``additionalMetadata``."""
+    for file in chunk.files:
+        try:
+            descriptions = _described(file, chunk)
+        except (pa.ArrowException, OSError, UnicodeDecodeError, KeyError, ValueError) as error:
+            raise unreadable(file, chunk.format, error) from error
+        row = UnitRow(
+            MetadataType.FILE,
+            metadata_key(file.directories),
+            file_identifier(file.directories, file.name),
+            None,
+            (),
+            (),
+            (),
+            file.mtime_ns // 1_000_000,
+            path=file.path,
+            additionalMetadata=descriptions_text(descriptions),
+        )
+        yield to_batch(chunk.schema, chunk.table, [row])
+
+
+def file_row(
+    file: SourceFile,
+    schema: TupleSchema,
+    statistics: Mapping[str, str],
+    rows: int,
+    additional: str | None = None,
+    *,
+    whole: bool = True,
+) -> UnitRow:
+    """The FILE row of a file with the JSON of its columns' statistics; ``whole``: all of its rows count."""
+    return UnitRow(
+        MetadataType.FILE,
+        metadata_key(file.directories),
+        file_identifier(file.directories, file.name),
+        schema.to_json(),
+        tuple(statistics),
+        tuple(statistics.values()),
+        (
+            holder_json(Statistic.ROW_COUNT, rows, exact=whole),
+            holder_json(Statistic.LENGTH, file.size),
+            holder_json(Statistic.MODIFICATION_TIME_NANOS, file.mtime_ns),
+        ),
+        file.mtime_ns // 1_000_000,
+        file.path[: -len(file.name) - 1],
+        file.path,
+        additionalMetadata=additional,
+    )
+
+
+def _file_row(file: SourceFile, data: FileData, chunk: DataChunk) -> UnitRow:
+    schema, leaves = tuple_schema(data.schema)
+    measured = chosen(leaves, chunk.columns)
+    described = [] if chunk.describing is None else chosen(leaves, chunk.describing.columns)
+    measures = [LeafMeasure(leaf) for leaf in measured]
+    describers = _Describers(file, described)
+    names = list(dict.fromkeys(leaf.path[0] for leaf in (*measured, *described))) or list(data.schema.names[:1])
+    rows = 0
+    for batch in data.batches(names):
+        for measure in measures:
+            values = None if measure.leaf.opaque else leaf_array(batch, measure.leaf.path)
+            measure.add(values, batch.num_rows)
+        describers.add(batch, rows)
+        rows += batch.num_rows
+    statistics = {measure.leaf.key: _certain(measure, chunk.format).to_json() for measure in measures}
+    return file_row(file, schema, statistics, rows, descriptions_text(describers.descriptions()))
+
+
+def _refuse_other_case(declared: TupleSchema, data: FileData) -> None:
+    """FormatError for a declared column that the file spells in another case: it would be null in every row."""
+    spelled = {name.lower(): name for name in data.undeclared}
+    for column in declared.columns:
+        if column.name not in data.schema.names and (name := spelled.get(column.name.lower())) is not None:
+            raise FormatError(
+                f"column {column.name} is declared, and the file calls it {name}; declare it by that name"
+            )
+
+
+def _certain(measure: LeafMeasure, format_: str) -> ColumnStatistics:
+    known = measure.statistics()
+    return as_orc_means(known, measure.leaf) if format_ == "ORC" else known
+
+
+class _Describers:
+    """The describers of a file's columns, which share the file's draw."""
+
+    def __init__(self, file: SourceFile, leaves: Iterable[ArrowLeaf], *, sampled: bool = False) -> None:
+        self._draw = RowDraw(file_identifier(file.directories, file.name))
+        self._of = {leaf: None if leaf.opaque else ColumnDescriber(self._draw, sampled=sampled) for leaf in leaves}
+
+    def add(self, batch: pa.RecordBatch, first: int) -> None:
+        """Take in the file's rows from number ``first`` on."""
+        if not self._of:
+            return
+        places, draws = self._draw.rows(first, batch.num_rows)
+        for leaf, describer in self._of.items():
+            if describer is None:
+                continue
+            values = leaf_array(batch, leaf.path)
+            if domain_of(values.type) is None and not pa.types.is_null(values.type):
+                self._of[leaf] = None
+            else:
+                describer.add(values, places, draws)
+
+    def descriptions(self) -> dict[str, Description | None]:
+        """What the rows so far come to, by quoted column path."""
+        return {
+            leaf.key: None if describer is None else describer.description() for leaf, describer in self._of.items()
+        }
+
+
+_DICTIONARY_BYTES: Final = 3
+"""Text that takes fewer bytes per value than this is repeated so often that Parquet's dictionary serves us, too."""
+
+
+def _described(file: SourceFile, chunk: DataChunk) -> dict[str, Description | None]:
+    assert chunk.describing is not None
+    store, root = open_location(chunk.location, chunk.options)
+    with store.open_input_file(root + file.path[len(chunk.location) :]) as source:
+        reader = ParquetReader()
+        reader.open(source, coerce_int96_timestamp_unit="us")
+        metadata = reader.metadata
+        _, leaves = tuple_schema(metadata.schema.to_arrow_schema())
+        described = chosen(leaves, chunk.describing.columns)
+        indices = _leaf_indices(metadata.schema.to_arrow_schema(), described)
+        if repeated := _repeated_texts(metadata, described, indices):
+            source.seek(0)
+            reader = ParquetReader()
+            reader.open(source, coerce_int96_timestamp_unit="us", read_dictionary=repeated)
+        groups = _sampled_groups(file, metadata.num_row_groups, chunk.describing.percent)
+        describers = _Describers(file, described, sampled=len(groups) < metadata.num_row_groups)
+        first = 0
+        for group in range(metadata.num_row_groups):
+            if group in groups and described:
+                table = reader.read_row_group(group, column_indices=list(indices), use_threads=False)
+                describers.add(_one_batch(table), first)
+            first += metadata.row_group(group).num_rows
+        return describers.descriptions()
+
+
+def _one_batch(table: pa.Table) -> pa.RecordBatch:
+    # To combine a single chunk, too, copies it.
+    columns: list[ArrowValues] = [c.chunk(0) if c.num_chunks == 1 else c.combine_chunks() for c in table.columns]
+    fields = [field.with_type(column.type) for field, column in zip(table.schema, columns, strict=True)]
+    return pa.RecordBatch.from_arrays(columns, schema=pa.schema(fields))
+
+
+def _leaf_indices(schema: pa.Schema, leaves: Iterable[ArrowLeaf]) -> list[int]:
+    """The numbers of ``leaves`` among the file's Parquet columns."""
+    paths: list[ColumnPath | None] = []
+
+    def walk(type_: Any, path: ColumnPath, *, repeated: bool) -> None:
+        if pa.types.is_struct(type_):
+            for index in range(type_.num_fields):
+                inner = type_.field(index)
+                walk(inner.type, (*path, inner.name), repeated=repeated)
+        elif pa.types.is_map(type_):
+            walk(type_.key_type, path, repeated=True)
+            walk(type_.item_type, path, repeated=True)
+        elif pa.types.is_nested(type_):
+            walk(type_.field(0).type, path, repeated=True)
+        else:
+            paths.append(None if repeated else path)
+
+    for column in schema:
+        storage = column.type.storage_type if isinstance(column.type, pa.BaseExtensionType) else column.type
+        walk(storage, (column.name,), repeated=False)
+    positions = {path: index for index, path in enumerate(paths) if path is not None}
+    return [positions[leaf.path] for leaf in leaves]
+
+
+def _repeated_texts(metadata: Any, leaves: Sequence[ArrowLeaf], indices: Sequence[int]) -> list[int]:
+    """Which of the columns ``indices`` are texts with so few different values that decoding each once is enough."""
+    if not metadata.num_row_groups:
+        return []
+    group = metadata.row_group(0)
+    repeated = []
+    for leaf, index in zip(leaves, indices, strict=True):
+        column = group.column(index)
+        is_text = leaf.type in ("VARCHAR", "VARBINARY") and column.physical_type == "BYTE_ARRAY" and len(leaf.path) == 1
+        if is_text and column.total_uncompressed_size < _DICTIONARY_BYTES * column.num_values:
+            repeated.append(index)
+    return repeated
+
+
+def _sampled_groups(file: SourceFile, groups: int, percent: float | None) -> frozenset[int]:
+    """The row groups of a file that are read for ``percent`` of its rows: at least one, chosen by the file's name."""
+    if percent is None or groups == 0:
+        return frozenset(range(groups))
+    wanted = max(1, round(groups * percent / 100))
+
+    def order(group: int) -> bytes:
+        name = f"{file_identifier(file.directories, file.name)}/{group}"
+        return blake2b(name.encode("utf-8", "surrogateescape"), digest_size=8).digest()
+
+    return frozenset(sorted(range(groups), key=order)[:wanted])

@@ -1,0 +1,267 @@
+"""The task that runs on an engine: a chunk of files -> unit rows made from their footers.
+
+For every file its FILE row and its ROW_GROUP rows, as they will be stored; and, so that the driver has little left to
+do, for every directory and schema of the chunk one SEGMENT row with what its files add up to: merged statistics, and
+the files. :mod:`metastore.analyze.units.rollup` adds such parts up across chunks.
+
+Promises: nothing but footers is read; a file that is no Parquet file ends the task with a FormatError naming it; a
+bound is never wrong (:mod:`metastore.formats.parquet_columns`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field
+from itertools import groupby
+from operator import attrgetter
+from typing import Final, NamedTuple
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from metastore.analyze.units.unit_rows import UnitRow, to_batch
+from metastore.engine import is_expendable
+from metastore.errors import FormatError, NotFoundError, StorageError
+from metastore.formats.parquet_columns import Bounds, Plan, combined, plans_of
+from metastore.formats.parquet_footer import Footer, read_footer
+from metastore.model.column_path import ColumnPath
+from metastore.model.identity import (
+    TableInfo,
+    file_identifier,
+    metadata_key,
+    row_group_identifier,
+    segment_identifier,
+)
+from metastore.model.statistics_json import holder_pattern
+from metastore.model.vocabulary import MetadataType, Statistic
+from metastore.sources.listing import SourceFile, open_location
+from metastore.stores.read_errors import is_of_store
+
+_ROW_COUNT: Final = holder_pattern(Statistic.ROW_COUNT)
+_START: Final = holder_pattern(Statistic.START)
+_LENGTH: Final = holder_pattern(Statistic.LENGTH)
+_MODIFICATION_TIME_NANOS: Final = holder_pattern(Statistic.MODIFICATION_TIME_NANOS)
+_NO_HOSTS: Final[Mapping[str, float]] = {}
+"""Which hosts hold the row group's blocks is not known; Drill refuses a row group that does not say so."""
+
+_FETCHES: Final = 16
+"""Footers fetched at once from a store that is not the local disk: there, waiting is what takes the time."""
+
+
+@dataclass(frozen=True)
+class FooterChunk:
+    """Files of one table whose footers one task reads; plain data, in the listing's order.
+
+    ``location`` is the table's, ``schema`` that of the rows to return. ``columns`` None means all columns'
+    statistics. Rows of row groups come only beside those of files.
+    """
+
+    table: TableInfo
+    location: str
+    schema: pa.Schema
+    files: Sequence[SourceFile]
+    columns: Sequence[ColumnPath] | None = None
+    file_rows: bool = True
+    row_group_rows: bool = True
+    options: Mapping[str, str] = field(default_factory=dict, repr=False)
+
+
+def read_footers(chunk: FooterChunk) -> Iterator[pa.RecordBatch]:
+    """One batch of unit rows: those of files and row groups (if wanted), then the chunk's fragments of segments.
+
+    In both parts, rows of one directory stand together. Raises FormatError for a file that is no readable Parquet
+    file, NotFoundError for one that is gone, StorageError when the store fails; each names the file.
+    """
+    reader = _FooterReader(chunk)
+    footers = _footers(chunk)
+    for directories, files in groupby(chunk.files, attrgetter("directories")):
+        reader.read_directory(directories, zip(files, footers))  # noqa: B905 - footers go on in the next directory
+    if reader.segments:
+        yield to_batch(chunk.schema, chunk.table, [*reader.rows, *reader.segments])
+
+
+class _Part:
+    """What the files of one directory and one schema have come to so far; bounds stand by leaf, then by container."""
+
+    def __init__(self, plan: Plan) -> None:
+        self.plan = plan
+        self.files: list[SourceFile] = []
+        self.rows: list[int] = []
+        self.bounds: list[list[Bounds]] = [[] for _ in plan.leaves]
+        self.groups: list[_Group] = []
+        self.group_bounds: list[list[Bounds]] = [[] for _ in plan.leaves]
+        self._columns = [
+            (leaf.index, leaf.measure, bounds) for leaf, bounds in zip(plan.leaves, self.group_bounds, strict=True)
+        ]
+
+    def add(self, file: SourceFile, metadata: pq.FileMetaData) -> None:
+        """Take in the footer of ``file``. Raises ValueError where it contradicts its own schema."""
+        count = metadata.num_row_groups
+        for index in range(count):
+            group = metadata.row_group(index)
+            chunks = [group.column(position) for position in range(group.num_columns)]
+            for position, measure, bounds in self._columns:
+                bounds.append(measure(chunks[position]))
+            self.groups.append(_Group(file, index, group.num_rows, *_extent(chunks)))
+        for of_groups, bounds in zip(self.group_bounds, self.bounds, strict=True):
+            bounds.append(of_groups[-1] if count == 1 else combined(of_groups[len(of_groups) - count :]))
+        self.files.append(file)
+        self.rows.append(metadata.num_rows)
+
+
+class _Group(NamedTuple):
+    """One row group: its place among those of ``file``, its rows, and where it lies in the file, in bytes."""
+
+    file: SourceFile
+    number: int
+    rows: int
+    start: int
+    length: int
+
+
+class _FooterReader:
+    def __init__(self, chunk: FooterChunk) -> None:
+        self.rows: list[UnitRow] = []
+        self.segments: list[UnitRow] = []
+        self._chunk = chunk
+        self._plans = plans_of(None if chunk.columns is None else tuple(chunk.columns))
+
+    def read_directory(self, directories: tuple[str, ...], files: Iterable[tuple[SourceFile, Footer]]) -> None:
+        parts: dict[int, _Part] = {}
+        for file, footer in files:
+            self._add(file, footer, parts)
+        for part in parts.values():
+            self.segments.append(_segment(directories, part))
+            if self._chunk.file_rows:
+                self.rows.extend(_details(directories, part, row_groups=self._chunk.row_group_rows))
+
+    def _add(self, file: SourceFile, footer: Footer, parts: dict[int, _Part]) -> None:
+        """Read one file's footer into the part of its schema, by the identity of the plan."""
+        try:
+            plan = self._plans.plan(footer)
+            part = parts.get(id(plan))
+            if part is None:
+                part = parts[id(plan)] = _Part(plan)
+            part.add(file, footer.metadata)
+        except (pa.ArrowException, OSError, LookupError, ValueError) as error:
+            raise _unreadable(file, error) from error
+
+
+def _footers(chunk: FooterChunk) -> Iterator[Footer]:
+    """The footers of the chunk's files in their order, one by one from the local disk, several at once from elsewhere.
+
+    Whatever their directories: a table may have a file in each.
+    """
+    location = chunk.location
+    if location.startswith("/"):
+        yield from (_footer(file, file.path) for file in chunk.files)
+        return
+    store, root = open_location(location, chunk.options)
+
+    def fetch(file: SourceFile) -> Footer:
+        try:
+            with store.open_input_file(root + file.path[len(location) :]) as source:
+                return _footer(file, source)
+        except OSError as error:
+            raise _unreadable(file, error) from error
+
+    with ThreadPoolExecutor(_FETCHES) as threads:
+        yield from threads.map(fetch, chunk.files)
+
+
+def _details(directories: tuple[str, ...], part: _Part, *, row_groups: bool) -> Iterator[UnitRow]:
+    """The FILE rows of a part, then its ROW_GROUP rows if these are wanted."""
+    plan, key = part.plan, metadata_key(directories)
+    parents = {file.name: file.path[: -len(file.name) - 1] for file in part.files}
+    texts = _texts(plan, part.bounds, part.rows)
+    for file, rows, of_file in zip(part.files, part.rows, texts, strict=True):
+        yield UnitRow(
+            MetadataType.FILE,
+            key,
+            file_identifier(directories, file.name),
+            plan.schema_json,
+            plan.keys,
+            of_file,
+            (
+                _ROW_COUNT % rows,
+                _LENGTH % file.size,
+                _MODIFICATION_TIME_NANOS % file.mtime_ns,
+            ),
+            file.mtime_ns // 1_000_000,
+            parents[file.name],
+            file.path,
+        )
+    if not row_groups:
+        return
+    # Where every file is one row group, these say what the files say.
+    if len(part.groups) != len(part.files) or [group.number for group in part.groups].count(0) != len(part.files):
+        texts = _texts(plan, part.group_bounds, [group.rows for group in part.groups])
+    for group, of_group in zip(part.groups, texts, strict=True):
+        file = group.file
+        yield UnitRow(
+            MetadataType.ROW_GROUP,
+            key,
+            row_group_identifier(directories, file.name, group.number),
+            plan.schema_json,
+            plan.keys,
+            of_group,
+            (
+                _ROW_COUNT % group.rows,
+                _START % group.start,
+                _LENGTH % group.length,
+            ),
+            file.mtime_ns // 1_000_000,
+            parents[file.name],
+            file.path,
+            group.number,
+            hostAffinity=_NO_HOSTS,
+        )
+
+
+def _texts(plan: Plan, bounds: Sequence[Sequence[Bounds]], rows: Sequence[int]) -> list[tuple[str, ...]]:
+    """For each container the JSON of its columns; ``bounds`` stand by leaf, ``rows`` are the containers' own."""
+    by_leaf = [leaf.texts(of_leaf, rows) for leaf, of_leaf in zip(plan.leaves, bounds, strict=True)]
+    return list(zip(*by_leaf, strict=True)) if by_leaf else [()] * len(rows)
+
+
+def _segment(directories: tuple[str, ...], part: _Part) -> UnitRow:
+    plan, rows = part.plan, sum(part.rows)
+    return UnitRow(
+        MetadataType.SEGMENT,
+        metadata_key(directories),
+        segment_identifier(directories),
+        plan.schema_json,
+        plan.keys,
+        [leaf.texts([combined(bounds)], [rows])[0] for leaf, bounds in zip(plan.leaves, part.bounds, strict=True)],
+        (_ROW_COUNT % rows,),
+        max(file.mtime_ns for file in part.files) // 1_000_000,
+        locations=[file.path for file in part.files],
+        partitionValues=directories,
+    )
+
+
+def _footer(file: SourceFile, source: str | pa.NativeFile) -> Footer:
+    try:
+        # In a process of the engine's a death is an error: Work finds out which file it was.
+        return read_footer(source, judged=not is_expendable())
+    except (pa.ArrowException, OSError) as error:
+        raise _unreadable(file, error) from error
+
+
+def _unreadable(file: SourceFile, error: Exception) -> FormatError | NotFoundError | StorageError:
+    if isinstance(error, FileNotFoundError):
+        return NotFoundError(f"{file.path} is gone since the table was listed; run ANALYZE again")
+    if is_of_store(error):
+        return StorageError(f"cannot read {file.path}: {error}")
+    return FormatError(f"{file.path} is no readable Parquet file: {error}")
+
+
+def _extent(chunks: Sequence[pq.ColumnChunkMetaData]) -> tuple[int, int]:
+    """Where a row group's first page starts in the file, and its length, both in bytes."""
+    if not chunks:
+        return 0, 0
+    first = chunks[0]
+    # Some writers leave the dictionary's offset out, and it is 0 then: no page can start there.
+    start = (first.dictionary_page_offset if first.has_dictionary_page else 0) or first.data_page_offset
+    return start, sum([chunk.total_compressed_size for chunk in chunks])

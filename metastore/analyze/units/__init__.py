@@ -1,0 +1,1 @@
+"""Units: their rows, how statistics roll up, and the states that increments go on from."""

@@ -1,0 +1,124 @@
+"""Which top-level segments reach furthest in a column, so that a bound can go with its segment and the next is known.
+
+Place in the flow: a table's unit keeps a few leaders of each side of each column (:mod:`metastore.analyze.units.total`). When
+their segments go, as the oldest day does, or are made anew, those that follow tell the table's bounds, and no other
+segment need be opened; only when all of one side have gone are they ranked anew. Promise: no segment that is not among
+the leaders reaches further than the last of them (a property test compares).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import islice, zip_longest
+from typing import Any, Final, NamedTuple
+
+from metastore.model.statistics import ColumnStatistics, Value, merge, parse_many
+
+_KEPT: Final = 4
+"""Leaders of a side: with more of them a ranking lasts longer, and each takes some 100 bytes of the table's unit."""
+
+_SIDES: Final = (False, True)
+"""Whether it is the high one."""
+
+OfSegments = Mapping[str, ColumnStatistics]
+"""What segments say of one column, by the segments' keys."""
+
+
+class Leader(NamedTuple):
+    """The bound of the segment ``key``."""
+
+    key: str
+    bound: Value
+    exact: bool
+
+
+Ranking = tuple[Leader, ...]
+"""The furthest first; of equal bounds an exact one comes first. Ties are settled by key, so by no order of arrival."""
+
+
+@dataclass(frozen=True)
+class Leaders:
+    """Those of one column. A side has none where it has no bound, and where only other segments know who leads."""
+
+    lows: Ranking = ()
+    highs: Ranking = ()
+
+    @classmethod
+    def of_all(cls, segments: OfSegments, type_: str) -> Leaders:
+        """From every segment of a table whose column is of ``type_``."""
+        return cls(*(_first(_bounds(segments, type_, high), high) for high in _SIDES))
+
+    def exchanged(self, gone: Collection[str], come: OfSegments, type_: str) -> Leaders:
+        """Those when ``come`` are in the place of the segments ``gone``."""
+        low, high = (_bounds(come, type_, high) for high in _SIDES)
+        return Leaders(_exchanged(self.lows, gone, low, False), _exchanged(self.highs, gone, high, True))
+
+    def to_json(self, type_: str) -> dict[str, list[str]]:
+        """A JSON object: keys, and one text of statistics for the bounds of a low and a high leader."""
+        return {
+            "low": [leader.key for leader in self.lows],
+            "high": [leader.key for leader in self.highs],
+            "bounds": [_text(type_, low, high) for low, high in zip_longest(self.lows, self.highs)],
+        }
+
+
+def leaders_in(columns: Mapping[str, Mapping[str, Sequence[str]]]) -> dict[str, Leaders]:
+    """The leaders of columns by name, as :meth:`Leaders.to_json` has them."""
+    bounds = iter(parse_many([text for column in columns.values() for text in column["bounds"]]))
+    found = {}
+    for name, column in columns.items():
+        own = [one for one in islice(bounds, len(column["bounds"])) if one is not None]
+        lows, highs = (dict(zip(column[side], own, strict=False)) for side in ("low", "high"))
+        found[name] = Leaders(tuple(_bounds(lows, None, False)), tuple(_bounds(highs, None, True)))
+    return found
+
+
+def _text(type_: str, low: Leader | None, high: Leader | None) -> str:
+    bounds: dict[str, Any] = {}
+    if low is not None:
+        bounds |= {"min": low.bound, "min_exact": low.exact}
+    if high is not None:
+        bounds |= {"max": high.bound, "max_exact": high.exact}
+    return ColumnStatistics(type_, **bounds).to_json()
+
+
+def _bounds(segments: OfSegments, type_: str | None, high: bool) -> list[Leader]:
+    """The bounds of ``segments`` that have one, as values of ``type_``; None leaves them as they are."""
+    leaders = []
+    for key, own in segments.items():
+        known = own
+        if type_ is not None and type_ != own.type:
+            known = merge([own, ColumnStatistics(type_, nulls=0, non_nulls=0, rows=0)])
+        bound, exact = (known.max, known.max_exact) if high else (known.min, known.min_exact)
+        if bound is not None:
+            leaders.append(Leader(key, bound, exact))
+    return leaders
+
+
+def _first(leaders: Sequence[Leader], high: bool) -> Ranking:
+    """None for values that have no common order, as a local date-time and one in UTC: then there is no bound either."""
+    try:
+        return tuple(sorted(leaders, key=lambda leader: (*_rank(leader, high), leader.key), reverse=high)[:_KEPT])
+    except TypeError:
+        return ()
+
+
+def _exchanged(known: Ranking, gone: Collection[str], come: Sequence[Leader], high: bool) -> Ranking:
+    """Segments that are not known reach no further than the last one that is: up to there, places are certain."""
+    if not known:
+        return ()
+    try:
+        reaching = [leader for leader in come if _reaches(leader, known[-1], high)]
+    except TypeError:
+        return ()
+    return _first([*(leader for leader in known if leader.key not in gone), *reaching], high)
+
+
+def _reaches(leader: Leader, limit: Leader, high: bool) -> bool:
+    rank, of_limit = _rank(leader, high), _rank(limit, high)
+    return bool(rank >= of_limit if high else rank <= of_limit)
+
+
+def _rank(leader: Leader, high: bool) -> tuple[Any, bool]:
+    return leader.bound, leader.exact is high

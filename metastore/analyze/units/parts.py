@@ -1,0 +1,220 @@
+"""What some files of a table come to, and how such parts add up.
+
+A :class:`Part` is made from the fragments that tasks return, from the stored units of segments, or from those of files.
+Adding parts is associative and commutative (schemas keep the order of the sorted files), so that it does not matter
+which of them were read just now and which stored long ago.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import lru_cache
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from metastore.analyze.units.unit_rows import of_kind, values
+from metastore.model.column_path import ColumnPath, parse, quote
+from metastore.model.drill_types import NO_TYPE, minor_type, parse_type
+from metastore.model.statistics import ColumnStatistics, merge, parse_many
+from metastore.model.statistics_json import counts_exactly, holder_json, read_holders, read_many_holders
+from metastore.model.tuple_schema import TupleSchema
+from metastore.model.tuple_schema import merge as merge_schemas
+from metastore.model.vocabulary import MetadataType, Statistic
+from metastore.sketches.description import (
+    Description,
+    Descriptions,
+    descriptions_in,
+    summary_holders,
+    with_holders,
+)
+from metastore.sources.directories import directories_of
+
+Directories = tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class Part:
+    """What some files below ``directories`` come to; ``files`` are their paths, sorted, ``modified`` is in epoch ms.
+
+    ``descriptions`` are empty where no column is described. ``whole`` is False where ``rows`` counts rows that are
+    deleted elsewhere.
+    """
+
+    directories: Directories
+    schema: TupleSchema
+    statistics: Mapping[str, ColumnStatistics]
+    rows: int
+    modified: int
+    files: Sequence[str]
+    descriptions: Descriptions = field(default_factory=dict)
+    whole: bool = True
+
+    @classmethod
+    def added(cls, directories: Directories, parts: Sequence[Part]) -> Part:
+        """All ``parts`` together, seen as parts of ``directories``; for no parts, no rows."""
+        parts = sorted(parts, key=lambda part: list(part.files[:1]))
+        schema = merge_schemas(part.schema for part in parts)
+        named = dict.fromkeys(key for part in parts for key in part.statistics)
+        leaves = {quote(path): path for path, _ in schema.leaves()}
+        # Where files disagree on whether a column is nested, the merged schema settles which leaves there are.
+        statistics = {
+            key: merge(statistics_of(part, key, path) for part in parts) for key, path in leaves.items() if key in named
+        }
+        return cls(
+            directories,
+            schema,
+            statistics,
+            sum(part.rows for part in parts),
+            max((part.modified for part in parts), default=0),
+            sorted(file for part in parts for file in part.files),
+            _descriptions(parts, leaves),
+            all(part.whole for part in parts),
+        )
+
+    def for_table(self) -> Part:
+        """The part without what a table's roll-up does not ask for: of its files, the first is left."""
+        return replace(self, files=self.files[:1])
+
+    @property
+    def row_count(self) -> str:
+        """The holder of the number of rows."""
+        return holder_json(Statistic.ROW_COUNT, self.rows, exact=self.whole)
+
+    @property
+    def texts(self) -> list[str]:
+        """The JSON of each column's statistics, with what its description says."""
+        return [
+            statistics.to_json()
+            if (description := self.descriptions.get(key)) is None
+            else with_holders(statistics.to_json(), summary_holders(description, statistics))
+            for key, statistics in self.statistics.items()
+        ]
+
+
+def segment_parts(rows: pa.Table) -> list[Part]:
+    """The parts that SEGMENT rows stand for, fragments and stored units alike."""
+    return [
+        Part(
+            tuple(row["partitionValues"] or ()),
+            schema_of(row["schema"]),
+            _statistics([key for key, _ in row["columnsStatistics"]], [text for _, text in row["columnsStatistics"]]),
+            int(read_holders(row["metadataStatistics"])[Statistic.ROW_COUNT]),
+            row["lastModifiedTime"],
+            row["locations"],
+            descriptions_in(row["additionalMetadata"]),
+            counts_exactly(row["metadataStatistics"]),
+        )
+        for row in rows.to_pylist()
+    ]
+
+
+def file_parts(rows: pa.Table, root: str) -> list[Part]:
+    """Parts made of stored FILE rows: one for each directory and schema among them."""
+    files = of_kind(rows, MetadataType.FILE).sort_by("path")
+    groups: dict[tuple[str, str], list[int]] = {}
+    for position, group in enumerate(zip(values(files, "location"), values(files, "schema"), strict=True)):
+        groups.setdefault(group, []).append(position)
+    parts = []
+    for (location, schema), positions in groups.items():
+        members = files.take(pa.array(positions))
+        keys = members["columnsStatistics"][0].as_py()
+        merged = {key: merge(_known(column_statistics(members, key))) for key, _ in keys}
+        directories = directories_of(f"{location}/", root)
+        modified = max(values(members, "lastModifiedTime"))
+        described = _of_files_described(members, schema_of(schema))
+        paths = values(members, "path")
+        whole = all(map(counts_exactly, values(members, "metadataStatistics")))
+        rows_of = sum(row_counts(members))
+        parts.append(Part(directories, schema_of(schema), merged, rows_of, modified, paths, described, whole))
+    return parts
+
+
+def row_counts(units: pa.Table) -> list[int]:
+    """The row count of every unit."""
+    return [int(holders[Statistic.ROW_COUNT]) for holders in read_many_holders(values(units, "metadataStatistics"))]
+
+
+def statistics_of(part: Part, key: str, path: ColumnPath) -> ColumnStatistics:
+    """What the rows of ``part`` say of the leaf at ``path``, which is called ``key`` among statistics."""
+    found = part.statistics.get(key)
+    return found if found is not None else without_statistics(part.schema, path, part.rows)
+
+
+def without_statistics(schema: TupleSchema, path: ColumnPath, rows: int) -> ColumnStatistics:
+    """What rows of ``schema`` say of a leaf without statistics: all null if they lack it, else nothing."""
+    if _lacks(schema, path):
+        return ColumnStatistics(NO_TYPE, nulls=rows, non_nulls=0, rows=rows)
+    return ColumnStatistics(minor_type(schema.by_name[path[0]].type), rows=rows)
+
+
+def _descriptions(parts: Sequence[Part], leaves: Mapping[str, ColumnPath]) -> dict[str, Description | None]:
+    """Those of all parts' rows; a column that some part has and does not describe is not described."""
+    described = dict.fromkeys(key for part in parts for key in part.descriptions if key in leaves)
+    return {key: _union([_described(part, key, leaves[key]) for part in parts if part.rows]) for key in described}
+
+
+def _described(part: Part, key: str, path: ColumnPath) -> Description | None:
+    if key in part.descriptions:
+        return part.descriptions[key]
+    return Description.of_nulls(part.rows) if _lacks(part.schema, path) else None
+
+
+def _of_files_described(files: pa.Table, schema: TupleSchema) -> dict[str, Description | None]:
+    """The descriptions of files of one schema, put together."""
+    of_files = [descriptions_in(text) for text in values(files, "additionalMetadata")]
+    counted = row_counts(files)
+    described = dict.fromkeys(key for each in of_files for key in each)
+    return {
+        key: _union([each.get(key) for each, rows in zip(of_files, counted, strict=True) if rows])
+        for key in described
+        if not _lacks(schema, parse(key))
+    }
+
+
+def _union(descriptions: Sequence[Description | None]) -> Description | None:
+    known = [each for each in descriptions if each is not None]
+    return Description.union(known) if len(known) == len(descriptions) else None
+
+
+def _lacks(schema: TupleSchema, path: ColumnPath) -> bool:
+    column = schema.by_name.get(path[0])
+    if column is None:
+        return True
+    type_ = parse_type(column.type)
+    for name in path[1:]:
+        if type_.name != "STRUCT":
+            return False
+        inner = next((field for field in type_.fields if field.name == name), None)
+        if inner is None:
+            return True
+        type_ = inner.type
+    return False
+
+
+def column_statistics(units: pa.Table, key: str) -> list[ColumnStatistics | None]:
+    """Each unit's statistics of the column ``key``, None where it has none."""
+    return parse_many(pc.map_lookup(units["columnsStatistics"], pa.scalar(key), "first").to_pylist())
+
+
+def file_statistics(units: pa.Table) -> list[dict[str, ColumnStatistics]]:
+    """Each unit's statistics by column."""
+    return [
+        _statistics([key for key, _ in pairs], [text for _, text in pairs])
+        for pairs in values(units, "columnsStatistics")
+    ]
+
+
+def _known(statistics: Sequence[ColumnStatistics | None]) -> list[ColumnStatistics]:
+    return [one for one in statistics if one is not None]
+
+
+def _statistics(keys: Sequence[str], texts: Sequence[str]) -> dict[str, ColumnStatistics]:
+    return dict(zip(keys, _known(parse_many(texts)), strict=True))
+
+
+@lru_cache(maxsize=256)
+def schema_of(text: str) -> TupleSchema:
+    """The schema in a unit: one object for each text, so that merging the schemas of alike files is cheap."""
+    return TupleSchema.from_json(text)

@@ -1,0 +1,358 @@
+"""Fragments of many tasks -> the units of a table, level by level. Pure: Arrow tables in, Arrow tables out.
+
+Parts (:mod:`metastore.analyze.units.parts`) are added up to nested segments, those to top-level segments, those to the table.
+Since it does not matter in which order they are, the result of an incremental run is that of a full one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, Final
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from metastore.analyze.changes import Wanted
+from metastore.analyze.levels import reaches
+from metastore.analyze.states import TableState, stored_state, table_fingerprint
+from metastore.analyze.units.constants import constant_values
+from metastore.analyze.units.gathering import side_by_side
+from metastore.analyze.units.parts import (
+    Directories,
+    Part,
+    column_statistics,
+    file_statistics,
+    row_counts,
+    schema_of,
+    statistics_of,
+    without_statistics,
+)
+from metastore.analyze.units.total import Total
+from metastore.analyze.units.unit_rows import UnitRow, to_batch, values
+from metastore.errors import InvalidRequestError
+from metastore.model.column_path import ColumnPath, is_among, parse, quote
+from metastore.model.drill_types import common_type, minor_type, parse_type, spelled_for_drill
+from metastore.model.identity import metadata_key, partition_identifier, segment_identifier
+from metastore.model.statistics import ColumnStatistics, merge
+from metastore.model.statistics_json import holder_json, level_holder
+from metastore.model.tuple_schema import DIRECTORY, SchemaColumn, TupleSchema
+from metastore.model.vocabulary import GENERAL_INFO, MetadataType, Statistic
+from metastore.sketches.description import descriptions_text
+from metastore.sources.directories import DirectoryColumns, column_of, directories_of
+from metastore.sources.source_table import SourceTable
+
+
+def segment_units(
+    source: SourceTable,
+    schema: pa.Schema,
+    parts: Sequence[Part],
+    details: pa.Table,
+    *,
+    level: MetadataType,
+    states: Mapping[str, str],
+    is_flat: bool,
+) -> tuple[pa.Table, list[Part]]:
+    """The stored units of whole top-level segments, and each segment's part for the table's roll-up.
+
+    ``parts`` and ``details`` (FILE and ROW_GROUP rows) cover every file of these segments. ``states`` tell, by
+    key, the state of a segment's files (:mod:`metastore.analyze.changes`); they are stored with the segment.
+    ``is_flat`` tells that the table has no directories.
+    """
+    own = _by_directory(parts)
+    segments = _nested(own)
+    tops = [segment for segment in segments if len(segment.directories) <= 1]
+    rows: list[UnitRow] = []
+    if reaches(level, MetadataType.SEGMENT):
+        rows.extend(segment_row(source, segment, states) for segment in segments)
+    if reaches(level, MetadataType.PARTITION):
+        for top, files in _files_of(tops, details):
+            partitions = list(_partition_rows(source, top, files))
+            if not partitions and not is_flat:
+                inside = [part for part in own.values() if part.directories[:1] == top.directories]
+                partitions = [_directory_row(part) for part in inside]
+            rows.extend(partitions)
+    kept = details if reaches(level, MetadataType.FILE) else details.slice(0, 0)
+    return side_by_side(schema, pa.Table.from_batches([to_batch(schema, source.table, rows)]), kept), tops
+
+
+def _by_directory(parts: Sequence[Part]) -> dict[Directories, Part]:
+    """What the files that lie in each directory itself come to, however tasks had cut them."""
+    own: dict[Directories, list[Part]] = {}
+    for part in parts:
+        own.setdefault(part.directories, []).append(part)
+    return {directories: Part.added(directories, several) for directories, several in own.items()}
+
+
+def _nested(own: Mapping[Directories, Part]) -> list[Part]:
+    """Every segment that files lie in, top-level and nested, sorted by directories."""
+    levels = {directories[:depth] for directories in own for depth in range(1, len(directories) + 1)}
+    below: dict[Directories, list[Part]] = {}
+    segments = []
+    for directories in sorted(levels | own.keys(), key=lambda path: (-len(path), path)):
+        joined = [*below.pop(directories, ())]
+        if directories in own:
+            joined.append(own[directories])
+        segment = Part.added(directories, joined) if len(joined) > 1 or directories not in own else joined[0]
+        segments.append(segment)
+        if len(directories) > 1:
+            below.setdefault(directories[:-1], []).append(segment)
+    return sorted(segments, key=lambda segment: segment.directories)
+
+
+def table_unit(
+    source: SourceTable,
+    schema: pa.Schema,
+    total: Total,
+    directories: Collection[Directories],
+    *,
+    owner: str,
+    wanted: Wanted,
+    states: Mapping[str, str],
+) -> pa.Table:
+    """The one TABLE unit, from the ``total`` of all segments and the ``directories`` that the table's files lie in.
+
+    ``states`` are those of the segments by key. InvalidRequestError where the declared schema does not hold the files'
+    values, or lacks a column that was asked for.
+    """
+    whole = total.part
+    if wanted.declared is not None:
+        whole = _as_declared(whole, wanted.declared)
+    if states:
+        refuse_unknown_columns(wanted.named, whole.schema)
+    if source.partition_columns is None:
+        keys = _partition_keys(directories)
+        columns = {column.path[0]: str(column.type) for column in DirectoryColumns(directories).columns}
+    else:
+        keys = {name: f"dir{level}" for level, name in enumerate(source.partition_columns)}
+        columns = dict(source.partition_columns)
+    names = {column.name for column in whole.schema.columns}
+    added = [
+        SchemaColumn(name, type_, properties={DIRECTORY: keys[name]})
+        for name, type_ in columns.items()
+        if name in keys and name not in names
+    ]
+    # The next run can subtract from this unit only where it can tell which of the columns are the files' own.
+    is_separable = wanted.level is not MetadataType.TABLE and names.isdisjoint(keys)
+    state = TableState(
+        table_fingerprint(states),
+        wanted.describing,
+        wanted.declared,
+        total.segment_states(states) if is_separable else None,
+    )
+    row = UnitRow(
+        MetadataType.TABLE,
+        GENERAL_INFO,
+        GENERAL_INFO,
+        TupleSchema((*whole.schema.columns, *added), whole.schema.properties).to_json(),
+        tuple(whole.statistics),
+        whole.texts,
+        (
+            whole.row_count,
+            level_holder(wanted.level),
+            *(() if wanted.describing is None else (holder_json(Statistic.HAS_DESCRIPTIVE, True, exact=False),)),
+        ),
+        whole.modified,
+        location=source.location,
+        additionalMetadata=descriptions_text(whole.descriptions, state.to_text()),
+        owner=owner,
+        tableType=wanted.format,
+        interestingColumns=None if wanted.columns is None else [quote(path) for path in wanted.columns],
+        partitionKeys=keys,
+    )
+    return pa.Table.from_batches([to_batch(schema, source.table, [row])])
+
+
+def _as_declared(whole: Part, declared: TupleSchema) -> Part:
+    """``whole`` with the declared columns and no others, and its statistics in their types.
+
+    InvalidRequestError where the files hold values of another type, or none where there must be one.
+    """
+    for column in declared.columns:
+        found = whole.schema.by_name.get(column.name)
+        if found is not None and common_type(found.type, column.type) != str(parse_type(column.type)):
+            raise InvalidRequestError(
+                f"column {column.name} is declared as {column.type}, but the files hold {found.type} values"
+            )
+        if column.required and (lacking := _nulls(whole, column.name)):
+            raise InvalidRequestError(
+                f"column {column.name} is declared NOT NULL, but {lacking:,} of {whole.rows:,} rows have no value in it"
+            )
+    leaves = {quote(path): type_ for path, type_ in declared.leaves()}
+    statistics = {
+        key: merge([known, ColumnStatistics(minor_type(leaves[key]), nulls=0, non_nulls=0, rows=0)])
+        for key, known in whole.statistics.items()
+        if key in leaves
+    }
+    descriptions = {key: known for key, known in whole.descriptions.items() if key in leaves}
+    return replace(whole, schema=declared, statistics=statistics, descriptions=descriptions)
+
+
+def _nulls(whole: Part, name: str) -> int | None:
+    """How many rows have no value in a column; None where that is not known, as of one that was not asked for."""
+    return whole.rows if name not in whole.schema.by_name else statistics_of(whole, quote((name,)), (name,)).nulls
+
+
+def refuse_unknown_columns(columns: Iterable[ColumnPath], schema: TupleSchema) -> None:
+    """InvalidRequestError for a column that the table does not have; names are case-sensitive."""
+    leaves = [path for path, _ in schema.leaves()]
+    for column in columns:
+        if not any(is_among(leaf, (column,)) for leaf in leaves):
+            known = ", ".join(quote(leaf) for leaf in leaves)
+            raise InvalidRequestError(f"there is no column {quote(column)} to analyze; the table has {known}")
+
+
+def segment_row(source: SourceTable, part: Part, states: Mapping[str, str]) -> UnitRow:
+    """The SEGMENT unit of one segment, top-level or nested; only the former has its state among ``states``."""
+    key = metadata_key(part.directories)
+    place = "/".join((source.location, *part.directories))
+    depth = len(part.directories)
+    state = stored_state(source.table, key, states[key]) if depth <= 1 else None
+    return UnitRow(
+        MetadataType.SEGMENT,
+        key,
+        segment_identifier(part.directories),
+        part.schema.to_json(),
+        tuple(part.statistics),
+        part.texts,
+        (part.row_count,),
+        part.modified,
+        location=place,
+        path=place,
+        column=quote((f"dir{depth - 1}",)) if depth else None,
+        locations=part.files,
+        partitionValues=part.directories or None,
+        additionalMetadata=descriptions_text(part.descriptions, state),
+    )
+
+
+def _files_of(tops: Sequence[Part], details: pa.Table) -> Iterator[tuple[Part, _Files]]:
+    """The FILE rows of every top-level segment; found by two short columns, the long ones are not copied."""
+    columns = details.select(
+        ["path", "location", "schema", "columnsStatistics", "metadataStatistics", "lastModifiedTime"]
+    )
+    is_file = pc.equal(details["metadataType"], pa.scalar(MetadataType.FILE.value))
+    for top in tops:
+        is_own = pc.equal(details["metadataKey"], pa.scalar(metadata_key(top.directories)))
+        yield (
+            top,
+            _Files(columns, [int(position) for position in pc.indices_nonzero(pc.and_(is_file, is_own)).to_numpy()]),
+        )
+
+
+@dataclass(frozen=True)
+class _Files:
+    """Some FILE rows: those of ``columns`` at ``positions``."""
+
+    columns: pa.Table
+    positions: Sequence[int]
+
+    def constant_in_one(self, keys: Iterable[str]) -> list[str]:
+        """Which columns are constant in the first file that has rows, and so may be in all of them."""
+        for position in self.positions:
+            file = self.columns.slice(position, 1)
+            [rows] = row_counts(file)
+            if rows:
+                [known], [schema] = file_statistics(file), values(file, "schema")
+                return [
+                    key
+                    for key in keys
+                    if constant_values([known.get(key) or without_statistics(schema_of(schema), parse(key), rows)])
+                ]
+        return []
+
+    def sorted(self) -> pa.Table:
+        """All rows, by path."""
+        return self.columns.take(pa.array(self.positions, pa.int64())).sort_by("path")
+
+
+def _partition_rows(source: SourceTable, top: Part, chosen: _Files) -> Iterator[UnitRow]:
+    """PARTITION units of one top-level segment: one for each directory and value of each constant column."""
+    keys = chosen.constant_in_one(top.statistics)
+    if not keys:
+        return
+    files = chosen.sorted()
+    rows = row_counts(files)
+    paths, places, modified = values(files, "path"), values(files, "location"), values(files, "lastModifiedTime")
+    schema = top.schema.to_json()
+    for key in keys:
+        statistics = _of_files(files, key)
+        constants = constant_values(statistics)
+        groups: dict[tuple[str, str | None], list[int]] = {}
+        for position, value in enumerate(constants or ()):
+            if rows[position]:
+                groups.setdefault((places[position], value), []).append(position)
+        for (place, value), positions in groups.items():
+            directories = directories_of(f"{place}/", source.location)
+            known = _with_unknown(top.schema, key, merge(statistics[position] for position in positions))
+            yield UnitRow(
+                MetadataType.PARTITION,
+                metadata_key(directories),
+                partition_identifier(directories, "null" if value is None else value),
+                schema,
+                tuple(known),
+                tuple(known.values()),
+                (holder_json(Statistic.ROW_COUNT, sum(rows[position] for position in positions)),),
+                max(modified[position] for position in positions),
+                column=key,
+                locations=[paths[position] for position in positions],
+                partitionValues=(value,),
+            )
+
+
+def _directory_row(part: Part) -> UnitRow:
+    """A PARTITION unit of one directory's files, which are alike in the directory itself.
+
+    Written where no column of the data is constant: Drill, once it has pruned a partition, takes all files that lie in
+    none for pruned as well.
+    """
+    value = part.directories[-1] if part.directories else None
+    column = quote((f"dir{max(0, len(part.directories) - 1)}",))
+    nulls, non_nulls = (part.rows, 0) if value is None else (0, part.rows)
+    known = _with_unknown(part.schema, column, ColumnStatistics("VARCHAR", value, value, True, True, nulls, non_nulls))
+    return UnitRow(
+        MetadataType.PARTITION,
+        metadata_key(part.directories),
+        partition_identifier(part.directories, "null" if value is None else value),
+        part.schema.to_json(),
+        tuple(known),
+        tuple(known.values()),
+        (part.row_count,),
+        part.modified,
+        column=column,
+        locations=part.files,
+        partitionValues=(value,),
+    )
+
+
+def _with_unknown(schema: TupleSchema, key: str, known: ColumnStatistics) -> dict[str, str]:
+    """Statistics of a partition's column; and of others that nothing is known, where Drill would take that for null.
+
+    It does so of columns that are INT to it, as it has no other sign of a column that files lack.
+    """
+    unknown = {quote(path): _UNKNOWN for path, type_ in schema.leaves() if spelled_for_drill(type_) == "INT"}
+    return {**unknown, key: known.to_json()}
+
+
+_UNKNOWN: Final = ColumnStatistics("INT").to_json()
+
+
+def _of_files(files: pa.Table, key: str) -> list[ColumnStatistics]:
+    """Each file's statistics of one column."""
+    path = parse(key)
+    return [
+        found if found is not None else without_statistics(schema_of(schema), path, rows)
+        for found, schema, rows in zip(
+            column_statistics(files, key), values(files, "schema"), row_counts(files), strict=True
+        )
+    ]
+
+
+def _partition_keys(directories: Iterable[Directories]) -> dict[str, str]:
+    """Column name -> directory level: ``k`` for a directory ``k=v``, ``dirN`` for a plain one."""
+    keys: dict[str, Any] = {}
+    for levels in sorted(directories):
+        for level, directory in enumerate(levels):
+            named = column_of(directory)
+            keys.setdefault(f"dir{level}" if named is None else named[0], f"dir{level}")
+    return dict(sorted(keys.items(), key=lambda item: (item[1], item[0])))

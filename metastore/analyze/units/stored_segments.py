@@ -1,0 +1,93 @@
+"""What is stored of some top-level segments, beside a fresh listing: which files changed, and whose rows stay true.
+
+Place in the flow: an incremental run makes the segments anew in which files changed; whoever does that, a task or the
+driver, begins here with the segments' units. Pure.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Final
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from metastore.analyze.changes import FileChanges, file_changes
+from metastore.analyze.states import short_states, state_in
+from metastore.analyze.units.parts import Part, segment_parts
+from metastore.analyze.units.unit_rows import of_kind, values
+from metastore.model.vocabulary import MetadataType
+from metastore.sources.listing import SourceFile
+
+OF_PARTS: Final = (
+    "schema",
+    "columnsStatistics",
+    "metadataStatistics",
+    "lastModifiedTime",
+    "additionalMetadata",
+    "locations",
+    "partitionValues",
+)
+"""The columns that tell the part which a unit stands for."""
+
+OF_SEGMENTS: Final = ("metadataKey", "metadataIdentifier", *OF_PARTS)
+"""Those that tell of which segment it is, too, and in which state that was."""
+
+
+@dataclass(frozen=True)
+class Compared:
+    """The changes of some files; of those that stay the FILE and ROW_GROUP rows, of those that do not the FILE rows."""
+
+    changes: FileChanges
+    kept: pa.Table
+    lost: pa.Table
+
+
+@dataclass(frozen=True)
+class StoredSegments:
+    """Some top-level segments: their SEGMENT rows, and the FILE and ROW_GROUP rows of all their files."""
+
+    tops: pa.Table
+    details: pa.Table
+
+    @classmethod
+    def of(cls, units: pa.Table) -> StoredSegments:
+        """From all units of these segments."""
+        return cls(
+            top_level(of_kind(units, MetadataType.SEGMENT)),
+            of_kind(units, MetadataType.FILE, MetadataType.ROW_GROUP),
+        )
+
+    def compared(self, files: Iterable[SourceFile]) -> Compared:
+        """What has come of these segments, which consist of ``files`` now."""
+        changes = file_changes(_recorded(self.details), files)
+        untrue = pa.array(changes.changed | changes.removed, pa.string())
+        is_untrue = pc.is_in(self.details["path"], untrue)
+        lost = of_kind(self.details.filter(is_untrue), MetadataType.FILE)
+        return Compared(changes, self.details.filter(pc.invert(is_untrue)), lost)
+
+
+def top_level(segments: pa.Table) -> pa.Table:
+    """Those of SEGMENT rows that are of top-level segments."""
+    return segments.filter(pc.equal(segments["metadataKey"], segments["metadataIdentifier"]))
+
+
+def parts_by_key(tops: pa.Table) -> dict[str, Part]:
+    """The parts that SEGMENT rows of top-level segments stand for."""
+    return dict(zip(values(tops, "metadataKey"), segment_parts(tops), strict=True))
+
+
+def states_by_key(tops: pa.Table) -> dict[str, str]:
+    """The states that SEGMENT rows of top-level segments tell, as :func:`short_states` has them."""
+    states = map(state_in, values(tops, "additionalMetadata"))
+    return short_states(dict(zip(values(tops, "metadataKey"), states, strict=True)))
+
+
+def _recorded(details: pa.Table) -> Mapping[str, Sequence[str]]:
+    """The statistics of the FILE rows, by path, in which the state stands that each file was in."""
+    files = of_kind(details.select(["metadataType", "path", "metadataStatistics"]), MetadataType.FILE)
+    return {
+        path: holders or ()
+        for path, holders in zip(values(files, "path"), values(files, "metadataStatistics"), strict=True)
+    }

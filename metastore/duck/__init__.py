@@ -1,0 +1,1 @@
+"""The one door to DuckDB: sessions, the sandbox, filters, queries."""

@@ -1,0 +1,187 @@
+"""A query in DuckDB, over nothing but the tables that it was given.
+
+Each query has a database of its own in memory, which can neither open a file nor a connection, load an extension, see
+a variable of this program nor change its settings; it spills nothing to disk. Tables are streams: each scan of one
+opens it anew, so that a query may read a table as often as it likes, and what it does not read is not fetched.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import Future
+from contextlib import suppress
+from functools import partial
+from importlib import import_module
+from threading import Event, Thread
+from typing import Any, Final
+
+import pyarrow as pa
+
+from metastore.duck.session import ALL_ROWS, SANDBOX, judges_arrow, settings_of_release
+from metastore.errors import InvalidRequestError, MetastoreError
+from metastore.interrupts import result_of
+
+_SETTINGS: Final = ("SET TimeZone = 'UTC'", "SET temp_directory = ''", *SANDBOX)
+
+_AGAIN_S: Final = 0.1
+"""How long after an interrupt the next one follows, while the query goes on."""
+
+_WORD: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
+
+_SHOWN: Final = re.compile(r"\n+LINE (\d+): (.*)\n( *)\^", re.DOTALL)
+
+
+class Failure(Exception):  # noqa: N818 - the caller makes it an error at a place of its text
+    """DuckDB refused a query, or failed in it: what it says, and where if it says so.
+
+    ``line`` counts from 1; ``snippet`` is what it shows of that line, with ``...`` for what it leaves out, and
+    ``offset`` the place in the snippet, from 0. ``outside`` takes from a text what only this module knows.
+    """
+
+    def __init__(self, message: str, outside: Callable[[str], str], lines_before: int = 0) -> None:
+        shown = _SHOWN.search(message)
+        said = message if shown is None else message[: shown.start()]
+        self.said = outside(said.partition(" Error: ")[2] or said).strip().replace("\n", "; ")
+        self.line = int(shown.group(1)) - lines_before if shown else None
+        self.snippet = shown.group(2) if shown else ""
+        self.offset = len(shown.group(3)) - len(f"LINE {shown.group(1)}: ") if shown else 0
+        super().__init__(self.said)
+
+
+class _Stream:
+    """A table for DuckDB: Arrow's stream protocol, opened anew by every scan."""
+
+    def __init__(self, schema: pa.Schema, batches: Callable[[], Iterator[pa.RecordBatch]]) -> None:
+        self._schema = schema
+        self._batches = batches
+        self.error: MetastoreError | None = None
+
+    def __arrow_c_stream__(self, requested_schema: object = None) -> Any:
+        reader: Any = pa.RecordBatchReader.from_batches(self._schema, self._read())
+        return reader.__arrow_c_stream__(requested_schema)
+
+    @property
+    def names(self) -> Sequence[str]:
+        """Of its columns."""
+        return self._schema.names
+
+    def _read(self) -> Iterator[pa.RecordBatch]:
+        try:
+            yield from self._batches()
+        except MetastoreError as error:
+            self.error = error
+            raise
+
+
+class Duck:
+    """One query's database; a context manager. InvalidRequestError where DuckDB is not installed."""
+
+    def __init__(self) -> None:
+        try:
+            self._duckdb: Any = import_module("duckdb")
+        except ModuleNotFoundError as error:
+            raise InvalidRequestError("SELECT needs duckdb: pip install 'metastore[sql]'") from error
+        self._connection = self._duckdb.connect(":memory:")
+        for setting in (*settings_of_release(), *_SETTINGS):
+            self._connection.execute(setting)
+        self._streams: list[_Stream] = []
+        self._tables: list[str] = []
+        """By the schemas that they are in here: that of the first is ``_1``."""
+
+    def add(self, name: str, schema: pa.Schema, batches: Callable[[], Iterator[pa.RecordBatch]]) -> str:
+        """Make rows known as a table; what to call it, which ends in ``name``."""
+        stream = _Stream(schema, batches)
+        self._streams.append(stream)
+        source = f"_s{len(self._streams)}"
+        self._connection.register(source, stream)
+        return self._define(name, f"FROM {source}{'' if judges_arrow() else f' LIMIT {ALL_ROWS}'}")
+
+    def add_view(self, name: str, query: str) -> str:
+        """Make a query known as a view; what to call it. Raises :class:`Failure`."""
+        return self._define(name, query)
+
+    def check(self, query: str) -> None:
+        """Whether this is DuckDB's SQL, whatever its names mean. Raises :class:`Failure`."""
+        self._guarded(lambda: self._connection.extract_statements(query))
+
+    def run(self, query: str) -> pa.Table:
+        """The rows of a query. Raises :class:`Failure`, and the error of a table that could not be read.
+
+        KeyboardInterrupt ends it, wherever it comes to.
+        """
+        try:
+            rows: pa.Table = self._guarded(partial(self._interruptible, query))
+        except Failure as failure:
+            if failure.line is None:  # what is asked for as a relation is refused without a place, a statement is not
+                self._guarded(lambda: self._connection.execute(f"EXPLAIN\n{query}"), lines_before=1)
+            raise
+        return rows.rename_columns([self._heading(name, query) for name in rows.column_names])
+
+    def _interruptible(self, query: str) -> pa.Table:
+        """The rows. DuckDB sees a Ctrl-C between pieces of its work, which may take hours: another thread calls it."""
+        rows: Future[pa.Table] = Future()
+        left = Event()
+
+        def work() -> None:
+            if not left.is_set():
+                try:
+                    rows.set_result(self._connection.sql(query).to_arrow_table())
+                except BaseException as error:  # noqa: BLE001 - it is raised where the rows are awaited
+                    rows.set_exception(error)
+
+        thread = Thread(target=work, name="metastore-sql")
+        try:
+            thread.start()
+            return result_of(rows)
+        finally:
+            left.set()
+            while thread.is_alive():
+                if not rows.done():
+                    self._connection.interrupt()  # one that comes before the work itself has begun is forgotten
+                thread.join(_AGAIN_S)
+
+    def _heading(self, name: str, query: str) -> str:
+        """What a column is called outside. An expression without a name is called by its text; a given name stays."""
+        given = quoted(name) in query or any(name in stream.names for stream in self._streams)
+        return name if given else self._outside(name)
+
+    def _outside(self, text: str) -> str:
+        """``text`` without the schemas that tables are in here, which nobody knows outside."""
+        for number, name in enumerate(self._tables, start=1):
+            table = rf"{re.escape(name)}\b|{re.escape(quoted(name))}"
+            text = re.sub(rf'(?<![\w."])(?:_{number}|"_{number}")\.(?={table})', "", text, flags=re.IGNORECASE)
+        return text
+
+    def _define(self, name: str, query: str) -> str:
+        self._tables.append(name)
+        schema = f"_{len(self._tables)}"
+        # In quotes only where it needs them, so that the text keeps its length.
+        place = f"{schema}.{name if _WORD.fullmatch(name) else quoted(name)}"
+        self._guarded(lambda: self._connection.execute(f"CREATE SCHEMA {schema}"))
+        self._guarded(lambda: self._connection.execute(f"CREATE VIEW {place} AS {query}"))
+        return place
+
+    def _guarded(self, work: Callable[[], Any], lines_before: int = 0) -> Any:
+        try:
+            return work()
+        except (self._duckdb.Error, pa.ArrowException, UnicodeError, RuntimeError) as error:
+            for stream in self._streams:
+                if stream.error is not None:
+                    raise stream.error from error
+            if isinstance(error, self._duckdb.Error | pa.ArrowException | UnicodeError):
+                raise Failure(str(error), self._outside, lines_before) from error
+            raise
+
+    def __enter__(self) -> Duck:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        # After a second Ctrl-C the query may be about to end yet; with it goes the database.
+        with suppress(self._duckdb.Error):
+            self._connection.close()
+
+
+def quoted(name: str) -> str:
+    """``name`` as DuckDB takes it whatever it holds."""
+    return '"' + name.replace('"', '""') + '"'

@@ -1,0 +1,177 @@
+"""Rows that satisfy ``where``, judged by DuckDB: for questions that Arrow has no exact expression for.
+
+DuckDB is asked for the numbers of the rows that pass, and is shown only the columns that the question names, under
+names that it can tell apart. So rows keep their order and their types, those that DuckDB lacks among them, and columns
+may differ by case only. The text of a question is anybody's: it is run closed off from the machine.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from contextlib import suppress
+from dataclasses import dataclass
+from datetime import timezone, tzinfo
+from typing import Any, Final
+
+import numpy as np
+import pyarrow as pa
+from sqlglot import exp
+from sqlglot.dialects.duckdb import DuckDB
+from sqlglot.errors import SqlglotError
+
+from metastore.duck.optional import library
+from metastore.duck.session import close_off, connection, relation
+from metastore.duck.spark_in_duckdb import in_duckdbs_words
+from metastore.errors import InvalidRequestError
+from metastore.predicates.columns import Columns, PredicateColumn
+from metastore.predicates.spark_sql import condition_of
+from metastore.predicates.sql_predicate import INSTANTS
+from metastore.predicates.written_times import timestamp_of
+
+_ROWS: Final = 1 << 17
+"""As many are judged at once: small files would cost a query each."""
+
+_NUMBER: Final = "row number"
+
+_EQUALITIES: Final = (exp.EQ, exp.NEQ, exp.NullSafeEQ, exp.NullSafeNEQ, exp.In)
+_COMPARISONS: Final = (*_EQUALITIES, exp.LT, exp.LTE, exp.GT, exp.GTE, exp.Between)
+
+_AS_WRITTEN: Final = "SET disabled_optimizers = 'expression_rewriter'"
+"""Else DuckDB makes ``i < -1`` of ``i + 1 < 0``: where Spark fails or finds more, rows would be missing in silence."""
+
+
+def filtered(
+    batches: Iterable[pa.RecordBatch], schema: pa.Schema, where: str, columns: Columns, zone: tzinfo
+) -> Iterator[pa.RecordBatch]:
+    """The rows of ``batches`` (of ``schema``) that satisfy the Spark SQL predicate ``where``, in order.
+
+    ``columns`` are those that it may name. Raises InvalidRequestError for what DuckDB cannot judge, and without
+    DuckDB; what reading raises, as it is.
+    """
+    question = _Question.of(where, columns, schema, zone)
+    failure: type[Exception] = library("duckdb", "sql").Error
+    with connection(zone) as engine:
+        engine.execute(_AS_WRITTEN)
+        close_off(engine)
+        for rows in _gathered(batches, schema):
+            try:
+                passing = question.numbers(engine, rows)
+            except failure as error:
+                said = str(error).partition("\n")[0]  # what follows is the query as it is put to DuckDB
+                raise InvalidRequestError(f"the predicate {where!r} fails: {said}") from error
+            yield from rows.take(passing).to_batches()
+
+
+def _gathered(batches: Iterable[pa.RecordBatch], schema: pa.Schema) -> Iterator[pa.Table]:
+    """``batches`` in tables of some size."""
+    waiting: list[pa.RecordBatch] = []
+    rows = 0
+    for batch in batches:
+        waiting.append(batch)
+        rows += batch.num_rows
+        if rows >= _ROWS:
+            yield pa.Table.from_batches(waiting, schema)
+            waiting, rows = [], 0
+    if waiting:
+        yield pa.Table.from_batches(waiting, schema)
+
+
+def named_by(where: str, columns: Columns) -> frozenset[str] | None:
+    """The columns of a table that a Spark SQL predicate names, fields of structs by their column's name.
+
+    None where a subquery may mean any. InvalidRequestError for a name that is none of ``columns``.
+    """
+    tree = condition_of(where)
+    if tree.find(exp.Query) is not None:
+        return None
+    paths = [tuple(part.name for part in column.parts) for column in tree.find_all(exp.Column)]
+    return frozenset(columns.resolve(path, f" of {where!r}").path[0] for path in paths)
+
+
+@dataclass(frozen=True)
+class _Question:
+    """A predicate in DuckDB's words, and the columns that it names: ours -> DuckDB's."""
+
+    text: str
+    names: dict[str, str]
+
+    @classmethod
+    def of(cls, where: str, columns: Columns, schema: pa.Schema, zone: tzinfo) -> _Question:
+        tree = condition_of(where)
+        if tree.find(exp.Query) is not None:
+            raise InvalidRequestError(f"a scan asks one table, without subqueries: {where!r}; ask that in a SELECT")
+        for cast in tree.find_all(exp.Cast):
+            if cast.to.this in INSTANTS:
+                _put_in_utc(cast.this, zone)
+        names: dict[str, str] = {}
+        for node in list(tree.find_all(exp.Column)):
+            path = tuple(part.name for part in node.parts)
+            column = columns.resolve(path, f" of {where!r}")
+            _require_plain(column, schema)
+            if column.zoned and isinstance(node.parent, _COMPARISONS):
+                for beside in node.parent.iter_expressions():
+                    _put_in_utc(beside, zone)
+            top = column.path[0]
+            if top not in names:
+                names[top] = _free(top, {_NUMBER, *names.values()})
+            said = _said(names[top], column, path[len(column.path) :])
+            tree = said if node is tree else tree
+            node.replace(said)
+        try:
+            return cls(DuckDB().generate(in_duckdbs_words(tree)), names)
+        except SqlglotError as error:
+            raise InvalidRequestError(f"the predicate {where!r} cannot be said in DuckDB's SQL: {error}") from error
+
+    def numbers(self, engine: Any, rows: pa.Table) -> pa.Array[Any]:
+        """The numbers of the ``rows`` that satisfy the question, ascending."""
+        asked = rows.select(list(self.names)).rename_columns(list(self.names.values()))
+        numbered = asked.append_column(_NUMBER, pa.array(np.arange(rows.num_rows)))
+        passing = relation(engine, numbered).filter(self.text).project(f'"{_NUMBER}"').to_arrow_table()
+        numbers: pa.Array[Any] = passing.column(0).combine_chunks().sort()
+        return numbers
+
+
+def _put_in_utc(literal: exp.Expr, zone: tzinfo) -> None:
+    """Give a date-time the zone that it lacks: of an hour that comes twice DuckDB takes the later, Java the earlier."""
+    local = timestamp_of(literal.name) if isinstance(literal, exp.Literal) and literal.is_string else None
+    if local is not None and local.tzinfo is None:
+        with suppress(OverflowError):  # at the ends of Python's calendar no clocks change
+            literal.set("this", local.replace(tzinfo=zone).astimezone(timezone.utc).isoformat(" "))
+
+
+def _free(name: str, taken: set[str]) -> str:
+    """``name``, or one like it that differs from all that are ``taken`` by more than case."""
+    lowered = {one.lower() for one in taken}
+    number = 1
+    free = name
+    while free.lower() in lowered:
+        number += 1
+        free = f"{name}_{number}"
+    return free
+
+
+def _said(name: str, column: PredicateColumn, rest: tuple[str, ...]) -> exp.Expr:
+    """A column, a field of it, or what a path leads to inside a list or a map."""
+    said: exp.Expr = exp.column(exp.to_identifier(name, quoted=True))
+    for field in column.path[1:]:
+        said = exp.Anonymous(this="struct_extract", expressions=[said, exp.Literal.string(field)])
+    if column.type.name == "VARCHAR":
+        said.type = exp.DataType.build("TEXT")
+    if column.type.name == "FLOAT" and not rest:
+        # Beside decimals Spark compares as DOUBLE, DuckDB as FLOAT, to which 0.1 is the FLOAT next to it.
+        said = exp.cast(said, "DOUBLE")
+    for field in rest:
+        said = exp.Dot(this=said, expression=exp.to_identifier(field, quoted=True))
+    return said
+
+
+def _require_plain(column: PredicateColumn, schema: pa.Schema) -> None:
+    """InvalidRequestError for a field of a struct in which DuckDB would find another of its name."""
+    type_: Any = schema.field(column.path[0]).type if column.path[0] in schema.names else None
+    for name in column.path[1:]:
+        if sum(field.name.lower() == name.lower() for field in type_.fields) > 1:
+            raise InvalidRequestError(
+                f"column {'.'.join(column.path)!r} may be any of {', '.join(f.name for f in type_.fields)}, "
+                "which DuckDB cannot tell apart"
+            )
+        type_ = type_.field(name).type

@@ -1,0 +1,1 @@
+"""A module for each format of data files, and what all of them are asked for."""

@@ -1,0 +1,160 @@
+"""Avro files as Arrow, by fastavro (extra ``avro``): types from the schema that the writer left in the file.
+
+Lists and maps are in the schema and are not read, since nothing is said of what they hold. A union of several types is
+text to Drill, and nothing is said of its values either.
+"""
+
+from __future__ import annotations
+
+import importlib
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from itertools import islice
+from typing import Any, Final
+from uuid import UUID
+
+import pyarrow as pa
+
+from metastore.errors import EngineError, FormatError
+from metastore.formats.arrow_schema import OPAQUE
+from metastore.model.tuple_schema import LOGICAL_TYPE, TupleSchema
+
+_ROWS: Final = 16_384
+
+_PRIMITIVES: Final[Mapping[str, pa.DataType]] = {
+    "null": pa.null(),
+    "boolean": pa.bool_(),
+    "int": pa.int32(),
+    "long": pa.int64(),
+    "float": pa.float32(),
+    "double": pa.float64(),
+    "bytes": pa.binary(),
+    "string": pa.string(),
+}
+_LOGICAL: Final[Mapping[str, pa.DataType]] = {
+    "date": pa.date32(),
+    "time-millis": pa.time64("us"),
+    "time-micros": pa.time64("us"),
+    "timestamp-millis": pa.timestamp("us", "UTC"),
+    "timestamp-micros": pa.timestamp("us", "UTC"),
+    "local-timestamp-millis": pa.timestamp("us"),
+    "local-timestamp-micros": pa.timestamp("us"),
+}
+
+
+def open_avro(
+    source: Callable[[], Any], _declared: TupleSchema | None
+) -> tuple[pa.Schema, Callable[[Sequence[str]], Iterator[pa.RecordBatch]]]:
+    """The columns of an Avro file, and its batches. EngineError without fastavro."""
+    fastavro = _fastavro()
+    written = fastavro.reader(source()).writer_schema
+    if not isinstance(written, Mapping) or written.get("type") != "record":
+        raise FormatError("its values are no records, so they have no columns")
+    names: dict[str, Any] = {}
+    _collect_names(written, names)
+    schema = pa.schema([_field(field["name"], field["type"], names) for field in written["fields"]])
+
+    def batches(chosen: Sequence[str]) -> Iterator[pa.RecordBatch]:
+        wanted = pa.schema([_readable(schema.field(name)) for name in chosen])
+        records = iter(fastavro.reader(source()))
+        while rows := list(islice(records, _ROWS)):
+            columns = [pa.array([_plain(row[field.name], field) for row in rows], field.type) for field in wanted]
+            yield pa.RecordBatch.from_arrays(columns, schema=wanted) if columns else _empty_columns(len(rows))
+
+    return schema, batches
+
+
+def records(source: Callable[[], Any]) -> Iterator[Mapping[str, Any]]:
+    """The records of an Avro file, whole. EngineError without fastavro."""
+    return iter(_fastavro().reader(source()))
+
+
+def _fastavro() -> Any:
+    try:
+        return importlib.import_module("fastavro")
+    except ImportError as error:
+        raise EngineError("Avro files are read by fastavro: install metastore[avro]") from error
+
+
+def _empty_columns(rows: int) -> pa.RecordBatch:
+    nothing: Any = pa.array([{}] * rows, pa.struct([]))
+    return pa.RecordBatch.from_struct_array(nothing)
+
+
+def _collect_names(schema: Any, names: dict[str, Any]) -> None:
+    """Named types by full name: a schema spells each out once and then refers to it."""
+    if isinstance(schema, list):
+        for each in schema:
+            _collect_names(each, names)
+    elif isinstance(schema, Mapping):
+        if "name" in schema:
+            names[schema["name"]] = schema
+        for field in schema.get("fields", ()):
+            _collect_names(field["type"], names)
+        for part in ("items", "values", "type"):
+            _collect_names(schema.get(part), names)
+
+
+def _field(name: str, avro: Any, names: Mapping[str, Any], around: tuple[str, ...] = ()) -> Any:
+    if isinstance(avro, list):
+        held = [each for each in avro if each != "null"]
+        if len(held) != 1:
+            return pa.field(name, pa.string(), metadata=OPAQUE) if held else pa.field(name, pa.null())
+        return _field(name, held[0], names, around).with_nullable(True)
+    if isinstance(avro, str):
+        if avro in _PRIMITIVES:
+            return pa.field(name, _PRIMITIVES[avro], nullable=avro == "null")
+        if avro in around:  # a type inside itself has no columns
+            return pa.field(name, pa.string(), nullable=False, metadata=OPAQUE)
+        return _field(name, names[avro], names, (*around, avro))
+    logical = avro.get("logicalType")
+    if logical == "decimal":
+        precision = avro["precision"]
+        type_ = (
+            pa.decimal128(precision, avro.get("scale", 0))
+            if precision <= 38
+            else pa.decimal256(precision, avro.get("scale", 0))
+        )
+        return pa.field(name, type_, nullable=False)
+    if logical in _LOGICAL:
+        return pa.field(name, _LOGICAL[logical], nullable=False)
+    if logical == "uuid":
+        return pa.field(name, pa.string(), nullable=False, metadata={LOGICAL_TYPE.encode(): b"uuid"})
+    return _complex(name, avro, names, around)
+
+
+def _complex(name: str, avro: Mapping[str, Any], names: Mapping[str, Any], around: tuple[str, ...]) -> Any:
+    kind = avro["type"]
+    if kind in ("record", "error"):
+        inner = (*around, avro["name"])
+        fields = [_field(field["name"], field["type"], names, inner) for field in avro["fields"]]
+        return pa.field(name, pa.struct(fields), nullable=False)
+    if kind == "array":
+        return pa.field(name, pa.list_(_field("item", avro["items"], names, around)), nullable=False)
+    if kind == "map":
+        value = _field("value", avro["values"], names, around).type
+        return pa.field(name, pa.map_(pa.string(), value), nullable=False)
+    if kind == "enum":
+        return pa.field(name, pa.string(), nullable=False, metadata={LOGICAL_TYPE.encode(): b"enum"})
+    if kind == "fixed":
+        return pa.field(name, pa.binary(), nullable=False)
+    return _field(name, kind, names, around)
+
+
+def _readable(field: Any) -> Any:
+    """``field`` without what is not read: lists, maps and unions come as nulls."""
+    type_ = field.type
+    if field.metadata and OPAQUE.items() <= field.metadata.items():
+        return pa.field(field.name, pa.null())
+    if pa.types.is_struct(type_):
+        inner = [_readable(type_.field(index)) for index in range(type_.num_fields)]
+        return pa.field(field.name, pa.struct(inner))
+    return pa.field(field.name, pa.null() if pa.types.is_nested(type_) else type_)
+
+
+def _plain(value: Any, field: Any) -> Any:
+    if value is None or pa.types.is_null(field.type):
+        return None
+    if pa.types.is_struct(field.type):
+        fields = (field.type.field(index) for index in range(field.type.num_fields))
+        return {inner.name: _plain(value[inner.name], inner) for inner in fields}
+    return str(value) if isinstance(value, UUID) else value

@@ -1,0 +1,132 @@
+"""Data files of every format as a schema and Arrow batches, for what must be read to be known.
+
+Place in the flow: a task opens a file here, measures what it gives, and goes on to the next. Promises: the columns are
+those of the file, in its order, or those that the user declared; a file that is none of its format, or holds a value
+that is none of its declared type, is a FormatError that names it; memory is bounded by stripes, blocks or batches.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any, Final
+
+import pyarrow as pa
+from pyarrow import orc
+
+from metastore.errors import FormatError, MetastoreError, NotFoundError, StorageError
+from metastore.formats.avro_files import open_avro
+from metastore.formats.csv_files import open_csv
+from metastore.formats.json_files import open_json
+from metastore.formats.names import compression_of_suffix
+from metastore.model.column_path import repeated_names
+from metastore.model.tuple_schema import TupleSchema
+from metastore.sources.listing import SourceFile, open_location
+from metastore.stores.read_errors import is_of_store
+
+Names = Sequence[str]
+
+
+@dataclass(frozen=True)
+class FileData:
+    """One file: its schema, and its rows; of each batch the columns of ``schema`` that were asked for.
+
+    ``undeclared`` are the names of further columns, which a declared schema leaves out; of delimited text only.
+    """
+
+    schema: pa.Schema
+    batches: Callable[[Names], Iterator[pa.RecordBatch]]
+    undeclared: Names = ()
+
+
+@dataclass(frozen=True)
+class Opening:
+    """How the files of a table are opened: format, the schema that was declared for it, and access to its store."""
+
+    format: str
+    location: str
+    declared: TupleSchema | None = None
+    options: Mapping[str, str] | None = None
+
+    @contextmanager
+    def open(self, file: SourceFile) -> Iterator[FileData]:
+        """The data of ``file``. Raises FormatError, NotFoundError or StorageError, which name it."""
+        with self.guarded(file):
+            yield _READERS[self.format](lambda: self.source(file), self.declared)
+
+    @contextmanager
+    def guarded(self, file: SourceFile) -> Iterator[None]:
+        """What goes wrong while ``file`` is read becomes an error that names it, as :meth:`open` has it."""
+        try:
+            yield
+        except MetastoreError as error:
+            if isinstance(error, FormatError) and file.path not in str(error):
+                raise FormatError(f"{file.path} cannot be read as {self.format}: {error}") from error
+            raise
+        except Exception as error:
+            raise unreadable(file, self.format, error) from error
+
+    def source(self, file: SourceFile) -> Any:
+        """The bytes of ``file``, as its format's reader takes them."""
+        store, root = open_location(self.location, self.options)
+        path = root + file.path[len(self.location) :]
+        if self.format in _TEXT:  # read from its beginning to its end, so it may be compressed
+            return store.open_input_stream(path, compression=compression_of_suffix(file.name))
+        return store.open_input_file(path)
+
+
+def unreadable(file: SourceFile, format_: str, error: Exception) -> FormatError | NotFoundError | StorageError:
+    """The error for a file that cannot be read, whatever its reader said."""
+    if isinstance(error, FileNotFoundError):
+        return NotFoundError(f"{file.path} is gone since the table was listed; run ANALYZE again")
+    if is_of_store(error):
+        return StorageError(f"cannot read {file.path}: {os.strerror(error.errno) if error.errno else error}")
+    return FormatError(f"{file.path} is no readable {_SPELLED.get(format_, format_)} file: {error}")
+
+
+def _open_orc(source: Callable[[], Any], _declared: TupleSchema | None) -> tuple[pa.Schema, Any]:
+    file = orc.ORCFile(source())
+    if repeated := repeated_names(file.schema.names):
+        raise FormatError(f"its schema names {repeated} more than once")
+
+    def batches(names: Names) -> Iterator[pa.RecordBatch]:
+        for stripe in range(file.nstripes):
+            try:
+                batch = file.read_stripe(stripe, columns=list(names))
+            except pa.ArrowException as error:
+                found = filter(None, (_unreadable_column(file, stripe, name) for name in names))
+                raise next(found, FormatError(str(error))) from error
+            yield batch
+
+    return file.schema, batches
+
+
+def _unreadable_column(file: orc.ORCFile, stripe: int, name: str) -> FormatError | None:
+    """Why a column of a stripe cannot be read by itself; None if it can."""
+    try:
+        file.read_stripe(stripe, columns=[name])
+    except pa.ArrowException as error:
+        told = f"column {name}: {error}"
+        if "nanosecond" in str(error):
+            told += "; only moments from 1677 to 2262 can be read from ORC here: name the columns without this one"
+        return FormatError(told)
+    return None
+
+
+def _reader(
+    open_: Callable[[Callable[[], Any], TupleSchema | None], tuple[pa.Schema, Any] | tuple[pa.Schema, Any, Names]],
+) -> Callable[[Callable[[], Any], TupleSchema | None], FileData]:
+    return lambda source, declared: FileData(*open_(source, declared))
+
+
+_TEXT: Final = ("CSV", "TSV", "JSON")
+_SPELLED: Final = {"PARQUET": "Parquet", "AVRO": "Avro"}
+_READERS: Final = {
+    "ORC": _reader(_open_orc),
+    "AVRO": _reader(open_avro),
+    "CSV": _reader(lambda source, declared: open_csv(source, declared, ",")),
+    "TSV": _reader(lambda source, declared: open_csv(source, declared, "\t")),
+    "JSON": _reader(open_json),
+}

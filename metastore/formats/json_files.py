@@ -1,0 +1,230 @@
+"""JSON files as Arrow: one object after the other, or one list of them; types from all values, or those declared.
+
+Types are JSON's own (BOOLEAN, BIGINT, DOUBLE, VARCHAR, STRUCT, ARRAY), as Spark has them: a text that looks like a date
+is a text. A file is gone through piece by piece, once for the types and once for the values, so that no later line can
+contradict. A column that holds values of several kinds is text to Drill, and nothing is said of its values.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from codecs import BOM_UTF8
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from io import BytesIO
+from typing import Any, Final
+
+import numpy as np
+import pyarrow as pa
+from pyarrow import json as pj
+
+from metastore.errors import FormatError
+from metastore.formats.arrow_schema import OPAQUE, arrow_schema
+from metastore.model.tuple_schema import TupleSchema
+
+_PIECE: Final = 32 << 20
+_BLANKS: Final = 256
+"""More blanks than this are not looked through for the objects before and after them."""
+_OPENING: Final = re.compile(rb"\s{1,%d}\{" % _BLANKS)
+_INT64: Final = range(-(2**63), 2**63)
+
+_DEEPEST: Final = 100
+"""Objects and lists in each other. A parser in C goes down a stack with them, and at its end so does the process."""
+_STEPS: Final = bytes.maketrans(b"{[]}", b"\x01\x01\xff\xff")
+_VALUES: Final = bytes(set(range(256)) - set(b'{[]}"'))
+_TEXT: Final = re.compile(rb'"[^"]*"')
+
+
+def open_json(
+    source: Callable[[], Any], declared: TupleSchema | None
+) -> tuple[pa.Schema, Callable[[Sequence[str]], Iterator[pa.RecordBatch]]]:
+    """The columns of a JSON file, and its batches; ``source`` opens the file anew each time."""
+    schema = _inferred(pieces(source())) if declared is None else arrow_schema(declared)
+
+    def batches(chosen: Sequence[str]) -> Iterator[pa.RecordBatch]:
+        wanted = pa.schema([_readable(schema.field(name)) for name in chosen])
+        for piece in pieces(source()):
+            table = parsed(piece, pa.schema([field for field in wanted if not pa.types.is_null(field.type)]))
+            for batch in table.to_batches():
+                arrays = [
+                    pa.nulls(len(batch)) if pa.types.is_null(field.type) else batch.column(field.name)
+                    for field in wanted
+                ]
+                yield pa.RecordBatch.from_arrays(arrays, schema=wanted)
+
+    return schema, batches
+
+
+def pieces(source: Any, size: int = _PIECE) -> Iterator[bytes]:
+    """The file in pieces of whole objects, of about ``size`` bytes where lines begin with objects.
+
+    Of a file that is one list, the objects in it. A byte order mark is part of no piece. FormatError for objects that
+    are nested too deep.
+    """
+    rest = source.read(size).removeprefix(BOM_UTF8)
+    if rest.lstrip()[:1] == b"[":
+        documents = json.loads(_shallow(rest + source.read()))
+        yield b"\n".join(json.dumps(document).encode() for document in documents)
+        return
+    searched = 0
+    while read := source.read(size):
+        rest += read
+        at = _line_between_objects(rest, searched)
+        if at > 0:
+            yield _shallow(rest[:at])
+            rest = rest[at:]
+        searched = max(0, len(rest) - _BLANKS)
+    if rest.strip():
+        yield _shallow(rest)
+
+
+def _shallow(text: bytes) -> bytes:
+    """``text``, which begins outside of all objects. FormatError if it goes down deeper than parsers can."""
+    unescaped = text.replace(b"\\\\", b"").replace(b'\\"', b"")
+    brackets = _TEXT.sub(b"", unescaped.translate(_STEPS, _VALUES).replace(b'""', b""))
+    depth = np.cumsum(np.frombuffer(brackets, np.int8), dtype=np.int64).max(initial=0)
+    if depth > _DEEPEST:
+        raise FormatError(f"objects and lists are nested {depth:,} deep; {_DEEPEST} can be read")
+    return text
+
+
+def _line_between_objects(text: bytes, start: int) -> int:
+    """The last line break from ``start`` on that is in no object; -1 for none.
+
+    Objects may go over many lines, but only between two of them does a brace that closes meet one that opens, and no
+    string has a line break.
+    """
+    at = len(text)
+    while (at := text.rfind(b"\n", start, at)) > 0:
+        if text[max(0, at - _BLANKS) : at].rstrip()[-1:] == b"}" and _OPENING.match(text, at):
+            break
+    return at
+
+
+def parsed(piece: bytes, schema: pa.Schema) -> pa.Table:
+    """The rows of a piece with the columns of ``schema``; without any, rows of one column that counts them.
+
+    Raises FormatError for a value that is none of its column's type.
+    """
+    if not len(schema):
+        return pa.table({"": pa.nulls(_count(piece))})
+    options = pj.ParseOptions(explicit_schema=schema, newlines_in_values=True, unexpected_field_behavior="ignore")
+    reading = pj.ReadOptions(use_threads=False, block_size=max(len(piece) + 1, 1 << 10))
+    try:
+        table = pj.read_json(BytesIO(piece), reading, options)
+    except pa.ArrowException as error:
+        raise FormatError(str(error)) from error
+    return table
+
+
+def _count(piece: bytes) -> int:
+    return sum(1 for _ in documents(piece))
+
+
+def _inferred(pieces: Iterable[bytes]) -> pa.Schema:
+    fields: dict[str, Any] = {}
+    for piece in pieces:
+        for field in _piece_schema(piece):
+            known = fields.get(field.name)
+            fields[field.name] = field if known is None else _joined(known, field)
+    return pa.schema(list(fields.values()))
+
+
+def _piece_schema(piece: bytes) -> pa.Schema:
+    """Columns of one piece; object by object where the fast parser meets a column of several kinds."""
+    options = pj.ParseOptions(newlines_in_values=True)
+    reading = pj.ReadOptions(use_threads=False, block_size=max(len(piece) + 1, 1 << 10))
+    try:
+        found = pj.read_json(BytesIO(piece), reading, options).schema
+    except pa.ArrowException:
+        fields: dict[str, Any] = {}
+        for document in documents(piece):
+            for name, value in document.items():
+                field = _field_of(name, value)
+                fields[name] = _joined(fields[name], field) if name in fields else field
+        return pa.schema(list(fields.values()))
+    return pa.schema([pa.field(field.name, _without_dates(field.type)) for field in found])
+
+
+def documents(piece: bytes) -> Iterator[dict[str, Any]]:
+    """The objects of a piece, one by one. FormatError for what is none."""
+    text = piece.decode()
+    decoder = json.JSONDecoder()
+    at = 0
+    while at < len(text):
+        while at < len(text) and text[at].isspace():
+            at += 1
+        if at == len(text):
+            return
+        try:
+            document, at = decoder.raw_decode(text, at)
+        except ValueError as error:
+            raise FormatError(f"it is no JSON: {error}") from error
+        if not isinstance(document, dict):
+            raise FormatError(f"it holds {json.dumps(document)[:40]} where an object is expected")
+        yield document
+
+
+def _without_dates(type_: Any) -> Any:
+    """The fast parser takes texts that look like moments for moments; Spark, and we, for texts."""
+    if pa.types.is_timestamp(type_):
+        return pa.string()
+    if pa.types.is_struct(type_):
+        inner = [type_.field(index) for index in range(type_.num_fields)]
+        return pa.struct([pa.field(field.name, _without_dates(field.type)) for field in inner])
+    if pa.types.is_list(type_):
+        return pa.list_(_without_dates(type_.value_type))
+    return type_
+
+
+def _field_of(name: str, value: Any) -> Any:
+    if value is None:
+        return pa.field(name, pa.null())
+    if isinstance(value, bool):
+        return pa.field(name, pa.bool_())
+    if isinstance(value, int):
+        return pa.field(name, pa.int64() if value in _INT64 else pa.float64())
+    if isinstance(value, float):
+        return pa.field(name, pa.float64())
+    if isinstance(value, str):
+        return pa.field(name, pa.string())
+    if isinstance(value, dict):
+        return pa.field(name, pa.struct([_field_of(inner, each) for inner, each in value.items()]))
+    item = pa.field("item", pa.null())
+    for each in value:
+        item = _joined(item, _field_of("item", each))
+    return pa.field(name, pa.list_(item))
+
+
+def _joined(left: Any, right: Any) -> Any:
+    """The field that holds the values of both."""
+    if _is_opaque(left) or pa.types.is_null(right.type) or left.equals(right):
+        return left
+    if _is_opaque(right) or pa.types.is_null(left.type):
+        return right
+    one, other = left.type, right.type
+    if {one, other} == {pa.int64(), pa.float64()}:
+        return pa.field(left.name, pa.float64())
+    if pa.types.is_struct(one) and pa.types.is_struct(other):
+        fields = {one.field(index).name: one.field(index) for index in range(one.num_fields)}
+        for field in (other.field(index) for index in range(other.num_fields)):
+            fields[field.name] = _joined(fields[field.name], field) if field.name in fields else field
+        return pa.field(left.name, pa.struct(list(fields.values())))
+    if pa.types.is_list(one) and pa.types.is_list(other):
+        return pa.field(left.name, pa.list_(_joined(one.value_field, other.value_field)))
+    return pa.field(left.name, pa.string(), metadata=OPAQUE)
+
+
+def _is_opaque(field: Any) -> bool:
+    return OPAQUE.items() <= (field.metadata or {}).items()
+
+
+def _readable(field: Any) -> Any:
+    """``field`` without what is not read: lists and columns of several kinds come as nulls."""
+    if _is_opaque(field) or pa.types.is_list(field.type) or pa.types.is_map(field.type):
+        return pa.field(field.name, pa.null())
+    if pa.types.is_struct(field.type):
+        inner = [_readable(field.type.field(index)) for index in range(field.type.num_fields)]
+        kept = [each for each in inner if not pa.types.is_null(each.type)]
+        return pa.field(field.name, pa.struct(kept) if kept else pa.null())
+    return pa.field(field.name, field.type)

@@ -1,0 +1,163 @@
+"""Exact statistics of the values of Arrow columns, for formats without usable footers (ORC, Avro, text).
+
+Their readers give Arrow batches, and what Parquet's footers say is found in the data here. Promises: bounds and counts
+are exact, or unknown where a value has no place in Drill's types; moments finer than microseconds are rounded outwards.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from datetime import datetime, timedelta
+from typing import Any, Final, get_args
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from metastore.formats.arrow_schema import PLAIN_TYPES, ArrowLeaf
+from metastore.model.column_path import ColumnPath
+from metastore.model.statistics import ColumnStatistics, Value, merge
+from metastore.model.statistics_json import from_micros
+from metastore.sketches.hashing import ArrowValues
+
+
+def leaf_array(batch: pa.RecordBatch, path: ColumnPath) -> ArrowValues:
+    """The values at ``path``; where a struct around one is null, or was not read for want of values, so is it."""
+    array: ArrowValues = batch.column(path[0])
+    for name in path[1:]:
+        index = array.type.get_field_index(name) if pa.types.is_struct(array.type) else -1
+        array = array.flatten()[index] if index >= 0 else pa.nulls(len(array))
+    return array.storage if isinstance(array, pa.ExtensionArray) else array
+
+
+class LeafMeasure:
+    """Gathers exact statistics of one leaf, batch by batch."""
+
+    def __init__(self, leaf: ArrowLeaf) -> None:
+        self.leaf = leaf
+        self._parts: list[ColumnStatistics] = [ColumnStatistics(leaf.type, nulls=0, non_nulls=0, rows=0)]
+
+    def add(self, values: ArrowValues | None, rows: int) -> None:
+        """Take in ``rows`` rows; no values for an opaque leaf."""
+        if values is None:
+            self._parts.append(ColumnStatistics(self.leaf.type, rows=rows))
+        else:
+            self._parts.append(_measured(values, self.leaf))
+        if len(self._parts) > _MERGE_AT:
+            self._parts = [merge(self._parts)]
+
+    def statistics(self) -> ColumnStatistics:
+        """Those of all rows so far; the row count is left out where nulls and values say it."""
+        merged = merge(self._parts)
+        rows = None if merged.nulls is not None and merged.non_nulls is not None else merged.rows
+        return ColumnStatistics(
+            self.leaf.type,
+            merged.min,
+            merged.max,
+            merged.min_exact,
+            merged.max_exact,
+            merged.nulls,
+            merged.non_nulls,
+            rows,
+            merged.nans,
+        )
+
+
+_MERGE_AT: Final = 64
+
+_ZONES_APART: Final = timedelta(hours=26)
+"""From the zone furthest west to the one furthest east."""
+
+_SECOND: Final = timedelta(seconds=1)
+_EPOCH: Final = datetime(1970, 1, 1)
+
+
+def as_orc_means(known: ColumnStatistics, leaf: ArrowLeaf) -> ColumnStatistics:
+    """What is certain of moments in ORC, whatever reads them.
+
+    A moment without a zone is taken as that of the writer's clock, or as an instant by the zones of writer and reader
+    (as Spark does), which may be as far apart as any two. And fractions of seconds before 1970 are told differently:
+    libraries are one second apart there, up to the first second after.
+    """
+    if leaf.type != "TIMESTAMP":
+        return known
+
+    def moved(bound: Value | None, side: int) -> Value | None:
+        if not isinstance(bound, datetime):
+            return None
+        if not leaf.zoned:
+            margin = _ZONES_APART
+        else:
+            margin = _SECOND if bound.replace(tzinfo=None) < _EPOCH + _SECOND else timedelta()
+        try:
+            return bound + side * margin
+        except OverflowError:
+            return None
+
+    low, high = moved(known.min, -1), moved(known.max, 1)
+    exact = (known.min_exact and low == known.min, known.max_exact and high == known.max)
+    return replace(known, min=low, max=high, min_exact=low is None or exact[0], max_exact=high is None or exact[1])
+
+
+def _measured(values: ArrowValues, leaf: ArrowLeaf) -> ColumnStatistics:
+    nulls = values.null_count
+    present = len(values) - nulls
+    nans = None
+    if pa.types.is_floating(values.type):
+        values = values.cast(pa.float64() if leaf.type == "FLOAT8" else pa.float32())
+        nan: ArrowValues = pc.is_nan(values)
+        nans = int(pc.sum(nan).as_py() or 0)
+        if nans:
+            values = values.filter(pc.invert(nan))
+    low, high = _bounds(values, leaf) if present != (nans or 0) else (_NONE, _NONE)
+    return ColumnStatistics(leaf.type, low[0], high[0], low[1], high[1], nulls, present, None, nans)
+
+
+_Bound = tuple[Value | None, bool]
+_NONE: Final[_Bound] = (None, True)
+
+
+def _bounds(values: ArrowValues, leaf: ArrowLeaf) -> tuple[_Bound, _Bound]:
+    type_ = values.type
+    if pa.types.is_timestamp(type_) or pa.types.is_time(type_):
+        counts: ArrowValues = pc.cast(values.cast(pa.int32()) if pa.types.is_time32(type_) else values, pa.int64())
+        low, high = (bound.as_py() for bound in _min_max(counts))
+        per_second = {"s": 1, "ms": 10**3, "us": 10**6, "ns": 10**9}[type_.unit]
+        return _moment(low, per_second, leaf, 1), _moment(high, per_second, leaf, -1)
+    if pa.types.is_fixed_size_binary(type_):
+        values = values.cast(pa.binary())
+    elif not _has_bounds(type_):
+        return _NONE, _NONE
+    low_value, high_value = _min_max(values)
+    return _value(low_value), _value(high_value)
+
+
+def _min_max(values: ArrowValues) -> tuple[Any, Any]:
+    found: Any = pc.min_max(values)
+    return found["min"], found["max"]
+
+
+def _has_bounds(type_: pa.DataType) -> bool:
+    return (
+        type_ in PLAIN_TYPES
+        or pa.types.is_decimal(type_)
+        or pa.types.is_binary(type_)
+        or pa.types.is_large_binary(type_)
+    )
+
+
+def _value(scalar: Any) -> _Bound:
+    try:
+        value: Any = scalar.as_py()
+    except (UnicodeDecodeError, OverflowError, ValueError):  # no text, or a day beyond Python's years
+        return _NONE
+    return (value, True) if isinstance(value, _VALUES) else _NONE
+
+
+_VALUES: Final = get_args(Value)
+
+
+def _moment(count: int, per_second: int, leaf: ArrowLeaf, side: int) -> _Bound:
+    """A moment rounded to microseconds, down for ``side`` 1 and up for -1."""
+    micros, rest = divmod(side * count * 1_000_000, per_second)
+    value = from_micros(side * micros, leaf.type, zoned=leaf.zoned)
+    return (value, rest == 0) if value is not None else _NONE

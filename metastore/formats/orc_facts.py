@@ -1,0 +1,293 @@
+"""ORC footers -> facts: structure and statistics out of the file's tail, in one read of it.
+
+What bounds can be believed: those of floating-point columns cannot, since writers lose the values of a group of rows
+that begins with a NaN; texts of the first writers (before HIVE-8732) were compared in another order; timestamps count
+only by the fields that are in UTC, which writers cut off at milliseconds.
+"""
+
+from __future__ import annotations
+
+import zlib
+from collections.abc import Callable, Iterator, Mapping
+from datetime import date, datetime, timedelta
+from decimal import Decimal
+from typing import Any, Final
+
+import pyarrow as pa
+
+from metastore.errors import FormatError
+from metastore.formats.facts import FileFacts, LeafFacts, trusted
+from metastore.formats.protobuf import Message, varint
+
+_MAGIC: Final = b"ORC"
+_TAIL_BYTES: Final = 16 * 1024
+"""Read at first from the end of a file: enough for the footer of most."""
+
+_NOT_COMPRESSED: Final = 0
+_UTF8_ORDER: Final = 1
+"""The first version of the writer that compared texts as their bytes."""
+
+_EPOCH: Final = datetime(1970, 1, 1)
+_EPOCH_DAY: Final = date(1970, 1, 1).toordinal()
+_FIRST, _LAST = datetime(1677, 9, 22), datetime(2262, 4, 11)
+"""Midnights within the times that 64 bits of nanoseconds hold."""
+_TOP: Final = timedelta(microseconds=999)
+
+_LIST, _MAP, _STRUCT, _UNION, _DECIMAL, _CHAR = 10, 11, 12, 13, 14, 17
+_TYPES: Final[dict[int, pa.DataType]] = {
+    0: pa.bool_(),
+    1: pa.int8(),
+    2: pa.int16(),
+    3: pa.int32(),
+    4: pa.int64(),
+    5: pa.float32(),
+    6: pa.float64(),
+    7: pa.string(),
+    8: pa.binary(),
+    9: pa.timestamp("us"),
+    15: pa.date32(),
+    16: pa.string(),
+    _CHAR: pa.string(),
+    18: pa.timestamp("us", "UTC"),
+}
+_WHOLE: Final = frozenset({1, 2, 3, 4})
+_TEXTS: Final = frozenset({7, 16, _CHAR})
+
+
+def read_orc(source: pa.NativeFile, size: int) -> FileFacts:
+    """The facts of one file of ``size`` bytes. FormatError for what is no ORC file."""
+    tail = _read(source, size, min(size, _TAIL_BYTES))
+    length = tail[-1] if tail else 0
+    if len(tail) <= length or not tail[:-1].endswith(_MAGIC):
+        raise FormatError("it does not end as an ORC file does")
+    postscript = Message(tail[-1 - length : -1])
+    footer_length = postscript.number(1)
+    needed = footer_length + length + 1
+    if needed > size:
+        raise FormatError("its footer would be longer than the file")
+    if needed > len(tail):
+        tail = _read(source, size, needed)
+    packed = tail[len(tail) - needed : len(tail) - length - 1]
+    footer = Message(_unpacked(packed, postscript.number(2)))
+    try:
+        return _Footer(footer, postscript.number(6)).facts()
+    except (IndexError, RecursionError) as error:
+        raise FormatError(f"its footer speaks of columns that it has not: {error}") from error
+
+
+def require_readable_times(facts: FileFacts) -> None:
+    """FormatError for a column whose statistics tell of times that Arrow's reader of ORC refuses.
+
+    It counts nanoseconds, as nothing else does here, and so has the years from 1677 to 2262.
+    """
+    leaves = [leaf for column in facts.schema for leaf in _leaves_of(column.name, column.type)]
+    for (name, type_), leaf in zip(leaves, facts.leaves, strict=True):
+        if not pa.types.is_timestamp(type_) or leaf.high is None:
+            continue
+        # Bounds come in pairs; one of a day before 1582 is left out.
+        if leaf.low is None or leaf.low < _FIRST or leaf.high > _LAST:
+            raise FormatError(
+                f"column {name} has times before {_FIRST:%Y-%m-%d} or after {_LAST:%Y-%m-%d}, which Arrow does not "
+                "read from ORC; write the file as Parquet first"
+            )
+
+
+def _leaves_of(name: str, type_: Any) -> Iterator[tuple[str, Any]]:
+    if not pa.types.is_nested(type_):
+        yield name, type_
+        return
+    for index in range(type_.num_fields):
+        inner = type_.field(index)
+        yield from _leaves_of(f"{name}.{inner.name}", inner.type)
+
+
+class _Footer:
+    def __init__(self, footer: Message, writer: int) -> None:
+        self._footer = footer
+        self._writer = writer
+        self._types = footer.messages(4)
+        self._statistics = footer.messages(7)
+        self._rows = footer.count(6)
+
+    def facts(self) -> FileFacts:
+        if not self._types or self._types[0].number(1) != _STRUCT:
+            raise FormatError("its rows are no structs")
+        # Statistics of an encrypted file stand elsewhere, and those here are masked.
+        known = len(self._statistics) == len(self._types) and 10 not in self._footer
+        schema = pa.schema(self._fields(0))
+        leaves = [self._leaf(column, repeated, known=known) for column, repeated in self._leaves(0, repeated=False)]
+        splits = [stripe.count(1) for stripe in self._footer.messages(3)]
+        return FileFacts(self._rows, schema, leaves, splits)
+
+    def _fields(self, column: int) -> list[pa.Field[Any]]:
+        type_ = self._types[column]
+        names, children = type_.texts(3), type_.numbers(2)
+        own = [_attributes(self._types[child]) for child in children]
+        return [
+            pa.field(name, self._type(child), metadata=attributes)
+            for name, child, attributes in zip(names, children, own, strict=True)
+        ]
+
+    def _type(self, column: int) -> Any:
+        type_ = self._types[column]
+        kind, children = type_.number(1), type_.numbers(2)
+        match kind:
+            case _ if kind == _STRUCT:
+                return pa.struct(self._fields(column))
+            case _ if kind == _LIST:
+                return pa.list_(self._type(children[0]))
+            case _ if kind == _MAP:
+                return pa.map_(self._type(children[0]), self._type(children[1]))
+            case _ if kind == _DECIMAL:
+                # The first writers set no digits, and meant as many as there are.
+                return pa.decimal128(type_.number(5) or 38, type_.number(6, 0 if type_.number(5) else 18))
+            case _ if kind in _TYPES:
+                return _TYPES[kind]
+            case _:
+                raise FormatError("it has a union, which Iceberg has no counterpart for")
+
+    def _leaves(self, column: int, *, repeated: bool) -> Iterator[tuple[int, bool]]:
+        kind = self._types[column].number(1)
+        if kind not in (_STRUCT, _LIST, _MAP):
+            yield column, repeated
+            return
+        for child in self._types[column].numbers(2):
+            yield from self._leaves(child, repeated=repeated or kind != _STRUCT)
+
+    def _leaf(self, column: int, repeated: bool, *, known: bool) -> LeafFacts:
+        if not known:
+            return LeafFacts()
+        statistics = self._statistics[column]
+        size = statistics.count(11) if 11 in statistics else None
+        if repeated or 1 not in statistics:
+            return LeafFacts(size)
+        values = statistics.count(1)
+        if values > self._rows:
+            return LeafFacts(size)
+        low, high = _bounds(self._types[column].number(1), statistics, self._writer) if values else (None, None)
+        return LeafFacts(size, self._rows, self._rows - values, trusted(low), trusted(high))
+
+
+def _bounds(kind: int, statistics: Message, writer: int) -> tuple[Any, Any]:
+    try:
+        if kind in _WHOLE and (found := statistics.message(2)):
+            return found.signed(1), found.signed(2)
+        if kind in _TEXTS and writer >= _UTF8_ORDER and (found := statistics.message(4)):
+            low = found.text(1) if 1 in found else found.text(4)
+            return low, found.text(2) if 2 in found else found.text(5)
+        if kind == _DECIMAL and (found := statistics.message(6)):
+            low, high = found.text(1), found.text(2)
+            return (Decimal(low), Decimal(high)) if low and high else (None, None)
+        if kind == 15 and (found := statistics.message(7)):
+            return _day(found.signed(1)), _day(found.signed(2))
+        if kind == 9 and (found := statistics.message(9)):
+            return _timestamps(found.signed(3), found.signed(4))
+        if kind == 0 and (found := statistics.message(5)):
+            true = found.numbers(1)[0]
+            return true == statistics.number(1), true > 0
+    except (ArithmeticError, UnicodeDecodeError, IndexError):
+        pass
+    return None, None
+
+
+def _day(days: int | None) -> date | None:
+    known = days is not None and 1 <= days + _EPOCH_DAY <= date.max.toordinal()
+    return date.fromordinal(days + _EPOCH_DAY) if known and days is not None else None
+
+
+def _timestamps(first: int | None, last: int | None) -> tuple[datetime | None, datetime | None]:
+    """Bounds of timestamps from milliseconds, which writers cut off: down or, before 1970, towards it."""
+    if first is None or last is None:
+        return None, None
+    if -1000 <= last < 0:
+        # The format itself moves the last second of 1969 into the first of 1970, where readers then find it.
+        last += 1000
+    low, high = _moment(first - (first < 0)), _moment(last)
+    return low, None if high is None else high + _TOP
+
+
+def _moment(millis: int) -> datetime | None:
+    try:
+        return _EPOCH + timedelta(milliseconds=millis)
+    except OverflowError:
+        return None
+
+
+def _attributes(type_: Message) -> dict[str, str] | None:
+    pairs = {pair.text(1) or "": pair.text(2) or "" for pair in type_.messages(7)}
+    return pairs or None
+
+
+def _read(source: pa.NativeFile, size: int, count: int) -> bytes:
+    source.seek(size - count)
+    taken = bytes(source.read(count))
+    if len(taken) != count:
+        raise FormatError("it is shorter than it was listed")
+    return taken
+
+
+def _unpacked(data: bytes, codec: int) -> bytes:
+    """A footer as it was before compression, which is block by block."""
+    if codec == _NOT_COMPRESSED:
+        return data
+    if codec not in _CODECS:
+        raise FormatError("it is compressed by LZO, or by something newer than this reader")
+    pieces: list[bytes] = []
+    at = 0
+    while at + 3 <= len(data):
+        head = int.from_bytes(data[at : at + 3], "little")
+        length, is_plain = head >> 1, head & 1
+        block = data[at + 3 : at + 3 + length]
+        at += 3 + length
+        try:
+            pieces.append(block if is_plain else _CODECS[codec](block))
+        except (zlib.error, pa.ArrowException, OSError, IndexError) as error:
+            raise FormatError(f"its footer cannot be decompressed: {error}") from error
+    return b"".join(pieces)
+
+
+def _inflated(block: bytes) -> bytes:
+    return zlib.decompress(block, wbits=-15)
+
+
+def _of_zstd(block: bytes) -> bytes:
+    with pa.CompressedInputStream(pa.BufferReader(block), "zstd") as stream:
+        return bytes(stream.read())
+
+
+def _of_snappy(block: bytes) -> bytes:
+    length, _ = varint(block, 0)  # a block begins with its length
+    return bytes(pa.Codec("snappy").decompress(block, length, asbytes=True))
+
+
+def _of_lz4(block: bytes) -> bytes:
+    """A block says nowhere how long it becomes, which Arrow would have to be told."""
+    out = bytearray()
+    at = 0
+    while at < len(block):
+        token = block[at]
+        literals, at = _lz4_length(block, at + 1, token >> 4)
+        out += block[at : at + literals]
+        at += literals
+        if at >= len(block):
+            break
+        back = int.from_bytes(block[at : at + 2], "little")
+        count, at = _lz4_length(block, at + 2, token & 15)
+        start = len(out) - back
+        for index in range(start, start + count + 4):  # a copy may begin within what it makes
+            out.append(out[index])
+    return bytes(out)
+
+
+def _lz4_length(block: bytes, at: int, first: int) -> tuple[int, int]:
+    length = first
+    while length >= 15 and first == 15:
+        more = block[at]
+        at += 1
+        length += more
+        if more != 255:
+            break
+    return length, at
+
+
+_CODECS: Final[Mapping[int, Callable[[bytes], bytes]]] = {1: _inflated, 2: _of_snappy, 4: _of_lz4, 5: _of_zstd}

@@ -1,0 +1,107 @@
+"""Parquet footers -> facts. What bounds can be believed, ANALYZE's own reading of footers knows.
+
+:mod:`metastore.formats.parquet_columns` leaves out what format, writer and value together do not make certain; on top
+of that, a bound counts only when each row group with values has one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from itertools import pairwise
+from typing import Any, Final
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from metastore.formats.facts import INT96, OLD_CALENDAR, FileFacts, LeafFacts, trusted
+from metastore.formats.parquet_columns import Leaf, Plan, combined
+from metastore.formats.parquet_footer import Footer, read_footer
+
+_MOMENT: Final = pa.timestamp("us", "UTC")
+
+
+class ParquetFooters:
+    """Reads footers one by one, and keeps what files of one schema and writer have in common."""
+
+    def __init__(self) -> None:
+        self._plans: list[tuple[Plan, pa.Schema, dict[int, Leaf]]] = []
+
+    def read(self, source: pa.NativeFile) -> FileFacts:
+        """The facts of one file. Raises pyarrow's errors for what is no Parquet file."""
+        footer = read_footer(source)
+        metadata = footer.metadata
+        schema, leaves = self._plan(footer)
+        groups = [metadata.row_group(index) for index in range(metadata.num_row_groups)]
+        chunks = [[group.column(index) for group in groups] for index in range(metadata.num_columns)]
+        facts = [_facts(leaves.get(index), of_column) for index, of_column in enumerate(chunks)]
+        starts = [_start(group) for group in groups if group.num_columns]
+        # Offsets that do not rise are of a writer that left them out.
+        splits = starts if all(left < right for left, right in pairwise(starts)) else []
+        return FileFacts(metadata.num_rows, schema, facts, splits)
+
+    def _plan(self, footer: Footer) -> tuple[pa.Schema, dict[int, Leaf]]:
+        for plan, schema, leaves in self._plans:
+            if plan.fits(footer):
+                return schema, leaves
+        plan = Plan.of(footer, None)
+        leaves = {leaf.index: leaf for leaf in plan.leaves}
+        schema = _meant(footer.metadata, old_calendar=plan.old_calendar)
+        if plan.beginning is not None:  # without it, it fits no other footer
+            self._plans.append((plan, schema, leaves))
+        return schema, leaves
+
+
+def _meant(metadata: pq.FileMetaData, *, old_calendar: bool) -> pa.Schema:
+    """The schema in Arrow's types. INT96 is marked, and made moments in UTC, as everybody writes it.
+
+    Days and times of a file of the ``old_calendar`` are marked, too.
+    """
+    arrow = metadata.schema.to_arrow_schema().remove_metadata()
+    physical = [metadata.schema.column(index).physical_type for index in range(metadata.num_columns)]
+    if "INT96" not in physical and not old_calendar:
+        return arrow
+    leaves = iter(physical)
+    marks = {OLD_CALENDAR: b""} if old_calendar else {}
+    return pa.schema([_with_moments(field, leaves, marks) for field in arrow])
+
+
+def _with_moments(field: Any, leaves: Iterator[str], marks: Mapping[bytes, bytes]) -> Any:
+    """``field`` of Arrow, whose leaves are the next of ``leaves``, by their physical types; ``marks`` are for times."""
+    arrow = field.type
+    if not pa.types.is_nested(arrow):
+        known = field.metadata or {}
+        if next(leaves) == "INT96":
+            return field.with_type(_MOMENT).with_metadata({**known, **marks, INT96: b""})
+        is_time = pa.types.is_date(arrow) or pa.types.is_timestamp(arrow)
+        return field.with_metadata({**known, **marks}) if marks and is_time else field
+    if pa.types.is_map(arrow):
+        key, item = (_with_moments(part, leaves, marks) for part in (arrow.key_field, arrow.item_field))
+        return field.with_type(pa.map_(key, item, arrow.keys_sorted))
+    parts = [_with_moments(arrow.field(index), leaves, marks) for index in range(arrow.num_fields)]
+    return field.with_type(pa.struct(parts) if pa.types.is_struct(arrow) else pa.list_(parts[0]))
+
+
+def _facts(leaf: Leaf | None, chunks: Sequence[pq.ColumnChunkMetaData]) -> LeafFacts:
+    size = sum(chunk.total_compressed_size for chunk in chunks)
+    if leaf is None:  # it stands in a list or a map, where counts and bounds are of no use to anybody
+        return LeafFacts(size)
+    low, high, nulls, values = combined([leaf.measure(chunk) for chunk in chunks])
+    return LeafFacts(
+        size,
+        None if nulls is None or values is None else nulls + values,
+        nulls,
+        _bound(leaf, low),
+        _bound(leaf, high, upper=True),
+    )
+
+
+def _bound(leaf: Leaf, raw: Any, *, upper: bool = False) -> Any:
+    if raw is None or leaf.reading is None:
+        return None
+    value, _ = leaf.reading.high(raw) if upper else leaf.reading.low(raw)
+    return trusted(value)
+
+
+def _start(group: pq.RowGroupMetaData) -> int:
+    first = group.column(0)
+    return (first.dictionary_page_offset if first.has_dictionary_page else 0) or first.data_page_offset

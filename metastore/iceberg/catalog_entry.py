@@ -1,0 +1,327 @@
+"""One table's entry in the configured catalog: looked up, created, committed to, registered.
+
+The seam between the component tables and catalogs of any kind. Its errors are the same for all: lookups raise
+StorageError; a commit raises CommitFailedException when it was certainly lost to others, StorageError when it was
+certainly refused, and lets through whatever leaves the outcome open.
+"""
+
+from __future__ import annotations
+
+import errno
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from typing import Final
+
+from pyiceberg.catalog import Catalog
+from pyiceberg.exceptions import (
+    CommitFailedException,
+    NoSuchIcebergTableError,
+    NoSuchNamespaceError,
+    NoSuchPropertyException,
+    NoSuchTableError,
+    TableAlreadyExistsError,
+)
+from pyiceberg.io import load_file_io
+from pyiceberg.partitioning import PartitionSpec
+from pyiceberg.schema import Schema
+from pyiceberg.table import CommitTableResponse, Table
+from pyiceberg.table.update import TableRequirement, TableUpdate
+from pyiceberg.typedef import Identifier
+
+from metastore.config.limits import LIMIT_PROPERTY
+from metastore.config.settings import ComponentSettings
+from metastore.errors import ConfigError, FormatError, InvalidRequestError, MetastoreError, StorageError
+from metastore.iceberg.catalog_errors import UNREADABLE, fate_of_commit, of_a_catalog, said
+from metastore.iceberg.catalogs import CatalogSource, ConfiguredCatalog
+from metastore.iceberg.file_system_catalog import FileSystemCatalog
+from metastore.iceberg.metadata_document import newest_document
+from metastore.iceberg.unknown_types import unknown_types
+from metastore.iceberg.version_files import is_version_file
+from metastore.redaction import showable
+from metastore.stores.bounded_reading import table_metadata
+from metastore.stores.files import Deleted, discard
+from metastore.stores.local import local_path
+from metastore.stores.locations import is_local
+from metastore.stores.opening import open_store
+
+_LOOKS: Final = 10
+_ODD_JSON: Final = (TypeError, AttributeError, LookupError)
+"""What reading JSON raises that has not the shape of metadata."""
+
+_NEWEST_WRITTEN: Final = 2
+"""The newest format version of which PyIceberg writes metadata."""
+
+_NUMBERED: Final = re.compile(r"(\d+)-[0-9a-f-]{36}(?:\.gz)?\.metadata\.json(?:\.gz)?")
+"""Metadata files of catalogs that keep their pointers elsewhere: the number of the version comes first."""
+
+
+@dataclass(frozen=True)
+class CatalogEntry:
+    """The entry ``identifier`` of ``source``, for the table at ``location``."""
+
+    source: ConfiguredCatalog
+    identifier: Identifier
+    location: str
+
+    @classmethod
+    def of(cls, source: ConfiguredCatalog, component: ComponentSettings) -> CatalogEntry:
+        """The entry of a component's table. Asks nothing of the catalog."""
+        return cls(source, source.identifier_of(component), source.location_of(component))
+
+    @property
+    def name(self) -> str:
+        """Dotted name, for messages and thread names."""
+        return ".".join(self.identifier)
+
+    @property
+    def catalog(self) -> Catalog:
+        """PyIceberg's catalog, opened if need be."""
+        return self.source.opened
+
+    def load(self) -> Table | None:
+        """The table at its newest version; None while there is none.
+
+        Raises StorageError when catalog or store fail, FormatError for an entry that is no Iceberg table, ConfigError
+        for a table of another metastore.
+        """
+        with self._lookup_errors():
+            table = newest(self.source, self.identifier)
+            if table is not None:
+                self._check_place(table.metadata.location)
+            return table
+
+    def traces(self) -> str | None:
+        """A metadata file of a table that somebody committed to, in the folder of this one; None if there is none.
+
+        None for a catalog in memory, too: its tables end with their process. Raises StorageError when the store fails.
+        """
+        if self.source.settings.type == "in-memory":
+            return None
+        folder = f"{self.location}/metadata"
+        store, _ = open_store(folder, self.source.store_properties)
+        try:
+            names = store.entries(folder).files
+        except FileNotFoundError:
+            return None
+        except OSError as error:
+            raise StorageError(f"cannot look for table {self.name} in {folder}: {error}") from error
+        written = max(filter(_is_written, names), default=None)
+        return None if written is None else f"{folder}/{written}"
+
+    def create(self, schema: Schema, spec: PartitionSpec, properties: Mapping[str, str]) -> Table:
+        """Create the empty table, in its namespace; the table that stands there when another process was faster."""
+        with self._lookup_errors(), self.source.turn:
+            self._make_namespace()
+            try:
+                return self.catalog.create_table(
+                    self.identifier, schema, location=self.location, partition_spec=spec, properties=dict(properties)
+                )
+            except TableAlreadyExistsError:
+                table = self.load()
+                if table is None:
+                    raise
+                return table
+
+    def commit(
+        self, table: Table, requirements: Sequence[TableRequirement], updates: Sequence[TableUpdate]
+    ) -> CommitTableResponse:
+        """Publish the next version.
+
+        CommitFailedException: lost to others, certainly not committed; StorageError: refused, certainly not committed;
+        any other error leaves open whether it landed.
+        """
+        return publish(self.source, table, requirements, updates)
+
+    def register(self, metadata_location: str) -> Table:
+        """Make the entry, for the table whose newest version is the file ``metadata_location``.
+
+        The file must be one that fits: a catalog may make the entry before it reads the file. Raises StorageError,
+        and InvalidRequestError when there is an entry already.
+        """
+        with self._lookup_errors(), self.source.turn:
+            self._make_namespace()
+            try:
+                return self.catalog.register_table(self.identifier, metadata_location)
+            except TableAlreadyExistsError as error:
+                raise InvalidRequestError(f"{self.source} has a table {self.name} already") from error
+
+    def require_fit(self, metadata_location: str) -> None:
+        """Refuse a file that the entry could not be made of.
+
+        Raises FormatError when it is no metadata, ConfigError when the table lies elsewhere, StorageError when the file
+        cannot be read as this catalog is configured.
+        """
+        with self._lookup_errors():
+            file = load_file_io(self.catalog.properties, metadata_location).new_input(metadata_location)
+            try:
+                metadata = table_metadata(file)
+            except UNREADABLE as error:
+                raise FormatError(
+                    f"{metadata_location} is no metadata of an Iceberg table: {said(error)}"
+                ) from showable(error)
+        self._check_place(metadata.location)
+
+    def remove_old_metadata(self, table: Table) -> Deleted:
+        """Delete metadata files of versions before that of ``table``, and of commits that were lost by then.
+
+        Only for who committed that version.
+        """
+        if isinstance(self.catalog, FileSystemCatalog):
+            return self.catalog.remove_old_metadata(table)
+        folder, _, newest = table.metadata_location.rpartition("/")
+        older = [name for name in self._metadata_files(table, folder) if _is_older(name, newest)]
+        return discard(table.io, [f"{folder}/{name}" for name in older])
+
+    def _metadata_files(self, table: Table, folder: str) -> Sequence[str]:
+        """Names of metadata files: those in the folder, or where it cannot be listed those that the table knows."""
+        with suppress(MetastoreError, OSError):
+            store, _ = open_store(folder, self.source.store_properties)
+            return sorted(store.entries(folder).files)
+        return [entry.metadata_file.rpartition("/")[2] for entry in table.metadata.metadata_log]
+
+    def _make_namespace(self) -> None:
+        if self.source.settings.type == "filesystem":
+            return
+        for level in range(1, len(self.identifier)):
+            self._make_level(self.identifier[:level])
+
+    def _make_level(self, namespace: Identifier) -> None:
+        if self.catalog.namespace_exists(namespace):
+            return
+        try:
+            self.catalog.create_namespace(namespace)
+        except Exception as error:
+            # Another process that makes it at the same moment makes this one fail, each catalog in a way of its own.
+            if not of_a_catalog(error) or not self.catalog.namespace_exists(namespace):
+                raise
+
+    def _check_place(self, location: str) -> None:
+        # A REST server may place tables as it likes.
+        if self.source.settings.type != "rest" and _plain(location) != _plain(self.location):
+            raise ConfigError(
+                f"table {self.name} in {self.source} lies at {location}, not at {self.location}: it is of another "
+                "metastore. Give each its own drill.metastore.iceberg.catalog.namespace"
+            )
+
+    @contextmanager
+    def _lookup_errors(self) -> Iterator[None]:
+        try:
+            yield
+        except MetastoreError:
+            raise
+        except Exception as error:
+            if not of_a_catalog(error):
+                raise
+            raise StorageError(f"cannot look up table {self.name} in {self.source}: {said(error)}") from showable(error)
+
+
+def newest(source: CatalogSource, identifier: Identifier) -> Table | None:
+    """Any table of ``source`` at its newest version; None where there is none.
+
+    Raises FormatError for an entry that is no Iceberg table, StorageError for one whose metadata file is missing, and
+    whatever the catalog's library raises.
+    """
+    for _ in range(_LOOKS - 1):
+        # An expiration may remove that version between the look and the read; the catalog then knows a newer one.
+        with suppress(FileNotFoundError):
+            return _look(source, identifier)
+    try:
+        return _look(source, identifier)
+    except FileNotFoundError as error:
+        raise StorageError(f"the metadata of {'.'.join(identifier)} in {source} is missing: {error}") from error
+
+
+def _look(source: CatalogSource, identifier: Identifier) -> Table | None:
+    try:
+        with source.turn:
+            return _within_limits(source, source.opened.load_table(identifier))
+    except (NoSuchIcebergTableError, NoSuchPropertyException) as error:
+        raise FormatError(f"{'.'.join(identifier)} in {source} is not an Iceberg table: {error}") from error
+    except (NoSuchTableError, NoSuchNamespaceError):
+        return None
+    except (FormatError, *UNREADABLE) as error:
+        if unknown := _unknown_types(source, identifier):
+            columns = ", ".join(f"{column} of type {kind}" for column, kind in unknown.items())
+            raise FormatError(
+                f"{'.'.join(identifier)} in {source} cannot be read here: it has {columns}, which PyIceberg does not "
+                "know. Read it with an engine that does; a newer release of PyIceberg may, too"
+            ) from showable(error)
+        if isinstance(error, FormatError):
+            raise
+        text = f"what {source} has of {'.'.join(identifier)} cannot be read as the metadata of an Iceberg table: "
+        raise FormatError(f"{text}{said(error)}") from showable(error)
+
+
+def _within_limits(source: CatalogSource, table: Table) -> Table:
+    """The table, with the configured limits of reading: PyIceberg lets a table's own properties win over them."""
+    own = [name for name in table.metadata.properties if name.startswith(LIMIT_PROPERTY)]
+    if own:
+        kept = {name: value for name, value in table.io.properties.items() if name not in own}
+        configured = {key: value for key, value in source.store_properties.items() if key.startswith(LIMIT_PROPERTY)}
+        table.io = load_file_io({**kept, **configured}, table.metadata_location)
+    return table
+
+
+def _unknown_types(source: CatalogSource, identifier: Identifier) -> Mapping[str, str]:
+    """Columns with types that PyIceberg does not know; empty where that is not what is wrong."""
+    try:
+        document = newest_document(source, identifier)
+        return unknown_types(document.content) if document else {}
+    except Exception as error:
+        if not of_a_catalog(error) and not isinstance(error, (MetastoreError, *UNREADABLE, *_ODD_JSON)):
+            raise
+        return {}
+
+
+def require_committable(source: CatalogSource, table: Table) -> None:
+    """Refuse a table whose next version cannot be written, before anything is done for it. Raises StorageError."""
+    version = table.metadata.format_version
+    if source.validates_here and version > _NEWEST_WRITTEN:
+        # PyIceberg would only find out with the metadata file open, and leave it there, empty.
+        raise StorageError(
+            f"{'.'.join(table.name())} has format version {version}, and in {source} the metadata would be written "
+            "here, by PyIceberg, which cannot write that version; nothing was changed. Use an engine that does, such "
+            "as Spark, or a REST catalog, whose server writes the metadata"
+        )
+
+
+def publish(
+    source: CatalogSource, table: Table, requirements: Sequence[TableRequirement], updates: Sequence[TableUpdate]
+) -> CommitTableResponse:
+    """Publish the next version of any table of ``source``. Raises as :meth:`CatalogEntry.commit`."""
+    require_committable(source, table)
+    try:
+        with source.turn:
+            return source.opened.commit_table(table, tuple(requirements), tuple(updates))
+    except MetastoreError:
+        raise
+    except Exception as error:
+        match fate_of_commit(error, validated_here=source.validates_here):
+            case "lost" if isinstance(error, CommitFailedException):
+                raise
+            case "lost":
+                raise CommitFailedException(f"{source} did not take the commit: {said(error)}") from showable(error)
+            case "refused":
+                raise StorageError(f"{source} refused the commit: {said(error)}; nothing was changed") from showable(
+                    error
+                )
+        if isinstance(error, CommitFailedException):
+            raise OSError(errno.EIO, f"it is open whether {source} took the commit: {said(error)}") from error
+        raise
+
+
+def _is_written(name: str) -> bool:
+    """Whether a table was committed to, by the name of a metadata file; one that a dead creation left is numbered 0."""
+    found = _NUMBERED.fullmatch(name)
+    return is_version_file(name) if found is None else int(found[1]) > 0
+
+
+def _is_older(name: str, newest: str) -> bool:
+    found, current = _NUMBERED.fullmatch(name), _NUMBERED.fullmatch(newest)
+    return found is not None and current is not None and int(found[1]) < int(current[1])
+
+
+def _plain(location: str) -> str:
+    return (local_path(location) if is_local(location) else location).rstrip("/")

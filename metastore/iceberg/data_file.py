@@ -1,0 +1,173 @@
+"""Rows of one data file of an Iceberg table, as its format has them: Parquet, ORC or Avro.
+
+The one place that opens such files for their rows. A reader has two ways to them: ``batches`` streams parts of the file
+in order with bounded memory, ``matching`` lets Arrow skip what a condition excludes. Columns keep the file's names and
+types; :mod:`metastore.iceberg.projection` turns them into the table's.
+
+INT96 times are read in microseconds. In nanoseconds, Arrow's default, times before 1677 and after 2262 would silently
+become others. Arrow has no such option for ORC. It refuses those times there from release 25 on; times in ORC are not
+read by earlier ones.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from typing import Any, Final, Protocol
+
+import pyarrow as pa
+import pyarrow.dataset as ds
+import pyarrow.parquet as pq
+from pyarrow import orc
+from pyiceberg.manifest import FileFormat
+
+from metastore.errors import EngineError, FormatError, InvalidRequestError
+from metastore.formats.avro_rows import AvroRows
+
+_REFUSES_FAR_TIMES: Final = 25
+"""The first release of Arrow that refuses times in ORC which it cannot hold; earlier ones let them wrap around."""
+
+_BATCH_ROWS: Final = 1 << 16
+_BUFFER: Final = 8 << 20
+
+
+class DataFileReader(Protocol):
+    """One opened file. Reading raises pyarrow's errors, FormatError and OSError."""
+
+    @property
+    def schema(self) -> pa.Schema:
+        """The file's columns; column ids, if the file has them, are in the fields' metadata."""
+
+    def batches(self, first: int, end: int, columns: Sequence[str]) -> Iterator[tuple[int, pa.RecordBatch]]:
+        """Batches that hold rows ``first`` to ``end``, in order, each with the number of its first row.
+
+        The first and the last may hold more rows, and each has at least the named columns. Raises FormatError when the
+        file has fewer rows than ``end``.
+        """
+
+    def matching(self, condition: Any, columns: Sequence[str]) -> Iterator[pa.RecordBatch]:
+        """The rows of the file that an Arrow expression (None: all) is true for, in order, with the named columns."""
+
+
+def open_data_file(source: Any, format_: FileFormat, location: str) -> DataFileReader:
+    """Open the file ``source``, which lies at ``location``. InvalidRequestError for a format that is not read."""
+    require_readable(format_, location)
+    return _READERS[format_](source)
+
+
+def require_readable(format_: FileFormat, location: str) -> None:
+    """InvalidRequestError for the file at ``location`` if its format is not read."""
+    if format_ not in READABLE:
+        raise InvalidRequestError(
+            f"{location} is in {format_.value}, which is not read; rewrite the table's data files as Parquet"
+        )
+
+
+class _Parquet:
+    def __init__(self, source: Any) -> None:
+        self._source = source
+        self._file = pq.ParquetFile(source, coerce_int96_timestamp_unit="us")
+        self.schema: Final = self._file.schema_arrow
+
+    def batches(self, first: int, end: int, columns: Sequence[str]) -> Iterator[tuple[int, pa.RecordBatch]]:
+        metadata = self._file.metadata
+        _require_rows(metadata.num_rows, end)
+        groups, row, start = [], 0, None
+        for number in range(metadata.num_row_groups):
+            rows = metadata.row_group(number).num_rows
+            if row < end and row + rows > first:
+                groups.append(number)
+                start = row if start is None else start
+            row += rows
+        read = self._file.iter_batches(_BATCH_ROWS, row_groups=groups, columns=list(columns))
+        return _numbered(read, start or 0)
+
+    def matching(self, condition: Any, columns: Sequence[str]) -> Iterator[pa.RecordBatch]:
+        format_: Any = ds.ParquetFileFormat
+        options = {"pre_buffer": True, "buffer_size": _BUFFER, "coerce_int96_timestamp_unit": "us"}
+        return _scanned(format_(**options), self._source, condition, columns)
+
+
+class _Orc:
+    def __init__(self, source: Any) -> None:
+        self._source = source
+        self._file = orc.ORCFile(source)
+        self.schema: Final = self._file.schema
+        require_safe_times(self.schema, pa.__version__)
+
+    def batches(self, first: int, end: int, columns: Sequence[str]) -> Iterator[tuple[int, pa.RecordBatch]]:
+        _require_rows(self._file.nrows, end)
+        stripes = (self._file.read_stripe(number, columns=list(columns)) for number in range(self._file.nstripes))
+        return _between(_numbered(stripes, 0), first, end)
+
+    def matching(self, condition: Any, columns: Sequence[str]) -> Iterator[pa.RecordBatch]:
+        return _scanned(ds.OrcFileFormat(), self._source, condition, columns)
+
+
+class _Avro:
+    def __init__(self, source: Any) -> None:
+        self._rows = AvroRows(source)
+        self.schema: Final = self._rows.schema
+
+    def batches(self, first: int, end: int, columns: Sequence[str]) -> Iterator[tuple[int, pa.RecordBatch]]:
+        rows = 0
+        for row, batch in _numbered(self._rows.batches(), 0):
+            rows = row + batch.num_rows
+            if rows > first:
+                yield row, batch
+            if rows >= end:
+                return
+        _require_rows(rows, end)
+
+    def matching(self, condition: Any, columns: Sequence[str]) -> Iterator[pa.RecordBatch]:
+        for batch in self._rows.batches():
+            yield from [batch] if condition is None else pa.Table.from_batches([batch]).filter(condition).to_batches()
+
+
+_READERS: Final[Mapping[FileFormat, Callable[[Any], DataFileReader]]] = {
+    FileFormat.PARQUET: _Parquet,
+    FileFormat.ORC: _Orc,
+    FileFormat.AVRO: _Avro,
+}
+
+READABLE: Final = frozenset(_READERS)
+"""The formats that are read."""
+
+
+def require_safe_times(schema: pa.Schema, arrow_version: str) -> None:
+    """EngineError for times in ORC where this release of Arrow reads those outside 1677 to 2262 as others."""
+    if int(arrow_version.partition(".")[0]) >= _REFUSES_FAR_TIMES:
+        return
+    for column in schema:
+        if "timestamp" in str(column.type):
+            raise EngineError(
+                f"column {column.name} has times in ORC, and PyArrow {arrow_version} reads those before 1677 and after "
+                f"2262 as other times: pip install 'pyarrow>={_REFUSES_FAR_TIMES}'"
+            )
+
+
+def _scanned(format_: Any, source: Any, condition: Any, columns: Sequence[str]) -> Iterator[pa.RecordBatch]:
+    fragment = format_.make_fragment(source)
+    schema = fragment.physical_schema
+    scanner: Any = ds.Scanner.from_fragment(fragment, schema=schema, filter=condition, columns=list(columns))
+    return iter(scanner.to_batches())
+
+
+def _numbered(batches: Iterable[pa.RecordBatch], row: int) -> Iterator[tuple[int, pa.RecordBatch]]:
+    for batch in batches:
+        yield row, batch
+        row += batch.num_rows
+
+
+def _between(
+    batches: Iterable[tuple[int, pa.RecordBatch]], first: int, end: int
+) -> Iterator[tuple[int, pa.RecordBatch]]:
+    for row, batch in batches:
+        if row >= end:
+            return
+        if row + batch.num_rows > first:
+            yield row, batch
+
+
+def _require_rows(rows: int, end: int) -> None:
+    if rows < end:
+        raise FormatError(f"it has {rows} rows, and the table says {end} or more")

@@ -1,0 +1,343 @@
+"""A PyIceberg catalog that is the file system itself: a table is a folder, laid out as Hadoop tables.
+
+Identifiers are folder names below the warehouse: ``("tables",)`` is ``<warehouse>/tables``. The commit is the atomic
+creation of the next version file (:mod:`metastore.iceberg.version_files`), so any number of processes and engines that
+keep to that layout can write at once. Loaded metadata is kept by the identity of its immutable file.
+"""
+
+from __future__ import annotations
+
+import errno
+import threading
+import uuid
+from collections.abc import Iterator
+from contextlib import suppress
+from dataclasses import dataclass
+from typing import Any, Final, NoReturn
+
+import pyarrow as pa
+from pyiceberg.catalog import Catalog, PropertiesUpdateSummary
+from pyiceberg.exceptions import (
+    CommitFailedException,
+    NoSuchNamespaceError,
+    NoSuchTableError,
+    TableAlreadyExistsError,
+)
+from pyiceberg.partitioning import UNPARTITIONED_PARTITION_SPEC, PartitionSpec
+from pyiceberg.schema import Schema
+from pyiceberg.table import CommitTableResponse, CreateTableTransaction, Table
+from pyiceberg.table.metadata import TableMetadata, new_table_metadata
+from pyiceberg.table.sorting import UNSORTED_SORT_ORDER, SortOrder
+from pyiceberg.table.update import (
+    SetPropertiesUpdate,
+    TableRequirement,
+    TableUpdate,
+)
+from pyiceberg.typedef import EMPTY_DICT, Identifier, Properties
+from pyiceberg.view import View
+from pyiceberg.view.metadata import ViewVersion
+
+from metastore.errors import DamageError, FormatError, InvalidRequestError, MetastoreError, StorageError
+from metastore.iceberg.catalog_errors import UNREADABLE
+from metastore.iceberg.next_metadata import in_order, serialized, updated
+from metastore.iceberg.version_files import Found, VersionFiles
+from metastore.stores.bounded_reading import table_metadata
+from metastore.stores.files import Deleted
+from metastore.stores.opening import open_store
+
+_LOOKS: Final = 100
+
+
+@dataclass(frozen=True)
+class _Loaded:
+    """Metadata and the file that it is of: a folder removed and filled anew is not taken for the old table."""
+
+    file: Found
+    metadata: TableMetadata
+
+
+RECENT_COMMITS: Final = "metastore.recent-commits"
+"""Table property: marks of the last commits, by which a slow writer knows whether its version is among them."""
+
+_MARKS_KEPT: Final = 64
+_MARK_DIGITS: Final = 12
+
+
+class FileSystemCatalog(Catalog):
+    """Iceberg tables by folder below ``warehouse``: a plain absolute path, a ``file:`` URI or that of an object store.
+
+    ``properties`` open the store, by Hadoop's keys or PyIceberg's. Raises StorageError for a store that is not served.
+    """
+
+    def __init__(self, name: str, warehouse: str, **properties: str) -> None:
+        super().__init__(name, warehouse=warehouse, **properties)
+        self.warehouse = warehouse.rstrip("/")
+        self._store, self.io = open_store(self.warehouse, properties)
+        self._loaded: dict[Identifier, _Loaded] = {}
+        self._lock = threading.Lock()
+
+    def load_table(self, identifier: str | Identifier) -> Table:
+        """The table at its newest version. Raises NoSuchTableError."""
+        key = self.identifier_to_tuple(identifier)
+        versions = self._versions(self.location_of(key))
+        with self._lock:
+            known = self._loaded.get(key)
+        for _ in range(_LOOKS):
+            found = versions.find(known.file.version if known else None)
+            if found is None:
+                break
+            try:
+                metadata = known.metadata if known and known.file == found else self._read(key, found)
+                return self._table(key, metadata, found.location)
+            except FileNotFoundError:
+                continue  # An expiration removed that version between the look and the read; a newer one stands.
+        raise NoSuchTableError(f"no Iceberg table at {self.location_of(key)}")
+
+    def metadata_location_of(self, identifier: str | Identifier) -> str:
+        """Where the newest version file of a table lies; it is not read. Raises NoSuchTableError."""
+        found = self._versions(self.location_of(identifier)).find()
+        if found is None:
+            raise NoSuchTableError(f"no Iceberg table at {self.location_of(identifier)}")
+        return found.location
+
+    def table_exists(self, identifier: str | Identifier) -> bool:
+        """Whether the folder holds a version of a table; True for a table that has lost its newest ones."""
+        try:
+            return self._versions(self.location_of(identifier)).current() is not None
+        except DamageError:
+            return True
+
+    def create_table(
+        self,
+        identifier: str | Identifier,
+        schema: Schema | pa.Schema,
+        location: str | None = None,
+        partition_spec: PartitionSpec = UNPARTITIONED_PARTITION_SPEC,
+        sort_order: SortOrder = UNSORTED_SORT_ORDER,
+        properties: Properties = EMPTY_DICT,
+    ) -> Table:
+        """Create an empty table as version 1. Raises TableAlreadyExistsError, also when another process was faster."""
+        if not isinstance(schema, Schema):
+            raise InvalidRequestError("the file system catalog creates tables from an Iceberg schema")
+        key = self.identifier_to_tuple(identifier)
+        if location not in (None, self.location_of(key)):
+            raise InvalidRequestError(
+                f"table {'.'.join(key)} lies at {self.location_of(key)}; it cannot be at {location}"
+            )
+        metadata = new_table_metadata(schema, partition_spec, sort_order, self.location_of(key), dict(properties))
+        versions = self._versions(metadata.location)
+        if versions.current() is not None or not versions.publish(1, serialized(metadata)):
+            raise TableAlreadyExistsError(f"an Iceberg table stands at {metadata.location} already")
+        return self._table(key, metadata, versions.location_of(1))
+
+    def commit_table(
+        self, table: Table, requirements: tuple[TableRequirement, ...], updates: tuple[TableUpdate, ...]
+    ) -> CommitTableResponse:
+        """Publish the next version. CommitFailedException, StorageError: certainly not committed; OSError: unknown.
+
+        DamageError: certainly not committed, since version files are lost.
+        """
+        try:
+            current = self.load_table(table.name())
+        except OSError as error:
+            raise StorageError(f"cannot look up {'.'.join(table.name())}: {error}; nothing was changed") from error
+        for requirement in requirements:
+            requirement.validate(current.metadata)
+        base = current.metadata_location
+        mark = uuid.uuid4().hex[:_MARK_DIGITS]
+        recent = (*current.metadata.properties.get(RECENT_COMMITS, "").split(), mark)[-_MARKS_KEPT:]
+        marking = SetPropertiesUpdate(updates={RECENT_COMMITS: " ".join(recent)})
+        try:
+            metadata = in_order(updated(current.metadata, (*updates, marking), base), current.metadata)
+        except ValueError as error:
+            raise CommitFailedException(f"the table changed since the updates were made for it: {error}") from error
+        versions = self._versions(metadata.location)
+        version = _version_of(base) + 1
+        try:
+            won = versions.publish(version, serialized(metadata), lambda: self._is_built_upon(table, version, mark))
+        except FileNotFoundError as error:
+            # Raised by what is loaded, this means that a race was lost; here it says nothing.
+            raise OSError(errno.EIO, f"it is open whether version {version} was published: {error}") from error
+        if not won:
+            raise CommitFailedException(f"another writer committed version {version} of {metadata.location} first")
+        location = versions.location_of(version)
+        [identity] = self._store.identities([location])
+        if identity is not None:
+            self._remember(self.identifier_to_tuple(table.name()), Found(version, location, identity), metadata)
+        return CommitTableResponse(metadata=metadata, metadata_location=location)
+
+    def remove_old_metadata(self, table: Table) -> Deleted:
+        """Delete the version files before that of ``table``, oldest first; stops at the first that will not go.
+
+        Only for who committed that version (:meth:`VersionFiles.remove_before`).
+        """
+        versions = self._versions(table.metadata.location)
+        removed, failed = versions.remove_before(_version_of(table.metadata_location))
+        return Deleted(removed, tuple((versions.folder, error) for error in failed))
+
+    def drop_table(self, identifier: str | Identifier) -> NoReturn:
+        """Refused: a folder's table is gone only when its files are, and files are never dropped with a name."""
+        raise InvalidRequestError(
+            "a table of the file system cannot be dropped without its files: "
+            f"delete {self.location_of(identifier)}, or purge the component"
+        )
+
+    purge_table = drop_table
+
+    def register_table(self, identifier: str | Identifier, metadata_location: str, overwrite: bool = False) -> NoReturn:
+        """Refused: the folder names the table."""
+        raise InvalidRequestError(f"{metadata_location} is a table of its folder; there is nothing to register it in")
+
+    def rename_table(self, from_identifier: str | Identifier, to_identifier: str | Identifier) -> NoReturn:
+        """Refused: metadata holds absolute paths."""
+        raise InvalidRequestError(
+            f"{from_identifier} cannot be renamed: its metadata holds absolute paths of its folder"
+        )
+
+    def create_table_transaction(
+        self,
+        identifier: str | Identifier,
+        schema: Schema | pa.Schema,
+        location: str | None = None,
+        partition_spec: PartitionSpec = UNPARTITIONED_PARTITION_SPEC,
+        sort_order: SortOrder = UNSORTED_SORT_ORDER,
+        properties: Properties = EMPTY_DICT,
+    ) -> CreateTableTransaction:
+        """Refused: create the table, then write to it."""
+        raise InvalidRequestError("the file system catalog creates a table at once; create it, then write to it")
+
+    def list_tables(self, namespace: str | Identifier) -> list[Identifier]:
+        """Tables directly below the namespace's folder, sorted; folders that cannot be looked into among them."""
+        parent = self.identifier_to_tuple(namespace) if namespace else ()
+        return [child for child in self._children(parent) if self._may_be_table(child)]
+
+    # -- namespaces: folders that are not tables
+
+    def create_namespace(self, namespace: str | Identifier, properties: Properties = EMPTY_DICT) -> None:
+        """Make the folder; folders keep no properties."""
+        self._store.make_folder(self.location_of(namespace))
+
+    def drop_namespace(self, namespace: str | Identifier) -> None:
+        """Remove the folder when it is empty; raises OSError otherwise."""
+        self._store.remove_folder(self.location_of(namespace))
+
+    def list_namespaces(self, namespace: str | Identifier = ()) -> list[Identifier]:
+        """Folders below ``namespace`` that are not tables, sorted; those that cannot be looked into among them."""
+        parent = self.identifier_to_tuple(namespace) if namespace else ()
+        return [child for child in self._children(parent) if not self._may_be_table(child, otherwise=False)]
+
+    def namespace_exists(self, namespace: str | Identifier) -> bool:
+        """Whether the folder exists."""
+        try:
+            self._store.entries(self.location_of(namespace))
+        except (FileNotFoundError, NotADirectoryError):
+            return False
+        return True
+
+    def load_namespace_properties(self, namespace: str | Identifier) -> Properties:
+        """Always empty for an existing namespace. Raises NoSuchNamespaceError."""
+        if not self.namespace_exists(namespace):
+            raise NoSuchNamespaceError(f"no folder {self.location_of(namespace)}")
+        return {}
+
+    def update_namespace_properties(
+        self, namespace: str | Identifier, removals: set[str] | None = None, updates: Properties = EMPTY_DICT
+    ) -> PropertiesUpdateSummary:
+        """Refused: folders keep no properties."""
+        raise InvalidRequestError("namespaces of the file system catalog are folders and keep no properties")
+
+    def list_views(self, namespace: str | Identifier) -> list[Identifier]:
+        """Always empty."""
+        return []
+
+    def view_exists(self, identifier: str | Identifier) -> bool:
+        """Always False."""
+        return False
+
+    def load_view(self, identifier: str | Identifier) -> View:
+        """Refused: this layout has no views."""
+        raise InvalidRequestError(f"the file system catalog holds no Iceberg views: {identifier}")
+
+    def register_view(self, identifier: str | Identifier, metadata_location: str) -> View:
+        """Refused: this layout has no views."""
+        return self.load_view(identifier)
+
+    def drop_view(self, identifier: str | Identifier) -> None:
+        """Refused: this layout has no views."""
+        self.load_view(identifier)
+
+    def create_view(
+        self,
+        identifier: str | Identifier,
+        schema: Schema | pa.Schema,
+        view_version: ViewVersion,
+        location: str | None = None,
+        properties: Properties = EMPTY_DICT,
+    ) -> View:
+        """Refused: this layout has no views."""
+        return self.load_view(identifier)
+
+    def supports_server_side_planning(self) -> bool:
+        """There is no server."""
+        return False
+
+    def location_of(self, identifier: str | Identifier) -> str:
+        """The folder of a table or namespace. InvalidRequestError for names that would lead out of the warehouse."""
+        parts = self.identifier_to_tuple(identifier)
+        if any(part in ("", ".", "..") or "/" in part or "\0" in part for part in parts):
+            raise InvalidRequestError(f"{identifier!r} cannot name a folder below {self.warehouse}")
+        return "/".join((self.warehouse, *parts))
+
+    def _children(self, parent: Identifier) -> Iterator[Identifier]:
+        try:
+            folders = self._store.entries(self.location_of(parent)).folders
+        except FileNotFoundError as error:
+            raise NoSuchNamespaceError(f"no folder {self.location_of(parent)}") from error
+        return ((*parent, name) for name in sorted(folders))
+
+    def _may_be_table(self, child: Identifier, *, otherwise: bool = True) -> bool:
+        """Whether a table stands there; ``otherwise`` where that cannot be told: it must not hide the others."""
+        with suppress(OSError, MetastoreError):
+            return self.table_exists(child)
+        return otherwise
+
+    def _is_built_upon(self, table: Table, version: int, mark: str) -> bool:
+        """Whether the newest version goes back to the one with ``mark``. OSError when that is too long ago to tell."""
+        try:
+            newest = self.load_table(table.name())
+        except FormatError as error:
+            raise OSError(errno.EIO, f"it is open whether version {version} landed: {error}") from error
+        if mark in newest.metadata.properties.get(RECENT_COMMITS, "").split():
+            return True
+        if _version_of(newest.metadata_location) - version >= _MARKS_KEPT:
+            raise OSError(f"version {version} of {newest.metadata.location} is too long ago to tell whose it was")
+        return False
+
+    def _versions(self, location: str) -> VersionFiles:
+        return VersionFiles(location, self._store)
+
+    def _table(self, key: Identifier, metadata: TableMetadata, location: str) -> Table:
+        return Table(key, metadata, location, self.io, self)
+
+    def _read(self, key: Identifier, found: Found) -> TableMetadata:
+        try:
+            metadata = table_metadata(self.io.new_input(found.location))
+        except UNREADABLE as error:
+            raise FormatError(f"{found.location} is not the metadata of an Iceberg table: {error}") from error
+        self._remember(key, found, metadata)
+        return metadata
+
+    def _remember(self, key: Identifier, file: Found, metadata: TableMetadata) -> None:
+        with self._lock:
+            self._loaded[key] = _Loaded(file, metadata)
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Pickles as its configuration: an executor starts with nothing loaded."""
+        return {"name": self.name, "warehouse": self.warehouse, "properties": self.io.properties}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        FileSystemCatalog.__init__(self, state["name"], state["warehouse"], **state["properties"])
+
+
+def _version_of(metadata_location: str) -> int:
+    return int(metadata_location.rsplit("/v", 1)[1].split(".", 1)[0])

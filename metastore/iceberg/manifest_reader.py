@@ -1,0 +1,109 @@
+"""Manifests and manifest lists read from the store, ready to be carried over without being encoded again.
+
+The schema of each record is PyIceberg's newest; files of any format version are read into it. What an entry leaves to
+its manifest it inherits, as the specification says.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from functools import lru_cache
+
+from pyiceberg.avro.reader import Reader, StructReader
+from pyiceberg.avro.resolver import resolve_reader
+from pyiceberg.io import FileIO
+from pyiceberg.manifest import (
+    DEFAULT_READ_VERSION,
+    MANIFEST_ENTRY_SCHEMAS,
+    MANIFEST_LIST_FILE_SCHEMAS,
+    DataFile,
+    DataFileContent,
+    FileFormat,
+    ManifestContent,
+    ManifestEntry,
+    ManifestEntryStatus,
+    ManifestFile,
+    PartitionFieldSummary,
+)
+from pyiceberg.typedef import Record
+
+from metastore.iceberg.avro_blocks import schema_of
+from metastore.iceberg.avro_file import Noting, read_avro_file
+from metastore.iceberg.manifest_writer import ListedManifest, is_settled
+from metastore.stores.bounded_reading import ReadLimits, whole
+
+
+def read_list(io: FileIO, location: str) -> tuple[ListedManifest, ...]:
+    """The manifests of the list at ``location``, in its order."""
+    return tuple(read_avro_file(_content(io, location), _list_reader, lambda manifest: (manifest,), _most(io)))
+
+
+def read_live_entries(io: FileIO, manifest: ManifestFile) -> tuple[ManifestEntry, ...]:
+    """The entries of ``manifest`` that are not deleted, in its order, with what they inherit from it."""
+    live = (entry for entry in _stored(io, manifest) if entry.status != ManifestEntryStatus.DELETED)
+    return tuple(_inherited(entry, manifest) for entry in live)
+
+
+def read_entries(io: FileIO, manifest: ManifestFile) -> tuple[ManifestEntry, ...]:
+    """All entries of ``manifest``, in its order, with what they inherit from it."""
+    return tuple(_inherited(entry, manifest) for entry in _stored(io, manifest))
+
+
+def _stored(io: FileIO, manifest: ManifestFile) -> Iterable[ManifestEntry]:
+    return read_avro_file(_content(io, manifest.manifest_path), _entry_reader, _carried, _most(io))
+
+
+def _content(io: FileIO, location: str) -> bytes:
+    return whole(io.new_input(location), ReadLimits.of(io.properties).named("manifest"))
+
+
+def _most(io: FileIO) -> int:
+    """How much a manifest may hold, uncompressed."""
+    return ReadLimits.of(io.properties).named("manifest").most
+
+
+def _carried(entry: ManifestEntry) -> Iterable[Record]:
+    """What stays as it is in manifests to come: the data file, and an entry that exists and inherits nothing."""
+    return (entry.data_file, entry) if is_settled(entry) else (entry.data_file,)
+
+
+def _inherited(entry: ManifestEntry, manifest: ManifestFile) -> ManifestEntry:
+    if entry.snapshot_id is None and manifest.added_snapshot_id is not None:
+        entry.snapshot_id = manifest.added_snapshot_id
+    # Version 1 wrote no sequence numbers: a manifest of that time has 0, and so have all of its entries.
+    if manifest.sequence_number == 0 or entry.status == ManifestEntryStatus.ADDED:
+        if entry.sequence_number is None:
+            entry.sequence_number = manifest.sequence_number
+        if entry.file_sequence_number is None:
+            entry.file_sequence_number = manifest.sequence_number
+    entry.data_file.spec_id = manifest.partition_spec_id
+    return entry
+
+
+@lru_cache(maxsize=16)
+def _list_reader(schema: str) -> Reader:
+    return Noting(
+        resolve_reader(
+            schema_of(schema),
+            MANIFEST_LIST_FILE_SCHEMAS[DEFAULT_READ_VERSION],
+            {-1: ListedManifest, 508: PartitionFieldSummary},
+            {517: ManifestContent},
+        )
+    )
+
+
+@lru_cache(maxsize=64)
+def _entry_reader(schema: str) -> Reader:
+    of_entry = resolve_reader(
+        schema_of(schema),
+        MANIFEST_ENTRY_SCHEMAS[DEFAULT_READ_VERSION],
+        {-1: ManifestEntry, 2: DataFile},
+        {0: ManifestEntryStatus, 101: FileFormat, 134: DataFileContent},
+    )
+    if not isinstance(of_entry, StructReader):
+        raise ValueError(f"a manifest entry is a struct, not {of_entry}")
+    fields = [
+        (position, Noting(reader) if isinstance(reader, StructReader) and reader.create_struct is DataFile else reader)
+        for position, reader in of_entry.field_readers
+    ]
+    return Noting(StructReader(tuple(fields), of_entry.create_struct, of_entry.struct))

@@ -1,0 +1,199 @@
+"""Manifest lists and manifests of a component: read, written, decoded ones cached.
+
+A decoded manifest is its live entries beside their partition keys, as tuples for look-ups and as an Arrow table for
+filters. What a commit has just written is put into the cache as a reader would decode it, so the next commit and the
+next read decode nothing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Any, Final, TypeVar
+
+import pyarrow as pa
+from pyiceberg.io import FileIO
+from pyiceberg.manifest import (
+    DataFile,
+    ManifestContent,
+    ManifestEntry,
+    ManifestEntryStatus,
+    ManifestFile,
+)
+from pyiceberg.table.snapshots import Snapshot
+
+from metastore.errors import FormatError, MetastoreError
+from metastore.iceberg.manifest_reader import read_list, read_live_entries
+from metastore.iceberg.manifest_writer import (
+    ListedManifest,
+    is_settled,
+    write_manifest_list_file,
+)
+from metastore.iceberg.open_tables import FileCache
+from metastore.mapping.rows import PartitionKey
+from metastore.stores.new_files import NewFiles
+
+V = TypeVar("V")
+
+_ENTRY_BYTES: Final = 4_000
+_MANIFEST_BYTES: Final = 2_000
+
+
+def key_of(data_file: DataFile) -> PartitionKey:
+    """Partition values of a data file, in the order of the partition spec."""
+    return tuple(data_file.partition[position] for position in range(len(data_file.partition)))
+
+
+@dataclass(frozen=True)
+class DecodedManifest:
+    """The live entries of one manifest, beside their partition keys in the same order."""
+
+    file: ManifestFile
+    entries: tuple[ManifestEntry, ...]
+    keys: tuple[PartitionKey, ...]
+
+    @cached_property
+    def positions(self) -> dict[PartitionKey, list[int]]:
+        """Positions of the entries of each key; more than one only where another writer put several files."""
+        found: dict[PartitionKey, list[int]] = {}
+        for position, key in enumerate(self.keys):
+            found.setdefault(key, []).append(position)
+        return found
+
+    @cached_property
+    def _key_columns(self) -> list[pa.Array[Any]]:
+        return [pa.array(column, pa.string()) for column in zip(*self.keys, strict=True)]
+
+    def key_table(self, names: Sequence[str]) -> pa.Table:
+        """The keys as Arrow columns named ``names``, a row an entry; there is at least one."""
+        return pa.table(self._key_columns, names=list(names))
+
+
+def live_count(manifest: ManifestFile) -> int:
+    """How many live entries a manifest holds, by its own counts."""
+    return (manifest.added_files_count or 0) + (manifest.existing_files_count or 0)
+
+
+class Manifests:
+    """Manifests of one component's table, read through ``io`` and kept in ``cache``."""
+
+    def __init__(self, io: FileIO, cache: FileCache) -> None:
+        self._io = io
+        self._cache = cache
+
+    def all_of(self, snapshot: Snapshot) -> tuple[ManifestFile, ...]:
+        """The snapshot's manifests, in the order of its list.
+
+        Raises FormatError when there are delete manifests: only whole files are ever removed from a component.
+        """
+        path = snapshot.manifest_list
+        return self._cache.get(path, lambda: self._read_list(path), lambda found: _MANIFEST_BYTES * len(found))
+
+    def of(self, snapshot: Snapshot | None) -> tuple[ManifestFile, ...]:
+        """The snapshot's manifests with live entries; none for no snapshot. Raises as :meth:`all_of`."""
+        if snapshot is None:
+            return ()
+        return tuple(manifest for manifest in self.all_of(snapshot) if live_count(manifest))
+
+    def _read_list(self, path: str) -> tuple[ManifestFile, ...]:
+        manifests = decode_file(path, lambda: read_list(self._io, path))
+        if any(manifest.content != ManifestContent.DATA for manifest in manifests):
+            raise FormatError(
+                f"{path} lists delete manifests; a component's table has none: was it written by another tool?"
+            )
+        return manifests
+
+    def decode(self, manifest: ManifestFile) -> DecodedManifest:
+        """The manifest's live entries."""
+        path = manifest.manifest_path
+
+        def load() -> DecodedManifest:
+            entries = decode_file(path, lambda: read_live_entries(self._io, manifest))
+            return DecodedManifest(manifest, entries, tuple(key_of(entry.data_file) for entry in entries))
+
+        return self._cache.get(path, load, lambda decoded: _ENTRY_BYTES * len(decoded.entries))
+
+    def remember(
+        self, snapshot: Snapshot, listed: Sequence[ListedManifest], written: Iterable[DecodedManifest]
+    ) -> None:
+        """Keep what a commit that has landed wrote: its list, and its manifests as the list names them."""
+        number = snapshot.sequence_number or 0
+        self._cache.put(snapshot.manifest_list, tuple(listed), _MANIFEST_BYTES * len(listed))
+        by_path = {manifest.manifest_path: manifest for manifest in listed}
+        for decoded in written:
+            file = by_path[decoded.file.manifest_path]
+            kept = replace(decoded, file=file, entries=tuple(_landed(entry, number) for entry in decoded.entries))
+            self._cache.put(file.manifest_path, kept, _ENTRY_BYTES * len(kept.entries))
+
+
+def decode_file(path: str, read: Callable[[], V]) -> V:
+    """What ``read`` makes of the file at ``path``; FormatError names the file when it is not what it should be."""
+    try:
+        return read()
+    except (OSError, MetastoreError):
+        raise
+    except Exception as error:
+        # The decoder has no error of its own: on a broken file it fails in whatever way comes first.
+        raise FormatError(f"{path} cannot be decoded as an Iceberg manifest or list: {error!r}") from error
+
+
+def write_list(
+    files: NewFiles, snapshot: Snapshot, format_version: int, manifests: Sequence[ManifestFile]
+) -> list[ListedManifest]:
+    """Write the snapshot's manifest list at the place that the snapshot names; the manifests as it lists them."""
+    listed = [_numbered(manifest, snapshot.sequence_number or 0) for manifest in manifests]
+    write_manifest_list_file(files, format_version, snapshot, listed)
+    return listed
+
+
+def added(data_file: DataFile, snapshot_id: int) -> ManifestEntry:
+    """An entry for a file that snapshot ``snapshot_id`` adds; its sequence number comes with the commit."""
+    return ManifestEntry.from_args(
+        status=ManifestEntryStatus.ADDED,
+        snapshot_id=snapshot_id,
+        sequence_number=None,
+        file_sequence_number=None,
+        data_file=data_file,
+    )
+
+
+def existing(entry: ManifestEntry) -> ManifestEntry:
+    """The entry carried over from an older snapshot."""
+    if is_settled(entry):
+        return entry
+    return _marked(entry, ManifestEntryStatus.EXISTING, entry.snapshot_id)
+
+
+def deleted(entry: ManifestEntry, snapshot_id: int) -> ManifestEntry:
+    """The entry as snapshot ``snapshot_id`` removes it."""
+    return _marked(entry, ManifestEntryStatus.DELETED, snapshot_id)
+
+
+def _marked(entry: ManifestEntry, status: ManifestEntryStatus, snapshot_id: int | None) -> ManifestEntry:
+    return ManifestEntry.from_args(
+        status=status,
+        snapshot_id=snapshot_id,
+        sequence_number=entry.sequence_number,
+        file_sequence_number=entry.file_sequence_number,
+        data_file=entry.data_file,
+    )
+
+
+def _landed(entry: ManifestEntry, number: int) -> ManifestEntry:
+    if entry.sequence_number is not None:
+        return entry
+    landed = _marked(entry, entry.status, entry.snapshot_id)
+    landed.sequence_number = number
+    landed.file_sequence_number = number
+    return landed
+
+
+def _numbered(manifest: ManifestFile, number: int) -> ListedManifest:
+    """The manifest as a reader of the new list sees it: numbers that were left open are the commit's."""
+    if isinstance(manifest, ListedManifest):
+        return manifest
+    numbered = ListedManifest(*(manifest[position] for position in range(len(manifest))))
+    numbered.sequence_number = number if manifest.sequence_number < 0 else manifest.sequence_number
+    numbered.min_sequence_number = number if manifest.min_sequence_number < 0 else manifest.min_sequence_number
+    return numbered

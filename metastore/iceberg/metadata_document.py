@@ -1,0 +1,184 @@
+"""The newest metadata of any table of a catalog, as the JSON that stands in its file.
+
+Place in the flow: whoever must know which files a table needs, asks here. PyIceberg parses a table as a whole, so that
+one type or field that it does not know hides the table's location and snapshots. The JSON has them all the same.
+
+Promise: what is returned is the metadata that the catalog's entry points to, with all its snapshots.
+"""
+
+from __future__ import annotations
+
+import json
+import zlib
+from collections.abc import Mapping
+from contextlib import suppress
+from dataclasses import dataclass
+from typing import Any, Final, Literal
+
+from pyiceberg.catalog import Catalog
+from pyiceberg.catalog.rest import Endpoints, RestCatalog
+from pyiceberg.catalog.rest.scan_planning import StorageCredential
+from pyiceberg.exceptions import NoSuchNamespaceError, NoSuchTableError
+from pyiceberg.io import FileIO, load_file_io
+from pyiceberg.typedef import Identifier
+
+from metastore.errors import FormatError, StorageError
+from metastore.iceberg.catalog_errors import said
+from metastore.iceberg.catalogs import CatalogSource
+from metastore.iceberg.file_system_catalog import FileSystemCatalog
+from metastore.stores.bounded_reading import ReadLimits, gunzipped, whole
+
+_POINTER: Final = "metadata_location"
+_NOT_FOUND: Final = 404
+_LOOKS: Final = 10
+
+
+@dataclass(frozen=True)
+class MetadataDocument:
+    """The metadata file at ``location``; ``content`` by Iceberg's names, ``io`` reads the table's files."""
+
+    location: str
+    content: Mapping[str, Any]
+    io: FileIO
+
+
+def newest_pointer(source: CatalogSource, identifier: Identifier) -> str | None:
+    """Where the table's newest metadata file lies, which is not read; None where there is no such table.
+
+    Raises FormatError for an entry that names no metadata file, and whatever the catalog's library raises.
+    """
+    try:
+        with source.turn:
+            return _pointer(source.opened, identifier)
+    except (NoSuchTableError, NoSuchNamespaceError):
+        return None
+
+
+def newest_document(source: CatalogSource, identifier: Identifier) -> MetadataDocument | None:
+    """The table's newest metadata; None where there is no such table.
+
+    Raises StorageError when its file is missing or cannot be read, FormatError when it is no metadata, and whatever the
+    catalog's library raises.
+    """
+    if isinstance(source.opened, RestCatalog):
+        return _document_of_rest(source, source.opened, identifier)
+    for _ in range(_LOOKS - 1):
+        # An expiration may remove that version between the look and the read: the catalog then names a newer one.
+        with suppress(FileNotFoundError):
+            return _look(source, identifier)
+    try:
+        return _look(source, identifier)
+    except FileNotFoundError as error:
+        raise StorageError(f"the metadata file of {'.'.join(identifier)} in {source} is missing: {error}") from error
+
+
+def _look(source: CatalogSource, identifier: Identifier) -> MetadataDocument | None:
+    location = newest_pointer(source, identifier)
+    if location is None:
+        return None
+    io = load_file_io(source.opened.properties, location)
+    return MetadataDocument(location, read_document(io, location), io)
+
+
+def read_document(io: FileIO, location: str) -> Mapping[str, Any]:
+    """The JSON of a metadata file. Raises FileNotFoundError, StorageError, FormatError."""
+    try:
+        limit = ReadLimits.of(io.properties).named("metadata_json")
+        content = whole(io.new_input(location), limit)
+        is_packed = ".gz." in location or location.endswith(".gz")
+        found = json.loads(gunzipped(content, location, limit) if is_packed else content)
+    except FileNotFoundError:
+        raise
+    except (ValueError, EOFError, zlib.error) as error:
+        raise FormatError(f"{location} is not the metadata of an Iceberg table: {error}") from error
+    except OSError as error:
+        raise StorageError(f"cannot read the metadata file {location}: {said(error)}") from error
+    return _checked(found, location)
+
+
+def _pointer(catalog: Catalog, identifier: Identifier) -> str:
+    if isinstance(catalog, FileSystemCatalog):
+        return catalog.metadata_location_of(identifier)
+    if isinstance(catalog, RestCatalog):
+        return str(_answer_of_rest(catalog, identifier, "refs").get("metadata-location") or "")
+    parameters = _parameters(catalog, identifier)
+    if parameters is None:
+        # Another kind of catalog: PyIceberg's own door, for what PyIceberg can parse.
+        return catalog.load_table(identifier).metadata_location
+    if not parameters.get(_POINTER):
+        raise FormatError(f"{'.'.join(identifier)} names no metadata file: it is not an Iceberg table")
+    return parameters[_POINTER]
+
+
+def _parameters(catalog: Catalog, identifier: Identifier) -> Mapping[str, str] | None:
+    """What the catalog keeps of a table; None for a kind of catalog that is not known here."""
+    match catalog.properties.get("type"):
+        case "sql" | "in-memory":
+            return {_POINTER: _pointer_of_sql(catalog, identifier)}
+        case "hive":
+            return _parameters_of_hive(catalog, *identifier)
+        case "glue":
+            return _parameters_of_glue(catalog, *identifier)
+    return None
+
+
+def _parameters_of_hive(catalog: Any, database: str, name: str) -> Mapping[str, str]:
+    with catalog._client as client:  # noqa: SLF001 - PyIceberg has no other door
+        return dict(catalog._get_hive_table(client, database_name=database, table_name=name).parameters)  # noqa: SLF001
+
+
+def _parameters_of_glue(catalog: Any, database: str, name: str) -> Mapping[str, str]:
+    try:
+        found = catalog.glue.get_table(DatabaseName=database, Name=name)
+    except catalog.glue.exceptions.EntityNotFoundException as error:
+        raise NoSuchTableError(f"no table {database}.{name}") from error
+    return dict(found["Table"].get("Parameters") or {})
+
+
+def _pointer_of_sql(catalog: Catalog, identifier: Identifier) -> str:
+    from pyiceberg.catalog.sql import IcebergTables, SqlCatalog  # noqa: PLC0415 - needs the extra that has SQLAlchemy
+    from sqlalchemy import select  # noqa: PLC0415 - as above
+
+    assert isinstance(catalog, SqlCatalog)
+    wanted = select(IcebergTables.metadata_location).where(
+        IcebergTables.catalog_name == catalog.name,
+        IcebergTables.table_namespace == Catalog.namespace_to_string(identifier[:-1]),
+        IcebergTables.table_name == identifier[-1],
+    )
+    with catalog.engine.connect() as connection:
+        row = connection.execute(wanted).first()
+    if row is None:
+        raise NoSuchTableError(f"no table {'.'.join(identifier)}")
+    return row[0] or ""
+
+
+def _answer_of_rest(catalog: RestCatalog, identifier: Identifier, snapshots: Literal["all", "refs"]) -> dict[str, Any]:
+    """The server's own text of a table: PyIceberg would parse the metadata in it, all of it or nothing."""
+    split = catalog._split_identifier_for_path(identifier)  # noqa: SLF001 - PyIceberg has no other door
+    address = catalog.url(Endpoints.load_table, prefixed=True, **split)
+    response = catalog._session.get(address, params={"snapshots": snapshots})  # noqa: SLF001 - as above
+    if response.status_code == _NOT_FOUND:
+        raise NoSuchTableError(f"no table {'.'.join(identifier)}")
+    response.raise_for_status()
+    answer: dict[str, Any] = response.json()
+    return answer
+
+
+def _document_of_rest(source: CatalogSource, catalog: RestCatalog, identifier: Identifier) -> MetadataDocument | None:
+    """From the answer itself, whose credentials may be the only ones that open the table's files."""
+    try:
+        with source.turn:
+            answer = _answer_of_rest(catalog, identifier, "all")
+    except (NoSuchTableError, NoSuchNamespaceError):
+        return None
+    location = str(answer.get("metadata-location") or "")
+    given = [StorageCredential.model_validate(each) for each in answer.get("storage-credentials") or ()]
+    vended = catalog._resolve_storage_credentials(given, location)  # noqa: SLF001 - as above
+    io = load_file_io({**catalog.properties, **(answer.get("config") or {}), **vended}, location)
+    return MetadataDocument(location, _checked(answer.get("metadata"), location), io)
+
+
+def _checked(content: object, location: str) -> Mapping[str, Any]:
+    if not isinstance(content, dict) or not isinstance(content.get("location"), str):
+        raise FormatError(f"{location} is not the metadata of an Iceberg table: it names no location")
+    return content

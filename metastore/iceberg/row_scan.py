@@ -1,0 +1,118 @@
+"""Rows of an Iceberg table's data files: columns by their ids, position deletes applied, a condition judged.
+
+The one reading of data files for SELECT, statistics and verification; a rewrite uses the same pieces on parts of files
+(:mod:`metastore.procedures.rewrite.reading`). PyIceberg has a scan too. It has no Avro, reads INT96 in nanoseconds,
+makes null lists of structs empty ones, and takes rows from a file that only its neighbours' delete files name: one that
+was added again after these were written.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any
+
+import pyarrow as pa
+from pyiceberg.expressions import AlwaysTrue, BooleanExpression
+from pyiceberg.expressions.visitors import bind, extract_field_ids, translate_column_names
+from pyiceberg.io import FileIO
+from pyiceberg.io.pyarrow import expression_to_pyarrow, pyarrow_to_schema, schema_to_pyarrow
+from pyiceberg.manifest import DataFile
+from pyiceberg.schema import Schema
+from pyiceberg.table import FileScanTask
+from pyiceberg.table.metadata import TableMetadata
+from pyiceberg.utils.concurrent import ExecutorFactory
+
+from metastore.errors import FormatError
+from metastore.iceberg.data_file import open_data_file
+from metastore.iceberg.position_deletes import Positions, deleted_positions, merged, without
+from metastore.iceberg.projection import Projection, partition_constants
+from metastore.stores.files import open_ranges
+from metastore.stores.read_errors import UNREADABLE, unreadable
+
+
+class RowScan:
+    """Reads data files of one table. ``schema`` is what is asked for, ``condition`` one on the table's columns."""
+
+    def __init__(self, metadata: TableMetadata, io: FileIO, schema: Schema, condition: BooleanExpression) -> None:
+        self._metadata = metadata
+        self._io = io
+        self._schema = schema
+        self._arrow = schema_to_pyarrow(schema, include_field_ids=False)
+        self._condition = (
+            None if isinstance(condition, AlwaysTrue) else bind(metadata.schema(), condition, case_sensitive=True)
+        )
+        used = extract_field_ids(self._condition) if self._condition is not None else set()
+        self._ids = schema.field_ids | used
+        self._names = metadata.name_mapping()
+
+    def to_record_batches(self, tasks: Iterable[FileScanTask]) -> Iterator[pa.RecordBatch]:
+        """The rows file by file, in the order of ``tasks``; a file's rows are in memory at once.
+
+        Raises StorageError and FormatError, which name the file, and InvalidRequestError for a format that is not read.
+        """
+        for _, batches in self.by_file(tasks):
+            yield from batches
+
+    def by_file(self, tasks: Iterable[FileScanTask]) -> Iterator[tuple[str, list[pa.RecordBatch]]]:
+        """The same, each file's with its path."""
+        tasks = list(tasks)
+        executor = ExecutorFactory.get_or_create()
+        paths = {task.file.file_path for task in tasks}
+        deletes = list({delete for task in tasks for delete in task.delete_files})
+
+        def deleted(delete: DataFile) -> Mapping[str, list[Positions]]:
+            try:
+                return deleted_positions(self._io, delete.file_path, delete.file_format, paths)
+            except UNREADABLE as error:
+                raise unreadable(delete.file_path, error) from error
+
+        positions = dict(zip(deletes, executor.map(deleted, deletes), strict=True))
+
+        def rows(task: FileScanTask) -> list[pa.RecordBatch]:
+            path = task.file.file_path
+            own = merged(part for delete in task.delete_files for part in positions[delete].get(path, ()))
+            try:
+                return list(self._rows(task.file, own))
+            except FormatError as error:
+                raise FormatError(f"{path} cannot be read into the columns of its table: {error}") from error
+            except UNREADABLE as error:
+                raise unreadable(path, error) from error
+
+        yield from zip((task.file.file_path for task in tasks), executor.map(rows, tasks), strict=True)
+
+    def _rows(self, data: DataFile, deleted: Positions | None) -> Iterator[pa.RecordBatch]:
+        version = self._metadata.format_version
+        with open_ranges(self._io, data.file_path) as source:
+            file = open_data_file(source, data.file_format, data.file_path)
+            # Versions 1 and 2 have no nanoseconds.
+            held = pyarrow_to_schema(file.schema, self._names, version <= 2, version)
+            constants = partition_constants(self._metadata.specs()[data.spec_id], data.partition)
+            projection = Projection(held, self._schema, self._arrow, constants)
+            columns = [field.name for field in held.fields if _has(field, self._ids)]
+            condition = self._of_file(held, constants)
+            row = 0
+            for batch in file.matching(None if deleted is not None else condition, columns):
+                kept = without(batch, row, deleted)
+                row += batch.num_rows
+                if deleted is not None and condition is not None:
+                    kept = _true_for(condition, kept)
+                if kept.num_rows:
+                    yield projection.apply(kept)
+
+    def _of_file(self, held: Schema, constants: Mapping[int, Any]) -> Any:
+        """The condition in the file's names as Arrow's expression; None for none."""
+        if self._condition is None:
+            return None
+        missing = {own: value for own, value in constants.items() if own not in held.field_ids}
+        translated = translate_column_names(self._condition, held, True, missing)
+        return expression_to_pyarrow(bind(held, translated, case_sensitive=True), held)
+
+
+def _has(field: Any, ids: set[int]) -> bool:
+    """Whether a column of a file, or a piece of it, is one of ``ids``."""
+    return field.field_id in ids or not ids.isdisjoint(Schema(field).field_ids)
+
+
+def _true_for(condition: Any, batch: pa.RecordBatch) -> pa.RecordBatch:
+    rows = pa.Table.from_batches([batch]).filter(condition).combine_chunks()
+    return rows.to_batches()[0] if rows.num_rows else batch.slice(0, 0)

@@ -1,0 +1,118 @@
+"""A snapshot of a procedure's own making on ``main``: its manifests and list written, then published or taken back.
+
+PyIceberg's producers cannot write operation ``replace``, and drop the retention of the branch that they move. Promises:
+files are written under new names and durable before the commit; the branch must stand where it stood; what was written
+is removed when the commit surely did not land, and only then.
+"""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from typing import Final
+
+from pyiceberg.exceptions import CommitFailedException
+from pyiceberg.manifest import ManifestEntry, ManifestFile
+from pyiceberg.table import Table
+from pyiceberg.table.refs import MAIN_BRANCH, SnapshotRefType
+from pyiceberg.table.snapshots import Snapshot, Summary
+from pyiceberg.table.update import (
+    AddSnapshotUpdate,
+    AssertRefSnapshotId,
+    AssertTableUUID,
+    SetSnapshotRefUpdate,
+    TableRequirement,
+    TableUpdate,
+)
+
+from metastore.catalogs import TargetTable
+from metastore.errors import MetastoreError, OutcomeUnknownError, StorageError
+from metastore.iceberg.manifest_writer import write_manifest_file
+from metastore.iceberg.manifests import write_list
+from metastore.procedures.rewrite.candidates import schema_of
+from metastore.stores.files import flush
+from metastore.stores.new_files import NewFiles
+
+
+class NewSnapshot:
+    """The next snapshot of ``table``, while it is being made at ``now_ms``."""
+
+    def __init__(self, table: Table, now_ms: int) -> None:
+        self.table: Final = table
+        self.id: Final = table.metadata.new_snapshot_id()
+        self.parent: Final = table.metadata.current_snapshot()
+        self._now_ms = now_ms
+        self._commit_id = uuid.uuid4()
+        self._files = NewFiles(table.io)
+
+    def write_manifest(self, entries: Sequence[ManifestEntry], spec_id: int) -> ManifestFile:
+        """Write ``entries`` of data files, at least one and all of one spec."""
+        metadata = self.table.metadata
+        spec = metadata.specs()[spec_id]
+        path = self._path(f"m{len(self._files.created)}")
+        return write_manifest_file(
+            self._files, path, metadata.format_version, spec, schema_of(metadata, spec), self.id, entries
+        )
+
+    def publish(
+        self,
+        target: TargetTable,
+        manifests: Sequence[ManifestFile],
+        summary: Summary,
+        updates: Sequence[TableUpdate] = (),
+        requirements: Sequence[TableRequirement] = (),
+    ) -> Table:
+        """Write the list of ``manifests`` and commit, beside ``updates`` that hold by ``requirements``.
+
+        Raises CommitFailedException when it lost to others and StorageError when it was refused, OutcomeUnknownError
+        when that is open.
+        """
+        metadata = self.table.metadata
+        parent_time = self.parent.timestamp_ms + 1 if self.parent else 0
+        snapshot = Snapshot(
+            snapshot_id=self.id,
+            parent_snapshot_id=self.parent.snapshot_id if self.parent else None,
+            sequence_number=metadata.next_sequence_number(),
+            timestamp_ms=max(self._now_ms, parent_time, metadata.last_updated_ms),
+            manifest_list=self._path(f"snap-{self.id}"),
+            summary=summary,
+            schema_id=metadata.current_schema_id,
+        )
+        write_list(self._files, snapshot, metadata.format_version, manifests)
+        flush(self._files.created)
+        ref = metadata.refs.get(MAIN_BRANCH)
+        head = SetSnapshotRefUpdate(
+            ref_name=MAIN_BRANCH,
+            type=SnapshotRefType.BRANCH,
+            snapshot_id=self.id,
+            max_ref_age_ms=ref.max_ref_age_ms if ref else None,
+            max_snapshot_age_ms=ref.max_snapshot_age_ms if ref else None,
+            min_snapshots_to_keep=ref.min_snapshots_to_keep if ref else None,
+        )
+        same = (
+            AssertTableUUID(uuid=metadata.table_uuid),
+            AssertRefSnapshotId(ref=MAIN_BRANCH, snapshot_id=ref.snapshot_id if ref else None),
+        )
+        return target.commit(self.table, (*same, *requirements), (*updates, AddSnapshotUpdate(snapshot=snapshot), head))
+
+    @contextmanager
+    def taken_back_unless_published(self) -> Iterator[None]:
+        """Within, what is written is removed when an error says that nothing was committed.
+
+        An OSError becomes a StorageError, except in the commit itself, whose errors are of three kinds only.
+        """
+        try:
+            yield
+        except OutcomeUnknownError:
+            raise
+        except (CommitFailedException, MetastoreError):
+            self._files.discard()
+            raise
+        except OSError as error:
+            self._files.discard()
+            raise StorageError(f"cannot write metadata of {self.table.name()}: {error}; nothing was changed") from error
+
+    def _path(self, name: str) -> str:
+        """A place among the table's metadata that no other attempt uses."""
+        return self.table.location_provider().new_metadata_location(f"{name}-{self._commit_id}.avro")

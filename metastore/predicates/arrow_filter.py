@@ -1,0 +1,240 @@
+"""``where`` as an Arrow expression that is true for exactly the rows that SQL returns.
+
+Place in the flow: pruning decides what may hold rows; this decides over the rows. It reads questions with pruning's own
+readers, but where pruning is content with "may pass", a leaf here is either exact or there is none: literals of which
+engines make different things, functions, arithmetic, patterns other than a prefix raise :class:`NotExact`, and the
+caller asks an SQL engine (:mod:`metastore.duck.sql_filter`) instead.
+
+Semantics are SQL's with Spark's order of numbers: NULL does not pass, also under NOT; NaN equals itself and is larger
+than all other numbers.
+"""
+
+from __future__ import annotations
+
+import math
+import operator
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+from datetime import datetime, tzinfo
+from decimal import ROUND_CEILING, ROUND_FLOOR, Context, Decimal
+from functools import reduce
+from typing import Any, Final
+
+import pyarrow as pa
+import pyarrow.compute as pc
+from pyiceberg.expressions import AlwaysFalse, AlwaysTrue, And, BooleanExpression, Or
+
+from metastore.predicates import iceberg_predicate, sql_predicate
+from metastore.predicates.columns import Columns, PredicateColumn
+from metastore.predicates.leaves import Leaves
+from metastore.predicates.literals import Literal, is_of_many_types, passes_nulls, span_of
+
+_FLOATS: Final = ("FLOAT", "DOUBLE")
+_INVERSE: Final = {"=": "!=", "!=": "=", "<": ">=", "<=": ">", ">": "<=", ">=": "<"}
+_WIDE: Final = Context(prec=100)
+"""Digits enough that no literal is rounded on the way to the column's grid."""
+
+
+class NotExact(Exception):  # noqa: N818 - no error of the user's: another engine is asked
+    """A part of the question has no exact Arrow expression."""
+
+
+@dataclass(frozen=True)
+class RowFilter:
+    """An expression over rows, and the top-level columns that it needs."""
+
+    expression: pc.Expression
+    columns: frozenset[str]
+
+
+def arrow_filter(
+    question: str | BooleanExpression, columns: Columns, schema: pa.Schema, zone: tzinfo
+) -> RowFilter | None:
+    """The filter for ``question``; None if every row passes.
+
+    ``zone`` is that of timestamps that name none. Raises NotExact, and InvalidRequestError as pruning does.
+    """
+    leaves = _ExactLeaves(zone, schema)
+    if isinstance(question, BooleanExpression):
+        condition = iceberg_predicate.resolve(question, columns, leaves)
+    else:
+        condition = sql_predicate.translate(question, columns, leaves)
+    if isinstance(condition, AlwaysTrue):
+        return None
+    return RowFilter(_expression(condition), frozenset(column.path[0] for column in leaves.columns.values()))
+
+
+def _expression(node: BooleanExpression) -> pc.Expression:
+    if isinstance(node, And):
+        return _expression(node.left) & _expression(node.right)
+    if isinstance(node, Or):
+        return _expression(node.left) | _expression(node.right)
+    if isinstance(node, (AlwaysTrue, AlwaysFalse)):
+        return pc.scalar(isinstance(node, AlwaysTrue))
+    assert isinstance(node, _Leaf)
+    expression: pc.Expression = node.expression
+    return expression
+
+
+class _Leaf(BooleanExpression):
+    """An Arrow expression among PyIceberg's, so that pruning's readers can put it where it belongs.
+
+    It is never NULL where that matters: the readers have carried NOT to the leaves, and above these NULL and FALSE are
+    the same, since both keep a row out.
+    """
+
+    expression: Any
+
+    def __init__(self, expression: pc.Expression) -> None:
+        super().__init__(expression=expression)
+
+    def __invert__(self) -> BooleanExpression:
+        raise NotExact
+
+
+def _leaf(expression: Any) -> BooleanExpression:
+    return _Leaf(expression)
+
+
+class _ExactLeaves(Leaves):
+    """Makes leaves that say exactly which rows pass, or raises NotExact."""
+
+    def __init__(self, zone: tzinfo, schema: pa.Schema) -> None:
+        super().__init__(zone)
+        self._schema = schema
+
+    def unknown(self, text: str) -> BooleanExpression:
+        """What cannot be read is not exact."""
+        raise NotExact
+
+    def not_null(self, column: PredicateColumn, text: str) -> BooleanExpression:
+        """What is left of a comparison that cannot be used is not exact."""
+        raise NotExact
+
+    def compare(
+        self, column: PredicateColumn, operator: str, literal: Literal, text: str, *, inverted: bool
+    ) -> BooleanExpression:
+        """``column operator literal``."""
+        if passes_nulls(column, operator, literal):
+            raise NotExact
+        asked = _INVERSE[operator] if inverted else operator
+        field, type_ = self._field(column)
+        return _leaf(_comparison(field, type_, asked, self._value(column, literal)))
+
+    def contain(
+        self, column: PredicateColumn, literals: Iterable[Literal], text: str, *, inverted: bool
+    ) -> BooleanExpression:
+        """``column IN (literals)``: of the literals, those that the column's type can hold."""
+        field, type_ = self._field(column)
+        literals = list(literals)
+        if is_of_many_types(column, literals):
+            raise NotExact
+        values = [self._value(column, literal) for literal in literals]
+        present = [_comparison(field, type_, "!=" if inverted else "=", value) for value in values]
+        return _leaf(reduce(operator.and_ if inverted else operator.or_, present))
+
+    def start_with(self, column: PredicateColumn, prefix: str, *, inverted: bool) -> BooleanExpression:
+        """``column LIKE 'prefix%'``."""
+        field, type_ = self._field(column)
+        if not pa.types.is_string(type_):
+            raise NotExact
+        starts: Any = pc.starts_with(field, prefix)
+        return _leaf(~starts if inverted else starts)
+
+    def may_match(self, column: PredicateColumn, prefix: str) -> BooleanExpression:
+        """A pattern of which the prefix is only a part is not exact."""
+        raise NotExact
+
+    def is_null(self, column: PredicateColumn, *, inverted: bool) -> BooleanExpression:
+        """``column IS NULL``."""
+        field, _ = self._field(column)
+        return _leaf(field.is_valid() if inverted else field.is_null())
+
+    def is_nan(self, column: PredicateColumn, *, inverted: bool) -> BooleanExpression:
+        """``isnan(column)``."""
+        field, type_ = self._field(column)
+        if not pa.types.is_floating(type_):
+            raise NotExact
+        nan: Any = pc.is_nan(field)
+        return _leaf(~nan if inverted else nan)
+
+    def _field(self, column: PredicateColumn) -> tuple[pc.Expression, pa.DataType]:
+        if not column.usable or column.path[0] not in self._schema.names:
+            raise NotExact
+        type_ = self._schema.field(column.path[0]).type
+        for name in column.path[1:]:
+            if not pa.types.is_struct(type_) or type_.get_field_index(name) < 0:
+                raise NotExact
+            type_ = type_.field(name).type
+        path = self._named(column).path
+        return (pc.field(path[0]) if len(path) == 1 else pc.field(*path)), type_
+
+    def _value(self, column: PredicateColumn, literal: Literal) -> Any:
+        """The one value that ``literal`` means beside ``column`` to every engine."""
+        if column.type.name == "VARCHAR" and not isinstance(literal, str):
+            raise NotExact
+        if column.from_directory and isinstance(literal, str) and column.type.name not in ("VARCHAR", "DATE"):
+            raise NotExact
+        span = span_of(column, literal, self.zone)
+        if span is None or not span.certain:
+            raise NotExact
+        return span.low
+
+
+_OPERATORS: Final[Mapping[str, Callable[[Any, Any], pc.Expression]]] = {
+    "=": lambda field, value: field == value,
+    "!=": lambda field, value: field != value,
+    "<": lambda field, value: field < value,
+    "<=": lambda field, value: field <= value,
+    ">": lambda field, value: field > value,
+    ">=": lambda field, value: field >= value,
+}
+
+
+def _comparison(field: Any, type_: pa.DataType, asked: str, value: Any) -> Any:
+    if pa.types.is_integer(type_) or pa.types.is_decimal(type_):
+        return _on_grid(field, type_, asked, value)
+    if isinstance(value, float) and not math.isfinite(value):
+        raise NotExact
+    compared = _OPERATORS[asked](field, _scalar(value, type_))
+    if pa.types.is_floating(type_) and asked in (">", ">="):
+        return compared | pc.is_nan(field)
+    return compared
+
+
+def _on_grid(field: Any, type_: pa.DataType, asked: str, value: Any) -> Any:
+    """The comparison of integers or decimals with a number that may lie between two of them, or beyond them all."""
+    number = Decimal(value)
+    step = Decimal(1).scaleb(-(type_.scale if pa.types.is_decimal(type_) else 0))
+    below, above = (number.quantize(step, rounding, _WIDE) for rounding in (ROUND_FLOOR, ROUND_CEILING))
+    if asked in ("=", "!=") and below != above:
+        return _none(field) if asked == "=" else field.is_valid()
+    aligned = below if asked in ("<=", ">") else above
+    low, high = _limits(type_)
+    if aligned < low:
+        return field.is_valid() if asked in (">", ">=", "!=") else _none(field)
+    if aligned > high:
+        return field.is_valid() if asked in ("<", "<=", "!=") else _none(field)
+    return _OPERATORS[asked](field, _scalar(aligned if pa.types.is_decimal(type_) else int(aligned), type_))
+
+
+def _none(field: Any) -> Any:
+    return field.is_null() & field.is_valid()
+
+
+def _limits(type_: pa.DataType) -> tuple[Decimal, Decimal]:
+    if pa.types.is_decimal(type_):
+        high = Decimal(10**type_.precision - 1).scaleb(-type_.scale, _WIDE)
+        return -high, high
+    if pa.types.is_signed_integer(type_):
+        return Decimal(-(2 ** (type_.bit_width - 1))), Decimal(2 ** (type_.bit_width - 1) - 1)
+    return Decimal(0), Decimal(2**type_.bit_width - 1)
+
+
+def _scalar(value: Any, type_: pa.DataType) -> Any:
+    if isinstance(value, datetime) and not pa.types.is_timestamp(type_):
+        raise NotExact
+    try:
+        return pa.scalar(value, type_)
+    except (pa.ArrowException, OverflowError, TypeError, ValueError) as error:
+        raise NotExact from error

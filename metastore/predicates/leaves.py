@@ -1,0 +1,86 @@
+"""The leaves of a condition, however the question was asked: made in one place, with notes on what was not usable.
+
+The two readers (:mod:`metastore.predicates.sql_predicate`, :mod:`metastore.predicates.iceberg_predicate`) carry NOT down to
+the leaves and then call here, so both reason about types, NaN and nulls alike.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from datetime import tzinfo
+
+from pyiceberg.expressions import AlwaysTrue, BooleanExpression, IsNaN, IsNull, NotNull, NotStartsWith, StartsWith
+
+from metastore.predicates.columns import PredicateColumn
+from metastore.predicates.literals import Literal, comparison, membership
+
+
+@dataclass
+class Leaves:
+    """Makes the leaves of a condition, and remembers which columns they name and what was not usable."""
+
+    zone: tzinfo | None
+    columns: dict[str, PredicateColumn] = field(default_factory=dict)
+    notes: list[str] = field(default_factory=list)
+
+    def unknown(self, text: str) -> BooleanExpression:
+        """A leaf that says nothing."""
+        self._note(f"not usable for pruning: {text}")
+        return AlwaysTrue()
+
+    def compare(
+        self, column: PredicateColumn, operator: str, literal: Literal, text: str, *, inverted: bool
+    ) -> BooleanExpression:
+        """``column operator literal``, under NOT if ``inverted``; ``text`` is what a note would show."""
+        condition, usable = comparison(self._named(column), operator, literal, self.zone, inverted=inverted)
+        return self._checked(condition, column, text, usable=usable)
+
+    def contain(
+        self, column: PredicateColumn, literals: Iterable[Literal], text: str, *, inverted: bool
+    ) -> BooleanExpression:
+        """``column IN (literals)``, of which there is at least one."""
+        condition, usable = membership(self._named(column), literals, self.zone, inverted=inverted)
+        return self._checked(condition, column, text, usable=usable)
+
+    def start_with(self, column: PredicateColumn, prefix: str, *, inverted: bool) -> BooleanExpression:
+        """``column LIKE 'prefix%'``."""
+        key = self._named(column).key
+        if column.type.name != "VARCHAR" or not column.usable:
+            return self._checked(NotNull(key), column, f"a prefix of {'.'.join(column.path)}", usable=False)
+        return NotStartsWith(key, prefix) if inverted else StartsWith(key, prefix)
+
+    def may_match(self, column: PredicateColumn, prefix: str) -> BooleanExpression:
+        """What ``column LIKE pattern`` asks at least, of a pattern that begins with ``prefix`` and asks for more."""
+        return self.start_with(column, prefix, inverted=False)
+
+    def is_null(self, column: PredicateColumn, *, inverted: bool) -> BooleanExpression:
+        """``column IS NULL``."""
+        key = self._named(column).key
+        if not column.usable:
+            return self._checked(AlwaysTrue(), column, f"{'.'.join(column.path)} IS NULL", usable=False)
+        return NotNull(key) if inverted else IsNull(key)
+
+    def is_nan(self, column: PredicateColumn, *, inverted: bool) -> BooleanExpression:
+        """``isnan(column)``; the inverse holds for every other value."""
+        key = self._named(column).key
+        return self._checked(NotNull(key) if inverted else IsNaN(key), column, "NaN", usable=True)
+
+    def not_null(self, column: PredicateColumn, text: str) -> BooleanExpression:
+        """All that is left of a comparison that cannot be used: no comparison passes a null."""
+        return self._checked(NotNull(self._named(column).key), column, text, usable=False)
+
+    def _named(self, column: PredicateColumn) -> PredicateColumn:
+        self.columns[column.key] = column
+        return column
+
+    def _checked(
+        self, condition: BooleanExpression, column: PredicateColumn, text: str, *, usable: bool
+    ) -> BooleanExpression:
+        if not usable:
+            self._note(f"not usable for pruning: {text}")
+        return condition if column.usable else AlwaysTrue()
+
+    def _note(self, note: str) -> None:
+        if note not in self.notes:
+            self.notes.append(note)

@@ -1,0 +1,389 @@
+"""A comparison of a column with a literal, as a PyIceberg condition that no engine's answer escapes.
+
+Engines bring a column and a literal of different types together in different ways. What a literal may mean is therefore
+a :class:`Span` of values of the column's type: narrow where all engines agree, wider where they round or where the
+session's time zone is unknown, and none where nothing is certain. The condition asks whether a row *may* pass:
+
+* ``<`` and ``<=`` compare with the upper end, ``>`` and ``>=`` with the lower, ``=`` with both; ``!=`` needs certainty;
+* without a span only "not null" is left, since no comparison is true for a null;
+* Spark and DuckDB hold NaN to be equal to itself and above all numbers, Arrow holds it to be equal to nothing: wherever
+  one of them lets a NaN pass, the condition says "or is NaN".
+"""
+
+from __future__ import annotations
+
+import math
+import re
+import struct
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from datetime import date, datetime, time, timedelta, timezone, tzinfo
+from decimal import Decimal
+from typing import Any, TypeAlias
+
+from pyiceberg.expressions import (
+    AlwaysTrue,
+    And,
+    BooleanExpression,
+    EqualTo,
+    GreaterThan,
+    GreaterThanOrEqual,
+    In,
+    IsNaN,
+    LessThan,
+    LessThanOrEqual,
+    NotEqualTo,
+    NotIn,
+    NotNull,
+    Or,
+)
+from pyiceberg.expressions.literals import DateLiteral, TimeLiteral, TimestampLiteral
+from pyiceberg.expressions.literals import Literal as IcebergLiteral
+
+from metastore.model.drill_types import INTEGER_TYPES
+from metastore.model.statistics_json import Value
+from metastore.predicates.columns import PredicateColumn
+from metastore.predicates.written_times import date_of, time_of, timestamp_of
+
+
+@dataclass(frozen=True)
+class SessionTime:
+    """A zone-less TIMESTAMP literal: the instant at which clocks in the session's time zone show ``local``."""
+
+    local: datetime
+
+
+Literal: TypeAlias = Value | SessionTime
+
+
+@dataclass(frozen=True)
+class Span:
+    """All that a literal may mean to some engine, both ends included; ``certain`` if they all mean one value."""
+
+    low: Any
+    high: Any
+    certain: bool
+
+    @classmethod
+    def of(cls, value: Value) -> Span:
+        """Exactly ``value``, to every engine."""
+        return cls(value, value, certain=True)
+
+
+_EPOCH_DAY = date(1970, 1, 1)
+_EPOCH_UTC = datetime(1970, 1, 1, tzinfo=timezone.utc)
+_INVERSE = {"=": "!=", "!=": "=", "<": ">=", "<=": ">", ">": "<=", ">=": "<"}
+_REACHES_NAN = frozenset({">", ">=", "!="})
+_FLOATS = {"FLOAT": 24, "DOUBLE": 53}
+"""Bits of precision of the float types."""
+
+_INTEGER_BITS = {"TINYINT": 8, "SMALLINT": 16, "INT": 32, "BIGINT": 64}
+_ULPS = 2
+"""Engines divide digits by a power of ten in the float type itself: two roundings and the power's own."""
+
+_ANY_ZONE = timedelta(hours=18)
+"""No session's clock is further from UTC: no place's ever was, and Java has no larger offset."""
+
+_CLOCK_CHANGE = timedelta(hours=26)
+"""Clocks were never moved by more than a day (Samoa skipped one); no change this near leaves local time unambiguous."""
+
+INTEGER_TEXT = re.compile(r"-?(0|[1-9]\d{0,17})", re.ASCII)
+"""Text that every engine reads as the same integer."""
+
+
+def comparison(
+    column: PredicateColumn, operator: str, literal: Literal, zone: tzinfo | None = None, *, inverted: bool = False
+) -> tuple[BooleanExpression, bool]:
+    """The condition for ``column operator literal`` (under NOT if ``inverted``), and whether the literal was usable."""
+    if passes_nulls(column, operator, literal):
+        return AlwaysTrue(), False
+    span = span_of(column, literal, zone)
+    asked = _INVERSE[operator] if inverted else operator
+    # Text compared with a directory's number: engines that keep directory names as text order them as such.
+    if span and asked != "=" and _is_text_for_number(column, literal):
+        span = None
+    if span is None:
+        return NotNull(column.key), False
+    condition = _condition(column.key, asked, span)
+    if column.type.name in _FLOATS and (inverted or asked in _REACHES_NAN):
+        condition = Or(condition, IsNaN(column.key))
+    return condition, True
+
+
+def membership(
+    column: PredicateColumn, literals: Iterable[Literal], zone: tzinfo | None = None, *, inverted: bool = False
+) -> tuple[BooleanExpression, bool]:
+    """The same for ``column IN (literals)``; no literal may be None."""
+    literals = list(literals)
+    if is_of_many_types(column, literals):
+        return NotNull(column.key), False
+    spans = [None if inverted and _is_text_for_number(column, v) else span_of(column, v, zone) for v in literals]
+    usable = None not in spans
+    certain = [span.low for span in spans if span and span.certain]
+    if inverted:
+        condition: BooleanExpression = NotIn(column.key, certain) if certain else NotNull(column.key)
+        return (Or(condition, IsNaN(column.key)) if column.type.name in _FLOATS else condition), usable
+    if not usable:
+        return NotNull(column.key), False
+    wide = [_condition(column.key, "=", span) for span in spans if span and not span.certain]
+    narrow = [In(column.key, certain)] if certain else []
+    alternatives = [*narrow, *wide]
+    return (Or(*alternatives) if len(alternatives) > 1 else alternatives[0]), True
+
+
+def _condition(key: str, operator: str, span: Span) -> BooleanExpression:
+    if operator == "<":
+        return LessThan(key, span.high)
+    if operator == "<=":
+        return LessThanOrEqual(key, span.high)
+    if operator == ">":
+        return GreaterThan(key, span.low)
+    if operator == ">=":
+        return GreaterThanOrEqual(key, span.low)
+    if operator == "=":
+        return (
+            EqualTo(key, span.low)
+            if span.certain
+            else And(GreaterThanOrEqual(key, span.low), LessThanOrEqual(key, span.high))
+        )
+    return NotEqualTo(key, span.low) if span.certain else NotNull(key)
+
+
+def _is_text_for_number(column: PredicateColumn, literal: Literal) -> bool:
+    return (
+        column.from_directory and isinstance(literal, str) and column.type.name in (*INTEGER_TYPES, *_FLOATS, "DECIMAL")
+    )
+
+
+def passes_nulls(column: PredicateColumn, operator: str, literal: Literal) -> bool:
+    """Whether Spark takes the comparison for TRUE or FALSE whatever the column holds, nulls too.
+
+    So it does with the order of integers and a number beyond the largest or smallest BIGINT.
+    """
+    if column.type.name not in INTEGER_TYPES or operator in ("=", "!=") or type(literal) not in (int, Decimal):
+        return False
+    return not -(2**63) <= literal < 2**63  # type: ignore[operator]
+
+
+def is_of_many_types(column: PredicateColumn, literals: Sequence[Literal]) -> bool:
+    """Whether the type common to ``column`` and all of a list may be another than that common to it and each literal.
+
+    So it is in Spark: beside a number with an exponent all are DOUBLE, decimals get digits for the whole list, and
+    without ANSI mode a text makes texts of all, in which only days and integers are spelled in one way.
+    """
+    kinds = set(map(type, literals))
+    if str in kinds and column.type.name != "VARCHAR":
+        return len(kinds) > 1 or column.type.name not in (*INTEGER_TYPES, "DATE")
+    if column.type.name not in (*INTEGER_TYPES, "DECIMAL"):
+        return False
+    if float in kinds:
+        return len(kinds) > 1
+    return not _fit_together(column, [Decimal(number) for number in literals if isinstance(number, (int, Decimal))])
+
+
+def span_of(column: PredicateColumn, literal: Literal, zone: tzinfo | None = None) -> Span | None:
+    """What ``literal`` may mean beside ``column``; None where no engine-independent answer is known."""
+    of_type = _SPANS.get("INT" if column.type.name in INTEGER_TYPES else column.type.name)
+    if of_type is None or not column.usable or literal != literal:
+        return None
+    try:
+        return of_type(column, literal, zone)
+    except OverflowError:  # a moment so near the ends of Python's calendar that nothing lies around it
+        return None
+
+
+def _text(_column: PredicateColumn, literal: Literal, _zone: tzinfo | None) -> Span | None:
+    # Beside an integer only text that is one for sure can be judged, which the evaluation sees to.
+    return Span.of(literal) if isinstance(literal, str) or type(literal) is int else None
+
+
+def _plain(*types: type) -> Callable[[PredicateColumn, Literal, tzinfo | None], Span | None]:
+    return lambda _column, literal, _zone: Span.of(literal) if type(literal) in types else None  # type: ignore[arg-type]
+
+
+def _integer(column: PredicateColumn, literal: Literal, _zone: tzinfo | None) -> Span | None:
+    if isinstance(literal, str):
+        if not INTEGER_TEXT.fullmatch(literal):
+            return None
+        # Beyond the column's type it is a number in ANSI mode, and else NULL.
+        bits = _INTEGER_BITS.get(column.type.name, 0)
+        number = int(literal)
+        return Span(number, number, certain=-(1 << bits) <= 2 * number < 1 << bits)
+    if isinstance(literal, float):
+        # The column is cast to DOUBLE, which holds integers below 2^53 exactly and keeps the order of those above.
+        return Span.of(literal) if abs(literal) < 2**53 else None
+    return _exact_number(column, literal)
+
+
+def _decimal(column: PredicateColumn, literal: Literal, _zone: tzinfo | None) -> Span | None:
+    if isinstance(literal, float):
+        if not math.isfinite(literal):
+            return None
+        low, high = (Decimal(_step(literal, toward, _double_step)) for toward in (-math.inf, math.inf))
+        return Span(low, high, certain=False) if low.is_finite() and high.is_finite() else None
+    return _exact_number(column, literal)
+
+
+def _exact_number(column: PredicateColumn, literal: Literal) -> Span | None:
+    """An integer or decimal, if the type common to it and the column loses no digit."""
+    if type(literal) is not int and type(literal) is not Decimal:
+        return None
+    return Span.of(literal) if _fit_together(column, [Decimal(literal)]) else None
+
+
+def _fit_together(column: PredicateColumn, numbers: Sequence[Decimal]) -> bool:
+    """Whether the type common to ``column`` and all ``numbers`` loses no digit.
+
+    It has 38 at most, and 76 beside a column of more than 38, which Arrow alone has.
+    """
+    own = column.type.arguments or ((38, 0) if column.type.name == "DECIMAL" else (20, 0))
+    digits = [own, *map(_digits, numbers)]
+    common = max(precision - scale for precision, scale in digits) + max(scale for _, scale in digits)
+    return common <= (38 if own[0] <= 38 else 76)
+
+
+def _digits(number: Decimal) -> tuple[int, int]:
+    _, digits, exponent = number.as_tuple()
+    scale = max(0, -int(exponent))
+    return max(len(digits) + max(0, int(exponent)), scale), scale
+
+
+def _float(column: PredicateColumn, literal: Literal, _zone: tzinfo | None) -> Span | None:
+    if type(literal) not in (int, float, Decimal):
+        return None
+    step = _single_step if column.type.name == "FLOAT" else _double_step
+    near = step(float(Decimal(literal)), 0)  # type: ignore[arg-type]
+    if near == literal and (isinstance(literal, float) or _is_short(literal, _FLOATS[column.type.name])):
+        return Span.of(near)
+    return Span(_step(near, -math.inf, step), _step(near, math.inf, step), certain=False)
+
+
+def _is_short(number: Any, bits: int) -> bool:
+    """True if the digits and the power of ten are both exact in the float type, so that no engine rounds."""
+    _, digits, exponent = Decimal(number).as_tuple()
+    power = abs(int(exponent))
+    significand = int("".join(map(str, digits)))
+    return bool(max(significand, 5**power) <= 2**bits)
+
+
+def _step(value: float, toward: float, step: Callable[[float, float], float]) -> float:
+    for _ in range(_ULPS):
+        value = step(value, toward)
+    return value
+
+
+def _double_step(value: float, toward: float) -> float:
+    return math.nextafter(value, toward) if toward else value
+
+
+def _single_step(value: float, toward: float) -> float:
+    """The float32 next to ``value`` in the direction of ``toward``; for 0 the nearest float32 itself."""
+    try:
+        bits = struct.unpack("<i", struct.pack("<f", value))[0]
+    except OverflowError:  # beyond the largest float32
+        bits = struct.unpack("<i", struct.pack("<f", math.copysign(math.inf, value)))[0]
+    if toward:
+        ordered = bits if bits >= 0 else -(bits & 0x7FFFFFFF)
+        ordered = max(-0x7F800000, min(0x7F800000, ordered + (1 if toward > 0 else -1)))
+        bits = ordered if ordered >= 0 else -ordered - 0x80000000
+    return float(struct.unpack("<f", struct.pack("<i", bits))[0])
+
+
+def _date(_column: PredicateColumn, literal: Literal, _zone: tzinfo | None) -> Span | None:
+    if isinstance(literal, str):
+        day = date_of(literal)
+        return None if day is None else Span.of(day)
+    if type(literal) is date:
+        return Span.of(literal)
+    # A date beside a timestamp is taken as its midnight, so the day of the timestamp and the next one enclose it.
+    moment = literal.local if isinstance(literal, SessionTime) else literal
+    if not isinstance(moment, datetime):
+        return None
+    if moment.tzinfo is None:
+        day = moment.date()
+        return Span.of(day) if moment.time() == time.min else Span(day, day + timedelta(days=1), certain=False)
+    return Span((moment - _ANY_ZONE).date(), (moment + _ANY_ZONE).date() + timedelta(days=1), certain=False)
+
+
+def _time(_column: PredicateColumn, literal: Literal, _zone: tzinfo | None) -> Span | None:
+    clock = time_of(literal) if isinstance(literal, str) else literal
+    return Span.of(clock) if isinstance(clock, time) and clock.tzinfo is None else None
+
+
+def _timestamp(column: PredicateColumn, literal: Literal, zone: tzinfo | None) -> Span | None:
+    if isinstance(literal, str):
+        moment = timestamp_of(literal)
+        # Text beside a local date-time is read as a local one, and engines differ in what they do with an offset.
+        if moment is None or (moment.tzinfo and not column.zoned):
+            return None
+    elif type(literal) is date:
+        moment = datetime(literal.year, literal.month, literal.day)
+    elif isinstance(literal, SessionTime):
+        if not column.zoned and not _is_calm(literal.local, zone):
+            return _around(literal.local, _CLOCK_CHANGE)
+        moment = literal.local
+    elif isinstance(literal, datetime):
+        moment = literal
+    else:
+        return None
+    return _in_utc(moment, zone) if column.zoned else _in_local_time(moment, zone)
+
+
+def _in_utc(moment: datetime, zone: tzinfo | None) -> Span | None:
+    if moment.tzinfo is not None:
+        return Span.of(moment.astimezone(timezone.utc))
+    if zone is None:
+        return _around(moment.replace(tzinfo=timezone.utc), _ANY_ZONE)
+    instant = moment.replace(tzinfo=zone).astimezone(timezone.utc)
+    return Span.of(instant) if _is_calm(moment, zone) else _around(instant, _CLOCK_CHANGE)
+
+
+def _in_local_time(moment: datetime, zone: tzinfo | None) -> Span | None:
+    if moment.tzinfo is None:
+        return Span.of(moment)
+    if zone is None:
+        return _around(moment.astimezone(timezone.utc).replace(tzinfo=None), _ANY_ZONE)
+    local = moment.astimezone(zone).replace(tzinfo=None)
+    return Span.of(local) if _is_calm(local, zone) else _around(local, _CLOCK_CHANGE)
+
+
+def _is_calm(local: datetime, zone: tzinfo | None) -> bool:
+    """True if ``zone`` is known and does not change its clocks near ``local``."""
+    if zone is None:
+        return False
+    try:
+        offsets = {zone.utcoffset(local + _CLOCK_CHANGE * i) for i in (-1, 0, 1)}
+    except OverflowError:
+        return False
+    return len(offsets) == 1
+
+
+def _around(moment: datetime, reach: timedelta) -> Span:
+    return Span(moment - reach, moment + reach, certain=False)
+
+
+def plain_literal(literal: IcebergLiteral[Any], *, zoned: bool) -> Literal:
+    """The Python value of a PyIceberg literal; timestamps become aware datetimes if ``zoned``."""
+    if isinstance(literal, DateLiteral):
+        return _EPOCH_DAY + timedelta(days=literal.value)
+    if isinstance(literal, TimestampLiteral):
+        moment = _EPOCH_UTC + timedelta(microseconds=literal.value)
+        return moment if zoned else moment.replace(tzinfo=None)
+    if isinstance(literal, TimeLiteral):
+        return (_EPOCH_UTC + timedelta(microseconds=literal.value)).time()
+    plain: Literal = literal.value
+    return plain
+
+
+_SPANS: dict[str, Callable[[PredicateColumn, Any, tzinfo | None], Span | None]] = {
+    "VARCHAR": _text,
+    "INT": _integer,
+    "DECIMAL": _decimal,
+    "FLOAT": _float,
+    "DOUBLE": _float,
+    "BOOLEAN": _plain(bool),
+    "VARBINARY": _plain(bytes),
+    "DATE": _date,
+    "TIME": _time,
+    "TIMESTAMP": _timestamp,
+}

@@ -1,0 +1,48 @@
+"""What a user asks (SQL text or a PyIceberg expression) -> a condition that evaluation can answer from statistics.
+
+The condition is again a PyIceberg expression, over quoted column paths, without NOT, with literals of the columns' own
+types. Rows that pass the question always pass the condition; what cannot be used (functions, arithmetic, comparisons of
+columns, subqueries, patterns without a prefix) becomes "may pass", and a note says so. NOT is carried down to the
+leaves first, so "may pass" never turns into "cannot".
+
+A row passes only if the question is TRUE: NULL does not, also under NOT, ``!=`` and NOT IN.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from pyiceberg.expressions import BooleanExpression
+
+from metastore.predicates import iceberg_predicate, sql_predicate
+from metastore.predicates.columns import Columns, PredicateColumn
+from metastore.predicates.leaves import Leaves
+from metastore.predicates.time_zones import zone_named
+
+
+@dataclass(frozen=True)
+class Predicate:
+    """A question in the form that evaluation understands.
+
+    ``condition`` names columns by quoted path, ``columns`` holds those it names, ``notes`` say what was not usable.
+    """
+
+    text: str
+    condition: BooleanExpression
+    columns: Mapping[str, PredicateColumn]
+    notes: tuple[str, ...] = ()
+
+
+def parse(question: str | BooleanExpression, columns: Columns, time_zone: str | None = None) -> Predicate:
+    """Understand ``question``, a Spark SQL predicate or a PyIceberg expression.
+
+    ``time_zone`` is the session's, for timestamp literals without one; with None such literals exclude only what they
+    exclude in every zone. Raises InvalidRequestError for a syntax error, an unknown column or an unknown time zone.
+    """
+    leaves = Leaves(None if time_zone is None else zone_named(time_zone))
+    if isinstance(question, BooleanExpression):
+        condition = iceberg_predicate.resolve(question, columns, leaves)
+    else:
+        condition = sql_predicate.translate(question, columns, leaves)
+    return Predicate(str(question).strip(), condition, leaves.columns, tuple(leaves.notes))

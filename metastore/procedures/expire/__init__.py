@@ -1,0 +1,1 @@
+"""Old snapshots, and the files that only they reach."""

@@ -1,0 +1,356 @@
+"""``expire_snapshots``: old snapshots go, and the files that only they reach.
+
+Mark, commit, sweep. What only expiring snapshots reach, and nothing else known to the configuration needs
+(:mod:`proof`), is listed on the store (:mod:`quarantine`); then one commit takes the snapshots away, on the condition
+that all branches, tags and snapshots are as they were; only then are files deleted. Where it is open whether the commit
+landed nothing is deleted, and a run that dies after it leaves the list: the next run finds it by the table's property
+and deletes what is still of no use. So it is with files of which it cannot be known whether others need them.
+
+When ids are given, these and no others expire.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections import Counter
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, field
+from datetime import datetime, timedelta
+from typing import Any, Final, cast
+
+import pyarrow as pa
+from pyiceberg.exceptions import CommitFailedException
+from pyiceberg.table import Table
+from pyiceberg.table.metadata import TableMetadata
+from pyiceberg.table.update import (
+    AssertCurrentSchemaId,
+    AssertDefaultSpecId,
+    AssertTableUUID,
+    RemovePartitionStatisticsUpdate,
+    RemovePropertiesUpdate,
+    RemoveSnapshotRefUpdate,
+    RemoveSnapshotsUpdate,
+    SetPropertiesUpdate,
+    TableRequirement,
+    TableUpdate,
+)
+
+from metastore.catalogs import TargetTable
+from metastore.errors import InvalidRequestError, MetastoreError, StorageError
+from metastore.iceberg.contention import until_won
+from metastore.iceberg.sweep import (
+    FileKind,
+    Mark,
+    TableFile,
+    mark,
+    snapshot_ids,
+    statistics_files,
+    sweep,
+    unchanged_history,
+    without,
+)
+from metastore.procedures.expire.retention import Expiring, Retention, epoch_ms, expiring
+from metastore.procedures.expire.unused_metadata import unused_metadata
+from metastore.procedures.files.guards import require_gc
+from metastore.procedures.files.inventory import FILE_ROW, EngineFor, Inventory
+from metastore.procedures.files.proof import Proof
+from metastore.procedures.files.quarantine import (
+    UNSWEPT,
+    AssertUnswept,
+    Listed,
+    Quarantine,
+    lift,
+    quarantine,
+    standing,
+    unswept,
+)
+from metastore.procedures.files.spelling import Spelling, is_inside
+from metastore.procedures.framework.arguments import Argument
+from metastore.procedures.framework.model import CallContext, Procedure
+from metastore.procedures.orphans.listed_folders import is_in_own_folders
+from metastore.storage.commit import Clock
+from metastore.stores.deletion import Deletion, require_concurrency
+
+_log: Final = logging.getLogger(__name__)
+
+_COUNTS: Final = {
+    "deleted_data_files_count": (FileKind.DATA,),
+    "deleted_position_delete_files_count": (FileKind.POSITION_DELETES,),
+    "deleted_equality_delete_files_count": (FileKind.EQUALITY_DELETES,),
+    "deleted_manifest_files_count": (FileKind.MANIFEST, FileKind.DELETE_MANIFEST),
+    "deleted_manifest_lists_count": (FileKind.MANIFEST_LIST,),
+    "deleted_statistics_files_count": (FileKind.STATISTICS,),
+}
+
+_RESULT_COLUMNS: Final[dict[str, pa.DataType]] = {
+    **dict.fromkeys(_COUNTS, pa.int64()),
+    "deleted_bytes": pa.int64(),
+    "expired_snapshots_count": pa.int64(),
+    "failed_files_count": pa.int64(),
+    "message": pa.string(),
+    "files": pa.list_(FILE_ROW),
+}
+_RESULT: Final = pa.schema(_RESULT_COLUMNS)
+
+
+def expire_snapshots() -> Procedure:
+    """The procedure ``system.expire_snapshots``."""
+    return Procedure(
+        "system",
+        "expire_snapshots",
+        (
+            Argument("schema"),
+            Argument("table_name"),
+            Argument("older_than", "TIMESTAMP", required=False),
+            Argument("retain_last", "INTEGER", required=False),
+            Argument("snapshot_ids", "ARRAY(BIGINT)", required=False),
+            Argument("clean_expired_metadata", "BOOLEAN", required=False, default=False),
+            Argument("max_concurrent_deletes", "INTEGER", required=False),
+            Argument("dry_run", "BOOLEAN", required=False, default=False),
+            Argument("owned", "ARRAY(VARCHAR)", required=False),
+        ),
+        result=_RESULT,
+        function=_expire_snapshots,
+        description="Removes old snapshots and deletes the files that only they reach.",
+    )
+
+
+def _expire_snapshots(  # noqa: PLR0913 - the arguments of the call
+    context: CallContext,
+    *,
+    schema: str,
+    table_name: str,
+    older_than: datetime | None,
+    retain_last: int | None,
+    snapshot_ids: list[int] | None,
+    clean_expired_metadata: bool,
+    max_concurrent_deletes: int | None,
+    dry_run: bool,
+    owned: list[str] | None,
+) -> Mapping[str, Any]:
+    if snapshot_ids is not None and not snapshot_ids:
+        raise InvalidRequestError("snapshot_ids must not be empty when provided")
+    older_than_ms = None if older_than is None else epoch_ms(older_than)
+    retention = Retention(older_than_ms, retain_last, tuple(snapshot_ids or ()))
+    target = context.table(schema, table_name)
+    run = Expiration(
+        target,
+        retention,
+        Proof(context.catalogs, target, context.engine, owned=owned or (), progress=context.progress),
+        context.engine,
+        context.now_ms,
+        context.settings.iceberg.commit.timeout,
+        allowed=context.settings.procedures.allowed_locations,
+        clean_metadata=clean_expired_metadata,
+        max_concurrent_deletes=max_concurrent_deletes,
+        progress=context.progress,
+    )
+    return run.dry() if dry_run else run.run()
+
+
+@dataclass(frozen=True)
+class _Planned:
+    """One try: what goes, what the table is without it, and the files that are of no use then.
+
+    ``unproven``: why it cannot be known whether others need these files.
+    """
+
+    table: Table
+    expiring: Expiring
+    updates: tuple[TableUpdate, ...]
+    kept: TableMetadata
+    left_over: tuple[Quarantine, ...]
+    doomed: Sequence[TableFile] = field(default=())
+    unproven: str | None = None
+
+    @property
+    def changes(self) -> bool:
+        """Whether there is anything to commit."""
+        return bool(self.updates)
+
+
+@dataclass(frozen=True)
+class Expiration:
+    """One run of ``expire_snapshots`` on ``target``; a race lost to others is run again for ``timeout``.
+
+    ``allowed`` are locations where lists of earlier runs may name files, beside the table's own location.
+    """
+
+    target: TargetTable
+    retention: Retention
+    proof: Proof
+    engine: EngineFor
+    now_ms: Callable[[], int]
+    timeout: timedelta
+    allowed: Sequence[str] = ()
+    clean_metadata: bool = False
+    max_concurrent_deletes: int | None = None
+    progress: Callable[[int, int], None] | None = None
+    clock: Clock = field(default_factory=Clock)
+
+    def __post_init__(self) -> None:
+        require_concurrency(self.max_concurrent_deletes)
+
+    def dry(self) -> Mapping[str, Any]:
+        """What :meth:`run` would do now, with every file that would go; nothing is changed."""
+        planned = self._plan(self.target.load())
+        if planned.changes:
+            self.target.require_committable(planned.table)
+        files = [{"location": file.location, "kind": file.kind.value, "bytes": file.size} for file in planned.doomed]
+        message = "dry run: nothing was changed"
+        if planned.unproven:
+            message = f"{message}; a run would delete no file: {planned.unproven}"
+        return {**_row(planned, planned.doomed, 0), "message": message, "files": files}
+
+    def run(self) -> Mapping[str, Any]:
+        """Expire and delete.
+
+        Raises ConflictError and StorageError (nothing changed), OutcomeUnknownError (nothing deleted), and FormatError
+        when the metadata of a kept snapshot cannot be read (nothing changed).
+        """
+        return until_won(self.target, self.timeout, self._attempt, self.clock)
+
+    def _attempt(self, table: Table) -> Mapping[str, Any]:
+        planned = self._plan(table)
+        if not planned.changes:
+            return self._sweep(planned, planned.table, planned.doomed, planned.left_over)
+        made = quarantine(table, "expire", (Listed(file) for file in planned.doomed)) if planned.doomed else None
+        lists = (*planned.left_over, *((made,) if made else ()))
+        updates = list(planned.updates)
+        if lists:
+            updates.append(SetPropertiesUpdate(updates={UNSWEPT: "\n".join(each.location for each in lists)}))
+        try:
+            done = self.target.commit(table, self._requirements(table.metadata), updates)
+        except (CommitFailedException, StorageError):
+            # Surely not committed: the list is of files in use.
+            if made is not None:
+                lift(table.io, [made])
+            raise
+        doomed = planned.doomed
+        if snapshot_ids(done.metadata) != snapshot_ids(planned.kept):
+            doomed = self._mark(done, done.metadata, (), doomed)
+        return self._sweep(planned, done, doomed, lists)
+
+    def _requirements(self, metadata: TableMetadata) -> list[TableRequirement]:
+        requirements = unchanged_history(metadata, validates_here=self.target.validates_here)
+        if self.clean_metadata:
+            # What nothing uses must not have come into use.
+            requirements.append(AssertCurrentSchemaId(current_schema_id=metadata.current_schema_id))
+            requirements.append(AssertDefaultSpecId(default_spec_id=metadata.default_spec_id))
+        return requirements
+
+    def _plan(self, table: Table) -> _Planned:
+        require_gc(table, "expire snapshots")
+        metadata = table.metadata
+        going = expiring(self.retention, metadata, self.now_ms())
+        left_over = tuple(standing(table, unswept(table)))
+        updates: tuple[TableUpdate, ...] = tuple(_updates(going, metadata))
+        kept = without(metadata, going.snapshots, going.refs)
+        if self.clean_metadata:
+            inventory = Inventory(table.io, self.engine)
+            updates = (*updates, *unused_metadata(kept, inventory))
+        planned = _Planned(table, going, updates, kept, left_over)
+        if not (going or left_over):
+            return planned
+        marked = self._mark(table, kept, going.snapshots, self._left(table, left_over))
+        doomed = [file for file in marked if file.kind is not FileKind.STATISTICS or _is_own(table, file)]
+        judgement = self.proof.judge(file.location for file in doomed)
+        if judgement.unknown and not judgement.free:
+            return _Planned(table, going, updates, kept, left_over, doomed, judgement.why_unknown)
+        free = [file for file in doomed if file.location in judgement.free]
+        return _Planned(table, going, updates, kept, left_over, free)
+
+    def _left(self, table: Table, left_over: Iterable[Quarantine]) -> list[TableFile]:
+        """Files that lists of earlier runs name, below the table's location or an allowed one.
+
+        Whoever may write the table could have written such a list: it leads to no other place.
+        """
+        spelling = Spelling()
+        roots = [spelling.place(f"{root.rstrip('/')}/") for root in (table.metadata.location, *self.allowed)]
+        found = []
+        for file in (each.file for made in left_over for each in made.files):
+            if any(is_inside(spelling.place(file.location), root) for root in roots):
+                found.append(file)
+            else:
+                _log.warning("%s is listed as left over by an expiration, and lies elsewhere: it stays", file.location)
+        return found
+
+    def _mark(
+        self, table: Table, kept: TableMetadata, gone: Iterable[int], candidates: Sequence[TableFile]
+    ) -> Sequence[TableFile]:
+        wanted = set(gone)
+        expired = [snapshot for snapshot in table.metadata.snapshots if snapshot.snapshot_id in wanted]
+        try:
+            what = Mark(expired, statistics_files(table.metadata), kept, candidates)
+            return mark(what, Inventory(table.io, self.engine))
+        except Exception as error:
+            if self.target.load().metadata_location != table.metadata_location:
+                # Others expired what was being marked.
+                raise CommitFailedException("the table changed while files were marked") from error
+            raise
+
+    def _sweep(
+        self, planned: _Planned, table: Table, doomed: Sequence[TableFile], lists: Sequence[Quarantine]
+    ) -> Mapping[str, Any]:
+        # Looked at once more: others may have taken a file in while this one marked and committed.
+        judgement = self.proof.judge(file.location for file in doomed)
+        free = [file for file in doomed if file.location in judgement.free]
+        swept = sweep(free, self._deletion(table).run)
+        failed = dict(swept.failed)
+        if judgement.unknown and not judgement.free:
+            failed = dict.fromkeys((file.location for file in doomed), judgement.why_unknown or "")
+        if not failed:
+            failed = lift(table.io, lists)
+            self._forget_lists(table, failed)
+        gone = swept.gone
+        message = "" if planned.changes or lists else "nothing to expire"
+        if failed:
+            location, error = next(iter(failed.items()))
+            message = f"{len(failed)} files are left to the next run, such as {location}: {error}"
+        return {**_row(planned, gone, len(failed)), "message": message, "files": None}
+
+    def _forget_lists(self, table: Table, standing_lists: Collection[str]) -> None:
+        """Take the property that names the lists away, once none of them stands; the next run does it otherwise."""
+        named = table.metadata.properties.get(UNSWEPT)
+        if named is None or standing_lists:
+            return
+        requirements: list[TableRequirement] = [AssertTableUUID(uuid=table.metadata.table_uuid)]
+        if self.target.validates_here:
+            requirements.append(cast("TableRequirement", AssertUnswept(value=named)))
+        with suppress(CommitFailedException, MetastoreError):
+            self.target.commit(table, requirements, [RemovePropertiesUpdate(removals=[UNSWEPT])])
+
+    def _deletion(self, table: Table) -> Deletion:
+        return Deletion(table.io, self.engine, self.max_concurrent_deletes, self.progress)
+
+
+def _is_own(table: Table, file: TableFile) -> bool:
+    """Whether a file that is not read before it goes lies where the table's files do: any path can be set."""
+    if is_in_own_folders(table, file.location):
+        return True
+    _log.warning("%s is named as statistics of %s and lies elsewhere: it stays", file.location, ".".join(table.name()))
+    return False
+
+
+def _updates(going: Expiring, metadata: TableMetadata) -> Iterable[TableUpdate]:
+    """Refs first: a snapshot that one of them names could not go."""
+    for name in going.refs:
+        yield RemoveSnapshotRefUpdate(ref_name=name)
+    gone = set(going.snapshots)
+    for file in metadata.partition_statistics:
+        if file.snapshot_id in gone:
+            yield RemovePartitionStatisticsUpdate(snapshot_id=file.snapshot_id)
+    if gone:
+        yield RemoveSnapshotsUpdate(snapshot_ids=list(going.snapshots))
+
+
+def _row(planned: _Planned, gone: Iterable[TableFile], failed: int) -> dict[str, Any]:
+    files = list(gone)
+    kinds = Counter(file.kind for file in files)
+    return {
+        **{name: sum(kinds[kind] for kind in counted) for name, counted in _COUNTS.items()},
+        "deleted_bytes": sum(file.size or 0 for file in files),
+        "expired_snapshots_count": len(planned.expiring.snapshots),
+        "failed_files_count": failed,
+    }

@@ -1,0 +1,1 @@
+"""What a procedure is, how it is called, and how it runs."""

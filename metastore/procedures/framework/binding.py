@@ -1,0 +1,85 @@
+"""Given arguments -> the arguments of a procedure: matched by position or by name, defaults filled in, cast.
+
+Place in the flow: the SQL text and the Python call bring their arguments in one form, so that the rules and messages
+are the same. Pure. An error of a text names the place of the argument in it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from metastore.errors import InvalidRequestError
+from metastore.procedures.framework.arguments import Argument
+from metastore.procedures.framework.model import BaseProcedure
+from metastore.procedures.framework.types import cast_to
+
+
+@dataclass(frozen=True)
+class Given:
+    """One argument as the caller gave it.
+
+    ``name`` None is one by position; ``exact`` is a name in quotes, which is compared as it stands; ``place`` is where
+    it stands in a text, such as ``line 1, column 7``.
+    """
+
+    value: Any
+    name: str | None = None
+    exact: bool = False
+    place: str | None = None
+
+
+def bind(procedure: BaseProcedure, given: Sequence[Given], place: str | None = None) -> dict[str, Any]:
+    """Every declared argument of ``procedure`` by its name, in the declared order, cast to its type.
+
+    ``place`` is that of the call itself, for what is missing in it. Raises InvalidRequestError: named and positional
+    ones mixed, a name that is unknown or given twice, too many, a required one missing, NULL where there must be a
+    value, a value that is not of the declared type.
+    """
+    declared = procedure.arguments
+    names = {each.name is not None for each in given}
+    if len(names) > 1:
+        second = next(each for each in given if (each.name is None) != (given[0].name is None))
+        raise _error(second.place, "Named and positional arguments cannot be mixed")
+    if names == {True}:
+        found = _by_name(procedure, given)
+    else:
+        if len(given) > len(declared):
+            raise _error(given[len(declared)].place, f"Too many arguments for procedure: {procedure}")
+        found = {argument.name: each for argument, each in zip(declared, given, strict=False)}
+    return {argument.name: _value(argument, found.get(argument.name), place) for argument in declared}
+
+
+def _by_name(procedure: BaseProcedure, given: Sequence[Given]) -> Mapping[str, Given]:
+    found: dict[str, Given] = {}
+    for each in given:
+        argument = next((argument for argument in procedure.arguments if _is_called(argument, each)), None)
+        if argument is None:
+            raise _error(each.place, f"Unknown argument name: {each.name}; the procedure is {procedure}")
+        if argument.name in found:
+            raise _error(each.place, f"Duplicate procedure argument: {each.name}")
+        found[argument.name] = each
+    return found
+
+
+def _is_called(argument: Argument, given: Given) -> bool:
+    assert given.name is not None
+    return argument.name == given.name or (not given.exact and argument.name.lower() == given.name.lower())
+
+
+def _value(argument: Argument, given: Given | None, place: str | None) -> Any:
+    if given is None:
+        if argument.required:
+            raise _error(place, f"Required procedure argument '{argument.name}' is missing")
+        return argument.default
+    if given.value is None and not argument.nullable:
+        raise _error(given.place, f"Procedure argument cannot be null: {argument.name}")
+    try:
+        return cast_to(argument.type, given.value)
+    except InvalidRequestError as error:
+        raise _error(given.place, f"argument '{argument.name}': {error}") from error
+
+
+def _error(place: str | None, message: str) -> InvalidRequestError:
+    return InvalidRequestError(f"{place}: {message}" if place else message)

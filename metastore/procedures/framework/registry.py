@@ -1,0 +1,105 @@
+"""Which procedures there are, by catalog; each is made by its provider when it is first needed, and kept.
+
+Place in the flow: ``calls`` fills it with the built-in ones and those of installed packages, and resolves names in it.
+Promises: knowing that there is a procedure imports nothing of its family; a name is taken once per catalog; safe
+across threads.
+"""
+
+from __future__ import annotations
+
+import difflib
+import threading
+from collections.abc import Callable
+from dataclasses import dataclass
+from importlib import import_module
+
+from metastore.errors import InvalidRequestError, MetastoreError, NotFoundError, ProcedureError
+from metastore.procedures.framework.model import BaseProcedure
+
+
+@dataclass(frozen=True)
+class Provider:
+    """Makes one procedure when asked. ``name`` is its qualified name, ``system.expire_snapshots``, in lower case."""
+
+    name: str
+    make: Callable[[], BaseProcedure]
+
+    @classmethod
+    def at(cls, name: str, place: str) -> Provider:
+        """Calls the factory at ``module:function``; imports the module only then."""
+        module, _, function = place.partition(":")
+
+        def make() -> BaseProcedure:
+            made: BaseProcedure = getattr(import_module(module), function)()
+            return made
+
+        return cls(name, make)
+
+    @classmethod
+    def of(cls, procedure: BaseProcedure) -> Provider:
+        """Gives ``procedure`` itself."""
+        return cls(procedure.qualified_name, lambda: procedure)
+
+
+class Registry:
+    """Providers by catalog and name; catalogs and names are found without regard to case."""
+
+    def __init__(self) -> None:
+        self._providers: dict[str, dict[str, Provider]] = {}
+        self._spelled: dict[str, str] = {}
+        self._made: dict[Provider, BaseProcedure] = {}
+        self._lock = threading.RLock()
+
+    def register(self, catalog: str, provider: Provider | BaseProcedure) -> None:
+        """Add one procedure to ``catalog``. Raises InvalidRequestError when there is one of that name already."""
+        given = Provider.of(provider) if isinstance(provider, BaseProcedure) else provider
+        name = given.name.lower()
+        if name.count(".") != 1 or not all(name.split(".")):
+            raise InvalidRequestError(f"{given.name!r} does not name a procedure: schema.name is expected")
+        with self._lock:
+            known = self._providers.setdefault(catalog.lower(), {})
+            self._spelled.setdefault(catalog.lower(), catalog)
+            if name in known:
+                raise InvalidRequestError(f"Procedure already registered: {catalog}.{name}")
+            known[name] = given
+
+    def catalogs(self) -> list[str]:
+        """Catalogs that have procedures, in the order and the spelling that they were registered in."""
+        return [self._spelled[catalog] for catalog in self._providers]
+
+    def catalog(self, name: str) -> str | None:
+        """The spelling of a catalog that has procedures; None for any other."""
+        return self._spelled[name.lower()] if name.lower() in self._providers else None
+
+    def names(self, catalog: str) -> list[str]:
+        """Qualified names of the procedures of ``catalog``, sorted; makes none of them."""
+        return sorted(self._providers.get(catalog.lower(), ()))
+
+    def resolve(self, catalog: str, name: str) -> BaseProcedure:
+        """The procedure ``schema.name`` of ``catalog``, made on first use.
+
+        Raises NotFoundError, which names what is near, and ProcedureError when its provider fails.
+        """
+        known = self._providers.get(catalog.lower(), {})
+        provider = known.get(name.lower())
+        if provider is None:
+            near = difflib.get_close_matches(name.lower(), known, n=3, cutoff=0.6)
+            hint = f"; did you mean {' or '.join(near)}?" if near else ""
+            raise NotFoundError(f"Procedure not registered: {catalog}.{name}{hint}")
+        with self._lock:
+            if provider not in self._made:
+                self._made[provider] = _made(provider)
+            return self._made[provider]
+
+
+def _made(provider: Provider) -> BaseProcedure:
+    try:
+        made: object = provider.make()
+    except MetastoreError:
+        raise
+    except Exception as error:
+        raise ProcedureError(f"procedure {provider.name} cannot be had: {type(error).__name__}: {error}") from error
+    if isinstance(made, BaseProcedure) and made.qualified_name == provider.name.lower():
+        return made
+    what = made.qualified_name if isinstance(made, BaseProcedure) else repr(made)
+    raise ProcedureError(f"the provider of {provider.name} made {what}")

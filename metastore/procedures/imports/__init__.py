@@ -1,0 +1,1 @@
+"""Files that lie somewhere already become a table's."""

@@ -1,0 +1,341 @@
+"""``add_files``: data files that lie somewhere already become a table's, without being copied or read.
+
+A distributed procedure of type table import: begin lists the files, tasks read their footers, finish commits one
+snapshot that appends them. The table owns them from then on: when they are of no use any more, expiration deletes
+them. Readers find columns of files without field ids by the table's name mapping, which the same commit sets if it is
+missing.
+
+A file that the table has already, under whatever spelling of its location, is not taken for another one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from enum import Enum
+from typing import Any, Final, TypeVar
+
+import pyarrow as pa
+from pyiceberg.conversions import from_bytes
+from pyiceberg.io.pyarrow import MetricModeTypes, compute_statistics_plan
+from pyiceberg.manifest import DataFile, DataFileContent, FileFormat
+from pyiceberg.table import Table, TableProperties
+from pyiceberg.table.metadata import TableMetadata
+from pyiceberg.table.name_mapping import parse_mapping_from_json
+from pyiceberg.table.snapshots import Operation, Summary, update_snapshot_summaries
+from pyiceberg.table.update import (
+    AssertCurrentSchemaId,
+    AssertDefaultSpecId,
+    SetPropertiesUpdate,
+    TableRequirement,
+    TableUpdate,
+)
+from pyiceberg.typedef import Record
+from pyiceberg.types import PrimitiveType
+
+from metastore.catalogs import TargetTable
+from metastore.errors import InvalidRequestError, ProcedureError
+from metastore.hive.migration.reader_differences import KNOWN, UNREAD
+from metastore.iceberg.contention import until_won
+from metastore.iceberg.manifests import added
+from metastore.iceberg.snapshot import NewSnapshot
+from metastore.iceberg.sweep import FileKind
+from metastore.procedures.files.guards import require_foreign, require_written_version
+from metastore.procedures.files.inventory import Inventory
+from metastore.procedures.files.spelling import Spelling
+from metastore.procedures.framework.arguments import Argument
+from metastore.procedures.framework.model import CallContext, Plan, TableImportDistributedProcedure
+from metastore.procedures.imports.import_listing import ImportedFile, RecursiveDirectory, listed, matching, named
+from metastore.procedures.imports.import_metrics import (
+    FRAGMENT,
+    READERS,
+    Cut,
+    ImportChunk,
+    Target,
+    read_metrics,
+)
+
+_FILES_A_CHUNK: Final = 200
+_ENTRIES_A_MANIFEST: Final = 10_000
+_SHOWN: Final = 3
+
+
+_RESULT_COLUMNS: Final[dict[str, pa.DataType]] = {
+    "added_files_count": pa.int64(),
+    "changed_partition_count": pa.int64(),
+    "added_records_count": pa.int64(),
+    "added_bytes": pa.int64(),
+    "skipped_files_count": pa.int64(),
+    "message": pa.string(),
+}
+
+E_ = TypeVar("E_", bound=Enum)
+
+
+class DuplicateFile(str, Enum):
+    """What becomes of a file that the table has already, or that the call names twice."""
+
+    ERROR = "ERROR"
+    SKIP = "SKIP"
+    ALLOW = "ALLOW"
+
+
+def add_files() -> AddFiles:
+    """The procedure ``system.add_files``."""
+    return AddFiles(
+        "system",
+        "add_files",
+        (
+            Argument("schema"),
+            Argument("table_name"),
+            Argument("location", required=False),
+            Argument("files", "ARRAY(VARCHAR)", required=False),
+            Argument("format", required=False, default="PARQUET"),
+            Argument("partition_filter", "MAP(VARCHAR, VARCHAR)", required=False),
+            Argument("duplicate_file", required=False, default=DuplicateFile.ERROR.value),
+            Argument("recursive_directory", required=False, default=RecursiveDirectory.FAIL.value),
+        ),
+        result=pa.schema(_RESULT_COLUMNS),
+        description="Makes data files that lie somewhere already a table's, without copying them.",
+    )
+
+
+@dataclass(frozen=True)
+class _Import:
+    """One call: what to add to which table, and how."""
+
+    call: CallContext
+    target: TargetTable
+    location: str | None
+    files: Sequence[str]
+    format: str
+    partition_filter: Mapping[str, str] | None
+    duplicates: DuplicateFile
+    recursive: RecursiveDirectory
+
+
+@dataclass(frozen=True)
+class _ImportPlan(Plan):
+    """``found`` counts the files that the call is about, those that the table has already too."""
+
+    found: int = 0
+
+
+class AddFiles(TableImportDistributedProcedure[_Import]):
+    """See the module. ``begin`` lists, tasks read footers, ``finish`` appends; tasks write nothing."""
+
+    def create_context(self, call: CallContext, arguments: Mapping[str, Any]) -> _Import:
+        """Raises InvalidRequestError for arguments that do not go together."""
+        location, files = arguments["location"], arguments["files"]
+        if (location is None) == (files is None):
+            raise InvalidRequestError("either location or files says what to add; exactly one of them is needed")
+        if files is not None and not files:
+            raise InvalidRequestError("files must not be empty when provided")
+        target = call.table(arguments["schema"], arguments["table_name"])
+        require_foreign(target, "its files are the metastore's, written by its components")
+        return _Import(
+            call,
+            target,
+            location,
+            tuple(files or ()),
+            _format(arguments["format"]),
+            arguments["partition_filter"],
+            _choice(DuplicateFile, "duplicate_file", arguments["duplicate_file"]),
+            _choice(RecursiveDirectory, "recursive_directory", arguments["recursive_directory"]),
+        )
+
+    def begin(self, context: _Import) -> Plan:
+        """Raises NotFoundError for an empty location, ProcedureError for files that the table has already."""
+        table = context.target.load()
+        require_written_version(table, context.target)
+        found = self._wanted(context, table)
+        files = _without_known(found, _known_paths(context, table), context.duplicates)
+        metadata = table.metadata
+        shape = Target(metadata.schema(), metadata.spec(), _mapping(metadata), _cuts(metadata))
+        chunks = [
+            ImportChunk(table.io, context.format, shape, files[start : start + _FILES_A_CHUNK])
+            for start in range(0, len(files), _FILES_A_CHUNK)
+        ]
+        snapshot = metadata.current_snapshot()
+        pinned = snapshot.snapshot_id if snapshot else None
+        describe = f"append {len(files)} of {len(found)} files to {context.target}"
+        return _ImportPlan(chunks, read_metrics, FRAGMENT, pinned, describe, files=len(files), found=len(found))
+
+    def finish(self, context: _Import, plan: Plan, fragments: Iterable[pa.RecordBatch]) -> Mapping[str, Any]:
+        """Raises ProcedureError, naming files, when one cannot be added; ConflictError when others keep winning."""
+        rows = [row for fragment in fragments for row in fragment.to_pylist()]
+        if refused := [row for row in rows if row["error"] is not None]:
+            shown = "; ".join(f"{row['location']}: {row['error']}" for row in refused[:_SHOWN])
+            raise ProcedureError(f"{len(refused)} of {len(rows)} files cannot be added, so none was: {shown}")
+        assert isinstance(plan, _ImportPlan)
+        timeout = context.call.settings.iceberg.commit.timeout
+        return until_won(context.target, timeout, lambda table: _append(context, table, plan, rows))
+
+    def abort(self, context: _Import, plan: Plan, fragments: Iterable[pa.RecordBatch]) -> None:
+        """Nothing to do: tasks write nothing."""
+
+    def _wanted(self, context: _Import, table: Table) -> list[ImportedFile]:
+        if context.location is None:
+            files = named(context.files)
+        else:
+            files = listed(context.location, table.io, context.call.engine, context.recursive)
+        return matching(files, context.partition_filter, str(context.target))
+
+
+def _append(context: _Import, table: Table, plan: _ImportPlan, rows: Sequence[Mapping[str, Any]]) -> Mapping[str, Any]:
+    """One try: the files that are no duplicates still, appended to the table as it is now."""
+    metadata = table.metadata
+    if rows and metadata.current_snapshot_id != plan.pinned:
+        files = [ImportedFile(row["location"], row["size"]) for row in rows]
+        fresh = {file.location for file in _without_known(files, _known_paths(context, table), context.duplicates)}
+        rows = [row for row in rows if row["location"] in fresh]
+    if not rows:
+        message = "nothing was added: the table has all files already"
+        return {**dict.fromkeys(_RESULT_COLUMNS, 0), "skipped_files_count": plan.found, "message": message}
+    shape: Target = plan.chunks[0].target
+    if shape.schema.schema_id != metadata.current_schema_id or shape.spec.spec_id != metadata.default_spec_id:
+        raise ProcedureError(
+            f"schema or partitioning of {context.target} changed while footers were read; nothing was added, call again"
+        )
+    files_added = [_data_file(row, shape, context.format) for row in rows]
+    new = NewSnapshot(table, context.call.now_ms())
+    entries = [added(file, new.id) for file in files_added]
+    partitions = {file.partition for file in files_added}
+    with new.taken_back_unless_published():
+        made = [
+            new.write_manifest(entries[start : start + _ENTRIES_A_MANIFEST], shape.spec.spec_id)
+            for start in range(0, len(entries), _ENTRIES_A_MANIFEST)
+        ]
+        standing = new.parent.manifests(table.io) if new.parent else []
+        updates, requirements = _beside(metadata, by_name=any(row["by_name"] for row in rows))
+        new.publish(context.target, [*made, *standing], _summary(new, files_added), updates, requirements)
+    return {
+        "added_files_count": len(files_added),
+        "changed_partition_count": len(partitions) if shape.spec.fields else None,
+        "added_records_count": sum(file.record_count for file in files_added),
+        "added_bytes": sum(file.file_size_in_bytes for file in files_added),
+        "skipped_files_count": plan.found - len(files_added),
+        "message": _message(context.format, rows),
+    }
+
+
+def _message(format_: str, rows: Iterable[Mapping[str, Any]]) -> str:
+    """What readers of the table should know of the files that were added; empty if there is nothing."""
+    found = dict.fromkeys((column, values) for row in rows for column, values in row["differences"])
+    told = [f"column {column} may hold {values}: {KNOWN[values].what}" for column, values in found]
+    return "; ".join([UNREAD[format_], *told] if format_ in UNREAD else told)
+
+
+def _beside(metadata: TableMetadata, *, by_name: bool) -> tuple[list[TableUpdate], list[TableRequirement]]:
+    """What else the commit changes and holds by: the name mapping, and the schema and spec that files were read for."""
+    requirements: list[TableRequirement] = [
+        AssertCurrentSchemaId(current_schema_id=metadata.current_schema_id),
+        AssertDefaultSpecId(default_spec_id=metadata.default_spec_id),
+    ]
+    name = TableProperties.DEFAULT_NAME_MAPPING
+    if not by_name or name in metadata.properties:
+        return [], requirements
+    mapping = metadata.schema().name_mapping.model_dump_json()
+    return [SetPropertiesUpdate(updates={name: mapping})], requirements
+
+
+def _known_paths(context: _Import, table: Table) -> set[str]:
+    """Canonical paths of the data files of the current snapshot; none are asked for where duplicates are allowed."""
+    snapshot = table.metadata.current_snapshot()
+    if snapshot is None or context.duplicates is DuplicateFile.ALLOW:
+        return set()
+    inventory = Inventory(table.io, context.call.engine)
+    listed_files = inventory.lists([snapshot], must_stand=True).values()
+    manifests = [file for file in listed_files if file.kind is FileKind.MANIFEST]
+    path = Spelling().path
+    return {path(location) for location, _ in inventory.live_files(manifests, must_stand=True)}
+
+
+def _without_known(files: Sequence[ImportedFile], known: set[str], duplicates: DuplicateFile) -> Sequence[ImportedFile]:
+    if duplicates is DuplicateFile.ALLOW:
+        return files
+    path = Spelling().path
+    seen = set(known)
+    fresh: list[ImportedFile] = []
+    twice: list[ImportedFile] = []
+    for file in files:
+        place = path(file.location)
+        (twice if place in seen else fresh).append(file)
+        seen.add(place)
+    if twice and duplicates is DuplicateFile.ERROR:
+        shown = ", ".join(file.location for file in twice[:_SHOWN])
+        raise ProcedureError(
+            f"File already exists: {len(twice)} files are the table's already, or named twice, such as {shown}; "
+            "duplicate_file => 'skip' leaves them out, 'allow' adds their rows again"
+        )
+    return fresh
+
+
+def _data_file(row: Mapping[str, Any], shape: Target, format_: str) -> DataFile:
+    types = shape.spec.partition_type(shape.schema).fields
+    values = [
+        None if value is None else from_bytes(field.field_type, value)
+        for field, value in zip(types, row["partition"], strict=True)
+        if isinstance(field.field_type, PrimitiveType)
+    ]
+    made = DataFile.from_args(
+        content=DataFileContent.DATA,
+        file_path=row["location"],
+        file_format=FileFormat[format_],
+        partition=Record(*values),
+        record_count=row["records"],
+        file_size_in_bytes=row["size"],
+        column_sizes=dict(row["sizes"]),
+        value_counts=dict(row["values"]),
+        null_value_counts=dict(row["nulls"]),
+        nan_value_counts={},
+        lower_bounds=dict(row["lower"]),
+        upper_bounds=dict(row["upper"]),
+        key_metadata=None,
+        split_offsets=row["splits"] or None,
+        equality_ids=None,
+        sort_order_id=None,
+    )
+    made.spec_id = shape.spec.spec_id
+    return made
+
+
+def _summary(new: NewSnapshot, files: Sequence[DataFile]) -> Summary:
+    counts = {
+        "added-data-files": len(files),
+        "added-records": sum(file.record_count for file in files),
+        "added-files-size": sum(file.file_size_in_bytes for file in files),
+        "changed-partition-count": len({file.partition for file in files}),
+    }
+    texts = {name: str(count) for name, count in counts.items()}
+    previous = new.parent.summary.additional_properties if new.parent and new.parent.summary else None
+    return update_snapshot_summaries(Summary(Operation.APPEND, **texts), previous)
+
+
+def _mapping(metadata: TableMetadata) -> Any:
+    given = metadata.properties.get(TableProperties.DEFAULT_NAME_MAPPING)
+    return metadata.schema().name_mapping if given is None else parse_mapping_from_json(given)
+
+
+def _cuts(metadata: TableMetadata) -> dict[int, Cut]:
+    """What the table's properties want kept of each column's numbers."""
+    kept = {}
+    for field_id, column in compute_statistics_plan(metadata.schema(), metadata.properties).items():
+        mode = column.mode.type
+        bounds = mode in (MetricModeTypes.TRUNCATE, MetricModeTypes.FULL)
+        kept[field_id] = Cut(mode is not MetricModeTypes.NONE, bounds, column.mode.length)
+    return kept
+
+
+def _format(text: str) -> str:
+    if text.upper() not in READERS:
+        raise InvalidRequestError(f"format is one of {', '.join(READERS)}, not {text!r}")
+    return text.upper()
+
+
+def _choice(kind: type[E_], name: str, text: str) -> E_:
+    try:
+        return kind(text.upper())
+    except ValueError as error:
+        known = ", ".join(str(each.value) for each in kind)
+        raise InvalidRequestError(f"{name} is one of {known}, not {text!r}") from error

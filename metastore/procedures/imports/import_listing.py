@@ -1,0 +1,118 @@
+"""Which files ``add_files`` is asked for, and what their paths say of partitions: pure, but for the listing itself.
+
+Folders named ``column=value`` are partitions, as Hive lays tables out. What other folders below a location mean, the
+call says: it is refused, passed over, or descended into.
+"""
+
+from __future__ import annotations
+
+import posixpath
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from enum import Enum
+from typing import Final
+from urllib.parse import unquote
+
+from pyiceberg.io import FileIO
+
+from metastore.errors import InvalidRequestError, NotFoundError, ProcedureError
+from metastore.procedures.files.inventory import EngineFor
+from metastore.stores.locations import is_local
+from metastore.stores.trees import Folder, StoredFile, stored_files
+
+_NULL: Final = "__HIVE_DEFAULT_PARTITION__"
+_DECODED_BY_SOME: Final = ("%", "?", "#")
+
+
+class RecursiveDirectory(str, Enum):
+    """What becomes of folders that are no partitions."""
+
+    FAIL = "FAIL"
+    FALSE = "FALSE"
+    TRUE = "TRUE"
+
+
+@dataclass(frozen=True)
+class ImportedFile:
+    """One file to add; ``keys`` are the partition values that its path says, None for null, by lower-case name."""
+
+    location: str
+    size: int | None
+    keys: tuple[tuple[str, str | None], ...] = ()
+
+
+def listed(location: str, io: FileIO, engine: EngineFor, recursive: RecursiveDirectory) -> list[ImportedFile]:
+    """The data files below ``location``, sorted; empty ones and hidden ones are none.
+
+    Raises NotFoundError when nothing is there, InvalidRequestError for folders that the call does not say what to do
+    with.
+    """
+    root = location.rstrip("/")
+    files = list(stored_files([Folder(io, root, ("_",))], engine))
+    if not files:
+        raise NotFoundError(f"Location not found, or there is no file in it: {location}")
+    return sorted(_below(root, files, recursive), key=lambda file: file.location)
+
+
+def named(locations: Iterable[str]) -> list[ImportedFile]:
+    """The files that a call names, in its order."""
+    return [ImportedFile(location, None, tuple(_keys(posixpath.dirname(location)))) for location in locations]
+
+
+def matching(files: Sequence[ImportedFile], wanted: Mapping[str, str] | None, table: str) -> list[ImportedFile]:
+    """Those of ``files`` whose path says these partition values, columns without regard to case.
+
+    Raises ProcedureError when there are files and none of them matches.
+    """
+    if not wanted:
+        return list(files)
+    needed = {(name.lower(), None if value == _NULL else value) for name, value in wanted.items()}
+    found = [file for file in files if needed <= set(file.keys)]
+    if files and not found:
+        shown = ", ".join(f"{name}={value}" for name, value in wanted.items())
+        raise ProcedureError(f"Cannot find any matching partitions in table {table}: no path of a file says {shown}")
+    return found
+
+
+def _below(root: str, files: Sequence[StoredFile], recursive: RecursiveDirectory) -> Iterator[ImportedFile]:
+    start = _start(root, files)
+    for file in files:
+        relative = file.location[start:].lstrip("/")
+        folders = posixpath.dirname(relative).split("/") if "/" in relative else []
+        if not file.size or any(name.startswith("_") and "=" not in name for name in relative.split("/")):
+            continue
+        if any("=" not in name for name in folders):
+            if recursive is RecursiveDirectory.FALSE:
+                continue
+            if recursive is RecursiveDirectory.FAIL:
+                raise InvalidRequestError(
+                    f"Found a sub-directory that is no partition: {posixpath.dirname(file.location)}; say by "
+                    "recursive_directory whether files below such folders are to be added (true) or not (false)"
+                )
+        yield ImportedFile(
+            _spelled(root, relative, file.location), file.size, tuple(_keys(posixpath.dirname(relative)))
+        )
+
+
+def _start(root: str, files: Sequence[StoredFile]) -> int:
+    """Where the part of a listed location begins that stands below the root; the local disk lists plain paths."""
+    if files[0].location.startswith(f"{root}/"):
+        return len(root)
+    path = root[root.index("/") :]
+    while path.startswith("//"):
+        path = path[1:]
+    return len(path) if files[0].location.startswith(f"{path}/") else len(unquote(path))
+
+
+def _spelled(root: str, relative: str, location: str) -> str:
+    """The location as the call spells its root; plain, where readers of URIs would take the name for another."""
+    if is_local(root) and any(mark in location for mark in _DECODED_BY_SOME):
+        return location
+    return f"{root}/{relative}"
+
+
+def _keys(folder: str) -> Iterator[tuple[str, str | None]]:
+    for name in folder.split("/"):
+        column, equals, value = name.partition("=")
+        if equals and column:
+            yield unquote(column).lower(), None if value == _NULL else unquote(value)

@@ -1,0 +1,164 @@
+"""``remove_old_metadata``: metadata files that a table has left behind, and that its log names no more.
+
+Every commit leaves the metadata file before it. Writers that delete old ones do so for what falls out of the log by
+their own commit; what fell out earlier, or by the commits of others, stays for ever. A file goes when all of this is
+so: its version is before that of every file of the log and of the current one, it says that it is this table's, and it
+is older than writers and readers may need it.
+
+They go in ascending order and the first one that will not go ends the run: where version files are the catalog, the
+check against writers that slept rests on that.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from datetime import datetime
+from itertools import takewhile
+from typing import Any, Final
+
+import pyarrow as pa
+from pydantic import ValidationError as PydanticError
+from pyiceberg.exceptions import ValidationError
+from pyiceberg.table import Table, TableProperties
+
+from metastore.catalogs import TargetTable
+from metastore.errors import StorageError
+from metastore.iceberg.file_system_catalog import FileSystemCatalog
+from metastore.procedures.files.guards import require_foreign, require_gc
+from metastore.procedures.files.inventory import EngineFor, metadata_files
+from metastore.procedures.files.proof import Proof
+from metastore.procedures.framework.arguments import Argument
+from metastore.procedures.framework.model import CallContext, Procedure
+from metastore.procedures.orphans.remove_orphans import bound_ms
+from metastore.procedures.tables.register import version_of
+from metastore.stores.bounded_reading import table_metadata
+from metastore.stores.deletion import Deletion
+from metastore.stores.trees import Folder, StoredFile, files_in
+
+_AT_ONCE: Final = 500
+
+_RESULT_COLUMNS: Final[dict[str, pa.DataType]] = {
+    "metadata_file": pa.string(),
+    "file_size_in_bytes": pa.int64(),
+    "deleted": pa.bool_(),
+    "error": pa.string(),
+}
+
+
+def remove_old_metadata() -> Procedure:
+    """The procedure ``system.remove_old_metadata``."""
+    return Procedure(
+        "system",
+        "remove_old_metadata",
+        (
+            Argument("schema"),
+            Argument("table_name"),
+            Argument("older_than", "TIMESTAMP", required=False),
+            Argument("dry_run", "BOOLEAN", required=False, default=False),
+            Argument("owned", "ARRAY(VARCHAR)", required=False),
+        ),
+        result=pa.schema(_RESULT_COLUMNS),
+        function=_remove_old_metadata,
+        description="Deletes metadata files from before those of the table's log.",
+    )
+
+
+def _remove_old_metadata(
+    context: CallContext,
+    *,
+    schema: str,
+    table_name: str,
+    older_than: datetime | None,
+    dry_run: bool,
+    owned: list[str] | None,
+) -> list[dict[str, Any]]:
+    target = context.table(schema, table_name)
+    require_foreign(target, "its expiration takes old version files along")
+    bound = bound_ms(older_than, context.now_ms(), context.settings.procedures.min_orphan_age)
+    proof = Proof(context.catalogs, target, context.engine, owned=owned or (), progress=context.progress)
+    removal = _Removal(target, proof, bound, context.engine)
+    found = removal.find()
+    failed = found.kept if dry_run or found.kept else removal.delete(found)
+    return [
+        {
+            "metadata_file": file.location,
+            "file_size_in_bytes": file.size,
+            "deleted": not dry_run and file.location not in failed,
+            "error": failed.get(file.location),
+        }
+        for file in found.files
+    ]
+
+
+@dataclass(frozen=True)
+class _Found:
+    """Metadata files that may go, oldest version first; ``table`` is what that was told by.
+
+    ``kept`` says why they stay all the same, by location, where it cannot be known whether others need them.
+    """
+
+    table: Table
+    files: tuple[StoredFile, ...]
+    kept: Mapping[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class _Removal:
+    target: TargetTable
+    proof: Proof
+    bound_ms: int
+    engine: EngineFor
+
+    def find(self) -> _Found:
+        table = self.target.load()
+        require_gc(table, "remove old metadata")
+        listed = files_in(Folder(table.io, _folder(table)))
+        # Only now: what was committed while the folder was listed moves the bound onwards, never back.
+        table = self.target.load()
+        old = list(self._old(table, listed))
+        judgement = self.proof.judge(file.location for file in old)
+        if judgement.unknown and not judgement.free:
+            why = judgement.why_unknown or ""
+            return _Found(table, tuple(old), {file.location: why for file in old})
+        # What another entry of a catalog still points to ends the row: older ones go first.
+        return _Found(table, tuple(takewhile(lambda file: file.location in judgement.free, old)))
+
+    def _old(self, table: Table, listed: list[StoredFile]) -> Iterator[StoredFile]:
+        needed = [version_of(file.location) for file in metadata_files(table.metadata, table.metadata_location)]
+        if None in needed:
+            # A catalog that names its files otherwise: nothing tells what came before.
+            return
+        oldest = min(number for number in needed if number is not None)
+        numbered = [(number, file) for file in listed if (number := version_of(file.location)) is not None]
+        for number, file in sorted(numbered):
+            if number >= oldest or file.modified_ms >= self.bound_ms:
+                return
+            if _is_of(table, file):
+                yield file
+
+    def delete(self, found: _Found) -> Mapping[str, str]:
+        """Delete them; those that stay, with the reason."""
+        deletion = Deletion(found.table.io, self.engine)
+        at_once = 1 if isinstance(found.table.catalog, FileSystemCatalog) else _AT_ONCE
+        wanted = [file.location for file in found.files]
+        for start in range(0, len(wanted), at_once):
+            if failed := deletion.run(wanted[start : start + at_once]):
+                why = f"{next(iter(failed))} did not go, and older ones go first"
+                return {**dict.fromkeys(wanted[start + at_once :], why), **failed}
+        return {}
+
+
+def _folder(table: Table) -> str:
+    given = table.metadata.properties.get(TableProperties.WRITE_METADATA_PATH)
+    return (given or f"{table.metadata.location.rstrip('/')}/metadata").rstrip("/")
+
+
+def _is_of(table: Table, file: StoredFile) -> bool:
+    """Whether the file says that it is metadata of this table. Raises StorageError."""
+    try:
+        return table_metadata(table.io.new_input(file.location)).table_uuid == table.metadata.table_uuid
+    except (FileNotFoundError, ValueError, PydanticError, ValidationError, EOFError):
+        return False
+    except OSError as error:
+        raise StorageError(f"cannot read {file.location}: {error}") from error

@@ -1,0 +1,361 @@
+"""``remove_orphan_files``: files below a table's location that nothing known to the configuration needs.
+
+In this order, on which safety rests: the store is listed; then the newest metadata is read, so that what was committed
+while listing is reached; files that are younger than the bound are out of the question, since a writer may be about to
+commit them. What is left is held against everything else that the configuration knows (:mod:`proof`), and written down
+on the store (:mod:`quarantine`). Right before the deletion the newest metadata is read again, that of other tables too,
+and what came into use meanwhile is struck off.
+
+Only the table's own location is listed. Its properties can lead elsewhere, and whoever may write the table sets them:
+they are followed only into folders that the operator allows (:mod:`listed_folders`).
+
+A run that is interrupted leaves its list; the next one deletes, beside what it finds itself, the files of the list that
+stand unchanged and are still reached by nothing.
+"""
+
+from __future__ import annotations
+
+import posixpath
+import re
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from typing import Any, Final, TypeVar
+
+import pyarrow as pa
+from pyiceberg.table import Table
+
+from metastore.catalogs import TargetTable
+from metastore.errors import FormatError, InvalidRequestError, ProcedureError
+from metastore.iceberg.file_system_catalog import FileSystemCatalog
+from metastore.iceberg.sweep import MANIFESTS, FileKind, TableFile, statistics_files
+from metastore.iceberg.version_files import HINT
+from metastore.procedures.expire.retention import epoch_ms
+from metastore.procedures.files.guards import require_gc
+from metastore.procedures.files.inventory import EngineFor, Inventory, metadata_files
+from metastore.procedures.files.proof import Judgement, Proof, Where
+from metastore.procedures.files.quarantine import (
+    SUFFIX,
+    Listed,
+    Quarantine,
+    lift,
+    quarantine,
+    standing,
+    unswept,
+)
+from metastore.procedures.files.spelling import Spelling
+from metastore.procedures.framework.arguments import Argument
+from metastore.procedures.framework.model import CallContext, Procedure
+from metastore.procedures.orphans.listed_folders import ListedFolders, claimed_by
+from metastore.procedures.orphans.orphans import (
+    PrefixMismatch,
+    Reached,
+    folders_of_tables,
+    is_staged,
+    orphans,
+    outside_other_tables,
+)
+from metastore.stores.deletion import Deletion, require_concurrency
+from metastore.stores.trees import Folder, StoredFile, files_in, stored_files
+
+T = TypeVar("T")
+
+DEFAULT_AGE: Final = timedelta(days=3)
+_LOOKS: Final = 10
+_ORPHAN_LIST: Final = re.compile(rf"/orphans-[^/]*{re.escape(SUFFIX)}$")
+_VERSION_FILE: Final = re.compile(r"v\d+(\.gz)?\.metadata\.json(\.gz)?")
+
+_RESULT_COLUMNS: Final[dict[str, pa.DataType]] = {
+    "orphan_file_location": pa.string(),
+    "file_size_in_bytes": pa.int64(),
+    "deleted": pa.bool_(),
+    "error": pa.string(),
+}
+_RESULT: Final = pa.schema(_RESULT_COLUMNS)
+
+
+def remove_orphan_files() -> Procedure:
+    """The procedure ``system.remove_orphan_files``."""
+    return Procedure(
+        "system",
+        "remove_orphan_files",
+        (
+            Argument("schema"),
+            Argument("table_name"),
+            Argument("older_than", "TIMESTAMP", required=False),
+            Argument("location", required=False),
+            Argument("dry_run", "BOOLEAN", required=False, default=False),
+            Argument("max_concurrent_deletes", "INTEGER", required=False),
+            Argument("equal_schemes", "MAP(VARCHAR, VARCHAR)", required=False),
+            Argument("equal_authorities", "MAP(VARCHAR, VARCHAR)", required=False),
+            Argument("prefix_mismatch_mode", "VARCHAR", required=False, default=PrefixMismatch.ERROR.value),
+            Argument("allowed_locations", "ARRAY(VARCHAR)", required=False),
+            Argument("owned", "ARRAY(VARCHAR)", required=False),
+        ),
+        result=_RESULT,
+        function=_remove_orphan_files,
+        description="Deletes files below a table's location that nothing known to the configuration needs.",
+    )
+
+
+def _remove_orphan_files(  # noqa: PLR0913 - the arguments of the call
+    context: CallContext,
+    *,
+    schema: str,
+    table_name: str,
+    older_than: datetime | None,
+    location: str | None,
+    dry_run: bool,
+    max_concurrent_deletes: int | None,
+    equal_schemes: Mapping[str, str] | None,
+    equal_authorities: Mapping[str, str] | None,
+    prefix_mismatch_mode: str,
+    allowed_locations: list[str] | None,
+    owned: list[str] | None,
+) -> list[dict[str, Any]]:
+    require_concurrency(max_concurrent_deletes)
+    target = context.table(schema, table_name)
+    spelling = Spelling(equal_schemes or {}, equal_authorities or {})
+    allowed = (*context.settings.procedures.allowed_locations, *(allowed_locations or ()))
+    removal = OrphanRemoval(
+        target,
+        Proof(
+            context.catalogs,
+            target,
+            context.engine,
+            spelling=spelling,
+            owned=owned or (),
+            progress=context.progress,
+        ),
+        bound_ms(older_than, context.now_ms(), context.settings.procedures.min_orphan_age),
+        context.engine,
+        ListedFolders(str(target), spelling, location, allowed),
+        mode=_mode(prefix_mismatch_mode),
+    )
+    return removal.dry() if dry_run else removal.run(max_concurrent_deletes, context.progress)
+
+
+def bound_ms(older_than: datetime | None, now_ms: int, least_age: timedelta) -> int:
+    """The time, in epoch milliseconds, before which a file must have been changed last to be taken for an orphan.
+
+    Raises InvalidRequestError when ``older_than`` is nearer to now than ``least_age``.
+    """
+    newest = now_ms - least_age // timedelta(milliseconds=1)
+    if older_than is None:
+        return min(newest, now_ms - DEFAULT_AGE // timedelta(milliseconds=1))
+    bound = epoch_ms(older_than)
+    if bound > newest:
+        raise InvalidRequestError(
+            f"Cannot remove files with an interval less than {least_age}: what a writer is about to "
+            "commit would be lost. Choose an earlier older_than; only the configuration lowers the interval "
+            "(drill.metastore.procedures.min_orphan_age), for times when nobody writes"
+        )
+    return bound
+
+
+def _mode(text: str) -> PrefixMismatch:
+    try:
+        return PrefixMismatch(text.upper())
+    except ValueError as error:
+        known = ", ".join(mode.value for mode in PrefixMismatch)
+        raise InvalidRequestError(f"prefix_mismatch_mode is one of {known}, not {text!r}") from error
+
+
+@dataclass(frozen=True)
+class _Found:
+    """Orphans by what the table was at ``table``; ``left_over`` lists of earlier runs are done with these files.
+
+    ``unproven``: why nothing may be deleted, although these files are reached by nothing that could be asked.
+    """
+
+    table: Table
+    reached: Reached
+    known_snapshots: frozenset[int]
+    files: tuple[StoredFile, ...]
+    left_over: tuple[Quarantine, ...]
+    unproven: str | None = None
+
+
+@dataclass(frozen=True)
+class OrphanRemoval:
+    """One run of ``remove_orphan_files`` on ``target``: files last changed before ``bound_ms``.
+
+    ``proof`` is asked only when there is something to delete: it goes through every table of every catalog.
+    """
+
+    target: TargetTable
+    proof: Proof
+    bound_ms: int
+    engine: EngineFor
+    folders: ListedFolders
+    mode: PrefixMismatch = PrefixMismatch.ERROR
+
+    @property
+    def spelling(self) -> Spelling:
+        """How locations are compared."""
+        return self.folders.spelling
+
+    def dry(self) -> list[dict[str, Any]]:
+        """The orphans that :meth:`run` would delete now, or would keep and why."""
+        found = self._settled(self._find)
+        return [_row(file, deleted=False, error=found.unproven) for file in found.files]
+
+    def run(
+        self, max_concurrent_deletes: int | None = None, progress: Callable[[int, int], None] | None = None
+    ) -> list[dict[str, Any]]:
+        """Find orphans, write them down, look once more, delete.
+
+        Where it cannot be known what others need, nothing is deleted, and each row says why. Raises ProcedureError
+        where it cannot be told what is an orphan, FormatError when metadata of the table is missing or broken: nothing
+        was deleted then.
+        """
+        found = self._settled(self._find)
+        if found.unproven or not (found.files or found.left_over):
+            return [_row(file, deleted=False, error=found.unproven) for file in found.files]
+        listed = (Listed(TableFile(f.location, FileKind.ORPHAN, f.size), f.modified_ms) for f in found.files)
+        made = (quarantine(found.table, "orphans", listed),) if found.files else ()
+        files = self._settled(lambda fresh: self._still_orphans(found, fresh))
+        judgement = self._judge(found.table, files)
+        if judgement.unknown and not judgement.free:
+            lift(found.table.io, made)
+            return [_row(file, deleted=False, error=judgement.why_unknown) for file in files]
+        files = [file for file in files if file.location in judgement.free]
+        deletion = Deletion(found.table.io, self.engine, max_concurrent_deletes, progress)
+        failed = deletion.run(file.location for file in files)
+        if not failed:
+            lift(found.table.io, (*found.left_over, *made))
+        return [_row(f, deleted=f.location not in failed, error=failed.get(f.location)) for f in files]
+
+    def _settled(self, look: Callable[[Table], T]) -> T:
+        """What ``look`` finds, beginning with the newest version; anew while expirations take away what it reads."""
+        for _ in range(_LOOKS - 1):
+            table = self.target.load()
+            try:
+                return look(table)
+            except FormatError:
+                if self.target.load().metadata_location == table.metadata_location:
+                    raise
+        return look(self.target.load())
+
+    def _find(self, table: Table) -> _Found:
+        require_gc(table, "remove orphan files")
+        stored = self._stored(table)
+        # Only now: what was committed while the store was listed is reached.
+        table = self.target.load()
+        reached = Reached(self.spelling)
+        known = self._reach(table, reached, frozenset())
+        stored = outside_other_tables(stored, self._metadata_of_others(table, stored), self.spelling)
+        self._require_plausible(table, stored, reached)
+        left_over, remembered = self._left_over(table, stored)
+        lists = {made.location for made in left_over}
+        old = [
+            file
+            for file in stored
+            if file.location not in lists and (file.modified_ms < self.bound_ms or file in remembered)
+        ]
+        files = sorted(orphans(_without_versions(table, old), reached, self.mode))
+        if not files:
+            return _Found(table, reached, known, (), left_over)
+        judgement = self._judge(table, files)
+        if judgement.unknown and not judgement.free:
+            return _Found(table, reached, known, tuple(files), (), judgement.why_unknown)
+        free = tuple(file for file in files if file.location in judgement.free)
+        return _Found(table, reached, known, free, left_over)
+
+    def _judge(self, table: Table, files: Sequence[StoredFile]) -> Judgement:
+        where = Where(table.metadata.location, self.folders.of(table))
+        return self.proof.judge((file.location for file in files), where)
+
+    def _stored(self, table: Table) -> list[StoredFile]:
+        columns = {field.name for spec in table.metadata.partition_specs for field in spec.fields}
+        shown = tuple(f"{name}=" for name in sorted(columns) if name.startswith(("_", ".")))
+        folders = [Folder(table.io, location, shown) for location in self.folders.of(table)]
+        expected = _expected_files(table)
+        return list(stored_files(folders, lambda folders: self.engine(max(folders, expected))))
+
+    def _metadata_of_others(self, table: Table, stored: Sequence[StoredFile]) -> set[str]:
+        """Canonical paths of folders that are other tables', as metadata files in or around them show."""
+        own = {self.spelling.path(f"{root}/") for root in claimed_by(table.metadata)}
+        folders = folders_of_tables((*stored, *self._around(table, own)), own, self.spelling)
+        return {folder for folder, metadata in folders.items() if not is_staged(table, metadata, folder, self.spelling)}
+
+    def _around(self, table: Table, own: Collection[str]) -> list[StoredFile]:
+        """Metadata files between the table's own folders and the one that the call names."""
+        if self.folders.location is None:
+            return []
+        files: list[StoredFile] = []
+        folder = self.folders.location.rstrip("/")
+        while (path := self.spelling.path(f"{folder}/")) not in own and any(_is_in(path, root) for root in own):
+            files += files_in(Folder(table.io, f"{folder}/metadata"))
+            folder = posixpath.dirname(folder)
+        return files
+
+    def _reach(self, table: Table, reached: Reached, known: frozenset[int]) -> frozenset[int]:
+        """Add what ``table`` reaches, its snapshots in ``known`` aside; the snapshots that are known then."""
+        metadata = table.metadata
+        reached.add(file.location for file in metadata_files(metadata, table.metadata_location))
+        reached.add(statistics_files(metadata))
+        reached.add(unswept(table))
+        for root in claimed_by(metadata):
+            reached.add([f"{root}/metadata/{HINT}", f"{root}/{HINT}"])
+        inventory = Inventory(table.io, self.engine)
+        fresh = [snapshot for snapshot in metadata.snapshots if snapshot.snapshot_id not in known]
+        listed = inventory.lists(fresh, must_stand=True)
+        reached.add(listed)
+        manifests = [file for file in listed.values() if file.kind in MANIFESTS]
+        reached.add(location for location, _ in inventory.live_files(manifests, must_stand=True))
+        return known | {snapshot.snapshot_id for snapshot in metadata.snapshots}
+
+    def _require_plausible(self, table: Table, stored: Sequence[StoredFile], reached: Reached) -> None:
+        """Refuse when nothing of what the table reaches was listed: then it is the names that do not fit."""
+        if self.folders.location is not None or not stored:
+            return
+        if not any(reached.among(self.spelling.place(file.location)) for file in stored):
+            raise ProcedureError(
+                f"none of the {len(reached)} files that {self.target} reaches was found among the {len(stored)} "
+                f"below {table.metadata.location}: they are listed under other names, so nothing is proven. "
+                "Nothing was deleted"
+            )
+
+    def _left_over(self, table: Table, stored: Sequence[StoredFile]) -> tuple[tuple[Quarantine, ...], set[StoredFile]]:
+        """Lists that interrupted runs left, and their files that stand as they were listed."""
+        lists = [file.location for file in stored if _ORPHAN_LIST.search(file.location)]
+        left_over = tuple(standing(table, lists))
+        remembered = {
+            StoredFile(each.file.location, each.file.size or 0, each.modified_ms)
+            for made in left_over
+            for each in made.files
+            if each.modified_ms is not None
+        }
+        return left_over, remembered
+
+    def _still_orphans(self, found: _Found, fresh: Table) -> list[StoredFile]:
+        if fresh.metadata_location != found.table.metadata_location:
+            require_gc(fresh, "remove orphan files")
+            self._reach(fresh, found.reached, found.known_snapshots)
+        return sorted(orphans(found.files, found.reached, self.mode))
+
+
+def _expected_files(table: Table) -> int:
+    """About how many files a listing meets, which decides where it runs."""
+    snapshot = table.metadata.current_snapshot()
+    return int(snapshot.summary["total-data-files"] or 0) if snapshot and snapshot.summary else 0
+
+
+def _without_versions(table: Table, files: Iterable[StoredFile]) -> Iterator[StoredFile]:
+    """Where version files are the catalog, only an expiration may delete any, in their order."""
+    keeps = isinstance(table.catalog, FileSystemCatalog)
+    return (f for f in files if not (keeps and _VERSION_FILE.fullmatch(f.location.rpartition("/")[2])))
+
+
+def _is_in(path: str, root: str) -> bool:
+    return path == root or path.startswith(f"{root.rstrip('/')}/")
+
+
+def _row(file: StoredFile, *, deleted: bool, error: str | None = None) -> dict[str, Any]:
+    return {
+        "orphan_file_location": file.location,
+        "file_size_in_bytes": file.size,
+        "deleted": deleted,
+        "error": error,
+    }

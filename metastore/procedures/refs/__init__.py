@@ -1,0 +1,1 @@
+"""Snapshots, branches and tags."""

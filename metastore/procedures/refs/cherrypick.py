@@ -1,0 +1,309 @@
+"""cherrypick_snapshot and publish_changes: the changes of a snapshot beside the history, made once more on top of it.
+
+What can be picked: an append; an overwrite of whole partitions, while these are as it found them; anything whose parent
+is the current snapshot, which is then just moved to. The new snapshot says whose changes it has
+(``source-snapshot-id``), so that nothing is picked twice. No data file is written: manifests name those of the picked
+snapshot. A lost race looks at the fresh table again.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any, Final
+
+import pyarrow as pa
+from pyiceberg.manifest import ManifestContent, ManifestEntry, ManifestEntryStatus, ManifestFile
+from pyiceberg.table import Table
+from pyiceberg.table.metadata import TableMetadata
+from pyiceberg.table.refs import MAIN_BRANCH
+from pyiceberg.table.snapshots import (
+    Operation,
+    Snapshot,
+    SnapshotSummaryCollector,
+    Summary,
+    update_snapshot_summaries,
+)
+from pyiceberg.table.update import AssertRefSnapshotId, AssertTableUUID
+
+from metastore.catalogs import TargetTable
+from metastore.errors import ProcedureError
+from metastore.iceberg.contention import until_won
+from metastore.iceberg.manifests import added, deleted, existing
+from metastore.iceberg.snapshot import NewSnapshot
+from metastore.procedures.files.guards import require_written_version
+from metastore.procedures.framework.arguments import Argument
+from metastore.procedures.framework.model import CallContext, Procedure, columns
+from metastore.procedures.refs.refs import ancestors, head_update
+from metastore.procedures.refs.snapshots import TABLE
+from metastore.procedures.rewrite.candidates import schema_of
+
+_PICKED: Final = columns(source_snapshot_id=pa.int64(), current_snapshot_id=pa.int64())
+
+SOURCE: Final = "source-snapshot-id"
+PUBLISHED_WAP_ID: Final = "published-wap-id"
+WAP_ID: Final = "wap.id"
+REPLACE_PARTITIONS: Final = "replace-partitions"
+"""Keys of snapshot summaries, as Iceberg has them."""
+
+
+def cherrypick_snapshot() -> Procedure:
+    """The procedure ``system.cherrypick_snapshot``."""
+    return Procedure(
+        "system",
+        "cherrypick_snapshot",
+        (*TABLE, Argument("snapshot_id", "BIGINT")),
+        result=_PICKED,
+        function=_cherrypick_snapshot,
+        description="Makes the changes of a snapshot on top of the current one.",
+    )
+
+
+def _cherrypick_snapshot(context: CallContext, schema: str, table_name: str, snapshot_id: int) -> dict[str, Any]:
+    def find(metadata: TableMetadata) -> Snapshot:
+        snapshot = metadata.snapshot_by_id(snapshot_id)
+        if snapshot is None:
+            raise ProcedureError(f"Cannot cherry-pick unknown snapshot ID: {snapshot_id}")
+        return snapshot
+
+    return _pick(context, schema, table_name, find)
+
+
+def publish_changes() -> Procedure:
+    """The procedure ``system.publish_changes``."""
+    return Procedure(
+        "system",
+        "publish_changes",
+        (*TABLE, Argument("wap_id")),
+        result=_PICKED,
+        function=_publish_changes,
+        description="Makes the changes that were staged under a WAP ID on top of the current snapshot.",
+    )
+
+
+def _publish_changes(context: CallContext, schema: str, table_name: str, wap_id: str) -> dict[str, Any]:
+    def find(metadata: TableMetadata) -> Snapshot:
+        found = [each for each in metadata.snapshots if _said(each).get(WAP_ID) == wap_id]
+        if not found:
+            raise ProcedureError(f"Cannot apply unknown WAP ID '{wap_id}'")
+        if len(found) > 1:
+            ids = ", ".join(str(each.snapshot_id) for each in found)
+            raise ProcedureError(
+                f"Cannot apply non-unique WAP ID. Found multiple snapshots with WAP ID '{wap_id}': {ids}"
+            )
+        return found[0]
+
+    return _pick(context, schema, table_name, find)
+
+
+def _pick(
+    context: CallContext, schema: str, table_name: str, find: Callable[[TableMetadata], Snapshot]
+) -> dict[str, Any]:
+    target = context.table(schema, table_name)
+
+    def attempt(table: Table) -> dict[str, Any]:
+        picked = find(table.metadata)
+        current = _Pick(target, table, picked, context.now_ms()).commit()
+        return {"source_snapshot_id": picked.snapshot_id, "current_snapshot_id": current}
+
+    return until_won(target, context.settings.iceberg.commit.timeout, attempt)
+
+
+@dataclass(frozen=True)
+class _Pick:
+    """One attempt to have the changes of ``picked`` on top of the table as it was loaded."""
+
+    target: TargetTable
+    table: Table
+    picked: Snapshot
+    now_ms: int
+
+    @property
+    def _metadata(self) -> TableMetadata:
+        return self.table.metadata
+
+    @property
+    def _current(self) -> Snapshot | None:
+        return self._metadata.current_snapshot()
+
+    def commit(self) -> int:
+        """The snapshot that is current afterwards. CommitFailedException when others were faster."""
+        current = self._current.snapshot_id if self._current else None
+        if self.picked.parent_snapshot_id == current:
+            same = (
+                AssertTableUUID(uuid=self._metadata.table_uuid),
+                AssertRefSnapshotId(ref=MAIN_BRANCH, snapshot_id=current),
+            )
+            head = head_update(self._metadata, MAIN_BRANCH, self.picked.snapshot_id)
+            self.target.commit(self.table, same, [head])
+            return self.picked.snapshot_id
+        self._require_news()
+        new = NewSnapshot(self.table, self.now_ms)
+        with new.taken_back_unless_published():
+            manifests, summary = self._write(new)
+            new.publish(self.target, manifests, summary)
+        return new.id
+
+    def _require_news(self) -> None:
+        """Refuse what is in the history already, or was picked or published before, and what cannot be made again."""
+        snapshot_id, said = self.picked.snapshot_id, _said(self.picked)
+        origin = self._origin(self.picked)
+        for each in ancestors(self._metadata, self._current):
+            known = _said(each)
+            if each.snapshot_id == snapshot_id:
+                raise ProcedureError(f"Cannot cherrypick snapshot {snapshot_id}: already an ancestor")
+            if self._origin(each) == origin:
+                raise ProcedureError(
+                    f"Cannot cherrypick snapshot {snapshot_id}: already picked to create ancestor {each.snapshot_id}"
+                )
+            wap_id = said.get(WAP_ID)
+            if wap_id and wap_id in (known.get(PUBLISHED_WAP_ID), known.get(WAP_ID)):
+                raise ProcedureError(f"Duplicate request to cherry pick wap id that was published already: {wap_id}")
+        if not (self._is_append or self._is_overwrite):
+            raise ProcedureError(
+                f"Cannot cherry-pick snapshot {snapshot_id}: not append, dynamic overwrite, or fast-forward"
+            )
+        require_written_version(self.table, self.target)
+
+    def _origin(self, snapshot: Snapshot) -> int:
+        """The snapshot that first made these changes: picking a picked one makes them a second time as well."""
+        source = _said(snapshot).get(SOURCE, "")
+        if not source.isdigit():
+            return snapshot.snapshot_id
+        known = self._metadata.snapshot_by_id(int(source))
+        return self._origin(known) if known and known is not snapshot else int(source)
+
+    @property
+    def _is_append(self) -> bool:
+        return self.picked.summary is not None and self.picked.summary.operation == Operation.APPEND
+
+    @property
+    def _is_overwrite(self) -> bool:
+        """Whether it replaced whole partitions, as every overwrite of a component does."""
+        summary = self.picked.summary
+        is_dynamic = _said(self.picked).get(REPLACE_PARTITIONS, "").lower() == "true"
+        overwrites = summary is not None and summary.operation == Operation.OVERWRITE
+        return overwrites and (is_dynamic or self.target.is_component)
+
+    def _write(self, new: NewSnapshot) -> tuple[list[ManifestFile], Summary]:
+        """All manifests of the new snapshot, of which those that hold changes are written, and its summary."""
+        manifests = self._current.manifests(self.table.io) if self._current else []
+        adds, removes = self._changes()
+        self._require_new_files(adds, manifests)
+        if self._is_overwrite or self.target.is_component:
+            self._require_partitions_as_they_were(adds, removes, manifests)
+        kept: list[ManifestFile] = []
+        for spec_id in dict.fromkeys(spec for spec, _ in adds):
+            files = [entry.data_file for spec, entry in adds if spec == spec_id]
+            kept.append(new.write_manifest([added(file, new.id) for file in files], spec_id))
+        kept += self._without(manifests, {entry.data_file.file_path for _, entry in removes}, new)
+        return kept, self._summary(adds, removes)
+
+    def _without(self, manifests: Sequence[ManifestFile], gone: set[str], new: NewSnapshot) -> Iterator[ManifestFile]:
+        """``manifests``, with entries of files that are ``gone`` marked as deleted. ProcedureError for missing ones."""
+        missing = set(gone)
+        for manifest in manifests:
+            entries = manifest.fetch_manifest_entry(self.table.io) if gone else []
+            here = {entry.data_file.file_path for entry in entries} & gone
+            if manifest.content != ManifestContent.DATA or not here:
+                yield manifest
+                continue
+            missing -= here
+            marked = [
+                deleted(entry, new.id) if entry.data_file.file_path in gone else existing(entry) for entry in entries
+            ]
+            yield new.write_manifest(marked, manifest.partition_spec_id)
+        if missing:
+            raise ProcedureError(f"Missing required files to delete: {', '.join(sorted(missing))}")
+
+    def _changes(self) -> tuple[list[tuple[int, ManifestEntry]], list[tuple[int, ManifestEntry]]]:
+        """Entries of the data files that the picked snapshot added and removed, each with the id of its spec."""
+        adds, removes = [], []
+        for manifest in self.picked.manifests(self.table.io):
+            if manifest.added_snapshot_id != self.picked.snapshot_id:
+                continue
+            if manifest.content != ManifestContent.DATA:
+                raise ProcedureError(f"Cannot cherry-pick snapshot {self.picked.snapshot_id}: it adds delete files")
+            for entry in manifest.fetch_manifest_entry(self.table.io, discard_deleted=False):
+                if entry.snapshot_id != self.picked.snapshot_id:
+                    continue
+                if entry.status == ManifestEntryStatus.ADDED:
+                    adds.append((manifest.partition_spec_id, entry))
+                elif entry.status == ManifestEntryStatus.DELETED:
+                    removes.append((manifest.partition_spec_id, entry))
+        return adds, removes
+
+    def _require_new_files(self, adds: Sequence[tuple[int, ManifestEntry]], manifests: Sequence[ManifestFile]) -> None:
+        """Refuse files that came to the table by this snapshot or a pick of it: of expired ones no history tells."""
+        made = self.picked.sequence_number or 0
+        paths = {entry.data_file.file_path for _, entry in adds}
+        for manifest in manifests:
+            if manifest.content != ManifestContent.DATA or (manifest.sequence_number or 0) < made:
+                continue
+            for entry in manifest.fetch_manifest_entry(self.table.io):
+                if entry.data_file.file_path in paths and (entry.sequence_number or 0) >= made:
+                    raise ProcedureError(
+                        f"Cannot cherrypick snapshot {self.picked.snapshot_id}: its changes are in the table already, "
+                        f"such as {entry.data_file.file_path}"
+                    )
+
+    def _require_partitions_as_they_were(
+        self,
+        adds: Sequence[tuple[int, ManifestEntry]],
+        removes: Sequence[tuple[int, ManifestEntry]],
+        manifests: Sequence[ManifestFile],
+    ) -> None:
+        """Refuse when somebody has written to one of the partitions since the picked snapshot was made."""
+        since = self._snapshots_since()
+        found = {entry.data_file.file_path for _, entry in removes}
+        partitions = {(spec_id, entry.data_file.partition) for spec_id, entry in (*adds, *removes)}
+        for manifest in manifests:
+            if since is not None and manifest.added_snapshot_id not in since:
+                continue
+            for entry in manifest.fetch_manifest_entry(self.table.io):
+                if (manifest.partition_spec_id, entry.data_file.partition) not in partitions:
+                    continue
+                is_new = entry.data_file.file_path not in found if since is None else entry.snapshot_id in since
+                if is_new:
+                    raise ProcedureError(
+                        f"Cannot cherry-pick replace-partitions with changed partition: {entry.data_file.partition}"
+                    )
+
+    def _snapshots_since(self) -> set[int] | None:
+        """Snapshots of the history after that on which the picked one was made.
+
+        None for all, also those that expired: it was made on none, or on one that expired, which PyIceberg forgets.
+        """
+        base = self.picked.parent_snapshot_id
+        if base is None:
+            return None
+        since: set[int] = set()
+        for each in ancestors(self._metadata, self._current):
+            if each.snapshot_id == base:
+                return since
+            since.add(each.snapshot_id)
+        raise ProcedureError(
+            f"Cannot cherry-pick overwrite not based on an ancestor of the current state: {self.picked.snapshot_id}"
+        )
+
+    def _summary(
+        self, adds: Sequence[tuple[int, ManifestEntry]], removes: Sequence[tuple[int, ManifestEntry]]
+    ) -> Summary:
+        counted = SnapshotSummaryCollector()
+        for count, entries in ((counted.add_file, adds), (counted.remove_file, removes)):
+            for spec_id, entry in entries:
+                spec = self._metadata.specs()[spec_id]
+                count(entry.data_file, schema_of(self._metadata, spec), spec)
+        texts = {**counted.build(), SOURCE: str(self.picked.snapshot_id)}
+        if wap_id := _said(self.picked).get(WAP_ID):
+            texts[PUBLISHED_WAP_ID] = wap_id
+        if self._is_overwrite:
+            texts[REPLACE_PARTITIONS] = "true"
+        operation = Operation.OVERWRITE if self._is_overwrite else Operation.APPEND
+        previous = _said(self._current) if self._current else None
+        return update_snapshot_summaries(Summary(operation, **texts), previous)
+
+
+def _said(snapshot: Snapshot) -> dict[str, str]:
+    """The properties of the snapshot's summary."""
+    return snapshot.summary.additional_properties if snapshot.summary else {}

@@ -1,0 +1,151 @@
+"""Branches and tags of a table, moved by commits of our own.
+
+Place in the flow: the procedures on snapshots decide what a ref becomes, this module commits it. Promises: a ref that
+moves keeps its retention (PyIceberg drops it); nobody else's move is overwritten, for the commit requires the ref to be
+as it was when the decision was made; a lost race decides anew; a decision to leave all as it is makes no version.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+from pyiceberg.table import Table
+from pyiceberg.table.metadata import TableMetadata
+from pyiceberg.table.refs import SnapshotRef, SnapshotRefType
+from pyiceberg.table.snapshots import Snapshot, ancestors_of
+from pyiceberg.table.update import (
+    AssertRefSnapshotId,
+    AssertTableUUID,
+    RemoveSnapshotRefUpdate,
+    SetSnapshotRefUpdate,
+    TableRequirement,
+    TableUpdate,
+)
+
+from metastore.catalogs import TargetTable
+from metastore.errors import ProcedureError
+from metastore.iceberg.contention import until_won
+from metastore.procedures.framework.model import CallContext
+
+
+@dataclass(frozen=True)
+class Retention:
+    """How long a ref and its snapshots stay; None leaves that open. Of a tag only the ref's own age counts."""
+
+    min_snapshots_to_keep: int | None = None
+    max_snapshot_age_ms: int | None = None
+    max_ref_age_ms: int | None = None
+
+    @classmethod
+    def of(cls, ref: SnapshotRef | None) -> Retention:
+        """The retention of ``ref``; of none nothing is set."""
+        if ref is None:
+            return cls()
+        return cls(ref.min_snapshots_to_keep, ref.max_snapshot_age_ms, ref.max_ref_age_ms)
+
+    def over(self, older: Retention) -> Retention:
+        """What is set here, and the rest from ``older``."""
+        return Retention(
+            self.min_snapshots_to_keep or older.min_snapshots_to_keep,
+            self.max_snapshot_age_ms or older.max_snapshot_age_ms,
+            self.max_ref_age_ms or older.max_ref_age_ms,
+        )
+
+
+@dataclass(frozen=True)
+class RefChange:
+    """What a ref is to become: a head, and how long it stays; ``head`` None removes it.
+
+    ``relies_on`` are further refs that must still stand where they stood when this was decided.
+    """
+
+    name: str
+    head: int | None
+    kind: SnapshotRefType = SnapshotRefType.BRANCH
+    retention: Retention = Retention()
+    relies_on: tuple[str, ...] = ()
+
+
+def change_ref(
+    context: CallContext, target: TargetTable, decide: Callable[[TableMetadata], RefChange], *, dry_run: bool = False
+) -> tuple[TableMetadata, RefChange]:
+    """Commit what ``decide`` makes of the fresh metadata; that metadata, and what was decided on it.
+
+    With ``dry_run`` nothing is committed, and what a commit would refuse is refused.
+
+    Raises what ``decide`` raises, ConflictError when others keep winning, and as :meth:`TargetTable.commit`.
+    """
+
+    def attempt(table: Table) -> tuple[TableMetadata, RefChange]:
+        metadata = table.metadata
+        change = decide(metadata)
+        updates = _updates(metadata.refs, change)
+        if updates and dry_run:
+            target.require_committable(table)
+        elif updates:
+            target.commit(table, _requirements(metadata, change), updates)
+        return metadata, change
+
+    return until_won(target, context.settings.iceberg.commit.timeout, attempt)
+
+
+def moved(metadata: TableMetadata, name: str, head: int, relies_on: tuple[str, ...] = ()) -> RefChange:
+    """The branch ``name`` at ``head``, made if there is none; its retention stays."""
+    return RefChange(name, head, SnapshotRefType.BRANCH, Retention.of(metadata.refs.get(name)), relies_on)
+
+
+def head_update(metadata: TableMetadata, name: str, head: int) -> SetSnapshotRefUpdate:
+    """The update that moves the branch ``name`` to ``head`` and keeps its retention."""
+    return _set(moved(metadata, name, head))
+
+
+def ref_of(metadata: TableMetadata, name: str, kind: SnapshotRefType | None = None) -> SnapshotRef:
+    """The ref ``name``. Raises ProcedureError when there is none, or it is not of ``kind``."""
+    ref = metadata.refs.get(name)
+    if ref is None:
+        raise ProcedureError(f"Ref does not exist: {name}")
+    if kind is not None:
+        require_kind(name, ref, kind)
+    return ref
+
+
+def require_kind(name: str, ref: SnapshotRef, kind: SnapshotRefType) -> None:
+    """Raises ProcedureError when ``ref`` is a tag and not a branch, or the other way round."""
+    if ref.snapshot_ref_type != kind:
+        raise ProcedureError(f"Ref {name} is a {ref.snapshot_ref_type} not a {kind}")
+
+
+def ancestors(metadata: TableMetadata, snapshot: Snapshot | None) -> list[Snapshot]:
+    """The snapshot and those before it, newest first, as far back as they are known."""
+    return list(ancestors_of(snapshot, metadata))
+
+
+def is_ancestor(metadata: TableMetadata, snapshot_id: int, of: int) -> bool:
+    """Whether ``snapshot_id`` is ``of`` or before it."""
+    return any(each.snapshot_id == snapshot_id for each in ancestors(metadata, metadata.snapshot_by_id(of)))
+
+
+def _requirements(metadata: TableMetadata, change: RefChange) -> list[TableRequirement]:
+    names = dict.fromkeys((change.name, *change.relies_on))
+    heads = {name: ref.snapshot_id if (ref := metadata.refs.get(name)) else None for name in names}
+    return [
+        AssertTableUUID(uuid=metadata.table_uuid),
+        *(AssertRefSnapshotId(ref=name, snapshot_id=head) for name, head in heads.items()),
+    ]
+
+
+def _updates(refs: dict[str, SnapshotRef], change: RefChange) -> list[TableUpdate]:
+    """None of them where the ref is already what it is to become."""
+    present = refs.get(change.name)
+    if change.head is None:
+        return [] if present is None else [RemoveSnapshotRefUpdate(ref_name=change.name)]
+    if present is not None and present.snapshot_id == change.head and Retention.of(present) == change.retention:
+        return []
+    return [_set(change)]
+
+
+def _set(change: RefChange) -> SetSnapshotRefUpdate:
+    fields: dict[str, Any] = vars(change.retention)
+    return SetSnapshotRefUpdate(ref_name=change.name, type=change.kind, snapshot_id=change.head, **fields)

@@ -1,0 +1,1 @@
+"""A table's place, properties, statistics and manifests."""

@@ -1,0 +1,106 @@
+"""``drop_stats``: the statistics files of a table's snapshots, taken out of its metadata and deleted."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator, Mapping
+from typing import Any, Final
+
+import pyarrow as pa
+from pyiceberg.table import Table
+from pyiceberg.table.metadata import TableMetadata
+from pyiceberg.table.update import (
+    AssertTableUUID,
+    RemovePartitionStatisticsUpdate,
+    RemoveStatisticsUpdate,
+    TableUpdate,
+    update_table_metadata,
+)
+
+from metastore.errors import InvalidRequestError
+from metastore.iceberg.contention import until_won
+from metastore.iceberg.sweep import statistics_files
+from metastore.procedures.files.guards import require_gc
+from metastore.procedures.files.proof import Proof
+from metastore.procedures.framework.arguments import Argument
+from metastore.procedures.framework.model import CallContext, Procedure
+from metastore.procedures.orphans.listed_folders import is_in_own_folders
+from metastore.stores.deletion import Deletion
+
+_NEEDED: Final = "kept: another table needs it, or it belongs to the metastore"
+_ELSEWHERE: Final = "kept: it lies neither below the table's location nor beside its metadata file"
+
+_RESULT_COLUMNS: Final[dict[str, pa.DataType]] = {
+    "statistics_file": pa.string(),
+    "file_size_in_bytes": pa.int64(),
+    "deleted": pa.bool_(),
+    "error": pa.string(),
+}
+
+
+def drop_stats() -> Procedure:
+    """The procedure ``system.drop_stats``."""
+    return Procedure(
+        "system",
+        "drop_stats",
+        (
+            Argument("schema"),
+            Argument("table_name"),
+            Argument("snapshot_id", "BIGINT", required=False),
+            Argument("dry_run", "BOOLEAN", required=False, default=False),
+        ),
+        result=pa.schema(_RESULT_COLUMNS),
+        function=_drop_stats,
+        description="Removes the statistics files of all snapshots, or of one.",
+    )
+
+
+def _drop_stats(
+    context: CallContext, *, schema: str, table_name: str, snapshot_id: int | None, dry_run: bool
+) -> list[Mapping[str, Any]]:
+    target = context.table(schema, table_name)
+    proof = Proof(context.catalogs, target, context.engine, progress=context.progress)
+
+    def attempt(table: Table) -> list[Mapping[str, Any]]:
+        require_gc(table, "drop statistics")
+        metadata = table.metadata
+        if snapshot_id is not None and metadata.snapshot_by_id(snapshot_id) is None:
+            raise InvalidRequestError(f"{target} has no snapshot {snapshot_id}")
+        updates = tuple(_removals(metadata, snapshot_id))
+        if not updates:
+            return []
+        kept = statistics_files(update_table_metadata(metadata, updates))
+        gone = {location: file for location, file in statistics_files(metadata).items() if location not in kept}
+        if dry_run:
+            target.require_committable(table)
+        else:
+            target.commit(table, [AssertTableUUID(uuid=metadata.table_uuid)], updates)
+        failed = _kept(table, gone, proof)
+        if not dry_run:
+            failed |= Deletion(table.io, context.engine).run([each for each in gone if each not in failed])
+        return [
+            {
+                "statistics_file": location,
+                "file_size_in_bytes": file.size,
+                "deleted": not dry_run and location not in failed,
+                "error": failed.get(location),
+            }
+            for location, file in gone.items()
+        ]
+
+    return until_won(target, context.settings.iceberg.commit.timeout, attempt)
+
+
+def _kept(table: Table, gone: Collection[str], proof: Proof) -> dict[str, str]:
+    """Those of the files that stay although the table names them no more, each with the reason."""
+    judgement = proof.judge(gone)
+    kept = {each: judgement.why_unknown or _NEEDED for each in gone if each not in judgement.free}
+    return kept | {each: _ELSEWHERE for each in gone if not is_in_own_folders(table, each)}
+
+
+def _removals(metadata: TableMetadata, snapshot_id: int | None) -> Iterator[TableUpdate]:
+    for file in metadata.statistics:
+        if snapshot_id in (None, file.snapshot_id):
+            yield RemoveStatisticsUpdate(snapshot_id=file.snapshot_id)
+    for part in metadata.partition_statistics:
+        if snapshot_id in (None, part.snapshot_id):
+            yield RemovePartitionStatisticsUpdate(snapshot_id=part.snapshot_id)

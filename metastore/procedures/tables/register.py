@@ -1,0 +1,222 @@
+"""``register_table`` and ``unregister_table``: a catalog's entry for a table that stands already, made and taken away.
+
+The metadata file is read and judged before the catalog hears of it: some catalogs make the entry first, and a wrong one
+would have to be taken out by hand. A table has one owner of its commits: a second entry of the same UUID in the catalog
+is refused unless it is forced, since two entries would go apart and delete each other's files. Unregistering keeps
+every file, and says which one registers the table again.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from typing import Any, Final
+
+import pyarrow as pa
+from pydantic import ValidationError as PydanticError
+from pyiceberg.exceptions import NoSuchTableError, TableAlreadyExistsError, ValidationError
+from pyiceberg.io import FileIO, load_file_io
+from pyiceberg.manifest import read_manifest_list
+from pyiceberg.table.metadata import TableMetadata
+
+from metastore.errors import (
+    FormatError,
+    InvalidRequestError,
+    MetastoreError,
+    NotFoundError,
+    ProcedureError,
+)
+from metastore.iceberg.catalog_errors import failures_of, said
+from metastore.procedures.files.guards import require_foreign
+from metastore.procedures.files.spelling import Spelling
+from metastore.procedures.framework.arguments import Argument
+from metastore.procedures.framework.model import CallContext, Procedure
+from metastore.stores.bounded_reading import table_metadata
+from metastore.stores.trees import Folder, files_in
+
+_VERSION: Final = re.compile(r"(?:v(\d+)|(\d+)-[0-9a-fA-F-]{36})(?:\.gz)?\.metadata\.json(?:\.gz)?")
+_NOT_OURS: Final = "its catalog is the metastore itself"
+
+_REGISTERED_COLUMNS: Final[dict[str, pa.DataType]] = {
+    "current_snapshot_id": pa.int64(),
+    "total_records_count": pa.int64(),
+    "total_data_files_count": pa.int64(),
+    "metadata_location": pa.string(),
+}
+_UNREGISTERED_COLUMNS: Final[dict[str, pa.DataType]] = {"table_uuid": pa.string(), "metadata_location": pa.string()}
+
+
+def register_table() -> Procedure:
+    """The procedure ``system.register_table``."""
+    return Procedure(
+        "system",
+        "register_table",
+        (
+            Argument("schema"),
+            Argument("table_name"),
+            Argument("metadata_location"),
+            Argument("metadata_file", required=False),
+            Argument("force", "BOOLEAN", required=False, default=False),
+        ),
+        result=pa.schema(_REGISTERED_COLUMNS),
+        function=_register_table,
+        description="Makes a catalog's entry for a table whose metadata stands already.",
+    )
+
+
+def unregister_table() -> Procedure:
+    """The procedure ``system.unregister_table``."""
+    return Procedure(
+        "system",
+        "unregister_table",
+        (
+            Argument("schema"),
+            Argument("table_name"),
+            Argument("dry_run", "BOOLEAN", required=False, default=False),
+        ),
+        result=pa.schema(_UNREGISTERED_COLUMNS),
+        function=_unregister_table,
+        description="Takes a table out of its catalog and keeps all of its files.",
+    )
+
+
+def _register_table(
+    context: CallContext,
+    *,
+    schema: str,
+    table_name: str,
+    metadata_location: str,
+    metadata_file: str | None,
+    force: bool,
+) -> Mapping[str, Any]:
+    if not metadata_location:
+        raise InvalidRequestError("metadata_location is empty: it names a table's folder or a metadata file")
+    target = context.catalogs.target(context.catalog, schema, table_name)
+    require_foreign(target, _NOT_OURS)
+    schemas = context.catalogs.schemas(context.catalog)
+    if schema not in schemas:
+        raise NotFoundError(f"schema {target.catalog_name}.{schema} does not exist; there are {', '.join(schemas)}")
+    with failures_of(target.source):
+        catalog = target.source.opened
+        if catalog.table_exists(target.identifier):
+            raise InvalidRequestError(f"Table already exists: {target}")
+        io = load_file_io(dict(catalog.properties), metadata_location)
+        location = _metadata_file(io, metadata_location, metadata_file)
+        metadata = readable_metadata(io, location)
+        _require_place(metadata, metadata_location)
+        if not force:
+            _require_single(context, metadata)
+        try:
+            with target.source.turn:
+                catalog.register_table(target.identifier, location)
+        except TableAlreadyExistsError as error:
+            raise InvalidRequestError(f"Table already exists: {target}") from error
+    return _registered(target.load().metadata, location)
+
+
+def _unregister_table(context: CallContext, *, schema: str, table_name: str, dry_run: bool) -> Mapping[str, Any]:
+    target = context.table(schema, table_name)
+    require_foreign(target, _NOT_OURS)
+    table = target.load()
+    if not dry_run:
+        with failures_of(target.source), target.source.turn:
+            try:
+                target.source.opened.drop_table(target.identifier)
+            except NoSuchTableError as error:
+                raise NotFoundError(f"table {target} does not exist any more") from error
+    return {"table_uuid": str(table.metadata.table_uuid), "metadata_location": table.metadata_location}
+
+
+def readable_metadata(io: FileIO, location: str) -> TableMetadata:
+    """The metadata in the file, with a current snapshot whose manifest list can be read.
+
+    Raises NotFoundError when there is no such file, FormatError when it or the list is not what it should be.
+    """
+    try:
+        metadata = table_metadata(io.new_input(location))
+    except FileNotFoundError as error:
+        raise NotFoundError(f"there is no metadata file {location}") from error
+    except (ValueError, PydanticError, ValidationError, EOFError) as error:
+        raise FormatError(f"{location} is no metadata of an Iceberg table: {said(error)}") from error
+    snapshot = metadata.current_snapshot()
+    if snapshot is not None:
+        try:
+            list(read_manifest_list(io.new_input(snapshot.manifest_list)))
+        except Exception as error:
+            # The decoder has no error of its own: on a broken file it fails in whatever way comes first.
+            raise FormatError(
+                f"{location} cannot be registered: the manifest list {snapshot.manifest_list} of its current snapshot "
+                f"cannot be read ({said(error)})"
+            ) from error
+    return metadata
+
+
+def _metadata_file(io: FileIO, given: str, name: str | None) -> str:
+    """The metadata file that a call means: named as such, or the newest in the folder."""
+    if name is not None and (not name or "/" in name):
+        raise InvalidRequestError(f"metadata_file is the name of a file in metadata_location, not {name!r}")
+    root = given.rstrip("/")
+    if name is None and root.endswith((".metadata.json", ".metadata.json.gz")):
+        return root
+    for folder in (root, f"{root}/metadata"):
+        found = [
+            (number, file) for file in files_in(Folder(io, folder)) if (number := version_of(file.location)) is not None
+        ]
+        if name is not None and any(file.location.rpartition("/")[2] == name for _, file in found):
+            return f"{folder}/{name}"
+        if name is None and found:
+            newest = max(number for number, _ in found)
+            last = sorted(file.location.rpartition("/")[2] for number, file in found if number == newest)
+            if len(last) > 1:
+                raise InvalidRequestError(
+                    f"More than one latest metadata file found at location {folder}: {', '.join(last)}; say by "
+                    "metadata_file which one is meant"
+                )
+            return f"{folder}/{last[0]}"
+    raise NotFoundError(f"No metadata found at location {given}" + (f" by the name {name}" if name else ""))
+
+
+def version_of(location: str) -> int | None:
+    """The number in the name of a metadata file; None for another file."""
+    match = _VERSION.fullmatch(location.rpartition("/")[2])
+    return int(match[1] or match[2]) if match else None
+
+
+def _require_place(metadata: TableMetadata, given: str) -> None:
+    """A folder that a call names must be the table's own: metadata that was copied names files of the original."""
+    if given.rstrip("/").endswith((".metadata.json", ".metadata.json.gz")):
+        return
+    path = Spelling().path
+    own, wanted = path(f"{metadata.location.rstrip('/')}/"), path(f"{given.rstrip('/')}/")
+    if wanted not in (own, f"{own}/metadata"):
+        raise InvalidRequestError(
+            f"the metadata at {given} is of a table that lies at {metadata.location}: it names the files there. To "
+            "move a table, use rewrite_table_path; to register this one anyway, name its metadata file"
+        )
+
+
+def _require_single(context: CallContext, metadata: TableMetadata) -> None:
+    for schema in context.catalogs.schemas(context.catalog):
+        for name in context.catalogs.tables(context.catalog, schema):
+            other = context.catalogs.target(context.catalog, schema, name)
+            try:
+                uuid = other.load().metadata.table_uuid
+            except MetastoreError:
+                continue  # What cannot be read cannot be written either, so it is no second owner.
+            if uuid == metadata.table_uuid:
+                raise ProcedureError(
+                    f"{other} is this table already (UUID {uuid}): of two entries each would take the other's files "
+                    "for orphans. Unregister that one first, or say force => true"
+                )
+
+
+def _registered(metadata: TableMetadata, location: str) -> Mapping[str, Any]:
+    snapshot = metadata.current_snapshot()
+    summary = snapshot.summary if snapshot else None
+    counts = {name: summary[name] if summary else None for name in ("total-records", "total-data-files")}
+    return {
+        "current_snapshot_id": snapshot.snapshot_id if snapshot else None,
+        "total_records_count": None if counts["total-records"] is None else int(counts["total-records"]),
+        "total_data_files_count": None if counts["total-data-files"] is None else int(counts["total-data-files"]),
+        "metadata_location": location,
+    }

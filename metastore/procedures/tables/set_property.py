@@ -1,0 +1,98 @@
+"""``set_table_property``: one property of a table of a catalog; and which keys nobody sets, by whatever door.
+
+Place in the flow: the procedure and ``ALTER TABLE … SET PROPERTIES`` both ask :func:`require_settable`, so that what
+the metastore keeps in properties is written by its own procedures alone.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, Final
+
+import pyarrow as pa
+from pyiceberg.table import Table
+from pyiceberg.table.update import AssertTableUUID, SetPropertiesUpdate
+
+from metastore.errors import InvalidRequestError
+from metastore.iceberg.contention import until_won
+from metastore.procedures.files.guards import require_foreign
+from metastore.procedures.framework.arguments import Argument
+from metastore.procedures.framework.model import CallContext, Procedure
+from metastore.storage.table import OWN_PROPERTIES
+
+_RESERVED: Final = frozenset(
+    {
+        "format-version",
+        "uuid",
+        "location",
+        "snapshot-count",
+        "current-snapshot-summary",
+        "current-snapshot-id",
+        "current-snapshot-timestamp-ms",
+        "current-schema",
+        "default-partition-spec",
+        "default-sort-order",
+    }
+)
+"""Names that engines show or take as properties, and that metadata says in another place."""
+
+_OF_TRINO: Final[Mapping[str, str]] = {
+    "format": "write.format.default",
+    "format_version": "format-version (by ALTER TABLE)",
+    "compression_codec": "write.parquet.compression-codec",
+    "max_commit_retry": "commit.retry.num-retries",
+    "object_store_layout_enabled": "write.object-storage.enabled",
+    "data_location": "write.data.path",
+    "delete_after_commit_enabled": "write.metadata.delete-after-commit.enabled",
+    "max_previous_versions": "write.metadata.previous-versions-max",
+    "orc_bloom_filter_columns": "write.orc.bloom.filter.columns",
+    "parquet_bloom_filter_columns": "write.parquet.bloom-filter-enabled.column.<name>",
+    "sorted_by": "the table's sort order, which is no property",
+}
+"""Names that Trino has for properties of Iceberg: kept as they are, they would have no effect."""
+
+_RESULT_COLUMNS: Final[dict[str, pa.DataType]] = {
+    "key": pa.string(),
+    "previous_value": pa.string(),
+    "value": pa.string(),
+}
+
+
+def set_table_property() -> Procedure:
+    """The procedure ``system.set_table_property``."""
+    return Procedure(
+        "system",
+        "set_table_property",
+        (Argument("schema"), Argument("table_name"), Argument("key"), Argument("value")),
+        result=pa.schema(_RESULT_COLUMNS),
+        function=_set_table_property,
+        description="Sets one property of a table.",
+    )
+
+
+def require_settable(key: str) -> None:
+    """Raise InvalidRequestError for a key that Iceberg or the metastore sets itself, or that nobody would read."""
+    if not key or key in _RESERVED or key.startswith(OWN_PROPERTIES):
+        raise InvalidRequestError(f"{key!r} is not a property that can be set")
+    if key in _OF_TRINO:
+        raise InvalidRequestError(f"{key!r} is Trino's name, and would have no effect: set {_OF_TRINO[key]}")
+
+
+def _set_table_property(
+    context: CallContext, *, schema: str, table_name: str, key: str, value: str
+) -> Mapping[str, Any]:
+    require_settable(key)
+    target = context.table(schema, table_name)
+    require_foreign(
+        target,
+        "its properties are those of drill.metastore.iceberg.components, and would be set back by the next write",
+    )
+
+    def attempt(table: Table) -> Mapping[str, Any]:
+        before = table.metadata.properties.get(key)
+        if before != value:
+            same = AssertTableUUID(uuid=table.metadata.table_uuid)
+            target.commit(table, [same], [SetPropertiesUpdate(updates={key: value})])
+        return {"key": key, "previous_value": before, "value": value}
+
+    return until_won(target, context.settings.iceberg.commit.timeout, attempt)

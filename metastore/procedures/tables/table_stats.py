@@ -1,0 +1,217 @@
+"""``compute_table_stats``: how many distinct values each column has, as theta sketches in a Puffin file.
+
+Tasks read the rows of the snapshot's files, deletes applied, and send a sketch of each column; put together they are
+the table's. The sketches are of the form that Iceberg prescribes, so every engine's planner can use and join them.
+"""
+
+from __future__ import annotations
+
+import uuid
+from collections import defaultdict
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import timedelta
+from typing import Any, Final
+
+import pyarrow as pa
+from pyiceberg.expressions import AlwaysTrue
+from pyiceberg.io import FileIO
+from pyiceberg.io.pyarrow import schema_to_pyarrow
+from pyiceberg.schema import Schema
+from pyiceberg.table import FileScanTask, Table
+from pyiceberg.table.metadata import TableMetadata
+from pyiceberg.table.snapshots import Snapshot
+from pyiceberg.table.statistics import BlobMetadata, StatisticsFile
+from pyiceberg.table.update import AssertTableUUID, SetStatisticsUpdate
+
+from metastore.catalogs import TargetTable
+from metastore.errors import ConflictError, InvalidRequestError, ProcedureError, StorageError
+from metastore.iceberg.contention import until_won
+from metastore.iceberg.row_scan import RowScan
+from metastore.procedures.framework.arguments import Argument
+from metastore.procedures.framework.model import CallContext, Procedure
+from metastore.procedures.tables.puffin import THETA, Blob, puffin_file
+from metastore.sketches.hashing import distinct_first, domain_of, hashes_of
+from metastore.sketches.theta import Theta, ThetaBuilder
+from metastore.stores.files import discard, flush
+from metastore.stores.new_files import NewFiles
+
+_FILES_A_CHUNK: Final = 16
+_CREATED_BY: Final = "drill metastore for data lakes"
+
+_COLUMN: Final = pa.struct([("column", pa.string()), ("ndv", pa.int64())])
+_RESULT_COLUMNS: Final[dict[str, pa.DataType]] = {
+    "statistics_file": pa.string(),
+    "snapshot_id": pa.int64(),
+    "columns": pa.list_(_COLUMN),
+}
+_SKETCH_COLUMNS: Final[dict[str, pa.DataType]] = {"field_id": pa.int32(), "sketch": pa.binary()}
+_SKETCHES: Final = pa.schema(_SKETCH_COLUMNS)
+
+
+def compute_table_stats() -> Procedure:
+    """The procedure ``system.compute_table_stats``."""
+    return Procedure(
+        "system",
+        "compute_table_stats",
+        (
+            Argument("schema"),
+            Argument("table_name"),
+            Argument("snapshot_id", "BIGINT", required=False),
+            Argument("columns", "ARRAY(VARCHAR)", required=False),
+        ),
+        result=pa.schema(_RESULT_COLUMNS),
+        function=_compute_table_stats,
+        description="Counts the distinct values of columns, and keeps the sketches as the snapshot's statistics.",
+    )
+
+
+@dataclass(frozen=True)
+class SketchChunk:
+    """Files for one task to read: ``schema`` has what to sketch; ``metadata`` is the table's, without history."""
+
+    metadata: TableMetadata
+    io: FileIO
+    schema: Schema
+    files: Sequence[FileScanTask]
+
+
+def _compute_table_stats(
+    context: CallContext, *, schema: str, table_name: str, snapshot_id: int | None, columns: list[str] | None
+) -> list[Mapping[str, Any]]:
+    target = context.table(schema, table_name)
+    table = target.load()
+    metadata = table.metadata
+    snapshot = metadata.current_snapshot() if snapshot_id is None else metadata.snapshot_by_id(snapshot_id)
+    if snapshot is None:
+        if snapshot_id is not None:
+            raise InvalidRequestError(f"{target} has no snapshot {snapshot_id}")
+        return []
+    wanted = _columns(table, snapshot, columns)
+    sketches = _sketches(context, table, snapshot, wanted, _files(table, snapshot))
+    location = table.location_provider().new_metadata_location(f"{snapshot.snapshot_id}-{uuid.uuid4()}.stats")
+    statistics = _written(table, snapshot, location, wanted, sketches)
+    _attach(target, context.settings.iceberg.commit.timeout, table, statistics)
+    found = [
+        {"column": wanted.find_column_name(field_id), "ndv": round(sketch.estimate)}
+        for field_id, sketch in sketches.items()
+    ]
+    return [{"statistics_file": location, "snapshot_id": snapshot.snapshot_id, "columns": found}]
+
+
+def sketch_files(chunk: SketchChunk) -> Iterator[pa.RecordBatch]:
+    """The task: one row a column, with the sketch of its values in all files of the chunk."""
+    builders = {field.field_id: ThetaBuilder() for field in chunk.schema.fields}
+    scan = RowScan(chunk.metadata, chunk.io, chunk.schema, AlwaysTrue())
+    for batch in scan.to_record_batches(chunk.files):
+        for field, values in zip(chunk.schema.fields, batch.columns, strict=True):
+            for hashes in hashes_of(distinct_first(values.drop_null())):
+                builders[field.field_id].add(hashes)
+    sketches = [builder.sketch().to_bytes() for builder in builders.values()]
+    yield pa.RecordBatch.from_arrays(
+        [pa.array(builders, pa.int32()), pa.array(sketches, pa.binary())], schema=_SKETCHES
+    )
+
+
+def _columns(table: Table, snapshot: Snapshot, columns: Sequence[str] | None) -> Schema:
+    """The columns to sketch: those that are named, or all that can be. Raises InvalidRequestError."""
+    schema = table.scan(snapshot_id=snapshot.snapshot_id).projection()
+    types = {field.name: field.type for field in schema_to_pyarrow(schema, include_field_ids=False)}
+    if columns is None:
+        return schema.select(*(name for name, type_ in types.items() if domain_of(type_) is not None))
+    if not columns:
+        raise InvalidRequestError("columns must not be empty when provided")
+    for name in columns:
+        if name not in types:
+            raise InvalidRequestError(f"{'.'.join(table.name())} has no column {name}; it has {', '.join(types)}")
+        if domain_of(types[name]) is None:
+            raise InvalidRequestError(f"column {name} is {types[name]}: only columns of plain values can be counted")
+    return schema.select(*columns)
+
+
+def _files(table: Table, snapshot: Snapshot) -> list[FileScanTask]:
+    """The files of ``snapshot``. Raises ProcedureError for deletes that PyIceberg does not apply."""
+    try:
+        return list(table.scan(snapshot_id=snapshot.snapshot_id).plan_files())
+    except ValueError as error:
+        if "equality deletes" not in str(error):
+            raise
+        raise ProcedureError(
+            f"{'.'.join(table.name())} has equality deletes, and these are not served: deleted rows would be counted. "
+            "Nothing was changed; rewrite its data files with an engine that applies them, such as Spark"
+        ) from error
+
+
+def _sketches(
+    context: CallContext, table: Table, snapshot: Snapshot, wanted: Schema, files: Sequence[FileScanTask]
+) -> dict[int, Theta]:
+    bare = table.metadata.model_copy(
+        update={"snapshots": [snapshot], "snapshot_log": [], "metadata_log": [], "refs": {}, "statistics": []}
+    )
+    chunks = [
+        SketchChunk(bare, table.io, wanted, files[start : start + _FILES_A_CHUNK])
+        for start in range(0, len(files), _FILES_A_CHUNK)
+    ]
+    parts: dict[int, list[Theta]] = defaultdict(list)
+    if chunks:
+        for batch in context.engine(len(files)).run(chunks, sketch_files, _SKETCHES):
+            for row in batch.to_pylist():
+                parts[row["field_id"]].append(Theta.from_bytes(row["sketch"]))
+    return {field.field_id: Theta.union(parts[field.field_id]) for field in wanted.fields}
+
+
+def _written(
+    table: Table, snapshot: Snapshot, location: str, wanted: Schema, sketches: Mapping[int, Theta]
+) -> StatisticsFile:
+    number = snapshot.sequence_number or 0
+    blobs = [
+        Blob(
+            THETA,
+            [field.field_id],
+            snapshot.snapshot_id,
+            number,
+            sketches[field.field_id].to_bytes(),
+            {"ndv": str(round(sketches[field.field_id].estimate))},
+        )
+        for field in wanted.fields
+    ]
+    content, footer = puffin_file(blobs, _CREATED_BY)
+    files = NewFiles(table.io)
+    try:
+        files.write(location, content)
+        flush([location])
+    except OSError as error:
+        files.discard()
+        raise StorageError(f"cannot write {location}: {error}; nothing was changed") from error
+    return StatisticsFile(
+        snapshot_id=snapshot.snapshot_id,
+        statistics_path=location,
+        file_size_in_bytes=len(content),
+        file_footer_size_in_bytes=footer,
+        blob_metadata=[
+            BlobMetadata(
+                type=THETA,
+                snapshot_id=blob.snapshot_id,
+                sequence_number=blob.sequence_number,
+                fields=list(blob.fields),
+                properties=dict(blob.properties),
+            )
+            for blob in blobs
+        ],
+    )
+
+
+def _attach(target: TargetTable, timeout: timedelta, table: Table, statistics: StatisticsFile) -> None:
+    """Make the file the snapshot's statistics; it is removed when it surely is not."""
+
+    def attempt(fresh: Table) -> None:
+        if fresh.metadata.snapshot_by_id(statistics.snapshot_id) is None:
+            raise ConflictError(f"snapshot {statistics.snapshot_id} of {target} expired while its rows were read")
+        same = AssertTableUUID(uuid=fresh.metadata.table_uuid)
+        target.commit(fresh, [same], [SetStatisticsUpdate(statistics=statistics)])
+
+    try:
+        until_won(target, timeout, attempt)
+    except (ConflictError, StorageError):
+        discard(table.io, [statistics.statistics_path])
+        raise

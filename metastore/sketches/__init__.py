@@ -1,0 +1,1 @@
+"""Sketches of values: distinct counts, hashes, samples, and what they tell."""

@@ -1,0 +1,315 @@
+"""What COMPUTE STATISTICS learns of a column: how many distinct values, how wide, how distributed. And how it is kept.
+
+A :class:`Description` is made of a file's rows (:class:`ColumnDescriber`), kept with the file's and the segment's unit,
+and put together with others upwards; :func:`summary_holders` turns it into Drill's statistics. The units keep it in
+``additionalMetadata`` and not among the column statistics: it is large, and what plans a scan never reads that column.
+
+Promise: union is associative and commutative, so that an incremental run ends where a run over everything does.
+"""
+
+from __future__ import annotations
+
+import json
+from base64 import b64decode, b64encode
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from datetime import date, datetime, time
+from typing import Any, Final
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from metastore.errors import FormatError
+from metastore.model.column_path import ColumnPath
+from metastore.model.statistics import ColumnStatistics, Value
+from metastore.model.statistics_json import histogram_json, holder_json, holder_of, micros
+from metastore.model.vocabulary import Statistic
+from metastore.sketches.hashing import SLICE, ArrowValues, distinct_first, domain_of, hashes_of
+from metastore.sketches.row_sample import Draws, RowDraw, RowSample, as_numbers
+from metastore.sketches.theta import Theta, ThetaBuilder
+
+_EPOCH: Final = date(1970, 1, 1)
+_DAY_MILLIS: Final = 86_400_000
+ENTRY: Final = "metastore.sketches"
+"""The name of all columns' descriptions in a unit's ``additionalMetadata``."""
+
+
+@dataclass(frozen=True)
+class Describing:
+    """Which columns are described (None: all that are analyzed), from which percentage of their rows (None: all)."""
+
+    columns: tuple[ColumnPath, ...] | None = None
+    percent: float | None = None
+
+    @classmethod
+    def asked(cls, known: Describing | None, asked: Describing | None) -> Describing | None:
+        """What is to be kept up where ``known`` was kept up before: no column is forgotten, and all rows tell more."""
+        if known is None or asked is None:
+            return asked if known is None else known
+        percent = None if known.percent is None else asked.percent
+        if known.columns is None or asked.columns is None:
+            return cls(None, percent)
+        return cls(tuple(dict.fromkeys((*known.columns, *asked.columns))), percent)
+
+
+@dataclass(frozen=True, eq=False)
+class Description:
+    """One column over ``rows`` rows that were read, of which ``values`` have one, in ``width`` bytes altogether.
+
+    ``domain`` is that of the sketch (:func:`metastore.sketches.hashing.domain_of`), empty where there was no value.
+    ``sample`` is None for text and bytes; ``sampled`` tells that ``rows`` are a choice of the file's rows.
+    """
+
+    domain: str
+    theta: Theta
+    width: int
+    values: int
+    rows: int
+    sample: RowSample | None
+    sampled: bool = False
+
+    @classmethod
+    def union(cls, parts: Iterable[Description]) -> Description | None:
+        """All rows of ``parts``; None where their values cannot be compared, having different domains."""
+        known = list(parts)
+        held = [part for part in known if part.values]
+        if len({part.domain for part in held}) > 1:
+            return None
+        samples = [part.sample for part in held]
+        return cls(
+            held[0].domain if held else "",
+            Theta.union(part.theta for part in held),
+            sum(part.width for part in held),
+            sum(part.values for part in held),
+            sum(part.rows for part in known),
+            None if None in samples else RowSample.union(sample for sample in samples if sample is not None),
+            any(part.sampled for part in known),
+        )
+
+    @classmethod
+    def of_nulls(cls, rows: int) -> Description:
+        """``rows`` rows without a value: a file that lacks the column."""
+        return cls("", Theta.union(()), 0, 0, rows, RowSample.union(()))
+
+    def to_document(self) -> dict[str, Any]:
+        """A form that JSON can say."""
+        document: dict[str, Any] = {
+            "domain": self.domain,
+            "theta": b64encode(self.theta.to_bytes()).decode(),
+            "width": self.width,
+            "values": self.values,
+            "rows": self.rows,
+        }
+        if self.sampled:
+            document["sampled"] = True
+            document["repeated"] = b64encode(np.packbits(self.theta.repeated).tobytes()).decode()
+        if self.sample is not None:
+            document["sample"] = self.sample.to_text()
+        return document
+
+    @classmethod
+    def from_document(cls, document: Mapping[str, Any]) -> Description:
+        """Read what :meth:`to_document` wrote. FormatError for anything else."""
+        try:
+            marks = np.frombuffer(b64decode(document.get("repeated", "")), np.uint8)
+            sketch = b64decode(document["theta"])
+            repeated = np.unpackbits(marks).astype(np.bool_) if len(marks) else None
+            sample = document.get("sample")
+            return cls(
+                document["domain"],
+                Theta.from_bytes(sketch, repeated),
+                document["width"],
+                document["values"],
+                document["rows"],
+                None if sample is None else RowSample.from_text(sample),
+                document.get("sampled", False),
+            )
+        except (KeyError, TypeError, ValueError) as error:
+            raise FormatError(f"a column's sketches cannot be read: {error!r}") from error
+
+
+class ColumnDescriber:
+    """Makes the description of one column of one file, whose rows ``draw`` chooses from."""
+
+    def __init__(self, draw: RowDraw, *, sampled: bool = False) -> None:
+        self._draw = draw
+        self._sampled = sampled
+        self._domain = ""
+        self._theta = ThetaBuilder()
+        self._width = self._values = self._rows = 0
+        self._samples: list[RowSample] | None = []
+
+    def add(self, column: ArrowValues, places: ArrowValues, draws: Draws) -> None:
+        """Take in rows; ``places`` and ``draws`` tell which of them may be in the sample."""
+        self._rows += len(column)
+        if kept := _KEPT_AS.get(column.type):
+            column = column.cast(kept)
+        present = column.drop_null() if column.null_count else column
+        if not len(present):
+            return
+        self._values += len(present)
+        self._domain = domain_of(column.type) or ""
+        if pa.types.is_dictionary(present.type):
+            present, width = self._looked_up(present)
+        else:
+            width = _width(present)
+        self._width += width
+        # How often a value was met matters in a sample alone; else each is hashed once where that is cheaper.
+        for hashes in hashes_of(present if self._sampled else distinct_first(present)):
+            self._theta.add(hashes)
+        self._sample(column, places, draws)
+
+    def _looked_up(self, present: ArrowValues) -> tuple[ArrowValues, int]:
+        """The values behind a dictionary's indices, each once unless in a sample, and the width of all of them."""
+        # What the rows refer to: a dictionary may hold more.
+        counts = _counted(np.asarray(present.indices), len(present.dictionary))
+        used = np.flatnonzero(counts)
+        distinct = present.dictionary.take(pa.array(used))
+        width = int(np.asarray(pc.binary_length(distinct)) @ counts[used])
+        return present.dictionary_decode() if self._sampled else distinct, width
+
+    def description(self) -> Description:
+        """What the rows so far come to."""
+        sample = None
+        if self._samples is not None:
+            sample = RowSample.union([*self._samples, RowSample.of_nothing(self._draw.bound)])
+        theta = self._theta.sketch()
+        return Description(self._domain, theta, self._width, self._values, self._rows, sample, self._sampled)
+
+    def _sample(self, column: ArrowValues, places: ArrowValues, draws: Draws) -> None:
+        if self._samples is None:
+            return
+        drawn = column.take(places)
+        held = np.asarray(drawn.is_valid())
+        numbers = None if pa.types.is_dictionary(column.type) else as_numbers(drawn.drop_null())
+        if numbers is None:
+            self._samples = None
+            return
+        proper = ~np.isnan(numbers)
+        order = np.argsort(draws[held][proper], kind="stable")
+        self._samples.append(RowSample(draws[held][proper][order], numbers[proper][order]))
+
+
+_KEPT_AS: Final[Mapping[pa.DataType, pa.DataType]] = {
+    pa.string_view(): pa.large_string(),
+    pa.binary_view(): pa.large_binary(),
+}
+"""Views are taken as what they show: Arrow can neither measure nor hash them."""
+
+
+def _counted(indices: npt.NDArray[Any], size: int) -> npt.NDArray[np.intp]:
+    """How often each number below ``size`` is met. A part at a time: numpy widens them, and parts stay in the cache."""
+    step = max(SLICE, size)
+    counts = np.zeros(size, np.intp)
+    for start in range(0, len(indices), step):
+        counts += np.bincount(indices[start : start + step], minlength=size)
+    return counts
+
+
+def _width(present: ArrowValues) -> int:
+    """Bytes of the values: of texts and bytes their own, of all else the width of their type."""
+    type_ = present.type
+    if pa.types.is_boolean(type_):
+        return len(present)
+    try:
+        return len(present) * int(type_.bit_width) // 8
+    except ValueError:  # no fixed width
+        return int(pc.sum(pc.binary_length(present)).as_py() or 0)
+
+
+def distinct_values(description: Description, values: int | None) -> float:
+    """How many distinct values the column has, given that it has ``values`` altogether.
+
+    Where only a sample of rows was read, what was met once there is weighed against what was met again (the estimator
+    of Haas and Stokes that PostgreSQL uses too).
+    """
+    found, read = description.theta.estimate, description.values
+    if values is None or read >= values or not read:
+        return min(found, read)
+    share = 1 - float(description.theta.repeated.mean())
+    # If what was met again was met twice, this many are distinct; near it, the sketch's own error would be amplified.
+    paired = read / (2 - share)
+    if abs(paired - found) <= 3 * description.theta.relative_error * found:
+        found = paired
+    once = found * share
+    return min(float(values), read * found / max(1.0, read - once + once * read / values))
+
+
+def summary_holders(description: Description, known: ColumnStatistics) -> list[str]:
+    """Drill's statistics of a column, as holders: all of them estimates, so not marked exact.
+
+    ``known`` are the exact statistics of the same rows.
+    """
+    values, rows = known.non_nulls, known.rows
+    if rows is None and known.nulls is not None and values is not None:
+        rows = known.nulls + values
+    share = description.values / description.rows if description.rows else 0.0
+    if rows is None:
+        rows = description.rows
+    if values is None:
+        values = round(rows * share)
+    holders: dict[str, Value] = {
+        Statistic.ESTIMATED_ROWS: float(rows),
+        Statistic.ESTIMATED_NON_NULLS: float(values),
+        Statistic.DISTINCT: float(round(distinct_values(description, values))),
+    }
+    if description.values:
+        holders[Statistic.AVERAGE_WIDTH] = description.width / description.values
+    texts = [holder_json(name, value, exact=False) for name, value in holders.items()]
+    if description.sample is not None:
+        low, high = (_as_number(bound) for bound in (known.min, known.max))
+        histogram = description.sample.histogram(values, low, high)
+        if histogram is not None:
+            texts.append(holder_of(Statistic.HISTOGRAM, histogram_json(*histogram), exact=False))
+    return texts
+
+
+def with_holders(statistics: str, holders: Iterable[str]) -> str:
+    """The JSON of column statistics with further holders in it."""
+    body, separator, type_ = statistics.rpartition('],"type":')
+    return body + ("" if body.endswith("[") else ",") + ",".join(holders) + separator + type_
+
+
+def _as_number(bound: Value | None) -> float | None:
+    """``bound`` as :func:`metastore.sketches.row_sample.as_numbers` has it."""
+    if bound is None or isinstance(bound, (str, bytes)):
+        return None
+    if isinstance(bound, (bool, int, float)):
+        return float(bound)
+    if isinstance(bound, (datetime, time)):
+        return micros(bound) / 1000
+    return float((bound - _EPOCH).days * _DAY_MILLIS) if isinstance(bound, date) else float(bound)
+
+
+Descriptions = Mapping[str, Description | None]
+"""By quoted column path; None for a column that was asked for and cannot be described (its values cannot be hashed, or
+not be compared)."""
+
+
+def descriptions_in(additional_metadata: str | None) -> dict[str, Description | None]:
+    """What a unit's ``additionalMetadata`` holds; empty where there is nothing of the kind."""
+    if additional_metadata is None or ENTRY not in additional_metadata:
+        return {}
+    documents = json.loads(additional_metadata).get(ENTRY, {})
+    return {
+        column: None if document is None else Description.from_document(document)
+        for column, document in documents.items()
+    }
+
+
+def descriptions_entry(descriptions: Descriptions) -> dict[str, Any]:
+    """What stands for ``descriptions`` in ``additionalMetadata``; empty for none."""
+    if not descriptions:
+        return {}
+    known = sorted(descriptions.items())
+    return {ENTRY: {column: None if one is None else one.to_document() for column, one in known}}
+
+
+def descriptions_text(descriptions: Descriptions, state: str | None = None) -> str | None:
+    """A unit's ``additionalMetadata``: what ``state`` (a JSON object) says, and ``descriptions``; None for neither."""
+    entry = descriptions_entry(descriptions)
+    if not entry:
+        return state
+    return json.dumps((json.loads(state) if state else {}) | entry, separators=(",", ":"))

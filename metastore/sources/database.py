@@ -1,0 +1,137 @@
+"""Tables of databases: read whole through JDBC, since a database keeps no statistics that others may trust.
+
+One table counts as one file, and what is found in it as its state: an ANALYZE reads it every time, and writes where
+something has changed. SQLite is read by Python itself; all other databases by Spark, which a session with Spark lends.
+"""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import closing
+from functools import cached_property
+from hashlib import blake2b
+from typing import Final
+
+import pyarrow as pa
+
+from metastore.errors import EngineError, NotFoundError
+from metastore.formats.arrow_schema import OPAQUE, tuple_schema
+from metastore.formats.leaf_measures import LeafMeasure, leaf_array
+from metastore.redaction import without_secrets
+from metastore.sketches.hashing import ArrowValues
+from metastore.sources.listing import SourceFile
+from metastore.sources.provided import ProvidedFile
+
+FORMAT: Final = "JDBC"
+
+Rows = tuple[pa.Schema, Iterator[pa.RecordBatch]]
+JdbcReader = Callable[[str, str, Mapping[str, str]], Rows]
+"""Reads a table by URL, its name (``schema.table``, quoted as the database wants it) and JDBC properties."""
+
+_SQLITE: Final = "jdbc:sqlite:"
+_BATCH: Final = 50_000
+
+
+class DatabaseSource:
+    """One table of the database at ``url``; ``reader`` is asked for when the table is read."""
+
+    format: Final = FORMAT
+
+    def __init__(
+        self, url: str, schema: str, name: str, properties: Mapping[str, str], reader: Callable[[], JdbcReader]
+    ) -> None:
+        # A location is stored, for everybody to read.
+        self.location = f"{without_secrets(url)}/{schema}/{name}"
+        self._url = url
+        self._name = (schema, name)
+        self._properties = properties
+        self._reader = reader
+
+    def files(self) -> Sequence[SourceFile]:
+        """The table as one file, whose size is its number of rows."""
+        return [self._content.file]
+
+    def contents(self, files: Sequence[SourceFile]) -> Iterator[ProvidedFile]:
+        """As :meth:`metastore.sources.provided.Provided.contents`."""
+        yield from (self._content for _ in files)
+
+    @cached_property
+    def _content(self) -> ProvidedFile:
+        arrow, batches = self._rows()
+        schema, leaves = tuple_schema(arrow)
+        measures = [LeafMeasure(leaf) for leaf in leaves]
+        rows = 0
+        for batch in batches:
+            rows += batch.num_rows
+            for measure in measures:
+                values = None if measure.leaf.opaque else leaf_array(batch, measure.leaf.path)
+                measure.add(values, batch.num_rows)
+        statistics = {measure.leaf.key: measure.statistics() for measure in measures}
+        said = repr((schema.to_json(), [known.to_json() for known in statistics.values()]))
+        state = int.from_bytes(blake2b(said.encode(), digest_size=7).digest(), "big")
+        file = SourceFile((), self._name[1], f"{self.location}/{self._name[1]}", rows, state)
+        return ProvidedFile(file, schema, statistics, rows)
+
+    def _rows(self) -> Rows:
+        if self._url.startswith(_SQLITE):
+            return _sqlite_rows(self._url[len(_SQLITE) :], *self._name)
+        return self._reader()(self._url, ".".join(self._name), self._properties)
+
+
+def no_reader() -> JdbcReader:
+    """For sessions without Spark. Raises EngineError."""
+    raise EngineError(
+        "tables of databases are read through Spark: open the session with metastore.spark.connect(spark, conf), "
+        "or take --engine spark"
+    )
+
+
+_SQLITE_TYPES: Final = {int: pa.int64(), float: pa.float64(), str: pa.string(), bytes: pa.binary()}
+
+
+def _sqlite_rows(path: str, schema: str, name: str) -> Rows:
+    """All rows of a table; SQLite gives types to values, and a column with values of several types is opaque.
+
+    Integers and floats are of one type where doubles hold them all: a bound that was rounded would be none.
+    """
+    quoted = ".".join('"' + part.replace('"', '""') + '"' for part in (schema, name))
+    try:
+        with closing(sqlite3.connect(f"file:{path}?mode=ro", uri=True)) as connection:
+            cursor = connection.execute(f"SELECT * FROM {quoted}")  # noqa: S608 - names, quoted
+            names = [column[0] for column in cursor.description]
+            rows = cursor.fetchall()
+    except sqlite3.Error as error:
+        raise NotFoundError(f"{quoted} cannot be read from the SQLite database {path}: {error}") from error
+    columns = list(zip(*rows, strict=True)) if rows else [()] * len(names)
+    fields = [_sqlite_field(each, values) for each, values in zip(names, columns, strict=True)]
+    arrow = pa.schema(fields)
+    readable = pa.schema([pa.field(f.name, pa.null()) if f.metadata else f for f in fields])
+
+    def batches() -> Iterator[pa.RecordBatch]:
+        for start in range(0, len(rows), _BATCH):
+            cut = [values[start : start + _BATCH] for values in columns]
+            arrays = [
+                pa.nulls(len(values)) if pa.types.is_null(field.type) else _array(values, field.type)
+                for values, field in zip(cut, readable, strict=True)
+            ]
+            yield pa.RecordBatch.from_arrays(arrays, schema=readable)
+
+    return arrow, batches()
+
+
+def _array(values: Sequence[object], type_: pa.DataType) -> ArrowValues:
+    if pa.types.is_floating(type_):  # Arrow refuses integers from 2^53 on, those too that a double holds
+        values = [float(value) if isinstance(value, int) else value for value in values]
+    return pa.array(values, type_)
+
+
+def _sqlite_field(name: str, values: Sequence[object]) -> pa.Field:  # type: ignore[type-arg]
+    kinds = {type(value) for value in values if value is not None}
+    if not kinds:
+        return pa.field(name, pa.null())
+    if kinds == {int, float} and all(float(value) == value for value in values if type(value) is int):
+        return pa.field(name, pa.float64())
+    if len(kinds) > 1:
+        return pa.field(name, pa.string(), metadata=OPAQUE)
+    return pa.field(name, _SQLITE_TYPES[kinds.pop()])

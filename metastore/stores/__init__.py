@@ -1,0 +1,1 @@
+"""Where files lie: the local disk, object stores, HDFS; listed, read, written and deleted."""

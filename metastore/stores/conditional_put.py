@@ -1,0 +1,121 @@
+"""The creation of one object by a put that the store refuses when the name is taken.
+
+Place in the flow: version files and new data files on S3, GCS and Azure are created here. Each request is sent once at
+a time, and every answer is taken for what it is:
+
+- 412, or 409 on Azure: the name is taken. After a repeated request the object may be our own, so its content decides.
+- 409 ``ConditionalRequestConflict`` of S3: other requests for this name were under way, and this one was not carried
+  out. S3 asks for a repeat.
+- A refusal (rights, no bucket): certain only while no earlier request is open.
+- Everything else leaves the outcome open. The request is repeated a few times.
+"""
+
+from __future__ import annotations
+
+import errno
+import re
+from collections.abc import Callable
+from typing import Final, Literal
+
+import obstore
+from obstore.exceptions import (
+    AlreadyExistsError,
+    BaseError,
+    InvalidPathError,
+    NotSupportedError,
+    PermissionDeniedError,
+    PreconditionError,
+    UnauthenticatedError,
+)
+
+from metastore.stores.locations import StoreLocation
+from metastore.stores.object_store_client import Bucket, Store
+
+PAUSES_S: Final = (0.1, 0.2, 0.4, 0.8, 1.6)
+"""Waits between requests of unknown outcome, and after conflicts; stores ask for them when they answer 409 or 503."""
+
+_TAKEN: Final = (AlreadyExistsError, PreconditionError)  # some releases of obstore raise the latter for Azure
+_REFUSED: Final = (FileNotFoundError, PermissionDeniedError, UnauthenticatedError, NotSupportedError, InvalidPathError)
+_CONFLICT: Final = re.compile("ConditionalRequestConflict|OperationAborted")
+
+
+class RefusedError(OSError):
+    """The store certainly did not create the object."""
+
+
+Answer = Literal["created", "taken", "conflict"]
+
+
+def answer_to_put(store: Store, key: str, content: bytes) -> Answer:
+    """Send a conditional put; a "conflict" was not carried out, since others for the name were under way.
+
+    Raises obstore's errors and FileNotFoundError.
+    """
+    try:
+        obstore.put(store, key, content, mode="create")
+    except _TAKEN as error:
+        return "conflict" if _CONFLICT.search(str(error)) else "taken"
+    return "created"
+
+
+def answer_despite_conflicts(store: Store, key: str, content: bytes, pause: Callable[[float], None]) -> Answer:
+    """As :func:`answer_to_put`; after a conflict the request is sent again, a few times."""
+    answer = answer_to_put(store, key, content)
+    for wait in PAUSES_S:
+        if answer != "conflict":
+            break
+        pause(wait)
+        answer = answer_to_put(store, key, content)
+    return answer
+
+
+def create_object(
+    bucket: Bucket, location: str, content: bytes, pause: Callable[[float], None], *, unique: bool
+) -> bool:
+    """Create the object at ``location``; False when another object has the name.
+
+    ``unique`` says that no other writer can have made equal content: an equal object is then ours. Without it an equal
+    object is ours only after a request of unknown outcome, or after a conflict.
+
+    Raises :class:`RefusedError` (the object was certainly not created), and another OSError when the outcome is open.
+    """
+    key = StoreLocation.parse(location).key
+    open_: BaseException | None = None
+    conflicts = 0
+    for wait in (0.0, *PAUSES_S):
+        pause(wait)
+        try:
+            answer = answer_to_put(bucket.once, key, content)
+        except _REFUSED as error:
+            if open_ is None:
+                raise RefusedError(errno.EACCES, bucket.told(error), location) from bucket.cause(error)
+            open_ = error
+            continue
+        except BaseError as error:
+            open_ = error
+            continue
+        if answer == "created":
+            return True
+        if answer == "conflict":
+            conflicts += 1
+            continue
+        equal = _holds(bucket, key, content)
+        if equal is not None:
+            return equal and (unique or open_ is not None or conflicts > 0)
+        # Stores may also answer so to one of several requests under way, of which none has landed.
+        open_ = FileNotFoundError("the store says both that the name is taken and that there is no such object")
+    if open_ is not None:
+        text = f"it is open whether {location} was created: {bucket.told(open_)}"
+        raise OSError(errno.EIO, text) from bucket.cause(open_)
+    text = f"the store answered {conflicts} times with 409: other requests for this name were under way; try again"
+    raise RefusedError(errno.EBUSY, text, location)
+
+
+def _holds(bucket: Bucket, key: str, content: bytes) -> bool | None:
+    """Whether the object holds ``content``; None when there is no object. An object of another size is not fetched."""
+    try:
+        with bucket.plain_errors():
+            found = obstore.get(bucket.store, key)
+            return found.meta["size"] == len(content) and bytes(found.bytes()) == content
+    except FileNotFoundError:
+        return None

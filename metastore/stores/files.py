@@ -1,0 +1,97 @@
+"""Whole files by location: deleting, making durable, and the Arrow file system that reads them."""
+
+from __future__ import annotations
+
+import errno
+from collections.abc import Iterable, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from io import IOBase
+from typing import IO, cast
+
+import pyarrow as pa
+import pyarrow.fs as pafs
+from pyiceberg.io import FileIO
+from pyiceberg.io.pyarrow import PyArrowFileIO
+
+from metastore.errors import MetastoreError, StorageError
+from metastore.stores.hdfs_arrow import HdfsArrow
+from metastore.stores.hdfs_io import HdfsFileIO
+from metastore.stores.local import LocalFileIO, local_path, make_durable
+from metastore.stores.locations import is_local
+from metastore.stores.object_store_io import ArrowReads, ObjectFileIO
+from metastore.stores.threads import for_each
+
+
+@dataclass(frozen=True)
+class Deleted:
+    """What a deletion did: files removed (or gone already), and those that could not be, each with its error."""
+
+    removed: int
+    failed: tuple[tuple[str, Exception], ...] = ()
+
+
+def discard(io: FileIO, locations: Iterable[str]) -> Deleted:
+    """Delete files, many at a time. Never raises: a failure is reported with its file, and deletion goes on."""
+    wanted = list(locations)
+    if isinstance(io, ObjectFileIO):
+        # When they do not go together, for whatever reason, each is tried alone and tells its own.
+        with suppress(OSError, MetastoreError):
+            io.delete_together(wanted)
+            return Deleted(len(wanted))
+
+    def delete(location: str) -> tuple[str, Exception] | None:
+        try:
+            io.delete(location)
+        except FileNotFoundError:
+            return None
+        except Exception as error:  # noqa: BLE001 - stores raise errors of their own; each is reported to the caller
+            return location, error
+        return None
+
+    failed = tuple(failure for failure in for_each(wanted, delete) if failure)
+    return Deleted(len(wanted) - len(failed), failed)
+
+
+def flush(locations: Iterable[str]) -> None:
+    """Make written files survive a crash. Other stores promise that with the write; a local disk must be told."""
+    if local := [location for location in locations if is_local(location)]:
+        make_durable(local)
+
+
+def arrow_paths(io: FileIO, locations: Sequence[str]) -> tuple[pafs.FileSystem, list[str]]:
+    """The Arrow file system that reads ``locations``, and their paths in it. StorageError when there is none."""
+    if isinstance(io, LocalFileIO):
+        return pafs.LocalFileSystem(), [local_path(location) for location in locations]
+    if isinstance(io, ObjectFileIO):
+        return pafs.PyFileSystem(ArrowReads(io.buckets)), list(locations)
+    if isinstance(io, HdfsFileIO):
+        return pafs.PyFileSystem(HdfsArrow(io.clusters)), list(locations)
+    if isinstance(io, PyArrowFileIO):
+        parsed = [PyArrowFileIO.parse_location(location) for location in locations]
+        scheme, host, _ = parsed[0]
+        return io.fs_by_scheme(scheme, host), [path for _, _, path in parsed]
+    raise StorageError(
+        f"files cannot be read through {type(io).__name__}; use the file system catalog or PyIceberg's Arrow FileIO"
+    )
+
+
+def open_ranges(io: FileIO, location: str) -> pa.NativeFile:
+    """The file for reading parts of it; of a large one that is not local only what is asked for is fetched."""
+    if isinstance(io, LocalFileIO | ObjectFileIO | HdfsFileIO | PyArrowFileIO):
+        system, [path] = arrow_paths(io, [location])
+        return system.open_input_file(path)
+    return pa.PythonFile(cast("IOBase", io.new_input(location).open()), mode="r")
+
+
+def open_stream(io: FileIO, location: str) -> IO[bytes]:
+    """A stream into a new file; what is written is not held in memory. Closing it makes the file.
+
+    Raises FileExistsError when the name is taken, another OSError when the store fails.
+    """
+    if isinstance(io, ObjectFileIO | HdfsFileIO):
+        # Neither store can refuse at the close of a stream, so the name is looked up before the first byte.
+        if io.new_input(location).exists():
+            raise FileExistsError(errno.EEXIST, "the file is there already", location)
+        return cast("IO[bytes]", io.open_stream(location))
+    return cast("IO[bytes]", io.new_output(location).create())

@@ -1,0 +1,60 @@
+"""The files that one attempt creates, so that a clean-up removes these and no others.
+
+Place in the flow: everything that writes data files, manifests, lists or statistics writes through a :class:`NewFiles`
+of its attempt. Promise: :meth:`NewFiles.discard` deletes a file only if this attempt certainly created it. A name that
+was taken belongs to somebody else. A file whose creation has an unknown outcome stays: nothing refers to it, so the
+removal of orphan files finds it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import IO
+
+from pyiceberg.io import FileIO
+
+from metastore.stores.files import Deleted, discard, open_stream
+from metastore.stores.whole_files import CreatedAtClose
+
+
+class NewFiles:
+    """The files that an attempt creates through ``io``. Safe to share between threads."""
+
+    def __init__(self, io: FileIO) -> None:
+        self._io = io
+        self._created: list[str] = []
+
+    @property
+    def created(self) -> list[str]:
+        """Locations of the files that were certainly created, in the order of their creation."""
+        return list(self._created)
+
+    def write(self, location: str, content: bytes) -> None:
+        """Create the file at ``location`` with ``content``.
+
+        Raises FileExistsError when the name is taken, and otherwise the store's own error.
+        """
+        stream = self._io.new_output(location).create()
+        at_once = not isinstance(stream, CreatedAtClose)
+        if at_once:
+            self._created.append(location)
+        with stream:
+            stream.write(content)
+        if not at_once:
+            self._created.append(location)
+
+    def stream(self, location: str) -> IO[bytes]:
+        """A stream into a new file; what is written is not held in memory. Closing it makes the file.
+
+        Raises FileExistsError when the name is taken, and otherwise the store's own error.
+        """
+        stream = open_stream(self._io, location)
+        self._created.append(location)
+        return stream
+
+    def discard(self, locations: Iterable[str] | None = None) -> Deleted:
+        """Delete what was created; of ``locations`` only, if they are given. Never raises."""
+        wanted = set(self._created if locations is None else locations)
+        going = [location for location in self._created if location in wanted]
+        self._created = [location for location in self._created if location not in wanted]
+        return discard(self._io, going)

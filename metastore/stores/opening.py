@@ -1,0 +1,34 @@
+"""Which store a location is on: its pointers and its files, opened from one configuration."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from pyiceberg.io import FileIO
+
+from metastore.stores.hadoop_properties import file_io_properties
+from metastore.stores.hdfs import HdfsPointers
+from metastore.stores.hdfs_io import HdfsFileIO
+from metastore.stores.local import LocalFileIO
+from metastore.stores.locations import StoreLocation, is_local
+from metastore.stores.object_store import ObjectPointers
+from metastore.stores.object_store_io import ObjectFileIO
+from metastore.stores.pointer_store import LOCAL_POINTERS, PointerStore
+
+
+def open_store(location: str, properties: Mapping[str, str]) -> tuple[PointerStore, FileIO]:
+    """Pointers and files of the store that holds ``location``; ``properties`` are Hadoop's and PyIceberg's.
+
+    Nothing is asked of the store yet. Raises StorageError for a store that is not served, ConfigError for properties
+    that its client refuses.
+    """
+    if is_local(location):
+        return LOCAL_POINTERS, LocalFileIO(dict(properties))
+    place = StoreLocation.parse(location)
+    if place.kind == "hdfs":
+        on_hdfs = HdfsFileIO(dict(properties))
+        on_hdfs.clusters.of(place)
+        return HdfsPointers(on_hdfs.clusters), on_hdfs
+    files = ObjectFileIO(file_io_properties(location, properties))
+    files.new_input(location)
+    return ObjectPointers(files.buckets), files

@@ -1,0 +1,48 @@
+"""Whether a file is below a place, however its location is spelled.
+
+Metadata says which files a table has, and metadata can be damaged or forged. What deletes by it asks here first, so
+that no file of others goes. On the local disk links are followed, and what they lead to counts; on an object store a
+key is what it is, and only a scheme has several spellings.
+"""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass, field
+
+from metastore.errors import MetastoreError
+from metastore.stores.local import local_path
+from metastore.stores.locations import StoreLocation, is_local
+
+
+@dataclass(frozen=True)
+class Place:
+    """The folder ``root``. What is known of a folder on the local disk is kept: links are not expected to change."""
+
+    root: str
+    _known: dict[str, bool] = field(default_factory=dict, init=False, repr=False, compare=False)
+
+    def holds(self, location: str) -> bool:
+        """Whether ``location`` is a file below the root; False for one that cannot be understood."""
+        if is_local(self.root) != is_local(location):
+            return False
+        try:
+            return self._holds_local(location) if is_local(location) else self._holds_remote(location)
+        except (MetastoreError, ValueError):
+            return False
+
+    def _holds_local(self, location: str) -> bool:
+        folder, name = os.path.split(local_path(location))
+        if name in ("", ".", ".."):
+            return False
+        if folder not in self._known:
+            root = os.path.realpath(local_path(self.root))
+            self._known[folder] = os.path.join(os.path.realpath(folder), "").startswith(os.path.join(root, ""))
+        return self._known[folder]
+
+    def _holds_remote(self, location: str) -> bool:
+        place, root = StoreLocation.parse(location), StoreLocation.parse(self.root)
+        if (place.kind, place.authority) != (root.kind, root.authority):
+            return False
+        prefix = root.key.strip("/")
+        return place.key.strip("/").startswith(f"{prefix}/" if prefix else "")

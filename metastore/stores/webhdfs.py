@@ -1,0 +1,361 @@
+"""One HDFS cluster over WebHDFS: its operations as calls, its answers as Python's own errors.
+
+Promises. What a call reports is certain: done is what is answered by the status that WebHDFS has for it;
+:class:`NotDone` and the errors that Python has a name for mean that the cluster did not carry it out; any other OSError
+leaves that open. Only what changes nothing when it is done twice is sent again after an answer was lost. Every request
+has a connection of its own, so threads and forks share nothing, and a request waits no longer than its timeout. No text
+here holds an URL, since a token may be part of it.
+"""
+
+from __future__ import annotations
+
+import errno
+import json
+import os
+import ssl
+import time
+import uuid
+from collections.abc import Callable, Collection, Iterator, Mapping
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from http.client import HTTPConnection, HTTPException, HTTPResponse, HTTPSConnection
+from typing import Any, Final
+from urllib.parse import quote, urlencode, urlsplit
+
+from metastore.errors import StorageError
+from metastore.stores.hdfs_access import HdfsAccess, hdfs_access
+from metastore.stores.locations import StoreLocation
+from metastore.user import user_name
+
+_PAUSES_S: Final = (0.1, 0.4, 1.6)
+"""Waits between tries, while a namenode hands over to another one or cannot be reached."""
+
+_BYTES: Final = "application/octet-stream"
+_Options = Mapping[str, object]
+
+_DONE: Final = 200
+_CREATED: Final = 201
+_SENT_ON: Final = 307
+_SENDING_ON: Final = {"OPEN": (_DONE, _SENT_ON), "CREATE": (_SENT_ON,)}
+"""What a namenode sends to a datanode for, and the statuses; some gateways read themselves. All else it does itself."""
+
+_LONGEST_TEXT: Final = 400
+_ELSEWHERE: Final = {"StandbyException", "ObserverRetryOnActiveException", "RetriableException", "SafeModeException"}
+"""What a namenode says that does nothing now: another one may, or this one later."""
+
+
+class NotDone(OSError):  # noqa: N818 - said of a request, as Python's own FileExistsError is of a file
+    """The cluster has certainly not carried the request out."""
+
+
+@dataclass(frozen=True)
+class Status:
+    """A file or folder; ``name`` is empty when it was asked for by its path. ``identity`` is of no other file."""
+
+    name: str
+    is_folder: bool
+    size: int
+    modified_ms: int
+    identity: tuple[int, int]
+
+
+@dataclass(frozen=True)
+class _Answer:
+    status: int
+    location: str
+    kind: str
+    content: bytes
+
+    def said(self, key: str) -> Any:
+        """What WebHDFS says under ``key``. OSError when it was not WebHDFS that answered."""
+        try:
+            return json.loads(self.content)[key]
+        except (ValueError, KeyError, TypeError):
+            raise OSError(errno.EIO, f"no answer of WebHDFS: {self.status}, without {key}") from None
+
+
+class WebHdfs:
+    """The cluster that ``access`` reaches; ``pause`` waits between tries. Safe to share between threads.
+
+    Paths are absolute. Raises FileNotFoundError, FileExistsError, NotADirectoryError, PermissionError, NotDone when
+    the request was not carried out, and another OSError when that is open.
+    """
+
+    def __init__(self, access: HdfsAccess, pause: Callable[[float], None] = time.sleep) -> None:
+        self._access = access
+        self._pause = pause
+        self._namenodes = access.namenodes
+        self._who = {"delegation": access.token} if access.token else {"user.name": access.user}
+
+    def status(self, path: str) -> Status:
+        """The file or folder at ``path``. Raises FileNotFoundError."""
+        return _status(self._asked("GET", path, "GETFILESTATUS", {}, again=True).said("FileStatus"))
+
+    def entries(self, path: str) -> list[Status]:
+        """What is directly below the folder. Raises FileNotFoundError, and NotADirectoryError for a file."""
+        answer = self._asked("GET", path, "LISTSTATUS", {}, again=True)
+        found = answer.said("FileStatuses")["FileStatus"]
+        if [entry["pathSuffix"] for entry in found] == [""]:
+            raise NotADirectoryError(errno.ENOTDIR, "no folder", path)
+        return [_status(entry) for entry in found]
+
+    def read(self, path: str, offset: int = 0, length: int | None = None) -> bytes:
+        """``length`` bytes from ``offset`` on, fewer where the file ends; ``offset`` lies within the file."""
+        part = {} if length is None else {"offset": offset, "length": length}
+        answer = self._carried_out("GET", path, "OPEN", part, again=True)
+        if answer.kind != _BYTES:  # what a proxy says to people must not be taken for a file
+            raise OSError(errno.EIO, f"no answer of WebHDFS: {answer.status}, of the type {answer.kind!r}", path)
+        return answer.content
+
+    def write(self, path: str, content: bytes, *, overwrite: bool) -> None:
+        """Create the file with those above it; on the disks of its datanodes when this returns.
+
+        A failure may leave a part of it. With ``overwrite`` it is tried again, without it raises FileExistsError.
+        """
+        options = {"overwrite": str(overwrite).lower(), "createflag": "CREATE,SYNC_BLOCK"}
+        self._carried_out("PUT", path, "CREATE", options, again=overwrite, body=content)
+
+    @contextmanager
+    def writing(self, path: str) -> Iterator[Callable[[bytes], None]]:
+        """A file over whatever stands there, by pieces that are sent as they come; it is there at the end, whole.
+
+        Until then it has a name of its own, since a datanode may begin to write long after it was given up on.
+        """
+        temporary = f"{path}.{uuid.uuid4().hex}.tmp"
+        connection, target = self._place_for(temporary)
+        try:
+            with _as_os_errors(path, connection):
+                connection.putrequest("PUT", target)
+                connection.putheader("Content-Type", _BYTES)
+                connection.putheader("Transfer-Encoding", "chunked")
+                connection.endheaders()
+
+            def send(content: bytes) -> None:
+                if content:
+                    with _as_os_errors(path, connection):
+                        connection.send(b"%x\r\n%b\r\n" % (len(content), content))
+
+            yield send
+            with _as_os_errors(path, connection):
+                connection.send(b"0\r\n\r\n")
+                self._judged(_answer(connection.getresponse()), path, (_CREATED,))
+        except BaseException:
+            connection.close()
+            with suppress(OSError):
+                self.delete(temporary)
+            raise
+        connection.close()
+        self.rename(temporary, path, overwrite=True)
+
+    def rename(self, source: str, target: str, *, overwrite: bool = False) -> None:
+        """Atomically. FileExistsError when ``target`` stands, FileNotFoundError when ``source`` does not."""
+        options = {"destination": target, "renameoptions": "OVERWRITE" if overwrite else "NONE"}
+        answer = self._asked("PUT", source, "RENAME", options, again=False)
+        if answer.content and not answer.said("boolean"):
+            # A gateway that does not know the options: it refuses as it always did, and does not say why.
+            raise FileExistsError(errno.EEXIST, "not renamed, most likely since the name is taken", target)
+
+    def delete(self, path: str, *, recursive: bool = False) -> bool:
+        """Whether there was something to delete. NotDone for a folder that is not empty, unless ``recursive``."""
+        options = {"recursive": str(recursive).lower()}
+        return bool(self._asked("DELETE", path, "DELETE", options, again=False).said("boolean"))
+
+    def make_folder(self, path: str) -> None:
+        """The folder and those above it; no error when it stands."""
+        self._asked("PUT", path, "MKDIRS", {}, again=True).said("boolean")
+
+    def _place_for(self, path: str) -> tuple[HTTPConnection, str]:
+        """A connection to a datanode that takes the file, and what to ask it for."""
+        problem: OSError | None = None
+        for wait in (0.0, *_PAUSES_S):
+            if wait:
+                self._pause(wait)
+            place = self._asked("PUT", path, "CREATE", {"overwrite": "true"}, again=True).location
+            try:
+                return self._connection(place)
+            except _NotNow as error:  # the namenode may name another
+                problem = error
+        assert problem is not None
+        raise problem
+
+    def _carried_out(
+        self, method: str, path: str, operation: str, options: _Options, *, again: bool, body: bytes | None = None
+    ) -> _Answer:
+        """The answer of the namenode, or of the datanode that it names."""
+        problem: OSError | None = None
+        for wait in (0.0, *_PAUSES_S):
+            if wait:
+                self._pause(wait)
+            answer = self._asked(method, path, operation, options, again=again)
+            if answer.status == _DONE:
+                return answer
+            expected = (_DONE if body is None else _CREATED,)
+            tried = self._tried(answer.location, method, path, body, expected, again=again)
+            if isinstance(tried, _Answer):
+                return tried
+            problem = tried  # a datanode that does not answer: the namenode may name another
+        assert problem is not None
+        raise problem
+
+    def _asked(self, method: str, path: str, operation: str, options: _Options, *, again: bool) -> _Answer:
+        """The answer of the first namenode that is in charge; a redirection is one."""
+        query = urlencode({"op": operation, **self._who, **options})
+        target = f"/webhdfs/v1{quote(path, errors='surrogatepass')}?{query}"
+        expected = _SENDING_ON.get(operation, (_DONE,))
+        problem: OSError | None = None
+        for wait in (0.0, *_PAUSES_S):
+            if wait:
+                self._pause(wait)
+            for namenode in self._namenodes:
+                tried = self._tried(f"{namenode}{target}", method, path, None, expected, again=again)
+                if isinstance(tried, _Answer):
+                    self._namenodes = (namenode, *(other for other in self._namenodes if other != namenode))
+                    return tried
+                problem = tried
+        assert problem is not None
+        raise problem
+
+    def _tried(
+        self, url: str, method: str, path: str, body: bytes | None, expected: Collection[int], *, again: bool
+    ) -> _Answer | OSError:
+        """The answer, or the reason to ask another host or later. Raises what is final."""
+        try:
+            return self._judged(self._sent(url, method, path, body), path, expected)
+        except _NotNow as error:
+            return error
+        except (NotDone, FileExistsError, FileNotFoundError, PermissionError):
+            raise
+        except OSError as error:
+            if not again:
+                raise
+            return error
+
+    def _sent(self, url: str, method: str, path: str, body: bytes | None) -> _Answer:
+        connection, target = self._connection(url)
+        try:
+            with _as_os_errors(path, connection):
+                headers = {} if body is None else {"Content-Type": _BYTES}
+                connection.request(method, target, body, headers)
+                return _answer(connection.getresponse())
+        finally:
+            connection.close()
+
+    def _connection(self, url: str) -> tuple[HTTPConnection, str]:
+        """A connection that stands, and what to ask it for. Raises _NotNow when it cannot be had."""
+        try:
+            parts = urlsplit(url)
+            host, port, timeout = parts.hostname or "", parts.port, self._access.connect_timeout_s
+            host.encode("idna")
+        except ValueError:  # quotes what may hold a token
+            raise _NotNow(errno.EIO, "the address of the cluster, or one that it sends to, is none") from None
+        if parts.scheme == "https":
+            connection: HTTPConnection = HTTPSConnection(
+                host, port, timeout=timeout, context=ssl.create_default_context()
+            )
+        else:
+            connection = HTTPConnection(host, port, timeout=timeout)
+        try:
+            connection.connect()
+        except OSError as error:
+            raise _NotNow(error.errno or errno.EIO, f"cannot reach {host}:{parts.port}: {error}") from error
+        connection.sock.settimeout(self._access.read_timeout_s)
+        return connection, f"{parts.path}?{parts.query}" if parts.query else parts.path
+
+    def _judged(self, answer: _Answer, path: str, expected: Collection[int]) -> _Answer:
+        """The answer, if it is what is expected of WebHDFS where all went well."""
+        if answer.status in expected and (answer.location or answer.status != _SENT_ON):
+            return answer
+        if answer.status < 400:
+            text = f"no answer of WebHDFS: {answer.status}; what stands before it may redirect, or want a login"
+            raise OSError(errno.EIO, text, path)
+        try:
+            said: Mapping[str, str] = json.loads(answer.content)["RemoteException"]
+            name, text = said["exception"], said["message"]
+        except (ValueError, KeyError, TypeError):
+            name, text = "", _text(answer.content)
+        if self._access.token:
+            text = text.replace(self._access.token, "********")
+        raise _failure(answer.status, name, text, path)
+
+
+class Clusters:
+    """The clusters that ``properties`` open. Who asks is said by them, ``HADOOP_USER_NAME`` or the machine."""
+
+    def __init__(self, properties: Mapping[str, str], pause: Callable[[float], None] = time.sleep) -> None:
+        self._properties = dict(properties)
+        self._pause = pause
+        self._known: dict[str, WebHdfs] = {}
+
+    def of(self, place: StoreLocation) -> WebHdfs:
+        """The cluster of ``place``. Raises ConfigError for properties that do not say where it is."""
+        if place.root not in self._known:
+            user = os.environ.get("HADOOP_USER_NAME") or user_name()
+            self._known[place.root] = WebHdfs(hdfs_access(place, self._properties, user), self._pause)
+        return self._known[place.root]
+
+    def at(self, location: str) -> tuple[WebHdfs, str]:
+        """The cluster that holds ``location``, and the path there. Raises StorageError for one that is not on HDFS."""
+        place = StoreLocation.parse(location)
+        if place.kind != "hdfs":
+            raise StorageError(f"{location} is not on HDFS")
+        path = "/".join(part for part in place.key.split("/") if part)
+        return self.of(place), f"/{path}"
+
+
+class _NotNow(NotDone):
+    """Not by this namenode, or not yet."""
+
+
+def _failure(status: int, name: str, text: str, path: str) -> OSError:
+    """What a failure means. Without Hadoop's word for it, what answered may have been anybody between."""
+    said = f"{name or status}: {_text(text.encode())}"
+    if name in _ELSEWHERE:
+        return _NotNow(errno.EAGAIN, said, path)
+    no_folder = name in ("AccessControlException", "ParentNotDirectoryException") and "is not a directory" in text
+    if name == "FileNotFoundException" or no_folder:
+        return FileNotFoundError(errno.ENOENT, said, path)
+    if name in ("FileAlreadyExistsException", "AlreadyBeingCreatedException"):
+        return FileExistsError(errno.EEXIST, said, path)
+    if name == "PathIsNotEmptyDirectoryException":
+        return NotDone(errno.ENOTEMPTY, said, path)
+    if status in (401, 403) and name in ("", "AccessControlException", "SecurityException", "InvalidToken"):
+        return PermissionError(errno.EACCES, said, path)
+    return (NotDone if name and status < 500 else OSError)(errno.EIO, said, path)
+
+
+@contextmanager
+def _as_os_errors(path: str, connection: HTTPConnection) -> Iterator[None]:
+    """Within, what goes wrong between two hosts is an OSError that names them and leaves open what was done."""
+    host = f"{connection.host}:{connection.port}"
+    try:
+        yield
+    except HTTPException as error:
+        # Such an error may quote an URL, and so a token.
+        text = f"the answer of {host} broke off: {type(error).__name__}"
+        raise OSError(errno.EIO, text, path) from None
+    except OSError as error:
+        # Not the number of any error: TLS counts its own, of which 1 would be a lack of rights.
+        code = errno.ETIMEDOUT if isinstance(error, TimeoutError) else errno.EIO
+        code = (error.errno or code) if isinstance(error, ConnectionError) else code
+        raise OSError(code, f"no answer from {host}: {error.strerror or error}", path) from error
+
+
+def _answer(response: HTTPResponse) -> _Answer:
+    location = response.getheader("Location", "") if response.status == _SENT_ON else ""
+    kind = response.getheader("Content-Type", "").partition(";")[0]
+    return _Answer(response.status, location, kind, response.read())
+
+
+def _status(entry: Mapping[str, Any]) -> Status:
+    return Status(
+        name=entry["pathSuffix"],
+        is_folder=entry["type"] == "DIRECTORY",
+        size=entry["length"],
+        modified_ms=entry["modificationTime"],
+        identity=(entry.get("fileId", 0), entry["modificationTime"]),
+    )
+
+
+def _text(content: bytes) -> str:
+    """The first line, without the stack of a server."""
+    return content.decode(errors="replace").partition("\n")[0][:_LONGEST_TEXT]

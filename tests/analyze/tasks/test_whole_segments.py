@@ -1,0 +1,145 @@
+"""Segments made by the tasks that read them: what the driver would have made of the same footers, and nothing else."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from metastore.analyze import work
+from metastore.analyze.changes import Wanted
+from metastore.analyze.run import Request, analyze
+from metastore.analyze.tasks import chunks as chunks_module
+from metastore.analyze.tasks.chunks import segment_chunks
+from metastore.analyze.tasks.whole_segments import made
+from metastore.engine import LocalEngine
+from metastore.mapping.rows import PartitionRows
+from metastore.mapping.schema import iceberg_schema, partition_spec
+from metastore.metastore import Metastore
+from metastore.model.identity import TableInfo
+from metastore.model.table_unit import TableMetadataUnit
+from metastore.model.vocabulary import MetadataType
+from metastore.sources.listing import SourceFile
+from metastore.sources.source_table import SourceTable
+from metastore.storage.partition_encoder import ENCODED, EncodedPartition, PartitionEncoder
+
+TABLE = TableInfo("dfs", "tmp", "t")
+COLUMNS = ("storagePlugin", "workspace", "tableName", "metadataKey")
+
+
+@pytest.fixture
+def mixed(lake: Any) -> Any:
+    """Segments of one to three files: nested ones, files in no directory, several schemas, row groups, no rows."""
+    lake.write("year=2020/a.parquet", {"x": [1, 2, 3], "s": ["a", None, "é"]}, row_group_size=1)
+    lake.write("year=2020/b.parquet", {"x": [4.5, None], "s": ["b", "b"]})
+    lake.write("year=2020/month=1/c.parquet", {"x": [7]})
+    lake.write("year=2021/a.parquet", {"x": [5], "k": [1]})
+    lake.write("year=2021/b.parquet", {"x": [6], "k": [1]})
+    lake.write("year=2022/a.parquet", {"x": pa.array([], pa.int64())})
+    lake.write("top.parquet", {"x": [0], "y.z": [{"w": 1}]})
+    return lake
+
+
+def stored(metastore: Metastore, engine: LocalEngine, lake: Any, level: str) -> tuple[Any, list[dict[str, Any]]]:
+    """What an ANALYZE says of itself, and all units that it stores, in one order."""
+    result = analyze(metastore.tables, SourceTable(TABLE, str(lake.root)), engine, Request(level=level))
+    found = metastore.tables.read().metadata_types(MetadataType.ALL).to_arrow().to_pylist()
+    rows = sorted(found, key=lambda row: (row["metadataKey"], row["metadataType"], row["metadataIdentifier"]))
+    return (result.units, result.segments_written, result.rows, result.new), rows
+
+
+def at(folder: Path) -> dict[str, Any]:
+    """Where another metastore is to be."""
+    return {"location": {"base_path": str(folder), "relative_path": "metastore"}}
+
+
+@pytest.mark.parametrize("level", ["TABLE", "SEGMENT", "PARTITION", "FILE", "ROW_GROUP"])
+@pytest.mark.parametrize("most", [0, 1, 2])
+def test_it_does_not_matter_who_makes_a_segment(
+    mixed: Any,
+    open_metastore: Callable[..., Metastore],
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    most: int,
+    level: str,
+) -> None:
+    """Tasks, or the driver, which makes those of over ``most`` files; every unit is the same, at every level."""
+    with LocalEngine(1) as engine:
+        by_tasks = stored(open_metastore(**at(tmp_path / "tasks")), engine, mixed, level)
+        monkeypatch.setattr(work, "SEGMENT_FILES", most)
+        assert stored(open_metastore(**at(tmp_path / "driver")), engine, mixed, level) == by_tasks
+    assert by_tasks[1]
+
+
+def test_tasks_leave_little_to_send(mixed: Any, metastore: Metastore, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whole segments come as rows of their own, one for each, however many units they hold."""
+    rows: list[int] = []
+
+    def counted(batch: pa.RecordBatch) -> Any:
+        rows.append(batch.num_rows)
+        return made(batch)
+
+    monkeypatch.setattr(work, "made", counted)
+    with LocalEngine(1) as engine:
+        (units, *_), _ = stored(metastore, engine, mixed, "ROW_GROUP")
+    assert sum(rows) == 4
+    assert units > 20
+
+
+@given(
+    sizes=st.lists(st.integers(1, 9), max_size=30),
+    most=st.integers(9, 20),
+    parallelism=st.integers(1, 8),
+    most_bytes=st.none() | st.integers(1, 40),
+)
+def test_every_segment_is_in_one_chunk_whole(
+    sizes: list[int], most: int, parallelism: int, most_bytes: int | None
+) -> None:
+    """In order, never above the most files and bytes that a task may get, and no more chunks than that asks for."""
+    segments = {
+        f"k={number}": [
+            SourceFile((f"k={number}",), f"{n}.parquet", f"/t/k={number}/{n}.parquet", 1, 1) for n in range(size)
+        ]
+        for number, size in enumerate(sizes)
+    }
+    fresh = {key: f"state of {key}" for key in segments}
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(chunks_module, "SEGMENT_FILES", most)
+        patch.setattr(chunks_module, "_CHUNK_FILES", (4, most))
+        patch.setattr(chunks_module, "_CHUNKS_PER_TASK", 1)
+        patch.setattr(chunks_module, "STORED_BYTES", most_bytes or 0)
+        stored = None if most_bytes is None else {key: 2 * len(own) for key, own in segments.items()}
+        found = segment_chunks(
+            SourceTable(TABLE, "/t"), Wanted(MetadataType.FILE), segments, fresh, ENCODER, parallelism, stored
+        )
+    assert [file for chunk in found for file in chunk.footers.files] == [f for own in segments.values() for f in own]
+    assert {key: state for chunk in found for key, state in chunk.states.items()} == fresh
+    assert sum(len(chunk.states) for chunk in found) == len(segments)
+    for chunk in found:
+        assert {file.directories[0] for file in chunk.footers.files} == set(chunk.states)
+        assert len(chunk.footers.files) <= most
+        assert most_bytes is None or len(chunk.states) == 1 or 2 * len(chunk.footers.files) <= most_bytes
+    if most_bytes is None and sizes and max(sizes) * 2 <= 4:
+        assert len(found) <= 1 + sum(sizes) // 4
+
+
+SCHEMA = iceberg_schema(TableMetadataUnit)
+ENCODER = PartitionEncoder.of(TableMetadataUnit, SCHEMA, {})
+
+
+def test_what_is_encoded_comes_through_arrow(unit: Callable[..., Any], metastore: Metastore) -> None:
+    """Content, counts and bounds, those of columns without a value included."""
+    metastore.tables.modify().overwrite([unit("t"), unit("t", path="other")]).execute()
+    rows = metastore.tables.read().metadata_types(MetadataType.ALL).to_arrow()
+    key = tuple(rows[name][0].as_py() for name in COLUMNS)
+    assert [field.name for field in partition_spec(TableMetadataUnit).fields] == list(COLUMNS)
+    encoded = ENCODER.encode(PartitionRows(key, rows))
+    assert 0 in encoded.bounds.null_value_counts.values()
+    assert 2 in encoded.bounds.null_value_counts.values()
+    there_and_back: Any = pa.array([encoded.to_arrow()], ENCODED)[0]
+    assert EncodedPartition.from_arrow(there_and_back) == encoded

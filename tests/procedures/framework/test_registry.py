@@ -1,0 +1,169 @@
+"""Who knows which procedures there are, and when they are made."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+import threading
+from collections.abc import Callable
+from importlib.metadata import EntryPoint
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pytest
+
+from metastore.errors import InvalidRequestError, NotFoundError, ProcedureError
+from metastore.procedures import Argument, Procedure, Provider, columns
+from metastore.procedures.framework.builtin import GROUP, ON_ICEBERG, register_installed
+from metastore.procedures.framework.registry import Registry
+from metastore.session import Session
+
+
+def nothing(context: object) -> dict[str, Any]:
+    """Returns one row."""
+    return {"x": context is not None}
+
+
+def made(name: str = "p") -> Procedure:
+    """A procedure ``system.<name>``."""
+    return Procedure("system", name, function=nothing, result=columns(x=pa.bool_()))
+
+
+def test_a_provider_is_asked_once_and_late() -> None:
+    """Knowing the name makes nothing; what was made serves every catalog and every thread."""
+    asked: list[int] = []
+
+    def make() -> Procedure:
+        asked.append(1)
+        return made()
+
+    registry, provider = Registry(), Provider("system.p", make)
+    for catalog in ("a", "b"):
+        registry.register(catalog, provider)
+    assert registry.names("A") == ["system.p"]
+    assert asked == []
+    found: list[object] = []
+    threads = [threading.Thread(target=lambda: found.append(registry.resolve("a", "SYSTEM.P"))) for _ in range(8)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert {id(each) for each in found} == {id(registry.resolve("b", "system.p"))}
+    assert asked == [1]
+
+
+def test_a_name_is_taken_once_per_catalog() -> None:
+    """In another catalog it is another procedure."""
+    registry = Registry()
+    registry.register("a", made())
+    registry.register("b", made())
+    with pytest.raises(InvalidRequestError, match=r"^Procedure already registered: A\.system\.p$"):
+        registry.register("A", made())
+
+
+@pytest.mark.parametrize("name", ["p", "a.b.c", ".p", "system."])
+def test_a_provider_has_a_name_of_two_parts(name: str) -> None:
+    """Schema and name; the catalog is where it is registered."""
+    with pytest.raises(InvalidRequestError, match="does not name a procedure"):
+        Registry().register("a", Provider(name, made))
+
+
+def test_what_is_not_there() -> None:
+    """A near name is offered."""
+    registry = Registry()
+    registry.register("a", made("rollback"))
+    with pytest.raises(
+        NotFoundError, match=r"^Procedure not registered: a\.system\.rolback; did you mean system\.rollback"
+    ):
+        registry.resolve("a", "system.rolback")
+    with pytest.raises(NotFoundError, match=r"^Procedure not registered: b\.system\.rollback$"):
+        registry.resolve("b", "system.rollback")
+
+
+def broken() -> Procedure:
+    """Cannot make its procedure."""
+    raise ValueError("no luck")
+
+
+@pytest.mark.parametrize(
+    ("provider", "said"),
+    [
+        (Provider("system.p", broken), r"procedure system\.p cannot be had: ValueError: no luck"),
+        (Provider.at("system.p", "metastore.nowhere:p"), r"procedure system\.p cannot be had: ModuleNotFoundError"),
+        (Provider.at("system.p", "metastore.errors:p"), r"procedure system\.p cannot be had: AttributeError"),
+        (Provider("system.p", lambda: made("q")), r"the provider of system\.p made system\.q"),
+        (Provider("system.p", dict), r"the provider of system\.p made \{\}"),  # type: ignore[arg-type] # what is refused
+    ],
+)
+def test_a_provider_that_does_not_provide(provider: Provider, said: str) -> None:
+    """It is said when the procedure is needed, and which one it was; the others are not disturbed."""
+    registry = Registry()
+    registry.register("a", provider)
+    registry.register("a", made("fine"))
+    with pytest.raises(ProcedureError, match=said):
+        registry.resolve("a", "system.p")
+    assert registry.resolve("a", "system.fine").name == "fine"
+
+
+def test_every_built_in_procedure_can_be_made(session: Session) -> None:
+    """Under the name that it is listed by, in every catalog, with a description of one line."""
+    registry = session.procedures.registry
+    assert {name for name, _ in ON_ICEBERG} <= set(registry.names("metastore"))
+    for catalog in registry.catalogs():
+        for name in registry.names(catalog):
+            description = registry.resolve(catalog, name).description
+            assert description, name
+            assert "\n" not in description, name
+
+
+def test_families_are_imported_when_they_are_called(tmp_path: Path) -> None:
+    """A session that only knows their names has loaded no family."""
+    conf = tmp_path / "site.conf"
+    conf.write_text(f'drill.metastore.iceberg.location.base_path = "{tmp_path}"')
+    loaded = _run(
+        f"import sys, metastore\nregistry = metastore.connect({str(conf)!r}).procedures.registry\n"
+        "assert registry.names('metastore')\nprint(sorted(sys.modules))"
+    )
+    assert "metastore.procedures.refs.cherrypick" not in loaded
+    assert "metastore.procedures.framework.builtin" in loaded
+
+
+def _run(script: str) -> str:
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
+    return done.stdout
+
+
+def test_entry_points_name_their_catalog_or_none() -> None:
+    """Two parts are for every catalog, three for one; one that is not configured here is left out."""
+    registry = Registry()
+    points = [
+        EntryPoint("system.everywhere", f"{__name__}:made", GROUP),
+        EntryPoint("lake.system.here", f"{__name__}:made", GROUP),
+        EntryPoint("sea.system.there", f"{__name__}:made", GROUP),
+    ]
+    register_installed(registry, ["metastore", "lake"], points)
+    assert registry.names("metastore") == ["system.everywhere"]
+    assert registry.names("lake") == ["system.everywhere", "system.here"]
+    assert registry.names("sea") == []
+
+
+@pytest.mark.parametrize("name", ["p", "a.b.c.d", "system.", ".p"])
+def test_an_entry_point_must_name_a_procedure(name: str) -> None:
+    """It is said which one does not."""
+    with pytest.raises(InvalidRequestError, match=f"entry point {name} of {GROUP}: "):
+        register_installed(Registry(), ["lake"], [EntryPoint(name, "x:y", GROUP)])
+
+
+def test_an_installed_procedure_cannot_take_a_name(session: Session) -> None:
+    """That of a built-in one stays what it is."""
+    with pytest.raises(InvalidRequestError, match="Procedure already registered: lake.system.ancestors_of"):
+        register_installed(session.procedures.registry, ["lake"], [EntryPoint("system.ancestors_of", "x:y", GROUP)])
+
+
+def test_one_of_ones_own_in_a_session(session: Session, echo: Callable[..., Procedure]) -> None:
+    """It is there in the catalog that it was registered for, and an unknown catalog is refused."""
+    session.procedures.register("LAKE", echo(Argument("x")))
+    assert session.call("lake.system.echo", "hi").to_pylist() == [{"x": "'hi'"}]
+    with pytest.raises(NotFoundError, match="catalog sea does not exist"):
+        session.procedures.register("sea", echo(Argument("x")))
