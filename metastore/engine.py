@@ -98,6 +98,10 @@ class Engine(Protocol):
         """Let go of processes and sessions that the engine started; it starts them again when needed."""
 
 
+EngineFor = Callable[[int], Engine]
+"""The engine for so many work items, as calls choose it."""
+
+
 class LocalEngine:
     """Runs tasks on this machine: in this process at once, and in helper processes when the work is long enough.
 

@@ -15,6 +15,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, Final
 
+from metastore.clock import Clock
 from metastore.components.component import Backing, Component, Definition, U
 from metastore.components.materialized_views import MATERIALIZED_VIEWS, MaterializedViews
 from metastore.components.runs import RUNS, Runs
@@ -28,7 +29,7 @@ from metastore.expiration.worker import ExpirationWorker
 from metastore.iceberg.catalog_entry import CatalogEntry
 from metastore.iceberg.catalogs import ConfiguredCatalog
 from metastore.iceberg.open_tables import FileCache
-from metastore.storage.commit import Clock, Committer
+from metastore.storage.commit import Committer
 from metastore.storage.group_commit import GroupCommitter
 from metastore.storage.handover import Registered, hand_over
 from metastore.storage.own_folders import require_apart

@@ -19,11 +19,11 @@ from hypothesis import HealthCheck, settings
 from pyiceberg.table import StaticTable
 from services.processes import BRIEFLY
 
+from metastore.clock import Clock
 from metastore.config.settings import Settings
 from metastore.metastore import Metastore
 from metastore.model.table_unit import TableMetadataUnit
 from metastore.model.vocabulary import GENERAL_INFO, MetadataType
-from metastore.storage.commit import Clock
 
 settings.register_profile("default", deadline=None, max_examples=50)
 settings.register_profile(

@@ -21,7 +21,7 @@ from pyiceberg.table.update import (
     TableUpdate,
 )
 
-from metastore.catalogs import Catalogs, TargetTable
+from metastore.catalogs import Catalogs
 from metastore.config import Settings
 from metastore.errors import (
     ConfigError,
@@ -32,6 +32,7 @@ from metastore.errors import (
     OutcomeUnknownError,
     StorageError,
 )
+from metastore.iceberg.target import TargetTable
 from metastore.metastore import Metastore
 
 ROWS = pa.table({"id": pa.array([1, 2], pa.int64())})

@@ -16,12 +16,12 @@ from typing import ClassVar
 
 import pytest
 
+from metastore.clock import Clock
 from metastore.config.settings import Settings
 from metastore.errors import ConfigError
 from metastore.metastore import Metastore, MetastoreRegistry
 from metastore.model.table_unit import TableMetadataUnit
 from metastore.model.vocabulary import MetadataType
-from metastore.storage.commit import Clock
 
 MakeUnit = Callable[..., TableMetadataUnit]
 OpenMetastore = Callable[..., Metastore]

@@ -16,13 +16,13 @@ from metastore.analyze.levels import reaches
 from metastore.analyze.states import TableState, is_of_this_form, segment_state, table_fingerprint
 from metastore.errors import InvalidRequestError
 from metastore.formats.names import PARQUET
+from metastore.formats.source_file import SourceFile
 from metastore.model.column_path import ColumnPath
 from metastore.model.identity import metadata_key
 from metastore.model.recorded_file import is_as_recorded
 from metastore.model.tuple_schema import TupleSchema
 from metastore.model.vocabulary import DEFAULT_SEGMENT, GENERAL_INFO, MetadataType
 from metastore.sketches.description import Describing
-from metastore.sources.listing import SourceFile
 
 
 @dataclass(frozen=True)

@@ -23,11 +23,11 @@ from metastore.analyze.units.parts import schema_of
 from metastore.analyze.units.unit_rows import to_batch, values
 from metastore.engine import Engine
 from metastore.formats.names import PARQUET
+from metastore.formats.source_file import SourceFile
 from metastore.model.column_path import is_among, parse, quote
 from metastore.model.drill_types import DrillType, parse_type
 from metastore.model.tuple_schema import TupleSchema
 from metastore.sketches.description import Describing, Description, descriptions_in
-from metastore.sources.listing import SourceFile
 from metastore.sources.provided import Provided
 from metastore.sources.source_table import SourceTable
 

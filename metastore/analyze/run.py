@@ -36,6 +36,7 @@ from metastore.components.tables import Tables
 from metastore.engine import Engine
 from metastore.errors import ConflictError, FormatError, InvalidRequestError, NotFoundError, StorageError
 from metastore.formats.names import PARQUET, format_named, format_of_files
+from metastore.formats.source_file import SourceFile
 from metastore.interrupts import result_of
 from metastore.model.column_path import ColumnPath, parse
 from metastore.model.identity import TableInfo
@@ -44,7 +45,6 @@ from metastore.model.vocabulary import MetadataType
 from metastore.operations.modify import Modify
 from metastore.sketches.description import Describing
 from metastore.sources.declared import declared_schema
-from metastore.sources.listing import SourceFile
 from metastore.sources.source_table import SourceTable
 from metastore.user import user_name
 

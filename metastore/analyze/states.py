@@ -13,12 +13,12 @@ from dataclasses import dataclass, field
 from hashlib import blake2b
 from typing import Any, Final
 
+from metastore.formats.source_file import SourceFile
 from metastore.model.column_path import parse, quote
 from metastore.model.identity import TableInfo
 from metastore.model.partition_component import component_entry, partition_component
 from metastore.model.tuple_schema import TupleSchema
 from metastore.sketches.description import Describing
-from metastore.sources.listing import SourceFile
 
 _FINGERPRINT = "metastore.fingerprint"
 _DESCRIBING = "metastore.statistics"

@@ -1,9 +1,9 @@
 """One decision of an ANALYZE carried out up to the commit: segments are made and stored, and added up to the table.
 
 Place in the flow: most segments are made by the tasks that read their files, whole ones and such as are known in part
-(:mod:`metastore.analyze.tasks.whole_segments`, :mod:`metastore.analyze.tasks.remade_segments`). Large ones, and those of which more
-than footers must be read, are made here of what :mod:`metastore.analyze.reading` returns; known ones a few at a time,
-so that units that are stored are never all in memory at once.
+(:mod:`metastore.analyze.tasks.whole_segments`, :mod:`metastore.analyze.tasks.remade_segments`). Large ones, and those
+of which more than footers must be read, are made here of what :mod:`metastore.analyze.reading` returns; known ones a
+few at a time, so that units that are stored are never all in memory at once.
 """
 
 from __future__ import annotations
@@ -44,13 +44,13 @@ from metastore.analyze.units.total import Total
 from metastore.analyze.units.unit_rows import of_kind, values
 from metastore.components.requests import of_table
 from metastore.engine import Engine
+from metastore.formats.source_file import SourceFile
 from metastore.model.column_path import is_among, parse
 from metastore.model.identity import metadata_key
 from metastore.model.table_unit import TableMetadataUnit
 from metastore.model.vocabulary import MetadataType
 from metastore.operations.modify import Modify
 from metastore.sketches.description import Describing, descriptions_in, descriptions_text
-from metastore.sources.listing import SourceFile
 from metastore.sources.source_table import SourceTable
 from metastore.storage.parts import FileGroup
 

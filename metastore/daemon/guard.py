@@ -21,11 +21,12 @@ import pyarrow as pa
 from pyiceberg.table import Table
 from pyiceberg.table.update import TableRequirement, TableUpdate
 
-from metastore.catalogs import Catalogs, TargetTable
+from metastore.catalogs import Catalogs
 from metastore.daemon.inquiry import Inquiries
 from metastore.daemon.policy import Budget
 from metastore.engine import Engine
 from metastore.errors import MetastoreError, StorageError
+from metastore.iceberg.target import TargetTable
 from metastore.procedures.rewrite.groups import Piece
 from metastore.stores.deletion import DeletionChunk, delete_files
 
@@ -166,7 +167,7 @@ class GuardedCatalogs(Catalogs):
             found.name,
             found.source,
             found.identifier,
-            found.component_table,
+            found.load_component,
             self._guard,
         )
 

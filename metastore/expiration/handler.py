@@ -25,6 +25,7 @@ from pyiceberg.table.metadata import TableMetadata
 from pyiceberg.table.snapshots import Snapshot
 from pyiceberg.table.update import RemoveSnapshotsUpdate, SetPropertiesUpdate, TableUpdate
 
+from metastore.clock import Clock
 from metastore.errors import ConflictError, DamageError, FormatError, OutcomeUnknownError, StorageError
 from metastore.expiration.policy import LAST_RUN, ExpirationPolicy, is_due, outdated
 from metastore.expiration.reachability import ComponentLister
@@ -42,7 +43,6 @@ from metastore.iceberg.sweep import (
     unchanged_history,
     without,
 )
-from metastore.storage.commit import Clock
 from metastore.storage.table import ComponentTable
 from metastore.stores.bounded_reading import table_metadata
 from metastore.stores.files import discard

@@ -15,7 +15,7 @@ from pyiceberg.table.metadata import TableMetadata
 from pyiceberg.table.refs import SnapshotRefType
 from pyiceberg.table.snapshots import ancestors_of
 
-from metastore.storage.table import OWN_PROPERTIES
+from metastore.iceberg.own_properties import OWN_PROPERTIES
 
 LAST_RUN: Final = f"{OWN_PROPERTIES}expiration.last-run-ms"
 """Table property: when versions of the table last expired, so that all processes share one period."""

@@ -21,9 +21,10 @@ from metastore.formats.avro_files import open_avro
 from metastore.formats.csv_files import open_csv
 from metastore.formats.json_files import open_json
 from metastore.formats.names import compression_of_suffix
+from metastore.formats.source_file import SourceFile
 from metastore.model.column_path import repeated_names
 from metastore.model.tuple_schema import TupleSchema
-from metastore.sources.listing import SourceFile, open_location
+from metastore.stores.arrow import open_location
 from metastore.stores.read_errors import is_of_store
 
 Names = Sequence[str]

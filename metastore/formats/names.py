@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from typing import Final
 
 from metastore.errors import InvalidRequestError
-from metastore.sources.listing import SourceFile
+from metastore.formats.source_file import SourceFile
 
 PARQUET: Final = "PARQUET"
 """The table type of Parquet files, as it stands in the metastore."""

@@ -22,7 +22,7 @@ from metastore.formats.arrow_schema import tuple_schema
 from metastore.formats.avro_files import records
 from metastore.formats.data_files import Opening
 from metastore.formats.json_files import documents, parsed, pieces
-from metastore.sources.listing import SourceFile
+from metastore.formats.source_file import SourceFile
 
 _ROWS: Final = 16_384
 

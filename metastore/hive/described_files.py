@@ -30,8 +30,8 @@ from metastore.hive.text.values import measured
 from metastore.hive.types import Leaf, drill_type, leaves_of
 from metastore.model.drill_types import minor_type
 from metastore.model.statistics import ColumnStatistics, merge
-from metastore.sources.listing import open_location
 from metastore.sources.provided import Measures, column_statistics
+from metastore.stores.arrow import open_location
 
 _FRAGMENT: Final[dict[str, Any]] = {
     "number": pa.int64(),

@@ -20,6 +20,7 @@ from hive_metastore.ttypes import StorageDescriptor
 
 from metastore.engine import Engine
 from metastore.errors import FormatError, InvalidRequestError, NotFoundError
+from metastore.formats.source_file import SourceFile
 from metastore.hive.described_files import FRAGMENT, DescribedChunk, FileToDescribe, Reading, describe
 from metastore.hive.listing import plain_location
 from metastore.hive.partitions import partition_name, typed_value
@@ -30,7 +31,7 @@ from metastore.model.column_path import quote
 from metastore.model.drill_types import minor_type
 from metastore.model.statistics import ColumnStatistics, parse_many
 from metastore.model.tuple_schema import SchemaColumn, TupleSchema
-from metastore.sources.listing import SourceFile, list_files
+from metastore.sources.listing import list_files
 from metastore.sources.provided import Measures, ProvidedFile, column_statistics
 
 MIXED: Final = "HIVE"

@@ -18,13 +18,14 @@ from typing import Final
 from metastore.config.settings import StoragePluginSettings
 from metastore.engine import Engine
 from metastore.errors import FormatError, InvalidRequestError, NotFoundError
+from metastore.formats.source_file import SourceFile
 from metastore.hive.client import HiveClient
 from metastore.hive.described_table import DescribedTable, folder_of, needs_description
 from metastore.hive.listing import plain_location
 from metastore.hive.tables import MIGRATABLE, FileFormat, HivePartition, HiveTable
 from metastore.hive.types import HiveType, drill_type
 from metastore.model.identity import TableInfo
-from metastore.sources.listing import Listing, SourceFile, list_files
+from metastore.sources.listing import Listing, list_files
 from metastore.sources.source_table import SourceTable
 
 _THREADS: Final = 16

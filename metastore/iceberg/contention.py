@@ -11,9 +11,9 @@ from typing import Final, TypeVar
 from pyiceberg.exceptions import CommitFailedException
 from pyiceberg.table import Table
 
-from metastore.catalogs import TargetTable
+from metastore.clock import Clock
 from metastore.errors import ConflictError
-from metastore.storage.commit import Clock
+from metastore.iceberg.target import TargetTable
 
 T = TypeVar("T")
 

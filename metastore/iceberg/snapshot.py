@@ -26,11 +26,11 @@ from pyiceberg.table.update import (
     TableUpdate,
 )
 
-from metastore.catalogs import TargetTable
 from metastore.errors import MetastoreError, OutcomeUnknownError, StorageError
 from metastore.iceberg.manifest_writer import write_manifest_file
 from metastore.iceberg.manifests import write_list
-from metastore.procedures.rewrite.candidates import schema_of
+from metastore.iceberg.schemas import schema_of
+from metastore.iceberg.target import TargetTable
 from metastore.stores.files import flush
 from metastore.stores.new_files import NewFiles
 

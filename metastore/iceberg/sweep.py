@@ -28,7 +28,7 @@ from pyiceberg.table.update import (
     ValidatableTableRequirement,
 )
 
-from metastore.storage.table import OWN_PROPERTIES
+from metastore.iceberg.own_properties import OWN_PROPERTIES
 
 UNSWEPT: Final = f"{OWN_PROPERTIES}expiration.unswept"
 """Property of a component's table: version files, one a line, whose expired snapshots may still have files."""

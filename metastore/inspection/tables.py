@@ -13,8 +13,8 @@ import pyarrow as pa
 from pyiceberg.table import Table
 from pyiceberg.table.snapshots import Snapshot
 
-from metastore.catalogs import TargetTable
 from metastore.errors import InvalidRequestError, NotFoundError, StorageError
+from metastore.iceberg.target import TargetTable
 from metastore.inspection import of_manifests, of_metadata
 from metastore.inspection.versions import resolve_version
 

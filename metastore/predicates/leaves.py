@@ -1,7 +1,7 @@
 """The leaves of a condition, however the question was asked: made in one place, with notes on what was not usable.
 
-The two readers (:mod:`metastore.predicates.sql_predicate`, :mod:`metastore.predicates.iceberg_predicate`) carry NOT down to
-the leaves and then call here, so both reason about types, NaN and nulls alike.
+The two readers (:mod:`metastore.predicates.sql_predicate`, :mod:`metastore.predicates.iceberg_predicate`) carry NOT
+down to the leaves and then call here, so both reason about types, NaN and nulls alike.
 """
 
 from __future__ import annotations

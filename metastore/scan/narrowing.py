@@ -18,8 +18,8 @@ from metastore.model.tuple_schema import TupleSchema
 from metastore.pruning.prune import prune
 from metastore.scan.plan import Where
 from metastore.sources.directories import directories_of
-from metastore.sources.listing import open_location
 from metastore.sources.source_table import SourceTable
+from metastore.stores.arrow import open_location
 
 WORTH_IT: Final = 16
 """Fewer directories are planned at once."""

@@ -1,9 +1,9 @@
 """Files of a plan -> Arrow batches: the task of every scan, here or on executors.
 
 A chunk is plain data. Each file is read into the table's schema, whatever types and columns the file itself has, by
-Arrow's Parquet reader, or as its format is read (:mod:`metastore.formats.row_files`); its directories' values are added,
-then row ids, then rows are filtered and columns put in order. Row ids count rows before anything is filtered, so they
-do not depend on what else was asked.
+Arrow's Parquet reader, or as its format is read (:mod:`metastore.formats.row_files`); its directories' values are
+added, then row ids, then rows are filtered and columns put in order. Row ids count rows before anything is filtered, so
+they do not depend on what else was asked.
 """
 
 from __future__ import annotations
@@ -29,8 +29,8 @@ from metastore.formats.row_files import read_file
 from metastore.predicates.arrow_filter import RowFilter
 from metastore.pruning.row_id import ROW_ID, TYPE, encode
 from metastore.scan.plan import ScanFile
-from metastore.sources.listing import open_location
 from metastore.sources.provided import Reader
+from metastore.stores.arrow import open_location
 from metastore.stores.read_errors import is_of_store
 
 RowNumbers = np.ndarray[Any, np.dtype[np.uint64]]

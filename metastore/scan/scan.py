@@ -38,7 +38,7 @@ from metastore.scan.rows import (
     read_error,
     read_rows_at_once,
 )
-from metastore.sources.listing import open_location
+from metastore.stores.arrow import open_location
 
 if TYPE_CHECKING:
     import duckdb

@@ -19,6 +19,7 @@ from pyiceberg.expressions import In
 from metastore.components.requests import of_table
 from metastore.components.tables import Tables
 from metastore.errors import InvalidRequestError, NotFoundError
+from metastore.formats.source_file import Fingerprint
 from metastore.model.identity import TableInfo, metadata_key
 from metastore.model.vocabulary import DEFAULT_SEGMENT, GENERAL_INFO, MetadataType
 from metastore.predicates.time_zones import zone_named
@@ -32,7 +33,6 @@ from metastore.scan.partition_groups import GROUP_COLUMNS, components_of, partit
 from metastore.scan.plan import PLAN_COLUMNS, ScanPlan, Where, mutated_partitions, plan
 from metastore.scan.rows import RowNumbers, take_rows
 from metastore.scan.scan import Scan
-from metastore.sources.listing import Fingerprint
 from metastore.sources.provided import ReadableTable
 from metastore.sources.source_table import SourceTable
 

@@ -18,9 +18,9 @@ import pyarrow as pa
 from metastore.errors import EngineError, NotFoundError
 from metastore.formats.arrow_schema import OPAQUE, tuple_schema
 from metastore.formats.leaf_measures import LeafMeasure, leaf_array
+from metastore.formats.source_file import SourceFile
 from metastore.redaction import without_secrets
 from metastore.sketches.hashing import ArrowValues
-from metastore.sources.listing import SourceFile
 from metastore.sources.provided import ProvidedFile
 
 FORMAT: Final = "JDBC"

@@ -22,13 +22,13 @@ import pyarrow as pa
 
 from metastore.errors import EngineError, InvalidRequestError, NotFoundError, StorageError
 from metastore.formats.arrow_schema import tuple_schema
+from metastore.formats.source_file import SourceFile
 from metastore.model.column_path import ColumnPath
 from metastore.model.drill_types import minor_type, parse_type
 from metastore.model.statistics import ColumnStatistics, Value
 from metastore.model.tuple_schema import TupleSchema
 from metastore.sources.delta_log import require_bounded_log
 from metastore.sources.delta_rows import DeltaFile, DeltaRows, RowNumbers, stored_path, stored_schema
-from metastore.sources.listing import SourceFile
 from metastore.sources.provided import Measures, ProvidedFile, by_key, column_statistics, source_file, state_of
 from metastore.stores.bounded_reading import Limit, ReadLimits
 

@@ -43,6 +43,7 @@ from pyiceberg.types import (
 
 from metastore.errors import FormatError, InvalidRequestError, NotFoundError, StorageError
 from metastore.formats.arrow_schema import tuple_schema
+from metastore.formats.source_file import SourceFile
 from metastore.iceberg.data_file import require_readable
 from metastore.model.column_path import ColumnPath
 from metastore.model.drill_types import minor_type
@@ -50,7 +51,6 @@ from metastore.model.statistics import ColumnStatistics, Value
 from metastore.model.statistics_json import from_micros
 from metastore.model.tuple_schema import LOGICAL_TYPE, TupleSchema
 from metastore.sources.iceberg_rows import IcebergRows
-from metastore.sources.listing import SourceFile
 from metastore.sources.provided import Measures, ProvidedFile, by_key, column_statistics, source_file, state_of
 
 FORMAT: Final = "ICEBERG"

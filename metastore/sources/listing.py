@@ -11,51 +11,22 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
-from functools import lru_cache
 from itertools import chain
-from typing import NamedTuple
-from urllib.parse import quote, urlencode
 
 import pyarrow as pa
 from pyarrow import fs
 
 from metastore.errors import InvalidRequestError, NotFoundError, StorageError
+from metastore.formats.source_file import SourceFile
 from metastore.redaction import showable
-from metastore.stores.hdfs_arrow import HdfsArrow
-from metastore.stores.webhdfs import Clusters
+from metastore.stores.arrow import open_location
 
 SINK_LOG = "_spark_metadata"
 """The directory of a streaming sink's log, in the table's own."""
 
 _VIEW_SUFFIX = ".view.drill"
-_HDFS = ("hdfs://", "webhdfs://", "swebhdfs://")
 _LISTING_THREADS = 8
 """Directories listed at once when only some are wanted; enough to hide an object store's latency."""
-
-
-class Fingerprint(NamedTuple):
-    """What tells one state of a file from another: its size in bytes and its modification time in epoch ns."""
-
-    size: int
-    mtime_ns: int
-
-
-class SourceFile(NamedTuple):
-    """One data file. ``path`` has the form of the table's location: a plain absolute path, or a URI off the local disk.
-
-    ``directories`` lead from the table to the file; ``name`` is the file's own.
-    """
-
-    directories: tuple[str, ...]
-    name: str
-    path: str
-    size: int
-    mtime_ns: int
-
-    @property
-    def fingerprint(self) -> Fingerprint:
-        """Size and modification time."""
-        return Fingerprint(self.size, self.mtime_ns)
 
 
 @dataclass(frozen=True)
@@ -95,30 +66,6 @@ def list_files(
         ) from error
     except (OSError, pa.ArrowException) as error:
         raise StorageError(f"cannot list {location}: {error}") from showable(error)
-
-
-def open_location(location: str, options: Mapping[str, str] | None = None) -> tuple[fs.FileSystem, str]:
-    """The file system of a location and the path on it. InvalidRequestError for a scheme that nothing here knows.
-
-    ``location`` is plain text: a blank, a ``#`` or a ``%20`` is part of a name. ``options`` are those of pyarrow's
-    client; on HDFS, Hadoop's own keys.
-    """
-    if location.startswith("/"):
-        return fs.LocalFileSystem(), location
-    return _remote(location, tuple(sorted((options or {}).items())))
-
-
-@lru_cache(maxsize=64)
-def _remote(location: str, options: tuple[tuple[str, str], ...]) -> tuple[fs.FileSystem, str]:
-    if location.startswith(_HDFS):
-        return fs.PyFileSystem(HdfsArrow(Clusters(dict(options)))), location
-    scheme, separator, place = location.partition("://")
-    host, slash, path = place.partition("/")
-    uri = f"{scheme}{separator}{host}{slash}{quote(path)}{'?' if options else ''}{urlencode(options)}"
-    try:
-        return fs.FileSystem.from_uri(uri)
-    except (pa.ArrowInvalid, pa.ArrowNotImplementedError) as error:
-        raise InvalidRequestError(f"{location} is no location pyarrow can open: {error}") from showable(error)
 
 
 def _listed(

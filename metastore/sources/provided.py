@@ -14,10 +14,10 @@ from typing import NamedTuple, Protocol, runtime_checkable
 
 import pyarrow as pa
 
+from metastore.formats.source_file import SourceFile
 from metastore.model.column_path import quote
 from metastore.model.statistics import ColumnStatistics, Value, merge
 from metastore.model.tuple_schema import TupleSchema
-from metastore.sources.listing import SourceFile
 
 
 @dataclass(frozen=True)

@@ -9,8 +9,9 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 
+from metastore.formats.source_file import SourceFile
 from metastore.model.identity import TableInfo
-from metastore.sources.listing import Listing, SourceFile, list_files
+from metastore.sources.listing import Listing, list_files
 from metastore.sources.provided import Provided
 from metastore.sources.sink_log import logged_files
 

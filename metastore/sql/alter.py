@@ -32,10 +32,10 @@ from pyiceberg.table.update.schema import UpdateSchema
 from pyiceberg.types import DecimalType
 from sqlglot import Token, TokenType
 
-from metastore.catalogs import TargetTable
 from metastore.errors import InvalidRequestError
 from metastore.iceberg.contention import until_won
 from metastore.iceberg.iceberg_private import pending
+from metastore.iceberg.target import TargetTable
 from metastore.sql.column_types import column_type
 from metastore.sql.partition_fields import Change, Columns, PartitionChange, partition_term
 from metastore.sql.statement import Cursor, Name, Statement

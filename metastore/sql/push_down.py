@@ -1,8 +1,8 @@
 """What a query asks of one table that it names: columns, and a condition on its rows. Pure.
 
 Both err to one side only: columns that may be needed are among those named, and rows that the query needs satisfy the
-condition (:mod:`metastore.predicates.conditions`). DuckDB still carries out the whole query, so that what is not understood
-here costs time and no row.
+condition (:mod:`metastore.predicates.conditions`). DuckDB still carries out the whole query, so that what is not
+understood here costs time and no row.
 """
 
 from __future__ import annotations

@@ -10,11 +10,10 @@ only when the commit certainly failed.
 from __future__ import annotations
 
 import random
-import time
 import uuid
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import timedelta
 from typing import Final
 
@@ -27,6 +26,7 @@ from pyiceberg.table.refs import MAIN_BRANCH, SnapshotRefType
 from pyiceberg.table.snapshots import Operation, Snapshot, Summary, ancestors_of, update_snapshot_summaries
 from pyiceberg.table.update import AddSnapshotUpdate, AssertRefSnapshotId, AssertTableUUID, SetSnapshotRefUpdate
 
+from metastore.clock import Clock
 from metastore.errors import ConflictError, DamageError, OutcomeUnknownError, StorageError
 from metastore.iceberg.manifest_writer import ListedManifest, write_manifest_file
 from metastore.iceberg.manifests import DecodedManifest, added, deleted, existing, write_list
@@ -44,21 +44,12 @@ _LOOKS: Final = 5
 
 
 @dataclass(frozen=True)
-class Clock:
-    """Time as the commit uses it; tests bring their own."""
-
-    now_ms: Callable[[], int] = lambda: time.time_ns() // 1_000_000
-    monotonic: Callable[[], float] = time.monotonic
-    pause: Callable[[float], None] = time.sleep
-
-
-@dataclass(frozen=True)
 class Committer:
     """Commits changes to one component's table; ``timeout`` bounds the retries after lost races."""
 
     table: ComponentTable
     timeout: timedelta
-    clock: Clock = Clock()
+    clock: Clock = field(default_factory=Clock)
 
     def commit(
         self,

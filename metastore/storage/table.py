@@ -37,15 +37,13 @@ from metastore.forks import renew_in_child
 from metastore.iceberg.catalog_entry import CatalogEntry
 from metastore.iceberg.manifests import Manifests
 from metastore.iceberg.open_tables import FileCache
+from metastore.iceberg.own_properties import OWN_PROPERTIES
 from metastore.mapping.schema import added_fields, evolved, iceberg_schema, partition_spec
 from metastore.model.fields import Unit
 from metastore.stores.files import Deleted
 from metastore.stores.local import local_path
 from metastore.stores.locations import is_local
 from metastore.stores.turns import turn
-
-OWN_PROPERTIES: Final = "metastore."
-"""Prefix of table properties that the metastore keeps for itself, and that alignment leaves alone."""
 
 HANDED_OVER: Final = f"{OWN_PROPERTIES}handed-over-to"
 """Table property: the catalog that owns the table's commits from here on. Where it stands, nobody may go on."""

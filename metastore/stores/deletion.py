@@ -13,8 +13,8 @@ from typing import Final
 import pyarrow as pa
 from pyiceberg.io import FileIO
 
+from metastore.engine import EngineFor
 from metastore.errors import InvalidRequestError
-from metastore.procedures.files.inventory import EngineFor
 from metastore.stores.files import discard
 from metastore.stores.local import LocalFileIO, remove
 

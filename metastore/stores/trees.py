@@ -20,8 +20,8 @@ import pyarrow.fs as pafs
 from pyiceberg.io import FileIO
 from pyiceberg.io.pyarrow import PyArrowFileIO
 
+from metastore.engine import EngineFor
 from metastore.errors import StorageError
-from metastore.procedures.files.inventory import EngineFor
 from metastore.stores.hdfs_io import HdfsFileIO
 from metastore.stores.local import LocalFileIO, local_path
 from metastore.stores.locations import StoreLocation, is_local

@@ -6,10 +6,10 @@ from typing import Protocol
 
 from metastore.analyze.result import AnalyzeResult
 from metastore.catalogs import Catalogs
+from metastore.formats.source_file import SourceFile
 from metastore.metastore import Metastore
 from metastore.model.identity import TableInfo
 from metastore.scan.tables import ScannedTables
-from metastore.sources.listing import SourceFile
 from metastore.sources.source_table import SourceTable
 from metastore.stores.bounded_reading import ReadLimits
 from metastore.views.folders import Workspace

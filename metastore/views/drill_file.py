@@ -16,7 +16,7 @@ from pyarrow import fs
 from metastore.errors import FormatError, InvalidRequestError, NotFoundError, StorageError
 from metastore.model.tuple_schema import TupleSchema
 from metastore.model.view_unit import ViewMetadataUnit
-from metastore.sources.listing import open_location
+from metastore.stores.arrow import open_location
 from metastore.stores.bounded_reading import Limit
 from metastore.views.definition import Definition
 from metastore.views.dialects import translate

@@ -22,8 +22,9 @@ import pyarrow.parquet as pq
 from pyarrow import fs
 
 from metastore.errors import ConflictError, StorageError
+from metastore.formats.source_file import Fingerprint, SourceFile
 from metastore.model.identity import TableInfo
-from metastore.sources.listing import Fingerprint, SourceFile, open_location
+from metastore.stores.arrow import open_location
 from metastore.stores.bounded_reading import ReadLimits, parquet_rows
 from metastore.views.runner import Written
 

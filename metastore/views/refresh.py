@@ -24,13 +24,13 @@ from sqlglot import exp
 from metastore.analyze.changes import state_of_files
 from metastore.components.materialized_views import MaterializedViews
 from metastore.errors import ConflictError, InvalidRequestError, MetastoreError, OutcomeUnknownError
+from metastore.formats.source_file import Fingerprint
 from metastore.mapping.filters import all_of
 from metastore.model.identity import TableInfo
 from metastore.model.materialized_view_unit import MaterializedViewMetadataUnit, RefreshStatus
 from metastore.model.tuple_schema import TupleSchema
 from metastore.model.vocabulary import MetadataType
 from metastore.scan.arrow_types import arrow_schema
-from metastore.sources.listing import Fingerprint
 from metastore.views import fields
 from metastore.views.binding import bind
 from metastore.views.context import ViewSession, files_of, workspace_of

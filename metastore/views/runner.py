@@ -23,7 +23,7 @@ from metastore.duck.spark_in_duckdb import in_duckdbs_words
 from metastore.errors import EngineError, InvalidRequestError, StorageError
 from metastore.model.tuple_schema import TIME_ZONE, TupleSchema
 from metastore.scan.scan import Scan
-from metastore.sources.listing import open_location
+from metastore.stores.arrow import open_location
 from metastore.views.dialects import translate
 from metastore.views.text import DEFAULT_DIALECT
 from metastore.views.types import UNKNOWN, to_sqlglot

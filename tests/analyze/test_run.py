@@ -16,12 +16,12 @@ from metastore.analyze.run import Request, analyze, drop_metadata
 from metastore.analyze.stored import Stored
 from metastore.engine import Engine
 from metastore.errors import FormatError, InvalidRequestError, NotFoundError
+from metastore.formats.source_file import SourceFile
 from metastore.metastore import Metastore
 from metastore.model.identity import TableInfo
 from metastore.model.statistics_json import read_holders
 from metastore.model.vocabulary import MetadataType
 from metastore.operations.read import Read
-from metastore.sources.listing import SourceFile
 from metastore.sources.source_table import SourceTable
 
 TABLE = TableInfo("dfs", "tmp", "t")

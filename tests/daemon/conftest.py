@@ -14,6 +14,7 @@ import pytest
 from pyiceberg.catalog import Catalog
 from pyiceberg.table import Table
 
+from metastore.clock import Clock
 from metastore.config import Settings
 from metastore.daemon.lease import Election
 from metastore.daemon.lease_stores import lease_store
@@ -22,7 +23,6 @@ from metastore.daemon.state import State
 from metastore.engine import LocalEngine
 from metastore.metastore import Metastore
 from metastore.session import Session
-from metastore.storage.commit import Clock
 
 SCHEMA = pa.schema([("id", pa.int64())])
 

@@ -6,7 +6,7 @@ import pytest
 
 from metastore.errors import InvalidRequestError
 from metastore.formats.names import format_named, format_of_files, format_of_suffix
-from metastore.sources.listing import SourceFile
+from metastore.formats.source_file import SourceFile
 
 
 def files(*names: str) -> list[SourceFile]:

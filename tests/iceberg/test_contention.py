@@ -8,9 +8,9 @@ from typing import Any
 import pytest
 from pyiceberg.exceptions import CommitFailedException
 
+from metastore.clock import Clock
 from metastore.errors import ConflictError, StorageError
 from metastore.iceberg.contention import until_won
-from metastore.storage.commit import Clock
 
 
 def attempts(losses: int, error: type[Exception] = CommitFailedException) -> tuple[list[Any], Any]:

@@ -19,8 +19,8 @@ from pyiceberg.transforms import BucketTransform, IdentityTransform
 from pyiceberg.typedef import Record
 from pyiceberg.types import DateType, DoubleType, ListType, LongType, NestedField, StringType, UUIDType
 
-from metastore.catalogs import TargetTable
 from metastore.errors import FormatError, InvalidRequestError, NotFoundError, StorageError
+from metastore.iceberg.target import TargetTable
 from metastore.inspection import METADATA_TABLES, metadata_table, resolve_version
 from metastore.model.table_unit import TableMetadataUnit
 from metastore.session import Session

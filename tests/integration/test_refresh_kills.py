@@ -19,11 +19,11 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+from metastore.clock import Clock
 from metastore.config.settings import Settings
 from metastore.metastore import Metastore
 from metastore.model.identity import TableInfo
 from metastore.session import Session
-from metastore.storage.commit import Clock
 from metastore.views import folders, refresh, runner
 from metastore.views.refresh import remove_unneeded
 

@@ -13,11 +13,11 @@ from typing import Any
 import pytest
 
 from metastore.catalogs import Catalogs
+from metastore.clock import Clock
 from metastore.errors import StorageError
 from metastore.integrity.check import checked
 from metastore.integrity.findings import Finding, some
 from metastore.metastore import Metastore
-from metastore.storage.commit import Clock
 
 Damage = Callable[[Any], object]
 

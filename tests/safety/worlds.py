@@ -21,6 +21,7 @@ from pyiceberg.schema import Schema
 from pyiceberg.table import Table
 from pyiceberg.types import NestedField, StringType
 
+from metastore.clock import Clock
 from metastore.config.settings import Settings
 from metastore.engine import LocalEngine
 from metastore.iceberg.file_system_catalog import FileSystemCatalog
@@ -28,7 +29,6 @@ from metastore.metastore import Metastore
 from metastore.model.table_unit import TableMetadataUnit
 from metastore.model.vocabulary import GENERAL_INFO
 from metastore.session import Session
-from metastore.storage.commit import Clock
 
 DAY_MS: Final = 86_400_000
 OTHERS: Final = "others"

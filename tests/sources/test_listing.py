@@ -10,7 +10,9 @@ from pyarrow import fs
 from services.s3 import ACCESS_KEY, SECRET_KEY, S3Server
 
 from metastore.errors import InvalidRequestError, NotFoundError, StorageError
-from metastore.sources.listing import Fingerprint, SourceFile, list_files, open_location
+from metastore.formats.source_file import Fingerprint, SourceFile
+from metastore.sources.listing import list_files
+from metastore.stores.arrow import open_location
 
 
 @pytest.fixture

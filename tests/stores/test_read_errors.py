@@ -18,7 +18,7 @@ from support.delete_files import delete_positions
 
 from metastore.errors import FormatError, InvalidRequestError, MetastoreError, StorageError
 from metastore.iceberg.row_scan import RowScan
-from metastore.sources.listing import open_location
+from metastore.stores.arrow import open_location
 from metastore.stores.read_errors import is_of_store, unreadable
 
 

@@ -12,10 +12,10 @@ import pyarrow.parquet as pq
 import pytest
 from sqlglot import exp
 
+from metastore.clock import Clock
 from metastore.config.settings import Settings
 from metastore.metastore import Metastore
 from metastore.session import Session
-from metastore.storage.commit import Clock
 from metastore.views import expand
 from metastore.views.references import info_of, references
 from metastore.views.runner import DuckDBRunner, Source, Written

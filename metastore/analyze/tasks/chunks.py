@@ -18,11 +18,11 @@ from metastore.analyze.tasks.remade_segments import RemadeChunk, remake_segments
 from metastore.analyze.tasks.whole_segments import SegmentChunk
 from metastore.engine import Chunk, Engine
 from metastore.errors import EngineError
+from metastore.formats.source_file import SourceFile
 from metastore.mapping.arrow import plain_arrow_schema
 from metastore.model.table_unit import TableMetadataUnit
 from metastore.model.vocabulary import MetadataType
 from metastore.sketches.description import Describing
-from metastore.sources.listing import SourceFile
 from metastore.sources.source_table import SourceTable
 from metastore.storage.partition_encoder import PartitionEncoder
 from metastore.storage.parts import FetchedGroup, FileGroup, fetched_together

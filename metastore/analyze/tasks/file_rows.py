@@ -26,6 +26,7 @@ from metastore.formats.arrow_schema import ArrowLeaf, chosen, tuple_schema
 from metastore.formats.data_files import FileData, Opening, unreadable
 from metastore.formats.leaf_measures import LeafMeasure, as_orc_means, leaf_array
 from metastore.formats.names import PARQUET
+from metastore.formats.source_file import SourceFile
 from metastore.model.column_path import ColumnPath
 from metastore.model.identity import TableInfo, file_identifier, metadata_key
 from metastore.model.statistics import ColumnStatistics
@@ -35,7 +36,7 @@ from metastore.model.vocabulary import MetadataType, Statistic
 from metastore.sketches.description import ColumnDescriber, Describing, Description, descriptions_text
 from metastore.sketches.hashing import ArrowValues, domain_of
 from metastore.sketches.row_sample import RowDraw
-from metastore.sources.listing import SourceFile, open_location
+from metastore.stores.arrow import open_location
 
 
 @dataclass(frozen=True)

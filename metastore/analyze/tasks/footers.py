@@ -25,6 +25,7 @@ from metastore.engine import is_expendable
 from metastore.errors import FormatError, NotFoundError, StorageError
 from metastore.formats.parquet_columns import Bounds, Plan, combined, plans_of
 from metastore.formats.parquet_footer import Footer, read_footer
+from metastore.formats.source_file import SourceFile
 from metastore.model.column_path import ColumnPath
 from metastore.model.identity import (
     TableInfo,
@@ -35,7 +36,7 @@ from metastore.model.identity import (
 )
 from metastore.model.statistics_json import holder_pattern
 from metastore.model.vocabulary import MetadataType, Statistic
-from metastore.sources.listing import SourceFile, open_location
+from metastore.stores.arrow import open_location
 from metastore.stores.read_errors import is_of_store
 
 _ROW_COUNT: Final = holder_pattern(Statistic.ROW_COUNT)

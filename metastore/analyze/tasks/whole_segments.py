@@ -2,9 +2,9 @@
 
 Place in the flow: where a segment has so few files that one task reads them all, nothing is left for the driver but to
 store what the task made, and to add the segments up to the table. So its share does not grow with the files, and what
-comes back is a tenth of the units that :func:`~metastore.analyze.tasks.footers.read_footers` would return. Segments of which
-some files are known are made by :mod:`metastore.analyze.tasks.remade_segments`, those of many files are put together by the
-driver (:mod:`metastore.analyze.units.gathering`).
+comes back is a tenth of the units that :func:`~metastore.analyze.tasks.footers.read_footers` would return. Segments of
+which some files are known are made by :mod:`metastore.analyze.tasks.remade_segments`, those of many files are put
+together by the driver (:mod:`metastore.analyze.units.gathering`).
 """
 
 from __future__ import annotations

@@ -1,9 +1,10 @@
 """Which top-level segments reach furthest in a column, so that a bound can go with its segment and the next is known.
 
-Place in the flow: a table's unit keeps a few leaders of each side of each column (:mod:`metastore.analyze.units.total`). When
-their segments go, as the oldest day does, or are made anew, those that follow tell the table's bounds, and no other
-segment need be opened; only when all of one side have gone are they ranked anew. Promise: no segment that is not among
-the leaders reaches further than the last of them (a property test compares).
+Place in the flow: a table's unit keeps a few leaders of each side of each column
+(:mod:`metastore.analyze.units.total`). When their segments go, as the oldest day does, or are made anew, those that
+follow tell the table's bounds, and no other segment need be opened; only when all of one side have gone are they ranked
+anew. Promise: no segment that is not among the leaders reaches further than the last of them (a property test
+compares).
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Fragments of many tasks -> the units of a table, level by level. Pure: Arrow tables in, Arrow tables out.
 
-Parts (:mod:`metastore.analyze.units.parts`) are added up to nested segments, those to top-level segments, those to the table.
-Since it does not matter in which order they are, the result of an incremental run is that of a full one.
+Parts (:mod:`metastore.analyze.units.parts`) are added up to nested segments, those to top-level segments, those to the
+table. Since it does not matter in which order they are, the result of an incremental run is that of a full one.
 """
 
 from __future__ import annotations

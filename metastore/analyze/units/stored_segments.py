@@ -17,8 +17,8 @@ from metastore.analyze.changes import FileChanges, file_changes
 from metastore.analyze.states import short_states, state_in
 from metastore.analyze.units.parts import Part, segment_parts
 from metastore.analyze.units.unit_rows import of_kind, values
+from metastore.formats.source_file import SourceFile
 from metastore.model.vocabulary import MetadataType
-from metastore.sources.listing import SourceFile
 
 OF_PARTS: Final = (
     "schema",

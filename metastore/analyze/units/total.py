@@ -2,9 +2,9 @@
 
 Place in the flow: a run that makes few of many segments anew takes what the table came to before, subtracts what these
 segments came to, and adds what they come to now; bounds that go with them are those of the segments that follow
-(:mod:`metastore.analyze.units.leaders`). So the other segments' units are not even read, and an increment costs what has
-changed, however large the table is. Promise: the result is that of adding up all segments (a property test compares);
-where that cannot be told without the others, there is none, and they are added up.
+(:mod:`metastore.analyze.units.leaders`). So the other segments' units are not even read, and an increment costs what
+has changed, however large the table is. Promise: the result is that of adding up all segments (a property test
+compares); where that cannot be told without the others, there is none, and they are added up.
 """
 
 from __future__ import annotations

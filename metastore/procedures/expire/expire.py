@@ -36,7 +36,8 @@ from pyiceberg.table.update import (
     TableUpdate,
 )
 
-from metastore.catalogs import TargetTable
+from metastore.clock import Clock
+from metastore.engine import EngineFor
 from metastore.errors import InvalidRequestError, MetastoreError, StorageError
 from metastore.iceberg.contention import until_won
 from metastore.iceberg.sweep import (
@@ -50,10 +51,11 @@ from metastore.iceberg.sweep import (
     unchanged_history,
     without,
 )
+from metastore.iceberg.target import TargetTable
 from metastore.procedures.expire.retention import Expiring, Retention, epoch_ms, expiring
 from metastore.procedures.expire.unused_metadata import unused_metadata
 from metastore.procedures.files.guards import require_gc
-from metastore.procedures.files.inventory import FILE_ROW, EngineFor, Inventory
+from metastore.procedures.files.inventory import FILE_ROW, Inventory
 from metastore.procedures.files.proof import Proof
 from metastore.procedures.files.quarantine import (
     UNSWEPT,
@@ -69,7 +71,6 @@ from metastore.procedures.files.spelling import Spelling, is_inside
 from metastore.procedures.framework.arguments import Argument
 from metastore.procedures.framework.model import CallContext, Procedure
 from metastore.procedures.orphans.listed_folders import is_in_own_folders
-from metastore.storage.commit import Clock
 from metastore.stores.deletion import Deletion, require_concurrency
 
 _log: Final = logging.getLogger(__name__)

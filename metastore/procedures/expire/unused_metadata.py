@@ -7,9 +7,9 @@ from collections.abc import Iterator
 from pyiceberg.table.metadata import TableMetadata
 from pyiceberg.table.update import RemovePartitionSpecsUpdate, RemoveSchemasUpdate, TableUpdate
 
+from metastore.iceberg.schemas import schema_of
 from metastore.iceberg.sweep import MANIFESTS
 from metastore.procedures.files.inventory import Inventory
-from metastore.procedures.rewrite.candidates import schema_of
 
 
 def unused_metadata(kept: TableMetadata, inventory: Inventory) -> Iterator[TableUpdate]:

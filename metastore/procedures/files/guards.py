@@ -6,9 +6,9 @@ from typing import Final
 
 from pyiceberg.table import Table
 
-from metastore.catalogs import TargetTable
 from metastore.errors import ProcedureError
 from metastore.iceberg.sweep import GC_ENABLED, owns_its_files
+from metastore.iceberg.target import TargetTable
 
 _NEWEST_WRITTEN: Final = 2
 

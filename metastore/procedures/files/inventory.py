@@ -21,7 +21,7 @@ from pyiceberg.manifest import DataFileContent, ManifestContent, ManifestEntrySt
 from pyiceberg.table.metadata import TableMetadata
 from pyiceberg.table.snapshots import Snapshot
 
-from metastore.engine import Engine
+from metastore.engine import EngineFor
 from metastore.errors import FormatError, StorageError
 from metastore.iceberg.sweep import FileKind, TableFile
 from metastore.procedures.files.avro_columns import columns
@@ -32,8 +32,6 @@ from metastore.stores.locations import is_local
 FILE_ROW: Final = pa.struct([("location", pa.string()), ("kind", pa.string()), ("bytes", pa.int64())])
 """One file in the rows of a dry run."""
 
-EngineFor = Callable[[int], Engine]
-"""The engine for so many work items, as calls choose it."""
 
 _FILES_A_CHUNK: Final = 64
 _READS_AT_ONCE: Final = 16

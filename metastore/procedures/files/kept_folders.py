@@ -10,8 +10,8 @@ import posixpath
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from metastore.catalogs import TargetTable
 from metastore.config.settings import LEASE_FOLDER, Settings
+from metastore.iceberg.target import TargetTable
 from metastore.metastore import Metastore
 from metastore.model.vocabulary import MetadataType
 from metastore.sources.naming import workspace_location

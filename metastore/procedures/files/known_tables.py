@@ -10,12 +10,13 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any, Final
 
-from metastore.catalogs import Catalogs, TargetTable
+from metastore.catalogs import Catalogs
 from metastore.config.catalogs import OWN_CATALOG
 from metastore.errors import MetastoreError
 from metastore.iceberg.catalog_errors import failures_of
 from metastore.iceberg.metadata_document import MetadataDocument, newest_document, newest_pointer
 from metastore.iceberg.sweep import FileKind, TableFile
+from metastore.iceberg.target import TargetTable
 
 PATH_PROPERTIES: Final = (
     "write.data.path",

@@ -22,14 +22,16 @@ from typing import Final
 import pyarrow as pa
 from pyiceberg.manifest import ManifestEntryStatus
 
-from metastore.catalogs import Catalogs, TargetTable
+from metastore.catalogs import Catalogs
+from metastore.engine import EngineFor
 from metastore.errors import MetastoreError
 from metastore.iceberg.known_reach import KnownReach, Reach, common
 from metastore.iceberg.metadata_document import MetadataDocument
 from metastore.iceberg.sweep import MANIFESTS, TableFile
+from metastore.iceberg.target import TargetTable
 from metastore.procedures.files.avro_columns import columns
 from metastore.procedures.files.candidates import Candidates
-from metastore.procedures.files.inventory import EngineFor, Inventory, MetadataChunk, contents
+from metastore.procedures.files.inventory import Inventory, MetadataChunk, contents
 from metastore.procedures.files.kept_folders import KeptFolders, workspaces
 from metastore.procedures.files.known_tables import (
     Unknown,

@@ -29,8 +29,8 @@ from pyiceberg.table.metadata import TableMetadata
 from pyiceberg.table.update import ValidatableTableRequirement
 
 from metastore.errors import FormatError, StorageError
+from metastore.iceberg.own_properties import OWN_PROPERTIES
 from metastore.iceberg.sweep import FileKind, TableFile
-from metastore.storage.table import OWN_PROPERTIES
 from metastore.stores.bounded_reading import ReadLimits, parquet_rows, whole
 from metastore.stores.files import discard, flush
 from metastore.stores.new_files import NewFiles

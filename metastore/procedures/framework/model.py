@@ -23,10 +23,11 @@ from typing import Any, ClassVar, Final, Generic, TypeVar
 
 import pyarrow as pa
 
-from metastore.catalogs import Catalogs, TargetTable
+from metastore.catalogs import Catalogs
 from metastore.config import Settings
 from metastore.engine import Engine
 from metastore.errors import InvalidRequestError
+from metastore.iceberg.target import TargetTable
 from metastore.procedures.framework.arguments import Argument
 
 Rows = Mapping[str, Any] | Iterable[Mapping[str, Any]]

@@ -24,7 +24,6 @@ from pyiceberg.table.update import AssertCurrentSchemaId, AssertDefaultSpecId, S
 from pyiceberg.transforms import IdentityTransform
 from pyiceberg.types import ListType, MapType, NestedField, StructType
 
-from metastore.catalogs import TargetTable
 from metastore.errors import InvalidRequestError, ProcedureError
 from metastore.hive.listing import plain_location
 from metastore.hive.metrics import FRAGMENT, read_metrics
@@ -39,6 +38,7 @@ from metastore.hive.types import leaves_of
 from metastore.iceberg.contention import until_won
 from metastore.iceberg.manifests import added
 from metastore.iceberg.snapshot import NewSnapshot
+from metastore.iceberg.target import TargetTable
 from metastore.procedures.files.guards import require_foreign, require_written_version
 from metastore.procedures.framework.arguments import Argument
 from metastore.procedures.framework.model import CallContext, Plan, TableImportDistributedProcedure

@@ -33,13 +33,13 @@ from pyiceberg.table.update import (
 from pyiceberg.typedef import Record
 from pyiceberg.types import PrimitiveType
 
-from metastore.catalogs import TargetTable
 from metastore.errors import InvalidRequestError, ProcedureError
 from metastore.hive.migration.reader_differences import KNOWN, UNREAD
 from metastore.iceberg.contention import until_won
 from metastore.iceberg.manifests import added
 from metastore.iceberg.snapshot import NewSnapshot
 from metastore.iceberg.sweep import FileKind
+from metastore.iceberg.target import TargetTable
 from metastore.procedures.files.guards import require_foreign, require_written_version
 from metastore.procedures.files.inventory import Inventory
 from metastore.procedures.files.spelling import Spelling

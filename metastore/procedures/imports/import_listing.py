@@ -15,8 +15,8 @@ from urllib.parse import unquote
 
 from pyiceberg.io import FileIO
 
+from metastore.engine import EngineFor
 from metastore.errors import InvalidRequestError, NotFoundError, ProcedureError
-from metastore.procedures.files.inventory import EngineFor
 from metastore.stores.locations import is_local
 from metastore.stores.trees import Folder, StoredFile, stored_files
 

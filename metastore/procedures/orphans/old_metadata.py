@@ -22,11 +22,12 @@ from pydantic import ValidationError as PydanticError
 from pyiceberg.exceptions import ValidationError
 from pyiceberg.table import Table, TableProperties
 
-from metastore.catalogs import TargetTable
+from metastore.engine import EngineFor
 from metastore.errors import StorageError
 from metastore.iceberg.file_system_catalog import FileSystemCatalog
+from metastore.iceberg.target import TargetTable
 from metastore.procedures.files.guards import require_foreign, require_gc
-from metastore.procedures.files.inventory import EngineFor, metadata_files
+from metastore.procedures.files.inventory import metadata_files
 from metastore.procedures.files.proof import Proof
 from metastore.procedures.framework.arguments import Argument
 from metastore.procedures.framework.model import CallContext, Procedure

@@ -25,14 +25,15 @@ from typing import Any, Final, TypeVar
 import pyarrow as pa
 from pyiceberg.table import Table
 
-from metastore.catalogs import TargetTable
+from metastore.engine import EngineFor
 from metastore.errors import FormatError, InvalidRequestError, ProcedureError
 from metastore.iceberg.file_system_catalog import FileSystemCatalog
 from metastore.iceberg.sweep import MANIFESTS, FileKind, TableFile, statistics_files
+from metastore.iceberg.target import TargetTable
 from metastore.iceberg.version_files import HINT
 from metastore.procedures.expire.retention import epoch_ms
 from metastore.procedures.files.guards import require_gc
-from metastore.procedures.files.inventory import EngineFor, Inventory, metadata_files
+from metastore.procedures.files.inventory import Inventory, metadata_files
 from metastore.procedures.files.proof import Judgement, Proof, Where
 from metastore.procedures.files.quarantine import (
     SUFFIX,

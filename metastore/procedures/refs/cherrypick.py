@@ -26,17 +26,17 @@ from pyiceberg.table.snapshots import (
 )
 from pyiceberg.table.update import AssertRefSnapshotId, AssertTableUUID
 
-from metastore.catalogs import TargetTable
 from metastore.errors import ProcedureError
 from metastore.iceberg.contention import until_won
 from metastore.iceberg.manifests import added, deleted, existing
+from metastore.iceberg.schemas import schema_of
 from metastore.iceberg.snapshot import NewSnapshot
+from metastore.iceberg.target import TargetTable
 from metastore.procedures.files.guards import require_written_version
 from metastore.procedures.framework.arguments import Argument
 from metastore.procedures.framework.model import CallContext, Procedure, columns
 from metastore.procedures.refs.refs import ancestors, head_update
 from metastore.procedures.refs.snapshots import TABLE
-from metastore.procedures.rewrite.candidates import schema_of
 
 _PICKED: Final = columns(source_snapshot_id=pa.int64(), current_snapshot_id=pa.int64())
 

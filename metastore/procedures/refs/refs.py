@@ -24,9 +24,9 @@ from pyiceberg.table.update import (
     TableUpdate,
 )
 
-from metastore.catalogs import TargetTable
 from metastore.errors import ProcedureError
 from metastore.iceberg.contention import until_won
+from metastore.iceberg.target import TargetTable
 from metastore.procedures.framework.model import CallContext
 
 

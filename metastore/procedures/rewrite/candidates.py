@@ -26,10 +26,8 @@ from metastore.errors import ProcedureError, StorageError
 from metastore.iceberg.data_file import READABLE
 from metastore.iceberg.iceberg_private import metrics_evaluator
 from metastore.iceberg.manifest_reader import read_live_entries
+from metastore.iceberg.schemas import PATH_ID, schema_of
 from metastore.procedures.rewrite.groups import Candidate, LiveFile
-
-PATH_ID: Final = 2147483546
-"""Field id of ``file_path`` in position delete files."""
 
 _THREADS: Final = 8
 
@@ -90,13 +88,6 @@ def only_path(file: DataFile) -> str | None:
     lower = (file.lower_bounds or {}).get(PATH_ID)
     upper = (file.upper_bounds or {}).get(PATH_ID)
     return lower.decode() if lower is not None and lower == upper else None
-
-
-def schema_of(metadata: TableMetadata, spec: PartitionSpec) -> Schema:
-    """A schema that has all sources of ``spec``: the current one, or the newest from before one was dropped."""
-    wanted = {field.source_id for field in spec.fields}
-    schemas = [metadata.schema(), *sorted(metadata.schemas, key=lambda schema: -schema.schema_id)]
-    return next((schema for schema in schemas if wanted <= schema.field_ids), metadata.schema())
 
 
 def unpartitioned_specs(metadata: TableMetadata) -> frozenset[int]:

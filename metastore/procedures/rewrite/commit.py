@@ -24,23 +24,17 @@ from pyiceberg.table.metadata import TableMetadata
 from pyiceberg.table.snapshots import Operation, Snapshot, Summary, ancestors_of, update_snapshot_summaries
 from pyiceberg.table.update import AddSnapshotUpdate, AssertRefSnapshotId, AssertTableUUID, SetSnapshotRefUpdate
 
-from metastore.catalogs import TargetTable
+from metastore.clock import Clock
 from metastore.errors import ConflictError, StorageError
 from metastore.iceberg.contention import until_won
 from metastore.iceberg.manifest_reader import read_live_entries
 from metastore.iceberg.manifest_writer import write_manifest_file
 from metastore.iceberg.manifests import added, deleted, existing, write_list
-from metastore.procedures.rewrite.candidates import (
-    Deletes,
-    applies,
-    live_file,
-    only_path,
-    schema_of,
-    unpartitioned_specs,
-)
+from metastore.iceberg.schemas import schema_of
+from metastore.iceberg.target import TargetTable
+from metastore.procedures.rewrite.candidates import Deletes, applies, live_file, only_path, unpartitioned_specs
 from metastore.procedures.rewrite.conflicts import Rewritten, conflicts
 from metastore.procedures.rewrite.groups import LiveFile
-from metastore.storage.commit import Clock
 from metastore.stores.files import discard, flush
 from metastore.stores.new_files import NewFiles
 

@@ -12,8 +12,8 @@ from pyiceberg.manifest import DataFile
 from pyiceberg.table import Table
 from pyiceberg.table.snapshots import Snapshot
 
-from metastore.catalogs import TargetTable
 from metastore.errors import ConflictError
+from metastore.iceberg.target import TargetTable
 from metastore.procedures.framework.model import CallContext
 from metastore.procedures.rewrite.candidates import LiveFiles
 from metastore.procedures.rewrite.commit import Committed

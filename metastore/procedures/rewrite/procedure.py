@@ -17,8 +17,8 @@ from pyiceberg.table.refs import MAIN_BRANCH, SnapshotRefType
 from pyiceberg.table.snapshots import Snapshot
 from pyiceberg.transforms import VoidTransform
 
-from metastore.catalogs import TargetTable
 from metastore.errors import ConflictError, InvalidRequestError, NotFoundError, OutcomeUnknownError, ProcedureError
+from metastore.iceberg.target import TargetTable
 from metastore.mapping.filters import bound, parse
 from metastore.procedures.framework.arguments import Argument
 from metastore.procedures.framework.model import CallContext, Plan, TableDataRewriteDistributedProcedure

@@ -19,7 +19,6 @@ from pyiceberg.partitioning import PartitionSpec
 from pyiceberg.table import Table, TableProperties
 from pyiceberg.table.snapshots import Operation, Snapshot, Summary
 
-from metastore.catalogs import TargetTable
 from metastore.errors import FormatError, InvalidRequestError, ProcedureError
 from metastore.iceberg.avro_file import encoded
 from metastore.iceberg.contention import until_won
@@ -27,6 +26,7 @@ from metastore.iceberg.manifest_reader import read_list, read_live_entries
 from metastore.iceberg.manifests import existing, live_count
 from metastore.iceberg.snapshot import NewSnapshot
 from metastore.iceberg.sweep import FileKind
+from metastore.iceberg.target import TargetTable
 from metastore.procedures.files.guards import require_foreign, require_written_version
 from metastore.procedures.files.inventory import FILE_ROW
 from metastore.procedures.framework.arguments import Argument

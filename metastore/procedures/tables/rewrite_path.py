@@ -25,13 +25,13 @@ import pyarrow.parquet as pq
 from pyiceberg.manifest import DataFileContent, ManifestContent, ManifestEntryStatus
 from pyiceberg.table import Table
 
-from metastore.catalogs import TargetTable
 from metastore.errors import FormatError, InvalidRequestError, NotFoundError, ProcedureError, StorageError
+from metastore.iceberg.schemas import PATH_ID
+from metastore.iceberg.target import TargetTable
 from metastore.procedures.files.avro_columns import columns
 from metastore.procedures.files.known_tables import PATH_PROPERTIES
 from metastore.procedures.framework.arguments import Argument
 from metastore.procedures.framework.model import CallContext, Procedure
-from metastore.procedures.rewrite.candidates import PATH_ID
 from metastore.procedures.tables.avro_rewriting import Fields, rewritten
 from metastore.procedures.tables.location_prefixes import Prefixes
 from metastore.stores.bounded_reading import Limit, ReadLimits, gunzipped, whole

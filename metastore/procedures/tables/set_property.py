@@ -15,10 +15,10 @@ from pyiceberg.table.update import AssertTableUUID, SetPropertiesUpdate
 
 from metastore.errors import InvalidRequestError
 from metastore.iceberg.contention import until_won
+from metastore.iceberg.own_properties import OWN_PROPERTIES
 from metastore.procedures.files.guards import require_foreign
 from metastore.procedures.framework.arguments import Argument
 from metastore.procedures.framework.model import CallContext, Procedure
-from metastore.storage.table import OWN_PROPERTIES
 
 _RESERVED: Final = frozenset(
     {

@@ -24,10 +24,10 @@ from pyiceberg.table.snapshots import Snapshot
 from pyiceberg.table.statistics import BlobMetadata, StatisticsFile
 from pyiceberg.table.update import AssertTableUUID, SetStatisticsUpdate
 
-from metastore.catalogs import TargetTable
 from metastore.errors import ConflictError, InvalidRequestError, ProcedureError, StorageError
 from metastore.iceberg.contention import until_won
 from metastore.iceberg.row_scan import RowScan
+from metastore.iceberg.target import TargetTable
 from metastore.procedures.framework.arguments import Argument
 from metastore.procedures.framework.model import CallContext, Procedure
 from metastore.procedures.tables.puffin import THETA, Blob, puffin_file

@@ -27,12 +27,13 @@ from metastore.analyze.tasks.footers import FooterChunk, read_footers
 from metastore.errors import FormatError, NotFoundError, StorageError
 from metastore.formats.parquet_columns import Plan
 from metastore.formats.parquet_footer import read_footer
+from metastore.formats.source_file import SourceFile
 from metastore.mapping.arrow import plain_arrow_schema
 from metastore.model.identity import TableInfo
 from metastore.model.statistics import ColumnStatistics
 from metastore.model.statistics_json import read_holders
 from metastore.model.table_unit import TableMetadataUnit
-from metastore.sources.listing import SourceFile, list_files
+from metastore.sources.listing import list_files
 
 UTC = dt.timezone.utc
 MOMENTS = st.datetimes(dt.datetime(1, 1, 2), dt.datetime(9999, 12, 30))

@@ -18,13 +18,13 @@ from metastore.analyze.tasks import chunks as chunks_module
 from metastore.analyze.tasks.chunks import segment_chunks
 from metastore.analyze.tasks.whole_segments import made
 from metastore.engine import LocalEngine
+from metastore.formats.source_file import SourceFile
 from metastore.mapping.rows import PartitionRows
 from metastore.mapping.schema import iceberg_schema, partition_spec
 from metastore.metastore import Metastore
 from metastore.model.identity import TableInfo
 from metastore.model.table_unit import TableMetadataUnit
 from metastore.model.vocabulary import MetadataType
-from metastore.sources.listing import SourceFile
 from metastore.sources.source_table import SourceTable
 from metastore.storage.partition_encoder import ENCODED, EncodedPartition, PartitionEncoder
 

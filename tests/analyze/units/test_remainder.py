@@ -13,12 +13,12 @@ from metastore.analyze.tasks.file_rows import file_row
 from metastore.analyze.units.parts import Part, file_parts
 from metastore.analyze.units.remainder import Before
 from metastore.analyze.units.unit_rows import to_batch
+from metastore.formats.source_file import SourceFile
 from metastore.mapping.arrow import plain_arrow_schema
 from metastore.model.identity import TableInfo
 from metastore.model.statistics import ColumnStatistics
 from metastore.model.table_unit import TableMetadataUnit
 from metastore.model.tuple_schema import SchemaColumn, TupleSchema
-from metastore.sources.listing import SourceFile
 
 TABLE = TableInfo("dfs", "tmp", "t")
 SCHEMA = plain_arrow_schema(TableMetadataUnit)

@@ -23,6 +23,7 @@ from pyiceberg.table.update import SetSnapshotRefUpdate
 from pyiceberg.transforms import IdentityTransform
 from pyiceberg.types import LongType, NestedField, StringType
 
+from metastore.clock import Clock
 from metastore.engine import LocalEngine
 from metastore.errors import (
     ConflictError,
@@ -37,7 +38,6 @@ from metastore.procedures.expire.retention import Retention
 from metastore.procedures.files.proof import Proof
 from metastore.procedures.files.quarantine import SUFFIX
 from metastore.procedures.tables.rewrite_manifests import rewrite_manifests
-from metastore.storage.commit import Clock
 
 CITIES = Schema(NestedField(1, "id", LongType(), required=False), NestedField(2, "city", StringType(), required=False))
 

@@ -13,9 +13,9 @@ import pytest
 from pyiceberg.table import Table
 from pyiceberg.table.update import SetLocationUpdate
 
-from metastore.catalogs import TargetTable
 from metastore.engine import LocalEngine
 from metastore.errors import InvalidRequestError, ProcedureError
+from metastore.iceberg.target import TargetTable
 from metastore.procedures.expire.expire import expire_snapshots
 from metastore.procedures.expire.retention import epoch_ms
 from metastore.procedures.files.proof import Proof

@@ -6,7 +6,8 @@ import pytest
 from pyiceberg.manifest import DataFile, DataFileContent, FileFormat
 from pyiceberg.typedef import Record
 
-from metastore.procedures.rewrite.candidates import PATH_ID, Deletes, only_path
+from metastore.iceberg.schemas import PATH_ID
+from metastore.procedures.rewrite.candidates import Deletes, only_path
 from metastore.procedures.rewrite.groups import LiveFile
 
 DATA, POSITION, EQUALITY = DataFileContent

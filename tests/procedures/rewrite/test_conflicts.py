@@ -22,9 +22,9 @@ from pyiceberg.typedef import Record
 from pyiceberg.types import LongType, NestedField, StringType
 
 import metastore
-from metastore.catalogs import TargetTable
 from metastore.engine import LocalEngine
 from metastore.errors import ConflictError, FormatError, OutcomeUnknownError
+from metastore.iceberg.target import TargetTable
 
 SCHEMA = Schema(NestedField(1, "id", LongType(), required=False), NestedField(2, "city", StringType(), required=False))
 BY_CITY = PartitionSpec(PartitionField(2, 1000, IdentityTransform(), "city"))

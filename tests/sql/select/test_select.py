@@ -16,9 +16,9 @@ from pyiceberg.table import DataScan, Table
 from pyiceberg.typedef import Record
 from support.delete_files import delete_where_equal
 
-from metastore.catalogs import TargetTable
 from metastore.config import Settings
 from metastore.errors import FormatError, InvalidRequestError, MetastoreError, NotFoundError, StorageError
+from metastore.iceberg.target import TargetTable
 from metastore.session import connect
 
 TABLES = ("lake.default.sales", "dfs.shop.sales")

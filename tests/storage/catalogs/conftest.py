@@ -15,11 +15,11 @@ from pyiceberg.partitioning import UNPARTITIONED_PARTITION_SPEC, PartitionSpec
 from pyiceberg.schema import Schema
 from pyiceberg.table import Table
 
+from metastore.clock import Clock
 from metastore.config.settings import Settings
 from metastore.iceberg.catalog_entry import CatalogEntry
 from metastore.iceberg.catalogs import ConfiguredCatalog
 from metastore.metastore import Metastore
-from metastore.storage.commit import Clock
 
 KINDS = (
     "sqlite",

@@ -9,9 +9,9 @@ from typing import Any
 import pytest
 from services.hdfs_cluster import SUPERUSER, HdfsCluster
 
+from metastore.clock import Clock
 from metastore.config.settings import Settings
 from metastore.metastore import Metastore
-from metastore.storage.commit import Clock
 from metastore.stores.hdfs import HdfsPointers
 from metastore.stores.webhdfs import Clusters
 

@@ -9,9 +9,9 @@ from typing import Any
 import pytest
 from obstore.store import ObjectStore
 
+from metastore.clock import Clock
 from metastore.config.settings import Settings
 from metastore.metastore import Metastore
-from metastore.storage.commit import Clock
 from metastore.stores.hadoop_properties import file_io_properties
 from metastore.stores.object_store import ObjectPointers
 from metastore.stores.object_store_client import Buckets

@@ -1,0 +1,30 @@
+"""One data file of a table as its listing found it, and what tells its state from another."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+
+class Fingerprint(NamedTuple):
+    """What tells one state of a file from another: its size in bytes and its modification time in epoch ns."""
+
+    size: int
+    mtime_ns: int
+
+
+class SourceFile(NamedTuple):
+    """One data file. ``path`` has the form of the table's location: a plain absolute path, or a URI off the local disk.
+
+    ``directories`` lead from the table to the file; ``name`` is the file's own.
+    """
+
+    directories: tuple[str, ...]
+    name: str
+    path: str
+    size: int
+    mtime_ns: int
+
+    @property
+    def fingerprint(self) -> Fingerprint:
+        """Size and modification time."""
+        return Fingerprint(self.size, self.mtime_ns)
