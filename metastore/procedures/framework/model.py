@@ -18,7 +18,6 @@ import inspect
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from enum import Enum
 from typing import Any, ClassVar, Final, Generic, TypeVar
 
 import pyarrow as pa
@@ -138,16 +137,25 @@ class Procedure(BaseProcedure):
         _require_fit(function, [argument.name for argument in self.arguments])
 
 
-class DistributedProcedureType(Enum):
-    """Kinds of distributed procedures; the value is the shape of the plan, from its source to its output."""
+@dataclass(frozen=True)
+class DistributedProcedureType:
+    """A kind of distributed procedures: its ``name``, and the ``nodes`` of its plan, the source first.
 
-    TABLE_DATA_REWRITE = ("TableScan", "Filter", "CallDistributedProcedure", "TableFinish", "Output")
-    TABLE_IMPORT = ("FileListing", "Filter", "CallDistributedProcedure", "TableFinish", "Output")
+    Two kinds are here. A package that brings procedures of another kind makes its own, whose nodes EXPLAIN shows.
+    """
 
-    @property
-    def nodes(self) -> tuple[str, ...]:
-        """Names of the plan's nodes, the source first."""
-        return self.value
+    name: str
+    nodes: tuple[str, ...]
+
+    TABLE_DATA_REWRITE: ClassVar[DistributedProcedureType]
+    TABLE_IMPORT: ClassVar[DistributedProcedureType]
+
+
+_AFTER_SOURCE: Final = ("Filter", "CallDistributedProcedure", "TableFinish", "Output")
+DistributedProcedureType.TABLE_DATA_REWRITE = DistributedProcedureType(
+    "TABLE_DATA_REWRITE", ("TableScan", *_AFTER_SOURCE)
+)
+DistributedProcedureType.TABLE_IMPORT = DistributedProcedureType("TABLE_IMPORT", ("FileListing", *_AFTER_SOURCE))
 
 
 @dataclass(frozen=True)
@@ -175,10 +183,27 @@ class DistributedProcedure(BaseProcedure, ABC, Generic[C]):
 
     ``begin`` changes nothing: EXPLAIN runs it, too. ``finish`` commits, and raises OutcomeUnknownError where it is open
     whether it did; any other of our errors says that nothing was committed, and then, as when a task fails, ``abort``
-    removes what the tasks wrote.
+    removes what the tasks wrote. ``type`` gives the shape of the plan: a class without one is refused when it is made.
     """
 
     type: ClassVar[DistributedProcedureType]
+
+    def __init__(
+        self,
+        schema: str,
+        name: str,
+        arguments: Sequence[Argument] = (),
+        *,
+        result: pa.Schema,
+        description: str = "",
+    ) -> None:
+        super().__init__(schema, name, arguments, result=result, description=description)
+        if not isinstance(getattr(self, "type", None), DistributedProcedureType):
+            raise InvalidRequestError(
+                f"{type(self).__name__} has no type, so EXPLAIN cannot show its plan: derive from "
+                "TableDataRewriteDistributedProcedure or TableImportDistributedProcedure, or set the class attribute "
+                "type to a DistributedProcedureType with a name and the nodes of the plan"
+            )
 
     @property
     def is_distributed(self) -> bool:

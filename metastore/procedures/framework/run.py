@@ -49,7 +49,7 @@ def explain(procedure: BaseProcedure, context: CallContext, arguments: Mapping[s
     source = [f"{pinned}{len(plan.chunks)} work items"]
     lines = []
     for depth, node in enumerate(reversed(procedure.type.nodes)):
-        first, *more = details.get(node, source) or [""]
+        first, *more = details.get(node, source if node == procedure.type.nodes[0] else []) or [""]
         title = output if node == "Output" else f"{node}[{first}]" if first else node
         lines.append(f"{'   ' * (depth - 1)}└─ {title}" if depth else title)
         lines += [f"{'   ' * depth}  {line}" for line in more]

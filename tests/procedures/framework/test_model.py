@@ -167,11 +167,43 @@ def test_partials_are_functions_too() -> None:
 
 def test_the_types_have_plans_of_their_own_shapes() -> None:
     """Both end alike; what they begin with differs."""
-    rewrite, taking_in = (kind.nodes for kind in DistributedProcedureType)
+    kinds = (DistributedProcedureType.TABLE_DATA_REWRITE, DistributedProcedureType.TABLE_IMPORT)
+    rewrite, taking_in = (kind.nodes for kind in kinds)
     assert rewrite == ("TableScan", "Filter", "CallDistributedProcedure", "TableFinish", "Output")
     assert taking_in == ("FileListing", *rewrite[1:])
     assert issubclass(Import, DistributedProcedure)
     assert Rewrite("system", "p", TARGET, result=RESULT).is_distributed
+
+
+class Shapeless(DistributedProcedure[None]):
+    """Derives from the base itself, and says nothing of its plan."""
+
+    def create_context(self, call: CallContext, arguments: Mapping[str, Any]) -> None:
+        """Nothing is needed."""
+
+    def begin(self, context: None) -> Plan:
+        """Nothing to do."""
+        return Plan((), iter, RESULT)
+
+    def finish(self, context: None, plan: Plan, fragments: Iterable[pa.RecordBatch]) -> dict[str, Any]:
+        """One row."""
+        return {"x": 1}
+
+    def abort(self, context: None, plan: Plan, fragments: Iterable[pa.RecordBatch]) -> None:
+        """Nothing was written."""
+
+
+class OfItsOwnKind(Shapeless):
+    """With a kind that no module here knows."""
+
+    type = DistributedProcedureType("SWEEP", ("Listing", "CallDistributedProcedure", "Output"))
+
+
+def test_a_distributed_procedure_without_a_type_is_refused() -> None:
+    """When it is made, with the way on; one with a type of its own is like any other."""
+    with pytest.raises(InvalidRequestError, match="Shapeless has no type.*set the class attribute type"):
+        Shapeless("system", "p", (), result=RESULT)
+    assert OfItsOwnKind("system", "p", (), result=RESULT).type.nodes[0] == "Listing"
 
 
 def test_well_known_arguments_have_their_defaults() -> None:

@@ -15,6 +15,7 @@ from metastore.errors import ConflictError, EngineError, MetastoreError, Outcome
 from metastore.procedures import (
     Argument,
     CallContext,
+    DistributedProcedureType,
     Plan,
     Procedure,
     TableImportDistributedProcedure,
@@ -190,6 +191,22 @@ def test_explain_begins_and_changes_nothing(session: Session, make: Make) -> Non
     assert session.procedures.explain("lake.system.write_files", "db", "t", 3)["plan"].to_pylist()[4:] == [
         "      └─ Filter[TRUE]",
         "         └─ FileListing[snapshot 7, 3 work items]",
+    ]
+
+
+def test_explain_of_a_kind_of_its_own(session: Session, tmp_path: Path) -> None:
+    """Whoever brings a kind brings the nodes of its plan; those that say nothing more stand alone."""
+
+    class Sweep(WriteFiles):
+        type = DistributedProcedureType("SWEEP", ("Listing", "Shuffle", "CallDistributedProcedure", "Output"))
+
+    session.procedures.register("lake", Sweep(tmp_path))
+    assert session.procedures.explain("lake.system.write_files", "db", "t", 3)["plan"].to_pylist() == [
+        "Output[files, sum]",
+        "└─ CallDistributedProcedure[lake.system.write_files]",
+        "     schema => 'db', table_name => 't', count => 3",
+        "   └─ Shuffle",
+        "      └─ Listing[snapshot 7, 3 work items]",
     ]
 
 
