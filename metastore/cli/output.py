@@ -48,14 +48,6 @@ class Verbatim:
     text: str
 
 
-@dataclass(frozen=True)
-class Incomplete:
-    """What a command came to that could not do all it was to: its result, which is shown all the same, and why."""
-
-    result: object
-    why: str
-
-
 class Output:
     """Writes one command's result and messages; a context manager, inside of which log records go here too."""
 

@@ -13,8 +13,7 @@ from typing import Any, Final
 
 from metastore.cli.formats import plural
 from metastore.cli.invocation import Invocation
-from metastore.cli.output import Incomplete
-from metastore.cli.results import Ended, Rows
+from metastore.cli.results import Ended, Incomplete, Rows
 from metastore.config.catalogs import OWN_CATALOG
 from metastore.config.units import spelled
 from metastore.daemon.health import COLUMNS, health_of
