@@ -8,8 +8,7 @@ are mapped here: what cannot be found is a NotFoundError that names what is near
 
 from __future__ import annotations
 
-import difflib
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from typing import Final
 
 from pyiceberg.catalog import Catalog
@@ -29,6 +28,7 @@ from metastore.iceberg.target import TargetTable
 from metastore.metastore import Metastore
 from metastore.redaction import showable
 from metastore.storage.table import ComponentTable
+from metastore.suggestions import did_you_mean
 
 COMPONENTS: Final = "components"
 """The one schema of the catalog of the component tables."""
@@ -60,8 +60,8 @@ class Catalogs:
         found = by_lower.get(catalog.lower())
         if found is None:
             raise NotFoundError(
-                f"catalog {catalog} does not exist{_near(catalog, self.names())}; catalogs are configured as "
-                "drill.metastore.catalogs.<name>"
+                f"catalog {catalog} does not exist{did_you_mean(catalog, self.names(), cutoff=0.5)}; catalogs are "
+                "configured as drill.metastore.catalogs.<name>"
             )
         return found
 
@@ -130,7 +130,7 @@ class Catalogs:
             tables = self.tables(catalog, schema)
             if not tables and schema not in self.schemas(catalog):
                 raise self._no_schema(catalog, schema) from error
-            raise NotFoundError(f"{error}{_near(name, tables)}") from error
+            raise NotFoundError(f"{error}{did_you_mean(name, tables, cutoff=0.5)}") from error
         return target
 
     def target(self, catalog: str, schema: str, name: str) -> TargetTable:
@@ -146,7 +146,9 @@ class Catalogs:
             return TargetTable(catalog, schema, name, source, (*_levels(schema), name))
         components = self._components(schema)
         if name not in components:
-            raise NotFoundError(f"the metastore has no component {name}{_near(name, list(components))}")
+            raise NotFoundError(
+                f"the metastore has no component {name}{did_you_mean(name, list(components), cutoff=0.5)}"
+            )
         table = components[name]
         return TargetTable(OWN_CATALOG, schema, name, table.entry.source, table.entry.identifier, table.load)
 
@@ -179,7 +181,9 @@ class Catalogs:
         return {name: component.table for name, component in self.metastore.components.items()}
 
     def _no_schema(self, catalog: str, schema: str) -> NotFoundError:
-        return NotFoundError(f"schema {catalog}.{schema} does not exist{_near(schema, self.schemas(catalog))}")
+        return NotFoundError(
+            f"schema {catalog}.{schema} does not exist{did_you_mean(schema, self.schemas(catalog), cutoff=0.5)}"
+        )
 
 
 def _raised(schema: str, error: Exception) -> None:  # noqa: ARG001 - the error names the catalog
@@ -188,10 +192,3 @@ def _raised(schema: str, error: Exception) -> None:  # noqa: ARG001 - the error 
 
 def _levels(schema: str) -> Identifier:
     return tuple(schema.split("."))
-
-
-def _near(name: str, names: Sequence[str]) -> str:
-    """A clause with the names that ``name`` may be a slip of; empty when there is none."""
-    by_lower = {each.lower(): each for each in names}
-    found = difflib.get_close_matches(name.lower(), by_lower, n=3, cutoff=0.5)
-    return f"; did you mean {' or '.join(by_lower[each] for each in found)}?" if found else ""

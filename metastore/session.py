@@ -9,7 +9,6 @@ needs it first, since all of them take longer to load than many a command takes 
 
 from __future__ import annotations
 
-import difflib
 import logging
 from collections.abc import Callable, Sequence
 from dataclasses import replace
@@ -30,6 +29,7 @@ from metastore.model.vocabulary import MetadataType
 from metastore.sources.naming import hive_name, resolve
 from metastore.sources.source_table import SourceTable
 from metastore.storage.own_folders import folders_within
+from metastore.suggestions import nearest
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -252,7 +252,7 @@ class Session:
         known = {".".join(row[name] for name in names) for row in read.to_arrow().to_pylist()}
         if str(table) in known:
             return NotFoundError(f"the version that was asked for knows nothing of {table}, which the newest one knows")
-        near = difflib.get_close_matches(str(table), known, n=3)
+        near = nearest(str(table), known)
         hint = f"did you mean {' or '.join(near)}? If not, analyze" if near else "analyze"
         return NotFoundError(f"the metastore knows nothing of {table}; {hint} the table first")
 

@@ -8,7 +8,6 @@ looks again, so that of two who create the same name one is told that it exists.
 from __future__ import annotations
 
 import dataclasses
-import difflib
 from collections.abc import Callable, Sequence
 from datetime import datetime
 from typing import ClassVar, TypeVar
@@ -24,6 +23,7 @@ from metastore.model.vocabulary import MetadataType
 from metastore.operations.modify import Modify
 from metastore.operations.read import Read
 from metastore.operations.versions import Version
+from metastore.suggestions import did_you_mean
 
 _LOOKS = 10
 """How often a transaction starts over because others touched its names meanwhile."""
@@ -184,9 +184,7 @@ class NamedComponent(Component[N]):
     def unknown(self, name: TableInfo) -> NotFoundError:
         """The error for a name that is not there; names the nearest."""
         known = [str(unit.info) for unit in self.list()]
-        near = difflib.get_close_matches(str(name), known, n=3)
-        hint = f"; did you mean {' or '.join(near)}?" if near else ""
-        return NotFoundError(f"there is no {self.noun} {name}{hint}")
+        return NotFoundError(f"there is no {self.noun} {name}{did_you_mean(str(name), known)}")
 
     def _changes(self, name: TableInfo, kept: Sequence[Version]) -> Sequence[tuple[Version, N | None]]:
         changes = []

@@ -6,7 +6,6 @@ asked for: that is the list of what is in effect, and whatever else stands in th
 
 from __future__ import annotations
 
-import difflib
 import json
 import os
 import re
@@ -21,6 +20,7 @@ from metastore.config.resolution import KeyPath, Unresolvable
 from metastore.config.units import parse_duration, parse_period, parse_size
 from metastore.errors import ConfigError
 from metastore.redaction import shown
+from metastore.suggestions import did_you_mean
 
 _T = TypeVar("_T")
 _FILE_URI = re.compile(r"^file:(//(localhost(?=/))?)?")
@@ -73,8 +73,7 @@ class Reading:
         for key, _ in _entries(section.key, section.values):
             if key[len(section.key)] in ignored or any(key[:length] in self._asked for length in range(len(key) + 1)):
                 continue
-            nearest = difflib.get_close_matches(dotted(key), known, n=1, cutoff=0.8)
-            hint = f"; did you mean {nearest[0]}?" if nearest else ""
+            hint = did_you_mean(dotted(key), known, most=1, cutoff=0.8)
             yield f"unknown key {_spelled(key)} ({self.configuration.origin(key)}){hint}"
 
     def misplaced(self, *key: str) -> Iterator[str]:

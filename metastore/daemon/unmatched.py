@@ -6,12 +6,12 @@ name that it is probably a slip of. Nothing is said of what could not be listed.
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Collection, Iterator
 from dataclasses import dataclass, field
 
 from metastore.config.policies import Layer, PolicySettings
 from metastore.daemon.policy import TableName
+from metastore.suggestions import did_you_mean
 
 
 @dataclass
@@ -85,6 +85,4 @@ def _reason(kind: str, name: str, seen: Seen) -> str | None:
 
 
 def _missing(name: str, known: Collection[str], kind: str) -> str:
-    near = difflib.get_close_matches(name, sorted(known), n=1)
-    hint = f"; did you mean {near[0]}?" if near else ""
-    return f"there is no {kind.removesuffix('s')} {name}{hint}"
+    return f"there is no {kind.removesuffix('s')} {name}{did_you_mean(name, sorted(known), most=1)}"

@@ -9,7 +9,6 @@ formats, those of text, and those with ``char``, which readers pad, are describe
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
@@ -27,6 +26,7 @@ from metastore.hive.types import HiveType, drill_type
 from metastore.model.identity import TableInfo
 from metastore.sources.listing import Listing, list_files
 from metastore.sources.source_table import SourceTable
+from metastore.suggestions import did_you_mean
 
 _THREADS: Final = 16
 
@@ -70,8 +70,7 @@ def _table(client: HiveClient, named: TableInfo) -> HiveTable:
             raise NotFoundError(
                 f"{named}: there is no database {named.workspace}; known: {', '.join(databases)}"
             ) from error
-        near = difflib.get_close_matches(named.name, client.tables(named.workspace), n=3)
-        hint = f"; did you mean {' or '.join(near)}?" if near else ""
+        hint = did_you_mean(named.name, client.tables(named.workspace))
         raise NotFoundError(f"{named}: the Hive Metastore has no such table{hint}") from error
 
 

@@ -5,7 +5,6 @@ Some show what the whole table has (its snapshots, refs, properties), others wha
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Callable, Mapping
 from typing import Final
 
@@ -17,6 +16,7 @@ from metastore.errors import InvalidRequestError, NotFoundError, StorageError
 from metastore.iceberg.target import TargetTable
 from metastore.inspection import of_manifests, of_metadata
 from metastore.inspection.versions import resolve_version
+from metastore.suggestions import nearest
 
 _OF_TABLES: Final[Mapping[str, Callable[[Table], pa.Table]]] = {
     "snapshots": of_metadata.snapshots,
@@ -54,7 +54,7 @@ def metadata_table(target: TargetTable, name: str, at: int | None = None) -> pa.
         except OSError as error:
             raise StorageError(f"cannot read the manifests of {target}: {error}") from error
     if key not in _OF_TABLES:
-        near = difflib.get_close_matches(key, METADATA_TABLES, n=1)
+        near = nearest(key, METADATA_TABLES, most=1)
         hint = f"did you mean {target}${near[0]}?" if near else f"there are {', '.join(METADATA_TABLES)}"
         raise NotFoundError(f"{target} has no metadata table {name!r}; {hint}")
     if at is not None:

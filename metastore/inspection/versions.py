@@ -5,13 +5,13 @@ A point in time means the history of the table: the snapshot that was current th
 
 from __future__ import annotations
 
-import difflib
 from datetime import datetime, timezone
 from typing import Final
 
 from pyiceberg.table import Table
 
 from metastore.errors import InvalidRequestError, NotFoundError
+from metastore.suggestions import did_you_mean
 
 _EPOCH: Final = datetime(1970, 1, 1, tzinfo=timezone.utc)
 
@@ -37,9 +37,8 @@ def resolve_version(table: Table, version: int | str | datetime) -> int:
 def _of_ref(table: Table, name: str) -> int:
     refs = table.metadata.refs
     if name not in refs:
-        near = difflib.get_close_matches(name, refs, n=3, cutoff=0.5)
-        hint = f"did you mean {' or '.join(near)}?" if near else f"it has {', '.join(sorted(refs)) or 'none'}"
-        raise NotFoundError(f"table {_name(table)} has no branch or tag {name!r}; {hint}")
+        hint = did_you_mean(name, refs, cutoff=0.5, otherwise=f"it has {', '.join(sorted(refs)) or 'none'}")
+        raise NotFoundError(f"table {_name(table)} has no branch or tag {name!r}{hint}")
     return refs[name].snapshot_id
 
 

@@ -5,7 +5,6 @@ Resolution follows Spark: the exact name first, then regardless of case if that 
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -14,6 +13,7 @@ from metastore.errors import InvalidRequestError
 from metastore.model.column_path import ColumnPath, parse, quote
 from metastore.model.drill_types import DrillType, StructField, parse_type
 from metastore.model.tuple_schema import TIME_ZONE, TupleSchema
+from metastore.suggestions import did_you_mean
 
 _NEAREST = 3
 
@@ -91,14 +91,9 @@ class Columns:
         return matching[0]
 
     def _unknown(self, path: ColumnPath, where: str) -> InvalidRequestError:
-        known = {".".join(found).lower(): ".".join(found) for found in self._all_paths()}
-        nearest = difflib.get_close_matches(".".join(path).lower(), list(known), n=_NEAREST, cutoff=0.5)
-        hint = (
-            f"did you mean {' or '.join(known[n] for n in nearest)}?"
-            if nearest
-            else f"columns are {_some(self._names)}"
-        )
-        return InvalidRequestError(f"unknown column {'.'.join(path)!r}{where}; {hint}")
+        name, known = ".".join(path), map(".".join, self._all_paths())
+        hint = did_you_mean(name, known, most=_NEAREST, cutoff=0.5, otherwise=f"columns are {_some(self._names)}")
+        return InvalidRequestError(f"unknown column {name!r}{where}{hint}")
 
     def _all_paths(self) -> Iterator[ColumnPath]:
         yield from ((name,) for name in self._names)

@@ -14,7 +14,6 @@ of an Iceberg table is of one version.
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
@@ -42,6 +41,7 @@ from metastore.scan.directories import LEVEL
 from metastore.sql.push_down import Asked
 from metastore.sql.target import StatementTarget
 from metastore.stores.read_errors import is_of_store
+from metastore.suggestions import nearest
 from metastore.views.expansion import ViewText
 from metastore.views.freshness import typed_query
 from metastore.views.names import Meaning, Names
@@ -230,7 +230,7 @@ class Relations:
         tables = InformationSchema(self._target.metastore).tables(["TABLE_SCHEMA", "TABLE_NAME"])
         known = [f"{row['TABLE_SCHEMA']}.{row['TABLE_NAME']}" for row in tables.to_pylist()]
         ends = {".".join(each.lower().split(".")[-len(parts) :]): each for each in known}
-        near = [ends[each] for each in difflib.get_close_matches(name.lower(), ends, n=3)]
+        near = [ends[each] for each in nearest(name, ends)]
         hint = f"; did you mean {' or '.join(near)}?" if near else "."
         return NotFoundError(f"unknown table {name}{hint} Names are plugin.workspace.table or catalog.schema.table")
 

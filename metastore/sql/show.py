@@ -13,7 +13,6 @@ the schemas and tables that the metastore itself knows are listed, and no other 
 
 from __future__ import annotations
 
-import difflib
 import re
 from collections.abc import Iterable
 from typing import Final
@@ -28,6 +27,7 @@ from metastore.information_schema.relations import NAME
 from metastore.sql.relations import Relation, Relations
 from metastore.sql.statement import Cursor, Name, Statement
 from metastore.sql.target import StatementTarget
+from metastore.suggestions import did_you_mean
 from metastore.views.statements import DESCRIPTION, column_comments
 from metastore.views.statements import describe as described
 
@@ -110,8 +110,7 @@ def _tables_of(target: StatementTarget, parts: list[str]) -> list[tuple[str, str
     if not found:
         schemas = _texts(known.schemata(["SCHEMA_NAME"]))
         if schema not in schemas:
-            near = difflib.get_close_matches(schema, [*schemas, *catalogs], n=3)
-            raise NotFoundError(f"unknown schema {name}" + (f"; did you mean {' or '.join(near)}?" if near else ""))
+            raise NotFoundError(f"unknown schema {name}{did_you_mean(schema, [*schemas, *catalogs])}")
     return [(schema, each) for each in found]
 
 

@@ -6,7 +6,6 @@ with; a star keeps that of the schema. What does not fit is an InvalidRequestErr
 
 from __future__ import annotations
 
-import difflib
 import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -22,6 +21,7 @@ from metastore.errors import InvalidRequestError, NotFoundError
 from metastore.model.column_path import named_alike
 from metastore.model.identity import TableInfo
 from metastore.model.tuple_schema import TIME_ZONE, SchemaColumn, TupleSchema
+from metastore.suggestions import did_you_mean
 from metastore.views.references import drop_table_paths, info_of, references
 from metastore.views.text import DEFAULT_DIALECT, identifier_at, place_of
 from metastore.views.types import UNKNOWN, to_sqlglot, type_of
@@ -251,7 +251,6 @@ def _refusal(said: str, tree: exp.Query, schemas: dict[str, TupleSchema]) -> Inv
         holders = sum(any(c.name.lower() == name.lower() for c in schema.columns) for schema in schemas.values())
         if holders > 1:
             return InvalidRequestError(f"{place}column {name} stands in several tables; say which by table.{name}")
-    near = [spellings[found] for found in difflib.get_close_matches(name.lower(), spellings, n=3)]
-    hint = f"; did you mean {' or '.join(near)}?" if near else ""
+    hint = did_you_mean(name, spellings.values())
     whose = f" of {qualifier}" if qualifier else ""
     return InvalidRequestError(f"{place}unknown column {name}{whose}{hint}")

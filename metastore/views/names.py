@@ -5,7 +5,6 @@ Reads each name once: an instance sees one state of each thing for as long as it
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Callable
 from dataclasses import dataclass
 from enum import Enum
@@ -19,6 +18,7 @@ from metastore.model.table_unit import TableMetadataUnit
 from metastore.model.tuple_schema import TupleSchema
 from metastore.model.view_unit import ViewMetadataUnit
 from metastore.model.vocabulary import MetadataType
+from metastore.suggestions import did_you_mean
 from metastore.views.expansion import ViewText
 from metastore.views.text import DEFAULT_DIALECT
 
@@ -92,9 +92,8 @@ class Names:
                     f"views do not read the metastore's own tables, as {name.workspace}.{name.name}; SELECT does"
                 )
             known = self._every_name()
-            near = difflib.get_close_matches(str(name), known, n=3)
-            hint = f"did you mean {' or '.join(near)}? " if near else ""
-            raise NotFoundError(f"unknown table or view {name}; {hint}A table is known once it is analyzed")
+            hint = did_you_mean(str(name), known) or ";"
+            raise NotFoundError(f"unknown table or view {name}{hint} A table is known once it is analyzed")
         return found
 
     def schema(self, name: TableInfo) -> TupleSchema:

@@ -7,7 +7,6 @@ across threads.
 
 from __future__ import annotations
 
-import difflib
 import threading
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -15,6 +14,7 @@ from importlib import import_module
 
 from metastore.errors import InvalidRequestError, MetastoreError, NotFoundError, ProcedureError
 from metastore.procedures.framework.model import BaseProcedure
+from metastore.suggestions import did_you_mean
 
 
 @dataclass(frozen=True)
@@ -83,9 +83,7 @@ class Registry:
         known = self._providers.get(catalog.lower(), {})
         provider = known.get(name.lower())
         if provider is None:
-            near = difflib.get_close_matches(name.lower(), known, n=3, cutoff=0.6)
-            hint = f"; did you mean {' or '.join(near)}?" if near else ""
-            raise NotFoundError(f"Procedure not registered: {catalog}.{name}{hint}")
+            raise NotFoundError(f"Procedure not registered: {catalog}.{name}{did_you_mean(name, known)}")
         with self._lock:
             if provider not in self._made:
                 self._made[provider] = _made(provider)

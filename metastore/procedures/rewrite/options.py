@@ -6,12 +6,12 @@ option that is not served is refused by its name and never ignored.
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, Final, Literal, get_args
 
 from metastore.errors import InvalidRequestError
+from metastore.suggestions import nearest
 
 JobOrder = Literal["none", "bytes-asc", "bytes-desc", "files-asc", "files-desc"]
 Strategy = Literal["binpack", "sort"]
@@ -57,7 +57,7 @@ def parse_options(given: Mapping[str, str], properties: Mapping[str, str], strat
     known = {name: reader for name, reader in _READERS.items() if strategy == "sort" or name != "compression-factor"}
     for name in given:
         if name not in known:
-            near = difflib.get_close_matches(name, known, n=1)
+            near = nearest(name, known, most=1)
             hint = f"did you mean {near[0]!r}?" if near else f"known are {', '.join(sorted(known))}"
             raise InvalidRequestError(f"rewrite_data_files has no option {name!r} for strategy {strategy}; {hint}")
     values: dict[str, Any] = {}
