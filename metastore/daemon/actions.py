@@ -19,6 +19,7 @@ from pyiceberg.table import CommitTableResponse, Table
 from pyiceberg.table.update import TableRequirement, TableUpdate
 
 from metastore.config.catalogs import OWN_CATALOG
+from metastore.config.policy_effects import OWN_ACTIONS
 from metastore.daemon.guard import Guard, GuardedCatalogs, GuardedEngine
 from metastore.daemon.inquiry import Inquiries
 from metastore.daemon.logs import told, unforeseen
@@ -42,7 +43,6 @@ PROCEDURES: Final[Mapping[Action, str]] = {
 }
 """What is called for each action."""
 
-_OWN_ACTIONS: Final = (Action.EXPIRE_SNAPSHOTS, Action.REMOVE_ORPHAN_FILES)
 _DELETE_OLD: Final = "write.metadata.delete-after-commit.enabled"
 _PREVIOUS: Final = "write.metadata.previous-versions-max"
 _LISTED: Final = 20
@@ -87,7 +87,7 @@ class Outcome:
 
 def applies(action: Action, table: TableName) -> bool:
     """Whether there is anything that ``action`` could do to that table, whatever its state."""
-    return table.catalog != OWN_CATALOG or action in _OWN_ACTIONS
+    return table.catalog != OWN_CATALOG or action.value in OWN_ACTIONS
 
 
 class Actions:
