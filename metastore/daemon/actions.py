@@ -280,13 +280,16 @@ class Actions:
         return now - age
 
     def _load(self, table: TableName) -> Table:
-        return self._session.catalogs.table(table.catalog, table.schema, table.name).load()
+        def load() -> Table:
+            return self._session.catalogs.table(table.catalog, table.schema, table.name).load()
+
+        if self._inquiries is None:
+            return load()
+        [loaded] = self._inquiries.ask(f"table {table}", lambda: [load()])
+        return loaded
 
     def _facts(self, table: TableName) -> Facts:
-        if self._inquiries is None:
-            return Facts.of(self._load(table))
-        [facts] = self._inquiries.ask(f"table {table}", lambda: [Facts.of(self._load(table))])
-        return facts
+        return Facts.of(self._load(table))
 
     def _facts_if_any(self, table: TableName, otherwise: Facts) -> Facts:
         try:
