@@ -16,9 +16,9 @@ from pyarrow import fs
 from metastore.errors import FormatError, InvalidRequestError, NotFoundError, StorageError
 from metastore.model.tuple_schema import TupleSchema
 from metastore.model.view_unit import ViewMetadataUnit
-from metastore.stores.arrow import open_location
+from metastore.stores.arrow import HDFS, open_location
 from metastore.stores.bounded_reading import Limit
-from metastore.stores.locations import StoreLocation, is_local
+from metastore.stores.locations import is_local
 from metastore.stores.opening import open_store
 from metastore.views.definition import Definition
 from metastore.views.dialects import translate
@@ -89,7 +89,7 @@ def write_file(path: str, text: str, options: Mapping[str, str], *, replace: boo
     """
     content = text.encode()
     try:
-        if is_local(path) or StoreLocation.parse(path).kind == "hdfs":
+        if is_local(path) or path.startswith(HDFS):
             pointers, _ = open_store(path, options)
             if replace:
                 pointers.replace(path, content)
