@@ -41,7 +41,7 @@ _FOLDERS_OF_SHELLS: Final = frozenset({"PWD", "OLDPWD"})
 _VALUE: Final = r"""(?:"(?:[^"\\]|\\.)*"|'(?:[^'\\]|\\.)*'|\{[^}]*\}|[^&;\s]+)"""
 _ASSIGNED: Final = re.compile(
     rf"""(?<![\w.-])
-         (?P<before>(?P<name>[\w.-]+)= | (?P<dotted>[\w-]+(?:\.[\w-]+)+)[ ]=[ ] | --(?P<option>[\w-]+)[ ]
+         (?P<before>(?P<name>[\w.-]+)= | --(?P<option>[\w-]+)[ ] | ["']?(?P<dotted>[\w-]+(?:\.[\w-]+)+)["']?[ ]=[ ]
                     | ["'](?P<quoted>[\w.-]+)["']\s*:\s*)
          (?P<secret>{_VALUE})""",
     re.VERBOSE,

@@ -122,7 +122,8 @@ class Session:
         """Check that every file of the components stands, and the configuration; see :mod:`metastore.integrity.check`.
 
         ``catalog_timeout`` is how long a catalog may take to answer, by default 10 s. Changes nothing, and raises
-        nothing for what it finds.
+        nothing for what it finds. Policies that match nothing are not among the findings: the command ``metastore
+        check`` adds them, since policies are the daemon's, which is built on the session.
         """
         from metastore.integrity.check import CATALOG_TIMEOUT, checked
 

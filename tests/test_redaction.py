@@ -105,6 +105,7 @@ FORMS = [
     "Authorization: Basic {}",
     '{{"private_key": "{}", "type": "service_account"}}',
     "fs.s3a.secret.key = {}",
+    """SET PROPERTIES "fs.s3a.secret.key" = '{}'""",
     "--token {}",
     "-----BEGIN PRIVATE KEY-----\n{}\n-----END PRIVATE KEY-----",
 ]

@@ -24,6 +24,7 @@ from metastore.config.hocon import document_of, parse_document
 from metastore.config.limits import LimitSettings, limit_settings
 from metastore.config.loader import Configuration, Origin, Tier, defaults, find_tiers
 from metastore.config.policies import PolicySettings, policy_settings
+from metastore.config.policy_effects import policy_notes
 from metastore.config.procedures import ProcedureSettings, procedure_settings
 from metastore.config.resolution import KeyPath
 from metastore.config.section import Reading, Section, Setting, is_local
@@ -224,6 +225,7 @@ def _settings(tiers: list[Tier], environ: Mapping[str, str], cwd: Path | None) -
     warnings = (
         *_implementation_notes(root),
         *property_notes(iceberg.components),
+        *policy_notes(policies),
         *reading.misplaced(*root.key),
         *reading.unknown(root, ignored=_OTHER_IMPLEMENTATIONS),
     )

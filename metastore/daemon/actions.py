@@ -19,6 +19,7 @@ from pyiceberg.table import CommitTableResponse, Table
 from pyiceberg.table.update import TableRequirement, TableUpdate
 
 from metastore.config.catalogs import OWN_CATALOG
+from metastore.config.policy_effects import OWN_ACTIONS
 from metastore.daemon.guard import Guard, GuardedCatalogs, GuardedEngine
 from metastore.daemon.inquiry import Inquiries
 from metastore.daemon.logs import told, unforeseen
@@ -42,7 +43,6 @@ PROCEDURES: Final[Mapping[Action, str]] = {
 }
 """What is called for each action."""
 
-_OWN_ACTIONS: Final = (Action.EXPIRE_SNAPSHOTS, Action.REMOVE_ORPHAN_FILES)
 _DELETE_OLD: Final = "write.metadata.delete-after-commit.enabled"
 _PREVIOUS: Final = "write.metadata.previous-versions-max"
 _LISTED: Final = 20
@@ -87,7 +87,7 @@ class Outcome:
 
 def applies(action: Action, table: TableName) -> bool:
     """Whether there is anything that ``action`` could do to that table, whatever its state."""
-    return table.catalog != OWN_CATALOG or action in _OWN_ACTIONS
+    return table.catalog != OWN_CATALOG or action.value in OWN_ACTIONS
 
 
 class Actions:
@@ -280,13 +280,16 @@ class Actions:
         return now - age
 
     def _load(self, table: TableName) -> Table:
-        return self._session.catalogs.table(table.catalog, table.schema, table.name).load()
+        def load() -> Table:
+            return self._session.catalogs.table(table.catalog, table.schema, table.name).load()
+
+        if self._inquiries is None:
+            return load()
+        [loaded] = self._inquiries.ask(f"table {table}", lambda: [load()])
+        return loaded
 
     def _facts(self, table: TableName) -> Facts:
-        if self._inquiries is None:
-            return Facts.of(self._load(table))
-        [facts] = self._inquiries.ask(f"table {table}", lambda: [Facts.of(self._load(table))])
-        return facts
+        return Facts.of(self._load(table))
 
     def _facts_if_any(self, table: TableName, otherwise: Facts) -> Facts:
         try:

@@ -26,11 +26,13 @@ from metastore.daemon.inquiry import Inquiries
 from metastore.daemon.policy import Budget
 from metastore.engine import Engine
 from metastore.errors import MetastoreError, StorageError
+from metastore.iceberg.metadata_document import MetadataDocument
 from metastore.iceberg.target import TargetTable
 from metastore.procedures.rewrite.groups import Piece
 from metastore.stores.deletion import DeletionChunk, delete_files
 
 Chunk = TypeVar("Chunk")
+T = TypeVar("T")
 Why = Literal["stopped", "bounded"]
 
 
@@ -124,9 +126,22 @@ class Guard:
 
 @dataclass(frozen=True)
 class GuardedTable(TargetTable):
-    """A table whose commits ask the guard first."""
+    """A table whose commits ask the guard first. With ``inquiries`` it is waited for within their limit."""
 
     guard: Guard | None = None
+    inquiries: Inquiries | None = None
+
+    def load(self) -> Table:
+        """As :meth:`TargetTable.load`; StorageError also when the answer does not come in time."""
+        return self._asked(super().load)
+
+    def newest_pointer(self) -> str | None:
+        """As :meth:`TargetTable.newest_pointer`; StorageError also without an answer in time."""
+        return self._asked_with_others(super().newest_pointer)
+
+    def newest_document(self) -> MetadataDocument | None:
+        """As :meth:`TargetTable.newest_document`; StorageError also without an answer in time."""
+        return self._asked_with_others(super().newest_document)
 
     def commit(self, table: Table, requirements: Sequence[TableRequirement], updates: Sequence[TableUpdate]) -> Table:
         """As :meth:`TargetTable.commit`; StorageError when the guard refuses."""
@@ -134,12 +149,25 @@ class GuardedTable(TargetTable):
         self.guard.before_change()
         return super().commit(table, requirements, updates)
 
+    def _asked(self, question: Callable[[], T]) -> T:
+        if self.inquiries is None:
+            return question()
+        [answer] = self.inquiries.ask(f"table {self}", lambda: [question()])
+        return answer
+
+    def _asked_with_others(self, question: Callable[[], T]) -> T:
+        """The answer, where many tables are asked in turn: a catalog that hangs is waited for once, not for each."""
+        hanging = None if self.inquiries is None else self.inquiries.hanging_of(self.catalog_name)
+        if hanging is not None:
+            raise StorageError(f"it is not asked while {hanging} does not answer")
+        return self._asked(question)
+
 
 class GuardedCatalogs(Catalogs):
     """The catalogs of a session, over the same connections, with tables that ask the guard.
 
-    With ``inquiries`` no catalog is waited for beyond their limit when it is listed: a procedure on one table may look
-    at all catalogs.
+    With ``inquiries`` no catalog is waited for beyond their limit, neither when it is listed nor when a table of it is
+    loaded: a procedure on one table may look at all catalogs.
     """
 
     def __init__(self, catalogs: Catalogs, guard: Guard, inquiries: Inquiries | None = None) -> None:
@@ -169,6 +197,7 @@ class GuardedCatalogs(Catalogs):
             found.identifier,
             found.load_component,
             self._guard,
+            self._inquiries,
         )
 
 

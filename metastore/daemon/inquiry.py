@@ -70,6 +70,11 @@ class Inquiries:
         self._hanging = {whom: kept for whom, kept in self._hanging.items() if kept[0].is_alive()}
         return {whom: monotonic() - since for whom, (_, since) in self._hanging.items()}
 
+    def hanging_of(self, catalog: str) -> str | None:
+        """What of that catalog hangs: itself, or one of its tables; None where nothing does."""
+        own = (whom for whom in self.hanging() if whom == f"catalog {catalog}" or whom.startswith(f"table {catalog}."))
+        return next(own, None)
+
     def _require_free(self, whom: str) -> None:
         seconds = self.hanging().get(whom)
         if seconds is not None:

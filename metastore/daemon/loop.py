@@ -177,9 +177,7 @@ class Daemon:
 
     def _is_silent(self, catalog: str) -> bool:
         """Whether an answer of that catalog, or of one of its tables, is still outstanding."""
-        return any(
-            whom == f"catalog {catalog}" or whom.startswith(f"table {catalog}.") for whom in self._inquiries.hanging()
-        )
+        return self._inquiries.hanging_of(catalog) is not None
 
     def _show_life(self) -> None:
         self.state.seen = self._around.monotonic()

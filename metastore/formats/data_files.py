@@ -3,6 +3,7 @@
 Place in the flow: a task opens a file here, measures what it gives, and goes on to the next. Promises: the columns are
 those of the file, in its order, or those that the user declared; a file that is none of its format, or holds a value
 that is none of its declared type, is a FormatError that names it; memory is bounded by stripes, blocks or batches.
+Times in ORC are read only by a release of Arrow that never makes other times of them.
 """
 
 from __future__ import annotations
@@ -10,17 +11,18 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Final
 
 import pyarrow as pa
 from pyarrow import orc
 
-from metastore.errors import FormatError, MetastoreError, NotFoundError, StorageError
+from metastore.errors import EngineError, FormatError, MetastoreError, NotFoundError, StorageError
 from metastore.formats.avro_files import open_avro
 from metastore.formats.csv_files import open_csv
 from metastore.formats.json_files import open_json
 from metastore.formats.names import compression_of_suffix
+from metastore.formats.orc_times import require_safe_times
 from metastore.formats.source_file import SourceFile
 from metastore.model.column_path import repeated_names
 from metastore.model.tuple_schema import TupleSchema
@@ -44,18 +46,26 @@ class FileData:
 
 @dataclass(frozen=True)
 class Opening:
-    """How the files of a table are opened: format, the schema that was declared for it, and access to its store."""
+    """How the files of a table are opened: format, the schema that was declared for it, and access to its store.
+
+    ``arrow_version`` is the release of Arrow that reads them.
+    """
 
     format: str
     location: str
     declared: TupleSchema | None = None
     options: Mapping[str, str] | None = None
+    arrow_version: str = pa.__version__
 
     @contextmanager
     def open(self, file: SourceFile) -> Iterator[FileData]:
-        """The data of ``file``. Raises FormatError, NotFoundError or StorageError, which name it."""
+        """The data of ``file``. Raises FormatError, NotFoundError or StorageError, which name it.
+
+        EngineError, which names it too, where a library is missing or too old for the file.
+        """
         with self.guarded(file):
-            yield _READERS[self.format](lambda: self.source(file), self.declared)
+            data = _READERS[self.format](lambda: self.source(file), self.declared)
+            yield self._with_safe_times(data) if self.format == "ORC" else data
 
     @contextmanager
     def guarded(self, file: SourceFile) -> Iterator[None]:
@@ -63,8 +73,8 @@ class Opening:
         try:
             yield
         except MetastoreError as error:
-            if isinstance(error, FormatError) and file.path not in str(error):
-                raise FormatError(f"{file.path} cannot be read as {self.format}: {error}") from error
+            if isinstance(error, FormatError | EngineError) and file.path not in str(error):
+                raise type(error)(f"{file.path} cannot be read as {self.format}: {error}") from error
             raise
         except Exception as error:
             raise unreadable(file, self.format, error) from error
@@ -76,6 +86,15 @@ class Opening:
         if self.format in _TEXT:  # read from its beginning to its end, so it may be compressed
             return store.open_input_stream(path, compression=compression_of_suffix(file.name))
         return store.open_input_file(path)
+
+    def _with_safe_times(self, data: FileData) -> FileData:
+        """``data``, which refuses columns that this release of Arrow reads other times from."""
+
+        def batches(names: Names) -> Iterator[pa.RecordBatch]:
+            require_safe_times(pa.schema([data.schema.field(name) for name in names]), self.arrow_version)
+            return data.batches(names)
+
+        return replace(data, batches=batches)
 
 
 def unreadable(file: SourceFile, format_: str, error: Exception) -> FormatError | NotFoundError | StorageError:

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from functools import partial
 from itertools import islice
 from typing import Any, Final
@@ -48,13 +49,13 @@ def read_file(opening: Opening, path: str, schema: pa.Schema) -> Iterator[pa.Rec
 def _columns(opening: Opening, file: SourceFile, schema: pa.Schema) -> Iterator[pa.RecordBatch]:
     """ORC and delimited text, whose readers give columns; text is read as the types that the table has."""
     declared = None if opening.format == "ORC" else tuple_schema(schema)[0]
-    with Opening(opening.format, opening.location, declared, opening.options).open(file) as data:
+    with replace(opening, declared=declared).open(file) as data:
         present = [name for name in schema.names if name in data.schema.names]
         if present:
             for batch in data.batches(present):
                 yield _as_asked({name: batch.column(name) for name in present}, batch.num_rows, schema)
             return
-    with Opening(opening.format, opening.location, None, opening.options).open(file) as data:
+    with replace(opening, declared=None).open(file) as data:
         for batch in data.batches(data.schema.names[:1]):
             yield _as_asked({}, batch.num_rows, schema)
 

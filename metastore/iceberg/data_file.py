@@ -20,11 +20,9 @@ import pyarrow.parquet as pq
 from pyarrow import orc
 from pyiceberg.manifest import FileFormat
 
-from metastore.errors import EngineError, FormatError, InvalidRequestError
+from metastore.errors import FormatError, InvalidRequestError
 from metastore.formats.avro_rows import AvroRows
-
-_REFUSES_FAR_TIMES: Final = 25
-"""The first release of Arrow that refuses times in ORC which it cannot hold; earlier ones let them wrap around."""
+from metastore.formats.orc_times import require_safe_times
 
 _BATCH_ROWS: Final = 1 << 16
 _BUFFER: Final = 8 << 20
@@ -131,18 +129,6 @@ _READERS: Final[Mapping[FileFormat, Callable[[Any], DataFileReader]]] = {
 
 READABLE: Final = frozenset(_READERS)
 """The formats that are read."""
-
-
-def require_safe_times(schema: pa.Schema, arrow_version: str) -> None:
-    """EngineError for times in ORC where this release of Arrow reads those outside 1677 to 2262 as others."""
-    if int(arrow_version.partition(".")[0]) >= _REFUSES_FAR_TIMES:
-        return
-    for column in schema:
-        if "timestamp" in str(column.type):
-            raise EngineError(
-                f"column {column.name} has times in ORC, and PyArrow {arrow_version} reads those before 1677 and after "
-                f"2262 as other times: pip install 'pyarrow>={_REFUSES_FAR_TIMES}'"
-            )
 
 
 def _scanned(format_: Any, source: Any, condition: Any, columns: Sequence[str]) -> Iterator[pa.RecordBatch]:

@@ -28,6 +28,7 @@ from metastore.errors import (
 from metastore.iceberg.catalog_entry import newest, publish, require_committable
 from metastore.iceberg.catalog_errors import failures_of, of_a_catalog, said
 from metastore.iceberg.catalogs import CatalogSource
+from metastore.iceberg.metadata_document import MetadataDocument, newest_document, newest_pointer
 
 
 @dataclass(frozen=True)
@@ -72,6 +73,22 @@ class TargetTable:
         if found is None:
             raise NotFoundError(f"table {self} does not exist")
         return found
+
+    def newest_pointer(self) -> str | None:
+        """Where the newest metadata file lies, which is not read; None when there is no table.
+
+        Raises FormatError for an entry that names no metadata file, StorageError when the catalog fails.
+        """
+        with failures_of(self.source):
+            return newest_pointer(self.source, self.identifier)
+
+    def newest_document(self) -> MetadataDocument | None:
+        """The JSON of the newest metadata, also of a table that this package cannot parse; None when there is no table.
+
+        Raises FormatError for what is no metadata, StorageError when catalog or store fail.
+        """
+        with failures_of(self.source):
+            return newest_document(self.source, self.identifier)
 
     def require_committable(self, table: Table) -> None:
         """Refuse what :meth:`commit` would refuse of this table whatever the change. Raises StorageError."""

@@ -1,12 +1,18 @@
-"""Metadata tables that the table's metadata file answers alone; no manifest is opened."""
+"""Metadata tables that the table's metadata file answers alone; no manifest is opened.
+
+Whoever writes a table sets its properties and summaries. Values under the names of secrets are masked, as everywhere.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Final
 
 import pyarrow as pa
 from pyiceberg.table import Table
 from pyiceberg.table.snapshots import ancestors_of
+
+from metastore.redaction import shown
 
 TIMESTAMP: Final[pa.DataType] = pa.timestamp("ms", "UTC")
 _TEXT: Final[pa.DataType] = pa.string()
@@ -32,7 +38,7 @@ def snapshots(table: Table) -> pa.Table:
             "parent_id": snapshot.parent_snapshot_id,
             "operation": snapshot.summary.operation.value if snapshot.summary else None,
             "manifest_list": snapshot.manifest_list,
-            "summary": sorted(snapshot.summary.additional_properties.items()) if snapshot.summary else None,
+            "summary": _without_secrets(snapshot.summary.additional_properties) if snapshot.summary else None,
         }
         for snapshot in table.metadata.snapshots
     ]
@@ -91,8 +97,8 @@ def refs(table: Table) -> pa.Table:
 
 
 def properties(table: Table) -> pa.Table:
-    """The properties by key."""
-    entries = sorted(table.metadata.properties.items())
+    """The properties by key; secrets are masked."""
+    entries = _without_secrets(table.metadata.properties)
     keys, values = [key for key, _ in entries], [value for _, value in entries]
     return pa.table({"key": pa.array(keys, pa.string()), "value": pa.array(values, pa.string())})
 
@@ -124,3 +130,8 @@ def metadata_log_entries(table: Table) -> pa.Table:
             }
         )
     return pa.Table.from_pylist(rows, schema)
+
+
+def _without_secrets(properties: Mapping[str, str]) -> list[tuple[str, str]]:
+    """The properties in order of their keys, as they may be shown."""
+    return [(key, shown(key, value)) for key, value in sorted(properties.items())]

@@ -14,7 +14,7 @@ from metastore.redaction import showable
 from metastore.stores.hdfs_arrow import HdfsArrow
 from metastore.stores.webhdfs import Clusters
 
-_HDFS = ("hdfs://", "webhdfs://", "swebhdfs://")
+HDFS = ("hdfs://", "webhdfs://", "swebhdfs://")
 
 
 def open_location(location: str, options: Mapping[str, str] | None = None) -> tuple[fs.FileSystem, str]:
@@ -30,7 +30,7 @@ def open_location(location: str, options: Mapping[str, str] | None = None) -> tu
 
 @lru_cache(maxsize=64)
 def _remote(location: str, options: tuple[tuple[str, str], ...]) -> tuple[fs.FileSystem, str]:
-    if location.startswith(_HDFS):
+    if location.startswith(HDFS):
         return fs.PyFileSystem(HdfsArrow(Clusters(dict(options)))), location
     scheme, separator, place = location.partition("://")
     host, slash, path = place.partition("/")

@@ -16,8 +16,10 @@ from pyarrow import fs
 from metastore.errors import FormatError, InvalidRequestError, NotFoundError, StorageError
 from metastore.model.tuple_schema import TupleSchema
 from metastore.model.view_unit import ViewMetadataUnit
-from metastore.stores.arrow import open_location
+from metastore.stores.arrow import HDFS, open_location
 from metastore.stores.bounded_reading import Limit
+from metastore.stores.locations import is_local
+from metastore.stores.opening import open_store
 from metastore.views.definition import Definition
 from metastore.views.dialects import translate
 from metastore.views.fields import fields_of
@@ -80,12 +82,26 @@ def read_file(path: str, options: Mapping[str, str], limit: Limit) -> str:
 
 
 def write_file(path: str, text: str, options: Mapping[str, str], *, replace: bool) -> None:
-    """Write a view file. InvalidRequestError when it is there and not to be replaced; StorageError."""
-    store, root = open_location(path, options)
-    if not replace and store.get_file_info(root).type != fs.FileType.NotFound:
-        raise InvalidRequestError(f"{path} exists already; replace it, or choose another workspace")
+    """Write a view file. InvalidRequestError when it is there and not to be replaced; StorageError.
+
+    On the local disk and on HDFS one writer alone creates the file, and readers see it whole. Object stores are looked
+    at first and written to afterwards: pyarrow, whose options a workspace has, creates no object on a condition.
+    """
+    content = text.encode()
     try:
-        with store.open_output_stream(root) as stream:
-            stream.write(text.encode())
+        if is_local(path) or path.startswith(HDFS):
+            pointers, _ = open_store(path, options)
+            if replace:
+                pointers.replace(path, content)
+                return
+            is_new = pointers.create_if_absent(path, content)
+        else:
+            store, root = open_location(path, options)
+            is_new = replace or store.get_file_info(root).type == fs.FileType.NotFound
+            if is_new:
+                with store.open_output_stream(root) as stream:
+                    stream.write(content)
     except (OSError, pa.ArrowException) as error:
         raise StorageError(f"cannot write {path}: {error}") from error
+    if not is_new:
+        raise InvalidRequestError(f"{path} exists already; replace it, or choose another workspace")

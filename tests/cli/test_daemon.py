@@ -68,6 +68,17 @@ def test_policy_explain_tells_where_each_value_was_set(conf: Path) -> None:
     assert found["rewrite_data_files.quiet"]["value"] == "10 minutes"
 
 
+def test_policy_explain_names_values_without_effect_on_the_table(conf: Path) -> None:
+    """Those of the default layer too, which are right for other tables; none for a table where all have an effect."""
+    conf.write_text(conf.read_text() + "\ndrill.metastore.policies.default.expire_snapshots.budget.files = 3")
+    told = []
+    for table in ("metastore.components.tables", "lake.shop.orders"):
+        ran = CliRunner().invoke(app, ["--conf", str(conf), "policy", "explain", table])
+        assert ran.exit_code == 0
+        told.append("default.expire_snapshots.budget.files" in ran.stderr and "has no effect" in ran.stderr)
+    assert told == [True, False]
+
+
 @pytest.mark.parametrize("command", [("policy", "explain", "lake.shop.orders"), ("daemon", "--once")])
 def test_a_schedule_that_is_never_due_is_refused(conf: Path, command: tuple[str, ...]) -> None:
     """By the daemon, and by what tells what the daemon would do: with key and line."""

@@ -16,6 +16,7 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
 import pytest
 from typer.testing import CliRunner
 
@@ -26,6 +27,8 @@ from metastore.daemon.endpoint import Endpoint
 from metastore.daemon.process import run_once
 from metastore.daemon.state import State
 from metastore.errors import MetastoreError
+from metastore.inspection.tables import METADATA_TABLES, metadata_table
+from metastore.redaction import HIDDEN
 from metastore.session import connect
 
 _CLOUD_KEYS = [
@@ -219,6 +222,49 @@ def test_no_error_log_metric_or_history_holds_a_secret(conf: Path) -> None:
         texts += [str(error), repr(error), "".join(traceback.format_exception(error)), repr(pickle.dumps(error))]
     assert [text[-3000:] for text in texts if _planted(text)] == []
     assert json.loads(texts[6])["trouble"]
+
+
+_OF_TABLES = [
+    "s3.secret-access-key",
+    "gcs.oauth2.token",
+    "adls.connection-string",
+    "jdbc.password",
+    "x.authorization",
+]
+
+
+def test_properties_of_tables_are_shown_without_secrets(tmp_path: Path, plants: _Plants) -> None:
+    """By every door to an Iceberg table: whoever writes it may have left credentials in properties and summaries."""
+    path = tmp_path / "site.conf"
+    path.write_text(f"""drill.metastore {{
+      iceberg.location.base_path = "{tmp_path}/store"
+      catalogs.lake {{ type = sql, uri = "sqlite:///{tmp_path}/lake.db", warehouse = "file://{tmp_path}" }}
+    }}""")
+    secrets = {name: plants.new() for name in _OF_TABLES}
+    with connect(path) as session:
+        lake = session.catalogs.open("lake")
+        lake.create_namespace("shop")
+        data = pa.table({"id": [1]})
+        properties = {**secrets, "owner": "ann", "note": f"https://u:{plants.new()}@host"}
+        table = lake.create_table("shop.orders", data.schema, properties=properties)
+        table.append(data, snapshot_properties={"job.password": plants.new(), "job.name": "nightly"})
+        target = session.catalogs.table("lake", "shop", "orders")
+        texts = [str(metadata_table(target, name).to_pylist()) for name in METADATA_TABLES]
+    assert "ann" in str(texts)
+    assert "nightly" in str(texts)
+    assert str(texts).count(HIDDEN) == len(secrets) + 2
+    where, secret = "schema => 'shop', table_name => 'orders'", plants.new()
+    commands = [["inspect", f"lake.shop.orders${name}"] for name in METADATA_TABLES]
+    commands += [["sql", f'SELECT * FROM lake.shop."orders${name}"'] for name in METADATA_TABLES]
+    commands += [["sql", "DESCRIBE lake.shop.orders"], ["sql", "SHOW TABLES FROM lake.shop"], ["health"]]
+    commands += [["call", f"CALL lake.system.set_table_property({where}, key => 'jdbc.password', value => '{secret}')"]]
+    commands += [["sql", f"ALTER TABLE lake.shop.orders SET PROPERTIES \"x.token\" = '{secret}', owner = 'bob'"]]
+    commands += [["sql", f"ALTER TABLE lake.shop.orders SET PROPERTIES \"x.token\" = '{secret}' nonsense"]]
+    for command in commands:
+        for options in ([], ["--json", "-v"]):
+            result = CliRunner().invoke(app, ["--conf", str(path), *options, *command])
+            texts.append(result.stdout + result.stderr)
+    assert [text for text in texts if _planted(text)] == []
 
 
 def test_a_refused_configuration_shows_none(tmp_path: Path, plants: _Plants) -> None:

@@ -2,20 +2,26 @@
 
 from __future__ import annotations
 
+import json
 import os
-from collections.abc import Callable
+import threading
+from collections.abc import Callable, Iterator
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
 import pytest
 
+from metastore.config import Settings
 from metastore.daemon.actions import Actions
 from metastore.daemon.guard import Guard
+from metastore.daemon.inquiry import Inquiries
 from metastore.daemon.policy import Action, Budget, TableName, policies
 from metastore.errors import ConflictError, StorageError
 from metastore.model.table_unit import TableMetadataUnit
 from metastore.model.vocabulary import GENERAL_INFO
+from metastore.session import Session, connect
 from metastore.stores.deletion import DeletionChunk
 from metastore.stores.local import LocalFileIO
 
@@ -119,3 +125,92 @@ def test_whoever_is_to_stop_is_refused_first() -> None:
     with pytest.raises(StorageError, match="to stop"):
         guard.before_change()
     assert (guard.why, lease.looks) == ("stopped", 0)
+
+
+class HalfDeaf:
+    """A REST catalog ``/v1`` with the tables ``s.one``, ``s.three`` and ``s.two``, none of which is ever loaded."""
+
+    def __init__(self) -> None:
+        self.loads: list[str] = []
+        self.released = threading.Event()
+        deaf = self
+
+        class Handler(BaseHTTPRequestHandler):
+            def do_GET(self) -> None:
+                path, _, query = self.path.partition("?")
+                if path.startswith("/v1/namespaces/s/tables/"):
+                    deaf.loads.append(path.rpartition("/")[2])
+                    deaf.released.wait(60)
+                names = [{"namespace": ["s"], "name": name} for name in ("one", "three", "two")]
+                answers: dict[str, Any] = {
+                    "/v1/config": {"defaults": {}, "overrides": {}},
+                    "/v1/namespaces": {"namespaces": [] if "parent" in query else [["s"]]},
+                    "/v1/namespaces/s/tables": {"identifiers": names},
+                }
+                said = json.dumps(answers.get(path, {})).encode()
+                self.send_response(200 if path in answers else 404)
+                self.send_header("Content-Length", str(len(said)))
+                self.end_headers()
+                self.wfile.write(said)
+
+            def log_message(self, *_: object) -> None:
+                pass
+
+        self.server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+
+
+@pytest.fixture
+def half_deaf() -> Iterator[HalfDeaf]:
+    """It runs as long as the test."""
+    made = HalfDeaf()
+    thread = threading.Thread(target=made.server.serve_forever, kwargs={"poll_interval": 0.05})
+    with made.server:
+        thread.start()
+        yield made
+        made.released.set()
+        made.server.shutdown()
+        thread.join()
+
+
+@pytest.fixture
+def beside_half_deaf(tmp_path: Path, half_deaf: HalfDeaf) -> Iterator[Session]:
+    """A session with a good catalog, ``lake``, and the one that is half deaf, ``aa``."""
+    lake = {"type": "sql", "uri": f"sqlite:///{tmp_path}/lake.db", "warehouse": f"file://{tmp_path}/lake"}
+    keys = {
+        "drill.metastore.iceberg.location.base_path": f"{tmp_path}/m",
+        "drill.metastore.catalogs": {
+            "aa": {"type": "rest", "uri": f"http://127.0.0.1:{half_deaf.server.server_port}"},
+            "lake": lake,
+        },
+        "drill.metastore.policies.default": ENABLED,
+    }
+    with connect(Settings.from_mapping(keys, environ={})) as session:
+        yield session
+
+
+def test_a_proof_waits_once_for_a_catalog_that_lists_tables_and_loads_none(
+    beside_half_deaf: Session, half_deaf: HalfDeaf
+) -> None:
+    """As long as an answer may take. Nothing is deleted, and the run says which table it is that nobody can load."""
+    session = beside_half_deaf
+    lake = session.catalogs.open("lake")
+    lake.create_namespace("shop")
+    table = lake.create_table("shop.orders", pa.schema([("id", pa.int64())]))
+    table.append(pa.table({"id": [1]}))
+    stray = Path(table.metadata.location.removeprefix("file://")) / "data" / "stray.parquet"
+    stray.write_bytes(b"left behind")
+    os.utime(stray, (0, 0))
+    [policy] = [p for p in policies(session.settings.policies, ORDERS) if p.action is Action.REMOVE_ORPHAN_FILES]
+    inquiries = Inquiries(1)
+    outcome = Actions(session, lambda: None, lambda: False, inquiries=inquiries).carry_out(ORDERS, policy)
+    assert outcome.status == "failed"
+    assert outcome.error is not None
+    assert (
+        "aa.s.one (table aa.s.one has not answered within 1 s (drill.metastore.daemon.answer_timeout))" in outcome.error
+    )
+    for name in ("three", "two"):
+        assert f"aa.s.{name} (it is not asked while table aa.s.one does not answer)" in outcome.error
+    assert half_deaf.loads == ["one"]
+    assert inquiries.hanging_of("aa") == "table aa.s.one"
+    assert inquiries.hanging_of("lake") is None
+    assert stray.exists()

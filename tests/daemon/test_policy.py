@@ -9,6 +9,8 @@ import pytest
 
 from metastore.config import Settings, load, load_text
 from metastore.config.policies import FIELDS
+from metastore.config.policy_effects import why_without_effect
+from metastore.daemon.actions import applies
 from metastore.daemon.policy import Action, ActionPolicy, Budget, TableName, effective, policies
 from metastore.errors import ConfigError, InvalidRequestError
 
@@ -116,3 +118,46 @@ def test_a_table_has_three_parts() -> None:
     assert TableName.parse("lake.a.b.t") == TableName("lake", "a.b", "t")
     with pytest.raises(InvalidRequestError, match=r"catalog\.schema\.name"):
         TableName.parse("orders")
+
+
+NO_EFFECT = {
+    "default.rewrite_manifests.budget.files = 3": "on any table: a run of rewrite_manifests is one commit",
+    "catalogs.lake.rewrite_manifests.budget.bytes = 1 GB": "on any table: a run of rewrite_manifests is one commit",
+    "catalogs.metastore.expire_snapshots.budget.files = 3": "catalog metastore: the metastore's own",
+    'namespaces."metastore.components".expire_snapshots.budget.bytes = 1 GB': "catalog metastore: the metastore's own",
+    'tables."metastore.components.runs".expire_snapshots.owned = ["/srv/runs"]': "catalog metastore: the folders",
+    "catalogs.metastore.rewrite_data_files.enabled = true": "own tables need no rewrite_data_files; they",
+    "catalogs.metastore.old_metadata.keep = 3": "the metastore's own tables need no old_metadata; they have",
+}
+
+
+@pytest.mark.parametrize(("text", "told"), NO_EFFECT.items())
+def test_a_value_without_effect_is_warned_about_by_name(text: str, told: str) -> None:
+    """When the configuration is loaded: whoever wrote it believes in a bound that there is not."""
+    [warning] = load_text(f"{LAKE}drill.metastore.policies.{text}").warnings
+    key = text.partition(" =")[0].replace('"', "")
+    assert warning.startswith(f"drill.metastore.policies.{key} (given) has no effect ")
+    assert told in warning
+
+
+def test_values_with_an_effect_are_not_warned_about() -> None:
+    """Every field of every action on other tables, those that the metastore's own have, and what switches off."""
+    values = {"enabled": "true", "schedule": "1 hour", "budget.files": "3", "budget.bytes": "1", "budget.seconds": "9"}
+    lines = ["default.expire_snapshots.budget.files = 3", "default.rewrite_manifests.budget.seconds = 9"]
+    lines += [
+        "catalogs.metastore.rewrite_data_files.enabled = false",
+        "catalogs.metastore.expire_snapshots.owned = null",
+    ]
+    lines += [f"catalogs.metastore.remove_orphan_files.{name} = {value}" for name, value in values.items()]
+    for action in (each for each in FIELDS if each != "rewrite_manifests"):
+        lines += [f"catalogs.lake.{action}.{name} = {value}" for name, value in values.items()]
+    text = LAKE + "".join(f"drill.metastore.policies.{line}\n" for line in lines)
+    assert load_text(text).warnings == ()
+
+
+def test_what_is_told_to_have_no_effect_on_own_tables_are_the_actions_that_are_never_done() -> None:
+    """One list serves the daemon and the warnings."""
+    own, other = TableName.parse("metastore.components.tables"), TableName.parse("lake.shop.orders")
+    for action in Action:
+        assert applies(action, own) == (why_without_effect(f"{action}.enabled", own.catalog) is None)
+        assert applies(action, other)

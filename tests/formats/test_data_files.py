@@ -7,6 +7,7 @@ import gzip
 import json
 import math
 from collections.abc import Callable
+from contextlib import ExitStack
 from decimal import Decimal
 from io import BytesIO
 from pathlib import Path
@@ -21,7 +22,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from metastore.analyze.tasks.file_rows import DataChunk, read_files
-from metastore.errors import FormatError, NotFoundError
+from metastore.errors import EngineError, FormatError, NotFoundError
+from metastore.formats.data_files import Opening
 from metastore.formats.json_files import documents, pieces
 from metastore.mapping.arrow import plain_arrow_schema
 from metastore.model.identity import TableInfo
@@ -299,6 +301,24 @@ def test_a_moment_that_orc_is_not_read_with_names_its_column(lake: Any, moment: 
         with pytest.raises(FormatError, match=rf"a\.orc.*column {column}: .*1677 to 2262.*without this one"):
             row_of(lake.root, "orc", columns=[("id",), (column,)])
     assert statistics(row_of(lake.root, "orc", columns=[("id",)]))["id"].max == 1
+
+
+@pytest.mark.parametrize(("release", "refused"), [("20.0.0", True), ("24.0.0", True), ("25.0.0", False)])
+def test_an_arrow_that_makes_other_times_of_orc_is_refused(lake: Any, release: str, *, refused: bool) -> None:
+    """Before release 25 it reads 9999 as 1816. Columns without times are read by every release."""
+    moments = pa.array([dt.datetime(2020, 1, 1)], pa.timestamp("us"))
+    inside = pa.StructArray.from_arrays([moments], ["x"])
+    lake.write("a.orc", pa.table({"id": [1], "until": moments, "s": inside}))
+    [file] = list_files(str(lake.root)).files
+    with Opening("ORC", str(lake.root), arrow_version=release).open(file) as data:
+        assert [batch.to_pylist() for batch in data.batches(["id"])] == [[{"id": 1}]]
+    for column in ("until", "s"):
+        with ExitStack() as stack:
+            if refused:
+                told = rf"a\.orc cannot be read as ORC: column {column} has times in ORC.* pip install 'pyarrow>=25'"
+                stack.enter_context(pytest.raises(EngineError, match=told))
+            with Opening("ORC", str(lake.root), arrow_version=release).open(file) as data:
+                assert [batch.num_rows for batch in data.batches(["id", column])] == [1]
 
 
 def test_two_columns_of_an_orc_file_with_one_name_are_refused(lake: Any) -> None:

@@ -20,7 +20,8 @@ from pyiceberg.table.metadata import TableMetadata
 from pyiceberg.typedef import Record
 
 from metastore.errors import EngineError, FormatError
-from metastore.iceberg.data_file import open_data_file, require_safe_times
+from metastore.formats.orc_times import require_safe_times
+from metastore.iceberg.data_file import open_data_file
 from metastore.iceberg.position_deletes import deleted_positions
 from metastore.iceberg.row_scan import RowScan
 from metastore.stores.local import LocalFileIO

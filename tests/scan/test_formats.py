@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import os
 from collections import Counter
-from datetime import date
+from datetime import date, datetime, timezone
 from pathlib import Path
 from random import Random
 from typing import Any
@@ -17,7 +17,9 @@ import pyarrow.compute as pc
 import pytest
 from pyarrow import orc
 
-from metastore.errors import FormatError, InvalidRequestError, NotFoundError
+from metastore.errors import EngineError, FormatError, InvalidRequestError, NotFoundError
+from metastore.formats.data_files import Opening
+from metastore.formats.row_files import read_file
 
 FORMATS = ("orc", "avro", "csv", "tsv", "json")
 FIELDS: list[tuple[str, pa.DataType]] = [
@@ -245,3 +247,30 @@ def test_declared_columns_are_read_as_declared(lake: Any) -> None:
     assert lake.scan().to_arrow().to_pylist() == [{"code": "007", "n": 1}, {"code": "8", "n": 2}]
     write(lake.root / "1.csv", [{"other": 1}, {"other": 2}])
     assert lake.scan(columns=["code"]).to_arrow()["code"].to_pylist() == ["007", "8", None, None]
+
+
+def test_an_arrow_that_makes_other_times_of_orc_is_refused(tmp_path: Path) -> None:
+    """A scan of a directory refuses them where one of an Iceberg table does; other columns are read."""
+    at = pa.array([datetime(2020, 1, 1, tzinfo=timezone.utc)], pa.timestamp("us", "UTC"))
+    table = pa.table({"n": [1], "at": at, "all": pa.ListArray.from_arrays([0, 1], at)})
+    orc.write_table(table, tmp_path / "a.orc")
+    old, new = (Opening("ORC", str(tmp_path), arrow_version=release) for release in ("24.0.0", "25.0.0"))
+    for column in table.schema:
+        wanted = pa.schema([column])
+        assert pa.Table.from_batches(read_file(new, f"{tmp_path}/a.orc", wanted)) == table.select([column.name])
+        if column.name == "n":
+            assert pa.Table.from_batches(read_file(old, f"{tmp_path}/a.orc", wanted)) == table.select(["n"])
+            continue
+        with pytest.raises(EngineError, match=rf"a\.orc .*column {column.name} has times in ORC.*pyarrow>=25"):
+            list(read_file(old, f"{tmp_path}/a.orc", wanted))
+
+
+def test_times_that_arrow_cannot_hold_are_an_error_of_a_scan(lake: Any) -> None:
+    """Of the release that is installed: never another time, and never a file that is passed over."""
+    far = pa.array([253_402_300_799_000_000], pa.timestamp("us"))
+    orc.write_table(pa.table({"n": [1], "until": far}), lake.root / "a.orc")
+    lake.analyze(columns=["n"])
+    assert lake.scan(columns=["n"]).to_arrow().to_pylist() == [{"n": 1}]
+    for door in (lambda: lake.scan().to_arrow(), lambda: lake.session.sql("SELECT until FROM dfs.tmp.t"), lake.analyze):
+        with pytest.raises((FormatError, EngineError), match=r"a\.orc.*column until"):
+            door()

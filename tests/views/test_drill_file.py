@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from threading import Barrier
 from typing import Any
 
 import pytest
@@ -12,6 +14,7 @@ import pytest
 from metastore.errors import FormatError, InvalidRequestError, NotFoundError
 from metastore.session import Session
 from metastore.views.definition import Definition
+from metastore.views.drill_file import write_file
 
 Rows = Callable[..., list[dict[str, Any]]]
 
@@ -57,6 +60,26 @@ def test_a_file_for_drill_and_back(session: Session, data: Path, rows: Rows) -> 
     session.views.drop("dfs.tmp.v")
     session.views.from_drill_file("dfs.tmp.v")
     assert rows("SELECT * FROM v") == expected
+
+
+def test_of_many_writers_one_creates_the_file(tmp_path: Path) -> None:
+    """The others are refused, and what stands there is the winner's, whole: nobody's view is written over."""
+    texts = [f"{number}" * 10_000 for number in range(4)]
+    for turn in range(25):
+        path, together = str(tmp_path / f"{turn}.view.drill"), Barrier(len(texts))
+
+        def wrote(text: str, path: str = path, together: Barrier = together) -> bool:
+            together.wait(60)
+            try:
+                write_file(path, text, {}, replace=False)
+            except InvalidRequestError:
+                return False
+            return True
+
+        with ThreadPoolExecutor(len(texts)) as threads:
+            won = list(threads.map(wrote, texts))
+        assert [Path(path).read_text()] == [text for text, is_mine in zip(texts, won, strict=True) if is_mine]
+    assert len(list(tmp_path.iterdir())) == 25
 
 
 def test_what_drill_cannot_say_is_refused(session: Session, data: Path) -> None:

@@ -15,6 +15,7 @@ from metastore.cli.formats import plural
 from metastore.cli.invocation import Invocation
 from metastore.cli.results import Ended, Incomplete, Rows
 from metastore.config.catalogs import OWN_CATALOG
+from metastore.config.policy_effects import values_without_effect
 from metastore.config.units import spelled
 from metastore.daemon.health import COLUMNS, health_of
 from metastore.daemon.inquiry import Inquiries
@@ -74,7 +75,8 @@ def daemon(invocation: Invocation, *, once: bool, dry_run: bool, as_json_lines: 
 def explain(invocation: Invocation, table: str) -> Rows:
     """Every value that holds for a table, with its key and file; it need not exist yet.
 
-    Policies for its catalog that match nothing are warned of, and so is a table that is not there.
+    Policies for its catalog that match nothing are warned of, and so are a table that is not there and values without
+    effect on it.
 
     Raises InvalidRequestError for what is no table's name, NotFoundError for a catalog that is not configured,
     ConfigError for a schedule that the daemon would refuse; but without its library, nothing is known against one.
@@ -87,6 +89,9 @@ def explain(invocation: Invocation, table: str) -> Rows:
         raise NotFoundError(f"no catalog {name.catalog} is configured; there are {', '.join(known)}")
     _warn_of_unmatched(invocation.session, name)
     values = effective(settings.policies, name)
+    for note in values_without_effect(values, name.catalog):
+        if note not in settings.warnings:
+            _log.warning("%s", note)
     rows = ((name, _shown(given.value), given.key, given.origin) for name, given in values.items())
     return Rows(("setting", "value", "key", "set in"), tuple(rows))
 

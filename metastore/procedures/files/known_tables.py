@@ -13,8 +13,7 @@ from typing import Any, Final
 from metastore.catalogs import Catalogs
 from metastore.config.catalogs import OWN_CATALOG
 from metastore.errors import MetastoreError
-from metastore.iceberg.catalog_errors import failures_of
-from metastore.iceberg.metadata_document import MetadataDocument, newest_document, newest_pointer
+from metastore.iceberg.metadata_document import MetadataDocument
 from metastore.iceberg.sweep import FileKind, TableFile
 from metastore.iceberg.target import TargetTable
 
@@ -69,8 +68,7 @@ def _of_catalog(catalogs: Catalogs, catalog: str, target: TargetTable) -> Iterat
 def pointer_of(table: TargetTable) -> str | Unknown | None:
     """Where the newest metadata of ``table`` lies; None when it was dropped since its catalog listed it."""
     try:
-        with failures_of(table.source):
-            return newest_pointer(table.source, table.identifier)
+        return table.newest_pointer()
     except MetastoreError as error:
         return Unknown(str(table), str(error))
 
@@ -78,8 +76,7 @@ def pointer_of(table: TargetTable) -> str | Unknown | None:
 def document_of(table: TargetTable) -> MetadataDocument | Unknown | None:
     """The newest metadata of ``table``; None when it was dropped since its catalog listed it."""
     try:
-        with failures_of(table.source):
-            return newest_document(table.source, table.identifier)
+        return table.newest_document()
     except MetastoreError as error:
         return Unknown(str(table), str(error))
 

@@ -19,6 +19,7 @@ from metastore.iceberg.own_properties import OWN_PROPERTIES
 from metastore.procedures.files.guards import require_foreign
 from metastore.procedures.framework.arguments import Argument
 from metastore.procedures.framework.model import CallContext, Procedure
+from metastore.redaction import shown
 
 _RESERVED: Final = frozenset(
     {
@@ -66,7 +67,7 @@ def set_table_property() -> Procedure:
         (Argument("schema"), Argument("table_name"), Argument("key"), Argument("value")),
         result=pa.schema(_RESULT_COLUMNS),
         function=_set_table_property,
-        description="Sets one property of a table.",
+        description="Sets one property of a table; the result masks secrets.",
     )
 
 
@@ -93,6 +94,6 @@ def _set_table_property(
         if before != value:
             same = AssertTableUUID(uuid=table.metadata.table_uuid)
             target.commit(table, [same], [SetPropertiesUpdate(updates={key: value})])
-        return {"key": key, "previous_value": before, "value": value}
+        return {"key": key, "previous_value": shown(key, before), "value": shown(key, value)}
 
     return until_won(target, context.settings.iceberg.commit.timeout, attempt)

@@ -1,0 +1,65 @@
+"""Values of policies that have no effect: which, on which tables, and why; pure.
+
+Place in the flow: ``settings`` warns about the layers when the configuration is loaded, and ``policy explain`` about
+what holds for one table. The daemon asks here which actions there are for the metastore's own tables.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Final
+
+from metastore.config.catalogs import OWN_CATALOG
+from metastore.config.loader import defaults
+from metastore.config.policies import Given, PolicySettings
+
+OWN_ACTIONS: Final = ("expire_snapshots", "remove_orphan_files")
+"""The actions that the daemon does to the metastore's own tables."""
+
+_ONE_COMMIT: Final = "a run of rewrite_manifests is one commit and cannot be done in part; budget.seconds bounds it"
+_EXPIRATION: Final = (
+    "the metastore's own tables are expired as a whole; budget.seconds bounds the time before the commit"
+)
+
+_NOWHERE: Final[Mapping[str, str]] = {
+    "rewrite_manifests.budget.files": _ONE_COMMIT,
+    "rewrite_manifests.budget.bytes": _ONE_COMMIT,
+}
+_NOT_ON_OWN: Final[Mapping[str, str]] = {
+    "expire_snapshots.budget.files": _EXPIRATION,
+    "expire_snapshots.budget.bytes": _EXPIRATION,
+    "expire_snapshots.owned": "the folders of the metastore's own tables are theirs by the configuration",
+}
+
+
+def why_without_effect(name: str, catalog: str) -> str | None:
+    """Why the value ``name`` (``action.field``) has no effect on tables of ``catalog``; None where it has one."""
+    if name in _NOWHERE or catalog != OWN_CATALOG:
+        return _NOWHERE.get(name)
+    action = name.partition(".")[0]
+    if action not in OWN_ACTIONS:
+        return f"the metastore's own tables need no {action}; they have {' and '.join(OWN_ACTIONS)}"
+    return _NOT_ON_OWN.get(name)
+
+
+def values_without_effect(values: Mapping[str, Given], catalog: str) -> Iterator[str]:
+    """One sentence for each of ``values`` that somebody set and that has no effect on tables of ``catalog``."""
+    for name, given in values.items():
+        # What switches off something that is never done is honoured.
+        if not given.value or given.origin == defaults().name:
+            continue
+        if (reason := why_without_effect(name, catalog)) is not None:
+            tables = f"on tables of the catalog {OWN_CATALOG}" if name not in _NOWHERE else "on any table"
+            yield f"{given.key} ({given.origin}) has no effect {tables}: {reason}"
+
+
+def policy_notes(settings: PolicySettings) -> Iterator[str]:
+    """The same of all layers. The default layer is for every catalog, so only what has no effect anywhere is told."""
+    yield from values_without_effect(settings.default, "")
+    for name, layer in _named_layers(settings):
+        yield from values_without_effect(layer, name.partition(".")[0])
+
+
+def _named_layers(settings: PolicySettings) -> Iterable[tuple[str, Mapping[str, Given]]]:
+    for layers in (settings.catalogs, settings.namespaces, settings.tables):
+        yield from layers.items()
