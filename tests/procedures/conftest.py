@@ -14,6 +14,7 @@ from pyiceberg.schema import Schema
 from pyiceberg.table import Table
 from pyiceberg.transforms import IdentityTransform
 from pyiceberg.types import LongType, NestedField, StringType
+from support.catalog_lake import delete_positions, lake, make_lake, rows  # noqa: F401 - fixtures for the folders below
 
 from metastore.config import Settings
 from metastore.procedures.framework.model import Procedure, columns
@@ -43,7 +44,7 @@ class Site:
     def append(self, *ids: int, **more: Any) -> int:
         """Append rows with these ids and city ``c<id % 3>``; the id of the snapshot."""
         before = {each.snapshot_id for each in self.table.metadata.snapshots}
-        self.table.append(rows(*ids), **more)
+        self.table.append(rows_with(*ids), **more)
         [made] = {each.snapshot_id for each in self.table.metadata.snapshots} - before
         return made
 
@@ -58,7 +59,7 @@ class Site:
         return self.session.call(name, schema="db", table_name="t", **arguments).to_pylist()
 
 
-def rows(*ids: int) -> pa.Table:
+def rows_with(*ids: int) -> pa.Table:
     """Rows of the table."""
     return pa.table({"id": pa.array(ids, pa.int64()), "city": [f"c{each % 3}" for each in ids]})
 
@@ -66,13 +67,13 @@ def rows(*ids: int) -> pa.Table:
 @pytest.fixture
 def settings(tmp_path: Path) -> Settings:
     """A metastore, the catalog ``lake`` in SQLite, and the catalog ``folder`` that is one."""
-    lake = {"type": "sql", "uri": f"sqlite:///{tmp_path}/lake.db", "warehouse": f"{tmp_path}/lake"}
+    in_sql = {"type": "sql", "uri": f"sqlite:///{tmp_path}/lake.db", "warehouse": f"{tmp_path}/lake"}
     folder = {"type": "filesystem", "warehouse": f"{tmp_path}/folder"}
     location = {"base_path": str(tmp_path), "relative_path": "metastore"}
     return Settings.from_mapping(
         {
             "drill.metastore.iceberg": {"location": location, "commit.timeout": "5 s"},
-            "drill.metastore.catalogs": {"lake": lake, "folder": folder},
+            "drill.metastore.catalogs": {"lake": in_sql, "folder": folder},
         },
         environ={},
     )
@@ -106,7 +107,7 @@ def site(request: pytest.FixtureRequest, session: Session) -> Site:
 @pytest.fixture(scope="session")
 def rows_of() -> Callable[..., pa.Table]:
     """Rows of the table, by their ids."""
-    return rows
+    return rows_with
 
 
 @pytest.fixture

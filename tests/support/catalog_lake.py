@@ -1,4 +1,4 @@
-"""A lake for tests: a catalog of others in the test's folder, calls of procedures on it, what stands on its disk."""
+"""A lake for tests of procedures: a catalog of others in the test's folder, and calls of procedures on it."""
 
 from __future__ import annotations
 
