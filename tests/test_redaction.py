@@ -163,10 +163,10 @@ def test_a_remembered_value_appears_in_no_error() -> None:
 def test_the_environment_has_secrets_and_folders() -> None:
     """PWD is where a shell stands, and no password; a file with credentials is told by its path."""
     remember_environment(
-        {"PGPASSWORD": "env-s3cret", "PWD": "/work/of/all", "OLDPWD": "/work/before", "HOME": "/home/x"}
+        {"PGPASSWORD": "env-s3cret", "PWD": "/jobs/of/all", "OLDPWD": "/jobs/before", "HOME": "/home/x"}
     )
     remember_environment({"GOOGLE_APPLICATION_CREDENTIALS": "/etc/keys/account.json"})
-    text = "/work/of/all/site.conf, /work/before, /etc/keys/account.json"
+    text = "/jobs/of/all/site.conf, /jobs/before, /etc/keys/account.json"
     assert without_secrets(f"{text} and env-s3cret") == f"{text} and {HIDDEN}"
 
 

@@ -54,7 +54,7 @@ def values_without_effect(values: Mapping[str, Given], catalog: str) -> Iterator
 
 
 def policy_notes(settings: PolicySettings) -> Iterator[str]:
-    """The same of all layers. The default layer is for every catalog, so only what has no effect anywhere is told."""
+    """As above for all layers; the default one is warned about only if a value has no effect anywhere."""
     yield from values_without_effect(settings.default, "")
     for name, layer in _named_layers(settings):
         yield from values_without_effect(layer, name.partition(".")[0])

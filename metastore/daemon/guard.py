@@ -92,7 +92,7 @@ class Guard:
         return taken
 
     def leave(self, files: int) -> None:
-        """Tell that so many files were left for later runs, by a bound that the procedure was given."""
+        """Record that files were left for later runs, because of a bound that the procedure was given."""
         if files > 0:
             self.why = "bounded"
             self.said = f"{files} files are left for later runs: the budget of one run is {self.budget.files} files"

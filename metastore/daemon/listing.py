@@ -1,4 +1,4 @@
-"""The tables that there are, catalog by catalog; what does not answer is told of, and passed over.
+"""The tables that there are, catalog by catalog; what does not answer is reported and passed over.
 
 What fails is passed over alone: a namespace that may not be read hides no other one, nor does a catalog.
 """
