@@ -16,9 +16,9 @@ from typing import Annotated, Any, Final, TypeVar
 
 import typer
 
+from metastore.cli.incomplete import Incomplete
 from metastore.cli.invocation import GlobalOptions, Invocation
 from metastore.cli.output import Output
-from metastore.cli.results import Incomplete
 from metastore.errors import ConfigError, InvalidRequestError, MetastoreError
 
 OK: Final = 0

@@ -163,11 +163,3 @@ def _with_times_as_text(kind: pa.DataType) -> pa.DataType:
     if isinstance(kind, pa.MapType):
         return pa.map_(_with_times_as_text(kind.key_type), _with_times_as_text(kind.item_type))
     return pa.string() if pa.types.is_date(kind) or pa.types.is_timestamp(kind) else kind
-
-
-@dataclass(frozen=True)
-class Incomplete:
-    """What a command came to that could not do all it was to: its result, which is shown all the same, and why."""
-
-    result: object
-    why: str

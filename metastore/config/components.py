@@ -17,6 +17,9 @@ _COMPONENTS: Final = ("tables", "views", "materialized_views", "runs")
 LEASE_FOLDER: Final = "daemon"
 """The folder of the daemon's lease below the base location."""
 
+DAMAGED_FOLDER: Final = "damaged"
+"""The folder below the base location that ``metastore repair`` moves damaged version files to."""
+
 
 @dataclass(frozen=True)
 class ComponentSettings:
@@ -44,6 +47,8 @@ def components_settings(section: Section) -> dict[str, ComponentSettings]:
             raise component.refusal("location", "a folder below the base location is expected")
         if location.partition("/")[0] == LEASE_FOLDER:
             raise component.refusal("location", "the daemon keeps its lease in this folder; choose another")
+        if location.partition("/")[0] == DAMAGED_FOLDER:
+            raise component.refusal("location", "metastore repair keeps damaged files in this folder; choose another")
         for other in components.values():
             if _holds(other.location, location) or _holds(location, other.location):
                 key = f"{dotted(section.key)}.{other.name}.location"

@@ -248,7 +248,7 @@ def _store_properties(base_location: str, properties: Mapping[str, str]) -> dict
     if is_local(base_location):
         return {"py-io-impl": f"{__name__}.{DurableFileIO.__name__}", **properties}
     on_hdfs = StoreLocation.parse(base_location).kind == "hdfs"
-    impl = f"metastore.storage.{'hdfs_io.HdfsFileIO' if on_hdfs else 'object_store_io.ObjectFileIO'}"
+    impl = f"metastore.stores.{'hdfs_io.HdfsFileIO' if on_hdfs else 'object_store_io.ObjectFileIO'}"
     return {"py-io-impl": impl, **file_io_properties(base_location, properties)}
 
 

@@ -76,7 +76,8 @@ def _look(source: CatalogSource, identifier: Identifier) -> MetadataDocument | N
     location = newest_pointer(source, identifier)
     if location is None:
         return None
-    io = load_file_io(source.opened.properties, location)
+    catalog = source.opened
+    io = catalog.io if isinstance(catalog, FileSystemCatalog) else load_file_io(catalog.properties, location)
     return MetadataDocument(location, read_document(io, location), io)
 
 

@@ -11,11 +11,12 @@ import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime, timezone
-from typing import Any, Final
+from typing import Any
 
 from pyiceberg.io import FileIO
 
 from metastore.components.component import Component
+from metastore.config.components import DAMAGED_FOLDER
 from metastore.errors import MetastoreError, StorageError
 from metastore.iceberg.catalog_errors import UNREADABLE, said
 from metastore.iceberg.version_files import HINT, Standing, VersionFiles
@@ -24,7 +25,6 @@ from metastore.metastore import Metastore
 from metastore.stores.bounded_reading import table_metadata
 from metastore.stores.opening import open_store
 
-DAMAGED: Final = "damaged"
 """Folder below the base location that takes the version files that are passed over."""
 
 
@@ -71,7 +71,7 @@ def repaired(metastore: Metastore, *, dry_run: bool) -> RepairReport:
     """
     base = metastore.settings.iceberg.base_location.rstrip("/")
     moment = datetime.fromtimestamp(metastore.clock.now_ms() / 1000, timezone.utc).strftime("%Y%m%dT%H%M%SZ")
-    place = f"{base}/{DAMAGED}/{moment}"
+    place = f"{base}/{DAMAGED_FOLDER}/{moment}"
     done = []
     for component in metastore.components.values():
         turn = component.table.turn(metastore.clock.monotonic, metastore.clock.pause, math.inf)

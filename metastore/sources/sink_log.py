@@ -27,6 +27,9 @@ from metastore.stores.arrow import open_location
 _BATCH: Final = re.compile(r"(\d+)(\.compact)?")
 _VERSION: Final = "v1"
 
+_MOST_BYTES: Final = 512 << 20
+"""The most of one batch that is read: a compacted one names every file of the table, at about 200 bytes each."""
+
 
 def logged_files(listing: Listing, options: Mapping[str, str], *, whole: bool) -> Sequence[SourceFile]:
     """Those files of ``listing`` that the log in it names, in their order; ``whole``: no directory was left out.
@@ -61,6 +64,12 @@ def _batches(folder: str, options: Mapping[str, str]) -> Iterator[list[Mapping[s
     first = 0
     for entry in store.get_file_info(fs.FileSelector(root)):
         if (match := _BATCH.fullmatch(entry.base_name)) is not None:
+            if (entry.size or 0) > _MOST_BYTES:
+                raise FormatError(
+                    f"the batch {entry.base_name} of the streaming sink's log {folder} has {entry.size} bytes; at most "
+                    f"{_MOST_BYTES} are read of one, and no setting raises that. Analyze a copy of the table without "
+                    "its log"
+                )
             number = int(match[1])
             if match[2]:
                 first = max(first, number)

@@ -12,7 +12,8 @@ import os
 from collections.abc import Iterator, Mapping
 from itertools import combinations
 
-from metastore.config.settings import LEASE_FOLDER, IcebergSettings, Settings
+from metastore.config.components import DAMAGED_FOLDER, LEASE_FOLDER
+from metastore.config.settings import IcebergSettings, Settings
 from metastore.errors import ConfigError
 from metastore.stores.local import local_path
 from metastore.stores.locations import StoreLocation, is_local
@@ -22,10 +23,11 @@ _COMPONENTS = "drill.metastore.iceberg.components"
 
 
 def own_folders(iceberg: IcebergSettings) -> Mapping[str, str]:
-    """The folder of each component, by the key that sets it, and that of the daemon's lease."""
+    """The folder of each component, by the key that sets it; those of the daemon's lease and of damaged files."""
     base = iceberg.base_location.rstrip("/")
     folders = {f"{_COMPONENTS}.{name}.location": each.location for name, each in iceberg.components.items()}
     folders["drill.metastore.daemon.lease"] = LEASE_FOLDER
+    folders["metastore repair"] = DAMAGED_FOLDER
     return {key: f"{base}/{folder}" for key, folder in folders.items()}
 
 

@@ -71,6 +71,8 @@ def test_the_demos_table(conf: Path, tmp_path: Path) -> None:
         else:
             write_day(flights, day, table)
     assert late is not None
+    with connect(conf) as session:
+        session.catalogs.open("lake")
     for command, said in OF_THE_DEMO:
         if command.startswith("analyze") and late is not None:
             runs(command, conf)

@@ -63,7 +63,10 @@ STEPS: Final = st.one_of(
     st.tuples(st.just("analyze"), st.sampled_from(PLACES)),
     st.tuples(st.just("expire_while_hidden"), st.integers(0, 9)),
     st.tuples(st.just("orphans_while_hidden"), st.integers(0, 9)),
-    st.tuples(st.sampled_from(["expire", "orphans", "old_metadata", "component_orphans", "expire_components"])),
+    st.tuples(st.just("statistics"), st.integers(0, 9)),
+    st.tuples(
+        st.sampled_from(["expire", "orphans", "old_metadata", "drop_stats", "component_orphans", "expire_components"])
+    ),
 )
 
 
@@ -278,6 +281,14 @@ class Layout:
                 {"write.metadata.previous-versions-max": "1"}
             ).commit_transaction()
         self._each("remove_old_metadata", older_than=self._now())
+
+    def _statistics(self, number: int) -> None:
+        if (which := self._nth(number)) is not None:
+            catalog, name = which
+            self.session.call(f"{catalog}.system.compute_table_stats", schema="shop", table_name=name)
+
+    def _drop_stats(self) -> None:
+        self._each("drop_stats")
 
     def _component_orphans(self) -> None:
         if self.session.metastore.tables.table.load() is not None:

@@ -12,8 +12,9 @@ from pathlib import Path
 from typing import Any, Final
 
 from metastore.cli.formats import plural
+from metastore.cli.incomplete import Incomplete
 from metastore.cli.invocation import Invocation
-from metastore.cli.results import Ended, Incomplete, Rows
+from metastore.cli.results import Ended, Rows
 from metastore.config.catalogs import OWN_CATALOG
 from metastore.config.policy_effects import values_without_effect
 from metastore.config.units import spelled

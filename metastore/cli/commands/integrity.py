@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from datetime import timedelta
 from typing import TYPE_CHECKING
 
-from metastore.cli.results import Incomplete
+from metastore.cli.incomplete import Incomplete
 
 if TYPE_CHECKING:
     from metastore.session import Session

@@ -10,7 +10,8 @@ import posixpath
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from metastore.config.settings import LEASE_FOLDER, Settings
+from metastore.config.components import DAMAGED_FOLDER, LEASE_FOLDER
+from metastore.config.settings import Settings
 from metastore.iceberg.target import TargetTable
 from metastore.metastore import Metastore
 from metastore.model.vocabulary import MetadataType
@@ -64,6 +65,7 @@ def _of_components(settings: Settings, target: TargetTable) -> Iterator[KeptFold
         if not (target.is_component and target.name == component.name):
             yield KeptFolder(f"{base}/{component.location}", f"the metastore's component {component.name}")
     yield KeptFolder(f"{base}/{LEASE_FOLDER}", "the lease of the daemon")
+    yield KeptFolder(f"{base}/{DAMAGED_FOLDER}", "the damaged files that metastore repair moved aside")
 
 
 def _of_analyzed_tables(metastore: Metastore, target: TargetTable) -> Iterator[KeptFolder]:
