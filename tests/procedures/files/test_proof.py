@@ -337,7 +337,9 @@ def test_component_folders_inside_a_table(lake: Any, rows: Any, unit: Any) -> No
     table.append(rows(1))
     lake.metastore.tables.modify().overwrite([unit("one")]).execute()
     lease = lake.folder / "metastore/daemon/lease-1.json"
-    stray(lease.parent, lease.name)
+    aside = lake.folder / "metastore/damaged/2026-11-25/tables/v3.json"
+    for path in (lease, aside):
+        stray(path.parent, path.name)
     stray(lake.folder / "metastore/tables/dfs")
     lake.later(days=OLD_DAYS)
     orphan = stray(lake.folder / "data")
@@ -347,6 +349,7 @@ def test_component_folders_inside_a_table(lake: Any, rows: Any, unit: Any) -> No
     assert kept == []
     assert str(orphan) in removed(found)
     assert lease.exists()
+    assert aside.exists()
 
 
 # -- what a table's writers say
