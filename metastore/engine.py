@@ -99,7 +99,7 @@ class Engine(Protocol):
 
 
 EngineFor = Callable[[int], Engine]
-"""The engine for so many work items, as calls choose it."""
+"""Chooses the engine for a job by its number of work items."""
 
 
 class LocalEngine:

@@ -251,7 +251,7 @@ class Daemon:
     def _tables(self) -> list[TableName]:
         """Every table of every catalog in which a policy enables anything, as far as they answer.
 
-        What is passed over, and the policies that match nothing, are told.
+        Reports what is passed over, and policies that match nothing.
         """
         catalogs, settings = self._session.catalogs, self._session.settings.policies
         enabled = [name for name in catalogs.names() if enables(settings, name)]

@@ -29,7 +29,7 @@ CLOCKS_DIFFER: Final = timedelta(hours=1)
 class ExpirationPolicy:
     """A version goes when it is beyond the last ``retain_last`` and ``after_commit``, and older than ``min_age``.
 
-    ``period``: how often; None: not by time. ``after_commit``: so many stay after each commit; None: nothing goes then.
+    ``period``: how often; None: not by time. ``after_commit``: number of versions kept after each commit; None: all.
     """
 
     period: timedelta | None

@@ -63,7 +63,7 @@ class ColumnCheck:
 
 
 def verify(iceberg: IcebergTable, properties: Mapping[str, str], engine: Callable[[int], Engine]) -> list[ColumnCheck]:
-    """Each column of the table by all ways, as it was migrated; ``engine`` reads so many files.
+    """Each column of the table by all ways, as it was migrated; ``engine`` chooses the engine by the number of files.
 
     ProcedureError for a table that no migration made, or whose snapshot of then has expired; StorageError and
     FormatError for what cannot be read; EngineError for Avro files where the extra ``avro`` is missing.

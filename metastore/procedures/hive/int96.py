@@ -24,7 +24,7 @@ from metastore.procedures.rewrite.task import FRAGMENTS, outcomes, rewrite_piece
 
 
 def rewriter(name: str, properties: Mapping[str, str], engine: Callable[[int], Engine]) -> Rewrite:
-    """What writes data files of the table ``name`` anew, one new file for each; ``engine`` rewrites so many files.
+    """What writes data files of the table ``name`` anew, one new file for each; ``engine`` chooses by their number.
 
     Raises FormatError, which names the file, StorageError, and EngineError when not all tasks answered.
     """
