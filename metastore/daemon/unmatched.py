@@ -1,7 +1,7 @@
 """Policies that match nothing, mostly because a name is misspelt; pure.
 
-A site that writes a policy believes that its tables are looked after. A layer that fits no table is reported by its key,
-with the name that was probably meant. Nothing is said of what could not be listed.
+A site that writes a policy believes that its tables are looked after. A layer that fits no table is reported by its
+key, with the name that was probably meant. Nothing is said of what could not be listed.
 """
 
 from __future__ import annotations
