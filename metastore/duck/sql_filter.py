@@ -24,8 +24,8 @@ from metastore.duck.session import close_off, connection, relation
 from metastore.duck.spark_in_duckdb import in_duckdbs_words
 from metastore.errors import InvalidRequestError
 from metastore.predicates.columns import Columns, PredicateColumn
+from metastore.predicates.condition import SPARK
 from metastore.predicates.spark_sql import condition_of
-from metastore.predicates.sql_predicate import INSTANTS
 from metastore.predicates.written_times import timestamp_of
 
 _ROWS: Final = 1 << 17
@@ -101,7 +101,7 @@ class _Question:
         if tree.find(exp.Query) is not None:
             raise InvalidRequestError(f"a scan asks one table, without subqueries: {where!r}; ask that in a SELECT")
         for cast in tree.find_all(exp.Cast):
-            if cast.to.this in INSTANTS:
+            if cast.to.this in SPARK.instants:
                 _put_in_utc(cast.this, zone)
         names: dict[str, str] = {}
         for node in list(tree.find_all(exp.Column)):

@@ -13,7 +13,7 @@ from datetime import tzinfo
 from pyiceberg.expressions import AlwaysTrue, BooleanExpression, IsNaN, IsNull, NotNull, NotStartsWith, StartsWith
 
 from metastore.predicates.columns import PredicateColumn
-from metastore.predicates.literals import Literal, comparison, membership
+from metastore.predicates.literals import Literal, comparison, membership, widening_of
 
 
 @dataclass
@@ -23,24 +23,34 @@ class Leaves:
     zone: tzinfo | None
     columns: dict[str, PredicateColumn] = field(default_factory=dict)
     notes: list[str] = field(default_factory=list)
+    unusable: list[str] = field(default_factory=list)
+    """The parts that exclude nothing, or less than they could."""
 
-    def unknown(self, text: str) -> BooleanExpression:
-        """A leaf that says nothing."""
-        self._note(f"not usable for pruning: {text}")
+    def unknown(self, text: str, why: str = "") -> BooleanExpression:
+        """A leaf that says nothing; ``why`` it does is for the note."""
+        self._note_unusable(text, why)
         return AlwaysTrue()
+
+    def implied(self, condition: BooleanExpression) -> BooleanExpression:
+        """``condition`` in place of a test that it follows from: more rows may pass than pass the test."""
+        return condition
 
     def compare(
         self, column: PredicateColumn, operator: str, literal: Literal, text: str, *, inverted: bool
     ) -> BooleanExpression:
         """``column operator literal``, under NOT if ``inverted``; ``text`` is what a note would show."""
         condition, usable = comparison(self._named(column), operator, literal, self.zone, inverted=inverted)
+        self._note_widening(column, literal, text)
         return self._checked(condition, column, text, usable=usable)
 
     def contain(
         self, column: PredicateColumn, literals: Iterable[Literal], text: str, *, inverted: bool
     ) -> BooleanExpression:
         """``column IN (literals)``, of which there is at least one."""
+        literals = list(literals)
         condition, usable = membership(self._named(column), literals, self.zone, inverted=inverted)
+        if literals:
+            self._note_widening(column, literals[0], text)
         return self._checked(condition, column, text, usable=usable)
 
     def start_with(self, column: PredicateColumn, prefix: str, *, inverted: bool) -> BooleanExpression:
@@ -66,20 +76,30 @@ class Leaves:
         key = self._named(column).key
         return self._checked(NotNull(key) if inverted else IsNaN(key), column, "NaN", usable=True)
 
-    def not_null(self, column: PredicateColumn, text: str) -> BooleanExpression:
+    def not_null(self, column: PredicateColumn, text: str, why: str = "") -> BooleanExpression:
         """All that is left of a comparison that cannot be used: no comparison passes a null."""
-        return self._checked(NotNull(self._named(column).key), column, text, usable=False)
+        return self._checked(NotNull(self._named(column).key), column, text, usable=False, why=why)
 
     def _named(self, column: PredicateColumn) -> PredicateColumn:
         self.columns[column.key] = column
         return column
 
     def _checked(
-        self, condition: BooleanExpression, column: PredicateColumn, text: str, *, usable: bool
+        self, condition: BooleanExpression, column: PredicateColumn, text: str, *, usable: bool, why: str = ""
     ) -> BooleanExpression:
-        if not usable:
-            self._note(f"not usable for pruning: {text}")
+        if not column.usable:
+            why = f"engines may see other values in the column {'.'.join(column.path)}"
+        if not usable or not column.usable:
+            self._note_unusable(text, why or f"engines may differ in what it means beside {column.type}")
         return condition if column.usable else AlwaysTrue()
+
+    def _note_unusable(self, text: str, why: str) -> None:
+        self.unusable.append(text)
+        self._note(f"not usable for pruning: {text}" + (f" ({why})" if why else ""))
+
+    def _note_widening(self, column: PredicateColumn, literal: Literal, text: str) -> None:
+        if (why := widening_of(column, literal, self.zone)) is not None:
+            self._note(f"{text}: the time is {why}")
 
     def _note(self, note: str) -> None:
         if note not in self.notes:

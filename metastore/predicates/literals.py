@@ -18,7 +18,7 @@ import struct
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from datetime import date, datetime, time, timedelta, timezone, tzinfo
-from decimal import Decimal
+from decimal import Context, Decimal
 from typing import Any, TypeAlias
 
 from pyiceberg.expressions import (
@@ -80,6 +80,12 @@ _FLOATS = {"FLOAT": 24, "DOUBLE": 53}
 _INTEGER_BITS = {"TINYINT": 8, "SMALLINT": 16, "INT": 32, "BIGINT": 64}
 _ULPS = 2
 """Engines divide digits by a power of ten in the float type itself: two roundings and the power's own."""
+
+_KEPT_DIGITS = 6
+"""Digits behind the point that Spark keeps at least of a decimal that would have more than 38 in all."""
+
+EXACT = Context(prec=10_000)
+"""For sums of Decimals: Python's own context would round them to 28 digits."""
 
 _ANY_ZONE = timedelta(hours=18)
 """No session's clock is further from UTC: no place's ever was, and Java has no larger offset."""
@@ -192,6 +198,22 @@ def span_of(column: PredicateColumn, literal: Literal, zone: tzinfo | None = Non
         return None
 
 
+def widening_of(column: PredicateColumn, literal: Literal, zone: tzinfo | None) -> str | None:
+    """Why ``literal`` stands for more than one time beside ``column``, and what makes it exact; None if it does not."""
+    if column.type.name not in ("DATE", "TIMESTAMP"):
+        return None
+    span = span_of(column, literal, zone)
+    if span is None or span.certain:
+        return None
+    reach = span.high - span.low
+    hours = (
+        f"by {int(reach / timedelta(hours=2))} hours to either side" if column.type.name == "TIMESTAMP" else "by days"
+    )
+    if zone is None:
+        return f"widened {hours}, since no time zone is named; name the session's, such as time_zone='UTC'"
+    return f"widened {hours}, since clocks change near it in the time zone of the session"
+
+
 def _text(_column: PredicateColumn, literal: Literal, _zone: tzinfo | None) -> Span | None:
     # Beside an integer only text that is one for sure can be judged, which the evaluation sees to.
     return Span.of(literal) if isinstance(literal, str) or type(literal) is int else None
@@ -211,7 +233,13 @@ def _integer(column: PredicateColumn, literal: Literal, _zone: tzinfo | None) ->
         return Span(number, number, certain=-(1 << bits) <= 2 * number < 1 << bits)
     if isinstance(literal, float):
         # The column is cast to DOUBLE, which holds integers below 2^53 exactly and keeps the order of those above.
-        return Span.of(literal) if abs(literal) < 2**53 else None
+        if abs(literal) < 2**53:
+            return Span.of(literal)
+        if math.isinf(literal):
+            return Span(literal, literal, certain=False)
+        near = [math.nextafter(literal, toward) for toward in (-math.inf, math.inf)]
+        low, high = (literal if math.isinf(each) else int(each) for each in near)
+        return Span(low, high, certain=False)
     return _exact_number(column, literal)
 
 
@@ -225,10 +253,16 @@ def _decimal(column: PredicateColumn, literal: Literal, _zone: tzinfo | None) ->
 
 
 def _exact_number(column: PredicateColumn, literal: Literal) -> Span | None:
-    """An integer or decimal, if the type common to it and the column loses no digit."""
+    """An integer or decimal: exactly that if the type common to it and the column loses no digit, else around it."""
     if type(literal) is not int and type(literal) is not Decimal:
         return None
-    return Span.of(literal) if _fit_together(column, [Decimal(literal)]) else None
+    number = Decimal(literal)
+    if _fit_together(column, [number]):
+        return Span.of(literal)
+    # Spark keeps six digits behind the point, or all that the column has if these are fewer, and rounds both sides.
+    _, scale = column.type.arguments or (0, 0)
+    reach = Decimal((0, (2,), -min(scale, _KEPT_DIGITS)))
+    return Span(EXACT.subtract(number, reach), EXACT.add(number, reach), certain=False)
 
 
 def _fit_together(column: PredicateColumn, numbers: Sequence[Decimal]) -> bool:
@@ -319,7 +353,7 @@ def _timestamp(column: PredicateColumn, literal: Literal, zone: tzinfo | None) -
     elif type(literal) is date:
         moment = datetime(literal.year, literal.month, literal.day)
     elif isinstance(literal, SessionTime):
-        if not column.zoned and not _is_calm(literal.local, zone):
+        if not column.zoned and not is_calm(literal.local, zone):
             return _around(literal.local, _CLOCK_CHANGE)
         moment = literal.local
     elif isinstance(literal, datetime):
@@ -335,7 +369,7 @@ def _in_utc(moment: datetime, zone: tzinfo | None) -> Span | None:
     if zone is None:
         return _around(moment.replace(tzinfo=timezone.utc), _ANY_ZONE)
     instant = moment.replace(tzinfo=zone).astimezone(timezone.utc)
-    return Span.of(instant) if _is_calm(moment, zone) else _around(instant, _CLOCK_CHANGE)
+    return Span.of(instant) if is_calm(moment, zone) else _around(instant, _CLOCK_CHANGE)
 
 
 def _in_local_time(moment: datetime, zone: tzinfo | None) -> Span | None:
@@ -344,11 +378,11 @@ def _in_local_time(moment: datetime, zone: tzinfo | None) -> Span | None:
     if zone is None:
         return _around(moment.astimezone(timezone.utc).replace(tzinfo=None), _ANY_ZONE)
     local = moment.astimezone(zone).replace(tzinfo=None)
-    return Span.of(local) if _is_calm(local, zone) else _around(local, _CLOCK_CHANGE)
+    return Span.of(local) if is_calm(local, zone) else _around(local, _CLOCK_CHANGE)
 
 
-def _is_calm(local: datetime, zone: tzinfo | None) -> bool:
-    """True if ``zone`` is known and does not change its clocks near ``local``."""
+def is_calm(local: datetime, zone: tzinfo | None) -> bool:
+    """Whether local time is unambiguous: True if ``zone`` is known and does not change its clocks near ``local``."""
     if zone is None:
         return False
     try:

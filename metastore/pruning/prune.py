@@ -15,13 +15,12 @@ from functools import cache, cached_property
 from typing import Any
 
 import pyarrow as pa
-from pyiceberg.expressions import BooleanExpression
 
 from metastore.errors import InvalidRequestError
 from metastore.model.tuple_schema import TupleSchema
 from metastore.model.vocabulary import DEFAULT_SEGMENT, IDENTIFIER_SEPARATOR, MetadataType
 from metastore.predicates.columns import Columns
-from metastore.predicates.predicate import parse
+from metastore.predicates.predicate import Question, parse
 from metastore.pruning.containers import FolderStatistics, UnitStatistics
 from metastore.pruning.evaluate import Evaluation, Exclusion
 from metastore.pruning.files import FileDecisions
@@ -37,7 +36,7 @@ UNKNOWN = "not analyzed"
 
 
 def prune(
-    question: str | BooleanExpression,
+    question: Question,
     units: pa.Table | Units,
     *,
     listing: Mapping[str, Fingerprint] | None = None,
@@ -81,7 +80,7 @@ def prune(
 
 
 def _decided(
-    question: str | BooleanExpression,
+    question: Question,
     source: Units,
     table: _Table,
     known: KnownFiles,
