@@ -79,9 +79,16 @@ class _Translator:
         except NotConstant as reason:
             compared = node.this if isinstance(node, exp.Escape) else node
             column = self._column(compared.this) if _never_passes_null(compared) else None
+            if column is None and self._is_of_others(node):
+                return AlwaysTrue()
             if column is None:
                 return self._leaves.unknown(self._shown(node), str(reason))
             return self._leaves.not_null(column, self._shown(node), str(reason))
+
+    def _is_of_others(self, node: exp.Expr) -> bool:
+        """Whether ``node`` speaks of other tables of a query alone: it is asked of them, and says nothing of this."""
+        columns = list(node.find_all(exp.Column))
+        return self._said.of_query and bool(columns) and all(self._column(each) is None for each in columns)
 
     def _junction(self, node: exp.And | exp.Or, *, inverted: bool) -> BooleanExpression:
         parts = [self._condition(part, inverted=inverted) for part in node.flatten()]

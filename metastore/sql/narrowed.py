@@ -6,10 +6,12 @@ each part that could not, with the reason.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 from pyiceberg.expressions import AlwaysTrue, BooleanExpression
+from pyiceberg.expressions.visitors import bind, extract_field_ids
+from pyiceberg.manifest import DataFile
 from pyiceberg.schema import Schema
 from pyiceberg.table import Table
 
@@ -48,7 +50,8 @@ def in_memory(asked: Asked) -> Narrowed:
 
 def of_iceberg(asked: Asked, chosen: IcebergFilter, table: Table) -> Narrowed:
     """Of an Iceberg table, by its manifests."""
-    every = {task.file.file_path for task in table.scan().plan_files()}
+    files = {task.file.file_path: task.file for task in table.scan().plan_files()}
+    every = list(files)
     if isinstance(chosen.expression, AlwaysTrue):
         return Narrowed(
             chosen.expression, [f"files: {counted(Count(len(every), len(every)))}", *_notes(asked, chosen.notes)]
@@ -62,7 +65,18 @@ def of_iceberg(asked: Asked, chosen: IcebergFilter, table: Table) -> Narrowed:
     if excluding:
         lines += ["skipped by:", *listed(excluding)]
     lines.append("row groups: those of the files read are chosen by their own statistics when they are opened")
-    return Narrowed(chosen.expression, [*lines, *_notes(asked, chosen.notes, nothing=len(kept) == len(every) > 0)])
+    notes = [*chosen.notes, *_without_bounds(chosen.expression, table, files.values())]
+    return Narrowed(chosen.expression, [*lines, *_notes(asked, notes, nothing=len(kept) == len(every) > 0)])
+
+
+def _without_bounds(condition: BooleanExpression, table: Table, files: Iterable[DataFile]) -> Iterator[str]:
+    """Notes on columns of the condition that no manifest entry has bounds of."""
+    schema = table.schema()
+    bounded = {field for file in files for field in (*(file.lower_bounds or {}), *(file.upper_bounds or {}))}
+    counted_alone = extract_field_ids(bind(schema, condition, case_sensitive=True)) - bounded
+    for field in sorted(counted_alone):
+        name = schema.find_column_name(field)
+        yield f"the manifests have no bounds of {name}, so that it skips no file; row groups have them in the files"
 
 
 def of_scan(asked: Asked, scan: Scan) -> Narrowed:
