@@ -16,7 +16,6 @@ from pyiceberg.expressions import (
     BoundPredicate,
     EqualTo,
     In,
-    Or,
     Reference,
     UnboundPredicate,
 )

@@ -20,7 +20,6 @@ from metastore.predicates.condition import Condition, has_unknown_arguments
 from metastore.predicates.literals import INTEGER_TEXT, Literal, SessionTime, is_calm
 from metastore.predicates.written_times import date_of, time_of, timestamp_of
 
-
 T = TypeVar("T")
 
 

@@ -51,7 +51,7 @@ def texts_of(text: str) -> Mapping[str, str]:
 
 
 def double_quoted(text: str) -> list[tuple[int, int, str]]:
-    """Literals of ``text`` in double quotes: where each begins and ends, and what it says. Empty for unreadable text."""
+    """Literals of ``text`` in double quotes: where each begins and ends, and what it says; none of unreadable text."""
     try:
         tokens: list[Token] = SparkSql().tokenize(text)
     except TokenError:

@@ -17,9 +17,10 @@ from metastore.errors import InvalidRequestError
 from metastore.predicates.columns import Columns, PredicateColumn
 from metastore.predicates.condition import ARGUMENTS, Condition, has_unknown_arguments
 from metastore.predicates.constants import Constants, NotConstant
+from metastore.predicates.function_of_column import Comparison, constant_comparison
 from metastore.predicates.leaves import Leaves
 from metastore.predicates.literals import Literal
-from metastore.predicates.unwrapping import Comparison, Unwrapping, constant_comparison
+from metastore.predicates.unwrapping import Unwrapping
 
 
 def translate(condition: Condition, columns: Columns, leaves: Leaves) -> BooleanExpression:
@@ -79,6 +80,8 @@ class _Translator:
         except NotConstant as reason:
             compared = node.this if isinstance(node, exp.Escape) else node
             column = self._column(compared.this) if _never_passes_null(compared) else None
+            if column is None and isinstance(compared, (exp.EQ, exp.NEQ, exp.LT, exp.LTE, exp.GT, exp.GTE)):
+                column = self._column(compared.expression)
             if column is None and self._is_of_others(node):
                 return AlwaysTrue()
             if column is None:

@@ -58,6 +58,13 @@ class Evaluation:
         self._tests: dict[int, ColumnTest] = {}
         """By identity of the leaf: PyIceberg's expressions have no hash, and live as long as the condition does."""
         self._prepare(predicate.condition, predicate)
+        self._asked: set[str] = set()
+        self._judged: set[str] = set()
+
+    def blind_tests(self) -> Sequence[ColumnTest]:
+        """Tests that were asked of containers, none of which has the statistics that they need."""
+        blind = self._asked - self._judged
+        return list({test.text: test for test in self._tests.values() if test.text in blind}.values())
 
     @property
     def tests(self) -> Sequence[ColumnTest]:
@@ -84,6 +91,9 @@ class Evaluation:
         test = self._tests[id(node)]
         excludes = test.excludes
         found = statistics.of(test.column, among)
+        self._asked.add(test.text)
+        if test.text not in self._judged and any(known is not None and test.can_judge(known) for known in found):
+            self._judged.add(test.text)
         return {
             i: Exclusion((Cause(test, known),))
             for i, known in zip(among, found, strict=True)

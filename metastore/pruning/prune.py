@@ -12,11 +12,13 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache, cached_property
-from typing import Any
+from typing import Any, Final
 
 import pyarrow as pa
+from pyiceberg.expressions import AlwaysTrue
 
 from metastore.errors import InvalidRequestError
+from metastore.model.column_path import parse as parse_path
 from metastore.model.tuple_schema import TupleSchema
 from metastore.model.vocabulary import DEFAULT_SEGMENT, IDENTIFIER_SEPARATOR, MetadataType
 from metastore.predicates.columns import Columns
@@ -33,6 +35,7 @@ __all__ = ["CHANGED", "UNIT_COLUMNS", "UNIT_TYPES", "UNKNOWN", "prune"]
 
 CHANGED = "changed since ANALYZE"
 UNKNOWN = "not analyzed"
+_NOTHING_SKIPPED: Final = "nothing is skipped: each file and row group may hold rows that match, or is new or changed"
 
 
 def prune(
@@ -110,9 +113,13 @@ def _decided(
     unproven_kept, unproven_skipped = _unproven(known, table.root, directories, evaluation)
     files.kept.extend(unproven_kept)
     files.skipped.extend(unproven_skipped)
+    notes = [*predicate.notes, *_reasons(evaluation, files)]
+    kept_whole = len(files.kept) == known.count and files.row_groups_kept == known.row_groups
+    if kept_whole and files.kept and not notes and not isinstance(predicate.condition, AlwaysTrue):
+        notes.append(_NOTHING_SKIPPED)
     return PruneResult(
         predicate=predicate.text,
-        notes=predicate.notes,
+        notes=notes,
         segments=[SegmentDecision(name, segments.get(i)) for i, name in enumerate(names)],
         files=files.kept,
         skipped_files=files.skipped,
@@ -125,6 +132,16 @@ def _decided(
         missing=known.missing,
         skipped_in_segments=in_segments,
     )
+
+
+def _reasons(evaluation: Evaluation, files: FileDecisions) -> list[str]:
+    """Notes on tests that skip nothing since nothing is known of their columns."""
+    if not files.judged:
+        return []
+    return [
+        f"{test.text} skips nothing: no file or row group has statistics of {'.'.join(parse_path(test.column))}"
+        for test in evaluation.blind_tests()
+    ]
 
 
 @dataclass(frozen=True)

@@ -59,7 +59,7 @@ def _run(duck: Duck, query: QueryText, text: str) -> pa.Table:
 
 
 class _Preparation:
-    """Makes the tables of one statement known to DuckDB; ``fetched`` says what is read of each, for who ``explains``."""
+    """Makes the tables of one statement known to DuckDB; with ``explains``, ``fetched`` says what is read of each."""
 
     def __init__(self, duck: Duck, relations: Relations, *, explains: bool = False) -> None:
         self._duck = duck
