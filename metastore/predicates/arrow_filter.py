@@ -17,7 +17,7 @@ from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 from datetime import datetime, tzinfo
-from decimal import ROUND_CEILING, ROUND_FLOOR, Context, Decimal
+from decimal import Decimal
 from functools import reduce
 from typing import Any, Final
 
@@ -29,12 +29,11 @@ from metastore.model.drill_types import INTEGER_TYPES
 from metastore.predicates.columns import Columns, PredicateColumn
 from metastore.predicates.leaves import Leaves
 from metastore.predicates.literals import Literal, is_of_many_types, passes_nulls, span_of
+from metastore.predicates.number_grid import NumberGrid
 from metastore.predicates.predicate import Question, resolved
 
 _FLOATS: Final = ("FLOAT", "DOUBLE")
 _INVERSE: Final = {"=": "!=", "!=": "=", "<": ">=", "<=": ">", ">": "<=", ">=": "<"}
-_WIDE: Final = Context(prec=10_000)
-"""Digits enough that no literal is rounded on the way to the column's grid."""
 
 
 class NotExact(Exception):  # noqa: N818 - no error of the user's: another engine is asked
@@ -270,17 +269,9 @@ def _comparison(field: Any, type_: pa.DataType, asked: str, value: Any) -> Any:
 
 def _on_grid(field: Any, type_: pa.DataType, asked: str, value: Any) -> Any:
     """The comparison of integers or decimals with a number that may lie between two of them, or beyond them all."""
-    number = Decimal(value)
-    step = Decimal(1).scaleb(-(type_.scale if pa.types.is_decimal(type_) else 0))
-    below, above = (number.quantize(step, rounding, _WIDE) for rounding in (ROUND_FLOOR, ROUND_CEILING))
-    if asked in ("=", "!=") and below != above:
-        return _none(field) if asked == "=" else field.is_valid()
-    aligned = below if asked in ("<=", ">") else above
-    low, high = _limits(type_)
-    if aligned < low:
-        return field.is_valid() if asked in (">", ">=", "!=") else _none(field)
-    if aligned > high:
-        return field.is_valid() if asked in ("<", "<=", "!=") else _none(field)
+    aligned = _grid(type_).aligned(asked, Decimal(value))
+    if isinstance(aligned, bool):
+        return field.is_valid() if aligned else _none(field)
     return _OPERATORS[asked](field, _scalar(aligned if pa.types.is_decimal(type_) else int(aligned), type_))
 
 
@@ -288,13 +279,10 @@ def _none(field: Any) -> Any:
     return field.is_null() & field.is_valid()
 
 
-def _limits(type_: pa.DataType) -> tuple[Decimal, Decimal]:
+def _grid(type_: Any) -> NumberGrid:
     if pa.types.is_decimal(type_):
-        high = Decimal(10**type_.precision - 1).scaleb(-type_.scale, _WIDE)
-        return -high, high
-    if pa.types.is_signed_integer(type_):
-        return Decimal(-(2 ** (type_.bit_width - 1))), Decimal(2 ** (type_.bit_width - 1) - 1)
-    return Decimal(0), Decimal(2**type_.bit_width - 1)
+        return NumberGrid.of_decimal(type_.precision, type_.scale)
+    return NumberGrid.of_integer(type_.bit_width, signed=pa.types.is_signed_integer(type_))
 
 
 def _scalar(value: Any, type_: pa.DataType) -> Any:

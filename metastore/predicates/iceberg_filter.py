@@ -11,7 +11,7 @@ import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from datetime import date, datetime, time
-from decimal import ROUND_CEILING, ROUND_FLOOR, Decimal
+from decimal import Decimal
 from typing import Any, Final
 
 from pyiceberg.expressions import (
@@ -62,7 +62,8 @@ from pyiceberg.types import (
 from metastore.formats.arrow_schema import tuple_schema
 from metastore.model.column_path import ColumnPath
 from metastore.predicates.columns import Columns
-from metastore.predicates.literals import EXACT, plain_literal
+from metastore.predicates.literals import plain_literal
+from metastore.predicates.number_grid import NumberGrid
 from metastore.predicates.predicate import Predicate, Question, parse
 
 SESSION_ZONE: Final = "UTC"
@@ -189,26 +190,25 @@ def _on_grid(kind: Any, name: str, type_: IntegerType | LongType | DecimalType, 
     """A comparison with a number that may lie between two of the type's, or beyond them all."""
     if type(value) not in (int, float, Decimal) or (isinstance(value, float) and not math.isfinite(value)):
         return None
-    number, digits = Decimal(value), type_.scale if isinstance(type_, DecimalType) else 0
-    step = Decimal((0, (1,), -digits))
-    below, above = (number.quantize(step, rounding, EXACT) for rounding in (ROUND_FLOOR, ROUND_CEILING))
-    if below != above and kind in (EqualTo, NotEqualTo):
-        return AlwaysFalse() if kind is EqualTo else NotNull(name)
-    aligned = below if kind in (LessThanOrEqual, GreaterThan) else above
-    low, high = _limits(type_)
-    if aligned < low or aligned > high:
-        beyond = (GreaterThan, GreaterThanOrEqual) if aligned < low else (LessThan, LessThanOrEqual)
-        return NotNull(name) if kind in (*beyond, NotEqualTo) else AlwaysFalse()
+    if isinstance(type_, DecimalType):
+        grid = NumberGrid.of_decimal(type_.precision, type_.scale)
+    else:
+        grid = NumberGrid.of_integer(32 if isinstance(type_, IntegerType) else 64)
+    aligned = grid.aligned(_OPERATORS[kind], Decimal(value))
+    if isinstance(aligned, bool):
+        return NotNull(name) if aligned else AlwaysFalse()
     found: BooleanExpression = kind(name, aligned if isinstance(type_, DecimalType) else int(aligned))
     return found
 
 
-def _limits(type_: IntegerType | LongType | DecimalType) -> tuple[Decimal, Decimal]:
-    if isinstance(type_, DecimalType):
-        high = Decimal((0, (9,) * type_.precision, -type_.scale))
-        return high.copy_negate(), high
-    bits = 31 if isinstance(type_, IntegerType) else 63
-    return Decimal(-(2**bits)), Decimal(2**bits - 1)
+_OPERATORS: Final[Mapping[Any, str]] = {
+    EqualTo: "=",
+    NotEqualTo: "!=",
+    LessThan: "<",
+    LessThanOrEqual: "<=",
+    GreaterThan: ">",
+    GreaterThanOrEqual: ">=",
+}
 
 
 def _float(value: Any) -> float | None:

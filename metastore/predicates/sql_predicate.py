@@ -65,6 +65,8 @@ class _Translator:
         while isinstance(node, exp.Paren) and not has_unknown_arguments(node):
             node = node.this
         inverted = inverted is not bool(node.args.get("negate"))
+        if not isinstance(node, (exp.And, exp.Or, exp.Not)) and node.find(exp.Query) is not None:
+            return self._leaves.unknown(self._shown(node), "a subquery")
         if any(type(each) in ARGUMENTS and has_unknown_arguments(each) for each in _own_nodes(node)):
             return self._leaves.unknown(self._shown(node), "it is written in a way that is not known here")
         try:
@@ -274,14 +276,12 @@ def _own_nodes(node: exp.Expr) -> list[exp.Expr]:
     """``node``, and if it is a leaf all below it but subqueries: those of AND, OR and NOT have their own turn."""
     if isinstance(node, (exp.And, exp.Or, exp.Not)):
         return [node]
-    return list(node.walk(prune=lambda each: isinstance(each, exp.Query)))
+    return list(node.walk())
 
 
 def _what(node: exp.Expr) -> str:
     """What ``node`` is, as the reason why a comparison cannot prune."""
     node = node.unnest()
-    if isinstance(node, (exp.Subquery, exp.Exists)) or node.find(exp.Query) is not None:
-        return "a subquery"
     if isinstance(node, (exp.Column, exp.Dot)):
         return "a column of another table, or a part of a list or map"
     name = node.name if isinstance(node, exp.Anonymous) else type(node).__name__
