@@ -37,7 +37,7 @@ class MetastoreTableInfo:
 class Request:
     """A request built from parts; parts that are None do not narrow. An empty sequence asks for nothing.
 
-    ``filter`` means what it means to Apache Drill: NULL differs from every value, so that ``!=`` and ``NOT IN`` pass it.
+    ``filter`` means what it means to Apache Drill: NULL differs from every value, and passes ``!=`` and ``NOT IN``.
     """
 
     table: TableInfo | None = None

@@ -110,6 +110,10 @@ class _ExactLeaves(Leaves):
         """What is left of a comparison that cannot be used is not exact."""
         raise NotExact
 
+    def recurs(self, column: PredicateColumn, part: str, values: tuple[int, ...], text: str) -> BooleanExpression:
+        """Arrow's parts of times may be in another zone."""
+        raise NotExact
+
     def implied(self, condition: BooleanExpression) -> BooleanExpression:
         """What follows from a test is not the test."""
         raise NotExact
@@ -194,6 +198,10 @@ class _WideLeaves(_ExactLeaves):
         return AlwaysTrue()
 
     def not_null(self, column: PredicateColumn, text: str, why: str = "") -> BooleanExpression:
+        """All rows."""
+        return AlwaysTrue()
+
+    def recurs(self, column: PredicateColumn, part: str, values: tuple[int, ...], text: str) -> BooleanExpression:
         """All rows."""
         return AlwaysTrue()
 

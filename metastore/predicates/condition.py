@@ -125,7 +125,7 @@ ARGUMENTS: Final[Mapping[type[exp.Expr], frozenset[str]]] = {
     **dict.fromkeys((exp.NullSafeEQ, exp.NullSafeNEQ, exp.Escape, exp.Add, exp.Sub, exp.Mul), _TWO_SIDES),
     **dict.fromkeys((exp.Is, exp.Like, exp.StartsWith), _NEGATABLE),
     **dict.fromkeys((exp.Paren, exp.Not, exp.Neg, exp.Boolean, exp.Date, exp.Year, exp.IsNan), _ONE),
-    **dict.fromkeys((exp.Month, exp.Quarter, exp.DayOfMonth, exp.Var, exp.DataTypeParam), _ONE),
+    **dict.fromkeys((exp.Month, exp.Quarter, exp.DayOfMonth, exp.Day, exp.Var, exp.DataTypeParam), _ONE),
     exp.Null: frozenset(),
     exp.Between: frozenset({"this", "low", "high", "negate"}),
     exp.In: frozenset({"this", "expressions", "negate"}),

@@ -65,6 +65,7 @@ from metastore.predicates.columns import Columns
 from metastore.predicates.literals import plain_literal
 from metastore.predicates.number_grid import NumberGrid
 from metastore.predicates.predicate import Predicate, Question, parse
+from metastore.predicates.recurring import Recurring
 
 SESSION_ZONE: Final = "UTC"
 """The time zone of SELECT and of procedures."""
@@ -110,13 +111,15 @@ class _Fitting:
             return And(self.of(node.left), self.of(node.right))
         if isinstance(node, Or):
             return Or(self.of(node.left), self.of(node.right))
-        if not isinstance(node, UnboundPredicate):
+        if not isinstance(node, (UnboundPredicate, Recurring)):
             return node
         column = self._predicate.columns[node.term.name]  # type: ignore[attr-defined]
         field = _field(self._schema, column.path)
-        found = None if field is None else self._leaf(node, field, zoned=column.zoned)
+        known = field is not None and isinstance(node, UnboundPredicate)
+        found = self._leaf(node, field, zoned=column.zoned) if known else None  # type: ignore[arg-type]
         if found is None:
-            self.left_out.append(f"a test of {'.'.join(column.path)}")
+            what = node.part.lower() if isinstance(node, Recurring) else "value"
+            self.left_out.append(f"a test of the {what} of {'.'.join(column.path)}")
             return AlwaysTrue()
         return found
 

@@ -14,6 +14,7 @@ from pyiceberg.expressions import AlwaysTrue, BooleanExpression, IsNaN, IsNull, 
 
 from metastore.predicates.columns import PredicateColumn
 from metastore.predicates.literals import Literal, comparison, membership, widening_of
+from metastore.predicates.recurring import Recurring
 
 
 @dataclass
@@ -75,6 +76,11 @@ class Leaves:
         """``isnan(column)``; the inverse holds for every other value."""
         key = self._named(column).key
         return self._checked(NotNull(key) if inverted else IsNaN(key), column, "NaN", usable=True)
+
+    def recurs(self, column: PredicateColumn, part: str, values: tuple[int, ...], text: str) -> BooleanExpression:
+        """``month(column) IN (values)`` or another ``part`` of the calendar."""
+        test = Recurring(self._named(column).key, part, values, self.zone)
+        return self._checked(test, column, text, usable=True)
 
     def not_null(self, column: PredicateColumn, text: str, why: str = "") -> BooleanExpression:
         """All that is left of a comparison that cannot be used: no comparison passes a null."""

@@ -6,8 +6,9 @@ are the session's, and widened near a change of clocks.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from datetime import date, datetime, time, timedelta
+from typing import Final
 
 from pyiceberg.expressions import AlwaysFalse, And, BooleanExpression, Or
 from sqlglot import exp
@@ -16,8 +17,9 @@ from metastore.predicates.calendar_units import UNITS, later, next_start, start_
 from metastore.predicates.columns import PredicateColumn
 from metastore.predicates.condition import SPARK
 from metastore.predicates.constants import NotConstant
-from metastore.predicates.function_of_column import Comparison, Context
+from metastore.predicates.function_of_column import Comparison, Context, constant_comparison
 from metastore.predicates.literals import Literal, SessionTime
+from metastore.predicates.recurring import PARTS
 from metastore.predicates.written_times import date_of, timestamp_of
 
 
@@ -63,6 +65,8 @@ def of_unit(context: Context, node: exp.Expr, asked: Comparison) -> BooleanExpre
         if type(year) is not int or not 1 <= year < 9999:
             raise NotConstant("a year is compared with something else than a whole number of the calendar")
         return _within(context, of_year, "YEAR", datetime(year, 1, 1), asked)
+    if (of_part := _part(node)) is not None:
+        return _recurring(context, *of_part, asked)
     if isinstance(node, (exp.TimestampTrunc, exp.DateTrunc)):
         unit = unit_named(node.text("unit"))
         if unit not in UNITS:
@@ -125,6 +129,38 @@ def _of_interval(
     if operator in ("<", ">="):
         return bound(operator, start)
     return bound("<" if operator == "<=" else ">=", end)
+
+
+def _recurring(context: Context, part: str, inner: exp.Expr, asked: Comparison) -> BooleanExpression | None:
+    """A month, quarter or day of a month compared with a whole number."""
+    column = context.column_of(inner)
+    if column is None:
+        return None
+    if column.type.name not in ("DATE", "TIMESTAMP") or type(asked.literal) is not int:
+        raise NotConstant(f"a {part.lower()} is compared with something else than a whole number, or is of no time")
+    every = range(1, PARTS[part].most + 1)
+    values = tuple(each for each in every if constant_comparison(each, asked.effective, asked.literal))
+    if not values:
+        return context.leaves.implied(AlwaysFalse())
+    return context.leaves.implied(context.leaves.recurs(column, part, values, asked.text))
+
+
+_PART_FUNCTIONS: Final[Mapping[type[exp.Expr], str]] = {
+    exp.Month: "MONTH",
+    exp.Quarter: "QUARTER",
+    exp.DayOfMonth: "DAY",
+    exp.Day: "DAY",
+}
+
+
+def _part(node: exp.Expr) -> tuple[str, exp.Expr] | None:
+    """Which part of the calendar ``node`` is, and what it is of."""
+    name, inner = _PART_FUNCTIONS.get(type(node)), node.this
+    if isinstance(node, exp.Extract):
+        name, inner = node.name.upper(), node.expression
+    elif isinstance(node, exp.Anonymous) and node.name.lower() == "date_part" and len(node.expressions) == 2:
+        name, inner = node.expressions[0].name.upper(), node.expressions[1]
+    return (name, _day(inner) or inner) if name is not None and name in PARTS else None
 
 
 def _day(node: exp.Expr) -> exp.Expr | None:

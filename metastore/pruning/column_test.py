@@ -35,6 +35,8 @@ from metastore.model.drill_types import FLOAT_TYPES
 from metastore.model.statistics import ColumnStatistics
 from metastore.predicates.columns import PredicateColumn
 from metastore.predicates.literals import INTEGER_TEXT, plain_literal
+from metastore.predicates.recurring import Recurring
+from metastore.predicates.recurring import excludes as excludes_part
 
 Excludes = Callable[[ColumnStatistics], bool]
 Explains = Callable[[ColumnStatistics], str]
@@ -78,7 +80,9 @@ def column_test(node: BooleanExpression, column: PredicateColumn) -> ColumnTest:
         return ColumnTest(column.key, f"{name} IS NOT NULL", _is_all_null, lambda _: f"{name}: all null", _counts_nulls)
     if isinstance(node, IsNaN):
         return ColumnTest(column.key, f"{name} is NaN", _has_no_nan, lambda _: f"{name}: no NaN", _counts_nans)
-    if isinstance(node, (In, NotIn)):
+    if isinstance(node, Recurring):
+        asked, bounds = _recurring(node)
+    elif isinstance(node, (In, NotIn)):
         asked, bounds = _membership(node, column)
     elif isinstance(node, (StartsWith, NotStartsWith)):
         asked, bounds = _prefix(node)
@@ -175,6 +179,13 @@ def _membership(node: In | NotIn, column: PredicateColumn) -> tuple[str, Exclude
     excludes = only_one if negated else none_inside
     asked = f"{'NOT ' if negated else ''}IN ({_some(values)})"
     return asked, _of_integers(excludes) if _is_integer_beside_text(values, column) else excludes
+
+
+def _recurring(node: Recurring) -> tuple[str, Excludes]:
+    def outside(known: ColumnStatistics) -> bool:
+        return known.min is not None and known.max is not None and excludes_part(node, known.min, known.max)
+
+    return f"has {node.part.lower()} {_some(list(node.values))}", outside
 
 
 def _prefix(node: StartsWith | NotStartsWith) -> tuple[str, Excludes]:

@@ -16,6 +16,7 @@ from pyiceberg.expressions import AlwaysFalse, AlwaysTrue, And, BooleanExpressio
 
 from metastore.model.statistics import ColumnStatistics
 from metastore.predicates.predicate import Predicate
+from metastore.predicates.recurring import Recurring
 from metastore.pruning.column_test import NEVER, ColumnTest, column_test
 
 
@@ -104,6 +105,6 @@ class Evaluation:
         if isinstance(node, (And, Or)):
             self._prepare(node.left, predicate)
             self._prepare(node.right, predicate)
-        elif isinstance(node, UnboundPredicate):
+        elif isinstance(node, (UnboundPredicate, Recurring)):
             column = predicate.columns[node.term.name]  # type: ignore[attr-defined]
             self._tests[id(node)] = column_test(node, column)

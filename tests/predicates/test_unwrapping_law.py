@@ -118,6 +118,10 @@ SUBJECTS: dict[str, tuple[tuple[str, ...], tuple[str, ...]]] = {
         ),
         TIMES,
     ),
+    "part": (
+        ("month(ts)", "month(day)", "quarter(ts)", "day(day)", "dayofmonth(ts)", "extract(month FROM utc)"),
+        ("1", "2", "12", "4", "31", "0"),
+    ),
     "flag": (("flag", "coalesce(flag, FALSE)"), ("TRUE", "FALSE")),
 }
 TESTS = ("flag", "starts_with(s, 'ab')", "s LIKE 'ab%'", "s LIKE 'a_c'", "s LIKE 'ab'", "isnan(f)", "i IS NULL")
@@ -240,6 +244,13 @@ def test_what_is_excluded_holds_no_row(engine: duckdb.DuckDBPyConnection, text: 
         ("ts >= TIMESTAMP '2024-12-01 00:00:00' - INTERVAL 1 MONTH", 2),
         ("ts + INTERVAL 1 DAY >= TIMESTAMP_NTZ '2024-12-06 00:00:00'", 1),
         ("month + 1 > 11", 2),
+        ("month(ts) = 3", 1),
+        ("month(ts) IN (3, 4, 13)", 2),
+        ("month(ts) > 10", 2),
+        ("NOT (month(ts) < 11)", 2),
+        ("quarter(ts) = 2", 3),
+        ("extract(month FROM ts) = 13", 0),
+        ("dayofmonth(ts) = 6", 0),
         ("2 * month <= 5", 2),
         ("5 - month > 2", 2),
         ("-month < -11", 1),
