@@ -95,6 +95,8 @@ class Constants:
             return value
         if kind is exp.DType.DECIMAL and (isinstance(value, str) or type(value) in (int, Decimal)):
             return _decimal(value if isinstance(value, str) else format(value, "f"), to)
+        if to.expressions:
+            raise NotConstant(f"{to} may cut or round the value")
         if isinstance(value, str):
             return self._typed(value, kind)
         return self._time_as(value, kind)

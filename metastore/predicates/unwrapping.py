@@ -96,7 +96,7 @@ class Unwrapping(Context):
             own_precision, own_scale = column.type.arguments or (MAX_DIGITS, 0)
             keeps = scale >= own_scale and precision - scale >= own_precision - own_scale
         moments = (*self.dialect.instants, *self.dialect.local_times)
-        if kind in moments and column.type.name == "TIMESTAMP":
+        if kind in moments and column.type.name == "TIMESTAMP" and not node.to.expressions:
             keeps = column.zoned is (kind in self.dialect.instants)
         if not keeps:
             raise NotConstant(f"a cast of {column.type} to {node.to.sql(self.dialect.sql)} may change values or fail")
