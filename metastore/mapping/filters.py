@@ -59,6 +59,19 @@ def bound(schema: Schema, expression: BooleanExpression) -> BooleanExpression:
         raise InvalidRequestError(f"the filter {expression} does not fit the columns ({known}): {error}") from error
 
 
+def fitting(schema: Schema, expression: BooleanExpression) -> BooleanExpression:
+    """The part of ``expression``, which has no NOT, that ``schema`` can test; it holds wherever ``expression`` does."""
+    if isinstance(expression, And):
+        return And(fitting(schema, expression.left), fitting(schema, expression.right))
+    if isinstance(expression, Or):
+        return Or(fitting(schema, expression.left), fitting(schema, expression.right))
+    try:
+        bind(schema, expression, case_sensitive=True)
+    except (ValueError, TypeError):
+        return AlwaysTrue()
+    return expression
+
+
 def all_of(expressions: Iterable[BooleanExpression]) -> BooleanExpression:
     """Conjunction of any number of expressions; AlwaysTrue for none."""
     result: BooleanExpression = AlwaysTrue()

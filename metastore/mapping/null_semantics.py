@@ -16,12 +16,12 @@ from pyiceberg.expressions.visitors import rewrite_not
 
 def as_sql(expression: BooleanExpression) -> BooleanExpression:
     """``expression`` without NOT, in which NULL passes neither ``!=`` nor ``NOT IN``."""
-    return _with_leaves(rewrite_not(expression), lambda leaf: And(leaf, NotNull(leaf.term)))
+    return _with_leaves(rewrite_not(expression), lambda leaf: And(leaf, NotNull(term=leaf.term)))
 
 
 def as_drill(expression: BooleanExpression) -> BooleanExpression:
     """``expression`` without NOT, in which NULL passes ``!=`` and ``NOT IN``."""
-    return _with_leaves(rewrite_not(expression), lambda leaf: Or(leaf, IsNull(leaf.term)))
+    return _with_leaves(rewrite_not(expression), lambda leaf: Or(leaf, IsNull(term=leaf.term)))
 
 
 def _with_leaves(node: BooleanExpression, changed: Callable[[Any], BooleanExpression]) -> BooleanExpression:

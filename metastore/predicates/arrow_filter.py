@@ -28,9 +28,10 @@ from pyiceberg.expressions import AlwaysFalse, AlwaysTrue, And, BooleanExpressio
 from metastore.model.drill_types import INTEGER_TYPES
 from metastore.predicates.columns import Columns, PredicateColumn
 from metastore.predicates.leaves import Leaves
-from metastore.predicates.literals import Literal, is_of_many_types, passes_nulls, span_of
+from metastore.predicates.literals import is_of_many_types, passes_nulls, span_of
 from metastore.predicates.number_grid import NumberGrid
 from metastore.predicates.predicate import Question, resolved
+from metastore.predicates.time_spans import Literal
 
 _FLOATS: Final = ("FLOAT", "DOUBLE")
 _INVERSE: Final = {"=": "!=", "!=": "=", "<": ">=", "<=": ">", ">": "<=", ">=": "<"}

@@ -17,7 +17,8 @@ from sqlglot import exp
 
 from metastore.predicates.calendar_units import later, steps_of
 from metastore.predicates.condition import Condition, has_unknown_arguments
-from metastore.predicates.literals import INTEGER_TEXT, Literal, SessionTime, is_calm
+from metastore.predicates.literals import INTEGER_TEXT
+from metastore.predicates.time_spans import Literal, SessionTime, is_calm
 from metastore.predicates.written_times import date_of, time_of, timestamp_of
 
 T = TypeVar("T")

@@ -18,7 +18,7 @@ from metastore.predicates.columns import PredicateColumn
 from metastore.predicates.condition import Dialect
 from metastore.predicates.constants import Constants
 from metastore.predicates.leaves import Leaves
-from metastore.predicates.literals import Literal
+from metastore.predicates.time_spans import Literal
 
 INVERSE: Final = {"=": "!=", "!=": "=", "<": ">=", "<=": ">", ">": "<=", ">=": "<"}
 MIRRORED: Final = {"=": "=", "!=": "!=", "<": ">", "<=": ">=", ">": "<", ">=": "<="}

@@ -13,8 +13,9 @@ from datetime import tzinfo
 from pyiceberg.expressions import AlwaysTrue, BooleanExpression, IsNaN, IsNull, NotNull, NotStartsWith, StartsWith
 
 from metastore.predicates.columns import PredicateColumn
-from metastore.predicates.literals import Literal, comparison, membership, widening_of
+from metastore.predicates.literals import comparison, membership, widening_of
 from metastore.predicates.recurring import Recurring
+from metastore.predicates.time_spans import Literal
 
 
 @dataclass

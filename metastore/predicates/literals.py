@@ -16,10 +16,9 @@ import math
 import re
 import struct
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
-from datetime import date, datetime, time, timedelta, timezone, tzinfo
+from datetime import date, datetime, timedelta, timezone, tzinfo
 from decimal import Context, Decimal
-from typing import Any, TypeAlias
+from typing import Any
 
 from pyiceberg.expressions import (
     AlwaysTrue,
@@ -41,34 +40,8 @@ from pyiceberg.expressions.literals import DateLiteral, TimeLiteral, TimestampLi
 from pyiceberg.expressions.literals import Literal as IcebergLiteral
 
 from metastore.model.drill_types import INTEGER_TYPES
-from metastore.model.statistics_json import Value
 from metastore.predicates.columns import PredicateColumn
-from metastore.predicates.written_times import date_of, time_of, timestamp_of
-
-
-@dataclass(frozen=True)
-class SessionTime:
-    """A zone-less TIMESTAMP literal: the instant at which clocks in the session's time zone show ``local``."""
-
-    local: datetime
-
-
-Literal: TypeAlias = Value | SessionTime
-
-
-@dataclass(frozen=True)
-class Span:
-    """All that a literal may mean to some engine, both ends included; ``certain`` if they all mean one value."""
-
-    low: Any
-    high: Any
-    certain: bool
-
-    @classmethod
-    def of(cls, value: Value) -> Span:
-        """Exactly ``value``, to every engine."""
-        return cls(value, value, certain=True)
-
+from metastore.predicates.time_spans import Literal, Span, date_span, time_span, timestamp_span
 
 _EPOCH_DAY = date(1970, 1, 1)
 _EPOCH_UTC = datetime(1970, 1, 1, tzinfo=timezone.utc)
@@ -86,12 +59,6 @@ _KEPT_DIGITS = 6
 
 EXACT = Context(prec=10_000)
 """For sums of Decimals: Python's own context would round them to 28 digits."""
-
-_ANY_ZONE = timedelta(hours=18)
-"""No session's clock is further from UTC: no place's ever was, and Java has no larger offset."""
-
-_CLOCK_CHANGE = timedelta(hours=26)
-"""Clocks were never moved by more than a day (Samoa skipped one); no change this near leaves local time unambiguous."""
 
 INTEGER_TEXT = re.compile(r"-?(0|[1-9]\d{0,17})", re.ASCII)
 """Text that every engine reads as the same integer."""
@@ -323,79 +290,6 @@ def _single_step(value: float, toward: float) -> float:
     return float(struct.unpack("<f", struct.pack("<i", bits))[0])
 
 
-def _date(_column: PredicateColumn, literal: Literal, _zone: tzinfo | None) -> Span | None:
-    if isinstance(literal, str):
-        day = date_of(literal)
-        return None if day is None else Span.of(day)
-    if type(literal) is date:
-        return Span.of(literal)
-    # A date beside a timestamp is taken as its midnight, so the day of the timestamp and the next one enclose it.
-    moment = literal.local if isinstance(literal, SessionTime) else literal
-    if not isinstance(moment, datetime):
-        return None
-    if moment.tzinfo is None:
-        day = moment.date()
-        return Span.of(day) if moment.time() == time.min else Span(day, day + timedelta(days=1), certain=False)
-    return Span((moment - _ANY_ZONE).date(), (moment + _ANY_ZONE).date() + timedelta(days=1), certain=False)
-
-
-def _time(_column: PredicateColumn, literal: Literal, _zone: tzinfo | None) -> Span | None:
-    clock = time_of(literal) if isinstance(literal, str) else literal
-    return Span.of(clock) if isinstance(clock, time) and clock.tzinfo is None else None
-
-
-def _timestamp(column: PredicateColumn, literal: Literal, zone: tzinfo | None) -> Span | None:
-    if isinstance(literal, str):
-        moment = timestamp_of(literal)
-        # Text beside a local date-time is read as a local one, and engines differ in what they do with an offset.
-        if moment is None or (moment.tzinfo and not column.zoned):
-            return None
-    elif type(literal) is date:
-        moment = datetime(literal.year, literal.month, literal.day)
-    elif isinstance(literal, SessionTime):
-        if not column.zoned and not is_calm(literal.local, zone):
-            return _around(literal.local, _CLOCK_CHANGE)
-        moment = literal.local
-    elif isinstance(literal, datetime):
-        moment = literal
-    else:
-        return None
-    return _in_utc(moment, zone) if column.zoned else _in_local_time(moment, zone)
-
-
-def _in_utc(moment: datetime, zone: tzinfo | None) -> Span | None:
-    if moment.tzinfo is not None:
-        return Span.of(moment.astimezone(timezone.utc))
-    if zone is None:
-        return _around(moment.replace(tzinfo=timezone.utc), _ANY_ZONE)
-    instant = moment.replace(tzinfo=zone).astimezone(timezone.utc)
-    return Span.of(instant) if is_calm(moment, zone) else _around(instant, _CLOCK_CHANGE)
-
-
-def _in_local_time(moment: datetime, zone: tzinfo | None) -> Span | None:
-    if moment.tzinfo is None:
-        return Span.of(moment)
-    if zone is None:
-        return _around(moment.astimezone(timezone.utc).replace(tzinfo=None), _ANY_ZONE)
-    local = moment.astimezone(zone).replace(tzinfo=None)
-    return Span.of(local) if is_calm(local, zone) else _around(local, _CLOCK_CHANGE)
-
-
-def is_calm(local: datetime, zone: tzinfo | None) -> bool:
-    """Whether local time is unambiguous: True if ``zone`` is known and does not change its clocks near ``local``."""
-    if zone is None:
-        return False
-    try:
-        offsets = {zone.utcoffset(local + _CLOCK_CHANGE * i) for i in (-1, 0, 1)}
-    except OverflowError:
-        return False
-    return len(offsets) == 1
-
-
-def _around(moment: datetime, reach: timedelta) -> Span:
-    return Span(moment - reach, moment + reach, certain=False)
-
-
 def plain_literal(literal: IcebergLiteral[Any], *, zoned: bool) -> Literal:
     """The Python value of a PyIceberg literal; timestamps become aware datetimes if ``zoned``."""
     if isinstance(literal, DateLiteral):
@@ -417,7 +311,7 @@ _SPANS: dict[str, Callable[[PredicateColumn, Any, tzinfo | None], Span | None]] 
     "DOUBLE": _float,
     "BOOLEAN": _plain(bool),
     "VARBINARY": _plain(bytes),
-    "DATE": _date,
-    "TIME": _time,
-    "TIMESTAMP": _timestamp,
+    "DATE": date_span,
+    "TIME": time_span,
+    "TIMESTAMP": timestamp_span,
 }

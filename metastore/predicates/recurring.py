@@ -13,7 +13,7 @@ from typing import Any, Final
 
 from pyiceberg.expressions import BooleanExpression, Reference
 
-from metastore.predicates.literals import is_calm
+from metastore.predicates.time_spans import is_calm
 
 
 @dataclass(frozen=True)

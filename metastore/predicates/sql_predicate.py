@@ -19,7 +19,7 @@ from metastore.predicates.condition import ARGUMENTS, Condition, has_unknown_arg
 from metastore.predicates.constants import Constants, NotConstant
 from metastore.predicates.function_of_column import Comparison, constant_comparison
 from metastore.predicates.leaves import Leaves
-from metastore.predicates.literals import Literal
+from metastore.predicates.time_spans import Literal
 from metastore.predicates.unwrapping import Unwrapping
 
 

@@ -18,8 +18,8 @@ from metastore.predicates.columns import PredicateColumn
 from metastore.predicates.condition import SPARK
 from metastore.predicates.constants import NotConstant
 from metastore.predicates.function_of_column import Comparison, Context, constant_comparison
-from metastore.predicates.literals import Literal, SessionTime
 from metastore.predicates.recurring import PARTS
+from metastore.predicates.time_spans import Literal, SessionTime
 from metastore.predicates.written_times import date_of, timestamp_of
 
 

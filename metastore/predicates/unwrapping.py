@@ -29,7 +29,7 @@ from metastore.predicates.function_of_column import (
     Context,
     constant_comparison,
 )
-from metastore.predicates.literals import Literal
+from metastore.predicates.time_spans import Literal
 from metastore.predicates.unwrapped_numbers import of_arithmetic
 from metastore.predicates.unwrapped_times import of_unit
 

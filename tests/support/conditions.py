@@ -1,4 +1,4 @@
-"""Random conditions in the words that Spark and DuckDB share: columns, functions of them, constants in many spellings."""
+"""Random conditions in words of Spark and DuckDB: columns, functions of them, constants in many spellings."""
 
 from __future__ import annotations
 

@@ -13,7 +13,7 @@ import duckdb
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import HealthCheck, example, given, settings
 from support.conditions import CONDITIONS
 
 from metastore.config import Settings
@@ -127,6 +127,9 @@ def of_duckdb(table: pa.Table, where: str) -> list[int] | None:
 
 @settings(suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=20, deadline=None)
 @given(where=CONDITIONS)
+@example(where="i = 127")
+@example(where="NOT (t < 0) AND i IN (5, 127)")
+@example(where="big = 0.0010")
 def test_every_door_gives_the_rows_of_duckdb(tables: Tables, where: str) -> None:
     """SELECT over both tables, at both versions; where DuckDB fails, SELECT may fail too, by a typed error."""
     session = tables.session
