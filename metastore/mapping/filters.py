@@ -16,6 +16,7 @@ from pyiceberg.expressions import (
     BoundPredicate,
     EqualTo,
     In,
+    Or,
     Reference,
     UnboundPredicate,
 )
