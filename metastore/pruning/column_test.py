@@ -46,7 +46,7 @@ Explains = Callable[[ColumnStatistics], str]
 class ColumnTest:
     """``column`` is the quoted path; ``text`` what a person reads; ``excludes`` is certain when it says True.
 
-    ``can_judge`` says whether statistics hold what the test needs, so that other values would have excluded.
+    ``can_judge`` says whether statistics hold what the test ``needs``, so that other values would have excluded.
     """
 
     column: str
@@ -54,6 +54,7 @@ class ColumnTest:
     excludes: Excludes
     explain: Explains
     can_judge: Excludes
+    needs: str = "bounds"
 
     def __str__(self) -> str:
         return self.text
@@ -75,11 +76,27 @@ def column_test(node: BooleanExpression, column: PredicateColumn) -> ColumnTest:
     """The test for one leaf of a condition over ``column``."""
     name = ".".join(column.path)
     if isinstance(node, IsNull):
-        return ColumnTest(column.key, f"{name} IS NULL", _has_no_null, lambda _: f"{name}: no nulls", _counts_nulls)
+        return ColumnTest(
+            column.key,
+            f"{name} IS NULL",
+            _has_no_null,
+            lambda _: f"{name}: no nulls",
+            _counts_nulls,
+            "a count of nulls",
+        )
     if isinstance(node, NotNull):
-        return ColumnTest(column.key, f"{name} IS NOT NULL", _is_all_null, lambda _: f"{name}: all null", _counts_nulls)
+        return ColumnTest(
+            column.key,
+            f"{name} IS NOT NULL",
+            _is_all_null,
+            lambda _: f"{name}: all null",
+            _counts_nulls,
+            "a count of nulls",
+        )
     if isinstance(node, IsNaN):
-        return ColumnTest(column.key, f"{name} is NaN", _has_no_nan, lambda _: f"{name}: no NaN", _counts_nans)
+        return ColumnTest(
+            column.key, f"{name} is NaN", _has_no_nan, lambda _: f"{name}: no NaN", _counts_nans, "a count of NaN"
+        )
     if isinstance(node, Recurring):
         asked, bounds = _recurring(node)
     elif isinstance(node, (In, NotIn)):

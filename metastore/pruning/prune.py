@@ -139,7 +139,7 @@ def _reasons(evaluation: Evaluation, files: FileDecisions) -> list[str]:
     if not files.judged:
         return []
     return [
-        f"{test.text} skips nothing: no file or row group has statistics of {'.'.join(parse_path(test.column))}"
+        f"{test.text} skips nothing: no file or row group has {test.needs} of {'.'.join(parse_path(test.column))}"
         for test in evaluation.blind_tests()
     ]
 

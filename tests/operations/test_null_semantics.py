@@ -35,7 +35,8 @@ def test_each_door_has_one_meaning_of_null(
     """``read().filter`` answers as DuckDB; ``drill_filter`` and ready requests let NULL differ from every value."""
     metastore.tables.modify().overwrite([unit(name, owner=owner) for name, owner in OWNERS.items()]).execute()
     values = ", ".join(f"('{name}', {'NULL' if owner is None else repr(owner)})" for name, owner in OWNERS.items())
-    found = duckdb.sql(f"SELECT name FROM (VALUES {values}) t(name, owner) WHERE {sql}").fetchall()
+    with duckdb.connect() as alone:
+        found = alone.execute(f"SELECT name FROM (VALUES {values}) t(name, owner) WHERE {sql}").fetchall()
     read = metastore.tables.read().metadata_types(MetadataType.ALL)
     assert {each.table_name for each in read.filter(asked).execute()} == {name for (name,) in found}
     read = metastore.tables.read().metadata_types(MetadataType.ALL)

@@ -19,7 +19,7 @@ from metastore.predicates.columns import Columns
 from metastore.predicates.predicate import parse
 from metastore.pruning.evaluate import Evaluation
 
-TYPES = [pa.int8(), pa.int16(), pa.int32(), pa.int64(), pa.uint8(), pa.uint64()]
+TYPES: list[pa.DataType] = [pa.int8(), pa.int16(), pa.int32(), pa.int64(), pa.uint8(), pa.uint64()]
 TYPES += [pa.decimal128(38, 3), pa.decimal128(38, 38), pa.decimal128(35, 24), pa.decimal128(9, 2), pa.decimal128(38, 0)]
 
 

@@ -27,22 +27,21 @@ from metastore.predicates.condition import DUCKDB, Condition
 from metastore.predicates.predicate import Predicate, parse
 from metastore.pruning.evaluate import Evaluation
 
-SCHEMA = pa.schema(
-    [
-        ("i", pa.int32()),
-        ("t", pa.int8()),
-        ("b", pa.int64()),
-        ("dec", pa.decimal128(9, 2)),
-        ("big", pa.decimal128(38, 3)),
-        ("f", pa.float64()),
-        ("s", pa.string()),
-        ("flag", pa.bool_()),
-        ("day", pa.date32()),
-        ("ts", pa.timestamp("us")),
-        ("utc", pa.timestamp("us", "UTC")),
-        ("p", pa.struct([("x", pa.int32()), ("ts", pa.timestamp("us"))])),
-    ]
-)
+FIELDS: list[tuple[str, pa.DataType]] = [
+    ("i", pa.int32()),
+    ("t", pa.int8()),
+    ("b", pa.int64()),
+    ("dec", pa.decimal128(9, 2)),
+    ("big", pa.decimal128(38, 3)),
+    ("f", pa.float64()),
+    ("s", pa.string()),
+    ("flag", pa.bool_()),
+    ("day", pa.date32()),
+    ("ts", pa.timestamp("us")),
+    ("utc", pa.timestamp("us", "UTC")),
+    ("p", pa.struct([("x", pa.int32()), ("ts", pa.timestamp("us"))])),
+]
+SCHEMA = pa.schema(FIELDS)
 COLUMNS = Columns(tuple_schema(SCHEMA)[0])
 MOMENTS = [datetime(2023, 12, 31, 23, 59, 59, 999999), *(datetime(2024, m, 1, h) for m in (1, 2, 3) for h in (0, 11))]
 VALUES: dict[str, list[Any]] = {
@@ -177,9 +176,8 @@ def test_what_is_excluded_holds_no_row(engine: duckdb.DuckDBPyConnection, text: 
 )
 def test_functions_keep_the_containers_that_match(text: str, kept: int) -> None:
     """Of twelve containers, one a month, exactly those that hold such rows are kept."""
-    schema = pa.schema(
-        [("ts", pa.timestamp("us")), ("month", pa.int32()), ("s", pa.string()), ("p", pa.struct([("x", pa.int32())]))]
-    )
+    fields: list[tuple[str, pa.DataType]] = [("ts", pa.timestamp("us")), ("month", pa.int32()), ("s", pa.string())]
+    schema = pa.schema([*fields, ("p", pa.struct([("x", pa.int32())]))])
     tables = [
         pa.table({"ts": [datetime(2024, m, 5, 12)], "month": [m], "s": [f"m{m:02}"], "p": [{"x": m}]}, schema)
         for m in range(1, 13)

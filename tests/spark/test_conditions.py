@@ -1,4 +1,4 @@
-"""Conditions mean to a scan what they mean to Spark over the same files, and skip the files that Spark needs no row of."""
+"""Conditions mean to a scan what they mean to Spark over the same files, and skip files without such rows."""
 
 from __future__ import annotations
 
@@ -75,7 +75,7 @@ def test_a_scan_answers_as_spark(spark: SparkSession, tmp_path: Path) -> None:
             session.analyze("dfs.w.t")
             for condition in (*CONDITIONS, *ROUNDED):
                 right = sorted(row.id for row in frame.where(condition).select("id").collect())
-                found = session.tables.scan("dfs.w.t", condition).to_arrow()["id"].to_pylist()
+                found: list[Any] = session.tables.scan("dfs.w.t", condition).to_arrow()["id"].to_pylist()
                 assert sorted(found) == right or condition in ROUNDED, condition
                 kept = {int(Path(path).stem) for path in session.prune("dfs.w.t", condition, time_zone="UTC").paths}
                 assert {number % 10 for number in right} <= kept, condition

@@ -73,7 +73,15 @@ SUBJECTS: dict[str, tuple[tuple[str, ...], tuple[str, ...]]] = {
     ),
     "flag": (("flag", "coalesce(flag, FALSE)"), ("TRUE", "FALSE")),
 }
-TESTS = ("flag", "starts_with(s, 'ab')", "s LIKE 'ab%'", "s LIKE 'a_c'", "s LIKE 'ab'", "isnan(f)", "i IS NULL")
+TESTS: tuple[str, ...] = (
+    "flag",
+    "starts_with(s, 'ab')",
+    "s LIKE 'ab%'",
+    "s LIKE 'a_c'",
+    "s LIKE 'ab'",
+    "isnan(f)",
+    "i IS NULL",
+)
 TESTS += ("coalesce(flag, TRUE)", "p.x IS NULL", "flag IS TRUE", "i IS DISTINCT FROM 5", "1 = 2", "i = t", "TRUE")
 
 
