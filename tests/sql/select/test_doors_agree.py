@@ -20,23 +20,22 @@ from metastore.config import Settings
 from metastore.errors import InvalidRequestError, MetastoreError
 from metastore.session import Session, connect
 
-SCHEMA = pa.schema(
-    [
-        ("id", pa.int32()),
-        ("i", pa.int32()),
-        ("t", pa.int32()),
-        ("b", pa.int64()),
-        ("dec", pa.decimal128(9, 2)),
-        ("big", pa.decimal128(38, 3)),
-        ("f", pa.float64()),
-        ("s", pa.string()),
-        ("flag", pa.bool_()),
-        ("day", pa.date32()),
-        ("ts", pa.timestamp("us")),
-        ("utc", pa.timestamp("us", "UTC")),
-        ("p", pa.struct([("x", pa.int32()), ("ts", pa.timestamp("us"))])),
-    ]
-)
+FIELDS: list[tuple[str, pa.DataType]] = [
+    ("id", pa.int32()),
+    ("i", pa.int32()),
+    ("t", pa.int32()),
+    ("b", pa.int64()),
+    ("dec", pa.decimal128(9, 2)),
+    ("big", pa.decimal128(38, 3)),
+    ("f", pa.float64()),
+    ("s", pa.string()),
+    ("flag", pa.bool_()),
+    ("day", pa.date32()),
+    ("ts", pa.timestamp("us")),
+    ("utc", pa.timestamp("us", "UTC")),
+    ("p", pa.struct([("x", pa.int32()), ("ts", pa.timestamp("us"))])),
+]
+SCHEMA = pa.schema(FIELDS)
 
 
 def rows(start: int) -> pa.Table:
@@ -158,12 +157,12 @@ def test_a_scan_gives_the_rows_of_duckdb(tables: Tables, where: str) -> None:
     right = of_duckdb(tables.now, where)
     try:
         scan = tables.session.tables.scan("dfs.w.t", where, ["id"])
-        found = sorted(scan.to_arrow()["id"].to_pylist())
+        ids: list[Any] = scan.to_arrow()["id"].to_pylist()
     except InvalidRequestError:
         return
     if right is None:
         return
-    assert found == right
+    assert sorted(ids) == right
     for zone in (None, "UTC"):
         pruned = tables.session.prune("dfs.w.t", where, time_zone=zone)
         kept = {Path(path).stem for path in pruned.paths}

@@ -153,7 +153,8 @@ def test_only_the_files_that_may_match_are_opened(months: Months, where: str, fi
         assert found["id"].to_pylist() == right
         scan = session.tables.scan("dfs.w.t", where)
         assert {Path(path).name for path in scan.paths} == names
-        assert sorted(scan.to_arrow()["id"].to_pylist()) == right
+        ids: list[Any] = scan.to_arrow()["id"].to_pylist()
+        assert sorted(ids) == right
         assert scan.count() == len(right)
     catalogs_table = session.catalogs.open("lake").load_table("s.t")
     wanted = {
@@ -161,7 +162,7 @@ def test_only_the_files_that_may_match_are_opened(months: Months, where: str, fi
         for task in catalogs_table.scan().plan_files()
         if set(_ids(task.file.file_path)) & set(right)
     }
-    lines = session.sql(f"EXPLAIN SELECT id FROM lake.s.t WHERE {where}")["plan"].to_pylist()
+    lines = plan(session, f"SELECT id FROM lake.s.t WHERE {where}")
     kept = next(line for line in lines if line.startswith("  files: "))
     if kept == f"  files: {len(wanted)} of 8 read, {8 - len(wanted)} skipped":
         with months.only(wanted):
@@ -173,7 +174,13 @@ def test_only_the_files_that_may_match_are_opened(months: Months, where: str, fi
 
 
 def _ids(location: str) -> list[int]:
-    return list(pq.read_table(location.removeprefix("file://"), columns=["id"])["id"].to_pylist())
+    ids: list[Any] = pq.read_table(location.removeprefix("file://"), columns=["id"])["id"].to_pylist()
+    return ids
+
+
+def plan(session: Session, query: str) -> list[str]:
+    """The lines of EXPLAIN."""
+    return [str(line) for line in session.sql(f"EXPLAIN {query}")["plan"].to_pylist()]
 
 
 @pytest.mark.parametrize("table", ["dfs.w.t", "lake.s.t"])
@@ -188,7 +195,7 @@ def _ids(location: str) -> list[int]:
 )
 def test_explain_says_why_nothing_is_skipped(months: Months, table: str, where: str, said: str) -> None:
     """A note for each part that cannot prune, and one where what is asked excludes no file."""
-    lines = months.session.sql(f"EXPLAIN SELECT id FROM {table} WHERE {where}")["plan"].to_pylist()
+    lines = plan(months.session, f"SELECT id FROM {table} WHERE {where}")
     notes = [line for line in lines if line.startswith("  note: ")]
     assert "  files: 8 of 8 read, 0 skipped" in lines
     assert notes
@@ -200,7 +207,7 @@ def test_explain_says_why_nothing_is_skipped(months: Months, table: str, where: 
 
 def test_explain_names_what_excluded(months: Months) -> None:
     """Files and row groups by the part of the condition that excluded them."""
-    lines = months.session.sql("EXPLAIN SELECT id FROM dfs.w.t WHERE year(ts) = 2024 AND id = 31")["plan"].to_pylist()
+    lines = plan(months.session, "SELECT id FROM dfs.w.t WHERE year(ts) = 2024 AND id = 31")
     assert lines[0].startswith("Fetch dfs.w.t (id, ts) where ts >= '2024-01-01 00:00:00'")
     assert lines[1:5] == [
         "  files: 1 of 8 read, 7 skipped",
@@ -208,7 +215,7 @@ def test_explain_names_what_excluded(months: Months) -> None:
         "  skipped by:",
         "      7 files: id = 31",
     ]
-    lines = months.session.sql("EXPLAIN SELECT id FROM lake.s.t WHERE id = 31 AND s LIKE 'm%'")["plan"].to_pylist()
+    lines = plan(months.session, "SELECT id FROM lake.s.t WHERE id = 31 AND s LIKE 'm%'")
     assert lines[:4] == [
         "Fetch lake.s.t (id, s) where id = 31 AND s LIKE 'm%'",
         "  files: 1 of 8 read, 7 skipped",

@@ -62,7 +62,7 @@ def test_a_condition_filters_what_the_query_without_it_shows(session: Session, h
             assert session.sql(f"{query} WHERE {condition}").to_pylist() == [{"id": 20, "severity": 2}], condition
             [files] = [
                 line
-                for line in session.sql(f"EXPLAIN {query} WHERE {condition}")["plan"].to_pylist()
+                for line in map(str, session.sql(f"EXPLAIN {query} WHERE {condition}")["plan"].to_pylist())
                 if line.startswith("  files: ")
             ]
             assert files == "  files: 1 of 2 read, 1 skipped" or condition.startswith("NOT")
@@ -75,7 +75,8 @@ def _arrow(session: Session) -> pa.Schema:
 def test_a_branch_is_read_by_the_tables_schema(session: Session) -> None:
     """A branch's condition means today's columns, a tag's those of its snapshot."""
     catalog = session.catalogs.open("lake")
-    table = catalog.create_table("db.t", pa.schema([("id", pa.int64()), ("a", pa.string()), ("b", pa.int64())]))
+    fields: list[tuple[str, pa.DataType]] = [("id", pa.int64()), ("a", pa.string()), ("b", pa.int64())]
+    table = catalog.create_table("db.t", pa.schema(fields))
     table.append(pa.table({"id": [1, 2], "a": ["one", "two"], "b": [10, 20]}))
     session.sql("CALL lake.system.create_branch('db', 't', 'dev')")
     session.sql("CALL lake.system.create_tag('db', 't', 'v1')")
