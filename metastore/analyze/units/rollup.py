@@ -1,7 +1,7 @@
 """Fragments of many tasks -> the units of a table, level by level. Pure: Arrow tables in, Arrow tables out.
 
-Parts (:mod:`metastore.analyze.units.parts`) are added up to nested segments, those to top-level segments, those to the
-table. Since it does not matter in which order they are, the result of an incremental run is that of a full one.
+Parts (:mod:`metastore.analyze.units.partial_aggregates`) are added up to nested segments, those to top-level segments,
+those to the table. Since the order does not matter, the result of an incremental run is that of a full one.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from metastore.analyze.levels import reaches
 from metastore.analyze.states import TableState, stored_state, table_fingerprint
 from metastore.analyze.units.constants import constant_values
 from metastore.analyze.units.gathering import side_by_side
-from metastore.analyze.units.parts import (
+from metastore.analyze.units.partial_aggregates import (
     Directories,
     Part,
     column_statistics,
