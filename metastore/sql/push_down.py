@@ -41,6 +41,7 @@ from metastore.model.column_path import parse
 from metastore.predicates.condition import Condition
 from metastore.predicates.literals import plain_literal
 from metastore.predicates.where_clause import is_plain, where_of
+from metastore.quoting import text_constant
 from metastore.sql.query_text import QueryText, Reference
 
 
@@ -107,8 +108,7 @@ def _name(test: UnboundPredicate) -> str:
 
 def _text(value: Any) -> str:
     text = value.isoformat(" ") if isinstance(value, datetime) else str(value)
-    quotes = isinstance(value, (str, date, time))
-    return "'" + text.replace("'", "''") + "'" if quotes else text
+    return text_constant(text) if isinstance(value, (str, date, time)) else text
 
 
 def _columns(query: QueryText, reference: Reference, schema: pa.Schema) -> tuple[str, ...]:
