@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 from datetime import tzinfo
+from typing import Final
 
 from pyiceberg.expressions import AlwaysTrue, BooleanExpression, IsNaN, IsNull, NotNull, NotStartsWith, StartsWith
 
@@ -16,6 +17,9 @@ from metastore.predicates.columns import PredicateColumn
 from metastore.predicates.literals import comparison, membership, widening_of
 from metastore.predicates.recurring import Recurring
 from metastore.predicates.time_spans import Literal
+
+_LONGEST: Final = 300
+"""Letters of a part of a condition that a note shows."""
 
 
 @dataclass
@@ -101,6 +105,7 @@ class Leaves:
         return condition if column.usable else AlwaysTrue()
 
     def _note_unusable(self, text: str, why: str) -> None:
+        text = text if len(text) <= _LONGEST else f"{text[:_LONGEST]}…"
         self.unusable.append(text)
         self._note(f"not usable for pruning: {text}" + (f" ({why})" if why else ""))
 

@@ -44,6 +44,9 @@ _LIKE_SPECIAL: Final = "%_\\"
 _MOST_UNWRAPPED: Final = 1000
 """Values of an IN over a function that are unwrapped one by one."""
 
+_MOST_SHOWN: Final = 100
+"""Values of an IN that a note shows; of more it names the column."""
+
 
 class _Translator:
     def __init__(self, condition: Condition, columns: Columns, leaves: Leaves) -> None:
@@ -196,7 +199,7 @@ class _Translator:
         # NOT IN with a NULL among the values is never true; IN ignores it.
         if not present or (inverted and len(present) < len(literals)):
             return AlwaysFalse()
-        text = self._shown(node)
+        text = self._shown(node if len(present) <= _MOST_SHOWN else node.this)
         if column is not None and not self._takes_one_by_one(column, present):
             return self._leaves.contain(column, present, text, inverted=inverted)
         if len(present) > _MOST_UNWRAPPED:
