@@ -104,36 +104,38 @@ class HiveClient:
 
     def databases(self) -> list[str]:
         """The names of all databases."""
-        return sorted(self._read("list the databases", "get_all_databases"))
+        return sorted(self._ask_again_if_broken("list the databases", "get_all_databases"))
 
     def tables(self, database: str) -> list[str]:
         """The names of all tables and views of ``database``. NotFoundError when there is no such database."""
-        names: list[str] = self._read(f"list the tables of {database}", "get_all_tables", database)
+        names: list[str] = self._ask_again_if_broken(f"list the tables of {database}", "get_all_tables", database)
         if not names:
             # The service has no tables for a database that is not there, either.
-            self._read(f"read database {database}", "get_database", database)
+            self._ask_again_if_broken(f"read database {database}", "get_database", database)
         return sorted(names)
 
     def database_location(self, database: str) -> str:
         """Where new tables of ``database`` lie, without a slash at the end. NotFoundError."""
-        found = self._read(f"read database {database}", "get_database", database)
+        found = self._ask_again_if_broken(f"read database {database}", "get_database", database)
         return str(found.locationUri).rstrip("/")
 
     def table(self, database: str, name: str) -> Table:
         """One table as the service describes it. NotFoundError."""
-        return self._read(f"read table {database}.{name}", "get_table", database, name)
+        return self._ask_again_if_broken(f"read table {database}.{name}", "get_table", database, name)
 
     def table_objects(self, database: str, names: Sequence[str]) -> Iterator[Table]:
         """Those of ``names`` that (still) exist, in no particular order."""
         for batch in _batches(names):
-            yield from self._read(f"read tables of {database}", "get_table_objects_by_name", database, batch)
+            yield from self._ask_again_if_broken(
+                f"read tables of {database}", "get_table_objects_by_name", database, batch
+            )
 
     def partitions(self, database: str, name: str) -> list[Partition]:
         """All partitions of a table, in the order of their values."""
         what = f"read the partitions of {database}.{name}"
         found: list[Partition] = []
-        for batch in _batches(self._read(what, "get_partition_names", database, name, _ALL)):
-            found += self._read(what, "get_partitions_by_names", database, name, batch)
+        for batch in _batches(self._ask_again_if_broken(what, "get_partition_names", database, name, _ALL)):
+            found += self._ask_again_if_broken(what, "get_partitions_by_names", database, name, batch)
         return sorted(found, key=lambda partition: tuple(partition.values))
 
     def alter_table(self, new: Table, *, expected: tuple[str, str] | None = None) -> None:
@@ -208,7 +210,7 @@ class HiveClient:
                 if lock.state != LockState.WAITING:
                     break
                 self._pause(pause)
-                lock = self._read(what, "check_lock", CheckLockRequest(lockid=lock.lockid))
+                lock = self._ask_again_if_broken(what, "check_lock", CheckLockRequest(lockid=lock.lockid))
             if lock.state != LockState.ACQUIRED:
                 holders = (each for each in self._locks(database, name) if each.lockid != lock.lockid)
                 raise ConflictError(
@@ -235,12 +237,12 @@ class HiveClient:
 
     def _unlock(self, database: str, name: str, lock: int) -> None:
         """Give a lock back. It is one lock that is gone then, however often the service is told. NotFoundError."""
-        self._read(f"unlock table {database}.{name}", "unlock", UnlockRequest(lockid=lock))
+        self._ask_again_if_broken(f"unlock table {database}.{name}", "unlock", UnlockRequest(lockid=lock))
 
     def _locks(self, database: str, name: str) -> list[Any]:
         """The locks on a table, those that wait included."""
         what = f"read the locks on {database}.{name}"
-        found = self._read(what, "show_locks", ShowLocksRequest(dbname=database, tablename=name))
+        found = self._ask_again_if_broken(what, "show_locks", ShowLocksRequest(dbname=database, tablename=name))
         return list(found.locks)
 
     def take_from_the_dead(self, database: str, name: str) -> None:
@@ -268,7 +270,7 @@ class HiveClient:
     ) -> None:
         self.close()
 
-    def _read(self, what: str, call: str, *arguments: object) -> Any:
+    def _ask_again_if_broken(self, what: str, call: str, *arguments: object) -> Any:
         with self._turn:
             if self._client is not None:
                 # A kept connection may have been closed by the other side; a fresh one will tell.
@@ -285,7 +287,7 @@ class HiveClient:
     def _change(self, what: str, call: str, *arguments: object) -> Any:
         with self._turn:
             # A dead connection is found out before the call, not by it: a call that changes something is sent once.
-            self._read("answer", "getStatus")
+            self._ask_again_if_broken("answer", "getStatus")
             try:
                 return self._answer(what, call, arguments)
             except _BROKEN as error:
