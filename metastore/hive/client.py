@@ -80,7 +80,7 @@ The last four are what thrift's reader makes of lengths, types and texts that no
 
 _ALL: Final = -1
 _AS_GIVEN: Final = {"DO_NOT_UPDATE_STATS": "true"}
-_LOCK_POLLS: Final = (0.05, 0.1, 0.2, 0.4, 0.8, 1.6, 3.2)
+LOCK_POLLS: Final = (0.05, 0.1, 0.2, 0.4, 0.8, 1.6, 3.2)
 """Pauses, in seconds, between looks at a lock that somebody else holds."""
 
 
@@ -91,13 +91,21 @@ class HiveClient:
     service is told that it serves; None means whoever runs this. May be used from several threads, which take turns.
     """
 
-    def __init__(self, uri: str, *, user: str | None = None, pause: Callable[[float], object] | None = None) -> None:
+    def __init__(
+        self,
+        uri: str,
+        *,
+        user: str | None = None,
+        pause: Callable[[float], object] | None = None,
+        lock_polls: Sequence[float] = LOCK_POLLS,
+    ) -> None:
         self.uri: Final = uri
         self._servers = [_server(each.strip()) for each in uri.split(",") if each.strip()]
         if not self._servers:
             raise InvalidRequestError("the URI of a Hive Metastore is empty; thrift://host:port is expected")
         self._user = user or user_name()
         self._pause = pause or threading.Event().wait
+        self._lock_polls = lock_polls
         self._turn = threading.RLock()
         self._transport: Any = None
         self._client: Any = None
@@ -206,13 +214,13 @@ class HiveClient:
         try:
             if lock.state == LockState.WAITING:
                 self.take_from_the_dead(database, name)
-            for pause in (0.0, *_LOCK_POLLS):
+            for pause in (0.0, *self._lock_polls):
                 if lock.state != LockState.WAITING:
                     break
                 self._pause(pause)
                 lock = self._ask_again_if_broken(what, "check_lock", CheckLockRequest(lockid=lock.lockid))
             if lock.state != LockState.ACQUIRED:
-                holders = (each for each in self._locks(database, name) if each.lockid != lock.lockid)
+                holders = (each for each in self.locks(database, name) if each.lockid != lock.lockid)
                 raise ConflictError(
                     f"somebody else holds a lock on {database}.{name}: {described(holders)}; nothing was changed. Try "
                     "again when they are done; the service forgets the lock of a process that died after "
@@ -230,7 +238,7 @@ class HiveClient:
         except OutcomeUnknownError as error:
             [wanted] = request.component
             with suppress(MetastoreError):  # without an answer the lock stays until the service forgets it
-                for lock in self._locks(wanted.dbname, wanted.tablename):
+                for lock in self.locks(wanted.dbname, wanted.tablename):
                     if lock.agentInfo == request.agentInfo:
                         return lock
             raise StorageError(f"{error}; nothing but a lock was asked for, and nothing was changed") from error
@@ -239,7 +247,7 @@ class HiveClient:
         """Give a lock back. It is one lock that is gone then, however often the service is told. NotFoundError."""
         self._ask_again_if_broken(f"unlock table {database}.{name}", "unlock", UnlockRequest(lockid=lock))
 
-    def _locks(self, database: str, name: str) -> list[Any]:
+    def locks(self, database: str, name: str) -> list[Any]:
         """The locks on a table, those that wait included."""
         what = f"read the locks on {database}.{name}"
         found = self._ask_again_if_broken(what, "show_locks", ShowLocksRequest(dbname=database, tablename=name))
@@ -251,7 +259,7 @@ class HiveClient:
         A service that does not answer keeps them; it forgets them by itself, minutes later.
         """
         with suppress(MetastoreError):
-            for lock in left_by_the_dead(self._locks(database, name)):
+            for lock in left_by_the_dead(self.locks(database, name)):
                 with suppress(NotFoundError):  # somebody else did so
                     self._unlock(database, name, lock)
 

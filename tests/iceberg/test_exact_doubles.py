@@ -13,7 +13,7 @@ from metastore.iceberg.exact_doubles import DOUBLE
 CUT = """
 import struct
 from pyiceberg.avro.decoder import new_decoder
-from pyiceberg.avro.reader import DoubleReader, Reader
+from pyiceberg.avro.reader import DoubleReader
 print(DoubleReader().read(new_decoder(struct.pack("<d", 0.1) + bytes(16))))
 """
 
