@@ -84,7 +84,7 @@ class NamedComponent(Component[N]):
         Raises InvalidRequestError when the name is taken, unless ``replace``, and for a name that cannot be a folder.
         """
         info = unit.info
-        unit = _named(unit, info)
+        unit = _renamed(unit, info)
 
         def change(modify: Modify[N], present: N | None, _: int) -> bool:
             if present is not None and not replace:
@@ -102,7 +102,7 @@ class NamedComponent(Component[N]):
         Raises NotFoundError, and ConflictError when it is another than ``seen`` by now.
         """
         info = unit.info
-        unit = _named(unit, info)
+        unit = _renamed(unit, info)
 
         def change(modify: Modify[N], present: N | None, _: int) -> bool:
             if present is None:
@@ -144,7 +144,7 @@ class NamedComponent(Component[N]):
                 raise self.unknown(old)
             if self.find(new, at=version) is not None:
                 raise InvalidRequestError(f"{self.noun} {new} exists already; drop it first")
-            renamed = _named(present, new)
+            renamed = _renamed(present, new)
             if now_ms is not None:
                 renamed = dataclasses.replace(renamed, last_modified_time=now_ms)
             modify.delete(named(old)).overwrite([renamed])
@@ -221,7 +221,7 @@ class NamedComponent(Component[N]):
         return on_newest(self.metadata, attempt, lost)
 
 
-def _named(unit: N, name: TableInfo) -> N:
+def _renamed(unit: N, name: TableInfo) -> N:
     """``unit`` under ``name``, spelled as it is looked for."""
     return dataclasses.replace(unit, storage_plugin=name.storage_plugin, workspace=name.workspace, name=name.name)
 

@@ -223,7 +223,7 @@ def read_holders(texts: Iterable[str]) -> dict[str, Any]:
 
     Values are what JSON gives (so dates stay milliseconds), and out of their wrappers. Raises FormatError.
     """
-    return _named(decode(text) for text in texts)
+    return _values_by_name(decode(text) for text in texts)
 
 
 def counts_exactly(texts: Iterable[str]) -> bool:
@@ -241,7 +241,7 @@ def read_row_count(texts: Sequence[str] | None) -> int | None:
 def read_column_holders(text: str) -> dict[str, Any]:
     """:func:`read_holders` of all that stands in the JSON of one column's statistics."""
     document = decode(text)
-    return _named(document.get("statistics", ()) if isinstance(document, dict) else ())
+    return _values_by_name(document.get("statistics", ()) if isinstance(document, dict) else ())
 
 
 def read_many_holders(lists: Sequence[Sequence[str]]) -> list[dict[str, Any]]:
@@ -253,7 +253,7 @@ def read_many_holders(lists: Sequence[Sequence[str]]) -> list[dict[str, Any]]:
         documents = decode(f"[{','.join(some)}]")
         if [len(document) for document in documents] != [len(texts) for texts in lists[start : start + _BATCH]]:
             raise FormatError("one text of many holds several statistics holders")
-        found += [_named(document) for document in documents]
+        found += [_values_by_name(document) for document in documents]
     return found
 
 
@@ -261,7 +261,7 @@ _BATCH = 200
 """Units decoded in one go."""
 
 
-def _named(holders: Iterable[Any]) -> dict[str, Any]:
+def _values_by_name(holders: Iterable[Any]) -> dict[str, Any]:
     values: dict[str, Any] = {}
     holder: Any = None
     try:
