@@ -30,7 +30,8 @@ class Dialect:
     """What a text means by its words, where dialects differ.
 
     ``instants`` are types whose literals name a point in time, in the session's zone where they name none;
-    ``local_times`` those whose literals are what a clock shows. With ``wraps`` integers may overflow silently.
+    ``local_times`` those whose literals are what a clock shows. With ``substring_starts_at_zero`` the place 0 of a text
+    is its first letter, as 1 is.
     """
 
     name: str
