@@ -25,6 +25,8 @@ from pyarrow import fs
 from metastore.errors import FormatError, NotFoundError, StorageError
 from metastore.formats.data_files import Opening
 from metastore.formats.names import PARQUET
+from metastore.formats.parquet_footer import read_footer
+from metastore.formats.parquet_plans import believes, plans_of
 from metastore.formats.row_files import read_file
 from metastore.predicates.arrow_filter import RowFilter
 from metastore.pruning.row_id import ROW_ID, TYPE, encode
@@ -156,15 +158,35 @@ def _taken(chunk: ReadChunk, file: ScanFile, index: int, rows: RowNumbers) -> pa
 
 
 class ParquetFiles(ds.FileSystemDataset):
-    """Files as a dataset whose scanners keep no footers.
+    """Files as a dataset whose scanners keep no footers, and skip no rows by numbers in footers that are not believed.
 
     Arrow would keep those of all files until the last is read: a third of a megabyte for a hundred columns in two row
     groups. Who asks a dataset again and again may have them kept by ``cache_metadata=True``.
     """
 
     def scanner(self, *args: Any, **options: Any) -> ds.Scanner:
-        """As Arrow's own; DuckDB, too, reads datasets by it."""
-        return super().scanner(*args, **{"cache_metadata": False, **options})
+        """As Arrow's own; DuckDB, too, reads datasets by it.
+
+        Arrow skips row groups by their footers. Where a footer states what is not believed, rows are filtered
+        after they are read.
+        """
+        options = {"cache_metadata": False, **dict(zip(("columns", "filter"), args, strict=False)), **options}
+        if options.get("filter") is None or all(map(_is_believed, self.get_fragments())):
+            return super().scanner(**options)
+        asked = {name: options.pop(name, None) for name in ("columns", "filter")}
+        rows: Any = super().scanner(**options).to_batches()
+        return ds.Scanner.from_batches(rows, schema=self.schema, **asked)
+
+
+def _is_believed(part: ds.Fragment) -> bool:
+    """Whether the footer of a file states only what is believed; True if it cannot be read, which the scan tells."""
+    assert isinstance(part, ds.FileFragment)
+    try:
+        with part.filesystem.open_input_file(part.path) as source:
+            footer = read_footer(source)
+            return believes(plans_of(None).plan(footer), footer.metadata)
+    except (pa.ArrowException, OSError, LookupError, ValueError):
+        return True
 
 
 def fragments(
