@@ -291,9 +291,10 @@ class _FileReader:
         arrays = dict(zip(self._read, batch.columns, strict=True))
         arrays.update({name: pa.repeat(value, count) for name, value in self._constants.items()})
         arrays.update(more)
-        whole = pa.RecordBatch.from_arrays(
-            list(arrays.values()), schema=pa.schema([self._chunk.column(name) for name in arrays])
-        )
+        whole = batch  # without columns, it alone knows the number of rows
+        if arrays:
+            schema = pa.schema([self._chunk.column(name) for name in arrays])
+            whole = pa.RecordBatch.from_arrays(list(arrays.values()), schema=schema)
         if mask is not None:
             whole = whole.filter(pa.array(mask))
         if self._chunk.where is not None:

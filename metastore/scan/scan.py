@@ -79,7 +79,7 @@ class Scan:
         chosen = plan.schema.names if columns is None else [known.resolve_reference(name).path[0] for name in columns]
         if len(set(chosen)) < len(chosen):
             raise InvalidRequestError(f"a column is asked for twice: {', '.join(chosen)}")
-        if not chosen and not row_id:
+        if not chosen and plan.schema.names and not row_id:
             raise InvalidRequestError("a scan of no columns has no rows; use .count() for their number")
         return cls(plan, [*chosen, ROW_ID] if row_id else chosen, zone, exclude or {})
 
@@ -187,6 +187,10 @@ class Scan:
 
         DuckDB reads through Arrow, only the columns and rows that its query needs where that is possible.
         """
+        if not self.columns:
+            raise InvalidRequestError(
+                f"{self.plan.table} has no columns, and DuckDB has no relation without; count() them"
+            )
         engine = connection(self.zone) if connection_ is None else connection_
         dataset = self.to_arrow_dataset()
         rows: duckdb.DuckDBPyRelation = relation(engine, dataset)
