@@ -21,6 +21,7 @@ from metastore.duck.optional import library
 from metastore.duck.session import connection, relation
 from metastore.duck.sql_filter import filtered, named_by
 from metastore.errors import InvalidRequestError, StorageError
+from metastore.formats.arrow_schema import require_narrow_decimals
 from metastore.formats.names import PARQUET
 from metastore.model.tuple_schema import TupleSchema
 from metastore.predicates.arrow_filter import NotExact, RowFilter, arrow_filter
@@ -200,7 +201,8 @@ class Scan:
         return rows.project(", ".join(f'"{name}"' for name in names))
 
     def to_polars(self) -> pl.DataFrame:
-        """The rows as a Polars frame."""
+        """The rows as a Polars frame. InvalidRequestError for a column that Polars cannot hold."""
+        require_narrow_decimals(self.schema, "Polars")
         frame: pl.DataFrame = library("polars", "polars").from_arrow(self.to_arrow())
         return frame
 

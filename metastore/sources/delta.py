@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import importlib
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from datetime import datetime, timedelta, timezone
 from decimal import Decimal
 from functools import cached_property
@@ -106,9 +107,28 @@ class DeltaSource:
         except (deltalake.exceptions.DeltaError, OSError) as error:
             raise StorageError(f"the Delta table at {self.location} cannot be opened: {error}") from error
 
+    @contextmanager
+    def _guarded(self, what: str) -> Iterator[None]:
+        """What deltalake says of ``what`` of the table becomes an error of ours, which names the table."""
+        deltalake = importlib.import_module("deltalake")
+        try:
+            yield
+        except (deltalake.exceptions.DeltaError, pa.ArrowException, OSError, ValueError) as error:
+            told = str(error)
+            if "Unsupported" in told:
+                raise InvalidRequestError(
+                    f"{what} of the Delta table at {self.location} cannot be read by deltalake: {told}; "
+                    "upgrade deltalake, or read the table by Spark"
+                ) from error
+            raise StorageError(
+                f"{what} of the Delta table at {self.location} cannot be read: {told}; "
+                "if a file of the table is lost, restore it, or remove it from the table (FSCK REPAIR TABLE)"
+            ) from error
+
     @cached_property
     def _actions(self) -> dict[SourceFile, Mapping[str, Any]]:
-        rows = pa.table(self._table.get_add_actions()).to_pylist()
+        with self._guarded("the list of files"):
+            rows = pa.table(self._table.get_add_actions()).to_pylist()
         columns = [(column.name, str(column.type), sorted((column.metadata or {}).items())) for column in self._arrow]
         found: dict[SourceFile, Mapping[str, Any]] = {}
         for row in rows:
@@ -127,8 +147,10 @@ class DeltaSource:
     @cached_property
     def _deleted(self) -> dict[str, RowNumbers]:
         """The numbers of deleted rows, by the path of their file; of a table that can be read."""
-        found = {}
-        if self._table.protocol().min_reader_version >= 3 and self._features <= _FEATURES:
+        found: dict[str, RowNumbers] = {}
+        if _DELETION_VECTORS not in self._features or not self._features <= _FEATURES:
+            return found
+        with self._guarded("a deletion vector"):
             for batch in pa.RecordBatchReader.from_stream(self._table.deletion_vectors()):
                 for uri, kept in zip(batch["filepath"], batch["selection_vector"], strict=True):
                     mask = kept.values.to_numpy(zero_copy_only=False)
@@ -144,7 +166,8 @@ class DeltaSource:
 
     @cached_property
     def _arrow(self) -> pa.Schema:
-        return pa.schema(self._table.schema().to_arrow())
+        with self._guarded("the schema"):
+            return pa.schema(self._table.schema().to_arrow())
 
     @cached_property
     def _features(self) -> frozenset[str]:
