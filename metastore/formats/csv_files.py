@@ -80,9 +80,9 @@ class _Delimited:
         fields = self._first_line
         if self._options.header:
             return _distinct(fields)
-        if self._declared is None or self._declared.names == [COLUMNS]:
+        if self._is_list:
             return [COLUMNS] if fields else []
-        return self._declared.names[: len(fields)]
+        return self._positions[: len(fields)]
 
     @cached_property
     def schema(self) -> pa.Schema:
@@ -108,7 +108,12 @@ class _Delimited:
 
     @property
     def _is_list(self) -> bool:
-        return not self._options.header and (self._declared is None or self._declared.names == [COLUMNS])
+        return not self._options.header and self._positions in ([], [COLUMNS])
+
+    @property
+    def _positions(self) -> list[str]:
+        """The names of the columns of a file without a header line, where they are known."""
+        return list(self._options.names) or ([] if self._declared is None else self._declared.names)
 
     @cached_property
     def _first_line(self) -> list[str]:

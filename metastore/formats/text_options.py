@@ -28,7 +28,8 @@ class TextOptions:
     quote within quotes (a doubled quote is always read as one). Lines that begin with ``comment`` are passed over.
     ``header``: the first line has the names. ``skip_lines``: lines before it that hold nothing. ``null_value``: what an
     unquoted field without a value has. ``date_format`` and ``timestamp_format``: patterns such as ``dd.MM.yyyy``.
-    ``multi_line``: quoted fields may hold line breaks.
+    ``multi_line``: quoted fields may hold line breaks. ``names`` is no option: the columns of files without a header
+    line, where they are declared.
     """
 
     delimiter: str = ""
@@ -42,6 +43,7 @@ class TextOptions:
     date_format: str = ""
     timestamp_format: str = ""
     multi_line: bool = True
+    names: tuple[str, ...] = ()
 
     @classmethod
     def of(cls, given: Mapping[str, Any]) -> TextOptions:
@@ -51,10 +53,16 @@ class TextOptions:
         """
         values: dict[str, Any] = {}
         for name, value in given.items():
+            if name.lower().replace("_", "") in _LINE_ENDS:
+                if str(value) not in ("\n", "\r\n", "\r", "\\n", "\\r\\n", "\\r"):
+                    raise _refusal(name, value, "a line break, in any of its three spellings,")
+                continue
             option = _NAMES.get(name.lower().replace("_", ""))
+            if option == "header" and name.lower() != "header" and "header" in values:
+                del values["header"]  # Drill's name for it is said, the default was not
             if option is None:
                 raise InvalidRequestError(
-                    f"there is no option {name!r} of text; known are {', '.join(field.name for field in fields(cls))}"
+                    f"there is no option {name!r} of text; known are {', '.join(dict.fromkeys(_NAMES.values()))}"
                 )
             if option in values:
                 raise InvalidRequestError(f"the option {option} of text is given twice, once as {name!r}")
@@ -77,11 +85,14 @@ class TextOptions:
     @classmethod
     def from_json(cls, text: str | None) -> TextOptions:
         """What :meth:`to_json` wrote."""
-        return cls(**json.loads(text)) if text else cls()
+        values = json.loads(text) if text else {}
+        return cls(**{**values, "names": tuple(values.get("names", ()))})
 
+
+DEFAULTS: Final = TextOptions()
 
 _NAMES: Final[Mapping[str, str]] = {
-    **{field.name.replace("_", ""): field.name for field in fields(TextOptions)},
+    **{field.name.replace("_", ""): field.name for field in fields(TextOptions) if field.name != "names"},
     "sep": "delimiter",
     "fielddelimiter": "delimiter",
     "extractheader": "header",
@@ -90,6 +101,8 @@ _NAMES: Final[Mapping[str, str]] = {
     "charset": "encoding",
 }
 """Spark's and Drill's names of the options, without underscores and in lower case."""
+_LINE_ENDS: Final = ("linedelimiter", "linesep")
+"""Line breaks are found in every spelling, so these options are taken and change nothing."""
 _FLAGS: Final = {"true": True, "false": False}
 
 

@@ -28,6 +28,7 @@ from metastore.formats.names import PARQUET
 from metastore.formats.parquet_footer import read_footer
 from metastore.formats.parquet_plans import believes, plans_of
 from metastore.formats.row_files import read_file
+from metastore.formats.text_options import DEFAULTS, TextOptions
 from metastore.predicates.arrow_filter import RowFilter
 from metastore.pruning.row_id import ROW_ID, TYPE, encode
 from metastore.scan.plan import ScanFile
@@ -68,6 +69,8 @@ class ReadChunk:
     threads: bool = True
     format: str = PARQUET
     reader: Reader | None = field(default=None, repr=False)
+    text: TextOptions = DEFAULTS
+    """How delimited text is written."""
 
     @cached_property
     def output(self) -> pa.Schema:
@@ -245,7 +248,9 @@ class _FileReader:
 
     def batches(self) -> Iterator[pa.RecordBatch]:
         if self._chunk.format != PARQUET:
-            opening = Opening(self._chunk.format, self._chunk.location, None, self._chunk.options)
+            opening = Opening(
+                self._chunk.format, self._chunk.location, None, self._chunk.options, text=self._chunk.text
+            )
             for batch in read_file(opening, self._file.path, self._schema):
                 yield from self._finished(batch, {})
             return

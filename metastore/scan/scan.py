@@ -257,6 +257,7 @@ class Scan:
             self.row_filter,
             self.exclude,
             format=plan.format,
+            text=plan.text,
             reader=None if plan.kept_by is None else plan.kept_by.reader(self.paths),
         )
 

@@ -164,6 +164,7 @@ def data_chunks(source: SourceTable, wanted: Wanted, reads: Sequence[Read]) -> l
             missing,
             wanted.declared,
             source.options,
+            wanted.written,
         )
         for (exact, missing), group in alike.items()
         for files in _of_size(group)

@@ -24,8 +24,8 @@ from metastore.analyze.units.unit_rows import UnitRow, to_batch
 from metastore.engine import is_expendable
 from metastore.errors import FormatError, NotFoundError, StorageError
 from metastore.formats.parquet_columns import Bounds, combined
-from metastore.formats.parquet_plans import Plan, plans_of
 from metastore.formats.parquet_footer import Footer, read_footer
+from metastore.formats.parquet_plans import Plan, plans_of
 from metastore.formats.source_file import SourceFile
 from metastore.model.column_path import ColumnPath
 from metastore.model.identity import (
