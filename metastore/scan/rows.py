@@ -174,11 +174,24 @@ class ParquetFiles(ds.FileSystemDataset):
         after they are read.
         """
         options = {"cache_metadata": False, **dict(zip(("columns", "filter"), args, strict=False)), **options}
-        if options.get("filter") is None or all(map(_is_believed, self.get_fragments())):
+        if options.get("filter") is None or self._is_believed:
             return super().scanner(**options)
         asked = {name: options.pop(name, None) for name in ("columns", "filter")}
         rows: Any = super().scanner(**options).to_batches()
         return ds.Scanner.from_batches(rows, schema=self.schema, **asked)
+
+    def filter(self, expression: pc.Expression) -> Any:
+        """As Arrow's own; in memory where Arrow would skip row groups by footers that are not believed."""
+        return super().filter(expression) if self._is_believed else ds.dataset(self.to_table(filter=expression))
+
+    @property
+    def _is_believed(self) -> bool:
+        """Whether the footers of all files state only what is believed."""
+        try:
+            parts = list(self.get_fragments())
+        except ValueError:  # the dataset is filtered, and before that its footers were looked at
+            return True
+        return all(map(_is_believed, parts))
 
 
 def _is_believed(part: ds.Fragment) -> bool:
