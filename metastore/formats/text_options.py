@@ -106,6 +106,12 @@ _LINE_ENDS: Final = ("linedelimiter", "linesep")
 _FLAGS: Final = {"true": True, "false": False}
 
 
+def is_option(name: str) -> bool:
+    """Whether there is an option of text called ``name``, in any case."""
+    plain = name.lower().replace("_", "")
+    return plain in _NAMES or plain in _LINE_ENDS
+
+
 def _value(option: str, name: str, value: Any) -> Any:
     if option in ("header", "multi_line"):
         flag = _FLAGS.get(str(value).lower())

@@ -21,6 +21,7 @@ from sqlglot import TokenType
 
 from metastore.analyze.result import AnalyzeResult
 from metastore.analyze.run import Request
+from metastore.formats.text_options import is_option
 from metastore.model.column_path import quote
 from metastore.model.identity import TableInfo
 from metastore.model.vocabulary import MetadataType
@@ -99,7 +100,7 @@ def _options(cursor: Cursor) -> dict[str, str]:
         return options
     while True:
         word = cursor.word
-        if not word or word in options:
+        if word in options or not (word in ("FORMAT", "SCHEMA") or is_option(word)):
             raise cursor.unexpected("FORMAT, SCHEMA or an option of text (DELIMITER, HEADER …), each once,")
         cursor.advance()
         cursor.expect(TokenType.FARROW, "=>")

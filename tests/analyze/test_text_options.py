@@ -109,4 +109,6 @@ def test_options_for_other_formats_are_refused(ms: Session, tmp_path: Path) -> N
     with pytest.raises(InvalidRequestError, match=r"dfs\.tmp\.t is JSON; options of text are for CSV, TSV, PSV"):
         ms.analyze("dfs.tmp.t", options={"delimiter": ";"})
     with pytest.raises(InvalidRequestError, match="no option 'delimeter' of text"):
+        ms.analyze("dfs.tmp.t", options={"delimeter": ";"})
+    with pytest.raises(InvalidRequestError, match=r"an option of text \(DELIMITER"):
         ms.sql("ANALYZE TABLE dfs.tmp.t (delimeter => ';') REFRESH METADATA")

@@ -25,8 +25,8 @@ from hypothesis import strategies as st
 from metastore.analyze.tasks import footers as footers_module
 from metastore.analyze.tasks.footers import FooterChunk, read_footers
 from metastore.errors import FormatError, NotFoundError, StorageError
-from metastore.formats.parquet_plans import Plan
 from metastore.formats.parquet_footer import read_footer
+from metastore.formats.parquet_plans import Plan
 from metastore.formats.source_file import SourceFile
 from metastore.mapping.arrow import plain_arrow_schema
 from metastore.model.identity import TableInfo
