@@ -28,6 +28,7 @@ from metastore.formats.parquet_footer import read_footer
 from metastore.model.tuple_schema import TupleSchema
 from metastore.predicates.spark_sql import texts_of
 from metastore.pruning.row_id import ROW_ID, Ids
+from metastore.quoting import backticked
 from metastore.scan.arrow_types import arrow_schema, has_floats
 from metastore.scan.directories import LEVEL
 from metastore.scan.plan import ScanFile, Where
@@ -281,4 +282,4 @@ def _is_odd(file: ScanFile, location: str) -> bool:
 
 
 def _name(column: str) -> str:
-    return f"`{column.replace('`', '``')}`"
+    return backticked(column)
