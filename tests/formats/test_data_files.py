@@ -261,8 +261,8 @@ def test_nothing_is_said_of_columns_of_several_kinds(lake: Any) -> None:
     with (lake.root / "a.avro").open("wb") as target:
         fastavro.writer(target, {"type": "record", "name": "R", "fields": fields}, [{"x": 1, "y": 7}])
     row = row_of(lake.root, "avro", describing=Describing())
-    found = {key: (known.min, known.nulls) for key, known in statistics(row).items()}
-    assert found == {"x`.`member0": (1, 0), "x`.`member1": (None, 1), "y": (7, 0)}
+    told = {key: (known.min, known.nulls) for key, known in statistics(row).items()}
+    assert told == {"x`.`member0": (1, 0), "x`.`member1": (None, 1), "y": (7, 0)}
 
 
 def test_nans_are_counted_and_bound_nothing(lake: Any) -> None:
