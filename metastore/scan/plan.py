@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from typing import Any, Final
 
 import pyarrow as pa
-from pyiceberg.expressions import AlwaysTrue, BooleanExpression
+from pyiceberg.expressions import AlwaysTrue
 
 from metastore.analyze.states import TableState
 from metastore.errors import InvalidRequestError
@@ -23,6 +23,7 @@ from metastore.model.statistics_json import read_level
 from metastore.model.tuple_schema import TupleSchema
 from metastore.model.vocabulary import MetadataType
 from metastore.predicates.columns import Columns
+from metastore.predicates.predicate import Question
 from metastore.pruning.known_files import Fingerprint
 from metastore.pruning.prune import UNIT_COLUMNS, prune
 from metastore.pruning.result import PruneResult
@@ -42,7 +43,8 @@ from metastore.sources.provided import ReadableTable
 PLAN_COLUMNS: Final = tuple(dict.fromkeys((*UNIT_COLUMNS, *GROUP_COLUMNS, "tableType")))
 """The columns of units that plans are made from, by their on-disk names."""
 
-Where = str | BooleanExpression
+Where = Question
+"""What rows are asked for: Spark SQL, a PyIceberg expression, or a condition that was read already."""
 
 Groups = Callable[[Collection[str]], pa.Table]
 """The SEGMENT and ROW_GROUP units of the partitions with some metadata keys, in :data:`GROUP_COLUMNS`."""
