@@ -10,7 +10,7 @@ needs it first, since all of them take longer to load than many a command takes 
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from datetime import timedelta
 from functools import cached_property
@@ -149,7 +149,7 @@ class Session:
 
         return execute(self, text, on_progress)
 
-    def analyze(
+    def analyze(  # noqa: PLR0913 - one for each thing that can be asked for, all by name
         self,
         table: TableLike,
         *,
@@ -159,6 +159,7 @@ class Session:
         sample: float | None = None,
         format: str | None = None,
         schema: str | None = None,
+        options: Mapping[str, Any] | None = None,
         on_progress: Progress | None = None,
     ) -> AnalyzeResult:
         """Bring the metadata of ``table`` up to date with its files, on the engine that suits how many are to be read.
@@ -169,7 +170,7 @@ class Session:
         """
         from metastore.analyze.run import Request, analyze
 
-        request = Request(columns, level, statistics, sample, format, schema)
+        request = Request(columns, level, statistics, sample, format, schema, options)
         return analyze(self.metastore.tables, self.source(table), self.engine_for, request, on_progress=on_progress)
 
     def prune(

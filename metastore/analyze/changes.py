@@ -7,7 +7,7 @@ run that finds nothing to do has read no unit of any file. Which files changed i
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import groupby
 from operator import add
 from typing import NamedTuple
@@ -17,6 +17,7 @@ from metastore.analyze.states import TableState, is_of_this_form, segment_state,
 from metastore.errors import InvalidRequestError
 from metastore.formats.names import PARQUET
 from metastore.formats.source_file import SourceFile
+from metastore.formats.text_options import DEFAULTS, TextOptions
 from metastore.model.column_path import ColumnPath
 from metastore.model.identity import metadata_key
 from metastore.model.recorded_file import is_as_recorded
@@ -31,7 +32,8 @@ class Wanted:
 
     ``columns`` None means statistics of every column, ``describing`` None that no column is described, ``declared``
     None that the files' own schemas make the table's. ``named`` are the columns that this run names itself: the table
-    must have these, but may have lost others that are kept up.
+    must have these, but may have lost others that are kept up. ``text`` says how delimited text is written, None that
+    it is as it was; ``text_is_own`` that an ANALYZE of the table said so, not the configuration.
     """
 
     level: MetadataType
@@ -40,6 +42,16 @@ class Wanted:
     format: str = PARQUET
     declared: TupleSchema | None = None
     named: tuple[ColumnPath, ...] = ()
+    text: TextOptions | None = None
+    text_is_own: bool = False
+
+    @property
+    def written(self) -> TextOptions:
+        """How delimited text is written; of files without a header line with the columns that are declared."""
+        text = self.text or DEFAULTS
+        if text.header or self.declared is None:
+            return text
+        return replace(text, names=tuple(column.name for column in self.declared.columns))
 
     @property
     def described(self) -> Describing | None:
@@ -165,7 +177,11 @@ def decide(known: Known | None, fresh: Mapping[str, str], *, location: str, aske
     describing = Describing.asked(_kept_up(known, asked.describing), asked.describing)
     if columns is not None and describing is not None and describing.columns is not None:
         columns = tuple(dict.fromkeys((*columns, *describing.columns)))  # what is described is analyzed, too
-    wanted = Wanted(asked.level, columns, describing, asked.format, asked.declared or known.state.declared, asked.named)
+    text, is_own = asked.text, asked.text_is_own
+    if text is None and asked.format == known.format:
+        text, is_own = known.state.text, known.state.text_is_own
+    declared = asked.declared or known.state.declared
+    wanted = Wanted(asked.level, columns, describing, asked.format, declared, asked.named, text, is_own)
     if (reason := _foreign(known, wanted, location)) is not None:
         return Full(wanted, reason)
     same_files = known.state.fingerprint == table_fingerprint(fresh)
@@ -209,6 +225,8 @@ def _foreign(known: Known, wanted: Wanted, location: str) -> str | None:
         return f"the files were {known.format}"
     if known.state.declared != wanted.declared:
         return "another schema was declared"
+    if known.state.text != wanted.written:
+        return "the files were read with other options of text"
     return None
 
 

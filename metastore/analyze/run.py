@@ -11,10 +11,11 @@ from __future__ import annotations
 import os
 import pwd
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from dataclasses import dataclass, replace
+from typing import Any
 
 from metastore.analyze.changes import (
     Full,
@@ -38,6 +39,7 @@ from metastore.engine import Engine
 from metastore.errors import ConflictError, FormatError, InvalidRequestError, NotFoundError, StorageError
 from metastore.formats.names import PARQUET, format_named, format_of_files
 from metastore.formats.source_file import SourceFile
+from metastore.formats.text_options import DELIMITED, TextOptions
 from metastore.interrupts import result_of
 from metastore.model.column_path import ColumnPath, parse
 from metastore.model.identity import TableInfo
@@ -60,7 +62,8 @@ class Request:
     wants all. ``level`` says how deep metadata goes. ``statistics``: distinct values, width and histogram of these
     columns too, or of all analyzed ones (True); what an earlier run computed is kept up in any case. ``sample`` is the
     percentage of rows that they are estimated from, None for all. ``format`` is that of the files, where their suffixes
-    do not tell. ``schema`` declares the table's columns (``a INT, b VARCHAR``), and is kept.
+    do not tell. ``schema`` declares the table's columns (``a INT, b VARCHAR``), and is kept. ``options``
+    say how delimited text is written (:class:`metastore.formats.text_options.TextOptions`), and are kept, too.
     """
 
     columns: Sequence[str] | None = None
@@ -69,6 +72,7 @@ class Request:
     sample: float | None = None
     format: str | None = None
     schema: str | None = None
+    options: Mapping[str, Any] | None = None
 
     def wanted(self) -> Wanted:
         """The request checked. InvalidRequestError for what cannot be wanted; the format is still to be found."""
@@ -85,7 +89,8 @@ class Request:
             raise InvalidRequestError("a sample is for statistics: ask for these, too")
         format_ = "" if self.format is None else format_named(self.format)
         declared = None if self.schema is None else declared_schema(self.schema)
-        return Wanted(level_named(str(self.level)), columns, describing, format_, declared, named)
+        text = None if self.options is None else TextOptions.of(self.options)
+        return Wanted(level_named(str(self.level)), columns, describing, format_, declared, named, text)
 
 
 def analyze(
@@ -136,7 +141,7 @@ def _analyzed(
     known = stored.known
     segments = segments_of(files)
     fresh = {key: segment_state(own) for key, own in segments.items()}
-    found = replace(asked, format=asked.format or _format(source, files, known))
+    found = _with_format(source, files, known, asked)
     if source.provided is not None and asked.describing is not None:
         raise InvalidRequestError(
             f"{source.table} is {found.format}: its statistics come with its metadata, and none are computed"
@@ -220,11 +225,25 @@ def _percent(sample: float) -> float:
     return float(sample)
 
 
+def _with_format(source: SourceTable, files: Sequence[SourceFile], known: Known | None, asked: Wanted) -> Wanted:
+    """What is ``asked``, with the format and the options of text that the table has where they were not asked for."""
+    format_ = asked.format or _format(source, files, known)
+    text = asked.text
+    if text is None and not (known is not None and known.format == format_ and known.state.text_is_own):
+        text = source.text_options(files)
+    if text is not None and format_ not in DELIMITED:
+        if asked.text is not None:
+            raise InvalidRequestError(f"{source.table} is {format_}; options of text are for {', '.join(DELIMITED)}")
+        text = None
+    return replace(asked, format=format_, text=text, text_is_own=asked.text is not None)
+
+
 def _format(source: SourceTable, files: Sequence[SourceFile], known: Known | None) -> str:
     """As the workspace says, else as the files' suffixes tell, else as it was."""
     if source.provided is not None:
         return source.provided.format
-    return source.format or format_of_files(files) or (PARQUET if known is None else known.format)
+    configured = {suffix: format_ for suffix, (format_, _) in source.by_suffix.items()}
+    return source.format or format_of_files(files, configured) or (PARQUET if known is None else known.format)
 
 
 def _owner(location: str) -> str:

@@ -14,6 +14,7 @@ from typing import Any, Final
 
 from metastore.digests import digest
 from metastore.formats.source_file import SourceFile
+from metastore.formats.text_options import DEFAULTS, TextOptions
 from metastore.model.column_path import parse, quote
 from metastore.model.identity import TableInfo
 from metastore.model.partition_component import component_entry, partition_component
@@ -23,8 +24,10 @@ from metastore.sketches.description import Describing
 _FINGERPRINT = "metastore.fingerprint"
 _DESCRIBING = "metastore.statistics"
 _DECLARED = "metastore.schema"
+_TEXT_OPTIONS = "metastore.text"
+_TEXT_IS_OWN = "metastore.text.own"
 _SEGMENTS = "metastore.segments"
-_FORM = "2"
+_FORM = "3"
 """Raised whenever units are made differently, so that every table is then analyzed anew."""
 
 _SHORT = len(f"{_FORM}-") + 16
@@ -48,6 +51,9 @@ class SegmentStates:
 class TableState:
     """What a table's unit keeps: its files' state, what is described, the declared schema, its segments' states.
 
+    ``text`` says how its files are written if they are delimited text, ``text_is_own`` that an ANALYZE said so and
+    not the configuration.
+
     Each None is "not kept": the first where another program wrote the unit, the last where the unit cannot stand for
     its segments.
     """
@@ -56,6 +62,8 @@ class TableState:
     describing: Describing | None = None
     declared: TupleSchema | None = None
     segments: SegmentStates | None = None
+    text: TextOptions = DEFAULTS
+    text_is_own: bool = False
 
     @classmethod
     def of(cls, additional_metadata: str | None) -> TableState:
@@ -73,6 +81,8 @@ class TableState:
             None
             if segments is None
             else SegmentStates(segments["states"], segments["alike"], segments.get("leaders", {})),
+            TextOptions.from_json(entries.get(_TEXT_OPTIONS)),
+            entries.get(_TEXT_IS_OWN) is True,
         )
 
     def to_text(self) -> str:
@@ -86,6 +96,10 @@ class TableState:
             }
         if self.declared is not None:
             entries[_DECLARED] = self.declared.to_json()
+        if text := self.text.to_json():
+            entries[_TEXT_OPTIONS] = text
+        if self.text_is_own:
+            entries[_TEXT_IS_OWN] = True
         if self.segments is not None:
             states = dict(sorted(self.segments.states.items()))
             entries[_SEGMENTS] = {"alike": self.segments.alike, "states": states, "leaders": self.segments.leaders}

@@ -65,7 +65,7 @@ def config(invocation: Invocation) -> object:
 
 
 @command
-def analyze(
+def analyze(  # noqa: PLR0913, PLR0917 - one for each option of the command
     invocation: Invocation,
     table: TableArgument,
     columns: Annotated[
@@ -85,11 +85,14 @@ def analyze(
     schema: Annotated[
         str | None, typer.Option(help="The table's columns, where the files do not tell: 'a INT, b VARCHAR'.")
     ] = None,
+    option: Annotated[
+        list[str] | None, typer.Option(help="How delimited text is written: delimiter=';', header=false …")
+    ] = None,
 ) -> object:
     """Bring the metadata of a table up to date with its files."""
     from metastore.cli.commands import statistics as wishes
 
-    asked = wishes.request(columns, level.value, statistics, sample, format_, schema)
+    asked = wishes.request(columns, level.value, statistics, sample, format_, schema, option or ())
     with invocation.output.progress(f"analyze {table}", "files") as on_progress:
         return invocation.session.analyze(table, **vars(asked), on_progress=on_progress)
 

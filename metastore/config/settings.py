@@ -92,12 +92,22 @@ class IcebergSettings:
 
 @dataclass(frozen=True)
 class WorkspaceSettings:
-    """``default_format`` None = a file's own suffix decides."""
+    """``default_format`` None = a file's own suffix decides. ``options`` say how delimited text is written."""
 
     name: str
     location: str
     writable: bool = False
     default_format: str | None = None
+    options: Mapping[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class FormatSettings:
+    """A format of a plugin, as in Drill's ``formats``: its ``type``, the suffixes of its files, and its options."""
+
+    type: str
+    extensions: tuple[str, ...] = ()
+    options: Mapping[str, str] = field(default_factory=dict)
 
 
 StoragePluginType = Literal["file", "delta", "hive", "iceberg", "jdbc"]
@@ -119,6 +129,7 @@ class StoragePluginSettings:
     properties: Mapping[str, str] = field(default_factory=dict, repr=False)
     type: StoragePluginType = "file"
     catalog: str | None = None
+    formats: Mapping[str, FormatSettings] = field(default_factory=dict)
 
     def location_of(self, workspace: WorkspaceSettings) -> str:
         """Where a workspace lies: below the connection, unless its location is a URI of its own."""
@@ -312,7 +323,15 @@ def _plugin(name: str, section: Section, cwd: Path | None) -> StoragePluginSetti
         properties=_set(section.properties("properties")),
         type=kind,
         catalog=catalog,
+        formats={each: _format(each, own) for each, own in section.section("formats").sections().items()},
     )
+
+
+def _format(name: str, section: Section) -> FormatSettings:
+    extensions = tuple(each.lower().lstrip(".") for each in section.texts("extensions"))
+    own = {"type", "extensions"}
+    options = {each: section.optional_text(each) for each in section.values if each not in own}
+    return FormatSettings(section.optional_text("type") or name, extensions or (name.lower(),), _set(options))
 
 
 def _workspace(name: str, section: Section, connection: str, cwd: Path | None) -> WorkspaceSettings:
@@ -324,6 +343,7 @@ def _workspace(name: str, section: Section, connection: str, cwd: Path | None) -
         location=location,
         writable=section.flag("writable", default=False),
         default_format=section.optional_text("default_format"),
+        options=_set(section.properties("options")),
     )
 
 

@@ -20,6 +20,7 @@ import pyarrow as pa
 
 from metastore.duck.session import ALL_ROWS, SANDBOX, judges_arrow, settings_of_release
 from metastore.errors import InvalidRequestError, MetastoreError
+from metastore.formats.arrow_schema import require_narrow_decimals
 from metastore.interrupts import result_of
 from metastore.quoting import double_quoted
 
@@ -91,7 +92,11 @@ class Duck:
         """By the schemas that they are in here: that of the first is ``_1``."""
 
     def add(self, name: str, schema: pa.Schema, batches: Callable[[], Iterator[pa.RecordBatch]]) -> str:
-        """Make rows known as a table; what to call it, which ends in ``name``."""
+        """Make rows known as a table; what to call it, which ends in ``name``.
+
+        InvalidRequestError for a column that DuckDB cannot hold.
+        """
+        require_narrow_decimals(schema, "SQL")
         stream = _Stream(schema, batches)
         self._streams.append(stream)
         source = f"_s{len(self._streams)}"

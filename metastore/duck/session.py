@@ -13,6 +13,7 @@ from typing import Any, Final
 
 from metastore.duck.optional import library
 from metastore.errors import InvalidRequestError
+from metastore.formats.arrow_schema import require_narrow_decimals
 
 SANDBOX: Final = (
     "SET python_enable_replacements = false",
@@ -56,7 +57,11 @@ def _name_of(zone: tzinfo) -> str:
 
 
 def relation(engine: Any, rows: Any) -> Any:
-    """An Arrow table or dataset as a relation of the DuckDB connection ``engine``, which judges the rows itself."""
+    """An Arrow table or dataset as a relation of the DuckDB connection ``engine``, which judges the rows itself.
+
+    InvalidRequestError for a column that DuckDB cannot hold.
+    """
+    require_narrow_decimals(rows.schema, "DuckDB")
     found = engine.from_arrow(rows)
     return found if judges_arrow() else found.limit(ALL_ROWS)
 

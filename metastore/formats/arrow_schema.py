@@ -179,3 +179,20 @@ def _arrow_type(type_: DrillType, *, zoned: bool = False) -> pa.DataType:
 def chosen(leaves: Sequence[ArrowLeaf], columns: Sequence[ColumnPath] | None) -> list[ArrowLeaf]:
     """Those of ``leaves`` that ``columns`` name or enclose; all for None."""
     return [leaf for leaf in leaves if columns is None or is_among(leaf.path, columns)]
+
+
+def require_narrow_decimals(schema: pa.Schema, reader: str) -> None:
+    """InvalidRequestError where a column has more digits than ``reader`` (an engine's name) holds, or has it inside."""
+    for field in schema:
+        if (found := _wide_decimal(field.type)) is not None:
+            raise InvalidRequestError(
+                f"column {field.name!r} has DECIMAL({found.precision}, {found.scale}), {reader} holds "
+                f"{_DIGITS_OF_128_BITS} digits: ask for the other columns, or take this one as Arrow"
+            )
+
+
+def _wide_decimal(type_: Any) -> Any:
+    if pa.types.is_decimal256(type_):
+        return type_ if type_.precision > _DIGITS_OF_128_BITS else None
+    inner = (_wide_decimal(type_.field(index).type) for index in range(type_.num_fields))
+    return next((each for each in inner if each is not None), None)

@@ -1,7 +1,7 @@
 """Avro files as Arrow, by fastavro (extra ``avro``): types from the schema that the writer left in the file.
 
-Lists and maps are in the schema and are not read, since nothing is said of what they hold. A union of several types is
-text to Drill, and nothing is said of its values either.
+ANALYZE does not read lists and maps, since nothing is said of what they hold. Unions of several types are structs, as
+Spark has them (:mod:`metastore.formats.avro_unions`).
 """
 
 from __future__ import annotations
@@ -16,6 +16,8 @@ import pyarrow as pa
 
 from metastore.errors import EngineError, FormatError
 from metastore.formats.arrow_schema import OPAQUE
+from metastore.formats.avro_header import PlainHeader
+from metastore.formats.avro_unions import converter, member_name, members
 from metastore.model.tuple_schema import LOGICAL_TYPE, TupleSchema
 
 _ROWS: Final = 16_384
@@ -45,8 +47,7 @@ def open_avro(
     source: Callable[[], Any], _declared: TupleSchema | None
 ) -> tuple[pa.Schema, Callable[[Sequence[str]], Iterator[pa.RecordBatch]]]:
     """The columns of an Avro file, and its batches. EngineError without fastavro."""
-    fastavro = _fastavro()
-    written = fastavro.reader(source()).writer_schema
+    written = _reader(source).writer_schema
     if not isinstance(written, Mapping) or written.get("type") != "record":
         raise FormatError("its values are no records, so they have no columns")
     names: dict[str, Any] = {}
@@ -55,8 +56,8 @@ def open_avro(
 
     def batches(chosen: Sequence[str]) -> Iterator[pa.RecordBatch]:
         wanted = pa.schema([_readable(schema.field(name)) for name in chosen])
-        records = iter(fastavro.reader(source()))
-        while rows := list(islice(records, _ROWS)):
+        found = records(source)
+        while rows := list(islice(found, _ROWS)):
             columns = [pa.array([_plain(row[field.name], field) for row in rows], field.type) for field in wanted]
             yield pa.RecordBatch.from_arrays(columns, schema=wanted) if columns else _empty_columns(len(rows))
 
@@ -64,8 +65,18 @@ def open_avro(
 
 
 def records(source: Callable[[], Any]) -> Iterator[Mapping[str, Any]]:
-    """The records of an Avro file, whole. EngineError without fastavro."""
-    return iter(_fastavro().reader(source()))
+    """The records of an Avro file, whole, with structs in place of unions. EngineError without fastavro."""
+    reader = _reader(source)
+    names: dict[str, Any] = {}
+    _collect_names(reader.writer_schema, names)
+    convert = converter(reader.writer_schema, names)
+    return iter(reader) if convert is None else map(convert, reader)
+
+
+def _reader(source: Callable[[], Any]) -> Any:
+    fastavro = _fastavro()
+    # Records of a union of several records come with their names, else nobody could tell which they are.
+    return fastavro.reader(PlainHeader(source()), return_record_name=True, return_record_name_override=True)
 
 
 def _fastavro() -> Any:
@@ -96,9 +107,12 @@ def _collect_names(schema: Any, names: dict[str, Any]) -> None:
 
 def _field(name: str, avro: Any, names: Mapping[str, Any], around: tuple[str, ...] = ()) -> Any:
     if isinstance(avro, list):
-        held = [each for each in avro if each != "null"]
-        if len(held) != 1:
-            return pa.field(name, pa.string(), metadata=OPAQUE) if held else pa.field(name, pa.null())
+        held = members(avro)
+        if not held:
+            return pa.field(name, pa.null())
+        if len(held) > 1:
+            parts = [_field(member_name(place), each, names, around) for place, each in enumerate(held)]
+            return pa.field(name, pa.struct([part.with_nullable(True) for part in parts]))
         return _field(name, held[0], names, around).with_nullable(True)
     if isinstance(avro, str):
         if avro in _PRIMITIVES:
@@ -141,7 +155,7 @@ def _complex(name: str, avro: Mapping[str, Any], names: Mapping[str, Any], aroun
 
 
 def _readable(field: Any) -> Any:
-    """``field`` without what is not read: lists, maps and unions come as nulls."""
+    """``field`` without what is not read: lists, maps and types inside themselves come as nulls."""
     type_ = field.type
     if field.metadata and OPAQUE.items() <= field.metadata.items():
         return pa.field(field.name, pa.null())
@@ -156,5 +170,5 @@ def _plain(value: Any, field: Any) -> Any:
         return None
     if pa.types.is_struct(field.type):
         fields = (field.type.field(index) for index in range(field.type.num_fields))
-        return {inner.name: _plain(value[inner.name], inner) for inner in fields}
+        return {inner.name: _plain(value.get(inner.name), inner) for inner in fields}
     return str(value) if isinstance(value, UUID) else value

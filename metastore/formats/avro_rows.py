@@ -15,6 +15,7 @@ from typing import Any, Final
 import pyarrow as pa
 
 from metastore.errors import EngineError, FormatError
+from metastore.formats.avro_header import PlainHeader
 from metastore.formats.avro_schema import arrow_schema_of
 
 _BATCH_ROWS: Final = 16_384
@@ -32,7 +33,7 @@ class AvroRows:
         """``source`` is a binary file at its beginning; it stays open until the rows are read."""
         self._fastavro = _fastavro()
         try:
-            self._blocks = self._fastavro.block_reader(source)
+            self._blocks = self._fastavro.block_reader(PlainHeader(source))
             written = json.loads(self._blocks.metadata["avro.schema"])
         except _NOT_AVRO as error:
             raise FormatError(f"it is not an Avro file: {error}") from error

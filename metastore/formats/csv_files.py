@@ -1,128 +1,241 @@
-"""CSV and TSV files as Arrow: names from the first line, types from all values, or those that were declared.
+"""Delimited text as Arrow: names from the first line, types from all values, or those that were declared.
 
-A column is BIGINT, DOUBLE, BOOLEAN, DATE or TIMESTAMP if every one of its values reads as one, tried in this order;
-else text. Nothing is guessed from a first part: a file is gone through once to find the types and once for the values,
-so that no later line can contradict. An empty field is null; a quoted empty field is the empty text. So Spark has it.
+A column is BIGINT, DECIMAL (integers beyond 64 bits), DOUBLE, BOOLEAN, DATE or TIMESTAMP if every one of its values
+reads as one, tried in this order; else text. Nothing is guessed from a first part: a file is gone through once to find
+the types and once for the values, so that no later line can contradict. An empty field is null; a quoted empty field is
+the empty text. So Spark has it, as it has names: of a name that stands there several times each gets its place
+appended (``a0``, ``a2``), and one that is empty is called by its place (``_c1``). A file without a header line has one
+column ``columns``, a list of texts, as in Drill; or the declared ones, in their order.
 """
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import cached_property
 from typing import Any, Final
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 from pyarrow import csv
 
 from metastore.errors import FormatError
 from metastore.formats.arrow_schema import arrow_schema
-from metastore.model.column_path import repeated_names
+from metastore.formats.text_options import TextOptions
+from metastore.formats.text_patterns import moment_pattern
+from metastore.formats.text_streams import PlainText, plain_pieces
 from metastore.model.tuple_schema import TupleSchema
 from metastore.sketches.hashing import ArrowValues
 
-_BLOCK: Final = 4 << 20
+COLUMNS: Final = "columns"
+"""The one column of a file without a header line and without declared columns."""
 
+_BLOCK: Final = 4 << 20
+_DIGITS: Final = 38
+
+_DATE, _TIMESTAMP = pa.date32(), pa.timestamp("us")
 _TYPES: Final[Mapping[pa.DataType, str]] = {
-    pa.int64(): r"^-?\d{1,19}$",
-    pa.float64(): r"^[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?$",
+    pa.int64(): r"^[+-]?\d+$",
+    pa.decimal128(_DIGITS, 0): r"^[+-]?\d{1,38}$",
+    pa.float64(): r"^([+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?|NaN|[+-]?Inf(inity)?)$",
     pa.bool_(): r"^([tT][rR][uU][eE]|[fF][aA][lL][sS][eE])$",
-    pa.date32(): r"^\d{4}-\d{2}-\d{2}$",
-    pa.timestamp("us"): r"^\d{4}-\d{2}-\d{2}([ T]\d{2}:\d{2}(:\d{2}(\.\d{1,6})?)?)?$",
+    _DATE: r"^\d{4}-\d{2}-\d{2}$",
+    _TIMESTAMP: r"^\d{4}-\d{2}-\d{2}([ T]\d{2}:\d{2}(:\d{2}(\.\d{1,6})?)?)?$",
 }
 """What a type's values look like; that they are in range, the cast tells."""
 
 
 def open_csv(
-    source: Callable[[], Any], declared: TupleSchema | None, delimiter: str
+    source: Callable[[], Any], declared: TupleSchema | None, delimiter: str, options: TextOptions | None = None
 ) -> tuple[pa.Schema, Callable[[Sequence[str]], Iterator[pa.RecordBatch]], Sequence[str]]:
     """The columns of a delimited file, its batches, and the names of columns that were not declared.
 
-    ``source`` opens the file anew each time.
+    ``source`` opens the file anew each time. ``delimiter`` is that of the format, which ``options`` may replace. A
+    batch of no columns has the number of its rows.
     """
-    names = _names(source, delimiter)
-    if declared is None:
-        schema = _inferred(_texts(source, delimiter, names, names), names)
-    else:
-        wanted = arrow_schema(declared)
-        schema = pa.schema([field for field in wanted if field.name in names])
+    file = _Delimited(source, delimiter, options or TextOptions(), None if declared is None else arrow_schema(declared))
+    return file.schema, file.batches, [name for name in file.names if name not in file.schema.names]
 
-    def batches(chosen: Sequence[str]) -> Iterator[pa.RecordBatch]:
-        fields = [schema.field(name) for name in chosen]
-        for batch in _texts(source, delimiter, names, list(chosen)):
-            columns = [_cast(batch.column(field.name), field) for field in fields]
+
+class _Delimited:
+    """One file, and how it is read."""
+
+    def __init__(
+        self, source: Callable[[], Any], delimiter: str, options: TextOptions, declared: pa.Schema | None
+    ) -> None:
+        self._source = source
+        self._options = options
+        self._delimiter = options.delimiter or delimiter
+        self._declared = declared
+        self._moments = {
+            type_: moment_pattern(pattern)
+            for type_, pattern in ((_DATE, options.date_format), (_TIMESTAMP, options.timestamp_format))
+            if pattern
+        }
+
+    @cached_property
+    def names(self) -> list[str]:
+        """The columns in their order; without a header line those declared, or as many as the first line has fields."""
+        fields = self._first_line
+        if self._options.header:
+            return _distinct(fields)
+        if self._is_list:
+            return [COLUMNS] if fields else []
+        return self._positions[: len(fields)]
+
+    @cached_property
+    def schema(self) -> pa.Schema:
+        """The columns and their types; of declared ones those that the file has."""
+        if self._is_list:
+            return pa.schema([(name, pa.list_(pa.string())) for name in self.names])
+        if self._declared is None:
+            return self._inferred()
+        return pa.schema([field for field in self._declared if field.name in self.names])
+
+    def batches(self, chosen: Sequence[str]) -> Iterator[pa.RecordBatch]:
+        """The rows in the ``chosen`` columns."""
+        fields = [self.schema.field(name) for name in chosen]
+        if self._is_list:
+            yield from self._lists(fields)
+            return
+        for batch in self._texts(list(chosen)):
+            if not fields:
+                yield counted(batch.num_rows)
+                continue
+            columns = [self._cast(batch.column(field.name), field) for field in fields]
             yield pa.record_batch(columns, schema=pa.schema(fields))
 
-    return schema, batches, [name for name in names if name not in schema.names]
+    @property
+    def _is_list(self) -> bool:
+        return not self._options.header and self._positions in ([], [COLUMNS])
+
+    @property
+    def _positions(self) -> list[str]:
+        """The names of the columns of a file without a header line, where they are known."""
+        return list(self._options.names) or ([] if self._declared is None else self._declared.names)
+
+    @cached_property
+    def _first_line(self) -> list[str]:
+        """The fields of the first line, as they are."""
+        try:
+            with self._reader(csv.ConvertOptions()) as reader:
+                return list(reader.schema.names)
+        except pa.ArrowInvalid as error:
+            if "Empty CSV" in str(error):
+                return []
+            raise
+
+    def _inferred(self) -> pa.Schema:
+        possible = {name: list(_TYPES) for name in self.names}
+        held = dict.fromkeys(self.names, False)
+        digits = dict.fromkeys(self.names, 1)
+        for batch in self._texts(self.names):
+            for name in self.names:
+                values = batch.column(name).drop_null()
+                if len(values):
+                    held[name] = True
+                    possible[name] = [type_ for type_ in possible[name] if self._reads_as(values, type_)]
+                    if possible[name] and pa.types.is_decimal(possible[name][0]):
+                        digits[name] = max(digits[name], _digits(values))
+        found = []
+        for name in self.names:
+            type_ = (possible[name] or [pa.string()])[0] if held[name] else pa.null()
+            found.append((name, pa.decimal128(max(digits[name], 20), 0) if pa.types.is_decimal(type_) else type_))
+        return pa.schema(found)
+
+    def _lists(self, fields: Sequence[Any]) -> Iterator[pa.RecordBatch]:
+        names = [f"{place}" for place in range(len(self._first_line))]
+        for batch in self._texts(names, named=names, nulls=False):
+            if not fields:
+                yield counted(batch.num_rows)
+                continue
+            values: Any = pa.concat_arrays(batch.columns)
+            order = np.arange(len(values)).reshape(len(names), -1).T.ravel()
+            offsets = pa.array(np.arange(batch.num_rows + 1) * len(names), pa.int32())
+            lists: Any = pa.ListArray.from_arrays(offsets, values.take(pa.array(order)))
+            yield pa.record_batch([lists], schema=pa.schema(fields))
+
+    def _texts(
+        self, wanted: Sequence[str], *, named: Sequence[str] | None = None, nulls: bool = True
+    ) -> Iterator[pa.RecordBatch]:
+        """The columns ``wanted`` as texts; of no columns, one that counts the rows."""
+        names = list(named or self.names)
+        # pyarrow finds columns by name: those beyond the declared ones get names that none has.
+        names += [f"\0{place}" for place in range(len(names), len(self._first_line))]
+        if not names:
+            return
+        options = csv.ConvertOptions(
+            column_types=dict.fromkeys(names, pa.string()),
+            include_columns=list(wanted) or names[:1],
+            null_values=[self._options.null_value],
+            strings_can_be_null=nulls,
+            quoted_strings_can_be_null=False,
+        )
+        with self._reader(options, names) as reader:
+            yield from reader
+
+    def _reader(self, options: csv.ConvertOptions, names: Sequence[str] | None = None) -> csv.CSVStreamingReader:
+        """A reader; with ``names`` of the rows alone, else of the first line as names."""
+        own = self._options
+        pieces = plain_pieces(self._source(), own.encoding, self._delimiter, own.quote, own.escape, own.comment)
+        reading = csv.ReadOptions(
+            block_size=_BLOCK,
+            use_threads=False,
+            column_names=list(names) if names else None,
+            skip_rows=own.skip_lines,
+            skip_rows_after_names=int(names is not None and own.header),
+        )
+        parsing = csv.ParseOptions(
+            delimiter=self._delimiter,
+            quote_char=own.quote or False,
+            double_quote=True,
+            newlines_in_values=own.multi_line,
+        )
+        file: Any = PlainText(pieces)
+        return csv.open_csv(file, reading, parsing, options)
+
+    def _reads_as(self, values: ArrowValues, type_: pa.DataType) -> bool:
+        pattern = self._moments[type_].looks if type_ in self._moments else _TYPES[type_]
+        if not pc.all(pc.match_substring_regex(values, pattern)).as_py():
+            return False
+        try:
+            self._converted(values, type_)
+        except pa.ArrowInvalid:
+            return False
+        return True
+
+    def _cast(self, values: ArrowValues, field: Any) -> ArrowValues:
+        if pa.types.is_null(field.type):
+            return pa.nulls(len(values))
+        try:
+            return self._converted(values, field.type)
+        except pa.ArrowException as error:
+            raise FormatError(f"column {field.name} holds a value that is no {field.type}: {error}") from error
+
+    def _converted(self, values: ArrowValues, type_: pa.DataType) -> ArrowValues:
+        if type_ in self._moments:
+            found: ArrowValues = self._moments[type_].read(values, type_)
+            return found
+        if pa.types.is_boolean(type_):
+            values = pc.utf8_lower(values)
+        elif pa.types.is_integer(type_) or pa.types.is_decimal(type_):
+            values = pc.replace_substring_regex(values, pattern=r"^\+(\d|\.)", replacement=r"\1")
+        return pc.cast(values, type_)
 
 
-def _names(source: Callable[[], Any], delimiter: str) -> list[str]:
-    with _reader(source, delimiter, csv.ConvertOptions()) as reader:
-        names = list(reader.schema.names)
-    if names.count("") > 1:
-        places = ", ".join(str(place) for place, name in enumerate(names, start=1) if not name)
-        raise FormatError(f"its first line leaves columns {places} without a name; name them, or take them out")
-    if repeated := repeated_names(names):
-        raise FormatError(f"its first line names {repeated} more than once")
-    return names
+def counted(rows: int) -> pa.RecordBatch:
+    """A batch of so many rows and no columns: what Arrow makes of no columns has no rows."""
+    nothing: Any = pa.array([{}] * rows, pa.struct([]))
+    return pa.RecordBatch.from_struct_array(nothing)
 
 
-def _texts(
-    source: Callable[[], Any], delimiter: str, names: Sequence[str], wanted: Sequence[str]
-) -> Iterator[pa.RecordBatch]:
-    options = csv.ConvertOptions(
-        column_types=dict.fromkeys(names, pa.string()),
-        include_columns=list(wanted),
-        null_values=[""],
-        strings_can_be_null=True,
-        quoted_strings_can_be_null=False,
-    )
-    if not wanted:  # pyarrow would take an empty list for all; one column counts the rows
-        options.include_columns = list(names[:1])
-    with _reader(source, delimiter, options) as reader:
-        yield from reader
+def _distinct(names: Sequence[str]) -> list[str]:
+    repeated = {name for name, times in Counter(names).items() if times > 1}
+    return [f"{name}{place}" if name in repeated and name else name or f"_c{place}" for place, name in enumerate(names)]
 
 
-def _reader(source: Callable[[], Any], delimiter: str, options: csv.ConvertOptions) -> csv.CSVStreamingReader:
-    return csv.open_csv(
-        source(),
-        csv.ReadOptions(block_size=_BLOCK, use_threads=False),
-        csv.ParseOptions(delimiter=delimiter, newlines_in_values=True),
-        options,
-    )
-
-
-def _inferred(batches: Iterator[pa.RecordBatch], names: Sequence[str]) -> pa.Schema:
-    possible = {name: list(_TYPES) for name in names}
-    held = dict.fromkeys(names, False)
-    for batch in batches:
-        for name in names:
-            values = batch.column(name).drop_null()
-            if len(values):
-                held[name] = True
-                possible[name] = [type_ for type_ in possible[name] if _reads_as(values, type_)]
-    return pa.schema([(name, (possible[name] or [pa.string()])[0] if held[name] else pa.null()) for name in names])
-
-
-def _reads_as(values: ArrowValues, type_: pa.DataType) -> bool:
-    if not pc.all(pc.match_substring_regex(values, _TYPES[type_])).as_py():
-        return False
-    try:
-        _converted(values, type_)
-    except pa.ArrowInvalid:
-        return False
-    return True
-
-
-def _cast(values: ArrowValues, field: Any) -> ArrowValues:
-    if pa.types.is_null(field.type):
-        return pa.nulls(len(values))
-    try:
-        return _converted(values, field.type)
-    except pa.ArrowException as error:
-        raise FormatError(f"column {field.name} holds a value that is no {field.type}: {error}") from error
-
-
-def _converted(values: ArrowValues, type_: pa.DataType) -> ArrowValues:
-    if pa.types.is_boolean(type_):
-        values = pc.utf8_lower(values)
-    return pc.cast(values, type_)
+def _digits(values: ArrowValues) -> int:
+    bare = pc.replace_substring_regex(values, pattern=r"^[+-]?0*", replacement="")
+    found: int = pc.max(pc.utf8_length(bare)).as_py()
+    return found

@@ -24,6 +24,7 @@ from metastore.formats.json_files import open_json
 from metastore.formats.names import compression_of_suffix
 from metastore.formats.orc_times import require_safe_times
 from metastore.formats.source_file import SourceFile
+from metastore.formats.text_options import DEFAULTS, DELIMITED, TextOptions
 from metastore.model.column_path import repeated_names
 from metastore.model.tuple_schema import TupleSchema
 from metastore.stores.arrow import open_location
@@ -48,7 +49,7 @@ class FileData:
 class Opening:
     """How the files of a table are opened: format, the schema that was declared for it, and access to its store.
 
-    ``arrow_version`` is the release of Arrow that reads them.
+    ``arrow_version`` is the release of Arrow that reads them, ``text`` says how delimited text is written.
     """
 
     format: str
@@ -56,6 +57,7 @@ class Opening:
     declared: TupleSchema | None = None
     options: Mapping[str, str] | None = None
     arrow_version: str = pa.__version__
+    text: TextOptions = DEFAULTS
 
     @contextmanager
     def open(self, file: SourceFile) -> Iterator[FileData]:
@@ -64,8 +66,13 @@ class Opening:
         EngineError, which names it too, where a library is missing or too old for the file.
         """
         with self.guarded(file):
-            data = _READERS[self.format](lambda: self.source(file), self.declared)
+            data = self._data(lambda: self.source(file))
             yield self._with_safe_times(data) if self.format == "ORC" else data
+
+    def _data(self, source: Callable[[], Any]) -> FileData:
+        if (delimiter := DELIMITED.get(self.format)) is not None:
+            return FileData(*open_csv(source, self.declared, delimiter, self.text))
+        return _READERS[self.format](source, self.declared)
 
     @contextmanager
     def guarded(self, file: SourceFile) -> Iterator[None]:
@@ -136,17 +143,15 @@ def _unreadable_column(file: orc.ORCFile, stripe: int, name: str) -> FormatError
 
 
 def _reader(
-    open_: Callable[[Callable[[], Any], TupleSchema | None], tuple[pa.Schema, Any] | tuple[pa.Schema, Any, Names]],
+    open_: Callable[[Callable[[], Any], TupleSchema | None], tuple[pa.Schema, Any]],
 ) -> Callable[[Callable[[], Any], TupleSchema | None], FileData]:
     return lambda source, declared: FileData(*open_(source, declared))
 
 
-_TEXT: Final = ("CSV", "TSV", "JSON")
+_TEXT: Final = (*DELIMITED, "JSON")
 _SPELLED: Final = {"PARQUET": "Parquet", "AVRO": "Avro"}
 _READERS: Final = {
     "ORC": _reader(_open_orc),
     "AVRO": _reader(open_avro),
-    "CSV": _reader(lambda source, declared: open_csv(source, declared, ",")),
-    "TSV": _reader(lambda source, declared: open_csv(source, declared, "\t")),
     "JSON": _reader(open_json),
 }

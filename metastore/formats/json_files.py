@@ -1,8 +1,9 @@
 """JSON files as Arrow: one object after the other, or one list of them; types from all values, or those declared.
 
 Types are JSON's own (BOOLEAN, BIGINT, DOUBLE, VARCHAR, STRUCT, ARRAY), as Spark has them: a text that looks like a date
-is a text. A file is gone through piece by piece, once for the types and once for the values, so that no later line can
-contradict. A column that holds values of several kinds is text to Drill, and nothing is said of its values.
+is a text, and integers beyond 64 bits are DECIMAL up to 38 digits. A file is gone through piece by piece, once for the
+types and once for the values, so that no later line can contradict. A column that holds values of several kinds is text
+to Drill, and nothing is said of its values. ANALYZE and scans read rows by the same function, :func:`json_rows`.
 """
 
 from __future__ import annotations
@@ -20,12 +21,16 @@ from pyarrow import json as pj
 
 from metastore.errors import FormatError
 from metastore.formats.arrow_schema import OPAQUE, arrow_schema
+from metastore.formats.mapped_rows import as_asked, rows_of_mappings
 from metastore.model.tuple_schema import TupleSchema
 
 _PIECE: Final = 32 << 20
 _BLANKS: Final = 256
 """More blanks than this are not looked through for the objects before and after them."""
 _OPENING: Final = re.compile(rb"\s{1,%d}\{" % _BLANKS)
+_LONG: Final = re.compile(rb"[0-9]{19}")
+"""Digits of an integer that may not fit into 64 bits."""
+_DIGITS: Final = 38
 _INT64: Final = range(-(2**63), 2**63)
 
 _DEEPEST: Final = 100
@@ -42,17 +47,43 @@ def open_json(
     schema = _inferred(pieces(source())) if declared is None else arrow_schema(declared)
 
     def batches(chosen: Sequence[str]) -> Iterator[pa.RecordBatch]:
-        wanted = pa.schema([_readable(schema.field(name)) for name in chosen])
-        for piece in pieces(source()):
-            table = parsed(piece, pa.schema([field for field in wanted if not pa.types.is_null(field.type)]))
-            for batch in table.to_batches():
-                arrays = [
-                    pa.nulls(len(batch)) if pa.types.is_null(field.type) else batch.column(field.name)
-                    for field in wanted
-                ]
-                yield pa.RecordBatch.from_arrays(arrays, schema=wanted)
+        yield from json_rows(source, pa.schema([_readable(schema.field(name)) for name in chosen]))
 
     return schema, batches
+
+
+def json_rows(source: Callable[[], Any], schema: pa.Schema) -> Iterator[pa.RecordBatch]:
+    """The rows of a JSON file in the columns of ``schema``; without columns, batches that only count.
+
+    Columns of Arrow's null type are null whatever the file has. FormatError for a value that is none of its column's
+    type.
+    """
+    readable = pa.schema([field for field in schema if not pa.types.is_null(field.type)])
+    is_simple = not any(_has_nulls(field.type) for field in readable)
+    for piece in pieces(source()):
+        table = _quickly_parsed(piece, readable) if is_simple else None
+        if table is None:  # as when a column of text holds numbers, too: object by object, which takes far longer
+            yield from rows_of_mappings(documents(piece), schema, _json_text)
+            continue
+        for batch in table.to_batches():
+            columns = {name: batch.column(name) for name in readable.names}
+            yield as_asked(columns, batch.num_rows, schema)
+
+
+def _quickly_parsed(piece: bytes, schema: pa.Schema) -> pa.Table | None:
+    """As :func:`parsed`, None for a piece that the fast parser refuses."""
+    try:
+        return parsed(piece, schema)
+    except FormatError:
+        return None
+
+
+def _has_nulls(type_: Any) -> bool:
+    return pa.types.is_null(type_) or any(_has_nulls(type_.field(index).type) for index in range(type_.num_fields))
+
+
+def _json_text(value: Any) -> str:
+    return json.dumps(value, ensure_ascii=False, separators=(",", ":"))
 
 
 def pieces(source: Any, size: int = _PIECE) -> Iterator[bytes]:
@@ -135,8 +166,10 @@ def _piece_schema(piece: bytes) -> pa.Schema:
     options = pj.ParseOptions(newlines_in_values=True)
     reading = pj.ReadOptions(use_threads=False, block_size=max(len(piece) + 1, 1 << 10))
     try:
-        found = pj.read_json(BytesIO(piece), reading, options).schema
+        found = None if _LONG.search(piece) else pj.read_json(BytesIO(piece), reading, options).schema
     except pa.ArrowException:
+        found = None
+    if found is None:
         fields: dict[str, Any] = {}
         for document in documents(piece):
             for name, value in document.items():
@@ -183,7 +216,7 @@ def _field_of(name: str, value: Any) -> Any:
     if isinstance(value, bool):
         return pa.field(name, pa.bool_())
     if isinstance(value, int):
-        return pa.field(name, pa.int64() if value in _INT64 else pa.float64())
+        return pa.field(name, _integer_type(value))
     if isinstance(value, float):
         return pa.field(name, pa.float64())
     if isinstance(value, str):
@@ -196,6 +229,24 @@ def _field_of(name: str, value: Any) -> Any:
     return pa.field(name, pa.list_(item))
 
 
+def _integer_type(value: int) -> pa.DataType:
+    if value in _INT64:
+        return pa.int64()
+    digits = len(str(abs(value))) if abs(value) < 10**_DIGITS else _DIGITS + 1
+    return pa.decimal128(digits, 0) if digits <= _DIGITS else pa.float64()
+
+
+def _number_type(one: Any, other: Any) -> Any:
+    """The type that holds the numbers of two, None if one of them has others."""
+    if not all(
+        pa.types.is_int64(each) or pa.types.is_float64(each) or pa.types.is_decimal(each) for each in (one, other)
+    ):
+        return None
+    if pa.types.is_float64(one) or pa.types.is_float64(other):
+        return pa.float64()
+    return pa.decimal128(max(20, *(each.precision for each in (one, other) if pa.types.is_decimal(each))), 0)
+
+
 def _joined(left: Any, right: Any) -> Any:
     """The field that holds the values of both."""
     if _is_opaque(left) or pa.types.is_null(right.type) or left.equals(right):
@@ -203,8 +254,8 @@ def _joined(left: Any, right: Any) -> Any:
     if _is_opaque(right) or pa.types.is_null(left.type):
         return right
     one, other = left.type, right.type
-    if {one, other} == {pa.int64(), pa.float64()}:
-        return pa.field(left.name, pa.float64())
+    if (number := _number_type(one, other)) is not None:
+        return pa.field(left.name, number)
     if pa.types.is_struct(one) and pa.types.is_struct(other):
         fields = {one.field(index).name: one.field(index) for index in range(one.num_fields)}
         for field in (other.field(index) for index in range(other.num_fields)):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from typing import Final
 
 from metastore.errors import InvalidRequestError
@@ -11,7 +11,7 @@ from metastore.formats.source_file import SourceFile
 PARQUET: Final = "PARQUET"
 """The table type of Parquet files, as it stands in the metastore."""
 
-FORMATS: Final = (PARQUET, "ORC", "AVRO", "CSV", "TSV", "JSON")
+FORMATS: Final = (PARQUET, "ORC", "AVRO", "CSV", "TSV", "PSV", "JSON")
 
 _SUFFIXES: Final = {
     "parquet": PARQUET,
@@ -19,7 +19,10 @@ _SUFFIXES: Final = {
     "orc": "ORC",
     "avro": "AVRO",
     "csv": "CSV",
+    "csvh": "CSV",
     "tsv": "TSV",
+    "psv": "PSV",
+    "tbl": "PSV",
     "json": "JSON",
     "jsonl": "JSON",
     "ndjson": "JSON",
@@ -36,10 +39,15 @@ def format_named(name: str) -> str:
 
 def format_of_suffix(name: str) -> str | None:
     """What the suffix of a file's name tells, that of a compression aside; None for nothing."""
+    return _SUFFIXES.get(suffix_of(name))
+
+
+def suffix_of(name: str) -> str:
+    """The suffix of a file's name in lower case, that of a compression aside; empty for none."""
     stem, _, suffix = name.lower().rpartition(".")
     if stem and suffix in _COMPRESSIONS:
         stem, _, suffix = stem.rpartition(".")
-    return _SUFFIXES.get(suffix) if stem else None
+    return suffix if stem else ""
 
 
 def compression_of_suffix(name: str) -> str | None:
@@ -47,14 +55,15 @@ def compression_of_suffix(name: str) -> str | None:
     return _COMPRESSIONS.get(name.lower().rpartition(".")[2])
 
 
-def format_of_files(files: Iterable[SourceFile]) -> str | None:
+def format_of_files(files: Iterable[SourceFile], configured: Mapping[str, str] | None = None) -> str | None:
     """The one format that the files' suffixes tell; None if no file's does.
 
-    InvalidRequestError for files of several formats: which are the table's, and which lie there by mistake?
+    ``configured`` has formats by suffix that come before those known here. InvalidRequestError for files of several
+    formats: which are the table's, and which lie there by mistake?
     """
     found: dict[str, str] = {}
     for file in files:
-        if (format_ := format_of_suffix(file.name)) is not None:
+        if (format_ := (configured or {}).get(suffix_of(file.name)) or format_of_suffix(file.name)) is not None:
             found.setdefault(format_, file.path)
     if len(found) > 1:
         told = ", ".join(f"{format_} ({path})" for format_, path in sorted(found.items()))

@@ -1,8 +1,8 @@
 """ORC footers -> facts: structure and statistics out of the file's tail, in one read of it.
 
-What bounds can be believed: those of floating-point columns cannot, since writers lose the values of a group of rows
-that begins with a NaN; texts of the first writers (before HIVE-8732) were compared in another order; timestamps count
-only by the fields that are in UTC, which writers cut off at milliseconds.
+What bounds can be believed, the register of writers' faults says (:mod:`metastore.formats.writer_faults`): those of
+floating-point columns never, texts and timestamps not of the first writers. Timestamps count only by the fields that
+are in UTC, which writers cut off at milliseconds. Bounds of which the lower is the larger are unknown.
 """
 
 from __future__ import annotations
@@ -18,15 +18,13 @@ import pyarrow as pa
 from metastore.errors import FormatError
 from metastore.formats.facts import FileFacts, LeafFacts, trusted
 from metastore.formats.protobuf import Message, varint
+from metastore.formats.writer_faults import ORC, Doubt, Writer, WrittenColumn
 
 _MAGIC: Final = b"ORC"
 _TAIL_BYTES: Final = 16 * 1024
 """Read at first from the end of a file: enough for the footer of most."""
 
 _NOT_COMPRESSED: Final = 0
-_UTF8_ORDER: Final = 1
-"""The first version of the writer that compared texts as their bytes."""
-
 _EPOCH: Final = datetime(1970, 1, 1)
 _EPOCH_DAY: Final = date(1970, 1, 1).toordinal()
 _FIRST, _LAST = datetime(1677, 9, 22), datetime(2262, 4, 11)
@@ -70,7 +68,7 @@ def read_orc(source: pa.NativeFile, size: int) -> FileFacts:
     packed = tail[len(tail) - needed : len(tail) - length - 1]
     footer = Message(_unpacked(packed, postscript.number(2)))
     try:
-        return _Footer(footer, postscript.number(6)).facts()
+        return _Footer(footer, Writer.of_orc(footer.number(9, 0), postscript.number(6))).facts()
     except (IndexError, RecursionError) as error:
         raise FormatError(f"its footer speaks of columns that it has not: {error}") from error
 
@@ -102,7 +100,7 @@ def _leaves_of(name: str, type_: Any) -> Iterator[tuple[str, Any]]:
 
 
 class _Footer:
-    def __init__(self, footer: Message, writer: int) -> None:
+    def __init__(self, footer: Message, writer: Writer) -> None:
         self._footer = footer
         self._writer = writer
         self._types = footer.messages(4)
@@ -165,14 +163,22 @@ class _Footer:
         if values > self._rows:
             return LeafFacts(size)
         low, high = _bounds(self._types[column].number(1), statistics, self._writer) if values else (None, None)
+        if low is not None and high is not None and high < low:
+            low = high = None
         return LeafFacts(size, self._rows, self._rows - values, trusted(low), trusted(high))
 
 
-def _bounds(kind: int, statistics: Message, writer: int) -> tuple[Any, Any]:
+_MINOR_TYPES: Final = {5: "FLOAT4", 6: "FLOAT8", 7: "VARCHAR", 9: "TIMESTAMP", 16: "VARCHAR", _CHAR: "VARCHAR"}
+"""Types that the register of writers' faults names."""
+
+
+def _bounds(kind: int, statistics: Message, writer: Writer) -> tuple[Any, Any]:
+    if Doubt.BOUNDS in writer.doubts(WrittenColumn(_MINOR_TYPES.get(kind, "")), ORC):
+        return None, None
     try:
         if kind in _WHOLE and (found := statistics.message(2)):
             return found.signed(1), found.signed(2)
-        if kind in _TEXTS and writer >= _UTF8_ORDER and (found := statistics.message(4)):
+        if kind in _TEXTS and (found := statistics.message(4)):
             low = found.text(1) if 1 in found else found.text(4)
             return low, found.text(2) if 2 in found else found.text(5)
         if kind == _DECIMAL and (found := statistics.message(6)):

@@ -1,38 +1,28 @@
-"""What one Parquet schema, as one writer wrote it, lets us say about its columns.
+"""One column of a Parquet file: what a footer's numbers say of it, and how that is written as the model's JSON.
 
-Made once per distinct (schema, writer) and applied to thousands of footers, so everything that can be decided before a
-footer's numbers are seen is decided here.
+Made once per distinct (schema, writer) by :mod:`metastore.formats.parquet_plans` and applied to thousands of footers.
 
-Guarantee: a bound is unknown unless format, writer and value together make it certain. Beyond what
-:mod:`metastore.formats.parquet_types` cannot read, that leaves out decimals in bytes of writers that compared them as
-text; pyarrow itself already hides the bounds that such writers got wrong for text.
+Guarantee: a bound or a count is unknown unless format, writer and value together make it certain. So it is unknown if
+:mod:`metastore.formats.parquet_types` cannot read it, if the register of writers' faults doubts it
+(:mod:`metastore.formats.writer_faults`), or if the numbers contradict their type or each other.
 """
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from datetime import datetime
-from functools import cached_property, lru_cache
-from typing import Any, Final, TypeAlias, cast
+from functools import cached_property
+from typing import Any, TypeAlias, cast
 
-import pyarrow as pa
 import pyarrow.parquet as pq
 
-from metastore.formats.parquet_footer import Footer, schema_in
-from metastore.formats.parquet_types import ParquetType, Reading, is_of_old_calendar, moved_by_spark, reading_of
-from metastore.model.column_path import ColumnPath, is_among, quote, repeated_names
-from metastore.model.drill_types import FLOAT_TYPES, DrillType, StructField, minor_type, parse_type
+from metastore.formats.parquet_types import Reading
+from metastore.formats.writer_faults import Doubt
+from metastore.model.column_path import ColumnPath, quote
+from metastore.model.drill_types import FLOAT_TYPES
 from metastore.model.statistics import ColumnStatistics
 from metastore.model.statistics_json import micros
-from metastore.model.tuple_schema import LOGICAL_TYPE, TIME_ZONE, SchemaColumn, TupleSchema, property_name
-
-_PLANS_KEPT: Final = 32
-"""Plans of wide schemas are megabytes, and tables with more schemas than a few are rare."""
-
-_WRITER = re.compile(r"(\S+)(?:.*?version (\d+)\.(\d+))?", re.DOTALL)
-
 
 Bounds: TypeAlias = tuple[Any, Any, int | None, int | None]
 """One column in one row group or file: low and high bound in comparable form, nulls, values; None is "unknown".
@@ -55,6 +45,9 @@ class Leaf:
     exact: bool
     counts_nans: bool
     """True if bounds in a footer prove that no value is a NaN."""
+    doubt: Doubt = Doubt.NOTHING
+    """What the register of writers' faults says of the column; NULLS makes a difference here, since doubted bounds
+    have no reading."""
 
     @cached_property
     def key(self) -> str:
@@ -62,29 +55,38 @@ class Leaf:
         return quote(self.path)
 
     @cached_property
-    def measure(self) -> Callable[[pq.ColumnChunkMetaData], Bounds]:
-        """What a footer says of this column in one row group. Raises ValueError when its type is not the column's.
+    def measure(self) -> Callable[[pq.ColumnChunkMetaData, int], Bounds]:
+        """What a footer says of this column in one row group of so many rows.
 
-        A function of its own, since it is called for each chunk of each file: what it needs to know is looked up once.
+        Numbers that contradict the type, the rows or each other are unknown. Raises ValueError when the chunk's type is
+        not the column's. A function of its own, since it is called for each chunk of each file: what it needs to know
+        is looked up once.
         """
         physical, required, is_null = self.physical, self.required, self.type == "NULL"
-        is_readable = self.reading is not None
-        comparable = None if self.reading is None else self.reading.comparable
+        reading = self.reading
+        comparable = None if reading is None else reading.comparable
+        limits = None if reading is None else reading.limits
+        counts_nulls = Doubt.NULLS not in self.doubt
 
-        def measured(chunk: pq.ColumnChunkMetaData) -> Bounds:
+        def measured(chunk: pq.ColumnChunkMetaData, rows: int) -> Bounds:
             if chunk.physical_type != physical:
                 # Arrow would end the process over the statistics of such a chunk.
                 raise ValueError(f"column {self.key} is {physical}, a row group has {chunk.physical_type}")
-            rows = chunk.num_values
+            if rows == 0 or is_null:
+                return None, None, rows, 0
             statistics = chunk.statistics
+            if chunk.num_values != rows:  # a column outside of lists has one value or null for each row
+                return None, None, None, None
             if statistics is None:
-                if rows == 0 or is_null:
-                    return None, None, rows, 0
                 return (None, None, 0, rows) if required else (None, None, None, None)
-            nulls = 0 if required else statistics.null_count
+            nulls = 0 if required else statistics.null_count if counts_nulls else None
+            if nulls is not None and not 0 <= nulls <= rows:
+                nulls = None
             values = None if nulls is None else rows - nulls
             low = statistics.min_raw
-            if low is None or values == 0 or not is_readable:
+            if low is not None and values == 0:  # bounds of no values: one of the two is wrong
+                return None, None, None, None
+            if low is None or reading is None:
                 return None, None, nulls, values
             high = statistics.max_raw
             if comparable is not None:
@@ -92,6 +94,8 @@ class Leaf:
                 if low is None or high is None:
                     # Where one bound is no good (a NaN, say) the other was made by the same comparisons.
                     return None, None, nulls, values
+            if high < low or (limits is not None and not (limits[0] <= low and high <= limits[1])):
+                return None, None, nulls, values
             return low, high, nulls, values
 
         return measured
@@ -216,176 +220,3 @@ def combined(parts: Sequence[Bounds]) -> Bounds:
         elif high is None or part_high > high:
             high = part_high
     return low if low_known else None, high if high_known else None, nulls, values
-
-
-@dataclass
-class Plan:
-    """Everything the footers of one schema, one writer and one calendar have in common."""
-
-    schema: TupleSchema
-    leaves: tuple[Leaf, ...]
-    writer: str
-    old_calendar: bool
-    beginning: bytes | None
-    schema_json: str = field(init=False)
-    keys: tuple[str, ...] = field(init=False)
-
-    def __post_init__(self) -> None:
-        self.schema_json = self.schema.to_json()
-        self.keys = tuple(leaf.key for leaf in self.leaves)
-
-    @classmethod
-    def of(cls, footer: Footer, columns: Sequence[ColumnPath] | None) -> Plan:
-        """The plan for files like the one of ``footer``; ``columns`` None means statistics of every leaf.
-
-        A struct named in ``columns`` stands for all leaves below it.
-        """
-        old_calendar = is_of_old_calendar(footer.content)
-        builder = _SchemaReader(footer.metadata, old_calendar=old_calendar)
-        schema = builder.read()
-        leaves = tuple(leaf for leaf in builder.leaves if columns is None or is_among(leaf.path, columns))
-        return cls(schema, leaves, footer.metadata.created_by, old_calendar, schema_in(footer.content))
-
-    def fits(self, footer: Footer) -> bool:
-        """Whether a footer has this schema and writer. Bytes tell: Arrow compares the leaves of schemas only."""
-        return (
-            self.beginning is not None
-            and footer.content.startswith(self.beginning)
-            and footer.metadata.created_by == self.writer
-            and is_of_old_calendar(footer.content) == self.old_calendar
-        )
-
-
-class Plans:
-    """The plans of the schemas met last, over all tasks of this process; ``columns`` as for :meth:`Plan.of`."""
-
-    def __init__(self, columns: Sequence[ColumnPath] | None) -> None:
-        self._columns = columns
-        self._known: tuple[Plan, ...] = ()
-
-    def plan(self, footer: Footer) -> Plan:
-        """The plan that fits ``footer``. Raises as pyarrow does for a schema that makes no sense."""
-        for known in self._known:
-            if known.fits(footer):
-                return known
-        plan = Plan.of(footer, self._columns)
-        if plan.beginning is not None:  # without it, it fits no other footer
-            # A new tuple, since another thread may be looking through the old one.
-            self._known = (plan, *self._known[: _PLANS_KEPT - 1])
-        return plan
-
-
-@lru_cache(maxsize=4)
-def plans_of(columns: tuple[ColumnPath, ...] | None) -> Plans:
-    """This process's plans for statistics of these columns."""
-    return Plans(columns)
-
-
-class _SchemaReader:
-    """Walks the Arrow form of a schema for its structure and takes the leaves' types from the Parquet form.
-
-    Parquet's own paths cannot tell a dotted name from a nested one; Arrow's types cannot tell JSON from text.
-    """
-
-    def __init__(self, metadata: pq.FileMetaData, *, old_calendar: bool) -> None:
-        self._old_calendar = old_calendar
-        self._arrow = metadata.schema.to_arrow_schema()
-        self._parquet = metadata.schema
-        self._writer = _Writer.parse(metadata.created_by)
-        self._next = 0
-        self.leaves: list[Leaf] = []
-
-    def read(self) -> TupleSchema:
-        """The columns. ValueError where two have one name: nobody could say which of them is meant."""
-        if repeated := repeated_names(self._arrow.names):
-            raise ValueError(f"its schema names {repeated} more than once")
-        columns = []
-        for arrow in self._arrow:
-            properties: dict[str, str] = {}
-            type_ = self._type(arrow.type, (arrow.name,), properties, repeated=False)
-            columns.append(SchemaColumn(arrow.name, str(type_), not arrow.nullable, properties))
-        return TupleSchema(tuple(columns))
-
-    def _type(self, arrow: pa.DataType, path: ColumnPath, properties: dict[str, str], *, repeated: bool) -> DrillType:
-        if isinstance(arrow, pa.BaseExtensionType):
-            return self._type(arrow.storage_type, path, properties, repeated=repeated)
-        if pa.types.is_struct(arrow):
-            fields = (arrow.field(index) for index in range(arrow.num_fields))
-            return DrillType(
-                "STRUCT",
-                fields=tuple(
-                    StructField(
-                        f.name, self._type(f.type, (*path, f.name), properties, repeated=repeated), not f.nullable
-                    )
-                    for f in fields
-                ),
-            )
-        if pa.types.is_map(arrow):
-            parts = (arrow.key_type, arrow.item_type)
-            return DrillType("MAP", parts=tuple(self._type(part, path, properties, repeated=True) for part in parts))
-        if pa.types.is_nested(arrow):  # a list of any kind
-            return DrillType("ARRAY", parts=(self._type(arrow.field(0).type, path, properties, repeated=True),))
-        return self._leaf(path, properties, repeated=repeated)
-
-    def _leaf(self, path: ColumnPath, properties: dict[str, str], *, repeated: bool) -> DrillType:
-        column = self._parquet.column(self._next)
-        kind = ParquetType.of(column)
-        type_ = kind.type
-        if not repeated:
-            reading = None if self._writer.misorders(column) else reading_of(column, kind)
-            if kind.logical:
-                properties[property_name(LOGICAL_TYPE, path)] = kind.logical
-            if kind.zoned:
-                properties[property_name(TIME_ZONE, path)] = "UTC"
-            self.leaves.append(
-                Leaf(
-                    self._next,
-                    path,
-                    column.physical_type,
-                    minor_type(type_),
-                    column.max_definition_level == 0,
-                    moved_by_spark(kind, reading) if self._old_calendar else reading,
-                    minor_type(type_) not in ("VARCHAR", "VARBINARY") or self._writer.keeps_bounds_whole,
-                    self._writer.bounds_show_nans,
-                )
-            )
-        self._next += 1
-        return parse_type(type_)
-
-
-@dataclass(frozen=True)
-class _Writer:
-    """What is known of a writer's habits from the footer's ``created_by``."""
-
-    name: str
-    version: tuple[int, int]
-
-    @classmethod
-    def parse(cls, created_by: str | None) -> _Writer:
-        match = _WRITER.match(created_by or "")
-        if match is None:
-            return cls("", (0, 0))
-        return cls(match.group(1), (int(match.group(2) or 0), int(match.group(3) or 0)))
-
-    @property
-    def keeps_bounds_whole(self) -> bool:
-        """Whether bounds of text and bytes are values of the data; other writers may shorten long ones.
-
-        Footers can mark shortened bounds, but pyarrow does not tell, so only a writer that never shortens is trusted.
-        """
-        return self.name == "parquet-cpp-arrow"
-
-    @property
-    def bounds_show_nans(self) -> bool:
-        """Whether a NaN would have cost the column its bounds.
-
-        parquet-mr orders NaN above all numbers since 1.10 and then writes no bounds; before, and in most other writers,
-        NaNs are passed over. Releases from 1.18 may count NaNs apart, and are not trusted until they are known.
-        """
-        return self.name == "parquet-mr" and (1, 10) <= self.version < (1, 18)
-
-    def misorders(self, column: pq.ColumnSchema) -> bool:
-        """Whether the writer compared decimals in bytes as if they were text."""
-        in_bytes = column.physical_type in ("BYTE_ARRAY", "FIXED_LEN_BYTE_ARRAY")
-        old = self.name in ("parquet-mr", "parquet-cpp") and self.version < (1, 10)
-        return old and in_bytes and column.logical_type.type == "DECIMAL"

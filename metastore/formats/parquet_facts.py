@@ -14,8 +14,9 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from metastore.formats.facts import INT96, OLD_CALENDAR, FileFacts, LeafFacts, trusted
-from metastore.formats.parquet_columns import Leaf, Plan, combined
+from metastore.formats.parquet_columns import Leaf, combined
 from metastore.formats.parquet_footer import Footer, read_footer
+from metastore.formats.parquet_plans import Plan
 
 _MOMENT: Final = pa.timestamp("us", "UTC")
 
@@ -33,7 +34,8 @@ class ParquetFooters:
         schema, leaves = self._plan(footer)
         groups = [metadata.row_group(index) for index in range(metadata.num_row_groups)]
         chunks = [[group.column(index) for group in groups] for index in range(metadata.num_columns)]
-        facts = [_facts(leaves.get(index), of_column) for index, of_column in enumerate(chunks)]
+        rows = [group.num_rows for group in groups]
+        facts = [_facts(leaves.get(index), of_column, rows) for index, of_column in enumerate(chunks)]
         starts = [_start(group) for group in groups if group.num_columns]
         # Offsets that do not rise are of a writer that left them out.
         splits = starts if all(left < right for left, right in pairwise(starts)) else []
@@ -81,11 +83,11 @@ def _with_moments(field: Any, leaves: Iterator[str], marks: Mapping[bytes, bytes
     return field.with_type(pa.struct(parts) if pa.types.is_struct(arrow) else pa.list_(parts[0]))
 
 
-def _facts(leaf: Leaf | None, chunks: Sequence[pq.ColumnChunkMetaData]) -> LeafFacts:
+def _facts(leaf: Leaf | None, chunks: Sequence[pq.ColumnChunkMetaData], rows: Sequence[int]) -> LeafFacts:
     size = sum(chunk.total_compressed_size for chunk in chunks)
     if leaf is None:  # it stands in a list or a map, where counts and bounds are of no use to anybody
         return LeafFacts(size)
-    low, high, nulls, values = combined([leaf.measure(chunk) for chunk in chunks])
+    low, high, nulls, values = combined([leaf.measure(chunk, count) for chunk, count in zip(chunks, rows, strict=True)])
     return LeafFacts(
         size,
         None if nulls is None or values is None else nulls + values,

@@ -60,6 +60,7 @@ class Reading:
     samples: tuple[Value, Value] = (10**18, 10**18 + 1)
     shown: Callable[[Any], str] = str
     micros: Callable[[Any], int | None] | None = None
+    limits: tuple[Any, Any] | None = None
     fine_samples: tuple[Value, Value] = (10**18, 10**18 + 1)
 
 
@@ -114,6 +115,12 @@ _PHYSICAL = {
     "BYTE_ARRAY": "VARBINARY",
     "FIXED_LEN_BYTE_ARRAY": "VARBINARY",
 }
+_RANGES: Final = {
+    "TINYINT": (-(2**7), 2**7 - 1),
+    "SMALLINT": (-(2**15), 2**15 - 1),
+    "UINT1": (0, 2**8 - 1),
+    "UINT2": (0, 2**16 - 1),
+}
 _ORDERED_BYTES = ("", "uuid", "bson")
 _SMALL_SAMPLES: Final = (2_000_000_001, 2_000_000_002)
 
@@ -123,13 +130,13 @@ def reading_of(column: pq.ColumnSchema, kind: ParquetType) -> Reading | None:
     match minor_type(kind.type):
         case "BIT":
             return Reading(literal=value_json, samples=_SMALL_SAMPLES, shown=value_json)
-        case "TINYINT" | "SMALLINT" | "INT":
-            return Reading(literal=str, samples=_SMALL_SAMPLES)
+        case "TINYINT" | "SMALLINT" | "INT" as name:
+            return Reading(literal=str, samples=_SMALL_SAMPLES, limits=_RANGES.get(name))
         case "BIGINT":
             return Reading(literal=str)
-        case "UINT1" | "UINT2" | "UINT4" | "UINT8":
+        case "UINT1" | "UINT2" | "UINT4" | "UINT8" as name:
             mask = 0xFFFFFFFF if column.physical_type == "INT32" else 0xFFFFFFFFFFFFFFFF
-            return Reading(lambda raw: raw & mask)
+            return Reading(lambda raw: raw & mask, limits=_RANGES.get(name))
         case "FLOAT4" | "FLOAT8":
             comparable = _half if kind.logical == "float16" else _number
             return Reading(
@@ -147,6 +154,7 @@ def reading_of(column: pq.ColumnSchema, kind: ParquetType) -> Reading | None:
         case "VARDECIMAL":
             to_decimal = _decimal(column.scale or 0)
             counted = column.physical_type in ("INT32", "INT64")
+            largest = 10 ** (column.precision or 0) - 1
             return Reading(
                 None if counted else _signed,
                 to_decimal,
@@ -154,11 +162,13 @@ def reading_of(column: pq.ColumnSchema, kind: ParquetType) -> Reading | None:
                 lambda unscaled: value_json(to_decimal(unscaled)[0]),
                 _SMALL_SAMPLES,
                 value_json,
+                limits=(-largest, largest),
             )
         case "DATE":
             return Reading(_day, _date, _date, lambda days: str(days * _DAY_MILLIS))
         case "TIME" if kind.unit:
-            return _moments(kind, _time_of_day, range(_DAY_MILLIS))
+            last = _DAY_MILLIS // 1000 * _TICKS[kind.unit] - 1
+            return replace(_moments(kind, _time_of_day, range(_DAY_MILLIS)), limits=(0, last))
         case "TIMESTAMP" if kind.unit:
             return _moments(kind, _utc if kind.zoned else _local, _PYTHON_YEARS)
         case _:
@@ -242,7 +252,7 @@ def _moments(kind: ParquetType, moment: Callable[[int], Value | None], millis: r
 
     samples = cast("tuple[Value, Value]", (moment(43_200_123_000), moment(43_201_456_000)))
     fine_samples = cast("tuple[Value, Value]", (moment(43_200_123_457), moment(43_201_456_789)))
-    return Reading(None, low, high, literal, samples, _millis, whole_micros, fine_samples)
+    return Reading(None, low, high, literal, samples, _millis, whole_micros, fine_samples=fine_samples)
 
 
 def _millis(moment: datetime | time) -> str:

@@ -77,7 +77,7 @@ def aggregate(plan: ScanPlan, wanted: Sequence[Aggregate], zone: tzinfo, read: R
     parts = list(known.values())
     rest = [file for file in plan.files if file.path not in known]
     if rest:
-        names = list(dict.fromkeys(one.path[0] for one in wanted if one.path)) or [_cheapest(plan)]
+        names = list(dict.fromkeys(one.path[0] for one in wanted if one.path)) or _cheapest(plan)
         parts += [
             [_measured(one, type_, batch) for one, type_ in zip(wanted, types, strict=True)]
             for batch in read(rest, names)
@@ -289,12 +289,12 @@ def _type(one: Aggregate, schema: pa.Schema) -> Any:
     return type_
 
 
-def _cheapest(plan: ScanPlan) -> str:
-    """The column that costs least to count rows by."""
+def _cheapest(plan: ScanPlan) -> list[str]:
+    """The column that costs least to count rows by; none of a table without columns."""
 
     def cost(column: pa.Field[Any]) -> tuple[bool, int]:
         fixed: Mapping[str, int] = {"bool": 1, "int8": 8, "int16": 16, "int32": 32, "date32[day]": 32}
         return pa.types.is_nested(column.type), fixed.get(str(column.type), 64)
 
     columns = [column for column in plan.readable if column.name != ROW_ID] or list(plan.readable)
-    return min(columns, key=cost).name
+    return [min(columns, key=cost).name] if columns else []

@@ -14,8 +14,10 @@ from typing import Any, Final
 import pyarrow as pa
 from pyiceberg.expressions import AlwaysTrue
 
+from metastore.analyze.states import TableState
 from metastore.errors import InvalidRequestError
 from metastore.formats.names import FORMATS, PARQUET
+from metastore.formats.text_options import DEFAULTS, TextOptions
 from metastore.model.identity import TableInfo, metadata_key
 from metastore.model.statistics_json import read_level
 from metastore.model.tuple_schema import TupleSchema
@@ -99,6 +101,8 @@ class ScanPlan:
     """Who says what the rows of the files are, where somebody else keeps the table."""
     whole: Callable[[], ScanPlan] | None = field(default=None, repr=False)
     """Plans over all partitions, where names of directories have left some out before this plan was made."""
+    text: TextOptions = DEFAULTS
+    """How the files are written if they are delimited text."""
     is_everything: bool = False
     """Whether ``files`` are all data files that lie below ``location``, every row group of them."""
 
@@ -134,7 +138,7 @@ def plan(
     question = AlwaysTrue() if where is None else where
     pruned = prune(question, units, listing=listing, time_zone=time_zone, directories_tell=kept_by is None)
     unit: dict[str, Any] = general.select(
-        ["location", "schema", "tableType", "partitionKeys", "metadataStatistics"]
+        ["location", "schema", "tableType", "partitionKeys", "metadataStatistics", "additionalMetadata"]
     ).to_pylist()[0]
     format_ = (unit["tableType"] or PARQUET).upper()
     if kept_by is None and format_ not in FORMATS:
@@ -169,7 +173,19 @@ def plan(
     ]
     columns = Columns(tuple_schema, pruned.directory_columns)
     return ScanPlan(
-        table, location, format_, where, schema, hidden, files, pruned, columns, units, groups, kept_by=kept_by
+        table,
+        location,
+        format_,
+        where,
+        schema,
+        hidden,
+        files,
+        pruned,
+        columns,
+        units,
+        groups,
+        kept_by=kept_by,
+        text=TableState.of(unit["additionalMetadata"]).text,
     )
 
 

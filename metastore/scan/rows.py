@@ -25,7 +25,10 @@ from pyarrow import fs
 from metastore.errors import FormatError, NotFoundError, StorageError
 from metastore.formats.data_files import Opening
 from metastore.formats.names import PARQUET
+from metastore.formats.parquet_footer import read_footer
+from metastore.formats.parquet_plans import believes, plans_of
 from metastore.formats.row_files import read_file
+from metastore.formats.text_options import DEFAULTS, TextOptions
 from metastore.predicates.arrow_filter import RowFilter
 from metastore.pruning.row_id import ROW_ID, TYPE, encode
 from metastore.scan.plan import ScanFile
@@ -66,6 +69,8 @@ class ReadChunk:
     threads: bool = True
     format: str = PARQUET
     reader: Reader | None = field(default=None, repr=False)
+    text: TextOptions = DEFAULTS
+    """How delimited text is written."""
 
     @cached_property
     def output(self) -> pa.Schema:
@@ -156,15 +161,48 @@ def _taken(chunk: ReadChunk, file: ScanFile, index: int, rows: RowNumbers) -> pa
 
 
 class ParquetFiles(ds.FileSystemDataset):
-    """Files as a dataset whose scanners keep no footers.
+    """Files as a dataset whose scanners keep no footers, and skip no rows by numbers in footers that are not believed.
 
     Arrow would keep those of all files until the last is read: a third of a megabyte for a hundred columns in two row
     groups. Who asks a dataset again and again may have them kept by ``cache_metadata=True``.
     """
 
     def scanner(self, *args: Any, **options: Any) -> ds.Scanner:
-        """As Arrow's own; DuckDB, too, reads datasets by it."""
-        return super().scanner(*args, **{"cache_metadata": False, **options})
+        """As Arrow's own; DuckDB, too, reads datasets by it.
+
+        Arrow skips row groups by their footers. Where a footer states what is not believed, rows are filtered
+        after they are read.
+        """
+        options = {"cache_metadata": False, **dict(zip(("columns", "filter"), args, strict=False)), **options}
+        if options.get("filter") is None or self._is_believed:
+            return super().scanner(**options)
+        asked = {name: options.pop(name, None) for name in ("columns", "filter")}
+        rows: Any = super().scanner(**options).to_batches()
+        return ds.Scanner.from_batches(rows, schema=self.schema, **asked)
+
+    def filter(self, expression: pc.Expression) -> Any:
+        """As Arrow's own; in memory where Arrow would skip row groups by footers that are not believed."""
+        return super().filter(expression) if self._is_believed else ds.dataset(self.to_table(filter=expression))
+
+    @property
+    def _is_believed(self) -> bool:
+        """Whether the footers of all files state only what is believed."""
+        try:
+            parts = list(self.get_fragments())
+        except ValueError:  # the dataset is filtered, and before that its footers were looked at
+            return True
+        return all(map(_is_believed, parts))
+
+
+def _is_believed(part: ds.Fragment) -> bool:
+    """Whether the footer of a file states only what is believed; True if it cannot be read, which the scan tells."""
+    assert isinstance(part, ds.FileFragment)
+    try:
+        with part.filesystem.open_input_file(part.path) as source:
+            footer = read_footer(source)
+            return believes(plans_of(None).plan(footer), footer.metadata)
+    except (pa.ArrowException, OSError, LookupError, ValueError):
+        return True
 
 
 def fragments(
@@ -223,7 +261,9 @@ class _FileReader:
 
     def batches(self) -> Iterator[pa.RecordBatch]:
         if self._chunk.format != PARQUET:
-            opening = Opening(self._chunk.format, self._chunk.location, None, self._chunk.options)
+            opening = Opening(
+                self._chunk.format, self._chunk.location, None, self._chunk.options, text=self._chunk.text
+            )
             for batch in read_file(opening, self._file.path, self._schema):
                 yield from self._finished(batch, {})
             return
@@ -269,9 +309,10 @@ class _FileReader:
         arrays = dict(zip(self._read, batch.columns, strict=True))
         arrays.update({name: pa.repeat(value, count) for name, value in self._constants.items()})
         arrays.update(more)
-        whole = pa.RecordBatch.from_arrays(
-            list(arrays.values()), schema=pa.schema([self._chunk.column(name) for name in arrays])
-        )
+        whole = batch  # without columns, it alone knows the number of rows
+        if arrays:
+            schema = pa.schema([self._chunk.column(name) for name in arrays])
+            whole = pa.RecordBatch.from_arrays(list(arrays.values()), schema=schema)
         if mask is not None:
             whole = whole.filter(pa.array(mask))
         if self._chunk.where is not None:

@@ -21,6 +21,7 @@ from metastore.duck.optional import library
 from metastore.duck.session import connection, relation
 from metastore.duck.sql_filter import filtered, named_by
 from metastore.errors import InvalidRequestError, StorageError
+from metastore.formats.arrow_schema import require_narrow_decimals
 from metastore.formats.names import PARQUET
 from metastore.model.tuple_schema import TupleSchema
 from metastore.predicates.arrow_filter import NotExact, RowFilter, arrow_filter
@@ -80,7 +81,7 @@ class Scan:
         chosen = plan.schema.names if columns is None else [known.resolve_reference(name).path[0] for name in columns]
         if len(set(chosen)) < len(chosen):
             raise InvalidRequestError(f"a column is asked for twice: {', '.join(chosen)}")
-        if not chosen and not row_id:
+        if not chosen and plan.schema.names and not row_id:
             raise InvalidRequestError("a scan of no columns has no rows; use .count() for their number")
         return cls(plan, [*chosen, ROW_ID] if row_id else chosen, zone, exclude or {})
 
@@ -188,6 +189,10 @@ class Scan:
 
         DuckDB reads through Arrow, only the columns and rows that its query needs where that is possible.
         """
+        if not self.columns:
+            raise InvalidRequestError(
+                f"{self.plan.table} has no columns, and DuckDB has no relation without; count() them"
+            )
         engine = connection(self.zone) if connection_ is None else connection_
         dataset = self.to_arrow_dataset()
         rows: duckdb.DuckDBPyRelation = relation(engine, dataset)
@@ -196,7 +201,8 @@ class Scan:
         return rows.project(", ".join(map(double_quoted, self.columns)))
 
     def to_polars(self) -> pl.DataFrame:
-        """The rows as a Polars frame."""
+        """The rows as a Polars frame. InvalidRequestError for a column that Polars cannot hold."""
+        require_narrow_decimals(self.schema, "Polars")
         frame: pl.DataFrame = library("polars", "polars").from_arrow(self.to_arrow())
         return frame
 
@@ -250,6 +256,7 @@ class Scan:
             self.row_filter,
             self.exclude,
             format=plan.format,
+            text=plan.text,
             reader=None if plan.kept_by is None else plan.kept_by.reader(self.paths),
         )
 

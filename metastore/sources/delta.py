@@ -1,19 +1,22 @@
 """Delta tables: files and statistics from the add actions of the current version, by deltalake (extra ``delta``).
 
-Delta keeps moments to the millisecond, cut off, may cut texts short, and some writers keep decimals as doubles: such
-bounds are widened, and not exact. What a file's partition says stands for all its rows. A table with column mapping
-keeps statistics by the names that files have for its columns. The state of a file is its modification time, with a
-trace of the table's columns in the part below a millisecond; where columns are mapped or rows deleted by vectors it is
-a hash of all that says what the file's rows are.
+Delta keeps moments to the millisecond, cut off, with offsets from UTC cut to minutes, may cut texts short, and some
+writers keep decimals as doubles: such bounds are widened, and not exact. So are those of floats that became doubles.
+What a file's partition says stands for all its rows. A table with column mapping keeps statistics by the names that
+files have for its columns. The state of a file is its modification time, with a trace of the table's columns in the
+part below a millisecond; where columns are mapped or rows deleted by vectors it is a hash of all that says what the
+file's rows are.
 """
 
 from __future__ import annotations
 
 import importlib
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from datetime import datetime, timedelta, timezone
 from decimal import Decimal
 from functools import cached_property
+from math import isfinite
 from typing import Any, Final, get_args
 from urllib.parse import unquote
 
@@ -42,7 +45,10 @@ _PRECISE: Final = 15
 
 _MAPPING: Final = "columnMapping"
 _DELETION_VECTORS: Final = "deletionVectors"
-_FEATURES: Final = frozenset({_MAPPING, _DELETION_VECTORS, "timestampNtz", "v2Checkpoint", "vacuumProtocolCheck"})
+_WIDENING: Final = ("typeWidening", "typeWidening-preview")
+_FEATURES: Final = frozenset(
+    {_MAPPING, _DELETION_VECTORS, "timestampNtz", "v2Checkpoint", "vacuumProtocolCheck", *_WIDENING}
+)
 """What tables may ask of readers here."""
 
 _NANOS: Final = 1_000_000
@@ -80,17 +86,13 @@ class DeltaSource:
                 f"the Delta table at {self.location} asks readers for {', '.join(unknown)}, which scans do not have; "
                 "read it with deltalake (DeltaTable.scan), or by Spark"
             )
-        if self._mapped and self._mapping == "id":
-            raise InvalidRequestError(
-                f"the Delta table at {self.location} maps columns by id, scans read those mapped by name; "
-                "read it with deltalake (DeltaTable.scan), or by Spark"
-            )
         actions = {file.path: action for file, action in self._actions.items()}
         if gone := [path for path in paths if path not in actions]:
             raise NotFoundError(f"{gone[0]} is no file of the Delta table at {self.location} any more; run ANALYZE")
         files = {path: DeltaFile(actions[path]["partition"] or {}, self._deleted.get(path)) for path in paths}
         stored = stored_schema(self._arrow) if self._mapped else self._arrow
-        return DeltaRows(self.location, self._arrow, stored, files, dict(self._options or {}))
+        by_id = self._mapped and self._mapping == "id"
+        return DeltaRows(self.location, self._arrow, stored, files, dict(self._options or {}), by_id)
 
     @cached_property
     def _table(self) -> Any:
@@ -106,9 +108,28 @@ class DeltaSource:
         except (deltalake.exceptions.DeltaError, OSError) as error:
             raise StorageError(f"the Delta table at {self.location} cannot be opened: {error}") from error
 
+    @contextmanager
+    def _guarded(self, what: str) -> Iterator[None]:
+        """What deltalake says of ``what`` of the table becomes an error of ours, which names the table."""
+        deltalake = importlib.import_module("deltalake")
+        try:
+            yield
+        except (deltalake.exceptions.DeltaError, pa.ArrowException, OSError, ValueError) as error:
+            told = str(error)
+            if "Unsupported" in told:
+                raise InvalidRequestError(
+                    f"{what} of the Delta table at {self.location} cannot be read by deltalake: {told}; "
+                    "upgrade deltalake, or read the table by Spark"
+                ) from error
+            raise StorageError(
+                f"{what} of the Delta table at {self.location} cannot be read: {told}; "
+                "if a file of the table is lost, restore it, or remove it from the table (FSCK REPAIR TABLE)"
+            ) from error
+
     @cached_property
     def _actions(self) -> dict[SourceFile, Mapping[str, Any]]:
-        rows = pa.table(self._table.get_add_actions()).to_pylist()
+        with self._guarded("the list of files"):
+            rows = pa.table(self._table.get_add_actions()).to_pylist()
         columns = [(column.name, str(column.type), sorted((column.metadata or {}).items())) for column in self._arrow]
         found: dict[SourceFile, Mapping[str, Any]] = {}
         for row in rows:
@@ -127,8 +148,10 @@ class DeltaSource:
     @cached_property
     def _deleted(self) -> dict[str, RowNumbers]:
         """The numbers of deleted rows, by the path of their file; of a table that can be read."""
-        found = {}
-        if self._table.protocol().min_reader_version >= 3 and self._features <= _FEATURES:
+        found: dict[str, RowNumbers] = {}
+        if _DELETION_VECTORS not in self._features or not self._features <= _FEATURES:
+            return found
+        with self._guarded("a deletion vector"):
             for batch in pa.RecordBatchReader.from_stream(self._table.deletion_vectors()):
                 for uri, kept in zip(batch["filepath"], batch["selection_vector"], strict=True):
                     mask = kept.values.to_numpy(zero_copy_only=False)
@@ -144,7 +167,8 @@ class DeltaSource:
 
     @cached_property
     def _arrow(self) -> pa.Schema:
-        return pa.schema(self._table.schema().to_arrow())
+        with self._guarded("the schema"):
+            return pa.schema(self._table.schema().to_arrow())
 
     @cached_property
     def _features(self) -> frozenset[str]:
@@ -184,12 +208,61 @@ class DeltaSource:
         low, high = (_value(_at(action.get(side), stored)) for side in ("min", "max"))
         nulls = _at(action.get("null_count"), stored)
         parsed = parse_type(type_)
-        if isinstance(high, datetime):
-            return Measures(low, high + _CUT, nulls, exact=False)
+        if isinstance(low, datetime) or isinstance(high, datetime):
+            return Measures(_moved(low, -1), _moved(high, 1), nulls, exact=False)
+        if isinstance(low, float) and isinstance(high, float) and self._features.intersection(_WIDENING):
+            # A FLOAT that became a DOUBLE: the log has the shortest text of a float, which is another double.
+            return Measures(low - _float_error(low), high + _float_error(high), nulls, exact=False)
+        if isinstance(high, str):
+            return Measures(low, _above_all_with(high), nulls, exact=False)
         if isinstance(low, Decimal) and isinstance(high, Decimal) and parsed.arguments[0] > _PRECISE:
             return Measures(low - abs(low) * _ROUNDED, high + abs(high) * _ROUNDED, nulls, exact=False)
         return Measures(low, high, nulls, exact=minor_type(type_) not in _TEXTS)
 
+
+_OFFSETS_OF_MINUTES: Final = datetime(1973, 1, 1, tzinfo=_UTC)
+"""Until then, zones were seconds apart from UTC, which logs cut to minutes: Liberia's was the last."""
+_MINUTE: Final = timedelta(minutes=1)
+
+
+def _moved(bound: Any, side: int) -> Any:
+    """A bound of moments, moved outwards (``side`` -1 or 1) by as much as writers may have cut; None beyond the years.
+
+    Fractions are cut to milliseconds, and of offsets from UTC seconds are cut.
+    """
+    if not isinstance(bound, datetime):
+        return bound
+    margin = _CUT if side > 0 else timedelta()
+    if bound.tzinfo is not None and bound < _OFFSETS_OF_MINUTES:
+        margin += _MINUTE
+    try:
+        return bound + side * margin
+    except OverflowError:
+        return None
+
+
+def _float_error(value: float) -> float:
+    return abs(value) * 2.0**-23 if isfinite(value) else 0.0
+
+
+_CUT_AT: Final = 32
+"""Characters that writers keep of a text; not all of them mark an upper bound that is cut."""
+
+
+def _above_all_with(text: str) -> str | None:
+    """An upper bound for the texts that begin with ``text``, if it may be cut short; None if there is none."""
+    if len(text) < _CUT_AT or text.endswith(_LAST_CHARACTERS):
+        return text
+    kept = text.rstrip(_LAST_CHARACTERS[-1])
+    if not kept:
+        return None
+    following = ord(kept[-1]) + 1
+    # There are no characters between these two.
+    return kept[:-1] + chr(0xE000 if following == 0xD800 else following)
+
+
+_LAST_CHARACTERS: Final = ("\ufffd", "\U0010ffff")
+"""What writers that do mark a cut upper bound end it with."""
 
 _ROUNDED: Final = Decimal("1e-15")
 """More than what a decimal loses as a double, of its own size."""

@@ -22,6 +22,8 @@ from metastore.stores.read_errors import UNREADABLE, unreadable
 
 RowNumbers = np.ndarray[Any, np.dtype[np.int64]]
 
+_ID: Final = b"delta.columnMapping.id"
+_FILE_ID: Final = b"PARQUET:field_id"
 _PHYSICAL_NAME: Final = b"delta.columnMapping.physicalName"
 _FORMAT: Final = ds.ParquetFileFormat(coerce_int96_timestamp_unit="us")
 
@@ -38,7 +40,8 @@ class DeltaFile:
 class DeltaRows:
     """Reads ``files``, by path, of the table at ``location``.
 
-    ``logical`` has the table's columns; ``stored`` the same ones, in the same order, as files call them.
+    ``logical`` has the table's columns; ``stored`` the same ones, in the same order, as files call them. With ``by_id``
+    each file is asked what it calls a column of an id.
     """
 
     location: str
@@ -46,6 +49,7 @@ class DeltaRows:
     stored: pa.Schema
     files: Mapping[str, DeltaFile] = field(repr=False)
     options: Mapping[str, str] = field(default_factory=dict, repr=False)
+    by_id: bool = False
 
     def of(self, paths: Sequence[str]) -> DeltaRows:
         """As :meth:`metastore.sources.provided.Reader.of`."""
@@ -81,9 +85,12 @@ class DeltaRows:
         stored = pa.schema([self.stored.field(place) for place in places])
         logical = pa.schema([self.logical.field(place) for place in places])
         store, inside = self._opened(path)
-        scanner = ds.Scanner.from_fragment(
-            _FORMAT.make_fragment(inside, store), schema=stored, columns=stored.names, use_threads=threads
-        )
+        fragment = _FORMAT.make_fragment(inside, store)
+        if self.by_id:
+            if not any(_FILE_ID in (column.metadata or {}) for column in fragment.physical_schema):
+                raise pa.ArrowInvalid("its columns have no field ids, by which the table maps its columns")
+            stored = pa.schema([_found_by_id(column, fragment.physical_schema) for column in logical])
+        scanner = ds.Scanner.from_fragment(fragment, schema=stored, columns=stored.names, use_threads=threads)
         first = 0
         for batch in scanner.to_batches():  # in the order of the file
             named = _renamed(batch, logical)
@@ -134,6 +141,33 @@ def _stored_type(type_: Any) -> Any:
         return pa.list_(_stored(type_.value_field))
     if pa.types.is_map(type_):
         return pa.map_(_stored(type_.key_field), _stored(type_.item_field))
+    return type_
+
+
+def _found_by_id(column: pa.Field[Any], fields: Any) -> pa.Field[Any]:
+    """``column`` of the table as a file calls it, whose columns, or the fields of whose struct, are ``fields``.
+
+    A column that the file lacks gets a name that no file has, under which nothing is found.
+    """
+    own = (column.metadata or {}).get(_ID, b"")
+    inside = [
+        fields.field(place) for place in range(fields.num_fields if isinstance(fields, pa.DataType) else len(fields))
+    ]
+    found = next((each for each in inside if (each.metadata or {}).get(_FILE_ID) == own), None) if own else None
+    if found is None:
+        return pa.field(f"\0{own.decode()}", column.type, column.nullable)
+    return pa.field(found.name, _type_by_id(column.type, found.type), column.nullable)
+
+
+def _type_by_id(type_: Any, stored: Any) -> Any:
+    if pa.types.is_struct(type_) and pa.types.is_struct(stored):
+        return pa.struct([_found_by_id(type_.field(place), stored) for place in range(type_.num_fields)])
+    if pa.types.is_list(type_) and pa.types.is_list(stored):
+        element = type_.value_field
+        return pa.list_(pa.field(element.name, _type_by_id(element.type, stored.value_type), element.nullable))
+    if pa.types.is_map(type_) and pa.types.is_map(stored):
+        key, item = _type_by_id(type_.key_type, stored.key_type), _type_by_id(type_.item_type, stored.item_type)
+        return pa.map_(key, item)
     return type_
 
 

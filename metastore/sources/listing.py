@@ -1,14 +1,15 @@
-"""Location -> its data files, through ``pyarrow.fs``: one call that lists everything, whatever the store.
+"""Location -> its data files: through ``pyarrow.fs`` in one call that lists everything, on the local disk by a walk.
 
 What counts as data is what Spark would read: names that begin with ``_`` or ``.`` are skipped, except that a partition
-directory may be called ``_x=1``; so are files still being copied and files of no bytes, which hold no rows. Every
-other file below the table is data, whatever its suffix. Where a stream of Spark's writes the table, a log says which of
-them are; that there is one is told here, and :mod:`metastore.sources.sink_log` reads it.
+directory may be called ``_x=1``; so are files still being copied and files of no bytes, which hold no rows. Nor is it
+data what people lay beside it: texts about a table (README, LICENSE, …), checksums, scripts and pages, told by name and
+suffix alone. Every other file below the table is data, whatever its suffix. Where a stream of Spark's writes the table,
+a log says which of them are; that there is one is told here, and :mod:`metastore.sources.sink_log` reads it.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from itertools import chain
@@ -17,14 +18,22 @@ import pyarrow as pa
 from pyarrow import fs
 
 from metastore.errors import InvalidRequestError, NotFoundError, StorageError
+from metastore.formats.names import format_of_suffix
 from metastore.formats.source_file import SourceFile
 from metastore.redaction import showable
+from metastore.sources.local_walk import Entry, walk
 from metastore.stores.arrow import open_location
 
 SINK_LOG = "_spark_metadata"
 """The directory of a streaming sink's log, in the table's own."""
 
 _VIEW_SUFFIX = ".view.drill"
+_BESIDE_DATA = frozenset(
+    ("crc", "md5", "sha1", "sha256", "sha512", "sql", "md", "rst", "html", "htm", "pdf", "sh", "py", "yaml", "yml")
+)
+"""Suffixes of files that are never data."""
+_ABOUT_DATA = frozenset(("readme", "license", "licence", "notice", "changelog"))
+"""Names, up to the first dot, of texts that are never data unless their suffix tells a format."""
 _LISTING_THREADS = 8
 """Directories listed at once when only some are wanted; enough to hide an object store's latency."""
 
@@ -85,8 +94,10 @@ def _listed(
             raise _is_view(location)
         file = SourceFile((), top.base_name, location, top.size, top.mtime_ns or 0)
         return Listing(location, [file] if top.size else [], {})
-    entries: Iterable[fs.FileInfo]
-    if only_directories is None:
+    entries: Iterable[fs.FileInfo | Entry]
+    if location.startswith("/"):
+        entries = _walked(root, only_directories)
+    elif only_directories is None:
         entries = store.get_file_info(fs.FileSelector(root, recursive=True))
     else:
         entries = _descend(store, root, only_directories)
@@ -95,6 +106,18 @@ def _listed(
         entries = (entry for entry in entries if not f"{entry.path}/".startswith(own))
     files, times, is_logged = _sorted_out(location, root.rstrip("/"), entries)
     return Listing(location, files, {(): top.mtime_ns, **times}, is_logged)
+
+
+def _walked(root: str, wanted: Callable[[str], bool] | None) -> Iterator[Entry]:
+    """The local disk below ``root``; of its own directories those that are wanted are looked into."""
+    top = len(root.rstrip("/")) + 1
+
+    def descends(entry: Entry) -> bool:
+        if not _is_data_name(entry.base_name):
+            return False
+        return wanted is None or "/" in entry.path[top:] or wanted(entry.base_name)
+
+    return walk(root, descends)
 
 
 def _descend(store: fs.FileSystem, root: str, wanted: Callable[[str], bool]) -> Iterable[fs.FileInfo]:
@@ -108,7 +131,7 @@ def _descend(store: fs.FileSystem, root: str, wanted: Callable[[str], bool]) -> 
 
 
 def _sorted_out(
-    location: str, root: str, entries: Iterable[fs.FileInfo]
+    location: str, root: str, entries: Iterable[fs.FileInfo | Entry]
 ) -> tuple[list[SourceFile], dict[tuple[str, ...], int | None], bool]:
     is_logged = False
     known: dict[str, tuple[str, ...] | None] = {"": ()}
@@ -130,6 +153,8 @@ def _sorted_out(
         if size := entry.size:
             if name.endswith(_VIEW_SUFFIX):
                 raise _is_view(location + relative)
+            if _lies_beside_data(name):
+                continue
             files.append(SourceFile(directories, name, location + relative, size, entry.mtime_ns or 0))
         elif entry.type == fs.FileType.Directory:
             below = (*directories, name)
@@ -149,6 +174,14 @@ def _is_data_name(name: str) -> bool:
     if name[:1] == "_":
         return "=" in name
     return name[:1] != "." and not name.endswith("._COPYING_")
+
+
+def _lies_beside_data(name: str) -> bool:
+    """Whether a file is what people lay beside data, by its name."""
+    stem, *suffixes = name.lower().split(".")
+    if not suffixes:
+        return stem in _ABOUT_DATA
+    return suffixes[-1] in _BESIDE_DATA or (stem in _ABOUT_DATA and format_of_suffix(name) is None)
 
 
 def _is_view(path: str) -> InvalidRequestError:

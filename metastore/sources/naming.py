@@ -15,11 +15,12 @@ import os
 import re
 from collections.abc import Iterator, Mapping
 from pathlib import PurePath
-from typing import TypeGuard
+from typing import Any, Final, TypeGuard
 
 from metastore.config.settings import StoragePluginSettings, WorkspaceSettings
 from metastore.errors import InvalidRequestError, NotFoundError
 from metastore.formats.names import format_named
+from metastore.formats.text_options import TextOptions
 from metastore.model.identity import TableInfo
 from metastore.sources.source_table import SourceTable
 from metastore.stores.local import local_path
@@ -100,9 +101,35 @@ def _require_enabled(plugin: StoragePluginSettings, table: TableInfo) -> None:
 
 def _source(plugin: StoragePluginSettings, workspace: WorkspaceSettings, table: TableInfo) -> SourceTable:
     _require_enabled(plugin, table)
-    format_ = None if workspace.default_format is None else format_named(workspace.default_format)
+    formats = {name: _format(plugin, name) for name in plugin.formats}
+    by_suffix = {suffix: formats[name] for name, settings in plugin.formats.items() for suffix in settings.extensions}
+    format_, text = None, None
+    if (default := workspace.default_format) is not None:
+        format_, text = formats[default] if default in formats else (format_named(default), None)
+    if workspace.options:
+        text = _text(f"workspace {plugin.name}.{workspace.name}", workspace.options)
     location = f"{workspace_location(plugin, workspace).rstrip('/')}/{table.name}"
-    return SourceTable(table, location, format_, plugin.properties)
+    return SourceTable(table, location, format_, plugin.properties, text=text, by_suffix=by_suffix)
+
+
+def _format(plugin: StoragePluginSettings, name: str) -> tuple[str, TextOptions]:
+    """The format of a plugin's ``formats`` called ``name``. Text has no header line unless it says so, as in Drill."""
+    settings = plugin.formats[name]
+    if settings.type.lower() != _TEXT:
+        return format_named(settings.type), TextOptions()
+    options = _text(f"format {name} of plugin {plugin.name}", {"header": False, **settings.options})
+    return "CSV", options
+
+
+def _text(where: str, options: Mapping[str, Any]) -> TextOptions:
+    try:
+        return TextOptions.of(options)
+    except InvalidRequestError as error:
+        raise InvalidRequestError(f"{where}: {error}") from error
+
+
+_TEXT: Final = "text"
+"""Drill's type of delimited text."""
 
 
 def workspace_location(plugin: StoragePluginSettings, workspace: WorkspaceSettings) -> str:

@@ -9,7 +9,9 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 
+from metastore.formats.names import suffix_of
 from metastore.formats.source_file import SourceFile
+from metastore.formats.text_options import TextOptions
 from metastore.model.identity import TableInfo
 from metastore.sources.listing import Listing, list_files
 from metastore.sources.provided import Provided
@@ -26,6 +28,8 @@ class SourceTable:
     the order of the directories) are what it says, and ``lister`` finds the files that it counts to the table. Where
     somebody keeps the files' statistics too, ``provided`` has both. ``passed_over`` are directories below the location,
     relative to it, that hold no data of the table: the metastore keeps its own files there.
+    ``text`` says how delimited text is written where the workspace does, ``by_suffix`` the format and that of files by
+    their suffix, where the plugin's ``formats`` do.
     """
 
     table: TableInfo
@@ -37,6 +41,18 @@ class SourceTable:
     lister: Callable[[], Listing] | None = field(default=None, compare=False, repr=False)
     provided: Provided | None = field(default=None, compare=False, repr=False)
     passed_over: Sequence[str] = ()
+    text: TextOptions | None = None
+    by_suffix: Mapping[str, tuple[str, TextOptions]] = field(default_factory=dict)
+
+    def text_options(self, files: Sequence[SourceFile]) -> TextOptions | None:
+        """How its ``files`` are written if they are delimited text: as the workspace says, else as their suffix does.
+
+        None where neither says anything.
+        """
+        if self.text is not None or not self.by_suffix:
+            return self.text
+        configured = (self.by_suffix.get(suffix_of(file.name)) for file in files)
+        return next((found[1] for found in configured if found is not None), None)
 
     def files(self, only_directories: Callable[[str], bool] | None = None) -> Sequence[SourceFile]:
         """The data files that exist now, sorted; of a directory that a stream writes, those in its log.

@@ -9,6 +9,7 @@ the question.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from dataclasses import replace
 from typing import Final
@@ -23,6 +24,7 @@ from pyspark.sql import functions as sql
 from metastore.duck.sql_filter import named_by
 from metastore.errors import InvalidRequestError
 from metastore.formats.names import PARQUET
+from metastore.formats.parquet_footer import read_footer
 from metastore.model.tuple_schema import TupleSchema
 from metastore.predicates.spark_sql import texts_of
 from metastore.pruning.row_id import ROW_ID, Ids
@@ -38,6 +40,7 @@ from metastore.spark.engine import SparkEngine
 from metastore.spark.reading import read_directory, read_files
 from metastore.spark.spark_types import reads_natively, spark_schema
 from metastore.spark.task_parts import split
+from metastore.stores.arrow import open_location
 
 ESCAPED_LITERALS: Final = "spark.sql.parser.escapedStringLiterals"
 """With this setting, of Spark 1.6's, a backslash in a text is one: there is no way to write some texts then."""
@@ -186,14 +189,48 @@ def _is_native(scan: Scan) -> bool:
     if not all(reads_natively(column.type) for column in plan.schema):
         return False
     texts = {file.schema for file in scan.files}
-    schemas = [arrow_schema(TupleSchema.from_json(text)) for text in texts if text is not None]
+    own = [TupleSchema.from_json(text) for text in texts if text is not None]
+    schemas = [arrow_schema(schema) for schema in own]
     return (
         None not in texts
+        and not any(map(_has_types_beyond_spark, own))
+        and not _is_packed_beyond_spark(scan)
         and all(_agree(schema, plan.schema) for schema in schemas)
         and not any(_is_odd(file, plan.location) for file in scan.files)
         and _is_found(scan)
         and not _asks_of_floats(scan)
     )
+
+
+def _has_types_beyond_spark(schema: TupleSchema) -> bool:
+    """Whether a file has half floats, which Spark refuses, or variants, which it makes values of its own of."""
+    return any(
+        "float16" in column.properties.values() or _VARIANT.search(column.type) is not None for column in schema.columns
+    )
+
+
+_VARIANT: Final = re.compile(r"STRUCT<(?=[^<>]*`metadata` VARBINARY)(?=[^<>]*`value` VARBINARY)")
+"""How a variant is stored: two columns of bytes, and perhaps typed ones."""
+
+
+def _is_packed_beyond_spark(scan: Scan) -> bool:
+    """Whether the first file is compressed by what Spark's reader lacks; a table's files come from one writer."""
+    if not scan.files:
+        return False
+    store, root = open_location(scan.plan.location, scan.plan.options)
+    first = scan.files[0]
+    try:
+        with store.open_input_file(root + first.path[len(scan.plan.location) :]) as source:
+            metadata = read_footer(source).metadata
+    except (pa.ArrowException, OSError):
+        return False  # whoever reads the file says what is wrong with it
+    if not metadata.num_row_groups:
+        return False
+    group = metadata.row_group(0)
+    return any(group.column(index).compression in _BEYOND_SPARK for index in range(group.num_columns))
+
+
+_BEYOND_SPARK: Final = ("BROTLI", "LZO")
 
 
 def _asks_of_floats(scan: Scan) -> bool:

@@ -2,7 +2,7 @@
 
 ::
 
-    ANALYZE TABLE plugin.workspace.name [(format => 'CSV', schema => 'a INT, b VARCHAR')]
+    ANALYZE TABLE plugin.workspace.name [(format => 'CSV', schema => 'a INT, b VARCHAR', delimiter => ';', …)]
         [COLUMNS (a, b.c, …) | COLUMNS NONE]
         [REFRESH METADATA ['level' LEVEL]]
         [COMPUTE STATISTICS [(a, …)] | ESTIMATE STATISTICS [(a, …)]] [SAMPLE number PERCENT]
@@ -21,6 +21,7 @@ from sqlglot import TokenType
 
 from metastore.analyze.result import AnalyzeResult
 from metastore.analyze.run import Request
+from metastore.formats.text_options import is_option
 from metastore.model.column_path import quote
 from metastore.model.identity import TableInfo
 from metastore.model.vocabulary import MetadataType
@@ -79,7 +80,8 @@ def _request(cursor: Cursor) -> Request:
         raise cursor.unexpected("REFRESH METADATA, COMPUTE STATISTICS, ESTIMATE STATISTICS or DROP METADATA")
     sample = _sample(cursor) if statistics is not False else None
     cursor.end()
-    return Request(columns, level, statistics, sample, options.get("FORMAT"), options.get("SCHEMA"))
+    text = {name.lower(): value for name, value in options.items() if name not in ("FORMAT", "SCHEMA")}
+    return Request(columns, level, statistics, sample, options.get("FORMAT"), options.get("SCHEMA"), text or None)
 
 
 def _table(cursor: Cursor) -> TableInfo | str:
@@ -98,14 +100,22 @@ def _options(cursor: Cursor) -> dict[str, str]:
         return options
     while True:
         word = cursor.word
-        if word not in ("FORMAT", "SCHEMA") or word in options:
-            raise cursor.unexpected("FORMAT or SCHEMA, each once,")
+        if word in options or not (word in ("FORMAT", "SCHEMA") or is_option(word)):
+            raise cursor.unexpected("FORMAT, SCHEMA or an option of text (DELIMITER, HEADER …), each once,")
         cursor.advance()
         cursor.expect(TokenType.FARROW, "=>")
-        options[word] = cursor.expect(TokenType.STRING, "a text in quotes").text
+        options[word] = _option_value(cursor)
         if cursor.accept(TokenType.R_PAREN):
             return options
         cursor.expect(TokenType.COMMA, ", or )")
+
+
+def _option_value(cursor: Cursor) -> str:
+    if cursor.ahead(TokenType.STRING) or cursor.ahead(TokenType.NUMBER):
+        return cursor.advance().text
+    if cursor.word in ("TRUE", "FALSE"):
+        return cursor.advance().text
+    return cursor.expect(TokenType.STRING, "a text in quotes, a number, TRUE or FALSE").text
 
 
 def _columns(cursor: Cursor) -> list[str] | None:

@@ -15,6 +15,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from metastore.errors import FormatError
+from metastore.formats.avro_files import open_avro
 from metastore.formats.avro_rows import AvroRows
 
 MICROS = st.integers(-62_135_596_800_000_000, 9 * 10**18)
@@ -154,3 +155,57 @@ def test_damaged_files_are_format_errors(damage: str) -> None:
     spoiled = {"cut": content[:-40], "text": b"not Avro at all", "block": content[:120] + b"\xff" * 200 + content[320:]}
     with pytest.raises(FormatError):
         list(AvroRows(io.BytesIO(spoiled[damage])).batches())
+
+
+@pytest.mark.parametrize("codec", ["null", "deflate", "bzip2", "xz", "snappy", "zstandard", "lz4"])
+def test_every_codec_is_read(codec: str) -> None:
+    """The codecs of Avro's specification, and lz4, with what the extra installs."""
+    schema = {"type": "record", "name": "r", "fields": [{"name": "a", "type": "long"}]}
+    sink = io.BytesIO()
+    fastavro.writer(sink, schema, [{"a": number} for number in range(3)], codec=codec)
+    rows = pa.Table.from_batches(AvroRows(io.BytesIO(sink.getvalue())).batches())
+    assert rows.to_pylist() == [{"a": 0}, {"a": 1}, {"a": 2}]
+    _, batches = open_avro(lambda: io.BytesIO(sink.getvalue()), None)
+    assert [batch.to_pylist() for batch in batches(["a"])] == [rows.to_pylist()]
+
+
+UNIONS: dict[str, tuple[Any, list[Any], Any, list[Any]]] = {
+    "int and long": (["int", "long"], [1, 2**40], pa.int64(), [1, 2**40]),
+    "float and double": (["null", "float", "double"], [1.5, None], pa.float64(), [1.5, None]),
+    "int and text": (
+        ["null", "int", "string"],
+        [1, "x", None],
+        pa.struct([("member0", pa.int32()), ("member1", pa.string())]),
+        [{"member0": 1, "member1": None}, {"member0": None, "member1": "x"}, None],
+    ),
+    "two records": (
+        [{"type": "record", "name": name, "fields": [{"name": "n", "type": "int"}]} for name in "AB"],
+        [("A", {"n": 1}), ("B", {"n": 2})],
+        pa.struct([(f"member{place}", pa.struct([pa.field("n", pa.int32(), nullable=False)])) for place in (0, 1)]),
+        [{"member0": {"n": 1}, "member1": None}, {"member0": None, "member1": {"n": 2}}],
+    ),
+}
+
+
+@pytest.mark.parametrize("name", UNIONS)
+def test_unions_are_what_they_are_in_spark(name: str) -> None:
+    """The wider of two numbers, or a struct with a field for each type but null."""
+    union, values, type_, expected = UNIONS[name]
+    schema = {"type": "record", "name": "r", "fields": [{"name": "u", "type": union}, {"name": "i", "type": "int"}]}
+    sink = io.BytesIO()
+    fastavro.writer(sink, schema, [{"u": value, "i": 1} for value in values])
+    found, batches = open_avro(lambda: io.BytesIO(sink.getvalue()), None)
+    assert found.field("u").type == type_
+    assert [row["u"] for batch in batches(["u"]) for row in batch.to_pylist()] == expected
+
+
+def test_header_values_are_bytes() -> None:
+    """What is no UTF-8 in a header, and of no use to a reader, stops nothing."""
+    schema = {"type": "record", "name": "r", "fields": [{"name": "a", "type": "long"}]}
+    sink = io.BytesIO()
+    fastavro.writer(sink, schema, [{"a": 7}], metadata={"icon": "?" * 300})
+    content = sink.getvalue().replace(b"?" * 300, b"\xff\x00" * 150)
+    assert AvroRows(io.BytesIO(content)).schema.names == ["a"]
+    assert pa.Table.from_batches(AvroRows(io.BytesIO(content)).batches()).to_pylist() == [{"a": 7}]
+    _, batches = open_avro(lambda: io.BytesIO(content), None)
+    assert [batch.to_pylist() for batch in batches(["a"])] == [[{"a": 7}]]

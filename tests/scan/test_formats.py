@@ -223,7 +223,7 @@ def test_files_that_cannot_be_read_are_named(lake: Any, kind: str) -> None:
     write(lake.root / f"1.{kind}", made(Random(2), 2))
     lake.analyze()
     trusted = lake.scan(list_files=False)
-    (lake.root / f"1.{kind}").write_bytes({"csv": b"n,n\n", "tsv": b"n\tn\n"}.get(kind, b"{nothing"))
+    (lake.root / f"1.{kind}").write_bytes({"csv": b"n,m\n1\n", "tsv": b"n\tm\n1\n"}.get(kind, b"{nothing"))
     with pytest.raises(FormatError, match=rf"1\.{kind}"):
         lake.scan().to_arrow()
     lake.remove(f"1.{kind}")

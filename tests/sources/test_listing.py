@@ -170,3 +170,27 @@ def test_views_are_refused(root: Path) -> None:
     for location in ("v", "v.view.drill", "t"):
         with pytest.raises(InvalidRequestError, match="is a view"):
             list_files(f"{root}/{location}")
+
+
+def test_links_to_folders_above_count_nothing_twice(root: Path, tmp_path: Path) -> None:
+    """A link to the table itself, to its parent, and by way of another folder: each file is there once."""
+    put(root, "a.parquet", "d/b.parquet")
+    (root / "again").symlink_to(root)
+    (root / "d" / "again").symlink_to(root)
+    (root / "d" / "above").symlink_to(tmp_path)
+    (root / "d" / "self").symlink_to(root / "d")
+    put(tmp_path / "elsewhere", "c.parquet")
+    (tmp_path / "elsewhere" / "back").symlink_to(root)
+    (tmp_path / "elsewhere" / "here").symlink_to(tmp_path / "elsewhere")
+    (root / "linked").symlink_to(tmp_path / "elsewhere")
+    (root / "loop").symlink_to(root / "loop")
+    assert names(root) == ["a.parquet", "d/b.parquet", "linked/c.parquet"]
+    assert [file.name for file in list_files(str(root), {"d"}.__contains__).files] == ["a.parquet", "b.parquet"]
+
+
+def test_what_lies_beside_data_is_no_data(root: Path) -> None:
+    """Texts about a table, checksums, scripts and pages; files of other names without a suffix are data, as Hive's."""
+    beside = ["README", "readme.md", "README.txt", "LICENSE", "a.parquet.crc", "schema.sql", "x.SQL", "d/notice.txt"]
+    data = ["000000_0", "a.parquet", "d/part-00000", "d/readme.parquet", "notes.txt", "readmes"]
+    put(root, "_SUCCESS", *beside, *data)
+    assert sorted(names(root)) == sorted(data)

@@ -136,6 +136,7 @@ class Cutting:
                 describing=missing,
                 declared=self.wanted.declared,
                 options=self.source.options,
+                text=self.wanted.written,
             )
             for (exact, missing), group in alike.items()
             for files in _of_size(group)

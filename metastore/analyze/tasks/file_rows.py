@@ -27,6 +27,7 @@ from metastore.formats.data_files import FileData, Opening, unreadable
 from metastore.formats.leaf_measures import LeafMeasure, as_orc_means, leaf_array
 from metastore.formats.names import PARQUET
 from metastore.formats.source_file import SourceFile
+from metastore.formats.text_options import DEFAULTS, TextOptions
 from metastore.model.column_path import ColumnPath
 from metastore.model.identity import TableInfo, file_identifier, metadata_key
 from metastore.model.statistics import ColumnStatistics
@@ -55,6 +56,7 @@ class DataChunk:
     describing: Describing | None = None
     declared: TupleSchema | None = None
     options: Mapping[str, str] = field(default_factory=dict, repr=False)
+    text: TextOptions = DEFAULTS
 
 
 def read_chunk(chunk: FooterChunk | DataChunk) -> Iterator[pa.RecordBatch]:
@@ -66,7 +68,7 @@ def read_chunk(chunk: FooterChunk | DataChunk) -> Iterator[pa.RecordBatch]:
 
 def read_files(chunk: DataChunk) -> Iterator[pa.RecordBatch]:
     """The FILE rows of the chunk's files. Raises FormatError, NotFoundError or StorageError naming a file."""
-    opening = Opening(chunk.format, chunk.location, chunk.declared, chunk.options)
+    opening = Opening(chunk.format, chunk.location, chunk.declared, chunk.options, text=chunk.text)
     for file in chunk.files:
         with opening.open(file) as data:
             if chunk.declared is not None:

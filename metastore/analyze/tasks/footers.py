@@ -23,8 +23,9 @@ import pyarrow.parquet as pq
 from metastore.analyze.units.unit_rows import UnitRow, to_batch
 from metastore.engine import is_expendable
 from metastore.errors import FormatError, NotFoundError, StorageError
-from metastore.formats.parquet_columns import Bounds, Plan, combined, plans_of
+from metastore.formats.parquet_columns import Bounds, combined
 from metastore.formats.parquet_footer import Footer, read_footer
+from metastore.formats.parquet_plans import Plan, plans_of
 from metastore.formats.source_file import SourceFile
 from metastore.model.column_path import ColumnPath
 from metastore.model.identity import (
@@ -102,9 +103,10 @@ class _Part:
         for index in range(count):
             group = metadata.row_group(index)
             chunks = [group.column(position) for position in range(group.num_columns)]
+            rows = group.num_rows
             for position, measure, bounds in self._columns:
-                bounds.append(measure(chunks[position]))
-            self.groups.append(_Group(file, index, group.num_rows, *_extent(chunks)))
+                bounds.append(measure(chunks[position], rows))
+            self.groups.append(_Group(file, index, rows, *_extent(chunks)))
         for of_groups, bounds in zip(self.group_bounds, self.bounds, strict=True):
             bounds.append(of_groups[-1] if count == 1 else combined(of_groups[len(of_groups) - count :]))
         self.files.append(file)

@@ -139,6 +139,8 @@ def table_unit(
         wanted.describing,
         wanted.declared,
         total.segment_states(states) if is_separable else None,
+        wanted.written,
+        wanted.text_is_own,
     )
     row = UnitRow(
         metadataType=MetadataType.TABLE,

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from metastore.analyze.run import Request
+from metastore.errors import InvalidRequestError
 
 _ALL = "*"
 
@@ -14,13 +17,26 @@ def request(
     sample: float | None,
     format_: str | None,
     schema: str | None,
+    options: Sequence[str] = (),
 ) -> Request:
     """The request; a sample alone asks for statistics of all columns, and so does ``*``."""
     if statistics is None:
         described: list[str] | bool = sample is not None
     else:
         described = True if statistics.strip() == _ALL else names(statistics)
-    return Request(None if columns is None else names(columns), level.upper(), described, sample, format_, schema)
+    chosen = None if columns is None else names(columns)
+    return Request(chosen, level.upper(), described, sample, format_, schema, _pairs(options) or None)
+
+
+def _pairs(options: Sequence[str]) -> dict[str, str]:
+    """``name=value`` of each option. InvalidRequestError for one without a value."""
+    found = {}
+    for option in options:
+        name, equals, value = option.partition("=")
+        if not equals:
+            raise InvalidRequestError(f"{option!r} is no option; write name=value, such as delimiter=';'")
+        found[name] = value
+    return found
 
 
 def names(text: str) -> list[str]:

@@ -1,0 +1,83 @@
+"""An Avro file whose header says no more than its reader needs.
+
+Values in a header are bytes of any kind, and writers keep texts, numbers and pictures there; fastavro takes all of them
+for UTF-8. So the reader gets a header with the schema and the codec alone.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from io import BytesIO
+from typing import Any, Final
+
+from metastore.errors import FormatError
+
+MAGIC: Final = b"Obj\x01"
+SYNC_BYTES: Final = 16
+_NEEDED: Final = (b"avro.schema", b"avro.codec")
+_LONGEST: Final = 64 << 20
+"""Bytes of an entry of a header; a length beyond it is of no Avro file."""
+
+
+class PlainHeader:
+    """The bytes of an open Avro file, its header replaced by a plain one. FormatError for what is no Avro file."""
+
+    def __init__(self, source: Any) -> None:
+        self._source = source
+        self._at = 0
+        if self._taken(len(MAGIC)) != MAGIC:
+            raise FormatError("it does not begin as an Avro file does")
+        entries = [(key, value) for key, value in self._entries() if key in _NEEDED]
+        body = b"".join(_number(len(part)) + part for entry in entries for part in entry)
+        count = _number(len(entries)) if entries else b""
+        self._head = BytesIO(MAGIC + count + body + b"\0" + self._taken(SYNC_BYTES))
+
+    def read(self, size: int = -1) -> bytes:
+        """The next ``size`` bytes, or all that are left."""
+        taken = self._head.read(size)
+        if size < 0 or len(taken) < size:
+            taken += self._source.read(size - len(taken) if size >= 0 else -1)
+        self._at += len(taken)
+        return taken
+
+    def tell(self) -> int:
+        """How many bytes were read."""
+        return self._at
+
+    def _entries(self) -> Iterator[tuple[bytes, bytes]]:
+        while count := self._signed():
+            if count < 0:
+                self._signed()  # the length of the entries in bytes
+            for _ in range(abs(count)):
+                yield self._text(), self._text()
+
+    def _text(self) -> bytes:
+        length = self._signed()
+        if not 0 <= length <= _LONGEST:
+            raise FormatError("its header is damaged")
+        return self._taken(length)
+
+    def _signed(self) -> int:
+        result = 0
+        for shift in range(0, 64, 7):
+            byte = self._taken(1)[0]
+            result |= (byte & 0x7F) << shift
+            if byte < 0x80:
+                return (result >> 1) ^ -(result & 1)
+        raise FormatError("its header is damaged")
+
+    def _taken(self, count: int) -> bytes:
+        taken: bytes = self._source.read(count)
+        if len(taken) != count:
+            raise FormatError("it ends within its header")
+        return bytes(taken)
+
+
+def _number(value: int) -> bytes:
+    """A number that is not negative, as Avro writes it."""
+    rest, out = value << 1, bytearray()
+    while rest > 0x7F:
+        out.append(rest & 0x7F | 0x80)
+        rest >>= 7
+    out.append(rest)
+    return bytes(out)

@@ -1,0 +1,75 @@
+"""Rows that come as Python's mappings -> Arrow batches in the types that are asked for.
+
+The slow way of formats whose fast readers do not serve: JSON with values of several kinds in a column, Avro.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from decimal import Decimal
+from itertools import islice
+from typing import Any, Final
+
+import pyarrow as pa
+
+_ROWS: Final = 16_384
+
+
+def rows_of_mappings(
+    found: Iterable[Mapping[str, Any]], schema: pa.Schema, text: Callable[[Any], str]
+) -> Iterator[pa.RecordBatch]:
+    """Rows that come as mappings; ``text`` spells a value that is none in a column of text."""
+    rows = iter(found)
+    while taken := list(islice(rows, _ROWS)):
+        columns: dict[str, Any] = {
+            field.name: pa.array([_fitting(row.get(field.name), field.type, text) for row in taken], field.type)
+            for field in schema
+            if not pa.types.is_null(field.type)
+        }
+        yield as_asked(columns, len(taken), schema)
+
+
+def _fitting(value: Any, type_: Any, text: Callable[[Any], str]) -> Any:
+    """``value`` as Arrow takes it for ``type_``."""
+    if value is None:
+        return None
+    if pa.types.is_struct(type_) and isinstance(value, Mapping):
+        return {field.name: _fitting(value.get(field.name), field.type, text) for field in type_.fields}
+    if pa.types.is_map(type_) and isinstance(value, Mapping):
+        return [(key, _fitting(each, type_.item_type, text)) for key, each in value.items()]
+    if pa.types.is_list(type_) and isinstance(value, list):
+        return [_fitting(each, type_.value_type, text) for each in value]
+    if pa.types.is_null(type_):
+        return None
+    if pa.types.is_floating(type_) and isinstance(value, int) and not isinstance(value, bool):
+        return _nearest(value)  # Arrow refuses an integer that a double does not hold exactly
+    if pa.types.is_decimal(type_) and isinstance(value, int | float) and not isinstance(value, bool):
+        return Decimal(str(value))
+    if pa.types.is_string(type_) and not isinstance(value, str):
+        return text(value)
+    return value
+
+
+def _nearest(value: int) -> float:
+    try:
+        return float(value)
+    except OverflowError:
+        return math.copysign(math.inf, value)
+
+
+def as_asked(columns: Mapping[str, Any], rows: int, schema: pa.Schema) -> pa.RecordBatch:
+    """``columns`` in the order and the types of ``schema``, nulls for those that are not there."""
+    if not len(schema):
+        counted: Any = pa.array([{}] * rows, pa.struct([]))
+        return pa.RecordBatch.from_struct_array(counted)
+    arrays: Sequence[Any] = [
+        _in_type(columns[field.name], field.type) if field.name in columns else pa.nulls(rows, field.type)
+        for field in schema
+    ]
+    return pa.RecordBatch.from_arrays(arrays, schema=schema)
+
+
+def _in_type(values: Any, type_: Any) -> Any:
+    # Arrow cannot cast a null type within a list, not even to itself.
+    return values if values.type.equals(type_) else values.cast(type_)

@@ -1,0 +1,231 @@
+"""What one Parquet schema, as one writer wrote it, lets us say about its columns.
+
+Made once per distinct (schema, writer) and applied to thousands of footers, so everything that can be decided before a
+footer's numbers are seen is decided here: which leaves have statistics, how they are read, and what the register of
+writers' faults (:mod:`metastore.formats.writer_faults`) doubts of them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from functools import lru_cache
+from typing import Final
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from metastore.formats.parquet_columns import Leaf
+from metastore.formats.parquet_footer import Footer, schema_in
+from metastore.formats.parquet_types import ParquetType, is_of_old_calendar, moved_by_spark, reading_of
+from metastore.formats.writer_faults import Doubt, Writer, WrittenColumn
+from metastore.model.column_path import ColumnPath, is_among, repeated_names
+from metastore.model.drill_types import DrillType, StructField, minor_type, parse_type
+from metastore.model.tuple_schema import LOGICAL_TYPE, TIME_ZONE, SchemaColumn, TupleSchema, property_name
+
+_PLANS_KEPT: Final = 32
+"""Plans of wide schemas are megabytes, and tables with more schemas than a few are rare."""
+
+_ARROW_SCHEMA: Final = b"ARROW:schema"
+"""Where Arrow keeps its own types in a footer: without it, a text may have been written from a dictionary."""
+
+
+@dataclass
+class Plan:
+    """Everything the footers of one schema, one writer and one calendar have in common."""
+
+    schema: TupleSchema
+    leaves: tuple[Leaf, ...]
+    writer: str
+    old_calendar: bool
+    beginning: bytes | None
+    dictionaries: tuple[int, ...] | None = None
+    """Leaves that Arrow may have written from dictionaries; None where that makes no difference."""
+    schema_json: str = field(init=False)
+    keys: tuple[str, ...] = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.schema_json = self.schema.to_json()
+        self.keys = tuple(leaf.key for leaf in self.leaves)
+
+    @classmethod
+    def of(cls, footer: Footer, columns: Sequence[ColumnPath] | None) -> Plan:
+        """The plan for files like the one of ``footer``; ``columns`` None means statistics of every leaf.
+
+        A struct named in ``columns`` stands for all leaves below it.
+        """
+        old_calendar = is_of_old_calendar(footer.content)
+        builder = _SchemaReader(footer.metadata, old_calendar=old_calendar)
+        schema = builder.read()
+        leaves = tuple(leaf for leaf in builder.leaves if columns is None or is_among(leaf.path, columns))
+        writer = footer.metadata.created_by
+        return cls(schema, leaves, writer, old_calendar, schema_in(footer.content), builder.dictionaries)
+
+    def fits(self, footer: Footer) -> bool:
+        """Whether a footer has this schema and writer. Bytes tell: Arrow compares the leaves of schemas only."""
+        return (
+            self.beginning is not None
+            and footer.content.startswith(self.beginning)
+            and footer.metadata.created_by == self.writer
+            and is_of_old_calendar(footer.content) == self.old_calendar
+            and (self.dictionaries is None or self.dictionaries == _dictionaries(footer.metadata))
+        )
+
+
+class Plans:
+    """The plans of the schemas met last, over all tasks of this process; ``columns`` as for :meth:`Plan.of`."""
+
+    def __init__(self, columns: Sequence[ColumnPath] | None) -> None:
+        self._columns = columns
+        self._known: tuple[Plan, ...] = ()
+
+    def plan(self, footer: Footer) -> Plan:
+        """The plan that fits ``footer``. Raises as pyarrow does for a schema that makes no sense."""
+        for known in self._known:
+            if known.fits(footer):
+                return known
+        plan = Plan.of(footer, self._columns)
+        if plan.beginning is not None:  # without it, it fits no other footer
+            # A new tuple, since another thread may be looking through the old one.
+            self._known = (plan, *self._known[: _PLANS_KEPT - 1])
+        return plan
+
+
+def believes(plan: Plan, metadata: pq.FileMetaData) -> bool:
+    """Whether each number that a footer of ``plan`` states of a leaf is believed here.
+
+    Readers that skip row groups by the footer's own numbers lose no row then.
+    """
+    for index in range(metadata.num_row_groups):
+        group = metadata.row_group(index)
+        for leaf in plan.leaves:
+            chunk = group.column(leaf.index)
+            stated = chunk.statistics
+            if stated is None:
+                continue
+            low, _, nulls, _ = leaf.measure(chunk, group.num_rows)
+            if (stated.has_min_max and low is None) or (stated.null_count is not None and nulls is None):
+                return False
+    return True
+
+
+@lru_cache(maxsize=4)
+def plans_of(columns: tuple[ColumnPath, ...] | None) -> Plans:
+    """This process's plans for statistics of these columns."""
+    return Plans(columns)
+
+
+class _SchemaReader:
+    """Walks the Arrow form of a schema for its structure and takes the leaves' types from the Parquet form.
+
+    Parquet's own paths cannot tell a dotted name from a nested one; Arrow's types cannot tell JSON from text.
+    """
+
+    def __init__(self, metadata: pq.FileMetaData, *, old_calendar: bool) -> None:
+        self._old_calendar = old_calendar
+        self._arrow = metadata.schema.to_arrow_schema()
+        self._parquet = metadata.schema
+        self._writer = Writer.of_parquet(metadata.created_by)
+        self._next = 0
+        self.leaves: list[Leaf] = []
+        self._from_dictionary = frozenset(_dictionaries(metadata))
+        self._dictionary_matters = False
+
+    def read(self) -> TupleSchema:
+        """The columns. ValueError where two have one name: nobody could say which of them is meant."""
+        if repeated := repeated_names(self._arrow.names):
+            raise ValueError(f"its schema names {repeated} more than once")
+        columns = []
+        for arrow in self._arrow:
+            properties: dict[str, str] = {}
+            type_ = self._type(arrow.type, (arrow.name,), properties, repeated=False)
+            columns.append(SchemaColumn(arrow.name, str(type_), not arrow.nullable, properties))
+        return TupleSchema(tuple(columns))
+
+    @property
+    def dictionaries(self) -> tuple[int, ...] | None:
+        """Numbers of the leaves that may come from dictionaries; None if no leaf's numbers depend on it."""
+        return tuple(sorted(self._from_dictionary)) if self._dictionary_matters else None
+
+    def _type(self, arrow: pa.DataType, path: ColumnPath, properties: dict[str, str], *, repeated: bool) -> DrillType:
+        if isinstance(arrow, pa.BaseExtensionType):
+            return self._type(arrow.storage_type, path, properties, repeated=repeated)
+        if pa.types.is_struct(arrow):
+            fields = (arrow.field(index) for index in range(arrow.num_fields))
+            return DrillType(
+                "STRUCT",
+                fields=tuple(
+                    StructField(
+                        f.name, self._type(f.type, (*path, f.name), properties, repeated=repeated), not f.nullable
+                    )
+                    for f in fields
+                ),
+            )
+        if pa.types.is_map(arrow):
+            parts = (arrow.key_type, arrow.item_type)
+            return DrillType("MAP", parts=tuple(self._type(part, path, properties, repeated=True) for part in parts))
+        if pa.types.is_nested(arrow):  # a list of any kind
+            return DrillType("ARRAY", parts=(self._type(arrow.field(0).type, path, properties, repeated=True),))
+        return self._leaf(path, properties, repeated=repeated)
+
+    def _leaf(self, path: ColumnPath, properties: dict[str, str], *, repeated: bool) -> DrillType:
+        column = self._parquet.column(self._next)
+        kind = ParquetType.of(column)
+        type_ = kind.type
+        if not repeated:
+            if kind.logical:
+                properties[property_name(LOGICAL_TYPE, path)] = kind.logical
+            if kind.zoned:
+                properties[property_name(TIME_ZONE, path)] = "UTC"
+            self.leaves.append(self._measured_leaf(column, kind, path))
+        self._next += 1
+        return parse_type(type_)
+
+    def _measured_leaf(self, column: pq.ColumnSchema, kind: ParquetType, path: ColumnPath) -> Leaf:
+        type_ = minor_type(kind.type)
+        doubt = self._doubt(column, type_, path)
+        reading = None if Doubt.BOUNDS in doubt else reading_of(column, kind)
+        is_whole = type_ not in ("VARCHAR", "VARBINARY") or self._writer.keeps_bounds_whole
+        return Leaf(
+            self._next,
+            path,
+            column.physical_type,
+            type_,
+            column.max_definition_level == 0,
+            moved_by_spark(kind, reading) if self._old_calendar else reading,
+            is_whole and Doubt.EXACTNESS not in doubt,
+            self._writer.bounds_show_nans,
+            doubt,
+        )
+
+    def _doubt(self, column: pq.ColumnSchema, type_: str, path: ColumnPath) -> Doubt:
+        in_struct = len(path) > 1 and column.max_definition_level > 0
+        of_values, of_dictionary = (
+            self._writer.doubts(WrittenColumn(type_, column.physical_type, dictionary, in_struct))
+            for dictionary in (False, True)
+        )
+        if of_values == of_dictionary or column.physical_type != "BYTE_ARRAY":
+            return of_values
+        self._dictionary_matters = True
+        return of_dictionary if self._next in self._from_dictionary else of_values
+
+
+def _dictionaries(metadata: pq.FileMetaData) -> tuple[int, ...]:
+    """Numbers of the leaves that Arrow wrote from dictionaries; all where its own schema is not there to tell."""
+    if _ARROW_SCHEMA not in (metadata.metadata or {}):
+        return tuple(range(metadata.num_columns))
+    found: list[bool] = []
+    for column in metadata.schema.to_arrow_schema():
+        _collect_dictionaries(column.type, found)
+    return tuple(number for number, is_dictionary in enumerate(found) if is_dictionary)
+
+
+def _collect_dictionaries(arrow: pa.DataType, found: list[bool]) -> None:
+    """For each leaf of a type, in their order, whether it is a dictionary."""
+    if isinstance(arrow, pa.BaseExtensionType):
+        arrow = arrow.storage_type
+    if pa.types.is_dictionary(arrow) or not pa.types.is_nested(arrow):
+        found.append(pa.types.is_dictionary(arrow))
+    else:
+        for index in range(arrow.num_fields):
+            _collect_dictionaries(arrow.field(index).type, found)
