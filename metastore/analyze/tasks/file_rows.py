@@ -17,11 +17,11 @@ from hashlib import blake2b
 from typing import Any, Final
 
 import pyarrow as pa
-from pyarrow._parquet import ParquetReader
 
 from metastore.analyze.tasks.footers import FooterChunk, read_footers
 from metastore.analyze.units.unit_rows import UnitRow, to_batch
 from metastore.errors import FormatError
+from metastore.formats.arrow_reader import opened
 from metastore.formats.arrow_schema import ArrowLeaf, chosen, tuple_schema
 from metastore.formats.data_files import FileData, Opening, unreadable
 from metastore.formats.leaf_measures import LeafMeasure, as_orc_means, leaf_array
@@ -84,14 +84,14 @@ def describe_files(chunk: DataChunk) -> Iterator[pa.RecordBatch]:
         except (pa.ArrowException, OSError, UnicodeDecodeError, KeyError, ValueError) as error:
             raise unreadable(file, chunk.format, error) from error
         row = UnitRow(
-            MetadataType.FILE,
-            metadata_key(file.directories),
-            file_identifier(file.directories, file.name),
-            None,
-            (),
-            (),
-            (),
-            file.mtime_ns // 1_000_000,
+            metadataType=MetadataType.FILE,
+            metadataKey=metadata_key(file.directories),
+            metadataIdentifier=file_identifier(file.directories, file.name),
+            schema=None,
+            statistics_keys=(),
+            statistics_texts=(),
+            metadataStatistics=(),
+            lastModifiedTime=file.mtime_ns // 1_000_000,
             path=file.path,
             additionalMetadata=descriptions_text(descriptions),
         )
@@ -109,20 +109,20 @@ def file_row(
 ) -> UnitRow:
     """The FILE row of a file with the JSON of its columns' statistics; ``whole``: all of its rows count."""
     return UnitRow(
-        MetadataType.FILE,
-        metadata_key(file.directories),
-        file_identifier(file.directories, file.name),
-        schema.to_json(),
-        tuple(statistics),
-        tuple(statistics.values()),
-        (
+        metadataType=MetadataType.FILE,
+        metadataKey=metadata_key(file.directories),
+        metadataIdentifier=file_identifier(file.directories, file.name),
+        schema=schema.to_json(),
+        statistics_keys=tuple(statistics),
+        statistics_texts=tuple(statistics.values()),
+        metadataStatistics=(
             holder_json(Statistic.ROW_COUNT, rows, exact=whole),
             holder_json(Statistic.LENGTH, file.size),
             holder_json(Statistic.MODIFICATION_TIME_NANOS, file.mtime_ns),
         ),
-        file.mtime_ns // 1_000_000,
-        file.path[: -len(file.name) - 1],
-        file.path,
+        lastModifiedTime=file.mtime_ns // 1_000_000,
+        location=file.path[: -len(file.name) - 1],
+        path=file.path,
         additionalMetadata=additional,
     )
 
@@ -196,16 +196,14 @@ def _described(file: SourceFile, chunk: DataChunk) -> dict[str, Description | No
     assert chunk.describing is not None
     store, root = open_location(chunk.location, chunk.options)
     with store.open_input_file(root + file.path[len(chunk.location) :]) as source:
-        reader = ParquetReader()
-        reader.open(source, coerce_int96_timestamp_unit="us")
+        reader = opened(source)
         metadata = reader.metadata
         _, leaves = tuple_schema(metadata.schema.to_arrow_schema())
         described = chosen(leaves, chunk.describing.columns)
         indices = _leaf_indices(metadata.schema.to_arrow_schema(), described)
         if repeated := _repeated_texts(metadata, described, indices):
             source.seek(0)
-            reader = ParquetReader()
-            reader.open(source, coerce_int96_timestamp_unit="us", read_dictionary=repeated)
+            reader = opened(source, dictionaries=repeated)
         groups = _sampled_groups(file, metadata.num_row_groups, chunk.describing.percent)
         describers = _Describers(file, described, sampled=len(groups) < metadata.num_row_groups)
         first = 0

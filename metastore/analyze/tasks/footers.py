@@ -180,20 +180,20 @@ def _details(directories: tuple[str, ...], part: _Part, *, row_groups: bool) -> 
     texts = _texts(plan, part.bounds, part.rows)
     for file, rows, of_file in zip(part.files, part.rows, texts, strict=True):
         yield UnitRow(
-            MetadataType.FILE,
-            key,
-            file_identifier(directories, file.name),
-            plan.schema_json,
-            plan.keys,
-            of_file,
-            (
+            metadataType=MetadataType.FILE,
+            metadataKey=key,
+            metadataIdentifier=file_identifier(directories, file.name),
+            schema=plan.schema_json,
+            statistics_keys=plan.keys,
+            statistics_texts=of_file,
+            metadataStatistics=(
                 _ROW_COUNT % rows,
                 _LENGTH % file.size,
                 _MODIFICATION_TIME_NANOS % file.mtime_ns,
             ),
-            file.mtime_ns // 1_000_000,
-            parents[file.name],
-            file.path,
+            lastModifiedTime=file.mtime_ns // 1_000_000,
+            location=parents[file.name],
+            path=file.path,
         )
     if not row_groups:
         return
@@ -203,21 +203,21 @@ def _details(directories: tuple[str, ...], part: _Part, *, row_groups: bool) -> 
     for group, of_group in zip(part.groups, texts, strict=True):
         file = group.file
         yield UnitRow(
-            MetadataType.ROW_GROUP,
-            key,
-            row_group_identifier(directories, file.name, group.number),
-            plan.schema_json,
-            plan.keys,
-            of_group,
-            (
+            metadataType=MetadataType.ROW_GROUP,
+            metadataKey=key,
+            metadataIdentifier=row_group_identifier(directories, file.name, group.number),
+            schema=plan.schema_json,
+            statistics_keys=plan.keys,
+            statistics_texts=of_group,
+            metadataStatistics=(
                 _ROW_COUNT % group.rows,
                 _START % group.start,
                 _LENGTH % group.length,
             ),
-            file.mtime_ns // 1_000_000,
-            parents[file.name],
-            file.path,
-            group.number,
+            lastModifiedTime=file.mtime_ns // 1_000_000,
+            location=parents[file.name],
+            path=file.path,
+            rowGroupIndex=group.number,
             hostAffinity=_NO_HOSTS,
         )
 
@@ -231,14 +231,16 @@ def _texts(plan: Plan, bounds: Sequence[Sequence[Bounds]], rows: Sequence[int]) 
 def _segment(directories: tuple[str, ...], part: _Part) -> UnitRow:
     plan, rows = part.plan, sum(part.rows)
     return UnitRow(
-        MetadataType.SEGMENT,
-        metadata_key(directories),
-        segment_identifier(directories),
-        plan.schema_json,
-        plan.keys,
-        [leaf.texts([combined(bounds)], [rows])[0] for leaf, bounds in zip(plan.leaves, part.bounds, strict=True)],
-        (_ROW_COUNT % rows,),
-        max(file.mtime_ns for file in part.files) // 1_000_000,
+        metadataType=MetadataType.SEGMENT,
+        metadataKey=metadata_key(directories),
+        metadataIdentifier=segment_identifier(directories),
+        schema=plan.schema_json,
+        statistics_keys=plan.keys,
+        statistics_texts=[
+            leaf.texts([combined(bounds)], [rows])[0] for leaf, bounds in zip(plan.leaves, part.bounds, strict=True)
+        ],
+        metadataStatistics=(_ROW_COUNT % rows,),
+        lastModifiedTime=max(file.mtime_ns for file in part.files) // 1_000_000,
         locations=[file.path for file in part.files],
         partitionValues=directories,
     )
