@@ -22,6 +22,7 @@ import time
 import weakref
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
 from multiprocessing.connection import Connection
 from queue import SimpleQueue
 from types import TracebackType
@@ -72,8 +73,20 @@ def is_expendable() -> bool:
     return _expendable.is_set()
 
 
+@dataclass(frozen=True)
+class Capabilities:
+    """What an engine does beside tasks: as a ``DatabaseEngine`` of sources, and as a ``QueryRunner`` of views."""
+
+    reads_databases: bool = False
+    runs_queries: bool = False
+
+
 class Engine(Protocol):
     """What a job needs from the place where its tasks run."""
+
+    @property
+    def capabilities(self) -> Capabilities:
+        """What it can do beside running tasks."""
 
     @property
     def name(self) -> str:
@@ -113,6 +126,7 @@ class LocalEngine:
     """
 
     name: Final = "local"
+    capabilities: Final = Capabilities()
 
     def __init__(self, processes: int = 0) -> None:
         if processes < 0:

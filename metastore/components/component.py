@@ -63,15 +63,16 @@ class Component(Generic[U]):
 
     def __init__(self, definition: Definition[U], backing: Backing) -> None:
         self.definition = definition
-        self._backing = backing
+        self.backing = backing
+        """What carries out the operations; a component with more to it is built on the same."""
 
     def read(self) -> Read[U]:
         """A new read request."""
-        return Read(self.definition.unit_type, self._backing.reader, self.definition.rows_of)
+        return Read(self.definition.unit_type, self.backing.reader, self.definition.rows_of)
 
     def modify(self) -> Modify[U]:
         """A new transaction. Nothing is written before it is executed."""
-        backing = self._backing
+        backing = self.backing
         return Modify(
             self.definition.unit_type,
             backing.table,
@@ -84,23 +85,23 @@ class Component(Generic[U]):
     @property
     def table(self) -> ComponentTable:
         """The Iceberg table beneath, for what works on any Iceberg table."""
-        return self._backing.table
+        return self.backing.table
 
     @property
     def metadata(self) -> ComponentMetadata:
         """Version, history and properties of the component."""
-        return ComponentMetadata(self._backing.table)
+        return ComponentMetadata(self.backing.table)
 
     @property
     def expiration(self) -> ExpirationHandler:
         """Expires old versions now, when asked; after modifications it is asked by the worker."""
-        return self._backing.expiration
+        return self.backing.expiration
 
     @property
     def expiration_worker(self) -> ExpirationWorker:
         """The thread that expires after modifications, with its counts."""
-        return self._backing.worker
+        return self.backing.worker
 
     def initialize(self) -> str:
         """Create the component's table if there is none, bring schema and properties up to date; its location."""
-        return self._backing.table.writable().metadata.location
+        return self.backing.table.writable().metadata.location

@@ -24,6 +24,7 @@ from metastore.hive.listing import plain_location
 from metastore.hive.tables import MIGRATABLE, FileFormat, HivePartition, HiveTable
 from metastore.hive.types import HiveType, drill_type
 from metastore.model.identity import TableInfo
+from metastore.sources.kinds import Asking
 from metastore.sources.listing import Listing, list_files
 from metastore.sources.source_table import SourceTable
 from metastore.suggestions import did_you_mean
@@ -31,16 +32,13 @@ from metastore.suggestions import did_you_mean
 _THREADS: Final = 16
 
 
-def hive_source(plugin: StoragePluginSettings, named: TableInfo, engine: Callable[[int], Engine]) -> SourceTable:
-    """The source table called ``named``, of a ``plugin`` that is a Hive Metastore.
+def hive_table(source: SourceTable, plugin: StoragePluginSettings, asking: Asking) -> SourceTable:
+    """The table that ``source`` names, of a ``plugin`` that is a Hive Metastore: the finder of this kind.
 
-    ``engine`` is what reads files that must be read to be known, by their number.
-
-    Raises NotFoundError for a database or table that is not there, InvalidRequestError for a disabled plugin and for a
-    table whose rows are not just files that can be analyzed, StorageError when the service does not answer.
+    Raises NotFoundError for a database or table that is not there, InvalidRequestError for a table whose rows are not
+    just files that can be analyzed, StorageError when the service does not answer.
     """
-    if not plugin.enabled:
-        raise InvalidRequestError(f"{named}: storage plugin {plugin.name} is disabled in the configuration")
+    named, engine = source.table, asking.engine
     with HiveClient(plugin.connection) as client:
         found = _table(client, named)
         partitions = tuple(map(HivePartition.of, client.partitions(found.database, found.name)))

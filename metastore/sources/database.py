@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import closing
 from functools import cached_property
 from hashlib import blake2b
-from typing import Final
+from typing import Final, Protocol
 
 import pyarrow as pa
 
@@ -28,6 +28,14 @@ FORMAT: Final = "JDBC"
 Rows = tuple[pa.Schema, Iterator[pa.RecordBatch]]
 JdbcReader = Callable[[str, str, Mapping[str, str]], Rows]
 """Reads a table by URL, its name (``schema.table``, quoted as the database wants it) and JDBC properties."""
+
+
+class DatabaseEngine(Protocol):
+    """An engine whose capabilities say that it reads databases."""
+
+    def read_jdbc(self, url: str, table: str, properties: Mapping[str, str]) -> Rows:
+        """As :data:`JdbcReader`."""
+
 
 _SQLITE: Final = "jdbc:sqlite:"
 _BATCH: Final = 50_000
