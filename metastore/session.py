@@ -198,6 +198,7 @@ class Session:
         """
         from metastore.pruning.prune import prune
         from metastore.pruning.stored_units import StoredUnits, in_newest, units_of
+        from metastore.pruning.units import Units, UnitsWithSchema
 
         tables = self.metastore.tables
         source = self.source(table) if list_files else None
@@ -209,7 +210,9 @@ class Session:
         tell = source is None or source.provided is None
 
         def ask(version: int) -> PruneResult:
-            units = units_of(StoredUnits(tables, info, version))
+            units: Units = units_of(StoredUnits(tables, info, version))
+            if source is not None and source.says_columns:
+                units = UnitsWithSchema.of(units, source.schema)
             return prune(where, units, listing=listing, time_zone=time_zone, directories_tell=tell)
 
         return in_newest(tables, ask)

@@ -7,7 +7,7 @@ run that finds nothing to do has read no unit of any file. Which files changed i
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import groupby
 from operator import add
 from typing import NamedTuple
@@ -40,6 +40,8 @@ class Wanted:
     format: str = PARQUET
     declared: TupleSchema | None = None
     named: tuple[ColumnPath, ...] = ()
+    case_sensitive: bool = False
+    """Whether names that differ in case alone are names of different columns."""
 
     @property
     def described(self) -> Describing | None:
@@ -149,11 +151,13 @@ def is_flat(segments: Collection[str]) -> bool:
     return all(key == DEFAULT_SEGMENT for key in segments)
 
 
-def decide(known: Known | None, fresh: Mapping[str, str], *, location: str, asked: Wanted) -> Decision:
+def decide(
+    known: Known | None, fresh: Mapping[str, str], *, location: str, asked: Wanted, other_columns: bool = False
+) -> Decision:
     """What an ANALYZE has to do for what was ``asked``, given the ``fresh`` states by segment.
 
     What an earlier run was asked for is kept up: columns that are among its own stand for all of them, descriptions and
-    a declared schema stay.
+    a declared schema stay. ``other_columns`` tells that whoever decides on the columns names others than before.
     """
     if known is None:
         return Full(asked, "the table was not analyzed before")
@@ -161,9 +165,11 @@ def decide(known: Known | None, fresh: Mapping[str, str], *, location: str, aske
     describing = Describing.asked(_kept_up(known, asked.describing), asked.describing)
     if columns is not None and describing is not None and describing.columns is not None:
         columns = tuple(dict.fromkeys((*columns, *describing.columns)))  # what is described is analyzed, too
-    wanted = Wanted(asked.level, columns, describing, asked.format, asked.declared or known.state.declared, asked.named)
+    wanted = replace(asked, columns=columns, describing=describing, declared=asked.declared or known.state.declared)
     if (reason := _foreign(known, wanted, location)) is not None:
         return Full(wanted, reason)
+    if other_columns:
+        return Full(wanted, "the table has other columns now")
     same_files = known.state.fingerprint == table_fingerprint(fresh)
     reason = _other_wishes(known, wanted)
     if same_files and reason is None:

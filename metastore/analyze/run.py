@@ -41,6 +41,7 @@ from metastore.interrupts import result_of
 from metastore.model.column_path import ColumnPath, parse
 from metastore.model.identity import TableInfo
 from metastore.model.table_unit import TableMetadataUnit
+from metastore.model.tuple_schema import CASE_SENSITIVE, TupleSchema
 from metastore.model.vocabulary import MetadataType
 from metastore.operations.modify import Modify
 from metastore.sketches.description import Describing
@@ -61,6 +62,7 @@ class Request:
     columns too, or of all analyzed ones (True); what an earlier run computed is kept up in any case. ``sample`` is the
     percentage of rows that they are estimated from, None for all. ``format`` is that of the files, where their suffixes
     do not tell. ``schema`` declares the table's columns (``a INT, b VARCHAR``), and is kept.
+    ``case_sensitive``: columns of files and directories whose names differ in case alone are different columns.
     """
 
     columns: Sequence[str] | None = None
@@ -69,6 +71,7 @@ class Request:
     sample: float | None = None
     format: str | None = None
     schema: str | None = None
+    case_sensitive: bool = False
 
     def wanted(self) -> Wanted:
         """The request checked. InvalidRequestError for what cannot be wanted; the format is still to be found."""
@@ -85,7 +88,8 @@ class Request:
             raise InvalidRequestError("a sample is for statistics: ask for these, too")
         format_ = "" if self.format is None else format_named(self.format)
         declared = None if self.schema is None else declared_schema(self.schema)
-        return Wanted(level_named(str(self.level)), columns, describing, format_, declared, named)
+        level = level_named(str(self.level))
+        return Wanted(level, columns, describing, format_, declared, named, self.case_sensitive)
 
 
 def analyze(
@@ -142,7 +146,8 @@ def _analyzed(
         raise InvalidRequestError(
             f"{source.table} is {found.format}: its statistics come with its metadata, and none are computed"
         )
-    decision = decide(known, fresh, location=source.location, asked=found)
+    others = known is not None and _has_other_columns(source, stored.schema, asked)
+    decision = decide(known, fresh, location=source.location, asked=found, other_columns=others)
     if isinstance(decision, Unchanged):
         if fresh and asked.named:
             refuse_unknown_columns(asked.named, stored.schema)
@@ -173,6 +178,17 @@ def _analyzed(
         reason=decision.reason,
         engine=work.engine,
     )
+
+
+def _has_other_columns(source: SourceTable, stored: TupleSchema, asked: Wanted) -> bool:
+    """Whether whoever keeps the table says other columns than those that are ``stored``, or case counts as it did not.
+
+    Case counts in tables of files, where the run says so.
+    """
+    if not source.says_columns:
+        return (CASE_SENSITIVE in stored.properties) != asked.case_sensitive
+    now = [(column.name, column.type) for column in source.schema(stored).columns]
+    return now != [(column.name, column.type) for column in stored.columns]
 
 
 def _listed_while(source: SourceTable, other: Callable[[], object]) -> Sequence[SourceFile]:

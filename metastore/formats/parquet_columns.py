@@ -26,7 +26,7 @@ from metastore.model.column_path import ColumnPath, is_among, quote, repeated_na
 from metastore.model.drill_types import FLOAT_TYPES, DrillType, StructField, minor_type, parse_type
 from metastore.model.statistics import ColumnStatistics
 from metastore.model.statistics_json import micros
-from metastore.model.tuple_schema import LOGICAL_TYPE, TIME_ZONE, SchemaColumn, TupleSchema, property_name
+from metastore.model.tuple_schema import LOGICAL_TYPE, TIME_ZONE, SchemaColumn, TupleSchema, property_name, with_twins
 
 _PLANS_KEPT: Final = 32
 """Plans of wide schemas are megabytes, and tables with more schemas than a few are rare."""
@@ -304,7 +304,7 @@ class _SchemaReader:
             properties: dict[str, str] = {}
             type_ = self._type(arrow.type, (arrow.name,), properties, repeated=False)
             columns.append(SchemaColumn(arrow.name, str(type_), not arrow.nullable, properties))
-        return TupleSchema(tuple(columns))
+        return with_twins(TupleSchema(tuple(columns)))
 
     def _type(self, arrow: pa.DataType, path: ColumnPath, properties: dict[str, str], *, repeated: bool) -> DrillType:
         if isinstance(arrow, pa.BaseExtensionType):

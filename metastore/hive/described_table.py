@@ -73,6 +73,12 @@ class DescribedTable:
         formats = {_format(place.reading) for place in self._places}
         self.format: Final = str(formats.pop()) if len(formats) == 1 else MIXED
 
+    @cached_property
+    def schema(self) -> TupleSchema:
+        """As :attr:`metastore.sources.provided.Provided.schema`; the columns of partitions are the last."""
+        columns = (*self._columns, *self._table.partition_columns)
+        return TupleSchema(tuple(SchemaColumn(name, str(drill_type(type_)), False, {}) for name, type_ in columns))
+
     def files(self) -> Sequence[SourceFile]:
         """As :meth:`metastore.sources.provided.Provided.files`."""
         return sorted(self._listed)
@@ -90,9 +96,7 @@ class DescribedTable:
         statistics = {quote(leaf.path): each for leaf, each in known if each is not None}
         for (name, type_), text in zip(self._table.partition_columns, place.values, strict=True):
             statistics[quote((name,))] = _of_value(type_, text, rows)
-        columns = (*self._columns, *self._table.partition_columns)
-        schema = TupleSchema(tuple(SchemaColumn(name, str(drill_type(type_)), False, {}) for name, type_ in columns))
-        return ProvidedFile(file, schema, statistics, rows)
+        return ProvidedFile(file, self.schema, statistics, rows)
 
     def _chunks(self, files: Sequence[SourceFile]) -> Iterator[DescribedChunk]:
         """Files of some size or number altogether."""

@@ -56,6 +56,10 @@ class DatabaseSource:
         self._properties = properties
         self._reader = reader
 
+    @property
+    def schema(self) -> None:
+        """None: SQLite's columns have the types of their values."""
+
     def files(self) -> Sequence[SourceFile]:
         """The table as one file, whose size is its number of rows."""
         return [self._content.file]

@@ -11,9 +11,11 @@ from dataclasses import dataclass, field
 
 from metastore.formats.source_file import SourceFile
 from metastore.model.identity import TableInfo
+from metastore.model.tuple_schema import TupleSchema
 from metastore.sources.listing import Listing, list_files
 from metastore.sources.provided import Provided
 from metastore.sources.sink_log import logged_files
+from metastore.sources.table_columns import TableColumns, kept_schema
 
 
 @dataclass(frozen=True)
@@ -25,7 +27,8 @@ class SourceTable:
     endpoint_override …). Where a catalog keeps the table, ``owner`` and ``partition_columns`` (their types by name, in
     the order of the directories) are what it says, and ``lister`` finds the files that it counts to the table. Where
     somebody keeps the files' statistics too, ``provided`` has both. ``passed_over`` are directories below the location,
-    relative to it, that hold no data of the table: the metastore keeps its own files there.
+    relative to it, that hold no data of the table: the metastore keeps its own files there. ``columns`` are those that
+    a catalog says the files of a listed table have, and how they are found in files.
     """
 
     table: TableInfo
@@ -37,6 +40,23 @@ class SourceTable:
     lister: Callable[[], Listing] | None = field(default=None, compare=False, repr=False)
     provided: Provided | None = field(default=None, compare=False, repr=False)
     passed_over: Sequence[str] = ()
+    columns: TableColumns | None = field(default=None, compare=False, repr=False)
+
+    @property
+    def says_columns(self) -> bool:
+        """Whether whoever keeps the table says its columns; else they are those of its files."""
+        return self.columns is not None or (self.provided is not None and self.provided.schema is not None)
+
+    def schema(self, stored: TupleSchema) -> TupleSchema:
+        """All columns that the table has now; ``stored`` are those that were found in its files.
+
+        Raises as whoever keeps the table does.
+        """
+        if self.provided is not None and self.provided.schema is not None:
+            return self.provided.schema
+        if self.columns is not None:
+            return kept_schema(self.columns.schema, self.partition_columns or {}, stored)
+        return stored
 
     def files(self, only_directories: Callable[[str], bool] | None = None) -> Sequence[SourceFile]:
         """The data files that exist now, sorted; of a directory that a stream writes, those in its log.

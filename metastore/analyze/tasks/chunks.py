@@ -145,6 +145,7 @@ def _footer_chunk(source: SourceTable, wanted: Wanted, files: Sequence[SourceFil
         wanted.describing is not None or reaches(wanted.level, MetadataType.PARTITION),
         reaches(wanted.level, MetadataType.ROW_GROUP),
         source.options,
+        source.columns,
     )
 
 
@@ -164,6 +165,7 @@ def data_chunks(source: SourceTable, wanted: Wanted, reads: Sequence[Read]) -> l
             missing,
             wanted.declared,
             source.options,
+            source.columns,
         )
         for (exact, missing), group in alike.items()
         for files in _of_size(group)

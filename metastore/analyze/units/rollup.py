@@ -32,15 +32,17 @@ from metastore.analyze.units.total import Total
 from metastore.analyze.units.unit_rows import UnitRow, to_batch, values
 from metastore.errors import InvalidRequestError
 from metastore.model.column_path import ColumnPath, is_among, parse, quote
-from metastore.model.drill_types import common_type, minor_type, parse_type, spelled_for_drill
+from metastore.model.drill_types import DrillType, common_type, minor_type, parse_type, spelled_for_drill
 from metastore.model.identity import metadata_key, partition_identifier, segment_identifier
 from metastore.model.statistics import ColumnStatistics, merge
 from metastore.model.statistics_json import holder_json, level_holder
-from metastore.model.tuple_schema import DIRECTORY, SchemaColumn, TupleSchema
+from metastore.model.tuple_schema import CASE_SENSITIVE, DIRECTORY, KEPT, SchemaColumn, TupleSchema
 from metastore.model.vocabulary import GENERAL_INFO, MetadataType, Statistic
 from metastore.sketches.description import descriptions_text
-from metastore.sources.directories import DirectoryColumns, column_of, directories_of
+from metastore.sources.directories import DirectoryColumns, column_of, directories_of, key_of, named_values
 from metastore.sources.source_table import SourceTable
+from metastore.sources.spellings import folded, folded_statistics, spellings_of
+from metastore.sources.table_columns import kept_statistics
 
 
 def segment_units(
@@ -116,13 +118,20 @@ def table_unit(
     values, or lacks a column that was asked for.
     """
     whole = total.part
+    of_files = whole.schema
     if wanted.declared is not None:
         whole = _as_declared(whole, wanted.declared)
+    elif source.says_columns:
+        whole = _as_kept(whole, source)
+    elif not wanted.case_sensitive:
+        whole = _folded(whole)
     if states:
         refuse_unknown_columns(wanted.named, whole.schema)
     if source.partition_columns is None:
-        keys = _partition_keys(directories)
-        columns = {column.path[0]: str(column.type) for column in DirectoryColumns(directories).columns}
+        spelled: dict[str, DrillType | None] = dict.fromkeys(whole.schema.by_name)
+        found = DirectoryColumns(directories, known=spelled, case_sensitive=wanted.case_sensitive).columns
+        columns = {column.path[0]: str(column.type) for column in found}
+        keys = _partition_keys(directories, columns, case_sensitive=wanted.case_sensitive)
     else:
         keys = {name: f"dir{level}" for level, name in enumerate(source.partition_columns)}
         columns = dict(source.partition_columns)
@@ -132,19 +141,23 @@ def table_unit(
         for name, type_ in columns.items()
         if name in keys and name not in names
     ]
+    # A directory's column hides one of the files, whose statistics would be taken for those of the column that is seen.
+    whole = _without(whole, keys.keys() & names)
     # The next run can subtract from this unit only where it can tell which of the columns are the files' own.
-    is_separable = wanted.level is not MetadataType.TABLE and names.isdisjoint(keys)
+    is_alike = wanted.declared is not None or whole.schema.columns == of_files.columns
+    is_separable = wanted.level is not MetadataType.TABLE and names.isdisjoint(keys) and is_alike
     state = TableState(
         table_fingerprint(states),
         wanted.describing,
         wanted.declared,
         total.segment_states(states) if is_separable else None,
     )
+    said = {KEPT: "true"} if source.columns is not None else {CASE_SENSITIVE: "true"} if wanted.case_sensitive else {}
     row = UnitRow(
         MetadataType.TABLE,
         GENERAL_INFO,
         GENERAL_INFO,
-        TupleSchema((*whole.schema.columns, *added), whole.schema.properties).to_json(),
+        TupleSchema((*whole.schema.columns, *added), {**whole.schema.properties, **said}).to_json(),
         tuple(whole.statistics),
         whole.texts,
         (
@@ -161,6 +174,40 @@ def table_unit(
         partitionKeys=keys,
     )
     return pa.Table.from_batches([to_batch(schema, source.table, [row])])
+
+
+def _as_kept(whole: Part, source: SourceTable) -> Part:
+    """``whole`` with the columns that the keeper of the table says it has, and statistics in their types."""
+    said = source.schema(whole.schema)
+    schema = TupleSchema(
+        tuple(column for column in said.columns if DIRECTORY not in column.properties), whole.schema.properties
+    )
+    types = {quote(path): minor_type(type_) for path, type_ in schema.leaves()}
+    descriptions = {key: known for key, known in whole.descriptions.items() if key in types}
+    return replace(whole, schema=schema, statistics=kept_statistics(whole.statistics, types), descriptions=descriptions)
+
+
+def _folded(whole: Part) -> Part:
+    """``whole`` with one column for names that differ in case alone."""
+    schema = folded(whole.schema)
+    if schema is whole.schema:
+        return whole
+    names = {name for several in spellings_of(schema).values() for name in several}
+    return replace(
+        whole,
+        schema=schema,
+        statistics=folded_statistics(whole.statistics, schema, whole.rows),
+        descriptions={key: known for key, known in whole.descriptions.items() if parse(key)[0] not in names},
+    )
+
+
+def _without(whole: Part, columns: Collection[str]) -> Part:
+    """``whole`` without what is known of the values of ``columns``, by their names."""
+    if not columns:
+        return whole
+    statistics = {key: known for key, known in whole.statistics.items() if parse(key)[0] not in columns}
+    descriptions = {key: known for key, known in whole.descriptions.items() if parse(key)[0] not in columns}
+    return replace(whole, statistics=statistics, descriptions=descriptions)
 
 
 def _as_declared(whole: Part, declared: TupleSchema) -> Part:
@@ -268,7 +315,8 @@ class _Files:
 
 def _partition_rows(source: SourceTable, top: Part, chosen: _Files) -> Iterator[UnitRow]:
     """PARTITION units of one top-level segment: one for each directory and value of each constant column."""
-    keys = chosen.constant_in_one(top.statistics)
+    hidden = {name for path in top.files for name in named_values(directories_of(path, source.location))}
+    keys = [key for key in chosen.constant_in_one(top.statistics) if parse(key)[0].lower() not in hidden]
     if not keys:
         return
     files = chosen.sorted()
@@ -348,11 +396,15 @@ def _of_files(files: pa.Table, key: str) -> list[ColumnStatistics]:
     ]
 
 
-def _partition_keys(directories: Iterable[Directories]) -> dict[str, str]:
-    """Column name -> directory level: ``k`` for a directory ``k=v``, ``dirN`` for a plain one."""
+def _partition_keys(
+    directories: Iterable[Directories], columns: Iterable[str], *, case_sensitive: bool
+) -> dict[str, str]:
+    """Column name -> directory level: ``k`` for a directory ``k=v``, ``dirN`` for a plain one; named as ``columns``."""
+    called = {key_of(name, case_sensitive=case_sensitive): name for name in columns}
     keys: dict[str, Any] = {}
     for levels in sorted(directories):
         for level, directory in enumerate(levels):
             named = column_of(directory)
-            keys.setdefault(f"dir{level}" if named is None else named[0], f"dir{level}")
+            name = f"dir{level}" if named is None else named[0]
+            keys.setdefault(called.get(key_of(name, case_sensitive=case_sensitive), name), f"dir{level}")
     return dict(sorted(keys.items(), key=lambda item: (item[1], item[0])))
