@@ -168,17 +168,20 @@ class Session:
         sample: float | None = None,
         format: str | None = None,
         schema: str | None = None,
+        case_sensitive: bool | None = None,
         on_progress: Progress | None = None,
     ) -> AnalyzeResult:
         """Bring the metadata of ``table`` up to date with its files, on the engine that suits how many are to be read.
 
-        The wishes are those of :class:`metastore.analyze.run.Request`. ``on_progress`` is called with the number of
+        The options are those of :class:`metastore.analyze.run.Request`; ``case_sensitive`` is by default the setting
+        ``drill.metastore.case_sensitive``. ``on_progress`` is called with the number of
         files read and to read. Raises as :func:`metastore.analyze.run.analyze` does, and EngineError when the engine
         cannot be had.
         """
         from metastore.analyze.run import Request, analyze
 
-        request = Request(columns, level, statistics, sample, format, schema)
+        told_apart = self.settings.case_sensitive if case_sensitive is None else case_sensitive
+        request = Request(columns, level, statistics, sample, format, schema, told_apart)
         return analyze(self.metastore.tables, self.source(table), self.engine_for, request, on_progress=on_progress)
 
     def prune(

@@ -62,7 +62,8 @@ class Request:
     columns too, or of all analyzed ones (True); what an earlier run computed is kept up in any case. ``sample`` is the
     percentage of rows that they are estimated from, None for all. ``format`` is that of the files, where their suffixes
     do not tell. ``schema`` declares the table's columns (``a INT, b VARCHAR``), and is kept.
-    ``case_sensitive``: columns of files and directories whose names differ in case alone are different columns.
+    ``case_sensitive``: columns of files and directories whose names differ in case alone are different columns; None
+    leaves it to the session's settings, and means False here.
     """
 
     columns: Sequence[str] | None = None
@@ -71,7 +72,7 @@ class Request:
     sample: float | None = None
     format: str | None = None
     schema: str | None = None
-    case_sensitive: bool = False
+    case_sensitive: bool | None = None
 
     def wanted(self) -> Wanted:
         """The request checked. InvalidRequestError for what cannot be wanted; the format is still to be found."""
@@ -89,7 +90,7 @@ class Request:
         format_ = "" if self.format is None else format_named(self.format)
         declared = None if self.schema is None else declared_schema(self.schema)
         level = level_named(str(self.level))
-        return Wanted(level, columns, describing, format_, declared, named, self.case_sensitive)
+        return Wanted(level, columns, describing, format_, declared, named, bool(self.case_sensitive))
 
 
 def analyze(

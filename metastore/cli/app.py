@@ -85,11 +85,18 @@ def analyze(
     schema: Annotated[
         str | None, typer.Option(help="The table's columns, where the files do not tell: 'a INT, b VARCHAR'.")
     ] = None,
+    case_sensitive: Annotated[
+        bool | None,
+        typer.Option(
+            "--case-sensitive/--no-case-sensitive",
+            help="Whether names that differ in case alone are different columns; by default as configured.",
+        ),
+    ] = None,
 ) -> object:
     """Bring the metadata of a table up to date with its files."""
     from metastore.cli.commands import statistics as wishes
 
-    asked = wishes.request(columns, level.value, statistics, sample, format_, schema)
+    asked = wishes.request(columns, level.value, statistics, sample, format_, schema, case_sensitive)
     with invocation.output.progress(f"analyze {table}", "files") as on_progress:
         return invocation.session.analyze(table, **vars(asked), on_progress=on_progress)
 

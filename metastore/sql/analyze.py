@@ -79,7 +79,16 @@ def _request(cursor: Cursor) -> Request:
         raise cursor.unexpected("REFRESH METADATA, COMPUTE STATISTICS, ESTIMATE STATISTICS or DROP METADATA")
     sample = _sample(cursor) if statistics is not False else None
     cursor.end()
-    return Request(columns, level, statistics, sample, options.get("FORMAT"), options.get("SCHEMA"))
+    case_sensitive = options.get("CASE_SENSITIVE")
+    return Request(
+        columns,
+        level,
+        statistics,
+        sample,
+        options.get("FORMAT"),
+        options.get("SCHEMA"),
+        None if case_sensitive is None else case_sensitive == "TRUE",
+    )
 
 
 def _table(cursor: Cursor) -> TableInfo | str:
@@ -98,11 +107,16 @@ def _options(cursor: Cursor) -> dict[str, str]:
         return options
     while True:
         word = cursor.word
-        if word not in ("FORMAT", "SCHEMA") or word in options:
-            raise cursor.unexpected("FORMAT or SCHEMA, each once,")
+        if word not in ("FORMAT", "SCHEMA", "CASE_SENSITIVE") or word in options:
+            raise cursor.unexpected("FORMAT, SCHEMA or CASE_SENSITIVE, each once,")
         cursor.advance()
         cursor.expect(TokenType.FARROW, "=>")
-        options[word] = cursor.expect(TokenType.STRING, "a text in quotes").text
+        if word == "CASE_SENSITIVE":
+            options[word] = next((flag for flag in ("TRUE", "FALSE") if cursor.accept_word(flag)), "")
+            if not options[word]:
+                raise cursor.unexpected("TRUE or FALSE")
+        else:
+            options[word] = cursor.expect(TokenType.STRING, "a text in quotes").text
         if cursor.accept(TokenType.R_PAREN):
             return options
         cursor.expect(TokenType.COMMA, ", or )")

@@ -14,13 +14,15 @@ def request(
     sample: float | None,
     format_: str | None,
     schema: str | None,
+    case_sensitive: bool | None,
 ) -> Request:
     """The request; a sample alone asks for statistics of all columns, and so does ``*``."""
     if statistics is None:
         described: list[str] | bool = sample is not None
     else:
         described = True if statistics.strip() == _ALL else names(statistics)
-    return Request(None if columns is None else names(columns), level.upper(), described, sample, format_, schema)
+    chosen = None if columns is None else names(columns)
+    return Request(chosen, level.upper(), described, sample, format_, schema, case_sensitive)
 
 
 def names(text: str) -> list[str]:
