@@ -65,7 +65,7 @@ def config(invocation: Invocation) -> object:
 
 
 @command
-def analyze(
+def analyze(  # noqa: PLR0913, PLR0917 - the options of the command
     invocation: Invocation,
     table: TableArgument,
     columns: Annotated[

@@ -1,8 +1,8 @@
-"""The columns of a Hive table whose files are Parquet, ORC or Avro: what its descriptor says, and where a file has them.
+"""The columns of a Hive table of Parquet, ORC or Avro: what its descriptor says, and where a file has them.
 
 Columns are found by name regardless of case. Old ORC writers call them all ``_col0``, ``_col1`` …: these count by
-position, as do those of Parquet under ``parquet.column.index.access`` and of ORC under ``orc.force.positional.evolution``
-(properties of the table or its SerDe).
+position, as do columns of Parquet under ``parquet.column.index.access`` and of ORC under
+``orc.force.positional.evolution`` (properties of the table or its SerDe).
 """
 
 from __future__ import annotations

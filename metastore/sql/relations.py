@@ -129,7 +129,11 @@ class Relations:
         """
         found = self._views(info)
         meaning = None if found is None else self._names.find(info)
-        if meaning is None or meaning.text != found or not isinstance(meaning.unit, MaterializedViewMetadataUnit):
+        if (
+            meaning is None
+            or found != self._names.text(info)
+            or not isinstance(meaning.unit, MaterializedViewMetadataUnit)
+        ):
             return found
         return typed_query(meaning.unit, self._names)
 

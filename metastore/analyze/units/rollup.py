@@ -7,7 +7,7 @@ table. Since it does not matter in which order they are, the result of an increm
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any, Final
 
 import pyarrow as pa
@@ -17,6 +17,7 @@ from metastore.analyze.changes import Wanted
 from metastore.analyze.levels import reaches
 from metastore.analyze.states import TableState, stored_state, table_fingerprint
 from metastore.analyze.units.constants import constant_values
+from metastore.analyze.units.decided_columns import decided, without_values
 from metastore.analyze.units.gathering import side_by_side
 from metastore.analyze.units.parts import (
     Directories,
@@ -25,14 +26,13 @@ from metastore.analyze.units.parts import (
     file_statistics,
     row_counts,
     schema_of,
-    statistics_of,
     without_statistics,
 )
 from metastore.analyze.units.total import Total
 from metastore.analyze.units.unit_rows import UnitRow, to_batch, values
 from metastore.errors import InvalidRequestError
 from metastore.model.column_path import ColumnPath, is_among, parse, quote
-from metastore.model.drill_types import DrillType, common_type, minor_type, parse_type, spelled_for_drill
+from metastore.model.drill_types import DrillType, spelled_for_drill
 from metastore.model.identity import metadata_key, partition_identifier, segment_identifier
 from metastore.model.statistics import ColumnStatistics, merge
 from metastore.model.statistics_json import holder_json, level_holder
@@ -41,8 +41,6 @@ from metastore.model.vocabulary import GENERAL_INFO, MetadataType, Statistic
 from metastore.sketches.description import descriptions_text
 from metastore.sources.directories import DirectoryColumns, column_of, directories_of, key_of, named_values
 from metastore.sources.source_table import SourceTable
-from metastore.sources.spellings import folded, folded_statistics, spellings_of
-from metastore.sources.table_columns import kept_statistics
 
 
 def segment_units(
@@ -119,12 +117,7 @@ def table_unit(
     """
     whole = total.part
     of_files = whole.schema
-    if wanted.declared is not None:
-        whole = _as_declared(whole, wanted.declared)
-    elif source.says_columns:
-        whole = _as_kept(whole, source)
-    elif not wanted.case_sensitive:
-        whole = _folded(whole)
+    whole = decided(whole, source, wanted)
     if states:
         refuse_unknown_columns(wanted.named, whole.schema)
     if source.partition_columns is None:
@@ -142,7 +135,7 @@ def table_unit(
         if name in keys and name not in names
     ]
     # A directory's column hides one of the files, whose statistics would be taken for those of the column that is seen.
-    whole = _without(whole, keys.keys() & names)
+    whole = without_values(whole, keys.keys() & names)
     # The next run can subtract from this unit only where it can tell which of the columns are the files' own.
     is_alike = wanted.declared is not None or whole.schema.columns == of_files.columns
     is_separable = wanted.level is not MetadataType.TABLE and names.isdisjoint(keys) and is_alike
@@ -174,70 +167,6 @@ def table_unit(
         partitionKeys=keys,
     )
     return pa.Table.from_batches([to_batch(schema, source.table, [row])])
-
-
-def _as_kept(whole: Part, source: SourceTable) -> Part:
-    """``whole`` with the columns that the keeper of the table says it has, and statistics in their types."""
-    said = source.schema(whole.schema)
-    schema = TupleSchema(
-        tuple(column for column in said.columns if DIRECTORY not in column.properties), whole.schema.properties
-    )
-    types = {quote(path): minor_type(type_) for path, type_ in schema.leaves()}
-    descriptions = {key: known for key, known in whole.descriptions.items() if key in types}
-    return replace(whole, schema=schema, statistics=kept_statistics(whole.statistics, types), descriptions=descriptions)
-
-
-def _folded(whole: Part) -> Part:
-    """``whole`` with one column for names that differ in case alone."""
-    schema = folded(whole.schema)
-    if schema is whole.schema:
-        return whole
-    names = {name for several in spellings_of(schema).values() for name in several}
-    return replace(
-        whole,
-        schema=schema,
-        statistics=folded_statistics(whole.statistics, schema, whole.rows),
-        descriptions={key: known for key, known in whole.descriptions.items() if parse(key)[0] not in names},
-    )
-
-
-def _without(whole: Part, columns: Collection[str]) -> Part:
-    """``whole`` without what is known of the values of ``columns``, by their names."""
-    if not columns:
-        return whole
-    statistics = {key: known for key, known in whole.statistics.items() if parse(key)[0] not in columns}
-    descriptions = {key: known for key, known in whole.descriptions.items() if parse(key)[0] not in columns}
-    return replace(whole, statistics=statistics, descriptions=descriptions)
-
-
-def _as_declared(whole: Part, declared: TupleSchema) -> Part:
-    """``whole`` with the declared columns and no others, and its statistics in their types.
-
-    InvalidRequestError where the files hold values of another type, or none where there must be one.
-    """
-    for column in declared.columns:
-        found = whole.schema.by_name.get(column.name)
-        if found is not None and common_type(found.type, column.type) != str(parse_type(column.type)):
-            raise InvalidRequestError(
-                f"column {column.name} is declared as {column.type}, but the files hold {found.type} values"
-            )
-        if column.required and (lacking := _nulls(whole, column.name)):
-            raise InvalidRequestError(
-                f"column {column.name} is declared NOT NULL, but {lacking:,} of {whole.rows:,} rows have no value in it"
-            )
-    leaves = {quote(path): type_ for path, type_ in declared.leaves()}
-    statistics = {
-        key: merge([known, ColumnStatistics(minor_type(leaves[key]), nulls=0, non_nulls=0, rows=0)])
-        for key, known in whole.statistics.items()
-        if key in leaves
-    }
-    descriptions = {key: known for key, known in whole.descriptions.items() if key in leaves}
-    return replace(whole, schema=declared, statistics=statistics, descriptions=descriptions)
-
-
-def _nulls(whole: Part, name: str) -> int | None:
-    """How many rows have no value in a column; None where that is not known, as of one that was not asked for."""
-    return whole.rows if name not in whole.schema.by_name else statistics_of(whole, quote((name,)), (name,)).nulls
 
 
 def refuse_unknown_columns(columns: Iterable[ColumnPath], schema: TupleSchema) -> None:
