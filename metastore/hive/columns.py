@@ -30,7 +30,10 @@ _BY_POSITION: Final = {
 
 @dataclass(frozen=True)
 class HiveColumns:
-    """Names and types (in Drill's words) of the columns that files hold; ``by_position``: they have the table's order."""
+    """Names and types (in Drill's words) of the columns that files hold.
+
+    ``by_position``: files have them in the table's order, whatever their names.
+    """
 
     columns: tuple[tuple[str, str], ...]
     by_position: bool = False

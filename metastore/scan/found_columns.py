@@ -43,7 +43,10 @@ class FoundColumns:
         return cls(asked, pa.schema(fields), names)
 
     def as_asked(self, batch: pa.RecordBatch) -> pa.RecordBatch:
-        """Rows of ``read`` in the columns ``asked``; null where the file has none. FormatError for what does not fit."""
+        """Rows of ``read`` in the columns ``asked``, null where the file has none.
+
+        FormatError for a type that does not fit, pyarrow's errors for a value that does not.
+        """
         found = dict(zip(self.names, batch.columns, strict=True))
         arrays: list[Any] = [
             conformed(found[field.name], field.type, field.name)

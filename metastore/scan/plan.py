@@ -114,7 +114,7 @@ class ScanPlan:
         return pa.schema([*self.schema, *self.hidden])
 
 
-def plan(
+def plan(  # noqa: PLR0913 - what a session knows of one table
     table: TableInfo,
     units: Units,
     *,
@@ -128,8 +128,8 @@ def plan(
 ) -> ScanPlan:
     """Plan the scan of ``table`` from its ``units``, above the files in :data:`PLAN_COLUMNS`, and what exists now.
 
-    With ``kept``, a table whose keeper says its columns, they are those that it has now. With ``kept_by`` its directories
-    say nothing.
+    With ``kept``, a table whose keeper says its columns, they are those that it has now. With ``kept_by`` its
+    directories say nothing.
 
     ``groups`` is asked for no more than the partitions that are read, and only with ``row_ids``. ``listing`` None
     trusts the metadata. Raises what :func:`metastore.pruning.prune.prune` raises; InvalidRequestError for a table in a

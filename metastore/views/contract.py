@@ -44,9 +44,7 @@ def contract_of(bound: Bound, schema_of: Callable[[TableInfo], TupleSchema]) -> 
 
     All columns of a source where a star or a natural join is left, since any of them may be meant.
     """
-    unclear = any(bound.query.find_all(exp.Star)) and any(
-        not isinstance(star.parent, exp.Count) for star in bound.query.find_all(exp.Star)
-    )
+    unclear = any(not isinstance(star.parent, exp.Count) for star in bound.query.find_all(exp.Star))
     unclear |= any(join.method for join in bound.query.find_all(exp.Join))
     aliases: dict[str, set[str]] = {}
     for table in bound.query.find_all(exp.Table):

@@ -127,8 +127,17 @@ def query_of(unit: MaterializedViewMetadataUnit, names: Names) -> exp.Query:
     return expand(unit.sql or "", names.text, schema_path=tuple(unit.workspace_schema_path or ()), pins=pinned)
 
 
-def digest_of(query: exp.Query) -> str:
-    """A text that differs when the query does."""
+def digest_of(unit: MaterializedViewMetadataUnit, names: Names) -> str:
+    """A text that differs when the query of ``unit`` does, or that of a view it reads.
+
+    Columns that sources got since make no other query. Raises as :func:`query_of`.
+    """
+
+    def as_written(name: TableInfo) -> ViewText | None:
+        found = names.find(name)
+        return None if found is None else found.text
+
+    query = expand(unit.sql or "", as_written, schema_path=tuple(unit.workspace_schema_path or ()))
     return blake2b(query.sql(DEFAULT_DIALECT).encode(), digest_size=16).hexdigest()
 
 
@@ -164,7 +173,8 @@ def status_of(metastore: Metastore, unit: MaterializedViewMetadataUnit) -> Refre
         return RefreshStatus.PENDING
     names = Names(metastore)
     try:
-        query = digest_of(query_of(unit, names))
+        query_of(unit, names)
+        query = digest_of(unit, names)
     except InvalidRequestError:  # a view that it reads is broken or gone
         return RefreshStatus.STALE
     same = all(
