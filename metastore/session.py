@@ -158,7 +158,7 @@ class Session:
 
         return execute(self, text, on_progress)
 
-    def analyze(
+    def analyze(  # noqa: PLR0913 - the options of the statement
         self,
         table: TableLike,
         *,

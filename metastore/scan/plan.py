@@ -205,7 +205,7 @@ def plan(  # noqa: PLR0913 - what a session knows of one table
 
 
 def _needs_finder(finder: ColumnFinder, names: frozenset[str], schema: str | None) -> bool:
-    """Whether the columns ``names`` are to be found in a file of this schema by ``finder``, not by their exact names."""
+    """Whether ``finder`` has to find the columns ``names`` in a file of this schema, not their exact names."""
     return is_matched(schema) if finder.says_types or schema is None else _spells_otherwise(names, schema)
 
 

@@ -81,8 +81,8 @@ def pins(
 ) -> dict[TableInfo, tuple[str, ...]]:
     """What is read of each source that has other columns than when ``view`` (its kind and name) was made.
 
-    ``schema_of`` gives the columns now, None for what is not there. Raises InvalidRequestError for a used column that is
-    gone, and for one of another type unless ``types_may_change``.
+    ``schema_of`` gives the columns now, None for what is not there. Raises InvalidRequestError for a used column that
+    is gone, and for one of another type unless ``types_may_change``.
     """
     found = {}
     for info, kept in contract.items():

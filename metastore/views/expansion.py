@@ -48,8 +48,9 @@ def expand(
     """``query`` (a text of ``dialect``, or a tree, which is not changed) with every view replaced by a subquery.
 
     All remaining tables are named ``plugin.workspace.name`` in quotes; those of one or two parts are completed by
-    ``schema_path``. What ``pins`` name is read through a projection to these columns. Raises InvalidRequestError, with line and column, for SQL that cannot be read, for a name that is
-    too short, and for views that lead back to themselves.
+    ``schema_path``. What ``pins`` name is read through a projection to these columns. Raises InvalidRequestError, with
+    line and column, for SQL that cannot be read, for a name that is too short, and for views that lead back to
+    themselves.
     """
     tree = parse_query(query, dialect) if isinstance(query, str) else query.copy()
     return _expanded(tree, lookup, schema_path, (), pins=pins or {})
