@@ -137,7 +137,10 @@ def plan(  # noqa: PLR0913 - what a session knows of one table
     which rows may match has changed since ANALYZE, so that its rows have no ids.
     """
     if kept is not None:
+        before = units
         units = UnitsWithSchema.of(units, kept.schema)
+        if listing is None:
+            _require_same_columns(table, before, units)
     general = of_kind(units.upper(), MetadataType.TABLE)
     question = AlwaysTrue() if where is None else where
     pruned = prune(question, units, listing=listing, time_zone=time_zone, directories_tell=kept_by is None)
@@ -202,6 +205,19 @@ def plan(  # noqa: PLR0913 - what a session knows of one table
         kept_by=kept_by,
         found_by=found_by,
     )
+
+
+def _require_same_columns(table: TableInfo, before: Units, now: Units) -> None:
+    """InvalidRequestError where columns were altered: without a listing nobody sees that statistics are of others."""
+    stored, said = (
+        [(column.name, column.type) for column in TupleSchema.from_json(text or "{}").columns]
+        for units in (before, now)
+        for text in of_kind(units.upper(), MetadataType.TABLE)["schema"].to_pylist()
+    )
+    if stored != said:
+        raise InvalidRequestError(
+            f"the columns of {table} were altered since ANALYZE: run ANALYZE, or scan with list_files=True"
+        )
 
 
 def _needs_finder(finder: ColumnFinder, names: frozenset[str], schema: str | None) -> bool:
