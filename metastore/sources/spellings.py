@@ -14,7 +14,7 @@ from functools import reduce
 from typing import Final
 
 from metastore.errors import FormatError
-from metastore.model.column_path import parse, quote
+from metastore.model.column_path import named_alike, parse, quote
 from metastore.model.drill_types import common_type, minor_type
 from metastore.model.statistics import ColumnStatistics, merge
 from metastore.model.tuple_schema import SPELLINGS, TWIN, SchemaColumn, TupleSchema
@@ -85,6 +85,7 @@ class AnyCase:
     def places(self, names: Sequence[str]) -> Mapping[str, str]:
         """As :meth:`metastore.sources.table_columns.TableColumns.places`."""
         own = frozenset(self.names)
+        twins = named_alike(self.names)
         free: dict[str, list[str]] = {}
         for name in names:
             if name not in own:
@@ -95,7 +96,7 @@ class AnyCase:
             several = free.get(name.lower(), [])
             if name in exact and not several:
                 found[name] = name
-            elif len(several) == 1 and name not in exact:
+            elif len(several) == 1 and name not in exact and name.lower() not in twins:
                 found[name] = several[0]
             elif several:
                 both = ", ".join(sorted({*several, *exact.intersection([name])}))

@@ -42,10 +42,11 @@ Contract = Mapping[TableInfo, KeptSource]
 def contract_of(bound: Bound, schema_of: Callable[[TableInfo], TupleSchema]) -> dict[TableInfo, KeptSource]:
     """What a bound query, which is not expanded, uses of each table and view that it reads.
 
-    All columns of a source where a star or a natural join is left, since any of them may be meant.
+    All columns of a source where a star or a natural join is left, or where columns get names by their places.
     """
     unclear = any(not isinstance(star.parent, exp.Count) for star in bound.query.find_all(exp.Star))
     unclear |= any(join.method for join in bound.query.find_all(exp.Join))
+    unclear |= any(alias.columns for alias in bound.query.find_all(exp.TableAlias))
     aliases: dict[str, set[str]] = {}
     for table in bound.query.find_all(exp.Table):
         if table.name in bound.tables:

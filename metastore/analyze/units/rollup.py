@@ -130,9 +130,9 @@ def table_unit(
         columns = dict(source.partition_columns)
     names = {column.name for column in whole.schema.columns}
     added = [
-        SchemaColumn(name, type_, properties={DIRECTORY: keys[name]})
-        for name, type_ in columns.items()
-        if name in keys and name not in names
+        SchemaColumn(name, columns[name], properties={DIRECTORY: level})
+        for name, level in keys.items()
+        if name in columns and name not in names
     ]
     # A directory's column hides one of the files, whose statistics would be taken for those of the column that is seen.
     whole = without_values(whole, keys.keys() & names)
