@@ -1,9 +1,10 @@
 """The values that directories ``name=value`` hold: their common type, and what a text is in it. One rule for all doors.
 
-The type of a column is the one that Spark infers over all its values: INT, BIGINT, DECIMAL (integers beyond 64 bits),
-DOUBLE, DATE, else VARCHAR; so ``2024-1-5`` is a day and ``1e3`` a number. Spark's TIMESTAMP depends on a session's
-zone, and is text here. The reserved name and an empty value are null. Where DuckDB or Arrow would infer another type,
-the column is not usable for pruning: an engine that reads the files itself would see other values.
+The type of a column is the one that Spark infers over all its values: INT, BIGINT, DECIMAL (whole numbers of another
+spelling, or beyond 64 bits), DOUBLE, DATE (of ten characters, so ``2024-1-5`` is text), else VARCHAR. Spark's TIMESTAMP
+depends on a session's zone, and is text here. The reserved name and an empty value are null. Where DuckDB or Arrow
+would infer another type, the column is not usable for pruning: an engine that reads the files itself would see other
+values.
 """
 
 from __future__ import annotations
@@ -31,10 +32,14 @@ _ESCAPED_BYTES = re.compile(r"%[89a-f][0-9a-f]", re.IGNORECASE)
 """Escapes beyond ASCII, which engines decode in different ways."""
 
 _ANY_INTEGER = re.compile(r"[+-]?\d+", re.ASCII)
-_ANY_NUMBER = re.compile(r"[+-]?(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?|[+-]?(?:NaN|Infinity)", re.ASCII)
-_ANY_DATE = re.compile(r"(\d{4})-(\d{1,2})-(\d{1,2})", re.ASCII)
+_ANY_NUMBER = re.compile(r"[+-]?(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?[dDfF]?|[+-]?(?:NaN|Infinity)", re.ASCII)
+_SUFFIXES: Final = "dDfFNy"
+"""Ends of numbers that only a floating point number has; of NaN and Infinity, too."""
 
 _WIDTHS: Final = {"TINYINT": 8, "SMALLINT": 16, "INT": 32, "BIGINT": 64}
+_DIGITS: Final = {"INT": 10, "BIGINT": 20}
+"""Digits of the decimals that Spark widens integers to."""
+
 _MOST_DIGITS: Final = 38
 _FLAGS: Final = {"true": True, "false": False}
 
@@ -66,11 +71,11 @@ def value_of(text: str, type_: DrillType) -> Value:
             if -(1 << _WIDTHS[name] - 1) <= number < 1 << _WIDTHS[name] - 1:
                 return number
         case "FLOAT" | "DOUBLE" if _ANY_NUMBER.fullmatch(text):
-            return float(text)
-        case "DECIMAL" if _ANY_NUMBER.fullmatch(text):
+            return float(text.rstrip("dDfF"))
+        case "DECIMAL" if _ANY_NUMBER.fullmatch(text) and text[-1] not in _SUFFIXES:
             return Decimal(text)
-        case "DATE" if found := _ANY_DATE.fullmatch(text):
-            return date(*map(int, found.groups()))
+        case "DATE" if _DATE.fullmatch(text):
+            return date.fromisoformat(text)
         case "BOOLEAN" if text.lower() in _FLAGS:
             return _FLAGS[text.lower()]
     raise ValueError(text)
@@ -88,16 +93,32 @@ def _agreed_type(values: Collection[str]) -> str | None:
 
 
 def _type_in_spark(values: Collection[str]) -> DrillType:
-    if all(_ANY_INTEGER.fullmatch(value) for value in values):
-        for name in ("INT", "BIGINT"):
-            if all(_is_of(value, DrillType(name)) for value in values):
-                return DrillType(name)
-        digits = max(len(value.lstrip("+-").lstrip("0")) for value in values)
-        # Spark takes a BIGINT beside a DECIMAL for 20 digits.
-        return DrillType("DECIMAL", (max(digits, 20), 0)) if digits <= _MOST_DIGITS else DrillType("DOUBLE")
-    if all(_ANY_NUMBER.fullmatch(value) for value in values):
+    kinds = {_kind_in_spark(value) for value in values}
+    if len(kinds) == 1:
+        return kinds.pop()
+    names = {kind.name for kind in kinds}
+    if names <= {"INT", "BIGINT"}:
+        return DrillType("BIGINT")
+    if names <= {"INT", "BIGINT", "DECIMAL"}:
+        return DrillType("DECIMAL", (max(_DIGITS.get(kind.name) or kind.arguments[0] for kind in kinds), 0))
+    # A DECIMAL beside a DOUBLE is text to Spark.
+    return DrillType("DOUBLE" if names <= {"INT", "BIGINT", "DOUBLE"} else "VARCHAR")
+
+
+def _kind_in_spark(text: str) -> DrillType:
+    """The type that Spark gives one value: of numbers without a fraction the exact one that holds it."""
+    for name in ("INT", "BIGINT"):
+        if _is_of(text, DrillType(name)):
+            return DrillType(name)
+    if _ANY_NUMBER.fullmatch(text) and text[-1] not in _SUFFIXES:
+        number = Decimal(text)
+        exponent = number.as_tuple().exponent
+        if isinstance(exponent, int) and exponent >= 0:
+            digits = len(number.as_tuple().digits) + exponent
+            return DrillType("DECIMAL", (digits, 0)) if digits <= _MOST_DIGITS else DrillType("DOUBLE")
+    if _is_of(text, DrillType("DOUBLE")):
         return DrillType("DOUBLE")
-    return DrillType("DATE" if all(map(_is_day, values)) else "VARCHAR")
+    return DrillType("DATE" if _DATE.fullmatch(text) and _is_day(text) else "VARCHAR")
 
 
 def _is_of(text: str, type_: DrillType) -> bool:
