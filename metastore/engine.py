@@ -12,7 +12,6 @@ EngineError; a run that is abandoned, closed or interrupted stops its tasks.
 
 from __future__ import annotations
 
-import gc
 import os
 import pickle
 import subprocess
@@ -31,18 +30,15 @@ from typing import IO, Any, Final, Protocol, TypeVar, cast
 import pyarrow as pa
 
 from metastore.errors import EngineError, InvalidRequestError, MetastoreError
+from metastore.expendable import mark_expendable
 from metastore.interrupts import next_of
 
 Chunk = TypeVar("Chunk")
 _Outcome = list[pa.RecordBatch] | MetastoreError
 _Task = Callable[[Any], Iterable[pa.RecordBatch]]
 
-_JUDGED_AFTER: Final = 0.3
-"""Seconds of work in this process after which it is known well enough how long the rest would take."""
-
 _HELPERS_PAY_FROM: Final = 1.5
-"""Seconds of work, left or done alone by earlier runs, from which on helpers are started. A core is busy for 0.6 s
-before a helper is ready: Python and pyarrow 0.2 s, the rest what tasks import. With two cores, the caller feels it."""
+"""A core is busy for 0.6 s before a helper is ready: Python and pyarrow 0.2 s, the rest what tasks import."""
 
 _PIPE_BYTES: Final = 1 << 20
 """What the kernel holds between two processes: as much as it grants everybody, since batches are megabytes."""
@@ -51,26 +47,6 @@ _BOOTSTRAP: Final = (
     "import sys; from multiprocessing.connection import Connection; requests = Connection(0); "
     "sys.path[:] = requests.recv(); import metastore.engine; metastore.engine.serve(requests)"
 )
-
-_OBJECTS_PER_COLLECTION: Final = 5_000
-"""Tasks make rows by the hundred thousand, and next to nothing that only the garbage collector frees: at Python's 700
-it takes up to a fourth of the time that footers take. Nothing is gained by more."""
-
-_expendable: Final = threading.Event()
-
-
-def mark_expendable() -> None:
-    """Say that an engine keeps this process for its tasks only: when a task ends it, an error tells that.
-
-    And have garbage collected less often, from now on.
-    """
-    _expendable.set()
-    gc.set_threshold(_OBJECTS_PER_COLLECTION)
-
-
-def is_expendable() -> bool:
-    """Whether a task may do here what could end the process, rather than pay for making sure that it does not."""
-    return _expendable.is_set()
 
 
 @dataclass(frozen=True)
@@ -121,17 +97,20 @@ class LocalEngine:
     The calling thread works itself until ``processes`` helpers are ready, and then only takes what they return: so it
     is free to go on with that. Helpers, up to ``processes`` of them, are started by the first run that lasts long
     enough to pay for them, or follows so many that they would have; they stay warm, and are used at once from then on.
-    ``processes`` = 0 means one per usable core; 1 means no helpers. Batches that helpers have finished and the caller
-    has not yet taken wait in memory. May be used from several threads; close it, or use it as a context manager.
+    ``processes`` = 0 means one per usable core; 1 means no helpers. ``helpers_pay_from`` are the seconds of work, left
+    or done alone by earlier runs, from which on helpers are started; 0 starts them with the first chunk. Batches that
+    helpers have finished and the caller has not yet taken wait in memory. May be used from several threads; close it,
+    or use it as a context manager.
     """
 
     name: Final = "local"
     capabilities: Final = Capabilities()
 
-    def __init__(self, processes: int = 0) -> None:
+    def __init__(self, processes: int = 0, *, helpers_pay_from: float = _HELPERS_PAY_FROM) -> None:
         if processes < 0:
             raise InvalidRequestError(f"an engine cannot have {processes} processes; 0 means one per core")
         self.parallelism: Final = processes or _usable_cores()
+        self._helpers_pay_from = helpers_pay_from
         self._idle: list[_Helper] = []
         self._seconds_alone = 0.0
         self._finalizer = weakref.finalize(self, _stop_all, self._idle)
@@ -180,6 +159,15 @@ class LocalEngine:
             todo.clear()
             _stop_all(lent)
 
+    @property
+    def helpers(self) -> frozenset[int]:
+        """The process numbers of the helpers that are idle now."""
+        return frozenset(helper.process for helper in self._idle)
+
+    def ready_for(self, task: Callable[[Any], Iterable[pa.RecordBatch]]) -> int:
+        """How many idle helpers have imported the module of ``task`` and begin at once."""
+        return sum(helper.is_ready_for(task) for helper in self._idle)
+
     def close(self) -> None:
         """Stop the helpers; a later run starts new ones if it needs them."""
         _stop_all(self._idle)
@@ -194,8 +182,9 @@ class LocalEngine:
 
     def _helpers_pay(self, elapsed: float, left: float) -> bool:
         """After so many seconds, when ``left`` times as much work is left as was done in them."""
-        worth = elapsed * left + self._seconds_alone
-        return self.parallelism > 1 and elapsed > _JUDGED_AFTER and worth > _HELPERS_PAY_FROM
+        if self.parallelism == 1 or elapsed <= self._helpers_pay_from / 5:  # too early to tell how long the rest takes
+            return False
+        return elapsed * left + self._seconds_alone > self._helpers_pay_from
 
     def _lend(
         self,
@@ -249,6 +238,11 @@ class _Helper:
         self._loaded: set[str] = set()
         self._thread = threading.Thread(target=self._speak, name="metastore-engine", daemon=True)
         self._thread.start()
+
+    @property
+    def process(self) -> int:
+        """The number of its process."""
+        return self._process.pid
 
     def is_ready_for(self, task: _Task) -> bool:
         """Whether the module of ``task`` is imported there, which takes longer than many a task."""

@@ -29,7 +29,7 @@ from metastore.errors import EngineError, FormatError, InvalidRequestError
 SCHEMA = pa.schema([("chunk", pa.int64()), ("process", pa.int64())])
 
 TASKS = """
-import os, signal, socket, threading
+import os, signal, socket, threading, time
 import pyarrow as pa
 from metastore.errors import FormatError
 
@@ -39,6 +39,12 @@ def echo(chunk):
     print("a task may print")
     yield pa.record_batch([[chunk], [os.getpid()]], schema=SCHEMA)
     yield pa.record_batch([[-chunk], [os.getpid()]], schema=SCHEMA)
+
+def compute(chunk):
+    end = time.monotonic() + 0.03
+    while time.monotonic() < end:
+        pass
+    yield from echo(chunk)
 
 def meet(place, chunk):
     with socket.socket(socket.AF_UNIX) as others:
@@ -93,19 +99,11 @@ def tasks(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> ModuleType:
 
 
 @pytest.fixture
-def eager(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Helpers are started with the first chunk already."""
-    monkeypatch.setattr(metastore.engine, "_JUDGED_AFTER", -1.0)
-    monkeypatch.setattr(metastore.engine, "_HELPERS_PAY_FROM", -1.0)
-
-
-@pytest.fixture
-def meet(tasks: ModuleType, eager: None, tmp_path: Path) -> Callable[..., pa.Table]:
+def meet(tasks: ModuleType, tmp_path: Path) -> Callable[..., pa.Table]:
     """Have a chunk done by each helper and one by the caller, none of whom ends before all have begun; their rows.
 
     Or by as many as are ``expected``.
     """
-    del eager
     place = str(tmp_path / "meeting")
 
     def meet(engine: LocalEngine, expected: int | None = None) -> pa.Table:
@@ -147,7 +145,7 @@ def test_every_batch_of_every_chunk_arrives_once(
 ) -> None:
     """However many processes there are, the batches are those of all chunks, once each; when helpers come and after."""
     chunks = list(range(1, count + 1))
-    with LocalEngine(processes) as engine:
+    with LocalEngine(processes, helpers_pay_from=0) as engine:
         for is_warm in (False, True):
             if is_warm and processes > 1:
                 meet(engine)
@@ -163,37 +161,39 @@ def test_small_work_starts_no_process(tasks: ModuleType) -> None:
 
 def test_the_caller_works_until_helpers_are_ready(meet: Callable[[LocalEngine], pa.Table]) -> None:
     """Starting a helper takes longer than many a chunk: the caller does not wait for it, and does one meanwhile."""
-    with LocalEngine(2) as engine:
+    with LocalEngine(2, helpers_pay_from=0) as engine:
         workers = meet(engine)["process"].to_pylist()
-        assert set(workers) == {os.getpid(), *(helper._process.pid for helper in engine._idle)}
+        assert set(workers) == {os.getpid(), *engine.helpers}
 
 
 def test_the_caller_works_where_helpers_are_missing(meet: Callable[..., pa.Table]) -> None:
     """A helper that is gone, or that was not needed when the others were started, leaves no core idle."""
-    with LocalEngine(2) as engine:
+    with LocalEngine(2, helpers_pay_from=0) as engine:
         meet(engine)
-        engine._idle.pop().stop()
-        [left] = engine._idle
-        assert set(meet(engine, 2)["process"].to_pylist()) == {os.getpid(), left._process.pid}
+        gone, left = engine.helpers
+        with open(os.pidfd_open(gone), "rb") as ending:
+            os.kill(gone, signal.SIGKILL)
+            select.select([ending], [], [])  # readable once the process has ended
+        assert set(meet(engine, 2)["process"].to_pylist()) == {os.getpid(), left}
 
 
 def test_helpers_share_the_work_and_stay(tasks: ModuleType, meet: Callable[[LocalEngine], object]) -> None:
     """Helpers do the work, and the next run finds the same ones again."""
-    with LocalEngine(2) as engine:
+    with LocalEngine(2, helpers_pay_from=0) as engine:
         meet(engine)
-        helpers = {helper._process.pid for helper in engine._idle}
+        helpers = engine.helpers
         seen: set[int | None] = set()
         while len(seen) < 2:  # until each was quick enough to take a chunk
             seen |= set(gathered(engine, list(range(200)), tasks.echo)["process"].to_pylist())
         assert seen == helpers
-        assert {helper._process.pid for helper in engine._idle} == helpers
+        assert engine.helpers == helpers
 
 
 def test_the_errors_of_tasks_arrive_as_they_are(
     tasks: ModuleType, meet: Callable[[LocalEngine], object], partial_in_helper: Any
 ) -> None:
     """An error of ours keeps its type and text, from this process and from helpers; the engine can be used again."""
-    with LocalEngine(2) as engine:
+    with LocalEngine(2, helpers_pay_from=0) as engine:
         for task in (tasks.broken_file, partial_in_helper(tasks.broken_file)):
             meet(engine)
             with pytest.raises(FormatError, match=r"file \d+ is broken"):
@@ -211,7 +211,7 @@ def test_a_killed_helper_is_an_error(
     tasks: ModuleType, meet: Callable[[LocalEngine], object], partial_in_helper: Any
 ) -> None:
     """A helper that dies takes its chunk with it, which must not go unnoticed."""
-    with LocalEngine(2) as engine:
+    with LocalEngine(2, helpers_pay_from=0) as engine:
         meet(engine)
         with pytest.raises(EngineError, match="helper process ended"):
             gathered(engine, [1, 2], partial_in_helper(tasks.die))
@@ -221,7 +221,7 @@ def test_an_answer_that_cannot_be_read_ends_the_run(
     tasks: ModuleType, meet: Callable[[LocalEngine], object], partial_in_helper: Any
 ) -> None:
     """Whatever goes wrong while it is taken apart, nobody waits for it for ever."""
-    with LocalEngine(2) as engine:
+    with LocalEngine(2, helpers_pay_from=0) as engine:
         meet(engine)
         with pytest.raises(EngineError, match="cannot be read: ValueError"):
             gathered(engine, [1, 2], partial_in_helper(tasks.unreadable))
@@ -239,7 +239,7 @@ def test_a_task_that_cannot_be_sent_is_refused(meet: Callable[[LocalEngine], obj
     def local(chunk: int) -> Any:
         yield pa.record_batch({"chunk": [chunk], "process": [os.getpid()]}, schema=SCHEMA)
 
-    with LocalEngine(2) as engine:
+    with LocalEngine(2, helpers_pay_from=0) as engine:
         meet(engine)
         with pytest.raises(EngineError, match="cannot be sent"):
             gathered(engine, [1, 2], local)
@@ -251,7 +251,7 @@ def test_helpers_begin_before_anybody_asks_for_a_batch(
     """Helpers that are there work while the caller of a run does something else."""
     pipe = tmp_path / "pipe"
     os.mkfifo(pipe)
-    with LocalEngine(2) as engine, open(os.open(pipe, os.O_RDONLY | os.O_NONBLOCK)) as announced:
+    with LocalEngine(2, helpers_pay_from=0) as engine, open(os.open(pipe, os.O_RDONLY | os.O_NONBLOCK)) as announced:
         meet(engine)
         run = engine.run([7], partial(tasks.announce, str(pipe)), SCHEMA)
         assert select.select([announced], [], [], 60)[0]
@@ -264,28 +264,25 @@ def test_an_abandoned_run_stops_its_helpers(
     tasks: ModuleType, meet: Callable[[LocalEngine], object], asked_for: int
 ) -> None:
     """Closing the iterator early leaves no helper at work, and none that a later run could mistake for idle."""
-    with LocalEngine(2) as engine:
+    with LocalEngine(2, helpers_pay_from=0) as engine:
         meet(engine)
         run = engine.run(list(range(1000)), tasks.echo, SCHEMA)
         for _ in range(asked_for):
             next(run)
         run.close()  # type: ignore[attr-defined]
-        assert engine._idle == []
+        assert not engine.helpers
         assert gathered(engine, [1], tasks.echo).num_rows == 2
 
 
-def test_many_runs_pay_for_helpers_as_a_long_one_does(tasks: ModuleType, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_many_runs_pay_for_helpers_as_a_long_one_does(tasks: ModuleType) -> None:
     """A session that lives long has helpers in the end, though none of its runs would start any."""
-    monkeypatch.setattr(metastore.engine, "_JUDGED_AFTER", -1.0)
-    monkeypatch.setattr(metastore.engine, "_HELPERS_PAY_FROM", 0.05)
     seen = set()
-    with LocalEngine(2) as engine:
-        while not engine._idle:
-            seen |= set(gathered(engine, [1], tasks.echo)["process"].to_pylist())
+    with LocalEngine(2, helpers_pay_from=0.1) as engine:
+        while not engine.helpers:
+            seen |= set(gathered(engine, [1, 2, 3], tasks.compute)["process"].to_pylist())
     assert seen == {os.getpid()}
 
 
-@pytest.mark.usefixtures("eager")
 def test_a_stopped_helper_leaves_no_thread(tasks: ModuleType) -> None:
     """As many threads speak to helpers as there are helpers, while they are idle and after they were stopped."""
 
@@ -293,31 +290,30 @@ def test_a_stopped_helper_leaves_no_thread(tasks: ModuleType) -> None:
         return sum(thread.name == "metastore-engine" for thread in threading.enumerate())
 
     others = speaking()
-    engine = LocalEngine(2)
+    engine = LocalEngine(2, helpers_pay_from=0)
     for _ in range(3):
         gathered(engine, list(range(10)), tasks.echo)
-        assert speaking() - others == len(engine._idle) == 2
+        assert speaking() - others == len(engine.helpers) == 2
     engine.close()
     assert speaking() == others
 
 
-@pytest.mark.usefixtures("eager")
 def test_a_forked_child_has_helpers_of_its_own(tasks: ModuleType) -> None:
     """Those of its parent are not its own: both go on, each with the answers to its own questions."""
-    with LocalEngine(2) as engine:
+    with LocalEngine(2, helpers_pay_from=0) as engine:
         gathered(engine, [1, 2], tasks.echo)
-        helpers = {helper._process.pid for helper in engine._idle}
+        helpers = engine.helpers
 
         def child() -> None:
             found: list[Any] = gathered(engine, list(range(50)), tasks.echo)["chunk"].to_pylist()
             assert sorted(found) == sorted([*range(50), *range(0, -50, -1)])
-            assert not {helper._process.pid for helper in engine._idle} & helpers
+            assert not engine.helpers & helpers
             engine.close()
 
         end = in_child(child)
         assert gathered(engine, [1, 2, 3], tasks.echo).num_rows == 6
         assert end() == 0
-        assert {helper._process.pid for helper in engine._idle} == helpers
+        assert engine.helpers == helpers
 
 
 def test_negative_processes_are_refused() -> None:
@@ -330,13 +326,13 @@ def test_negative_processes_are_refused() -> None:
 @pytest.mark.usefixtures("restarted_calls")
 def test_an_interrupt_ends_a_run_while_helpers_work(tasks: ModuleType, meet: Callable[[LocalEngine], object]) -> None:
     """They would work for a minute yet, and are stopped."""
-    with LocalEngine(2) as engine:
+    with LocalEngine(2, helpers_pay_from=0) as engine:
         meet(engine)
         began = time.monotonic()
         with pytest.raises(KeyboardInterrupt):
             gathered(engine, [1, 2], partial(tasks.interrupt, os.getpid()))
         assert time.monotonic() - began < 60
-        assert not engine._idle
+        assert not engine.helpers
 
 
 @pytest.mark.integration
@@ -349,11 +345,10 @@ def test_helpers_do_not_outlive_the_caller(tmp_path: Path, signal_: signal.Signa
         textwrap.dedent(
             """
             import engine_tasks, metastore.engine
-            metastore.engine._JUDGED_AFTER = metastore.engine._HELPERS_PAY_FROM = -1.0
-            engine = metastore.engine.LocalEngine(2)
-            while not engine._idle:
+            engine = metastore.engine.LocalEngine(2, helpers_pay_from=0)
+            while not engine.helpers:
                 list(engine.run(range(500), engine_tasks.echo, engine_tasks.SCHEMA))
-            print("helper", engine._idle[0]._process.pid, flush=True)
+            print("helper", *engine.helpers, flush=True)
             while True:
                 list(engine.run(range(500), engine_tasks.echo, engine_tasks.SCHEMA))
             """

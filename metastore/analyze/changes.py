@@ -125,6 +125,10 @@ class FileChanges:
         """How many there are of each."""
         return FileCounts(len(self.new), len(self.changed), len(self.removed))
 
+    def is_untrue(self, path: str) -> bool:
+        """Whether what is stored, if anything, does not tell the file at ``path``."""
+        return path in self.new or path in self.changed
+
 
 def segments_of(files: Sequence[SourceFile]) -> dict[str, list[SourceFile]]:
     """Files by top-level segment. InvalidRequestError for a directory that is called like a reserved key."""

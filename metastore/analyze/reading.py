@@ -1,8 +1,8 @@
 """What is to be read of files, and reading it: on an engine, or from somebody else who knows it.
 
-Place in the flow: :mod:`metastore.analyze.work` tells which files are new, and what is known of the others; here it is
-found out what they lack, the engine is chosen by how many there are to read, and progress is told. Of every file there
-are two things to know: its exact statistics (of Parquet from the footer, else from the data) and its columns'
+Place in the flow: :mod:`metastore.analyze.execution` tells which files are new, and what is known of the others; here
+it is found out what they lack, the engine is chosen by how many there are to read, and progress is told. Of every file
+there are two things to know: its exact statistics (of Parquet from the footer, else from the data) and its columns'
 descriptions (always from the data). Each is read only where it is not stored, or is not true any more.
 """
 
@@ -15,11 +15,11 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from metastore.analyze.changes import Wanted
-from metastore.analyze.tasks.chunks import UNIT_SCHEMA, Read, data_chunks, footer_chunks, run_named
+from metastore.analyze.tasks.chunks import UNIT_SCHEMA, Cutting, Limits, Read, run_named
 from metastore.analyze.tasks.file_rows import DataChunk, file_row, read_chunk
 from metastore.analyze.tasks.footers import FooterChunk, read_footers
 from metastore.analyze.units.gathering import files_in, parts_of
-from metastore.analyze.units.parts import schema_of
+from metastore.analyze.units.partial_aggregates import schema_of
 from metastore.analyze.units.unit_rows import to_batch, values
 from metastore.engine import Engine
 from metastore.formats.names import PARQUET
@@ -59,12 +59,14 @@ class Reading:
         wanted: Wanted,
         engine: Engine | Callable[[int], Engine],
         on_progress: Progress | None,
+        limits: Limits,
     ) -> None:
         self._source = source
         self._wanted = wanted
         self._given = engine
         self._engine: Engine | None = None
         self._on_progress = on_progress
+        self._limits = limits
         self._expected = 0
         self._done = 0
 
@@ -74,6 +76,11 @@ class Reading:
         if self._engine is None:
             self._engine = self._given(self._expected) if callable(self._given) else self._given
         return self._engine
+
+    @property
+    def cutting(self) -> Cutting:
+        """Cuts work for the engine."""
+        return Cutting(self._source, self._wanted, self.engine.parallelism, self._limits)
 
     @property
     def engine_name(self) -> str | None:
@@ -102,8 +109,7 @@ class Reading:
         if not files:
             return iter(())
         self.expect(self._done + len(files))
-        chunks = footer_chunks(self._source, self._wanted, files, self.engine.parallelism)
-        return self._telling(run_named(self.engine, chunks, read_footers, UNIT_SCHEMA))
+        return self._telling(run_named(self.engine, self.cutting.footers(files), read_footers, UNIT_SCHEMA))
 
     def _telling(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         for batch in batches:
@@ -139,17 +145,13 @@ class Reading:
             return found
         if self._source.provided is not None:
             return self._asked(self._source.provided, [read.file for read in reads])
-        engine = self.engine
         of_parquet = self._wanted.format == PARQUET
-        exact = [read for read in reads if read.exact] if of_parquet else []
-        footers = footer_chunks(self._source, self._wanted, [read.file for read in exact], engine.parallelism)
-        data = data_chunks(
-            self._source, self._wanted, [read for read in reads if read.missing is not None or not of_parquet]
-        )
+        footers = self.cutting.footers([read.file for read in reads if read.exact]) if of_parquet else []
+        data = self.cutting.data([read for read in reads if read.missing is not None or not of_parquet])
         measured = {read.file.path for read in reads if read.exact}
         chunks: list[FooterChunk | DataChunk] = [*footers, *data]
         self.expect(self._done + sum(len(chunk.files) for chunk in chunks))
-        for batch in run_named(engine, chunks, read_chunk, UNIT_SCHEMA):
+        for batch in run_named(self.engine, chunks, read_chunk, UNIT_SCHEMA):
             details, fragments = parts_of(batch)
             if fragments.num_rows:
                 found.details.append(details)

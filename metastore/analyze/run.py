@@ -24,13 +24,14 @@ from metastore.analyze.changes import (
     decide,
     segments_of,
 )
+from metastore.analyze.execution import Execution
 from metastore.analyze.levels import level_named
 from metastore.analyze.reading import Progress
 from metastore.analyze.result import AnalyzeResult
 from metastore.analyze.states import segment_state
 from metastore.analyze.stored import Stored
+from metastore.analyze.tasks.chunks import Limits
 from metastore.analyze.units.rollup import refuse_unknown_columns
-from metastore.analyze.work import Work
 from metastore.components.requests import of_table
 from metastore.components.tables import Tables
 from metastore.engine import Engine
@@ -101,6 +102,7 @@ def analyze(
     *,
     clock: Callable[[], float] = time.monotonic,
     on_progress: Progress | None = None,
+    limits: Limits | None = None,
 ) -> AnalyzeResult:
     """Bring the metadata of ``source`` up to date with its files; ``engine`` may be chosen by how many are to be read.
 
@@ -111,14 +113,14 @@ def analyze(
 
     Raises NotFoundError when nothing lies at the location, InvalidRequestError for a view, an unknown column, level or
     format, FormatError naming a corrupt file, ConflictError when other runs over this table keep coming first. On any
-    error the metadata stays as it was.
+    error the metadata stays as it was. ``limits``: how much a task has in hand, by default what was measured best.
     """
     began = clock()
     asked = (request or Request()).wanted()
     for _ in range(_DECISIONS):
         version = tables.metadata.version
         try:
-            result = _analyzed(tables, version, source, engine, asked, on_progress)
+            result = _analyzed(tables, version, source, engine, asked, on_progress, limits or Limits())
         except (NotFoundError, StorageError):
             if tables.metadata.keeps(version):
                 raise
@@ -135,6 +137,7 @@ def _analyzed(
     engine: Engine | Callable[[int], Engine],
     asked: Wanted,
     on_progress: Progress | None,
+    limits: Limits,
 ) -> AnalyzeResult | None:
     """As :func:`analyze`, on top of ``version``; None when others changed the table's metadata since."""
     stored = Stored(tables, source.table, version)
@@ -154,30 +157,30 @@ def _analyzed(
             refuse_unknown_columns(asked.named, stored.schema)
         return AnalyzeResult("up to date", source.table, version, len(files))
     modify = tables.modify()
-    work = Work(modify, source, engine, decision.wanted, on_progress)
+    execution = Execution(modify, source, engine, decision.wanted, on_progress, limits)
     owner = source.owner or _owner(source.location)
     try:
         if isinstance(decision, Full):
-            outcome = work.full(segments, fresh, owner=owner, known=known is not None)
+            outcome = execution.full(segments, fresh, owner=owner, known=known is not None)
         else:
-            outcome = work.incremental(segments, fresh, decision, stored, owner=owner)
+            outcome = execution.incremental(segments, fresh, decision, stored, owner=owner)
         committed = _commit(modify, source.table, version)
     finally:
         modify.abandon()
     if committed is None:
         return None
     return AnalyzeResult(
-        "analyzed",
-        source.table,
-        committed,
-        len(files),
-        *outcome.files,
-        outcome.segments,
-        len(outcome.removed),
-        outcome.units,
-        outcome.rows,
+        status="analyzed",
+        table=source.table,
+        version=committed,
+        files=len(files),
+        **outcome.files._asdict(),
+        segments_written=outcome.segments,
+        segments_removed=len(outcome.removed),
+        units=outcome.units,
+        rows=outcome.rows,
         reason=decision.reason,
-        engine=work.engine,
+        engine=execution.engine,
     )
 
 

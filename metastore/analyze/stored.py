@@ -29,7 +29,7 @@ from metastore.model.table_unit import TableMetadataUnit
 from metastore.model.tuple_schema import TupleSchema
 from metastore.model.vocabulary import MetadataType
 from metastore.operations.read import Read
-from metastore.storage.parts import FileGroup
+from metastore.storage.file_groups import FileGroup
 
 _OF_TABLE: Final = ("location", "interestingColumns", "tableType", "partitionKeys", *OF_PARTS)
 

@@ -70,8 +70,8 @@ def _repeated(values: Any, type_: Any, column: str) -> Any:
     if pt.is_map(values.type) and pt.is_map(type_):
         keys = conformed(whole.keys, type_.key_type, f"{column}.key")
         items = conformed(whole.items, type_.item_type, f"{column}.value")
-        made: Any = pa.MapArray.from_arrays(whole.offsets, keys, items, type_, mask=null)
-        return made
+        mapped: Any = pa.MapArray.from_arrays
+        return mapped(whole.offsets, keys, items, type_, mask=null)
     if (pt.is_list(values.type) or pt.is_large_list(values.type)) and pt.is_list(type_):
         inner = conformed(whole.values, type_.value_type, f"{column}.element")
         listed: Any = pa.ListArray.from_arrays

@@ -25,7 +25,7 @@ from metastore.mapping.filters import Filter, columns_read, compiled, parse
 from metastore.metastore import Metastore
 from metastore.model.vocabulary import MetadataType
 from metastore.operations.read import Read
-from metastore.storage.parts import FileGroup
+from metastore.storage.file_groups import FileGroup
 
 
 @dataclass(frozen=True)

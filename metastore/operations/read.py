@@ -16,7 +16,7 @@ from metastore.mapping.rows import PartitionKey, from_arrow
 from metastore.mapping.schema import require_fit
 from metastore.model.fields import Unit, require_columns
 from metastore.model.vocabulary import MetadataType
-from metastore.storage.parts import FileGroup, Parts
+from metastore.storage.file_groups import FileGroup, Parts
 from metastore.storage.reader import Reader
 
 if TYPE_CHECKING:

@@ -1,6 +1,7 @@
 """Procedures on the Iceberg tables of every catalog; the names that a package needs to add its own."""
 
 from metastore.procedures.framework.arguments import Argument
+from metastore.procedures.framework.declaration import Integer, procedure
 from metastore.procedures.framework.model import (
     BaseProcedure,
     CallContext,
@@ -20,10 +21,12 @@ __all__ = [
     "CallContext",
     "DistributedProcedure",
     "DistributedProcedureType",
+    "Integer",
     "Plan",
     "Procedure",
     "Provider",
     "TableDataRewriteDistributedProcedure",
     "TableImportDistributedProcedure",
     "columns",
+    "procedure",
 ]

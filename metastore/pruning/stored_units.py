@@ -33,7 +33,7 @@ from metastore.pruning.units import (
     TableUnits,
     Units,
 )
-from metastore.storage.parts import FileGroup
+from metastore.storage.file_groups import FileGroup
 
 T = TypeVar("T")
 

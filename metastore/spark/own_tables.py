@@ -46,7 +46,7 @@ from metastore.mapping.schema import iceberg_schema
 from metastore.metastore import Metastore
 from metastore.model.vocabulary import MetadataType
 from metastore.spark.spark_types import spark_schema
-from metastore.storage.parts import FileGroup
+from metastore.storage.file_groups import FileGroup
 
 Versions = Mapping[str, int]
 """The versions of components to read, by name."""

@@ -35,8 +35,8 @@ from metastore.mapping.row_test import RowTest
 from metastore.mapping.rows import PartitionKey, conform
 from metastore.mapping.schema import added_fields, evolved
 from metastore.storage.data_files import FILES_AT_ONCE, FilesToRead, PlannedFile, batches_of, by_partition, grouped
+from metastore.storage.file_groups import FileGroup, Parts, needed_columns
 from metastore.storage.key_range import split
-from metastore.storage.parts import FileGroup, Parts, needed_columns
 from metastore.storage.planning import ManifestRows, plan
 from metastore.storage.table import ComponentTable
 from metastore.stores.files import arrow_paths

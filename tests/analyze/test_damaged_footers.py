@@ -13,9 +13,9 @@ import pytest
 
 from metastore.analyze.changes import Wanted
 from metastore.analyze.run import analyze
-from metastore.analyze.tasks.chunks import footer_chunks
+from metastore.analyze.tasks.chunks import Cutting, Limits
 from metastore.analyze.tasks.footers import FooterChunk, read_footers
-from metastore.analyze.tasks.remade_segments import remake_segments
+from metastore.analyze.tasks.segments import make_segments
 from metastore.engine import LocalEngine
 from metastore.errors import EngineError, FormatError
 from metastore.mapping.arrow import plain_arrow_schema
@@ -57,19 +57,18 @@ def errors_behind(error: BaseException | None) -> Iterator[BaseException]:
         error = error.__context__
 
 
-def test_a_footer_that_ends_a_helper_is_named(lake: Any, metastore: Metastore, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_footer_that_ends_a_helper_is_named(lake: Any, metastore: Metastore) -> None:
     """Helpers read footers as they are; when one dies of it, the error still tells which file it was."""
-    monkeypatch.setattr("metastore.engine._JUDGED_AFTER", -1.0)
-    monkeypatch.setattr("metastore.engine._HELPERS_PAY_FROM", -1.0)
     source = SourceTable(TABLE, str(lake.root))
     names = [f"in={name}/{name}.parquet" for name in "abc"]
     for name in names:
         lake.write(name, {"k": [1, 2], "s": ["a", "b"]}, store_schema=False)
-    with LocalEngine(2) as engine:
-        [chunk] = footer_chunks(source, Wanted(MetadataType.FILE), list_files(source.location).files, 1)
-        while not any(helper.is_ready_for(read_footers) for helper in engine._idle):
+    with LocalEngine(2, helpers_pay_from=0) as engine:
+        cutting = Cutting(source, Wanted(MetadataType.FILE), 1, Limits())
+        [chunk] = cutting.footers(list_files(source.location).files)
+        while not engine.ready_for(read_footers):
             list(engine.run([chunk], read_footers, chunk.schema))
-        while not any(helper.is_ready_for(remake_segments) for helper in engine._idle):
+        while not engine.ready_for(make_segments):
             for name in names:
                 lake.touch(name)
             analyze(metastore.tables, source, engine)

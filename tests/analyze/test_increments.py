@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import datetime as dt
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from itertools import count
 from pathlib import Path
@@ -16,10 +15,10 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from metastore.analyze import work
 from metastore.analyze.result import AnalyzeResult
 from metastore.analyze.run import Request, analyze
 from metastore.analyze.states import TableState
+from metastore.analyze.tasks.chunks import Limits
 from metastore.config.settings import Settings
 from metastore.engine import LocalEngine
 from metastore.metastore import Metastore
@@ -51,7 +50,9 @@ REQUESTS = st.builds(
     level=st.sampled_from(["TABLE", *LEVELS]),
     statistics=st.sampled_from([False, False, True, ["x"], ["c"]]),
 )
-MAKERS = st.sampled_from([{}, {"STORED_BYTES": 5_000}, {"STORED_BYTES": 0}, {"STORED_BYTES": 0, "_ROWS_AT_ONCE": 1}])
+MAKERS = st.sampled_from(
+    [Limits(), Limits(stored_bytes=5_000), Limits(stored_bytes=0), Limits(stored_bytes=0, driver_rows=1)]
+)
 """Who makes segments anew, tasks or the driver, by the limits that say so."""
 
 NUMBERS = count()
@@ -73,9 +74,11 @@ class Kept:
         place = replace(DEFAULTS.iceberg, base_path=self._folder, relative_path=f"m{next(NUMBERS)}")
         return Metastore.open(replace(DEFAULTS, iceberg=place))
 
-    def analyze(self, request: Request, metastore: Metastore | None = None) -> AnalyzeResult:
+    def analyze(
+        self, request: Request, metastore: Metastore | None = None, limits: Limits | None = None
+    ) -> AnalyzeResult:
         """ANALYZE, in the kept metastore unless another is given."""
-        return analyze((metastore or self.metastore).tables, self._source, self._engine, request)
+        return analyze((metastore or self.metastore).tables, self._source, self._engine, request, limits=limits)
 
     def units(self, metastore: Metastore | None = None) -> pa.Table:
         """All units of a metastore."""
@@ -90,15 +93,6 @@ class Kept:
             return Request(columns=unit["interestingColumns"])
         described = True if describing.columns is None else [f"`{path[0]}`" for path in describing.columns]
         return Request(columns=unit["interestingColumns"], statistics=described, sample=describing.percent)
-
-
-@contextmanager
-def made_by(makers: Mapping[str, int]) -> Iterator[None]:
-    """Meanwhile these limits hold."""
-    with pytest.MonkeyPatch.context() as patch:
-        for limit, number in makers.items():
-            patch.setattr(work, limit, number)
-        yield
 
 
 def change(lake: Any, step: dict[str, int | None], suffix: str, contents: Sequence[Any] = CONTENTS) -> None:
@@ -119,7 +113,7 @@ def assert_as_fresh(kept: Kept, level: MetadataType | str, as_units: Callable[[p
 
 
 # A schema that comes between two files of another one, and the second of these comes last.
-@example(steps=[{"p/a": 0, "p/b": 2}, {"p/c": 0}], level="FILE", makers={})
+@example(steps=[{"p/a": 0, "p/b": 2}, {"p/c": 0}], level="FILE", makers=Limits())
 @settings(max_examples=30)
 @given(steps=st.lists(STEP, min_size=2, max_size=4), level=st.sampled_from(LEVELS), makers=MAKERS)
 def test_increments_end_where_a_fresh_run_does(
@@ -127,7 +121,7 @@ def test_increments_end_where_a_fresh_run_does(
     as_units: Callable[[pa.Table], list[str]],
     steps: list[Any],
     level: str,
-    makers: dict[str, int],
+    makers: Limits,
 ) -> None:
     """After any sequence of files added, changed and removed the units are those of a first run over the same files."""
     with TemporaryDirectory() as folder, LocalEngine(1) as engine:
@@ -135,8 +129,7 @@ def test_increments_end_where_a_fresh_run_does(
         kept = Kept(folder, lake, engine)
         for step in steps:
             change(lake, step, "parquet")
-            with made_by(makers):
-                kept.analyze(Request(level=level))
+            kept.analyze(Request(level=level), limits=makers)
             assert_as_fresh(kept, level, as_units)
 
 
@@ -146,7 +139,7 @@ def test_increments_end_where_a_fresh_run_does(
         ({}, Request(columns=[], level="FILE", statistics=["c"])),
         ({}, Request(columns=["x"], level="TABLE", statistics=True)),
     ],
-    makers={},
+    makers=Limits(),
 )
 @settings(max_examples=15)
 @given(steps=st.lists(st.tuples(st.just({}) | STEP, REQUESTS), min_size=2, max_size=4), makers=MAKERS)
@@ -154,7 +147,7 @@ def test_other_wishes_end_where_a_fresh_run_does(
     new_lake: Callable[[Path], Any],
     as_units: Callable[[pa.Table], list[str]],
     steps: list[Any],
-    makers: dict[str, int],
+    makers: Limits,
 ) -> None:
     """Another level, other columns and statistics, with files changing meanwhile or not."""
     with TemporaryDirectory() as folder, LocalEngine(1) as engine:
@@ -163,8 +156,7 @@ def test_other_wishes_end_where_a_fresh_run_does(
         kept = Kept(folder, lake, engine)
         for step, request in steps:
             change(lake, step, "parquet")
-            with made_by(makers):
-                kept.analyze(request)
+            kept.analyze(request, limits=makers)
             assert_as_fresh(kept, request.level, as_units)
 
 

@@ -15,8 +15,7 @@ from metastore.analyze.result import AnalyzeResult
 from metastore.analyze.run import Request, analyze
 from metastore.analyze.tasks.file_rows import DataChunk
 from metastore.analyze.tasks.footers import FooterChunk
-from metastore.analyze.tasks.remade_segments import RemadeChunk
-from metastore.analyze.tasks.whole_segments import SegmentChunk
+from metastore.analyze.tasks.segments import SegmentChunk
 from metastore.config.settings import Settings
 from metastore.engine import Engine, LocalEngine
 from metastore.errors import EngineError, FormatError, InvalidRequestError
@@ -46,7 +45,7 @@ class Watched:
     def run(self, chunks: Any, task: Any, schema: pa.Schema) -> Any:
         """Remember, and run."""
         for one in chunks:
-            chunk = one.footers if isinstance(one, SegmentChunk | RemadeChunk) else one
+            chunk = one.footers if isinstance(one, SegmentChunk) else one
             names = [file.name for file in chunk.files]
             if isinstance(chunk, FooterChunk):
                 self.footers += names

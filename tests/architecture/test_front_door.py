@@ -113,7 +113,7 @@ def test_the_data_source_of_spark_loads_little(tmp_path: Path) -> None:
     assert loaded & {"metastore.scan.scan", "metastore.spark.engine", "metastore.sql", "metastore.views"} == set()
 
 
-SMALL_TASKS = ("metastore.analyze.tasks.whole_segments", "metastore.analyze.tasks.file_rows")
+SMALL_TASKS = ("metastore.analyze.tasks.segments", "metastore.analyze.tasks.file_rows")
 """Modules of what ANALYZE has done on executors and in helper processes."""
 
 

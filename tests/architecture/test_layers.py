@@ -17,7 +17,7 @@ PACKAGE = Path(__file__).parents[2] / "metastore"
 
 LAYERS = (
     {"redaction"},
-    {"clock", "errors", "forks", "interrupts", "loaded_on_use", "suggestions", "user"},
+    {"clock", "errors", "expendable", "forks", "interrupts", "loaded_on_use", "suggestions", "user"},
     {"config", "model", "java"},
     {"engine", "expressions", "mapping"},
     {"stores"},

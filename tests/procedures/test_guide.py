@@ -12,16 +12,12 @@ import pytest
 from typer.testing import CliRunner
 
 from metastore.cli.app import app
-from metastore.procedures.framework.builtin import ON_ICEBERG
-from metastore.procedures.framework.registry import Provider
+from metastore.procedures.framework.builtin import MODULES, declared_in
 
 GUIDES = Path(__file__).parents[2] / "docs" / "guide"
 GUIDE = (GUIDES / "procedures.md").read_text(encoding="utf-8")
 BLOCKS = re.findall(r"^```(\w*)([^\n]*)\n(.*?)^```$", GUIDE, re.MULTILINE | re.DOTALL)
-ARGUMENTS = {
-    name.removeprefix("system."): [each.name for each in Provider.at(name, place).make().arguments]
-    for name, place in ON_ICEBERG
-}
+ARGUMENTS = {each.name: [argument.name for argument in each.arguments] for each in declared_in(MODULES)}
 
 
 def test_the_guide(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -53,14 +49,9 @@ def test_the_guide(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_every_procedure_of_these_families_is_in_the_guide() -> None:
     """By its name."""
-    own = (
-        "metastore.procedures.refs.snapshots",
-        "metastore.procedures.refs.branches",
-        "metastore.procedures.refs.cherrypick",
-    )
-    for name, place in ON_ICEBERG:
-        if place.startswith(own):
-            assert f"`{name.removeprefix('system.')}`" in GUIDE, name
+    names = [each.name for each in declared_in(module for module in MODULES if ".refs." in module)]
+    assert len(names) == 13
+    assert [name for name in names if f"`{name}`" not in GUIDE] == []
 
 
 def test_the_tables_have_every_argument() -> None:

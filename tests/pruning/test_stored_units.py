@@ -22,7 +22,7 @@ from metastore.pruning.stored_units import StoredUnits
 from metastore.pruning.units import Portion, TableUnits
 from metastore.session import Session
 from metastore.storage import data_files, reader
-from metastore.storage.parts import FileGroup
+from metastore.storage.file_groups import FileGroup
 
 TABLE = "dfs.shop.sales"
 SEGMENTS, FILES = 40, 2

@@ -12,7 +12,7 @@ from metastore.model.vocabulary import MetadataType
 from metastore.pruning import stored_units
 from metastore.pruning.stored_units import StoredUnits
 from metastore.storage import data_files, reader
-from metastore.storage.parts import FileGroup
+from metastore.storage.file_groups import FileGroup
 
 
 @pytest.fixture

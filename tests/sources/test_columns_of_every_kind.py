@@ -39,7 +39,7 @@ def told(session: Session, table: str) -> dict[str, list[tuple[str, str]]]:
 def test_doors_agree_on_columns(kinds: tuple[Session, dict[str, dict[str, Any]]]) -> None:
     """Of tables with and without rows: the scan, SELECT * and views have Arrow's types of those that are described."""
     session, tables = kinds
-    wrong = []
+    wrong: list[tuple[Any, ...]] = []
     for table in tables:
         doors = told(session, table)
         scan = session.tables.scan(table)

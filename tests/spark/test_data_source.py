@@ -28,7 +28,7 @@ from metastore.spark import register, register_source, select
 from metastore.spark.data_source import SETTINGS, Request, settings_option
 from metastore.spark.own_tables import OwnTable, OwnTableReader, condition
 from metastore.spark.scan_source import FilesPartition, TableScanReader
-from metastore.storage.parts import FileGroup
+from metastore.storage.file_groups import FileGroup
 
 pytestmark = pytest.mark.spark
 

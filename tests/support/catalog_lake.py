@@ -59,10 +59,9 @@ class Lake:
         return self.catalog.load_table(f"default.{name}")
 
     def call(
-        self, make: Callable[[], BaseProcedure], table: str = "t", catalog: str = "lake", **arguments: Any
+        self, procedure: BaseProcedure, table: str = "t", catalog: str = "lake", **arguments: Any
     ) -> list[dict[str, Any]]:
         """Rows of the procedure on ``default.<table>``, or in another schema; defaults as it declares them."""
-        procedure = make()
         given = {"schema": "default", "table_name": table, **arguments}
         bound = {each.name: given.pop(each.name, each.default) for each in procedure.arguments}
         assert not given, f"no such arguments: {given}"

@@ -14,8 +14,7 @@ from metastore.analyze.changes import Wanted, is_flat
 from metastore.analyze.levels import reaches
 from metastore.analyze.tasks.file_rows import DataChunk
 from metastore.analyze.tasks.footers import FooterChunk, read_footers
-from metastore.analyze.tasks.remade_segments import RemadeChunk, remake_segments
-from metastore.analyze.tasks.whole_segments import SegmentChunk
+from metastore.analyze.tasks.segments import SegmentChunk, make_segments
 from metastore.engine import Chunk, Engine
 from metastore.errors import EngineError
 from metastore.formats.source_file import SourceFile
@@ -24,26 +23,12 @@ from metastore.model.table_unit import TableMetadataUnit
 from metastore.model.vocabulary import MetadataType
 from metastore.sketches.description import Describing
 from metastore.sources.source_table import SourceTable
+from metastore.storage.file_groups import FetchedGroup, FileGroup, fetched_together
 from metastore.storage.partition_encoder import PartitionEncoder
-from metastore.storage.parts import FetchedGroup, FileGroup, fetched_together
 from metastore.stores.locations import is_local
 
 UNIT_SCHEMA: Final = plain_arrow_schema(TableMetadataUnit)
 """The columns of what tasks return."""
-
-_CHUNK_FILES: Final = (16, 256)
-"""Fewest and most files in a chunk of footers: below, the cost per chunk shows; above, the last one keeps others
-waiting."""
-
-SEGMENT_FILES: Final = _CHUNK_FILES[1]
-"""A segment of which more files are to be read is not left to one task."""
-
-KNOWN_FILES: Final = 8 * SEGMENT_FILES
-"""Nor is one of more files, known ones among them: their listing is sent, too."""
-
-STORED_BYTES: Final = 4 << 20
-"""Nor is one whose stored units take more. Tasks are sent so many at most, and decode them to some 50 MB; a job on
-Spark carries no more than twice as much."""
 
 _FETCHED_BYTES: Final = 64 << 20
 """So many of stored units are fetched together where the store is distant, rather than chunk by chunk as they are sent:
@@ -52,8 +37,23 @@ that takes a tenth of the round trips one after the other."""
 _CHUNK_BYTES: Final = 32 << 20
 """Where data is read, a chunk is one file, or small files of this size altogether."""
 
-_CHUNKS_PER_TASK: Final = 12
-"""Chunks for each of the engine's tasks at once, so that none waits long for the last chunk of another."""
+
+@dataclass(frozen=True)
+class Limits:
+    """How much of a table a task, or the driver, has in hand at once."""
+
+    chunk_files: tuple[int, int] = (16, 256)
+    """Fewest and most files in a chunk of footers: below, the cost per chunk shows; above, the last one keeps others
+    waiting. A segment of which more files are to be read is not left to one task."""
+    known_files: int = 2_048
+    """Nor is one of more files, known ones among them: their listing is sent, too."""
+    stored_bytes: int = 4 << 20
+    """Nor is one whose stored units take more. Tasks are sent so many at most, and decode them to some 50 MB; a job on
+    Spark carries no more than twice as much."""
+    chunks_per_task: int = 12
+    """Chunks for each of the engine's tasks at once, so that none waits long for the last chunk of another."""
+    driver_rows: int = 20_000
+    """Stored units that the driver holds when it makes segments itself: kilobytes each, if it need not be more."""
 
 
 @dataclass(frozen=True)
@@ -65,69 +65,100 @@ class Read:
     missing: Describing | None
 
 
-def footer_chunks(
-    source: SourceTable, wanted: Wanted, files: Sequence[SourceFile], parallelism: int
-) -> list[FooterChunk]:
-    """Chunks for ``parallelism`` tasks at once that read the exact statistics of Parquet files."""
-    size = _chunk_files(len(files), parallelism)
-    return [_footer_chunk(source, wanted, files[start : start + size]) for start in range(0, len(files), size)]
+@dataclass(frozen=True)
+class Cutting:
+    """Cuts what is ``wanted`` of ``source`` into chunks for ``parallelism`` tasks at once."""
 
+    source: SourceTable
+    wanted: Wanted
+    parallelism: int
+    limits: Limits
 
-def segment_chunks(
-    source: SourceTable,
-    wanted: Wanted,
-    segments: Mapping[str, Sequence[SourceFile]],
-    states: Mapping[str, str],
-    encoder: PartitionEncoder,
-    parallelism: int,
-    stored: Mapping[str, int] | None = None,
-) -> list[SegmentChunk]:
-    """Chunks for ``parallelism`` tasks at once that make whole ``segments``, of :data:`SEGMENT_FILES` each at most.
+    def footers(self, files: Sequence[SourceFile]) -> list[FooterChunk]:
+        """Chunks of Parquet files whose exact statistics are read."""
+        size = self._chunk_files(len(files))
+        return [self._footers(files[start : start + size]) for start in range(0, len(files), size)]
 
-    ``states`` are those of all segments of the table, by key. Where units of them are ``stored``, by their bytes, a
-    chunk has no more than :data:`STORED_BYTES`; a segment that is more in one respect is a chunk of its own.
-    """
-    size = _chunk_files(sum(map(len, segments.values())), parallelism)
-    chunks: list[dict[str, Sequence[SourceFile]]] = []
-    held, held_bytes = size, 0
-    for key, files in segments.items():
-        own_bytes = 0 if stored is None else stored[key]
-        if held >= size or held + len(files) > SEGMENT_FILES or held_bytes + own_bytes > STORED_BYTES:
-            chunks.append({})
-            held = held_bytes = 0
-        chunks[-1][key] = files
-        held += len(files)
-        held_bytes += own_bytes
-    return [
-        SegmentChunk(
-            _footer_chunk(source, wanted, list(chain.from_iterable(chunk.values()))),
-            {key: states[key] for key in chunk},
-            wanted.level,
-            is_flat(states),
-            encoder,
+    def segments(
+        self,
+        segments: Mapping[str, Sequence[SourceFile]],
+        states: Mapping[str, str],
+        stored: Mapping[str, FileGroup],
+        *,
+        anew: bool,
+        encoder: PartitionEncoder,
+    ) -> list[SegmentChunk]:
+        """Chunks of ``segments`` that are made; a segment that is more than a limit is alone in its chunk.
+
+        ``states`` are those of all segments of the table, by key; ``stored`` the units of those that have any. ``anew``
+        where every footer is to be read again. Raises StorageError where units are fetched now and their file is lost.
+        """
+        size = self._chunk_files(sum(map(len, segments.values())))
+        most, most_bytes = self.limits.chunk_files[1], self.limits.stored_bytes
+        cut: list[dict[str, Sequence[SourceFile]]] = []
+        held, held_bytes = size, 0
+        for key, files in segments.items():
+            own_bytes = stored[key].size_bytes if key in stored else 0
+            if held >= size or held + len(files) > most or held_bytes + own_bytes > most_bytes:
+                cut.append({})
+                held = held_bytes = 0
+            cut[-1][key] = files
+            held += len(files)
+            held_bytes += own_bytes
+        groups = _fetched_where_distant({key: stored[key] for key in segments if key in stored})
+        return [
+            SegmentChunk(
+                footers=self._footers(list(chain.from_iterable(own.values()))),
+                states={key: states[key] for key in own},
+                level=self.wanted.level,
+                is_flat=is_flat(states),
+                encoder=encoder,
+                stored=[groups[key] for key in own if key in groups],
+                anew=anew,
+            )
+            for own in cut
+        ]
+
+    def data(self, reads: Sequence[Read]) -> list[DataChunk]:
+        """Chunks of files that lack the same, of some size altogether."""
+        alike: dict[tuple[bool, Describing | None], list[SourceFile]] = {}
+        for read in reads:
+            alike.setdefault((read.exact, read.missing), []).append(read.file)
+        return [
+            DataChunk(
+                table=self.source.table,
+                location=self.source.location,
+                schema=UNIT_SCHEMA,
+                files=files,
+                format=self.wanted.format,
+                columns=self.wanted.columns if exact else (),
+                describing=missing,
+                declared=self.wanted.declared,
+                options=self.source.options,
+                kept=self.source.columns,
+            )
+            for (exact, missing), group in alike.items()
+            for files in _of_size(group)
+        ]
+
+    def _chunk_files(self, files: int) -> int:
+        """Files of a chunk, so that all chunks are of a size: of few files, the last should not leave a task idle."""
+        fewest, most = self.limits.chunk_files
+        size = min(most, max(fewest, _quotient(files, self.limits.chunks_per_task * self.parallelism)))
+        return max(1, _quotient(files, max(1, _quotient(files, size))))
+
+    def _footers(self, files: Sequence[SourceFile]) -> FooterChunk:
+        return FooterChunk(
+            table=self.source.table,
+            location=self.source.location,
+            schema=UNIT_SCHEMA,
+            files=files,
+            columns=self.wanted.columns,
+            file_rows=self.wanted.describing is not None or reaches(self.wanted.level, MetadataType.PARTITION),
+            row_group_rows=reaches(self.wanted.level, MetadataType.ROW_GROUP),
+            options=self.source.options,
+            kept=self.source.columns,
         )
-        for chunk in chunks
-    ]
-
-
-def remade_chunks(chunks: Iterable[SegmentChunk], stored: Mapping[str, FileGroup], *, anew: bool) -> list[RemadeChunk]:
-    """The same ``chunks`` of segments whose units are ``stored``; ``anew`` where every footer is to be read again.
-
-    Raises StorageError where units are fetched now and one of their files is lost.
-    """
-    groups: Mapping[str, FileGroup | FetchedGroup] = stored
-    if not all(is_local(path) for group in stored.values() for path in group.paths) and (
-        sum(group.size_bytes for group in stored.values()) <= _FETCHED_BYTES
-    ):
-        groups = dict(zip(stored, fetched_together(list(stored.values())), strict=True))
-    return [RemadeChunk(chunk, [groups[key] for key in chunk.states], anew) for chunk in chunks]
-
-
-def _chunk_files(files: int, parallelism: int) -> int:
-    """Files of a chunk, so that all chunks are of a size: of few files, the last should not leave a task idle."""
-    fewest, most = _CHUNK_FILES
-    size = min(most, max(fewest, _quotient(files, _CHUNKS_PER_TASK * parallelism)))
-    return max(1, _quotient(files, max(1, _quotient(files, size))))
 
 
 def _quotient(dividend: int, divisor: int) -> int:
@@ -135,41 +166,13 @@ def _quotient(dividend: int, divisor: int) -> int:
     return -(-dividend // divisor)
 
 
-def _footer_chunk(source: SourceTable, wanted: Wanted, files: Sequence[SourceFile]) -> FooterChunk:
-    return FooterChunk(
-        source.table,
-        source.location,
-        UNIT_SCHEMA,
-        files,
-        wanted.columns,
-        wanted.describing is not None or reaches(wanted.level, MetadataType.PARTITION),
-        reaches(wanted.level, MetadataType.ROW_GROUP),
-        source.options,
-        source.columns,
-    )
-
-
-def data_chunks(source: SourceTable, wanted: Wanted, reads: Sequence[Read]) -> list[DataChunk]:
-    """Chunks of files that lack the same, of some size altogether."""
-    alike: dict[tuple[bool, Describing | None], list[SourceFile]] = {}
-    for read in reads:
-        alike.setdefault((read.exact, read.missing), []).append(read.file)
-    return [
-        DataChunk(
-            source.table,
-            source.location,
-            UNIT_SCHEMA,
-            files,
-            wanted.format,
-            wanted.columns if exact else (),
-            missing,
-            wanted.declared,
-            source.options,
-            source.columns,
-        )
-        for (exact, missing), group in alike.items()
-        for files in _of_size(group)
-    ]
+def _fetched_where_distant(stored: Mapping[str, FileGroup]) -> Mapping[str, FileGroup | FetchedGroup]:
+    """Where the store is distant and they are few, the data files' content, fetched together."""
+    if all(is_local(path) for group in stored.values() for path in group.paths) or (
+        sum(group.size_bytes for group in stored.values()) > _FETCHED_BYTES
+    ):
+        return stored
+    return dict(zip(stored, fetched_together(list(stored.values())), strict=True))
 
 
 def _of_size(files: Sequence[SourceFile]) -> Iterator[list[SourceFile]]:
@@ -197,10 +200,8 @@ def _named(batches: Iterator[pa.RecordBatch], chunks: Sequence[Chunk]) -> Iterat
     except EngineError:
         # Footers that helpers did not judge are judged here, where nothing ends over them.
         for chunk in chunks:
-            if isinstance(chunk, RemadeChunk):
-                deque(remake_segments(chunk), maxlen=0)  # which reads those of changed files only
-                continue
-            footers = chunk.footers if isinstance(chunk, SegmentChunk) else chunk
-            if isinstance(footers, FooterChunk):
-                deque(read_footers(footers), maxlen=0)
+            if isinstance(chunk, SegmentChunk):
+                deque(make_segments(chunk), maxlen=0)  # which reads the footers of new and changed files only
+            elif isinstance(chunk, FooterChunk):
+                deque(read_footers(chunk), maxlen=0)
         raise

@@ -21,8 +21,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from metastore.analyze.units.unit_rows import UnitRow, to_batch
-from metastore.engine import is_expendable
 from metastore.errors import FormatError, NotFoundError, StorageError
+from metastore.expendable import is_expendable
 from metastore.formats.parquet_columns import Bounds, Plan, combined, plans_of
 from metastore.formats.parquet_footer import Footer, read_footer
 from metastore.formats.source_file import SourceFile

@@ -10,7 +10,7 @@ from collections.abc import Collection
 from dataclasses import replace
 
 from metastore.analyze.changes import Wanted
-from metastore.analyze.units.parts import Part, statistics_of
+from metastore.analyze.units.partial_aggregates import Part, statistics_of
 from metastore.errors import InvalidRequestError
 from metastore.model.column_path import parse, quote
 from metastore.model.drill_types import common_type, minor_type, parse_type

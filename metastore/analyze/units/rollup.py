@@ -1,7 +1,7 @@
 """Fragments of many tasks -> the units of a table, level by level. Pure: Arrow tables in, Arrow tables out.
 
-Parts (:mod:`metastore.analyze.units.parts`) are added up to nested segments, those to top-level segments, those to the
-table. Since it does not matter in which order they are, the result of an incremental run is that of a full one.
+Parts (:mod:`metastore.analyze.units.partial_aggregates`) are added up to nested segments, those to top-level segments,
+those to the table. Since the order does not matter, the result of an incremental run is that of a full one.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from metastore.analyze.states import TableState, stored_state, table_fingerprint
 from metastore.analyze.units.constants import constant_values
 from metastore.analyze.units.decided_columns import decided, without_values
 from metastore.analyze.units.gathering import side_by_side
-from metastore.analyze.units.parts import (
+from metastore.analyze.units.partial_aggregates import (
     Directories,
     Part,
     column_statistics,
@@ -147,18 +147,18 @@ def table_unit(
     )
     said = {KEPT: "true"} if source.columns is not None else {CASE_SENSITIVE: "true"} if wanted.case_sensitive else {}
     row = UnitRow(
-        MetadataType.TABLE,
-        GENERAL_INFO,
-        GENERAL_INFO,
-        TupleSchema((*whole.schema.columns, *added), {**whole.schema.properties, **said}).to_json(),
-        tuple(whole.statistics),
-        whole.texts,
-        (
+        metadataType=MetadataType.TABLE,
+        metadataKey=GENERAL_INFO,
+        metadataIdentifier=GENERAL_INFO,
+        schema=TupleSchema((*whole.schema.columns, *added), {**whole.schema.properties, **said}).to_json(),
+        statistics_keys=tuple(whole.statistics),
+        statistics_texts=whole.texts,
+        metadataStatistics=(
             whole.row_count,
             level_holder(wanted.level),
             *(() if wanted.describing is None else (holder_json(Statistic.HAS_DESCRIPTIVE, True, exact=False),)),
         ),
-        whole.modified,
+        lastModifiedTime=whole.modified,
         location=source.location,
         additionalMetadata=descriptions_text(whole.descriptions, state.to_text()),
         owner=owner,
@@ -185,14 +185,14 @@ def segment_row(source: SourceTable, part: Part, states: Mapping[str, str]) -> U
     depth = len(part.directories)
     state = stored_state(source.table, key, states[key]) if depth <= 1 else None
     return UnitRow(
-        MetadataType.SEGMENT,
-        key,
-        segment_identifier(part.directories),
-        part.schema.to_json(),
-        tuple(part.statistics),
-        part.texts,
-        (part.row_count,),
-        part.modified,
+        metadataType=MetadataType.SEGMENT,
+        metadataKey=key,
+        metadataIdentifier=segment_identifier(part.directories),
+        schema=part.schema.to_json(),
+        statistics_keys=tuple(part.statistics),
+        statistics_texts=part.texts,
+        metadataStatistics=(part.row_count,),
+        lastModifiedTime=part.modified,
         location=place,
         path=place,
         column=quote((f"dir{depth - 1}",)) if depth else None,
@@ -263,14 +263,14 @@ def _partition_rows(source: SourceTable, top: Part, chosen: _Files) -> Iterator[
             directories = directories_of(f"{place}/", source.location)
             known = _with_unknown(top.schema, key, merge(statistics[position] for position in positions))
             yield UnitRow(
-                MetadataType.PARTITION,
-                metadata_key(directories),
-                partition_identifier(directories, "null" if value is None else value),
-                schema,
-                tuple(known),
-                tuple(known.values()),
-                (holder_json(Statistic.ROW_COUNT, sum(rows[position] for position in positions)),),
-                max(modified[position] for position in positions),
+                metadataType=MetadataType.PARTITION,
+                metadataKey=metadata_key(directories),
+                metadataIdentifier=partition_identifier(directories, "null" if value is None else value),
+                schema=schema,
+                statistics_keys=tuple(known),
+                statistics_texts=tuple(known.values()),
+                metadataStatistics=(holder_json(Statistic.ROW_COUNT, sum(rows[position] for position in positions)),),
+                lastModifiedTime=max(modified[position] for position in positions),
                 column=key,
                 locations=[paths[position] for position in positions],
                 partitionValues=(value,),
@@ -288,14 +288,14 @@ def _directory_row(part: Part) -> UnitRow:
     nulls, non_nulls = (part.rows, 0) if value is None else (0, part.rows)
     known = _with_unknown(part.schema, column, ColumnStatistics("VARCHAR", value, value, True, True, nulls, non_nulls))
     return UnitRow(
-        MetadataType.PARTITION,
-        metadata_key(part.directories),
-        partition_identifier(part.directories, "null" if value is None else value),
-        part.schema.to_json(),
-        tuple(known),
-        tuple(known.values()),
-        (part.row_count,),
-        part.modified,
+        metadataType=MetadataType.PARTITION,
+        metadataKey=metadata_key(part.directories),
+        metadataIdentifier=partition_identifier(part.directories, "null" if value is None else value),
+        schema=part.schema.to_json(),
+        statistics_keys=tuple(known),
+        statistics_texts=tuple(known.values()),
+        metadataStatistics=(part.row_count,),
+        lastModifiedTime=part.modified,
         column=column,
         locations=part.files,
         partitionValues=(value,),

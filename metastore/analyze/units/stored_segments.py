@@ -14,8 +14,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from metastore.analyze.changes import FileChanges, file_changes
+from metastore.analyze.levels import reaches
 from metastore.analyze.states import short_states, state_in
-from metastore.analyze.units.parts import Part, segment_parts
 from metastore.analyze.units.unit_rows import of_kind, values
 from metastore.formats.source_file import SourceFile
 from metastore.model.vocabulary import MetadataType
@@ -37,11 +37,16 @@ OF_SEGMENTS: Final = ("metadataKey", "metadataIdentifier", *OF_PARTS)
 
 @dataclass(frozen=True)
 class Compared:
-    """The changes of some files; of those that stay the FILE and ROW_GROUP rows, of those that do not the FILE rows."""
+    """The changes of some files, and the FILE and ROW_GROUP rows of those that stay."""
 
     changes: FileChanges
     kept: pa.Table
-    lost: pa.Table
+
+    def standing(self, level: MetadataType, *, anew: bool) -> pa.Table:
+        """The rows that are stored again at ``level``; none where the footers of all files are read ``anew``."""
+        if anew:
+            return self.kept.slice(0, 0)
+        return self.kept if reaches(level, MetadataType.ROW_GROUP) else of_kind(self.kept, MetadataType.FILE)
 
 
 @dataclass(frozen=True)
@@ -63,19 +68,12 @@ class StoredSegments:
         """What has come of these segments, which consist of ``files`` now."""
         changes = file_changes(_recorded(self.details), files)
         untrue = pa.array(changes.changed | changes.removed, pa.string())
-        is_untrue = pc.is_in(self.details["path"], untrue)
-        lost = of_kind(self.details.filter(is_untrue), MetadataType.FILE)
-        return Compared(changes, self.details.filter(pc.invert(is_untrue)), lost)
+        return Compared(changes, self.details.filter(pc.invert(pc.is_in(self.details["path"], untrue))))
 
 
 def top_level(segments: pa.Table) -> pa.Table:
     """Those of SEGMENT rows that are of top-level segments."""
     return segments.filter(pc.equal(segments["metadataKey"], segments["metadataIdentifier"]))
-
-
-def parts_by_key(tops: pa.Table) -> dict[str, Part]:
-    """The parts that SEGMENT rows of top-level segments stand for."""
-    return dict(zip(values(tops, "metadataKey"), segment_parts(tops), strict=True))
 
 
 def states_by_key(tops: pa.Table) -> dict[str, str]:

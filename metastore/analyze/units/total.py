@@ -17,7 +17,7 @@ import pyarrow as pa
 
 from metastore.analyze.states import SegmentStates, short_states
 from metastore.analyze.units.leaders import Leaders, OfSegments, leaders_in
-from metastore.analyze.units.parts import Part, segment_parts, statistics_of
+from metastore.analyze.units.partial_aggregates import Part, segment_parts, statistics_of
 from metastore.model.column_path import parse
 from metastore.model.drill_types import FLOAT_TYPES, NO_TYPE
 from metastore.model.identity import metadata_key

@@ -68,8 +68,8 @@ from metastore.procedures.files.quarantine import (
     unswept,
 )
 from metastore.procedures.files.spelling import Spelling, is_inside
-from metastore.procedures.framework.arguments import Argument
-from metastore.procedures.framework.model import CallContext, Procedure
+from metastore.procedures.framework.declaration import Integer, procedure
+from metastore.procedures.framework.model import CallContext
 from metastore.procedures.orphans.listed_folders import is_in_own_folders
 from metastore.stores.deletion import Deletion, require_concurrency
 
@@ -95,41 +95,21 @@ _RESULT_COLUMNS: Final[dict[str, pa.DataType]] = {
 _RESULT: Final = pa.schema(_RESULT_COLUMNS)
 
 
-def expire_snapshots() -> Procedure:
-    """The procedure ``system.expire_snapshots``."""
-    return Procedure(
-        "system",
-        "expire_snapshots",
-        (
-            Argument("schema"),
-            Argument("table_name"),
-            Argument("older_than", "TIMESTAMP", required=False),
-            Argument("retain_last", "INTEGER", required=False),
-            Argument("snapshot_ids", "ARRAY(BIGINT)", required=False),
-            Argument("clean_expired_metadata", "BOOLEAN", required=False, default=False),
-            Argument("max_concurrent_deletes", "INTEGER", required=False),
-            Argument("dry_run", "BOOLEAN", required=False, default=False),
-            Argument("owned", "ARRAY(VARCHAR)", required=False),
-        ),
-        result=_RESULT,
-        function=_expire_snapshots,
-        description="Removes old snapshots and deletes the files that only they reach.",
-    )
-
-
-def _expire_snapshots(  # noqa: PLR0913 - the arguments of the call
+@procedure(result=_RESULT)
+def expire_snapshots(  # noqa: PLR0913 - the arguments of the call
     context: CallContext,
     *,
     schema: str,
     table_name: str,
-    older_than: datetime | None,
-    retain_last: int | None,
-    snapshot_ids: list[int] | None,
-    clean_expired_metadata: bool,
-    max_concurrent_deletes: int | None,
-    dry_run: bool,
-    owned: list[str] | None,
+    older_than: datetime | None = None,
+    retain_last: Integer | None = None,
+    snapshot_ids: list[int] | None = None,
+    clean_expired_metadata: bool = False,
+    max_concurrent_deletes: Integer | None = None,
+    dry_run: bool = False,
+    owned: list[str] | None = None,
 ) -> Mapping[str, Any]:
+    """Removes old snapshots and deletes the files that only they reach."""
     if snapshot_ids is not None and not snapshot_ids:
         raise InvalidRequestError("snapshot_ids must not be empty when provided")
     older_than_ms = None if older_than is None else epoch_ms(older_than)

@@ -1,15 +1,18 @@
-"""Every procedure of this package by its name, and where its factory stands; and those of installed packages.
+"""The procedures of this package, and those of installed packages.
 
-A family is imported when one of its procedures is first needed. A package adds its own by entry points of the group
-``metastore.procedures``: the name of each is ``schema.name``, for every catalog of Iceberg tables, or
-``catalog.schema.name``, for that one; its value is a function without parameters that makes the procedure.
+A procedure is declared in its own module and nowhere else; a new module is added to :data:`MODULES`. They are imported
+when a session first needs any procedure. A package adds its own by entry points of the group ``metastore.procedures``:
+the name of each is ``schema.name``, for every catalog of Iceberg tables, or ``catalog.schema.name``, for that one; its
+value is the procedure, or a function without parameters that makes it.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
+from importlib import import_module
 from importlib.metadata import EntryPoint, entry_points
-from typing import Final
+from itertools import chain
+from typing import Any, Final
 
 from metastore.errors import InvalidRequestError
 from metastore.procedures.framework.model import BaseProcedure
@@ -18,47 +21,41 @@ from metastore.procedures.framework.registry import Provider, Registry
 GROUP: Final = "metastore.procedures"
 """Entry points of this group are procedures."""
 
-ON_ICEBERG: Final[tuple[tuple[str, str], ...]] = (
-    ("system.rollback_to_snapshot", "metastore.procedures.refs.snapshots:rollback_to_snapshot"),
-    ("system.rollback_to_timestamp", "metastore.procedures.refs.snapshots:rollback_to_timestamp"),
-    ("system.set_current_snapshot", "metastore.procedures.refs.snapshots:set_current_snapshot"),
-    ("system.fast_forward", "metastore.procedures.refs.snapshots:fast_forward"),
-    ("system.ancestors_of", "metastore.procedures.refs.snapshots:ancestors_of"),
-    ("system.cherrypick_snapshot", "metastore.procedures.refs.cherrypick:cherrypick_snapshot"),
-    ("system.publish_changes", "metastore.procedures.refs.cherrypick:publish_changes"),
-    ("system.create_branch", "metastore.procedures.refs.branches:create_branch"),
-    ("system.replace_branch", "metastore.procedures.refs.branches:replace_branch"),
-    ("system.drop_branch", "metastore.procedures.refs.branches:drop_branch"),
-    ("system.create_tag", "metastore.procedures.refs.branches:create_tag"),
-    ("system.replace_tag", "metastore.procedures.refs.branches:replace_tag"),
-    ("system.drop_tag", "metastore.procedures.refs.branches:drop_tag"),
-    ("system.expire_snapshots", "metastore.procedures.expire.expire:expire_snapshots"),
-    ("system.remove_orphan_files", "metastore.procedures.orphans.remove_orphans:remove_orphan_files"),
-    ("system.remove_old_metadata", "metastore.procedures.orphans.old_metadata:remove_old_metadata"),
-    ("system.rewrite_manifests", "metastore.procedures.tables.rewrite_manifests:rewrite_manifests"),
-    ("system.add_files", "metastore.procedures.imports.add_files:add_files"),
-    ("system.register_table", "metastore.procedures.tables.register:register_table"),
-    ("system.unregister_table", "metastore.procedures.tables.register:unregister_table"),
-    ("system.set_table_property", "metastore.procedures.tables.set_property:set_table_property"),
-    ("system.compute_table_stats", "metastore.procedures.tables.table_stats:compute_table_stats"),
-    ("system.drop_stats", "metastore.procedures.tables.drop_stats:drop_stats"),
-    ("system.rewrite_table_path", "metastore.procedures.tables.rewrite_path:rewrite_table_path"),
-    ("system.rewrite_data_files", "metastore.procedures.rewrite.procedure:rewrite_data_files"),
-    ("system.migrate", "metastore.procedures.hive.migrate:migrate"),
-    ("system.revert_migration", "metastore.procedures.hive.revert:revert_migration"),
-    ("system.verify_migration", "metastore.procedures.hive.verify:verify_migration"),
-    ("system.snapshot_table", "metastore.procedures.hive.snapshot:snapshot_table"),
-    ("system.add_files_from_hive", "metastore.procedures.hive.add_files:add_files_from_hive"),
-    ("system.sync_partition_metadata", "metastore.procedures.hive.partitions:sync_partition_metadata"),
-    ("system.create_empty_partition", "metastore.procedures.hive.partitions:create_empty_partition"),
+MODULES: Final = (
+    "metastore.procedures.refs.snapshots",
+    "metastore.procedures.refs.cherrypick",
+    "metastore.procedures.refs.branches",
+    "metastore.procedures.expire.expire",
+    "metastore.procedures.orphans.remove_orphans",
+    "metastore.procedures.orphans.old_metadata",
+    "metastore.procedures.imports.add_files",
+    "metastore.procedures.tables.rewrite_manifests",
+    "metastore.procedures.tables.register",
+    "metastore.procedures.tables.set_property",
+    "metastore.procedures.tables.table_stats",
+    "metastore.procedures.tables.drop_stats",
+    "metastore.procedures.tables.rewrite_path",
+    "metastore.procedures.rewrite.procedure",
+    "metastore.procedures.hive.migrate",
+    "metastore.procedures.hive.revert",
+    "metastore.procedures.hive.verify",
+    "metastore.procedures.hive.snapshot",
+    "metastore.procedures.hive.add_files",
+    "metastore.procedures.hive.partitions",
 )
-"""Procedures on Iceberg tables: in the catalog ``metastore``, and in every one of ``drill.metastore.catalogs``."""
+"""Where procedures on Iceberg tables are declared: in the catalog ``metastore``, and in each of the configured ones."""
+
+
+def declared_in(modules: Iterable[str]) -> list[BaseProcedure]:
+    """Every procedure that stands in one of these modules."""
+    values = chain.from_iterable(vars(import_module(module)).values() for module in modules)
+    return list({id(each): each for each in values if isinstance(each, BaseProcedure)}.values())
 
 
 def register_builtin(registry: Registry, catalogs: Iterable[str]) -> None:
     """Add the procedures of this package to each of ``catalogs``, which are of Iceberg tables."""
-    for name, place in ON_ICEBERG:
-        provider = Provider.at(name, place)
+    for each in declared_in(MODULES):
+        provider = Provider.of(each)
         for catalog in catalogs:
             registry.register(catalog, provider)
 
@@ -80,7 +77,8 @@ def register_installed(registry: Registry, catalogs: Iterable[str], found: Itera
 
 def _loaded(entry: EntryPoint) -> Callable[[], BaseProcedure]:
     def make() -> BaseProcedure:
-        made: BaseProcedure = entry.load()()
+        loaded: Any = entry.load()
+        made: BaseProcedure = loaded if isinstance(loaded, BaseProcedure) else loaded()
         return made
 
     return make

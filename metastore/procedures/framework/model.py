@@ -95,6 +95,10 @@ class BaseProcedure:
             raise InvalidRequestError("Optional arguments should follow required ones")
         if len(set(result.names)) < len(result.names):
             raise InvalidRequestError(f"Duplicate column of the result: {result.names}")
+        self._require_sound()
+
+    def _require_sound(self) -> None:
+        """Raise InvalidRequestError for a declaration that is none of this kind."""
 
     @property
     def qualified_name(self) -> str:
@@ -188,16 +192,8 @@ class DistributedProcedure(BaseProcedure, ABC, Generic[C]):
 
     type: ClassVar[DistributedProcedureType]
 
-    def __init__(
-        self,
-        schema: str,
-        name: str,
-        arguments: Sequence[Argument] = (),
-        *,
-        result: pa.Schema,
-        description: str = "",
-    ) -> None:
-        super().__init__(schema, name, arguments, result=result, description=description)
+    def _require_sound(self) -> None:
+        super()._require_sound()
         if not isinstance(getattr(self, "type", None), DistributedProcedureType):
             raise InvalidRequestError(
                 f"{type(self).__name__} has no type, so EXPLAIN cannot show its plan: derive from "
@@ -230,16 +226,8 @@ class DistributedProcedure(BaseProcedure, ABC, Generic[C]):
 class _OnOneTable(DistributedProcedure[C]):
     """Works on one table, named by its first arguments."""
 
-    def __init__(
-        self,
-        schema: str,
-        name: str,
-        arguments: Sequence[Argument] = (),
-        *,
-        result: pa.Schema,
-        description: str = "",
-    ) -> None:
-        super().__init__(schema, name, arguments, result=result, description=description)
+    def _require_sound(self) -> None:
+        super()._require_sound()
         for wanted in (SCHEMA_ARGUMENT, TABLE_ARGUMENT):
             argument = self.argument(wanted)
             if argument is None:
@@ -260,16 +248,8 @@ class TableDataRewriteDistributedProcedure(_OnOneTable[C]):
 
     type = DistributedProcedureType.TABLE_DATA_REWRITE
 
-    def __init__(
-        self,
-        schema: str,
-        name: str,
-        arguments: Sequence[Argument] = (),
-        *,
-        result: pa.Schema,
-        description: str = "",
-    ) -> None:
-        super().__init__(schema, name, arguments, result=result, description=description)
+    def _require_sound(self) -> None:
+        super()._require_sound()
         condition, order = self.argument(FILTER_ARGUMENT), self.argument(SORTED_BY_ARGUMENT)
         if condition is not None and condition.type != "VARCHAR":
             raise InvalidRequestError(f"Argument `{FILTER_ARGUMENT}` must be string type")

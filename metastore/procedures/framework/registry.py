@@ -1,8 +1,8 @@
 """Which procedures there are, by catalog; each is made by its provider when it is first needed, and kept.
 
 Place in the flow: ``calls`` fills it with the built-in ones and those of installed packages, and resolves names in it.
-Promises: knowing that there is a procedure imports nothing of its family; a name is taken once per catalog; safe
-across threads.
+Promises: knowing that an installed package has a procedure imports nothing of it; a name is taken once per catalog;
+safe across threads.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ class Provider:
 
     @classmethod
     def at(cls, name: str, place: str) -> Provider:
-        """Calls the factory at ``module:function``; imports the module only then."""
+        """Calls the function at ``module:function``, which makes the procedure; imports the module only then."""
         module, _, function = place.partition(":")
 
         def make() -> BaseProcedure:

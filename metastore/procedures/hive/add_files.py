@@ -121,25 +121,6 @@ class AddFilesFromHive(TableImportDistributedProcedure[AddCall]):
         """Tasks write nothing."""
 
 
-def add_files_from_hive() -> AddFilesFromHive:
-    """The procedure ``system.add_files_from_hive``."""
-    return AddFilesFromHive(
-        "system",
-        "add_files_from_hive",
-        (
-            Argument("schema"),
-            Argument("table_name"),
-            Argument("source_schema"),
-            Argument("source_table"),
-            Argument("partition_filter", "MAP(VARCHAR, VARCHAR)", required=False),
-            Argument("duplicate_file", required=False, default=Duplicates.ERROR.value),
-            Argument("recursive_directory", required=False, default="fail"),
-        ),
-        result=pa.schema(_RESULT),
-        description="Appends the files of a Hive table, or of some of its partitions, to an Iceberg table.",
-    )
-
-
 def _of_partitions(found: Survey, wanted: Mapping[str, str]) -> Survey:
     """Only the files of partitions with the ``wanted`` values. InvalidRequestError for a column that is none."""
     if not wanted:
@@ -325,3 +306,21 @@ def _fresh(files: list[DataFile], table: Table, duplicates: Duplicates) -> list[
             "duplicate_file => 'skip' leaves them out"
         )
     return fresh
+
+
+add_files_from_hive: Final = AddFilesFromHive(
+    "system",
+    "add_files_from_hive",
+    (
+        Argument("schema"),
+        Argument("table_name"),
+        Argument("source_schema"),
+        Argument("source_table"),
+        Argument("partition_filter", "MAP(VARCHAR, VARCHAR)", required=False),
+        Argument("duplicate_file", required=False, default=Duplicates.ERROR.value),
+        Argument("recursive_directory", required=False, default="fail"),
+    ),
+    result=pa.schema(_RESULT),
+    description="Appends the files of a Hive table, or of some of its partitions, to an Iceberg table.",
+)
+"""The procedure ``system.add_files_from_hive``."""

@@ -122,24 +122,6 @@ class Migrate(DistributedProcedure[MigrateCall]):
         context.migration.client.close()
 
 
-def migrate() -> Migrate:
-    """The procedure ``system.migrate``."""
-    return Migrate(
-        "system",
-        "migrate",
-        (
-            Argument("schema_name"),
-            Argument("table_name"),
-            Argument("recursive_directory", required=False, default="fail"),
-            Argument("dry_run", "BOOLEAN", required=False, default=False),
-            Argument("block_other_engines", "BOOLEAN", required=False, default=True),
-            Argument("rewrite_int96", "BOOLEAN", required=False, default=False),
-        ),
-        result=pa.schema(_RESULT),
-        description="Turns a Hive table of Parquet, ORC or Avro files into an Iceberg table, in place.",
-    )
-
-
 def _keeps(context: MigrateCall, files: Sequence[FileToRead]) -> bool:
     return not context.migration.dry_run and len(files) >= WORTH_KEEPING
 
@@ -165,3 +147,20 @@ def _row(outcome: Outcome) -> dict[str, Any]:
         "warnings": list(outcome.warnings),
         "metadata_location": outcome.metadata_location,
     }
+
+
+migrate: Final = Migrate(
+    "system",
+    "migrate",
+    (
+        Argument("schema_name"),
+        Argument("table_name"),
+        Argument("recursive_directory", required=False, default="fail"),
+        Argument("dry_run", "BOOLEAN", required=False, default=False),
+        Argument("block_other_engines", "BOOLEAN", required=False, default=True),
+        Argument("rewrite_int96", "BOOLEAN", required=False, default=False),
+    ),
+    result=pa.schema(_RESULT),
+    description="Turns a Hive table of Parquet, ORC or Avro files into an Iceberg table, in place.",
+)
+"""The procedure ``system.migrate``."""

@@ -7,8 +7,8 @@ from typing import Any, Final
 import pyarrow as pa
 
 from metastore.hive.migration.revert import Reversion, revert
-from metastore.procedures.framework.arguments import Argument
-from metastore.procedures.framework.model import CallContext, Procedure
+from metastore.procedures.framework.declaration import procedure
+from metastore.procedures.framework.model import CallContext
 from metastore.procedures.hive.service import hive_client, hive_properties
 
 _RESULT: Final[dict[str, Any]] = {
@@ -20,27 +20,17 @@ _RESULT: Final[dict[str, Any]] = {
 }
 
 
-def revert_migration() -> Procedure:
-    """The procedure ``system.revert_migration``."""
-    return Procedure(
-        "system",
-        "revert_migration",
-        (
-            Argument("schema_name"),
-            Argument("table_name"),
-            Argument("discard_changes", "BOOLEAN", required=False, default=False),
-            Argument("backup", required=False),
-            Argument("dry_run", "BOOLEAN", required=False, default=False),
-        ),
-        result=pa.schema(_RESULT),
-        function=_revert_migration,
-        description="Makes a migrated table the Hive table again that it was.",
-    )
-
-
-def _revert_migration(
-    context: CallContext, schema_name: str, table_name: str, discard_changes: bool, backup: str | None, dry_run: bool
+@procedure(result=pa.schema(_RESULT))
+def revert_migration(
+    context: CallContext,
+    *,
+    schema_name: str,
+    table_name: str,
+    discard_changes: bool = False,
+    backup: str | None = None,
+    dry_run: bool = False,
 ) -> dict[str, Any]:
+    """Makes a migrated table the Hive table again that it was."""
     with hive_client(context) as client:
         done = revert(
             Reversion(client, schema_name, table_name, discard_changes, backup, dry_run, hive_properties(context)),

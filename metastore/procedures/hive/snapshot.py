@@ -124,24 +124,23 @@ class SnapshotTable(DistributedProcedure[SnapshotCall]):
             raise ConflictError(f"{context.schema}.{context.name} was made by others meanwhile") from error
 
 
-def snapshot_table() -> SnapshotTable:
-    """The procedure ``system.snapshot_table``."""
-    return SnapshotTable(
-        "system",
-        "snapshot_table",
-        (
-            Argument("source_schema"),
-            Argument("source_table"),
-            Argument("schema_name"),
-            Argument("table_name"),
-            Argument("location", required=False),
-            Argument("recursive_directory", required=False, default="fail"),
-        ),
-        result=pa.schema(_RESULT),
-        description="Makes an Iceberg table over the files of a Hive table, which stays as it is.",
-    )
-
-
 def _overlap(one: str, other: str) -> bool:
     left, right = f"{plain_location(one)}/", f"{plain_location(other)}/"
     return left.startswith(right) or right.startswith(left)
+
+
+snapshot_table: Final = SnapshotTable(
+    "system",
+    "snapshot_table",
+    (
+        Argument("source_schema"),
+        Argument("source_table"),
+        Argument("schema_name"),
+        Argument("table_name"),
+        Argument("location", required=False),
+        Argument("recursive_directory", required=False, default="fail"),
+    ),
+    result=pa.schema(_RESULT),
+    description="Makes an Iceberg table over the files of a Hive table, which stays as it is.",
+)
+"""The procedure ``system.snapshot_table``."""

@@ -8,8 +8,8 @@ from typing import Any, Final
 import pyarrow as pa
 
 from metastore.hive.migration.verify import verify
-from metastore.procedures.framework.arguments import Argument
-from metastore.procedures.framework.model import CallContext, Procedure
+from metastore.procedures.framework.declaration import procedure
+from metastore.procedures.framework.model import CallContext
 from metastore.procedures.hive.service import hive_properties
 
 _RESULT: Final[dict[str, Any]] = {
@@ -26,19 +26,14 @@ _RESULT: Final[dict[str, Any]] = {
 }
 
 
-def verify_migration() -> Procedure:
-    """The procedure ``system.verify_migration``."""
-    return Procedure(
-        "system",
-        "verify_migration",
-        (Argument("schema_name"), Argument("table_name")),
-        result=pa.schema(_RESULT),
-        function=_verify_migration,
-        description="Compares a migrated table with the Hive table that it was, column by column.",
-    )
-
-
-def _verify_migration(context: CallContext, schema_name: str, table_name: str) -> Iterator[dict[str, Any]]:
+@procedure(result=pa.schema(_RESULT))
+def verify_migration(
+    context: CallContext,
+    *,
+    schema_name: str,
+    table_name: str,
+) -> Iterator[dict[str, Any]]:
+    """Compares a migrated table with the Hive table that it was, column by column."""
     properties = hive_properties(context)
     for check in verify(context.table(schema_name, table_name).load(), properties, context.engine):
         yield {

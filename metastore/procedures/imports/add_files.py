@@ -80,26 +80,6 @@ class DuplicateFile(str, Enum):
     ALLOW = "ALLOW"
 
 
-def add_files() -> AddFiles:
-    """The procedure ``system.add_files``."""
-    return AddFiles(
-        "system",
-        "add_files",
-        (
-            Argument("schema"),
-            Argument("table_name"),
-            Argument("location", required=False),
-            Argument("files", "ARRAY(VARCHAR)", required=False),
-            Argument("format", required=False, default="PARQUET"),
-            Argument("partition_filter", "MAP(VARCHAR, VARCHAR)", required=False),
-            Argument("duplicate_file", required=False, default=DuplicateFile.ERROR.value),
-            Argument("recursive_directory", required=False, default=RecursiveDirectory.FAIL.value),
-        ),
-        result=pa.schema(_RESULT_COLUMNS),
-        description="Makes data files that lie somewhere already a table's, without copying them.",
-    )
-
-
 @dataclass(frozen=True)
 class _Import:
     """One call: what to add to which table, and how."""
@@ -339,3 +319,22 @@ def _choice(kind: type[E_], name: str, text: str) -> E_:
     except ValueError as error:
         known = ", ".join(str(each.value) for each in kind)
         raise InvalidRequestError(f"{name} is one of {known}, not {text!r}") from error
+
+
+add_files: Final = AddFiles(
+    "system",
+    "add_files",
+    (
+        Argument("schema"),
+        Argument("table_name"),
+        Argument("location", required=False),
+        Argument("files", "ARRAY(VARCHAR)", required=False),
+        Argument("format", required=False, default="PARQUET"),
+        Argument("partition_filter", "MAP(VARCHAR, VARCHAR)", required=False),
+        Argument("duplicate_file", required=False, default=DuplicateFile.ERROR.value),
+        Argument("recursive_directory", required=False, default=RecursiveDirectory.FAIL.value),
+    ),
+    result=pa.schema(_RESULT_COLUMNS),
+    description="Makes data files that lie somewhere already a table's, without copying them.",
+)
+"""The procedure ``system.add_files``."""

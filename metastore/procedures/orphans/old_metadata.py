@@ -29,8 +29,8 @@ from metastore.iceberg.target import TargetTable
 from metastore.procedures.files.guards import require_foreign, require_gc
 from metastore.procedures.files.inventory import metadata_files
 from metastore.procedures.files.proof import Proof
-from metastore.procedures.framework.arguments import Argument
-from metastore.procedures.framework.model import CallContext, Procedure
+from metastore.procedures.framework.declaration import procedure
+from metastore.procedures.framework.model import CallContext
 from metastore.procedures.orphans.remove_orphans import bound_ms
 from metastore.procedures.tables.register import version_of
 from metastore.stores.bounded_reading import table_metadata
@@ -47,33 +47,17 @@ _RESULT_COLUMNS: Final[dict[str, pa.DataType]] = {
 }
 
 
-def remove_old_metadata() -> Procedure:
-    """The procedure ``system.remove_old_metadata``."""
-    return Procedure(
-        "system",
-        "remove_old_metadata",
-        (
-            Argument("schema"),
-            Argument("table_name"),
-            Argument("older_than", "TIMESTAMP", required=False),
-            Argument("dry_run", "BOOLEAN", required=False, default=False),
-            Argument("owned", "ARRAY(VARCHAR)", required=False),
-        ),
-        result=pa.schema(_RESULT_COLUMNS),
-        function=_remove_old_metadata,
-        description="Deletes metadata files from before those of the table's log.",
-    )
-
-
-def _remove_old_metadata(
+@procedure(result=pa.schema(_RESULT_COLUMNS))
+def remove_old_metadata(
     context: CallContext,
     *,
     schema: str,
     table_name: str,
-    older_than: datetime | None,
-    dry_run: bool,
-    owned: list[str] | None,
+    older_than: datetime | None = None,
+    dry_run: bool = False,
+    owned: list[str] | None = None,
 ) -> list[dict[str, Any]]:
+    """Deletes metadata files from before those of the table's log."""
     target = context.table(schema, table_name)
     require_foreign(target, "its expiration takes old version files along")
     bound = bound_ms(older_than, context.now_ms(), context.settings.procedures.min_orphan_age)

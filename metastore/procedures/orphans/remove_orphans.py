@@ -17,7 +17,7 @@ from __future__ import annotations
 
 import posixpath
 import re
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any, Final, TypeVar
@@ -45,8 +45,8 @@ from metastore.procedures.files.quarantine import (
     unswept,
 )
 from metastore.procedures.files.spelling import Spelling
-from metastore.procedures.framework.arguments import Argument
-from metastore.procedures.framework.model import CallContext, Procedure
+from metastore.procedures.framework.declaration import Integer, procedure
+from metastore.procedures.framework.model import CallContext
 from metastore.procedures.orphans.listed_folders import ListedFolders, claimed_by
 from metastore.procedures.orphans.orphans import (
     PrefixMismatch,
@@ -75,45 +75,23 @@ _RESULT_COLUMNS: Final[dict[str, pa.DataType]] = {
 _RESULT: Final = pa.schema(_RESULT_COLUMNS)
 
 
-def remove_orphan_files() -> Procedure:
-    """The procedure ``system.remove_orphan_files``."""
-    return Procedure(
-        "system",
-        "remove_orphan_files",
-        (
-            Argument("schema"),
-            Argument("table_name"),
-            Argument("older_than", "TIMESTAMP", required=False),
-            Argument("location", required=False),
-            Argument("dry_run", "BOOLEAN", required=False, default=False),
-            Argument("max_concurrent_deletes", "INTEGER", required=False),
-            Argument("equal_schemes", "MAP(VARCHAR, VARCHAR)", required=False),
-            Argument("equal_authorities", "MAP(VARCHAR, VARCHAR)", required=False),
-            Argument("prefix_mismatch_mode", "VARCHAR", required=False, default=PrefixMismatch.ERROR.value),
-            Argument("allowed_locations", "ARRAY(VARCHAR)", required=False),
-            Argument("owned", "ARRAY(VARCHAR)", required=False),
-        ),
-        result=_RESULT,
-        function=_remove_orphan_files,
-        description="Deletes files below a table's location that nothing known to the configuration needs.",
-    )
-
-
-def _remove_orphan_files(  # noqa: PLR0913 - the arguments of the call
+@procedure(result=_RESULT)
+def remove_orphan_files(  # noqa: PLR0913 - the arguments of the call
     context: CallContext,
     *,
     schema: str,
     table_name: str,
-    older_than: datetime | None,
-    location: str | None,
-    dry_run: bool,
-    max_concurrent_deletes: int | None,
-    equal_schemes: Mapping[str, str] | None,
-    equal_authorities: Mapping[str, str] | None,
-    prefix_mismatch_mode: str,
-    allowed_locations: list[str] | None,
-    owned: list[str] | None,
+    older_than: datetime | None = None,
+    location: str | None = None,
+    dry_run: bool = False,
+    max_concurrent_deletes: Integer | None = None,
+    equal_schemes: dict[str, str] | None = None,
+    equal_authorities: dict[str, str] | None = None,
+    prefix_mismatch_mode: str = PrefixMismatch.ERROR.value,
+    allowed_locations: list[str] | None = None,
+    owned: list[str] | None = None,
 ) -> list[dict[str, Any]]:
+    """Deletes files below a table's location that nothing known to the configuration needs."""
     require_concurrency(max_concurrent_deletes)
     target = context.table(schema, table_name)
     spelling = Spelling(equal_schemes or {}, equal_authorities or {})

@@ -14,162 +14,173 @@ from pyiceberg.table.metadata import TableMetadata
 from pyiceberg.table.refs import MAIN_BRANCH, SnapshotRefType
 
 from metastore.errors import InvalidRequestError, ProcedureError
-from metastore.procedures.framework.arguments import Argument
-from metastore.procedures.framework.model import CallContext, Procedure, Rows, columns
+from metastore.procedures.framework.declaration import Integer, procedure
+from metastore.procedures.framework.model import CallContext, columns
 from metastore.procedures.refs.refs import RefChange, Retention, change_ref, ref_of, require_kind
-from metastore.procedures.refs.snapshots import DRY_RUN, TABLE
 
 _CHANGED: Final = columns(ref=pa.string(), type=pa.string(), previous_snapshot_id=pa.int64(), snapshot_id=pa.int64())
 _BRANCH: Final = SnapshotRefType.BRANCH
 _TAG: Final = SnapshotRefType.TAG
-_SNAPSHOT: Final = Argument("snapshot_id", "BIGINT", required=False)
-_IF_EXISTS: Final = Argument("if_exists", "BOOLEAN", required=False, default=False)
-_RETENTION: Final = {
-    _BRANCH: (
-        Argument("min_snapshots_to_keep", "INTEGER", required=False),
-        Argument("max_snapshot_age_ms", "BIGINT", required=False),
-        Argument("max_ref_age_ms", "BIGINT", required=False),
-    ),
-    _TAG: (Argument("max_ref_age_ms", "BIGINT", required=False),),
-}
 
 
-def create_branch() -> Procedure:
-    """The procedure ``system.create_branch``."""
-    return _creating(_BRANCH, "Makes a branch at a snapshot, by default the current one.")
-
-
-def create_tag() -> Procedure:
-    """The procedure ``system.create_tag``."""
-    return _creating(_TAG, "Makes a tag at a snapshot, by default the current one.")
-
-
-def replace_branch() -> Procedure:
-    """The procedure ``system.replace_branch``."""
-    return _replacing(
-        _BRANCH, "Moves a branch to any snapshot, by default the current one; sets what is given of its retention."
+@procedure(result=_CHANGED)
+def create_branch(
+    context: CallContext,
+    *,
+    schema: str,
+    table_name: str,
+    branch: str,
+    snapshot_id: int | None = None,
+    min_snapshots_to_keep: Integer | None = None,
+    max_snapshot_age_ms: int | None = None,
+    max_ref_age_ms: int | None = None,
+) -> dict[str, Any]:
+    """Makes a branch at a snapshot, by default the current one."""
+    retention = _retention(
+        min_snapshots_to_keep=min_snapshots_to_keep,
+        max_snapshot_age_ms=max_snapshot_age_ms,
+        max_ref_age_ms=max_ref_age_ms,
     )
+    return _create(context, (schema, table_name), _BRANCH, branch, snapshot_id, retention)
 
 
-def replace_tag() -> Procedure:
-    """The procedure ``system.replace_tag``."""
-    return _replacing(
-        _TAG, "Moves a tag to any snapshot, by default the current one; sets its retention if it is given."
+@procedure(result=_CHANGED)
+def create_tag(
+    context: CallContext,
+    *,
+    schema: str,
+    table_name: str,
+    tag: str,
+    snapshot_id: int | None = None,
+    max_ref_age_ms: int | None = None,
+) -> dict[str, Any]:
+    """Makes a tag at a snapshot, by default the current one."""
+    retention = _retention(max_ref_age_ms=max_ref_age_ms)
+    return _create(context, (schema, table_name), _TAG, tag, snapshot_id, retention)
+
+
+@procedure(result=_CHANGED)
+def replace_branch(  # noqa: PLR0913 - the arguments of the call
+    context: CallContext,
+    *,
+    schema: str,
+    table_name: str,
+    branch: str,
+    snapshot_id: int | None = None,
+    min_snapshots_to_keep: Integer | None = None,
+    max_snapshot_age_ms: int | None = None,
+    max_ref_age_ms: int | None = None,
+    dry_run: bool = False,
+) -> dict[str, Any]:
+    """Moves a branch to any snapshot, by default the current one; sets what is given of its retention."""
+    retention = _retention(
+        min_snapshots_to_keep=min_snapshots_to_keep,
+        max_snapshot_age_ms=max_snapshot_age_ms,
+        max_ref_age_ms=max_ref_age_ms,
     )
+    return _replace(context, (schema, table_name), _BRANCH, branch, snapshot_id, retention, dry_run=dry_run)
 
 
-def drop_branch() -> Procedure:
-    """The procedure ``system.drop_branch``."""
-    return _dropping(_BRANCH, "Removes a branch; its snapshots stay until they expire. main stays.")
+@procedure(result=_CHANGED)
+def replace_tag(
+    context: CallContext,
+    *,
+    schema: str,
+    table_name: str,
+    tag: str,
+    snapshot_id: int | None = None,
+    max_ref_age_ms: int | None = None,
+    dry_run: bool = False,
+) -> dict[str, Any]:
+    """Moves a tag to any snapshot, by default the current one; sets its retention if it is given."""
+    retention = _retention(max_ref_age_ms=max_ref_age_ms)
+    return _replace(context, (schema, table_name), _TAG, tag, snapshot_id, retention, dry_run=dry_run)
 
 
-def drop_tag() -> Procedure:
-    """The procedure ``system.drop_tag``."""
-    return _dropping(_TAG, "Removes a tag; its snapshot stays until it expires.")
+@procedure(result=_CHANGED)
+def drop_branch(
+    context: CallContext,
+    *,
+    schema: str,
+    table_name: str,
+    branch: str,
+    if_exists: bool = False,
+    dry_run: bool = False,
+) -> Iterable[dict[str, Any]]:
+    """Removes a branch; its snapshots stay until they expire. main stays."""
+    if branch == MAIN_BRANCH:
+        raise ProcedureError("Cannot remove main branch")
+    return _drop(context, (schema, table_name), _BRANCH, branch, if_exists=if_exists, dry_run=dry_run)
 
 
-def _creating(kind: SnapshotRefType, description: str) -> Procedure:
-    def create(  # noqa: PLR0913 - the arguments of the call
-        context: CallContext,
-        *,
-        schema: str,
-        table_name: str,
-        snapshot_id: int | None,
-        branch: str = "",
-        tag: str = "",
-        min_snapshots_to_keep: int | None = None,
-        max_snapshot_age_ms: int | None = None,
-        max_ref_age_ms: int | None,
-    ) -> dict[str, Any]:
-        name = branch or tag
-        retention = _retention(
-            min_snapshots_to_keep=min_snapshots_to_keep,
-            max_snapshot_age_ms=max_snapshot_age_ms,
-            max_ref_age_ms=max_ref_age_ms,
-        )
-        if not name:
-            raise InvalidRequestError(f"{kind} is empty")
-
-        def decide(metadata: TableMetadata) -> RefChange:
-            if name in metadata.refs:
-                raise ProcedureError(f"Ref {name} already exists")
-            return RefChange(name, _head(metadata, name, snapshot_id), kind, retention)
-
-        return _changed(context, (schema, table_name), decide)
-
-    return _procedure("create", kind, (_SNAPSHOT, *_RETENTION[kind]), create, description)
+@procedure(result=_CHANGED)
+def drop_tag(
+    context: CallContext,
+    *,
+    schema: str,
+    table_name: str,
+    tag: str,
+    if_exists: bool = False,
+    dry_run: bool = False,
+) -> Iterable[dict[str, Any]]:
+    """Removes a tag; its snapshot stays until it expires."""
+    return _drop(context, (schema, table_name), _TAG, tag, if_exists=if_exists, dry_run=dry_run)
 
 
-def _replacing(kind: SnapshotRefType, description: str) -> Procedure:
-    def replace(  # noqa: PLR0913 - the arguments of the call
-        context: CallContext,
-        *,
-        schema: str,
-        table_name: str,
-        snapshot_id: int | None,
-        branch: str = "",
-        tag: str = "",
-        min_snapshots_to_keep: int | None = None,
-        max_snapshot_age_ms: int | None = None,
-        max_ref_age_ms: int | None,
-        dry_run: bool,
-    ) -> dict[str, Any]:
-        name = branch or tag
-        retention = _retention(
-            min_snapshots_to_keep=min_snapshots_to_keep,
-            max_snapshot_age_ms=max_snapshot_age_ms,
-            max_ref_age_ms=max_ref_age_ms,
-        )
+def _create(
+    context: CallContext,
+    table: tuple[str, str],
+    kind: SnapshotRefType,
+    name: str,
+    snapshot_id: int | None,
+    retention: Retention,
+) -> dict[str, Any]:
+    if not name:
+        raise InvalidRequestError(f"{kind} is empty")
 
-        def decide(metadata: TableMetadata) -> RefChange:
-            kept = retention.over(Retention.of(ref_of(metadata, name, kind)))
-            return RefChange(name, _head(metadata, name, snapshot_id), kind, kept)
+    def decide(metadata: TableMetadata) -> RefChange:
+        if name in metadata.refs:
+            raise ProcedureError(f"Ref {name} already exists")
+        return RefChange(name, _head(metadata, name, snapshot_id), kind, retention)
 
-        return _changed(context, (schema, table_name), decide, dry_run=dry_run)
-
-    return _procedure("replace", kind, (_SNAPSHOT, *_RETENTION[kind], DRY_RUN), replace, description)
+    return _changed(context, table, decide)
 
 
-def _dropping(kind: SnapshotRefType, description: str) -> Procedure:
-    def drop(
-        context: CallContext,
-        *,
-        schema: str,
-        table_name: str,
-        if_exists: bool,
-        dry_run: bool,
-        branch: str = "",
-        tag: str = "",
-    ) -> Iterable[dict[str, Any]]:
-        name = branch or tag
-        if name == MAIN_BRANCH and kind is _BRANCH:
-            raise ProcedureError("Cannot remove main branch")
+def _replace(
+    context: CallContext,
+    table: tuple[str, str],
+    kind: SnapshotRefType,
+    name: str,
+    snapshot_id: int | None,
+    retention: Retention,
+    *,
+    dry_run: bool,
+) -> dict[str, Any]:
+    def decide(metadata: TableMetadata) -> RefChange:
+        kept = retention.over(Retention.of(ref_of(metadata, name, kind)))
+        return RefChange(name, _head(metadata, name, snapshot_id), kind, kept)
 
-        def decide(metadata: TableMetadata) -> RefChange:
-            if name in metadata.refs:
-                require_kind(name, metadata.refs[name], kind)
-            elif not if_exists:
-                raise ProcedureError(f"Ref does not exist: {name}")
-            return RefChange(name, None, kind)
-
-        row = _changed(context, (schema, table_name), decide, dry_run=dry_run)
-        return [row] if row["previous_snapshot_id"] is not None else []
-
-    return _procedure("drop", kind, (_IF_EXISTS, DRY_RUN), drop, description)
+    return _changed(context, table, decide, dry_run=dry_run)
 
 
-def _procedure(
-    verb: str, kind: SnapshotRefType, arguments: tuple[Argument, ...], function: Callable[..., Rows], description: str
-) -> Procedure:
-    """The procedure ``verb_kind``, which takes the ref's name as an argument that is named like its kind."""
-    return Procedure(
-        "system",
-        f"{verb}_{kind}",
-        (*TABLE, Argument(str(kind)), *arguments),
-        result=_CHANGED,
-        function=function,
-        description=description,
-    )
+def _drop(
+    context: CallContext,
+    table: tuple[str, str],
+    kind: SnapshotRefType,
+    name: str,
+    *,
+    if_exists: bool,
+    dry_run: bool,
+) -> Iterable[dict[str, Any]]:
+    def decide(metadata: TableMetadata) -> RefChange:
+        if name in metadata.refs:
+            require_kind(name, metadata.refs[name], kind)
+        elif not if_exists:
+            raise ProcedureError(f"Ref does not exist: {name}")
+        return RefChange(name, None, kind)
+
+    row = _changed(context, table, decide, dry_run=dry_run)
+    return [row] if row["previous_snapshot_id"] is not None else []
 
 
 def _changed(

@@ -33,10 +33,9 @@ from metastore.iceberg.schemas import schema_of
 from metastore.iceberg.snapshot import NewSnapshot
 from metastore.iceberg.target import TargetTable
 from metastore.procedures.files.guards import require_written_version
-from metastore.procedures.framework.arguments import Argument
-from metastore.procedures.framework.model import CallContext, Procedure, columns
+from metastore.procedures.framework.declaration import procedure
+from metastore.procedures.framework.model import CallContext, columns
 from metastore.procedures.refs.refs import ancestors, head_update
-from metastore.procedures.refs.snapshots import TABLE
 
 _PICKED: Final = columns(source_snapshot_id=pa.int64(), current_snapshot_id=pa.int64())
 
@@ -47,19 +46,16 @@ REPLACE_PARTITIONS: Final = "replace-partitions"
 """Keys of snapshot summaries, as Iceberg has them."""
 
 
-def cherrypick_snapshot() -> Procedure:
-    """The procedure ``system.cherrypick_snapshot``."""
-    return Procedure(
-        "system",
-        "cherrypick_snapshot",
-        (*TABLE, Argument("snapshot_id", "BIGINT")),
-        result=_PICKED,
-        function=_cherrypick_snapshot,
-        description="Makes the changes of a snapshot on top of the current one.",
-    )
+@procedure(result=_PICKED)
+def cherrypick_snapshot(
+    context: CallContext,
+    *,
+    schema: str,
+    table_name: str,
+    snapshot_id: int,
+) -> dict[str, Any]:
+    """Makes the changes of a snapshot on top of the current one."""
 
-
-def _cherrypick_snapshot(context: CallContext, schema: str, table_name: str, snapshot_id: int) -> dict[str, Any]:
     def find(metadata: TableMetadata) -> Snapshot:
         snapshot = metadata.snapshot_by_id(snapshot_id)
         if snapshot is None:
@@ -69,19 +65,16 @@ def _cherrypick_snapshot(context: CallContext, schema: str, table_name: str, sna
     return _pick(context, schema, table_name, find)
 
 
-def publish_changes() -> Procedure:
-    """The procedure ``system.publish_changes``."""
-    return Procedure(
-        "system",
-        "publish_changes",
-        (*TABLE, Argument("wap_id")),
-        result=_PICKED,
-        function=_publish_changes,
-        description="Makes the changes that were staged under a WAP ID on top of the current snapshot.",
-    )
+@procedure(result=_PICKED)
+def publish_changes(
+    context: CallContext,
+    *,
+    schema: str,
+    table_name: str,
+    wap_id: str,
+) -> dict[str, Any]:
+    """Makes the changes that were staged under a WAP ID on top of the current snapshot."""
 
-
-def _publish_changes(context: CallContext, schema: str, table_name: str, wap_id: str) -> dict[str, Any]:
     def find(metadata: TableMetadata) -> Snapshot:
         found = [each for each in metadata.snapshots if _said(each).get(WAP_ID) == wap_id]
         if not found:

@@ -16,35 +16,25 @@ from pyiceberg.table.refs import MAIN_BRANCH, SnapshotRefType
 from pyiceberg.table.snapshots import Snapshot
 
 from metastore.errors import InvalidRequestError, ProcedureError
-from metastore.procedures.framework.arguments import Argument
-from metastore.procedures.framework.model import CallContext, Procedure, columns
+from metastore.procedures.framework.declaration import procedure
+from metastore.procedures.framework.model import CallContext, columns
 from metastore.procedures.refs.refs import RefChange, ancestors, change_ref, is_ancestor, moved, ref_of, require_kind
-
-TABLE: Final = (Argument("schema"), Argument("table_name"))
-"""What every procedure on a table begins with."""
-
-DRY_RUN: Final = Argument("dry_run", "BOOLEAN", required=False, default=False)
-"""What every procedure that takes something away can be asked: to tell what it would do, and do nothing."""
 
 _EPOCH: Final = datetime.fromtimestamp(0, tz=timezone.utc)
 _MOVED: Final = columns(previous_snapshot_id=pa.int64(), current_snapshot_id=pa.int64())
 
 
-def rollback_to_snapshot() -> Procedure:
-    """The procedure ``system.rollback_to_snapshot``."""
-    return Procedure(
-        "system",
-        "rollback_to_snapshot",
-        (*TABLE, Argument("snapshot_id", "BIGINT"), DRY_RUN),
-        result=_MOVED,
-        function=_rollback_to_snapshot,
-        description="Makes an earlier snapshot of the table's history the current one.",
-    )
-
-
-def _rollback_to_snapshot(
-    context: CallContext, schema: str, table_name: str, snapshot_id: int, dry_run: bool
+@procedure(result=_MOVED)
+def rollback_to_snapshot(
+    context: CallContext,
+    *,
+    schema: str,
+    table_name: str,
+    snapshot_id: int,
+    dry_run: bool = False,
 ) -> dict[str, Any]:
+    """Makes an earlier snapshot of the table's history the current one."""
+
     def decide(metadata: TableMetadata) -> int:
         if metadata.snapshot_by_id(snapshot_id) is None:
             raise ProcedureError(f"Cannot roll back to unknown snapshot id: {snapshot_id}")
@@ -58,21 +48,16 @@ def _rollback_to_snapshot(
     return _move_main(context, (schema, table_name), decide, dry_run=dry_run)
 
 
-def rollback_to_timestamp() -> Procedure:
-    """The procedure ``system.rollback_to_timestamp``."""
-    return Procedure(
-        "system",
-        "rollback_to_timestamp",
-        (*TABLE, Argument("timestamp", "TIMESTAMP"), DRY_RUN),
-        result=_MOVED,
-        function=_rollback_to_timestamp,
-        description="Makes the newest snapshot of the table's history from before a time the current one.",
-    )
-
-
-def _rollback_to_timestamp(
-    context: CallContext, schema: str, table_name: str, timestamp: datetime, dry_run: bool
+@procedure(result=_MOVED)
+def rollback_to_timestamp(
+    context: CallContext,
+    *,
+    schema: str,
+    table_name: str,
+    timestamp: datetime,
+    dry_run: bool = False,
 ) -> dict[str, Any]:
+    """Makes the newest snapshot of the table's history from before a time the current one."""
     micros = (timestamp - _EPOCH) // timedelta(microseconds=1)
 
     def decide(metadata: TableMetadata) -> int:
@@ -84,21 +69,17 @@ def _rollback_to_timestamp(
     return _move_main(context, (schema, table_name), decide, dry_run=dry_run)
 
 
-def set_current_snapshot() -> Procedure:
-    """The procedure ``system.set_current_snapshot``."""
-    return Procedure(
-        "system",
-        "set_current_snapshot",
-        (*TABLE, Argument("snapshot_id", "BIGINT", required=False), Argument("ref", required=False), DRY_RUN),
-        result=_MOVED,
-        function=_set_current_snapshot,
-        description="Makes any snapshot, or that of a branch or tag, the current one; also forward again.",
-    )
-
-
-def _set_current_snapshot(
-    context: CallContext, schema: str, table_name: str, snapshot_id: int | None, ref: str | None, dry_run: bool
+@procedure(result=_MOVED)
+def set_current_snapshot(
+    context: CallContext,
+    *,
+    schema: str,
+    table_name: str,
+    snapshot_id: int | None = None,
+    ref: str | None = None,
+    dry_run: bool = False,
 ) -> dict[str, Any]:
+    """Makes any snapshot, or that of a branch or tag, the current one; also forward again."""
     if (snapshot_id is None) == (ref is None):
         raise InvalidRequestError("Either snapshot_id or ref must be provided, not both")
 
@@ -115,21 +96,18 @@ def _set_current_snapshot(
     return _move_main(context, (schema, table_name), decide, *((ref,) if ref else ()), dry_run=dry_run)
 
 
-def fast_forward() -> Procedure:
-    """The procedure ``system.fast_forward``."""
-    return Procedure(
-        "system",
-        "fast_forward",
-        (*TABLE, Argument("branch"), Argument("to"), DRY_RUN),
-        result=columns(branch_updated=pa.string(), previous_ref=pa.int64(), updated_ref=pa.int64()),
-        function=_fast_forward,
-        description="Moves a branch forward to where another branch or tag stands; makes it if there is none.",
-    )
-
-
-def _fast_forward(
-    context: CallContext, schema: str, table_name: str, branch: str, to: str, dry_run: bool
+@procedure(result=columns(branch_updated=pa.string(), previous_ref=pa.int64(), updated_ref=pa.int64()))
+def fast_forward(
+    context: CallContext,
+    *,
+    schema: str,
+    table_name: str,
+    branch: str,
+    to: str,
+    dry_run: bool = False,
 ) -> dict[str, Any]:
+    """Moves a branch forward to where another branch or tag stands; makes it if there is none."""
+
     def decide(metadata: TableMetadata) -> RefChange:
         head = ref_of(metadata, to).snapshot_id
         present = metadata.refs.get(branch)
@@ -148,21 +126,15 @@ def _fast_forward(
     }
 
 
-def ancestors_of() -> Procedure:
-    """The procedure ``system.ancestors_of``."""
-    return Procedure(
-        "system",
-        "ancestors_of",
-        (*TABLE, Argument("snapshot_id", "BIGINT", required=False)),
-        result=columns(snapshot_id=pa.int64(), timestamp=pa.timestamp("ms", "UTC")),
-        function=_ancestors_of,
-        description="Lists a snapshot, by default the current one, and those that came before it, newest first.",
-    )
-
-
-def _ancestors_of(
-    context: CallContext, schema: str, table_name: str, snapshot_id: int | None
+@procedure(result=columns(snapshot_id=pa.int64(), timestamp=pa.timestamp("ms", "UTC")))
+def ancestors_of(
+    context: CallContext,
+    *,
+    schema: str,
+    table_name: str,
+    snapshot_id: int | None = None,
 ) -> Iterable[dict[str, Any]]:
+    """Lists a snapshot, by default the current one, and those that came before it, newest first."""
     metadata = context.table(schema, table_name).load().metadata
     start = metadata.current_snapshot() if snapshot_id is None else metadata.snapshot_by_id(snapshot_id)
     if start is None and snapshot_id is not None:

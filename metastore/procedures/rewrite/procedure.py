@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from functools import partial
-from typing import Any
+from typing import Any, Final
 
 import pyarrow as pa
 from pyiceberg.expressions import AlwaysFalse, AlwaysTrue, BooleanExpression
@@ -37,26 +37,6 @@ from metastore.procedures.rewrite.outcome import RESULT, RewriteCall, Tally, des
 from metastore.procedures.rewrite.sorting import sort_keys, strategy_of
 from metastore.procedures.rewrite.task import FRAGMENTS, outcomes, rewrite_piece
 from metastore.stores.files import discard
-
-
-def rewrite_data_files() -> RewriteDataFiles:
-    """The procedure, ``system.rewrite_data_files``."""
-    return RewriteDataFiles(
-        "system",
-        "rewrite_data_files",
-        (
-            Argument("schema"),
-            Argument("table_name"),
-            Argument("filter", required=False, default="TRUE"),
-            Argument("strategy", required=False),
-            Argument("sorted_by", "ARRAY(VARCHAR)", required=False),
-            Argument("options", "MAP(VARCHAR, VARCHAR)", required=False),
-            Argument("branch", required=False),
-            Argument("dry_run", "BOOLEAN", required=False, default=False),
-        ),
-        result=RESULT,
-        description="Writes small files together into larger ones, splits large ones, applies deletes, sorts rows.",
-    )
 
 
 class RewriteDataFiles(TableDataRewriteDistributedProcedure[RewriteCall]):
@@ -259,3 +239,22 @@ def _wave(context: RewriteCall, chunks: list[Piece]) -> int:
     """So many pieces that the engine is at work on as many groups as the call allows, never fewer than one piece."""
     groups = max(1, len(context.choice.groups))
     return max(1, -(-len(chunks) * min(groups, context.options.max_concurrent_groups) // groups))
+
+
+rewrite_data_files: Final = RewriteDataFiles(
+    "system",
+    "rewrite_data_files",
+    (
+        Argument("schema"),
+        Argument("table_name"),
+        Argument("filter", required=False, default="TRUE"),
+        Argument("strategy", required=False),
+        Argument("sorted_by", "ARRAY(VARCHAR)", required=False),
+        Argument("options", "MAP(VARCHAR, VARCHAR)", required=False),
+        Argument("branch", required=False),
+        Argument("dry_run", "BOOLEAN", required=False, default=False),
+    ),
+    result=RESULT,
+    description="Writes small files together into larger ones, splits large ones, applies deletes, sorts rows.",
+)
+"""The procedure ``system.rewrite_data_files``."""

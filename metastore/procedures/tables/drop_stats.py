@@ -21,8 +21,8 @@ from metastore.iceberg.contention import until_won
 from metastore.iceberg.sweep import statistics_files
 from metastore.procedures.files.guards import require_gc
 from metastore.procedures.files.proof import Proof
-from metastore.procedures.framework.arguments import Argument
-from metastore.procedures.framework.model import CallContext, Procedure
+from metastore.procedures.framework.declaration import procedure
+from metastore.procedures.framework.model import CallContext
 from metastore.procedures.orphans.listed_folders import is_in_own_folders
 from metastore.stores.deletion import Deletion
 
@@ -37,26 +37,16 @@ _RESULT_COLUMNS: Final[dict[str, pa.DataType]] = {
 }
 
 
-def drop_stats() -> Procedure:
-    """The procedure ``system.drop_stats``."""
-    return Procedure(
-        "system",
-        "drop_stats",
-        (
-            Argument("schema"),
-            Argument("table_name"),
-            Argument("snapshot_id", "BIGINT", required=False),
-            Argument("dry_run", "BOOLEAN", required=False, default=False),
-        ),
-        result=pa.schema(_RESULT_COLUMNS),
-        function=_drop_stats,
-        description="Removes the statistics files of all snapshots, or of one.",
-    )
-
-
-def _drop_stats(
-    context: CallContext, *, schema: str, table_name: str, snapshot_id: int | None, dry_run: bool
+@procedure(result=pa.schema(_RESULT_COLUMNS))
+def drop_stats(
+    context: CallContext,
+    *,
+    schema: str,
+    table_name: str,
+    snapshot_id: int | None = None,
+    dry_run: bool = False,
 ) -> list[Mapping[str, Any]]:
+    """Removes the statistics files of all snapshots, or of one."""
     target = context.table(schema, table_name)
     proof = Proof(context.catalogs, target, context.engine, progress=context.progress)
 

@@ -29,8 +29,8 @@ from metastore.errors import (
 from metastore.iceberg.catalog_errors import failures_of, said
 from metastore.procedures.files.guards import require_foreign
 from metastore.procedures.files.spelling import Spelling
-from metastore.procedures.framework.arguments import Argument
-from metastore.procedures.framework.model import CallContext, Procedure
+from metastore.procedures.framework.declaration import procedure
+from metastore.procedures.framework.model import CallContext
 from metastore.stores.bounded_reading import table_metadata
 from metastore.stores.trees import Folder, files_in
 
@@ -46,49 +46,17 @@ _REGISTERED_COLUMNS: Final[dict[str, pa.DataType]] = {
 _UNREGISTERED_COLUMNS: Final[dict[str, pa.DataType]] = {"table_uuid": pa.string(), "metadata_location": pa.string()}
 
 
-def register_table() -> Procedure:
-    """The procedure ``system.register_table``."""
-    return Procedure(
-        "system",
-        "register_table",
-        (
-            Argument("schema"),
-            Argument("table_name"),
-            Argument("metadata_location"),
-            Argument("metadata_file", required=False),
-            Argument("force", "BOOLEAN", required=False, default=False),
-        ),
-        result=pa.schema(_REGISTERED_COLUMNS),
-        function=_register_table,
-        description="Makes a catalog's entry for a table whose metadata stands already.",
-    )
-
-
-def unregister_table() -> Procedure:
-    """The procedure ``system.unregister_table``."""
-    return Procedure(
-        "system",
-        "unregister_table",
-        (
-            Argument("schema"),
-            Argument("table_name"),
-            Argument("dry_run", "BOOLEAN", required=False, default=False),
-        ),
-        result=pa.schema(_UNREGISTERED_COLUMNS),
-        function=_unregister_table,
-        description="Takes a table out of its catalog and keeps all of its files.",
-    )
-
-
-def _register_table(
+@procedure(result=pa.schema(_REGISTERED_COLUMNS))
+def register_table(
     context: CallContext,
     *,
     schema: str,
     table_name: str,
     metadata_location: str,
-    metadata_file: str | None,
-    force: bool,
+    metadata_file: str | None = None,
+    force: bool = False,
 ) -> Mapping[str, Any]:
+    """Makes a catalog's entry for a table whose metadata stands already."""
     if not metadata_location:
         raise InvalidRequestError("metadata_location is empty: it names a table's folder or a metadata file")
     target = context.catalogs.target(context.catalog, schema, table_name)
@@ -114,7 +82,15 @@ def _register_table(
     return _registered(target.load().metadata, location)
 
 
-def _unregister_table(context: CallContext, *, schema: str, table_name: str, dry_run: bool) -> Mapping[str, Any]:
+@procedure(result=pa.schema(_UNREGISTERED_COLUMNS))
+def unregister_table(
+    context: CallContext,
+    *,
+    schema: str,
+    table_name: str,
+    dry_run: bool = False,
+) -> Mapping[str, Any]:
+    """Takes a table out of its catalog and keeps all of its files."""
     target = context.table(schema, table_name)
     require_foreign(target, _NOT_OURS)
     table = target.load()

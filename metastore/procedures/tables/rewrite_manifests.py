@@ -29,8 +29,8 @@ from metastore.iceberg.sweep import FileKind
 from metastore.iceberg.target import TargetTable
 from metastore.procedures.files.guards import require_foreign, require_written_version
 from metastore.procedures.files.inventory import FILE_ROW
-from metastore.procedures.framework.arguments import Argument
-from metastore.procedures.framework.model import CallContext, Procedure
+from metastore.procedures.framework.declaration import Integer, procedure
+from metastore.procedures.framework.model import CallContext
 
 _COUNTS: Final = (
     "rewritten_manifests_count",
@@ -47,33 +47,17 @@ _RESULT: Final = pa.schema(_RESULT_COLUMNS)
 _DRY: Final = "dry run: nothing was changed; the files stay for as long as older snapshots do"
 
 
-def rewrite_manifests() -> Procedure:
-    """The procedure ``system.rewrite_manifests``."""
-    return Procedure(
-        "system",
-        "rewrite_manifests",
-        (
-            Argument("schema"),
-            Argument("table_name"),
-            Argument("spec_id", "INTEGER", required=False),
-            Argument("sort_by", "ARRAY(VARCHAR)", required=False),
-            Argument("dry_run", "BOOLEAN", required=False, default=False),
-        ),
-        result=_RESULT,
-        function=_rewrite_manifests,
-        description="Puts the entries of data manifests together by partition, into manifests of even size.",
-    )
-
-
-def _rewrite_manifests(
+@procedure(result=_RESULT)
+def rewrite_manifests(
     context: CallContext,
     *,
     schema: str,
     table_name: str,
-    spec_id: int | None,
-    sort_by: list[str] | None,
-    dry_run: bool,
+    spec_id: Integer | None = None,
+    sort_by: list[str] | None = None,
+    dry_run: bool = False,
 ) -> Mapping[str, Any]:
+    """Puts the entries of data manifests together by partition, into manifests of even size."""
     if sort_by is not None and not sort_by:
         raise InvalidRequestError("sort_by must not be empty when provided")
     target = context.table(schema, table_name)

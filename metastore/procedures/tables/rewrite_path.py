@@ -30,8 +30,8 @@ from metastore.iceberg.schemas import PATH_ID
 from metastore.iceberg.target import TargetTable
 from metastore.procedures.files.avro_columns import columns
 from metastore.procedures.files.known_tables import PATH_PROPERTIES
-from metastore.procedures.framework.arguments import Argument
-from metastore.procedures.framework.model import CallContext, Procedure
+from metastore.procedures.framework.declaration import procedure
+from metastore.procedures.framework.model import CallContext
 from metastore.procedures.tables.avro_rewriting import Fields, rewritten
 from metastore.procedures.tables.location_prefixes import Prefixes
 from metastore.stores.bounded_reading import Limit, ReadLimits, gunzipped, whole
@@ -51,39 +51,20 @@ _RESULT_COLUMNS: Final[dict[str, pa.DataType]] = {
 }
 
 
-def rewrite_table_path() -> Procedure:
-    """The procedure ``system.rewrite_table_path``."""
-    return Procedure(
-        "system",
-        "rewrite_table_path",
-        (
-            Argument("schema"),
-            Argument("table_name"),
-            Argument("source_prefix"),
-            Argument("target_prefix"),
-            Argument("start_version", required=False),
-            Argument("end_version", required=False),
-            Argument("staging_location", required=False),
-            Argument("create_file_list", "BOOLEAN", required=False, default=True),
-        ),
-        result=pa.schema(_RESULT_COLUMNS),
-        function=_rewrite_table_path,
-        description="Writes a table's metadata with another prefix into a staging place, and lists what to copy.",
-    )
-
-
-def _rewrite_table_path(  # noqa: PLR0913 - the arguments of the call
+@procedure(result=pa.schema(_RESULT_COLUMNS))
+def rewrite_table_path(  # noqa: PLR0913 - the arguments of the call
     context: CallContext,
     *,
     schema: str,
     table_name: str,
     source_prefix: str,
     target_prefix: str,
-    start_version: str | None,
-    end_version: str | None,
-    staging_location: str | None,
-    create_file_list: bool,
+    start_version: str | None = None,
+    end_version: str | None = None,
+    staging_location: str | None = None,
+    create_file_list: bool = True,
 ) -> Mapping[str, Any]:
+    """Writes a table's metadata with another prefix into a staging place, and lists what to copy."""
     prefixes = Prefixes.of(source_prefix, target_prefix)
     target = context.table(schema, table_name)
     table = target.load()

@@ -17,8 +17,8 @@ from metastore.errors import InvalidRequestError
 from metastore.iceberg.contention import until_won
 from metastore.iceberg.own_properties import OWN_PROPERTIES
 from metastore.procedures.files.guards import require_foreign
-from metastore.procedures.framework.arguments import Argument
-from metastore.procedures.framework.model import CallContext, Procedure
+from metastore.procedures.framework.declaration import procedure
+from metastore.procedures.framework.model import CallContext
 from metastore.redaction import shown
 
 _RESERVED: Final = frozenset(
@@ -59,18 +59,6 @@ _RESULT_COLUMNS: Final[dict[str, pa.DataType]] = {
 }
 
 
-def set_table_property() -> Procedure:
-    """The procedure ``system.set_table_property``."""
-    return Procedure(
-        "system",
-        "set_table_property",
-        (Argument("schema"), Argument("table_name"), Argument("key"), Argument("value")),
-        result=pa.schema(_RESULT_COLUMNS),
-        function=_set_table_property,
-        description="Sets one property of a table; the result masks secrets.",
-    )
-
-
 def require_settable(key: str) -> None:
     """Raise InvalidRequestError for a key that Iceberg or the metastore sets itself, or that nobody would read."""
     if not key or key in _RESERVED or key.startswith(OWN_PROPERTIES):
@@ -79,9 +67,16 @@ def require_settable(key: str) -> None:
         raise InvalidRequestError(f"{key!r} is Trino's name, and would have no effect: set {_OF_TRINO[key]}")
 
 
-def _set_table_property(
-    context: CallContext, *, schema: str, table_name: str, key: str, value: str
+@procedure(result=pa.schema(_RESULT_COLUMNS))
+def set_table_property(
+    context: CallContext,
+    *,
+    schema: str,
+    table_name: str,
+    key: str,
+    value: str,
 ) -> Mapping[str, Any]:
+    """Sets one property of a table; the result masks secrets."""
     require_settable(key)
     target = context.table(schema, table_name)
     require_foreign(

@@ -28,8 +28,8 @@ from metastore.errors import ConflictError, InvalidRequestError, ProcedureError,
 from metastore.iceberg.contention import until_won
 from metastore.iceberg.row_scan import RowScan
 from metastore.iceberg.target import TargetTable
-from metastore.procedures.framework.arguments import Argument
-from metastore.procedures.framework.model import CallContext, Procedure
+from metastore.procedures.framework.declaration import procedure
+from metastore.procedures.framework.model import CallContext
 from metastore.procedures.tables.puffin import THETA, Blob, puffin_file
 from metastore.sketches.hashing import distinct_first, domain_of, hashes_of
 from metastore.sketches.theta import Theta, ThetaBuilder
@@ -49,23 +49,6 @@ _SKETCH_COLUMNS: Final[dict[str, pa.DataType]] = {"field_id": pa.int32(), "sketc
 _SKETCHES: Final = pa.schema(_SKETCH_COLUMNS)
 
 
-def compute_table_stats() -> Procedure:
-    """The procedure ``system.compute_table_stats``."""
-    return Procedure(
-        "system",
-        "compute_table_stats",
-        (
-            Argument("schema"),
-            Argument("table_name"),
-            Argument("snapshot_id", "BIGINT", required=False),
-            Argument("columns", "ARRAY(VARCHAR)", required=False),
-        ),
-        result=pa.schema(_RESULT_COLUMNS),
-        function=_compute_table_stats,
-        description="Counts the distinct values of columns, and keeps the sketches as the snapshot's statistics.",
-    )
-
-
 @dataclass(frozen=True)
 class SketchChunk:
     """Files for one task to read: ``schema`` has what to sketch; ``metadata`` is the table's, without history."""
@@ -76,9 +59,16 @@ class SketchChunk:
     files: Sequence[FileScanTask]
 
 
-def _compute_table_stats(
-    context: CallContext, *, schema: str, table_name: str, snapshot_id: int | None, columns: list[str] | None
+@procedure(result=pa.schema(_RESULT_COLUMNS))
+def compute_table_stats(
+    context: CallContext,
+    *,
+    schema: str,
+    table_name: str,
+    snapshot_id: int | None = None,
+    columns: list[str] | None = None,
 ) -> list[Mapping[str, Any]]:
+    """Counts the distinct values of columns, and keeps the sketches as the snapshot's statistics."""
     target = context.table(schema, table_name)
     table = target.load()
     metadata = table.metadata

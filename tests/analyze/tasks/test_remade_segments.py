@@ -3,19 +3,20 @@
 from __future__ import annotations
 
 import pickle
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
 import pytest
+from support.watched_engine import WatchedEngine
 
-from metastore.analyze import work
 from metastore.analyze.run import Request, analyze
 from metastore.analyze.tasks import footers
-from metastore.analyze.tasks.chunks import remade_chunks
-from metastore.analyze.tasks.remade_segments import remake_segments
+from metastore.analyze.tasks.chunks import Limits
+from metastore.analyze.tasks.footers import FooterChunk
+from metastore.analyze.tasks.segments import SegmentChunk, make_segments
 from metastore.engine import Engine, LocalEngine
 from metastore.errors import FormatError, StorageError
 from metastore.formats.parquet_footer import read_footer
@@ -23,16 +24,16 @@ from metastore.metastore import Metastore
 from metastore.model.identity import TableInfo
 from metastore.model.vocabulary import MetadataType
 from metastore.sources.source_table import SourceTable
-from metastore.storage.parts import FileGroup
+from metastore.storage.file_groups import FileGroup
 
 TABLE = TableInfo("dfs", "tmp", "t")
-MAKERS: dict[str, dict[str, int]] = {
-    "tasks": {},
-    "tasks, where few files are unknown": {"SEGMENT_FILES": 1},
-    "tasks, of small segments": {"STORED_BYTES": 5_000},
-    "tasks, of few files": {"KNOWN_FILES": 2},
-    "the driver": {"STORED_BYTES": 0},
-    "the driver, one by one": {"STORED_BYTES": 0, "_ROWS_AT_ONCE": 1},
+MAKERS = {
+    "tasks": Limits(),
+    "tasks, where few files are unknown": Limits(chunk_files=(1, 1)),
+    "tasks, of small segments": Limits(stored_bytes=5_000),
+    "tasks, of few files": Limits(known_files=2),
+    "the driver": Limits(stored_bytes=0),
+    "the driver, one by one": Limits(stored_bytes=0, driver_rows=1),
 }
 """Who makes segments, by the limits that say so."""
 
@@ -72,31 +73,6 @@ def stored_file(metastore: Metastore, key: str) -> Path:
     return Path(path)
 
 
-class Watching:
-    """An engine that tells whether one of its tasks is running, in this process."""
-
-    name = "watching"
-    parallelism = 1
-
-    def __init__(self, engine: Engine) -> None:
-        self._engine = engine
-        self.is_at_work = False
-
-    def run(self, chunks: Any, task: Any, schema: pa.Schema) -> Iterator[pa.RecordBatch]:
-        """As the engine, in steps."""
-        batches = self._engine.run(chunks, task, schema)
-        while True:
-            self.is_at_work = True
-            batch = next(batches, None)
-            self.is_at_work = False
-            if batch is None:
-                return
-            yield batch
-
-    def close(self) -> None:
-        """Nothing of its own to close."""
-
-
 @pytest.mark.parametrize("level", ["SEGMENT", "PARTITION", "FILE", "ROW_GROUP"])
 def test_it_does_not_matter_who_makes_a_segment_anew(
     begun: Any,
@@ -114,10 +90,7 @@ def test_it_does_not_matter_who_makes_a_segment_anew(
     changed(begun)
     found, said = {}, {}
     for who, metastore in metastores.items():
-        with pytest.MonkeyPatch.context() as patch:
-            for limit, number in MAKERS.get(who, {}).items():
-                patch.setattr(work, limit, number)
-            result = analyze(metastore.tables, source, engine, request)
+        result = analyze(metastore.tables, source, engine, request, limits=MAKERS.get(who))
         found[who] = as_units(metastore.tables.read().metadata_types(MetadataType.ALL).to_arrow())
         said[who] = (result.new, result.changed, result.removed, result.segments_written, result.segments_removed)
     assert {who for who, units in found.items() if units != found["fresh"]} == set()
@@ -145,7 +118,6 @@ def test_other_wishes_are_fulfilled(
     tmp_path: Path,
     engine: Engine,
     as_units: Callable[[pa.Table], list[str]],
-    monkeypatch: pytest.MonkeyPatch,
     before: Request,
     after: Request,
     makers: str,
@@ -157,35 +129,28 @@ def test_other_wishes_are_fulfilled(
     analyze(kept.tables, source, engine, before)
     if with_changes:
         changed(begun)
-    for limit, number in MAKERS[makers].items():
-        monkeypatch.setattr(work, limit, number)
     for metastore in (kept, fresh):
-        analyze(metastore.tables, source, engine, after)
+        analyze(metastore.tables, source, engine, after, limits=MAKERS[makers])
     units, expected = (one.tables.read().metadata_types(MetadataType.ALL).to_arrow() for one in (kept, fresh))
     assert as_units(units) == as_units(expected)
 
 
-@pytest.mark.parametrize(("files", "by_driver"), [(["year=2020/a"], 1), (["year=2020/a", "year=2021/b"], 0)])
+@pytest.mark.parametrize("files", [["year=2020/a"], ["year=2020/a", "year=2021/b"]])
 def test_the_driver_holds_no_units_of_segments_that_tasks_make(
-    begun: Any,
-    metastore: Metastore,
-    engine: Engine,
-    monkeypatch: pytest.MonkeyPatch,
-    files: list[str],
-    by_driver: int,
+    begun: Any, metastore: Metastore, engine: Engine, monkeypatch: pytest.MonkeyPatch, files: list[str]
 ) -> None:
-    """It reads those of one segment alone, while tasks read its footers; tasks read theirs, and no file that stays."""
-    watching = Watching(engine)
+    """Tasks read the stored units and the changed footers, and no file that stays."""
+    watched = WatchedEngine(engine)
     source = SourceTable(TABLE, str(begun.root))
-    analyze(metastore.tables, source, watching)
+    analyze(metastore.tables, source, watched)
     for name in files:
         begun.touch(f"{name}.parquet")
     batches = FileGroup.batches
-    units: list[bool] = []
+    by_tasks: list[bool] = []
     opened: list[str] = []
 
     def noted_batches(self: FileGroup) -> Iterator[pa.RecordBatch]:
-        units.append(watching.is_at_work)
+        by_tasks.append(watched.is_at_work)
         return batches(self)
 
     def noted_footer(*arguments: Any, **named: Any) -> Any:
@@ -194,8 +159,8 @@ def test_the_driver_holds_no_units_of_segments_that_tasks_make(
 
     monkeypatch.setattr(FileGroup, "batches", noted_batches)
     monkeypatch.setattr(footers, "read_footer", noted_footer)
-    assert analyze(metastore.tables, source, watching).changed == len(files)
-    assert (units.count(False), len(units)) == (by_driver, len(files))
+    assert analyze(metastore.tables, source, watched).changed == len(files)
+    assert by_tasks == [True] * len(files)
     assert len(opened) == len(files)
     assert all(any(name in call for call in opened) for name in files)
 
@@ -203,28 +168,27 @@ def test_the_driver_holds_no_units_of_segments_that_tasks_make(
 def test_the_driver_holds_a_few_segments_at_a_time(
     begun: Any, metastore: Metastore, engine: Engine, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Where it makes them itself: one is written before the next is read, if more would be too many rows."""
+    """Where it makes them itself: the footers of one are read before the units of the next, if both were too many."""
     source = SourceTable(TABLE, str(begun.root))
     analyze(metastore.tables, source, engine)
     changed(begun)
-    for limit, number in MAKERS["the driver, one by one"].items():
-        monkeypatch.setattr(work, limit, number)
     events: list[str] = []
-    batches, segments = FileGroup.batches, work.Work._segments
+    batches = FileGroup.batches
 
     def noted_batches(self: FileGroup) -> Iterator[pa.RecordBatch]:
-        events.append("read")
+        events.append("units")
         return batches(self)
 
-    def noted_segments(self: work.Work, *arguments: Any) -> Any:
-        events.append("made")
-        return segments(self, *arguments)
+    def noted_footer(*arguments: Any, **named: Any) -> Any:
+        events.append("footer")
+        return read_footer(*arguments, **named)
 
     monkeypatch.setattr(FileGroup, "batches", noted_batches)
-    monkeypatch.setattr(work.Work, "_segments", noted_segments)
-    analyze(metastore.tables, source, engine)
-    assert events.count("read") == 4
-    assert all(pair != ("read", "read") for pair in pairwise(events))
+    monkeypatch.setattr(footers, "read_footer", noted_footer)
+    analyze(metastore.tables, source, engine, limits=MAKERS["the driver, one by one"])
+    # Of the four known segments that are touched, one lost a file: of it nothing is read.
+    assert events.count("units") == 4
+    assert sum(pair == ("units", "units") for pair in pairwise(events)) <= 1
 
 
 def test_progress_ends_where_it_said(begun: Any, metastore: Metastore, engine: Engine) -> None:
@@ -240,7 +204,7 @@ def test_progress_ends_where_it_said(begun: Any, metastore: Metastore, engine: E
 
 
 def test_above_level_file_every_file_of_a_segment_is_to_be_read(
-    begun: Any, metastore: Metastore, engine: Engine, monkeypatch: pytest.MonkeyPatch
+    begun: Any, metastore: Metastore, engine: Engine
 ) -> None:
     """That is known before: by it the engine is chosen, and a segment of many files is not left to one task."""
     source, request = SourceTable(TABLE, str(begun.root)), Request(level="SEGMENT")
@@ -248,21 +212,17 @@ def test_above_level_file_every_file_of_a_segment_is_to_be_read(
     begun.touch("year=2020/a.parquet")
     begun.touch("year=2021/a.parquet")
     asked: list[int] = []
-    here: list[str] = []
-    made_here = work.Work._made_here
+    watched = WatchedEngine(engine)
 
-    def chosen(files: int) -> Engine:
+    def chosen(files: int) -> WatchedEngine:
         asked.append(files)
-        return engine
+        return watched
 
-    def noted(self: work.Work, segments: Any, *arguments: Any) -> Any:
-        here.extend(segments)
-        return made_here(self, segments, *arguments)
-
-    monkeypatch.setattr(work.Work, "_made_here", noted)
-    monkeypatch.setattr(work, "SEGMENT_FILES", 2)
-    assert analyze(metastore.tables, source, chosen, request).segments_written == 2
-    assert (asked, here) == ([6], ["year=2020", "year=2021"])
+    limits = Limits(chunk_files=(1, 2))
+    assert analyze(metastore.tables, source, chosen, request, limits=limits).segments_written == 2
+    assert asked == [6]
+    assert {type(chunk) for chunk in watched.chunks} == {FooterChunk}
+    assert sum(len(chunk.files) for chunk in watched.chunks) == 6
 
 
 def test_a_removed_file_needs_no_reading(begun: Any, metastore: Metastore, engine: Engine) -> None:
@@ -276,7 +236,7 @@ def test_a_removed_file_needs_no_reading(begun: Any, metastore: Metastore, engin
 
 
 def test_who_is_sent_a_chunk_needs_no_metastore(
-    begun: Any, open_metastore: Callable[..., Metastore], tmp_path: Path, engine: Engine, monkeypatch: Any
+    begun: Any, open_metastore: Callable[..., Metastore], tmp_path: Path, engine: Engine
 ) -> None:
     """Executors may be where it cannot be reached: the chunk has the files' content, and makes the same of it."""
     source = SourceTable(TABLE, str(begun.root))
@@ -285,32 +245,27 @@ def test_who_is_sent_a_chunk_needs_no_metastore(
     changed(begun)
     sent: list[tuple[bytes, list[pa.RecordBatch]]] = []
 
-    def noted(*arguments: Any, **named: Any) -> Any:
-        chunks = remade_chunks(*arguments, **named)
-        sent.extend((pickle.dumps(chunk), list(remake_segments(chunk))) for chunk in chunks)
-        return chunks
+    def send(chunks: Sequence[Any], task: Callable[[Any], Iterator[pa.RecordBatch]]) -> None:
+        sent.extend((pickle.dumps(chunk), list(task(chunk))) for chunk in chunks)
 
-    monkeypatch.setattr(work, "remade_chunks", noted)
-    analyze(metastore.tables, source, engine)
+    sending = WatchedEngine(engine, send)
+    analyze(metastore.tables, source, sending)
+    assert {type(chunk) for chunk in sending.chunks} == {SegmentChunk}
     (tmp_path / "not there").rename(tmp_path / "elsewhere")
     for pickled, made in sent:
         assert b"not there" not in pickled
-        again = list(remake_segments(pickle.loads(pickled)))  # noqa: S301 - pickled above
+        again = list(make_segments(pickle.loads(pickled)))  # noqa: S301 - pickled above
         assert [batch.to_pylist() for batch in again] == [batch.to_pylist() for batch in made]
     assert sent
 
 
-def test_helpers_make_them(
-    begun: Any, open_metastore: Callable[..., Metastore], tmp_path: Path, as_units: Any, monkeypatch: Any
-) -> None:
+def test_helpers_make_them(begun: Any, open_metastore: Callable[..., Metastore], tmp_path: Path, as_units: Any) -> None:
     """In processes of their own, and to the same units."""
-    monkeypatch.setattr("metastore.engine._JUDGED_AFTER", -1.0)
-    monkeypatch.setattr("metastore.engine._HELPERS_PAY_FROM", -1.0)
     source = SourceTable(TABLE, str(begun.root))
     kept, fresh = (open_metastore(location={"base_path": str(tmp_path / name)}) for name in ("kept", "fresh"))
-    with LocalEngine(2) as engine:
+    with LocalEngine(2, helpers_pay_from=0) as engine:
         analyze(kept.tables, source, engine)
-        while sum(helper.is_ready_for(remake_segments) for helper in engine._idle) < 2:
+        while engine.ready_for(make_segments) < 2:
             begun.touch("year=2020/a.parquet")
             begun.touch("year=2021/b.parquet")
             analyze(kept.tables, source, engine)
@@ -333,28 +288,25 @@ def test_helpers_make_them(
 
 
 @pytest.mark.parametrize("makers", ["tasks", "the driver"])
-def test_errors_change_nothing(
-    begun: Any, metastore: Metastore, engine: Engine, monkeypatch: pytest.MonkeyPatch, makers: str
-) -> None:
+def test_errors_change_nothing(begun: Any, metastore: Metastore, engine: Engine, makers: str) -> None:
     """A corrupt file is named; so is the component, where a file of its is lost or damaged."""
     source = SourceTable(TABLE, str(begun.root))
     analyze(metastore.tables, source, engine)
-    for limit, number in MAKERS[makers].items():
-        monkeypatch.setattr(work, limit, number)
+    limits = MAKERS[makers]
     version = metastore.tables.metadata.version
     begun.touch("year=2021/a.parquet")
     begun.put("year=2020/a.parquet", b"PAR1 and nothing else PAR1")
     with pytest.raises(FormatError, match=r"year=2020/a\.parquet"):
-        analyze(metastore.tables, source, engine)
+        analyze(metastore.tables, source, engine, limits=limits)
     begun.write("year=2020/a.parquet", {"x": [1]})
     path = stored_file(metastore, "year=2021")
     content = path.read_bytes()
     path.unlink()
     with pytest.raises(StorageError, match="a file of tables cannot be read"):
-        analyze(metastore.tables, source, engine)
+        analyze(metastore.tables, source, engine, limits=limits)
     path.write_bytes(b"PAR1 and nothing else PAR1")
     with pytest.raises(FormatError, match="a data file of tables cannot be read"):
-        analyze(metastore.tables, source, engine)
+        analyze(metastore.tables, source, engine, limits=limits)
     assert metastore.tables.metadata.version == version
     path.write_bytes(content)
-    assert analyze(metastore.tables, source, engine).changed == 2
+    assert analyze(metastore.tables, source, engine, limits=limits).changed == 2

@@ -16,7 +16,7 @@ from hypothesis import event, given, settings
 from hypothesis import strategies as st
 
 from metastore.analyze.units.leaders import leaders_in
-from metastore.analyze.units.parts import Part
+from metastore.analyze.units.partial_aggregates import Part
 from metastore.analyze.units.total import Total
 from metastore.model.statistics import ColumnStatistics
 from metastore.model.tuple_schema import SchemaColumn, TupleSchema

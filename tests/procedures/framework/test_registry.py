@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pkgutil
 import subprocess
 import sys
 import threading
@@ -13,9 +14,10 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
+import metastore.procedures
 from metastore.errors import InvalidRequestError, NotFoundError, ProcedureError
 from metastore.procedures import Argument, Procedure, Provider, columns
-from metastore.procedures.framework.builtin import GROUP, ON_ICEBERG, register_installed
+from metastore.procedures.framework.builtin import GROUP, MODULES, declared_in, register_installed
 from metastore.procedures.framework.registry import Registry
 from metastore.session import Session
 
@@ -109,7 +111,7 @@ def test_a_provider_that_does_not_provide(provider: Provider, said: str) -> None
 def test_every_built_in_procedure_can_be_made(session: Session) -> None:
     """Under the name that it is listed by, in every catalog, with a description of one line."""
     registry = session.procedures.registry
-    assert {name for name, _ in ON_ICEBERG} <= set(registry.names("metastore"))
+    assert {each.qualified_name for each in declared_in(MODULES)} <= set(registry.names("metastore"))
     for catalog in registry.catalogs():
         for name in registry.names(catalog):
             description = registry.resolve(catalog, name).description
@@ -118,15 +120,22 @@ def test_every_built_in_procedure_can_be_made(session: Session) -> None:
 
 
 def test_families_are_imported_when_they_are_called(tmp_path: Path) -> None:
-    """A session that only knows their names has loaded no family."""
+    """A session that calls none has loaded no family."""
     conf = tmp_path / "site.conf"
     conf.write_text(f'drill.metastore.iceberg.location.base_path = "{tmp_path}"')
-    loaded = _run(
-        f"import sys, metastore\nregistry = metastore.connect({str(conf)!r}).procedures.registry\n"
-        "assert registry.names('metastore')\nprint(sorted(sys.modules))"
-    )
+    loaded = _run(f"import sys, metastore\nmetastore.connect({str(conf)!r}).procedures\nprint(sorted(sys.modules))")
     assert "metastore.procedures.refs.cherrypick" not in loaded
     assert "metastore.procedures.framework.builtin" in loaded
+
+
+def test_no_declaration_is_left_out() -> None:
+    """Each module below this package that declares a procedure is one that is registered."""
+    found = {
+        module.name
+        for module in pkgutil.walk_packages(metastore.procedures.__path__, "metastore.procedures.")
+        if not module.ispkg and declared_in([module.name])
+    }
+    assert found == set(MODULES)
 
 
 def _run(script: str) -> str:

@@ -532,9 +532,9 @@ def test_explain_adds_nothing(lake: Any, rows: Any, put: Put, tmp_path: Path) ->
     """EXPLAIN lists the files and shows the plan of an import; the table stays as it is."""
     table = lake.table()
     put("a.parquet", rows(1))
-    arguments = {each.name: each.default for each in add_files().arguments}
+    arguments = {each.name: each.default for each in add_files.arguments}
     given_ = {"schema": "default", "table_name": "t", "location": str(tmp_path / "source")}
-    lines = explain(add_files(), lake.context, {**arguments, **given_})
+    lines = explain(add_files, lake.context, {**arguments, **given_})
     assert [line.strip(" └─").partition("[")[0] for line in lines if "─" in line or line.startswith("Output")] == [
         "Output",
         "TableFinish",

@@ -56,13 +56,13 @@ def test_expire_and_orphans(
         catalogs = Catalogs(metastore)
         context = CallContext(catalogs, "lake", lambda _: engine, settings, lambda: now + 10 * 86_400_000)
         tomorrow = datetime.fromtimestamp(now / 1000, tz=timezone.utc) + DAY
-        [row] = call(expire_snapshots(), context, older_than=tomorrow)
+        [row] = call(expire_snapshots, context, older_than=tomorrow)
         assert (row["deleted_data_files_count"], row["failed_files_count"]) == (1, 0)
         reached = keys(bucket)
         strays = {"lake/default/t/data/a b.parquet", "lake/default/t/data/%41.parquet", "lake/default/t/data/x"}
         for key in strays:
             obstore.put(bucket, key, b"orphan")
-        found = call(remove_orphan_files(), context)
+        found = call(remove_orphan_files, context)
         assert {row["orphan_file_location"] for row in found} == {f"{root}/{key}" for key in strays}
         assert all(row["deleted"] for row in found)
         assert keys(bucket) == reached
@@ -95,7 +95,7 @@ def test_files_that_another_table_names_by_another_scheme(
             obstore.put(bucket, f"o/data/{name}.parquet", stream.getvalue())
         inner.add_files([f"{root}/o/data/taken.parquet".replace("s3://", f"{scheme}://")])
         context = CallContext(catalogs, "lake", lambda _: engine, settings, lambda: now + 10 * 86_400_000)
-        found = call(remove_orphan_files(), context)
+        found = call(remove_orphan_files, context)
         assert [row["orphan_file_location"] for row in found if row["deleted"]] == [f"{root}/o/data/orphan.parquet"]
         assert catalog.load_table("default.inner").scan().to_arrow()["id"].to_pylist() == [7]
         catalogs.close()

@@ -97,14 +97,16 @@ def segment_parts(rows: pa.Table) -> list[Part]:
     """The parts that SEGMENT rows stand for, fragments and stored units alike."""
     return [
         Part(
-            tuple(row["partitionValues"] or ()),
-            schema_of(row["schema"]),
-            _statistics([key for key, _ in row["columnsStatistics"]], [text for _, text in row["columnsStatistics"]]),
-            int(read_holders(row["metadataStatistics"])[Statistic.ROW_COUNT]),
-            row["lastModifiedTime"],
-            row["locations"],
-            descriptions_in(row["additionalMetadata"]),
-            counts_exactly(row["metadataStatistics"]),
+            directories=tuple(row["partitionValues"] or ()),
+            schema=schema_of(row["schema"]),
+            statistics=_statistics(
+                [key for key, _ in row["columnsStatistics"]], [text for _, text in row["columnsStatistics"]]
+            ),
+            rows=int(read_holders(row["metadataStatistics"])[Statistic.ROW_COUNT]),
+            modified=row["lastModifiedTime"],
+            files=row["locations"],
+            descriptions=descriptions_in(row["additionalMetadata"]),
+            whole=counts_exactly(row["metadataStatistics"]),
         )
         for row in rows.to_pylist()
     ]
@@ -127,7 +129,18 @@ def file_parts(rows: pa.Table, root: str) -> list[Part]:
         paths = values(members, "path")
         whole = all(map(counts_exactly, values(members, "metadataStatistics")))
         rows_of = sum(row_counts(members))
-        parts.append(Part(directories, schema_of(schema), merged, rows_of, modified, paths, described, whole))
+        parts.append(
+            Part(
+                directories=directories,
+                schema=schema_of(schema),
+                statistics=merged,
+                rows=rows_of,
+                modified=modified,
+                files=paths,
+                descriptions=described,
+                whole=whole,
+            )
+        )
     return parts
 
 

@@ -1,9 +1,9 @@
 """One decision of an ANALYZE carried out up to the commit: segments are made and stored, and added up to the table.
 
-Place in the flow: most segments are made by the tasks that read their files, whole ones and such as are known in part
-(:mod:`metastore.analyze.tasks.whole_segments`, :mod:`metastore.analyze.tasks.remade_segments`). Large ones, and those
-of which more than footers must be read, are made here of what :mod:`metastore.analyze.reading` returns; known ones a
-few at a time, so that units that are stored are never all in memory at once.
+Place in the flow: most segments are made by tasks, each of its files and of what is stored of it
+(:mod:`metastore.analyze.tasks.segments`). Those of more files than one task reads, or of which more than footers must
+be read, are made here of the same pieces: tasks read their files (:mod:`metastore.analyze.reading`), and known segments
+are taken a few at a time, so that units that are stored are never all in memory at once.
 """
 
 from __future__ import annotations
@@ -19,27 +19,20 @@ import pyarrow.compute as pc
 from pyiceberg.expressions import And, In
 
 from metastore.analyze.changes import Changed, FileCounts, Wanted, changed_segments, is_flat
-from metastore.analyze.levels import reaches
 from metastore.analyze.reading import Descriptions, Progress, Reading
 from metastore.analyze.states import short_states
 from metastore.analyze.stored import Stored
 from metastore.analyze.tasks.chunks import (
-    KNOWN_FILES,
-    SEGMENT_FILES,
-    STORED_BYTES,
     UNIT_SCHEMA,
+    Limits,
     Read,
-    remade_chunks,
     run_named,
-    segment_chunks,
 )
-from metastore.analyze.tasks.remade_segments import remake_segments
-from metastore.analyze.tasks.whole_segments import made, make_segments, segments_schema
+from metastore.analyze.tasks.segments import MadeSegments, make_segments, segments_schema
 from metastore.analyze.units.gathering import Gathered, Gathering, files_in
-from metastore.analyze.units.parts import Part, file_parts, segment_parts
-from metastore.analyze.units.remainder import Before
+from metastore.analyze.units.partial_aggregates import Part, file_parts, segment_parts
 from metastore.analyze.units.rollup import segment_units, table_unit
-from metastore.analyze.units.stored_segments import OF_SEGMENTS, StoredSegments, parts_by_key, states_by_key
+from metastore.analyze.units.stored_segments import OF_SEGMENTS, StoredSegments, states_by_key
 from metastore.analyze.units.total import Total
 from metastore.analyze.units.unit_rows import of_kind, values
 from metastore.components.requests import of_table
@@ -52,10 +45,7 @@ from metastore.model.vocabulary import MetadataType
 from metastore.operations.modify import Modify
 from metastore.sketches.description import Describing, descriptions_in, descriptions_text
 from metastore.sources.source_table import SourceTable
-from metastore.storage.parts import FileGroup
-
-_ROWS_AT_ONCE: Final = 20_000
-"""Stored units that the driver has in memory when it makes segments itself: kilobytes each, if it need not be more."""
+from metastore.storage.file_groups import FileGroup
 
 _CHUNKS: Final = 256
 
@@ -73,7 +63,7 @@ class Outcome:
     rows: int
 
 
-class Work:
+class Execution:
     """One decision carried out, up to the commit of ``modify``, which the units go to as soon as they are known.
 
     ``engine`` is asked for when it is known how many files there are to read.
@@ -86,11 +76,13 @@ class Work:
         engine: Engine | Callable[[int], Engine],
         wanted: Wanted,
         on_progress: Progress | None,
+        limits: Limits,
     ) -> None:
         self._modify = modify
         self._source = source
         self._wanted = wanted
-        self._reading = Reading(source, wanted, engine, on_progress)
+        self._limits = limits
+        self._reading = Reading(source, wanted, engine, on_progress, limits)
         self._units = 0
         self._files = FileCounts()
         self._before: list[pa.Table] = []
@@ -105,13 +97,13 @@ class Work:
         if known:
             self._modify.delete(of_table(self._source.table), MetadataType.ALL)
         self._reading.expect(sum(map(len, segments.values())))
-        wholes = {key: files for key, files in segments.items() if self._is_for_tasks(len(files))}
-        tops = self._made_by_tasks(wholes, fresh)
-        rest = {key: files for key, files in segments.items() if key not in wholes}
+        for_tasks = {key: files for key, files in segments.items() if self._is_for_tasks(len(files))}
+        tops = self._made_by_tasks(for_tasks, fresh, {}, anew=False)
+        rest = {key: files for key, files in segments.items() if key not in for_tasks}
         if rest:
             files = [file for own in rest.values() for file in own]
             reads = [Read(file, exact=True, missing=self._wanted.described) for file in files]
-            tops += self._made(reads, rest, fresh, UNIT_SCHEMA.empty_table(), {}, Before({}, {}))
+            tops += self._made(reads, rest, fresh, UNIT_SCHEMA.empty_table(), {})
             self._files = self._files.plus(FileCounts(new=len(files)))
         return self._outcome(Total.added(tops), segments, fresh, len(fresh), frozenset(), owner)
 
@@ -146,21 +138,15 @@ class Work:
             for key, files in segments.items()
         }
         self._reading.expect(sum(unknown.values()))
-        sizes = {key: group.size_bytes for key, group in known.items()}
         for_tasks = {
             key: files
             for key, files in segments.items()
-            if len(files) <= KNOWN_FILES and self._is_for_tasks(unknown[key], sizes.get(key, 0))
+            if len(files) <= self._limits.known_files
+            and self._is_for_tasks(unknown[key], known[key].size_bytes if key in known else 0)
         }
-        wholes = {key: files for key, files in for_tasks.items() if key not in known}
-        tops = self._made_by_tasks(wholes, fresh)
-        partly = {key: files for key, files in for_tasks.items() if key in known}
-        if len(partly) > 1:
-            tops += self._made_by_tasks(partly, fresh, {key: known[key] for key in partly}, anew=decision.footers)
-        else:
-            for_tasks = wholes  # One alone is made here, while tasks read its footers.
+        tops = self._made_by_tasks(for_tasks, fresh, known, anew=decision.footers)
         rest = [key for key in segments if key not in for_tasks]
-        for keys in _at_once(rest, known):
+        for keys in _at_once(rest, known, self._limits.driver_rows):
             tops += self._made_here({key: segments[key] for key in keys}, fresh, decision, known)
         return tops
 
@@ -169,7 +155,8 @@ class Work:
 
         Where nothing but footers is read; of other files, each is a task's own.
         """
-        return self._reading.of_footers and unknown <= SEGMENT_FILES and stored_bytes <= STORED_BYTES
+        limits = self._limits
+        return self._reading.of_footers and unknown <= limits.chunk_files[1] and stored_bytes <= limits.stored_bytes
 
     def _made_here(
         self, segments: _Segments, fresh: Mapping[str, str], decision: Changed, known: Mapping[str, FileGroup]
@@ -180,16 +167,14 @@ class Work:
         before = StoredSegments.of(pa.Table.from_batches(batches, UNIT_SCHEMA))
         files = list(chain.from_iterable(segments.values()))
         compared = before.compared(files)
-        kept = compared.kept
-        true = of_kind(kept.select(["metadataType", "path", "schema", "additionalMetadata"]), MetadataType.FILE)
+        true = compared.kept.select(["metadataType", "path", "schema", "additionalMetadata"])
+        true = of_kind(true, MetadataType.FILE)
         described = {} if decision.anew else _descriptions(true, self._wanted.described)
         reads = self._reading.lacking(files, true, described, anew=decision.footers)
-        if decision.footers:
-            kept = kept.slice(0, 0)
-        kept = kept if reaches(self._wanted.level, MetadataType.ROW_GROUP) else of_kind(kept, MetadataType.FILE)
         self._stood_before(before.tops)
         self._files = self._files.plus(compared.changes.counts)
-        return self._made(reads, segments, fresh, kept, described, Before.of(parts_by_key(before.tops), compared.lost))
+        kept = compared.standing(self._wanted.level, anew=decision.footers)
+        return self._made(reads, segments, fresh, kept, described)
 
     def _made(
         self,
@@ -198,11 +183,10 @@ class Work:
         fresh: Mapping[str, str],
         kept: pa.Table,
         described: dict[str, Descriptions],
-        before: Before,
     ) -> list[Part]:
         """Make ``segments`` anew of what is read and of the ``kept`` rows; their parts for the table's roll-up."""
         if self._reading.of_footers:
-            return list(self._from_footers(reads, segments, fresh, kept, before))
+            return list(self._from_footers(reads, segments, fresh, kept))
         found = self._reading.files(reads)
         for path, descriptions in found.descriptions.items():
             described.setdefault(path, {}).update(descriptions)
@@ -212,51 +196,37 @@ class Work:
         return self._segments(file_parts(details, self._source.location), details, fresh)
 
     def _from_footers(
-        self, reads: Sequence[Read], segments: _Segments, fresh: Mapping[str, str], kept: pa.Table, before: Before
+        self, reads: Sequence[Read], segments: _Segments, fresh: Mapping[str, str], kept: pa.Table
     ) -> Iterator[Part]:
         """Read footers, and make each segment when all of its files are in."""
         awaited = Counter(metadata_key(read.file.directories) for read in reads)
         gathering = Gathering({key: awaited[key] for key in segments}, kept)
         batches = self._reading.footers([read.file for read in reads])
         # Files that stay are added up while others are read.
-        root = self._source.location
-        remaining = {
-            key: before.remaining(key, of_kind(rows, MetadataType.FILE), root) for key, rows in gathering.kept().items()
-        }
+        staying = {key: file_parts(rows, self._source.location) for key, rows in gathering.kept().items()}
         if found := gathering.complete():
-            yield from self._stored(found, remaining, fresh)
+            yield from self._stored(found, staying, fresh)
         for batch in batches:
             if found := gathering.add(batch):
-                yield from self._stored(found, remaining, fresh)
+                yield from self._stored(found, staying, fresh)
 
     def _made_by_tasks(
-        self,
-        segments: _Segments,
-        fresh: Mapping[str, str],
-        stored: Mapping[str, FileGroup] | None = None,
-        *,
-        anew: bool = False,
+        self, segments: _Segments, fresh: Mapping[str, str], stored: Mapping[str, FileGroup], *, anew: bool
     ) -> list[Part]:
         """Have segments made by tasks, from their ``stored`` units if they have any, and their files written."""
         tops: list[Part] = []
         if not segments:
             return tops
-        engine, encoder = self._reading.engine, self._modify.encoder()
-        sizes = None if stored is None else {key: group.size_bytes for key, group in stored.items()}
-        wholes = segment_chunks(self._source, self._wanted, segments, fresh, encoder, engine.parallelism, sizes)
-        schema = segments_schema(UNIT_SCHEMA)
-        if stored is None:
-            batches = run_named(engine, wholes, make_segments, schema)
-        else:
-            batches = run_named(engine, remade_chunks(wholes, stored, anew=anew), remake_segments, schema)
-        for batch in batches:
-            found = made(batch)
-            self._modify.overwrite_encoded(found.partitions)
-            self._units += found.units
-            self._files = self._files.plus(found.counts)
-            self._stood_before(found.before)
-            self._reading.tell(found.read)
-            tops += found.tops
+        encoder = self._modify.encoder()
+        chunks = self._reading.cutting.segments(segments, fresh, stored, anew=anew, encoder=encoder)
+        for batch in run_named(self._reading.engine, chunks, make_segments, segments_schema(UNIT_SCHEMA)):
+            made = MadeSegments.of(batch)
+            self._modify.overwrite_encoded(made.partitions)
+            self._units += made.units
+            self._files = self._files.plus(made.counts)
+            self._stood_before(made.before)
+            self._reading.tell(made.read)
+            tops += made.tops
         return tops
 
     def _stood_before(self, tops: pa.Table) -> None:
@@ -266,9 +236,9 @@ class Work:
         if len(self._before) > _CHUNKS:
             self._before = [pa.concat_tables(self._before).combine_chunks()]
 
-    def _stored(self, found: Gathered, remaining: Mapping[str, list[Part]], fresh: Mapping[str, str]) -> list[Part]:
+    def _stored(self, found: Gathered, staying: Mapping[str, list[Part]], fresh: Mapping[str, str]) -> list[Part]:
         """Have the units of complete segments written; what the table's roll-up needs of them."""
-        parts = [*segment_parts(found.fragments), *chain.from_iterable(remaining[key] for key in found.kept)]
+        parts = [*segment_parts(found.fragments), *chain.from_iterable(staying[key] for key in found.kept)]
         return self._segments(parts, pa.concat_tables([*found.kept.values(), found.read]), fresh)
 
     def _segments(self, parts: Sequence[Part], details: pa.Table, fresh: Mapping[str, str]) -> list[Part]:
@@ -344,13 +314,13 @@ def _later(files: Sequence[SourceFile], modified: int) -> int:
     return sum(file.mtime_ns // 1_000_000 > modified for file in files)
 
 
-def _at_once(keys: Sequence[str], known: Mapping[str, FileGroup]) -> Iterator[Sequence[str]]:
-    """The segments ``keys``, in turns of so many as may be held; each has the rows that are ``known`` of it."""
+def _at_once(keys: Sequence[str], known: Mapping[str, FileGroup], most: int) -> Iterator[Sequence[str]]:
+    """The segments ``keys``, in turns of ``most`` rows that are ``known`` of them, or of one segment with more."""
     turn: list[str] = []
     rows = 0
     for key in keys:
         held = known[key].rows if key in known else 0
-        if turn and rows + held > _ROWS_AT_ONCE:
+        if turn and rows + held > most:
             yield turn
             turn, rows = [], 0
         turn.append(key)

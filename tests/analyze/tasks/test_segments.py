@@ -10,14 +10,14 @@ import pyarrow as pa
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from pyiceberg.expressions import AlwaysTrue
+from pyiceberg.io.pyarrow import PyArrowFileIO
+from support.watched_engine import WatchedEngine
 
-from metastore.analyze import work
 from metastore.analyze.changes import Wanted
 from metastore.analyze.run import Request, analyze
-from metastore.analyze.tasks import chunks as chunks_module
-from metastore.analyze.tasks.chunks import segment_chunks
-from metastore.analyze.tasks.whole_segments import made
-from metastore.engine import LocalEngine
+from metastore.analyze.tasks.chunks import Cutting, Limits
+from metastore.engine import Engine, LocalEngine
 from metastore.formats.source_file import SourceFile
 from metastore.mapping.rows import PartitionRows
 from metastore.mapping.schema import iceberg_schema, partition_spec
@@ -26,6 +26,7 @@ from metastore.model.identity import TableInfo
 from metastore.model.table_unit import TableMetadataUnit
 from metastore.model.vocabulary import MetadataType
 from metastore.sources.source_table import SourceTable
+from metastore.storage.file_groups import FileGroup
 from metastore.storage.partition_encoder import ENCODED, EncodedPartition, PartitionEncoder
 
 TABLE = TableInfo("dfs", "tmp", "t")
@@ -45,9 +46,12 @@ def mixed(lake: Any) -> Any:
     return lake
 
 
-def stored(metastore: Metastore, engine: LocalEngine, lake: Any, level: str) -> tuple[Any, list[dict[str, Any]]]:
+def stored(
+    metastore: Metastore, engine: Engine, lake: Any, level: str, limits: Limits | None = None
+) -> tuple[Any, list[dict[str, Any]]]:
     """What an ANALYZE says of itself, and all units that it stores, in one order."""
-    result = analyze(metastore.tables, SourceTable(TABLE, str(lake.root)), engine, Request(level=level))
+    source, request = SourceTable(TABLE, str(lake.root)), Request(level=level)
+    result = analyze(metastore.tables, source, engine, request, limits=limits)
     found = metastore.tables.read().metadata_types(MetadataType.ALL).to_arrow().to_pylist()
     rows = sorted(found, key=lambda row: (row["metadataKey"], row["metadataType"], row["metadataIdentifier"]))
     return (result.units, result.segments_written, result.rows, result.new), rows
@@ -59,35 +63,27 @@ def at(folder: Path) -> dict[str, Any]:
 
 
 @pytest.mark.parametrize("level", ["TABLE", "SEGMENT", "PARTITION", "FILE", "ROW_GROUP"])
-@pytest.mark.parametrize("most", [0, 1, 2])
+@pytest.mark.parametrize("limits", [Limits(stored_bytes=-1), Limits(chunk_files=(1, 1)), Limits(chunk_files=(2, 2))])
 def test_it_does_not_matter_who_makes_a_segment(
     mixed: Any,
     open_metastore: Callable[..., Metastore],
     tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
-    most: int,
+    limits: Limits,
     level: str,
 ) -> None:
-    """Tasks, or the driver, which makes those of over ``most`` files; every unit is the same, at every level."""
+    """Tasks, or the driver, which makes all, or those of over one or two files; the units are the same."""
     with LocalEngine(1) as engine:
         by_tasks = stored(open_metastore(**at(tmp_path / "tasks")), engine, mixed, level)
-        monkeypatch.setattr(work, "SEGMENT_FILES", most)
-        assert stored(open_metastore(**at(tmp_path / "driver")), engine, mixed, level) == by_tasks
+        assert stored(open_metastore(**at(tmp_path / "driver")), engine, mixed, level, limits) == by_tasks
     assert by_tasks[1]
 
 
-def test_tasks_leave_little_to_send(mixed: Any, metastore: Metastore, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_tasks_leave_little_to_send(mixed: Any, metastore: Metastore) -> None:
     """Whole segments come as rows of their own, one for each, however many units they hold."""
-    rows: list[int] = []
-
-    def counted(batch: pa.RecordBatch) -> Any:
-        rows.append(batch.num_rows)
-        return made(batch)
-
-    monkeypatch.setattr(work, "made", counted)
     with LocalEngine(1) as engine:
-        (units, *_), _ = stored(metastore, engine, mixed, "ROW_GROUP")
-    assert sum(rows) == 4
+        watched = WatchedEngine(engine)
+        (units, *_), _ = stored(metastore, watched, mixed, "ROW_GROUP")
+    assert watched.rows == 4
     assert units > 20
 
 
@@ -108,15 +104,11 @@ def test_every_segment_is_in_one_chunk_whole(
         for number, size in enumerate(sizes)
     }
     fresh = {key: f"state of {key}" for key in segments}
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(chunks_module, "SEGMENT_FILES", most)
-        patch.setattr(chunks_module, "_CHUNK_FILES", (4, most))
-        patch.setattr(chunks_module, "_CHUNKS_PER_TASK", 1)
-        patch.setattr(chunks_module, "STORED_BYTES", most_bytes or 0)
-        stored = None if most_bytes is None else {key: 2 * len(own) for key, own in segments.items()}
-        found = segment_chunks(
-            SourceTable(TABLE, "/t"), Wanted(MetadataType.FILE), segments, fresh, ENCODER, parallelism, stored
-        )
+    sizes_stored = {} if most_bytes is None else {key: 2 * len(own) for key, own in segments.items()}
+    limits = Limits(chunk_files=(4, most), chunks_per_task=1, stored_bytes=most_bytes or 0)
+    cutting = Cutting(SourceTable(TABLE, "/t"), Wanted(MetadataType.FILE), parallelism, limits)
+    stored_units = {key: group_of(size) for key, size in sizes_stored.items()}
+    found = cutting.segments(segments, fresh, stored_units, anew=False, encoder=ENCODER)
     assert [file for chunk in found for file in chunk.footers.files] == [f for own in segments.values() for f in own]
     assert {key: state for chunk in found for key, state in chunk.states.items()} == fresh
     assert sum(len(chunk.states) for chunk in found) == len(segments)
@@ -126,6 +118,11 @@ def test_every_segment_is_in_one_chunk_whole(
         assert most_bytes is None or len(chunk.states) == 1 or 2 * len(chunk.footers.files) <= most_bytes
     if most_bytes is None and sizes and max(sizes) * 2 <= 4:
         assert len(found) <= 1 + sum(sizes) // 4
+
+
+def group_of(size: int) -> FileGroup:
+    """Stored units of so many bytes, which nobody reads."""
+    return FileGroup("tables", TableMetadataUnit, PyArrowFileIO(), (), (), AlwaysTrue(), size_bytes=size)
 
 
 SCHEMA = iceberg_schema(TableMetadataUnit)

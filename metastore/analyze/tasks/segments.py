@@ -1,0 +1,174 @@
+"""The task that makes top-level segments: their files, and what is stored of them -> content, ready to be stored.
+
+Place in the flow: where a segment has so few files that one task reads them all, nothing is left for the driver but to
+store what the task made, and to add the segments up to the table. So its share does not grow with the files, and what
+comes back is a tenth of the units that :func:`~metastore.analyze.tasks.footers.read_footers` would return. Of a segment
+that is known, the task decodes the stored units as well, and reads only the footers of new and changed files; the
+driver never holds the units of all segments in which something changed. It sends them as they are stored: only the
+driver must reach the metastore. Segments of more files are made by the driver of the same pieces
+(:mod:`metastore.analyze.execution`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, fields, replace
+from itertools import chain
+from typing import Any, Final, Protocol
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from metastore.analyze.changes import FileCounts
+from metastore.analyze.tasks.footers import FooterChunk, read_footers
+from metastore.analyze.units.gathering import parts_of, side_by_side
+from metastore.analyze.units.partial_aggregates import Part, file_parts, segment_parts
+from metastore.analyze.units.rollup import segment_row, segment_units
+from metastore.analyze.units.stored_segments import StoredSegments
+from metastore.analyze.units.unit_rows import to_batch, values
+from metastore.mapping.rows import by_partition
+from metastore.model.table_unit import TableMetadataUnit
+from metastore.model.vocabulary import MetadataType
+from metastore.sources.source_table import SourceTable
+from metastore.storage.partition_encoder import ENCODED, EncodedPartition, PartitionEncoder
+
+
+class StoredUnits(Protocol):
+    """Data files that hold the units of a segment: a group of the component's storage, which tasks need not import."""
+
+    def batches(self) -> Iterator[pa.RecordBatch]:
+        """All units. Raises StorageError for a lost file, FormatError for a bad one."""
+
+    def fetched(self) -> StoredUnits:
+        """The same with the files' content, for a process that cannot reach them. Raises StorageError."""
+
+
+@dataclass(frozen=True)
+class SegmentChunk:
+    """All files of some top-level segments, whose ``states`` are told by key, and what is ``stored`` of these segments.
+
+    ``level`` is what is to be stored, ``is_flat`` tells that the table has no directories. ``stored`` are the data
+    files that hold the segments' units; ``anew`` tells that the footers of unchanged files are to be read, too.
+    """
+
+    footers: FooterChunk
+    states: Mapping[str, str]
+    level: MetadataType
+    is_flat: bool
+    encoder: PartitionEncoder
+    stored: Sequence[StoredUnits] = ()
+    anew: bool = False
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        """Where it is sent to, it holds the content of the stored data files, which is fetched only now."""
+        fetched = replace(self, stored=[group.fetched() for group in self.stored])
+        return SegmentChunk, tuple(getattr(fetched, field.name) for field in fields(fetched))
+
+
+@dataclass(frozen=True)
+class MadeSegments:
+    """What a task made: segments' partitions, their parts for the table's roll-up, and how many units these are.
+
+    ``before`` are the SEGMENT rows that stood there before. ``counts`` are of files, as is ``read``.
+    """
+
+    partitions: Sequence[EncodedPartition]
+    tops: Sequence[Part]
+    units: int
+    before: pa.Table
+    counts: FileCounts
+    read: int
+
+    @classmethod
+    def of(cls, batch: pa.RecordBatch) -> MadeSegments:
+        """From what :func:`make_segments` returned."""
+        partitions = [EncodedPartition.from_arrow(one) for one in batch["partition"] if one.is_valid]
+        tops: Any = batch["top"]
+        before: Any = batch["before"].drop_null()
+        *counts, read = (pc.sum(batch[name]).as_py() for name in (*FileCounts._fields, "read"))
+        return cls(
+            partitions,
+            segment_parts(_table(pa.RecordBatch.from_struct_array(tops))),
+            sum(partition.rows for partition in partitions),
+            _table(pa.RecordBatch.from_struct_array(before)),
+            FileCounts(*counts),
+            read,
+        )
+
+
+def segments_schema(units: pa.Schema) -> pa.Schema:
+    """The schema of what :func:`make_segments` returns, by that of units: a row for each segment.
+
+    ``top`` is the segment's SEGMENT unit and ``before`` the stored one, if there is any; ``partition`` is null where
+    the level stores no unit of it. Numbers of files are the task's, and stand in its first row.
+    """
+    numbers = {name: pa.int64() for name in (*FileCounts._fields, "read")}
+    return pa.schema({"partition": ENCODED, "top": pa.struct(list(units)), "before": pa.struct(list(units)), **numbers})
+
+
+def make_segments(chunk: SegmentChunk) -> Iterator[pa.RecordBatch]:
+    """One batch of :func:`segments_schema`.
+
+    Raises as :func:`read_footers`, and StorageError or FormatError for stored units that cannot be read.
+    """
+    footers = chunk.footers
+    batches = chain.from_iterable(group.batches() for group in chunk.stored)
+    stored = StoredSegments.of(pa.Table.from_batches(batches, footers.schema))
+    compared = stored.compared(footers.files)
+    kept = compared.standing(chunk.level, anew=chunk.anew)
+    unread = [file for file in footers.files if chunk.anew or compared.changes.is_untrue(file.path)]
+    read, fragments = _read(replace(footers, files=unread))
+    parts = [*segment_parts(fragments), *file_parts(kept, footers.location)]
+    source = SourceTable(footers.table, footers.location)
+    rows, tops = segment_units(
+        source,
+        footers.schema,
+        parts,
+        side_by_side(footers.schema, kept, read),
+        level=chunk.level,
+        states=chunk.states,
+        is_flat=chunk.is_flat,
+    )
+    encoded = {
+        partition.key[_KEY]: chunk.encoder.encode(partition).to_arrow()
+        for partition in by_partition(TableMetadataUnit, rows)
+    }
+    short = [segment_row(source, top.for_table(), chunk.states) for top in tops]
+    keys = [row.metadataKey for row in short]
+    numbers = (*compared.changes.counts, len(unread))
+    yield pa.RecordBatch.from_arrays(
+        [
+            pa.array([encoded.get(key) for key in keys], ENCODED),
+            to_batch(footers.schema, source.table, short).to_struct_array(),
+            _before(stored.tops, keys),
+            *(pa.array([number, *[0] * (len(keys) - 1)], pa.int64()) for number in numbers),
+        ],
+        schema=segments_schema(footers.schema),
+    )
+
+
+def _read(footers: FooterChunk) -> tuple[pa.Table, pa.Table]:
+    """The rows of files and row groups, and the fragments of segments."""
+    batches = [parts_of(batch) for batch in read_footers(footers)]
+    details, fragments = zip(*batches, strict=True) if batches else ((), ())
+    return pa.Table.from_batches(details, footers.schema), pa.Table.from_batches(fragments, footers.schema)
+
+
+def _before(tops: pa.Table, keys: Sequence[str]) -> Any:
+    """The stored SEGMENT row of each of ``keys``, null where there is none.
+
+    Without what a table's roll-up does not ask for: of its files, one is left.
+    """
+    at = tops.schema.get_field_index("locations")
+    first = pc.list_slice(tops["locations"], 0, 1).cast(tops.schema.field(at).type)
+    short: Any = tops.set_column(at, tops.schema.field(at), first).to_struct_array()
+    places = {key: place for place, key in enumerate(values(tops, "metadataKey"))}
+    rows = pa.concat_arrays([*short.chunks, pa.array([], short.type)])
+    return rows.take(pa.array([places.get(key) for key in keys], pa.int64()))
+
+
+def _table(batch: pa.RecordBatch) -> pa.Table:
+    return pa.Table.from_batches([batch])
+
+
+_KEY: Final = TableMetadataUnit.partition_columns.index("metadataKey")
