@@ -143,7 +143,7 @@ def _check(names: Names, name: TableInfo, definition: Definition, kind: Kind) ->
     text = ViewText(definition.sql, dialect, path)
     expand(tree, lambda each: text if each == name else names.text(each), schema_path=path)
     sql = definition.sql.strip()
-    if definition.columns:
+    if definition.columns and not _has_names(tree, definition.columns, names, dialect, path):
         if any(item.is_star for item in tree.selects):
             _require_width(definition.columns, len(bind(tree, names.schema, dialect=dialect, schema_path=path).columns))
         else:
@@ -157,6 +157,16 @@ def _check(names: Names, name: TableInfo, definition: Definition, kind: Kind) ->
     infos = sorted({info_of(table, path) for table in references(tree)})
     dependencies = {quote((i.storage_plugin, i.workspace, i.name)): str(names.get(i).kind) for i in infos}
     return _Checked(sql, dialect, schema, path, dependencies, contract_of(bound, names.schema))
+
+
+def _has_names(tree: exp.Query, columns: Sequence[str], names: Names, dialect: str, path: Sequence[str]) -> bool:
+    """Whether the query gives columns of these names anyway, so that its text can stay as it was written."""
+    try:
+        return [column.name for column in bind(tree, names.schema, dialect=dialect, schema_path=path).columns] == [
+            *columns
+        ]
+    except InvalidRequestError:  # a column without a name, say, which is about to get one
+        return False
 
 
 def _require_width(columns: Sequence[str], width: int) -> None:
