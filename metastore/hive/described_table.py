@@ -145,8 +145,16 @@ def needs_description(table: HiveTable, partitions: Sequence[HivePartition]) -> 
         return True
     if any(_CHAR.search(each.type) for each in (*(table.raw.sd.cols or ()), *(table.raw.partitionKeys or ()))):
         return True
-    root = plain_location(table.location)
-    return any(plain_location(each.location) != f"{root}/{folder_of(table, each)}" for each in partitions)
+    return any(_below(table, each) != _folded(folder_of(table, each)) for each in partitions)
+
+
+def _below(table: HiveTable, partition: HivePartition) -> str:
+    """The folder of a partition below the table's, in which columns may be spelled in any case."""
+    return _folded(plain_location(partition.location).removeprefix(f"{plain_location(table.location)}/"))
+
+
+def _folded(folder: str) -> str:
+    return "/".join(f"{name.lower()}={value}" for name, _, value in (part.partition("=") for part in folder.split("/")))
 
 
 def folder_of(table: HiveTable, partition: HivePartition) -> str:

@@ -21,7 +21,7 @@ from metastore.errors import FormatError, InvalidRequestError, NotFoundError
 from metastore.formats.source_file import SourceFile
 from metastore.hive.client import HiveClient
 from metastore.hive.columns import HiveColumns
-from metastore.hive.described_table import DescribedTable, folder_of, needs_description
+from metastore.hive.described_table import DescribedTable, needs_description
 from metastore.hive.listing import plain_location
 from metastore.hive.tables import MIGRATABLE, FileFormat, HivePartition, HiveTable
 from metastore.hive.types import HiveType, drill_type
@@ -127,8 +127,10 @@ def _listing(
 
     The table's columns are part of their state: when they are altered, all files count as changed.
     """
-    folders = [folder_of(table, each) for each in partitions]
-    places = [(f"{location}/{folder}", tuple(folder.split("/"))) for folder in folders]
+    places = []
+    for each in partitions:
+        place = plain_location(each.location)
+        places.append((place, tuple(place.removeprefix(f"{location}/").split("/"))))
     with ThreadPoolExecutor(_THREADS) as threads:
         listed = threads.map(
             lambda place: _files(place[0], place[1], options), places if table.is_partitioned else [(location, ())]

@@ -225,3 +225,17 @@ def test_altered_columns_are_not_passed_over_without_a_listing(session: Session,
     hive.client._change("alter a table", "alter_table", hive.database, name, described)
     with pytest.raises(InvalidRequestError, match="altered since ANALYZE"):
         session.tables.scan(table, "a = 1", list_files=False)
+
+
+def test_folders_spell_partition_columns_in_any_case(session: Session, hive: HiveMaker) -> None:
+    """Hive keeps names in lower case, and writers of folders may not."""
+    name = hive.table({"id": "int"}, {"part": "string"})
+    hive.write(hive.partition(name, "a", folder="Part=a"), {"id": int32(1)})
+    hive.write(hive.partition(name, "b"), {"id": int32(2)})
+    table = f"hive.{hive.database}.{name}"
+    session.analyze(table)
+    assert session.tables.scan(table).schema.names == ["id", "part"]
+    for where, ids in (("part = 'a'", [1]), ("PART = 'b'", [2]), ("part IS NOT NULL", [1, 2])):
+        scan = session.tables.scan(table, where)
+        assert (ids_of(scan.to_arrow()), len(scan.paths)) == (ids, len(ids))
+        assert ids_of(session.sql(f"SELECT id FROM {table} WHERE {where}")) == ids
