@@ -41,10 +41,9 @@ from metastore.formats.source_file import SourceFile
 from metastore.interrupts import result_of
 from metastore.model.column_path import ColumnPath, parse
 from metastore.model.identity import TableInfo
-from metastore.model.table_unit import TableMetadataUnit
 from metastore.model.tuple_schema import CASE_SENSITIVE, TupleSchema
 from metastore.model.vocabulary import MetadataType
-from metastore.operations.modify import Modify
+from metastore.operations.versions import on_newest
 from metastore.sketches.description import Describing
 from metastore.sources.declared import declared_schema
 from metastore.sources.source_table import SourceTable
@@ -117,17 +116,14 @@ def analyze(
     """
     began = clock()
     asked = (request or Request()).wanted()
-    for _ in range(_DECISIONS):
-        version = tables.metadata.version
-        try:
-            result = _analyzed(tables, version, source, engine, asked, on_progress, limits or Limits())
-        except (NotFoundError, StorageError):
-            if tables.metadata.keeps(version):
-                raise
-            continue  # Expired while it was read; so the newest is.
-        if result is not None:
-            return replace(result, seconds=clock() - began)
-    raise ConflictError(f"other runs kept analyzing {source.table}; nothing was changed by this one, run it again")
+    lost = ConflictError(f"other runs kept analyzing {source.table}; nothing was changed by this one, run it again")
+    result = on_newest(
+        tables.metadata,
+        lambda version: _analyzed(tables, version, source, engine, asked, on_progress, limits or Limits()),
+        lost,
+        attempts=_DECISIONS,
+    )
+    return replace(result, seconds=clock() - began)
 
 
 def _analyzed(
@@ -164,7 +160,7 @@ def _analyzed(
             outcome = execution.full(segments, fresh, owner=owner, known=known is not None)
         else:
             outcome = execution.incremental(segments, fresh, decision, stored, owner=owner)
-        committed = _commit(modify, source.table, version)
+        committed = modify.execute_unless_changed(version, of_table(source.table))
     finally:
         modify.abandon()
     if committed is None:
@@ -229,14 +225,6 @@ def _is_known(tables: Tables, table: TableInfo) -> bool:
         return read.to_arrow().num_rows > 0
     except (FormatError, StorageError):
         return True
-
-
-def _commit(modify: Modify[TableMetadataUnit], table: TableInfo, version: int) -> int | None:
-    """The new version; None if the table's metadata changed since ``version`` and must be decided on again."""
-    try:
-        return modify.execute(if_version=version, within=of_table(table))
-    except ConflictError:
-        return None
 
 
 def _paths(columns: Sequence[str]) -> tuple[ColumnPath, ...]:

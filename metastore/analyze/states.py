@@ -10,9 +10,9 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from hashlib import blake2b
 from typing import Any, Final
 
+from metastore.digests import digest
 from metastore.formats.source_file import SourceFile
 from metastore.model.column_path import parse, quote
 from metastore.model.identity import TableInfo
@@ -143,7 +143,7 @@ def _entries(additional_metadata: str | None) -> dict[str, Any]:
 
 
 def _of_form(told: str) -> str:
-    return f"{_FORM}-{blake2b(told.encode('utf-8', 'surrogateescape'), digest_size=16).hexdigest()}"
+    return f"{_FORM}-{digest(told).hex()}"
 
 
 # Made once: there is a text for each segment, and dumps() makes an encoder for each text.

@@ -70,24 +70,24 @@ class Stored:
     @cached_property
     def states(self) -> Mapping[str, str]:
         """The states of all top-level segments by key, as :func:`short_states` has them."""
-        return states_by_key(self.segments) if self._told is None else self._told.states
+        return states_by_key(self.segments) if self._said_of_segments is None else self._said_of_segments.states
 
     @cached_property
     def segments(self) -> pa.Table:
         """The SEGMENT rows of all top-level segments: a file is opened for each of these."""
-        parts = self._read(MetadataType.SEGMENT).columns(*OF_SEGMENTS).parts()
+        parts = self._read_kinds(MetadataType.SEGMENT).columns(*OF_SEGMENTS).parts()
         return top_level(pa.Table.from_batches(parts.batches(), parts.answered.schema))
 
     def partitions(self, keys: Collection[str]) -> dict[str, FileGroup]:
         """The data files that hold all units of each of the top-level segments ``keys``, of those that have any."""
         if not keys:
             return {}
-        found = self._read(MetadataType.ALL).filter(In(term="metadataKey", literals=set(keys))).partitions()
+        found = self._read_kinds(MetadataType.ALL).filter(In(term="metadataKey", literals=set(keys))).partitions()
         return {key[_KEY]: group for key, group in found.items()}
 
     def tops(self, keys: Collection[str]) -> pa.Table:
         """The SEGMENT rows of the top-level segments ``keys``, in the columns :data:`OF_SEGMENTS`."""
-        of_keys = self._read(MetadataType.SEGMENT).filter(In(term="metadataKey", literals=set(keys)))
+        of_keys = self._read_kinds(MetadataType.SEGMENT).filter(In(term="metadataKey", literals=set(keys)))
         schema = pa.schema([UNIT_SCHEMA.field(name) for name in OF_SEGMENTS])
         return top_level(of_keys.columns(*OF_SEGMENTS).to_arrow().cast(schema)) if keys else schema.empty_table()
 
@@ -106,26 +106,26 @@ class Stored:
 
         It does if it was made from the segments ``keys`` in the states that these are ``found`` in.
         """
-        if self._told is None or self.known is None or self.known.state.declared is not None:
+        if self._said_of_segments is None or self.known is None or self.known.state.declared is not None:
             return None
-        if found != {key: state for key, state in self._told.states.items() if key in keys}:
+        if found != {key: state for key, state in self._said_of_segments.states.items() if key in keys}:
             return None
-        return Total.stored(self._unit, self._told)
+        return Total.stored(self._unit, self._said_of_segments)
 
     @cached_property
     def _unit(self) -> pa.Table:
         """The TABLE row; no row if the table was not analyzed."""
-        return self._read(MetadataType.TABLE).columns(*_OF_TABLE).to_arrow()
+        return self._read_kinds(MetadataType.TABLE).columns(*_OF_TABLE).to_arrow()
 
     @cached_property
-    def _told(self) -> SegmentStates | None:
+    def _said_of_segments(self) -> SegmentStates | None:
         """What the table's unit says of its segments, unless another program removed some of them, or added one."""
         told = None if self.known is None else self.known.state.segments
         if told is None:
             return None
-        found = self._read(MetadataType.ALL).columns("metadataKey").parts()
+        found = self._read_kinds(MetadataType.ALL).columns("metadataKey").parts()
         partitions = found.answered.num_rows + sum(len(group.paths) for group in found.groups)
         return told if partitions == len(told.states) + 1 else None
 
-    def _read(self, *kinds: MetadataType) -> Read[TableMetadataUnit]:
+    def _read_kinds(self, *kinds: MetadataType) -> Read[TableMetadataUnit]:
         return self._tables.read().metadata_types(*kinds).filter(of_table(self._table)).at(self._version)

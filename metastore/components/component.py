@@ -63,16 +63,20 @@ class Component(Generic[U]):
 
     def __init__(self, definition: Definition[U], backing: Backing) -> None:
         self.definition = definition
-        self.backing = backing
+        self._backing = backing
+
+    @property
+    def backing(self) -> Backing:
         """What carries out the operations; a component with more to it is built on the same."""
+        return self._backing
 
     def read(self) -> Read[U]:
         """A new read request."""
-        return Read(self.definition.unit_type, self.backing.reader, self.definition.rows_of)
+        return Read(self.definition.unit_type, self._backing.reader, self.definition.rows_of)
 
     def modify(self) -> Modify[U]:
         """A new transaction. Nothing is written before it is executed."""
-        backing = self.backing
+        backing = self._backing
         return Modify(
             self.definition.unit_type,
             backing.table,
@@ -85,23 +89,23 @@ class Component(Generic[U]):
     @property
     def table(self) -> ComponentTable:
         """The Iceberg table beneath, for what works on any Iceberg table."""
-        return self.backing.table
+        return self._backing.table
 
     @property
     def metadata(self) -> ComponentMetadata:
         """Version, history and properties of the component."""
-        return ComponentMetadata(self.backing.table)
+        return ComponentMetadata(self._backing.table)
 
     @property
     def expiration(self) -> ExpirationHandler:
         """Expires old versions now, when asked; after modifications it is asked by the worker."""
-        return self.backing.expiration
+        return self._backing.expiration
 
     @property
     def expiration_worker(self) -> ExpirationWorker:
         """The thread that expires after modifications, with its counts."""
-        return self.backing.worker
+        return self._backing.worker
 
     def initialize(self) -> str:
         """Create the component's table if there is none, bring schema and properties up to date; its location."""
-        return self.backing.table.writable().metadata.location
+        return self._backing.table.writable().metadata.location

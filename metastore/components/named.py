@@ -15,17 +15,16 @@ from typing import ClassVar, TypeVar
 from pyiceberg.expressions import AlwaysTrue, BooleanExpression, EqualTo, Or
 
 from metastore.components.component import Component
-from metastore.errors import ConflictError, InvalidRequestError, MetastoreError, NotFoundError, StorageError
+from metastore.errors import ConflictError, InvalidRequestError, NotFoundError, StorageError
 from metastore.mapping.filters import all_of
 from metastore.model.identity import TableInfo
 from metastore.model.named_unit import NamedUnit
 from metastore.model.vocabulary import MetadataType
 from metastore.operations.modify import Modify
 from metastore.operations.read import Read
-from metastore.operations.versions import Version
+from metastore.operations.versions import Version, on_newest
 from metastore.suggestions import did_you_mean
 
-_LOOKS = 10
 """How often a transaction starts over because others touched its names meanwhile."""
 
 
@@ -85,7 +84,7 @@ class NamedComponent(Component[N]):
         Raises InvalidRequestError when the name is taken, unless ``replace``, and for a name that cannot be a folder.
         """
         info = unit.info
-        unit = _named(unit, info)
+        unit = _renamed(unit, info)
 
         def change(modify: Modify[N], present: N | None, _: int) -> bool:
             if present is not None and not replace:
@@ -103,7 +102,7 @@ class NamedComponent(Component[N]):
         Raises NotFoundError, and ConflictError when it is another than ``seen`` by now.
         """
         info = unit.info
-        unit = _named(unit, info)
+        unit = _renamed(unit, info)
 
         def change(modify: Modify[N], present: N | None, _: int) -> bool:
             if present is None:
@@ -145,7 +144,7 @@ class NamedComponent(Component[N]):
                 raise self.unknown(old)
             if self.find(new, at=version) is not None:
                 raise InvalidRequestError(f"{self.noun} {new} exists already; drop it first")
-            renamed = _named(present, new)
+            renamed = _renamed(present, new)
             if now_ms is not None:
                 renamed = dataclasses.replace(renamed, last_modified_time=now_ms)
             modify.delete(named(old)).overwrite([renamed])
@@ -159,16 +158,18 @@ class NamedComponent(Component[N]):
         None stands for not being there. The oldest kept version counts as a change if the unit stands in it.
         """
         info = _info(name)
-        lost: MetastoreError | None = None
-        for _ in range(_LOOKS):
+
+        def attempt(_: int) -> Sequence[tuple[Version, N | None]] | None:
             kept = self.metadata.history()
             try:
                 return self._changes(info, kept)
-            except (NotFoundError, StorageError) as error:
+            except (NotFoundError, StorageError):
                 if all(self.metadata.keeps(version.version) for version in kept):
                     raise
-                lost = error  # One of them expired while it was looked at.
-        raise StorageError(f"versions of {self.noun} {info} expired faster than they could be read") from lost
+                return None  # One of them expired while it was looked at.
+
+        lost = StorageError(f"versions of {self.noun} {info} expired faster than they could be read")
+        return on_newest(self.metadata, attempt, lost)
 
     def restore(self, name: TableInfo | str, version: int) -> int:
         """Bring the unit called ``name`` back to what it was in ``version``; others stay. The new version.
@@ -209,26 +210,18 @@ class NamedComponent(Component[N]):
     def _transact(self, name: TableInfo, change: _Change[N], within: BooleanExpression | None = None) -> int:
         """Carry out what ``change`` stages when it is shown the unit called ``name``; watched by compare-and-set."""
         watched = named(name) if within is None else within
-        lost: MetastoreError | None = None
-        for _ in range(_LOOKS):
-            version = self.metadata.version
+
+        def attempt(version: int) -> int | None:
             modify = self.modify()
-            try:
-                if not change(modify, self.find(name, at=version), version):
-                    return version
-            except (NotFoundError, StorageError) as error:
-                if self.metadata.keeps(version):
-                    raise
-                lost = error  # Expired while it was looked at; so the newest is.
-                continue
-            try:
-                return modify.execute(if_version=version, within=watched)
-            except ConflictError as error:
-                lost = error
-        raise ConflictError(f"others kept changing {self.noun} {name}; nothing was changed, try again") from lost
+            if not change(modify, self.find(name, at=version), version):
+                return version
+            return modify.execute_unless_changed(version, watched)
+
+        lost = ConflictError(f"others kept changing {self.noun} {name}; nothing was changed, try again")
+        return on_newest(self.metadata, attempt, lost)
 
 
-def _named(unit: N, name: TableInfo) -> N:
+def _renamed(unit: N, name: TableInfo) -> N:
     """``unit`` under ``name``, spelled as it is looked for."""
     return dataclasses.replace(unit, storage_plugin=name.storage_plugin, workspace=name.workspace, name=name.name)
 

@@ -8,11 +8,10 @@ from collections.abc import Sequence
 from pyiceberg.expressions import AlwaysFalse, AlwaysTrue, BooleanExpression, EqualTo, GreaterThanOrEqual, LessThan
 
 from metastore.components.component import Component, Definition
-from metastore.errors import ConflictError, MetastoreError, NotFoundError, StorageError
+from metastore.errors import ConflictError
 from metastore.model.run_unit import RunUnit
 from metastore.model.vocabulary import MetadataType
-
-_ATTEMPTS = 20
+from metastore.operations.versions import on_newest
 
 
 def _of_types(types: frozenset[MetadataType]) -> BooleanExpression:
@@ -50,17 +49,10 @@ class Runs(Component[RunUnit]):
 
     def _add(self, day: str, runs: Sequence[RunUnit]) -> int:
         of_day = EqualTo("day", day)
-        lost: MetastoreError | None = None
-        for _ in range(_ATTEMPTS):
-            version = self.metadata.version
-            read = self.read().metadata_types(MetadataType.ALL).filter(of_day)
-            try:
-                present = read.at(version).execute()
-                return self.modify().overwrite([*present, *runs]).execute(if_version=version, within=of_day)
-            except ConflictError as error:
-                lost = error
-            except (NotFoundError, StorageError) as error:
-                if self.metadata.keeps(version):
-                    raise
-                lost = error  # Expired while it was read; so the newest is.
-        raise ConflictError(f"others kept adding runs of {day}; these were not written") from lost
+
+        def attempt(version: int) -> int | None:
+            present = self.read().metadata_types(MetadataType.ALL).filter(of_day).at(version).execute()
+            return self.modify().overwrite([*present, *runs]).execute_unless_changed(version, of_day)
+
+        lost = ConflictError(f"others kept adding runs of {day}; these were not written")
+        return on_newest(self.metadata, attempt, lost)

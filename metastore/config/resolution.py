@@ -84,7 +84,7 @@ class Resolution:
         """
         if key in self._active:
             circle = " -> ".join(".".join(path) for path in (*self._active[self._active.index(key) :], key))
-            raise ConfigError(f"{self._named(key)} refers to itself: {circle}")
+            raise ConfigError(f"{self._key_and_place(key)} refers to itself: {circle}")
         self._active.append(key)
         try:
             node = self._root
@@ -110,7 +110,7 @@ class Resolution:
             for part, _ in node.parts
         )
 
-    def _named(self, key: KeyPath) -> str:
+    def _key_and_place(self, key: KeyPath) -> str:
         return f"{'.'.join(key)} ({self._locate(key)})"
 
     def _resolved(self, node: Node, key: KeyPath) -> Any:
@@ -149,7 +149,7 @@ class Resolution:
         if len(values) == 1:
             return values[0]
         if any(isinstance(value, dict | list) for value in values):
-            raise ConfigError(f"{self._named(key)} puts an object or a list beside something else")
+            raise ConfigError(f"{self._key_and_place(key)} puts an object or a list beside something else")
         text = "".join(_spelled(value) + blanks for value, blanks in parts[:-1])
         return text + _spelled(values[-1])
 
@@ -160,8 +160,8 @@ class Resolution:
             value = self._environ.get(part.name, ABSENT)
         if value is ABSENT and not part.optional:
             raise ConfigError(
-                f"{self._named(key)} refers to ${{{part.name}}}, which is neither a key nor an environment variable "
-                "nor a system property of Java that is known here"
+                f"{self._key_and_place(key)} refers to ${{{part.name}}}, which is neither a key nor an environment "
+                "variable nor a system property of Java that is known here"
             )
         return value
 

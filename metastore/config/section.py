@@ -122,11 +122,11 @@ class Section:
 
     def optional_text(self, name: str) -> str | None:
         """A string, or None where the key is absent or null."""
-        return self._read(name, _text)
+        return self._converted(name, _text)
 
     def texts(self, name: str) -> list[str]:
         """A list of strings; empty where the key is absent or null."""
-        return self._read(name, _list_of_texts) or []
+        return self._converted(name, _list_of_texts) or []
 
     def choice(self, name: str, options: Mapping[str, _T]) -> _T:
         """The value of one of the ``options``, by its name."""
@@ -137,25 +137,25 @@ class Section:
 
     def flag(self, name: str, *, default: bool) -> bool:
         """A boolean; yes, no, on and off count."""
-        value = self._read(name, _boolean)
+        value = self._converted(name, _boolean)
         return default if value is None else value
 
     def whole(self, name: str, *, least: int) -> int | None:
         """A whole number, as a number or a string, not below ``least``; None where absent."""
-        value = self._read(name, _whole)
+        value = self._converted(name, _whole)
         if value is not None and value < least:
             raise self.refusal(name, f"at least {least} is expected")
         return value
 
     def size(self, name: str) -> int | None:
         """Bytes, given as a number or as text with a unit such as ``256 MB``."""
-        return self._read(name, lambda value: parse_size(_text(value)))
+        return self._converted(name, lambda value: parse_size(_text(value)))
 
     def duration(self, name: str) -> timedelta | None:
         """A time given as text such as ``10 days``, or as a period."""
         if isinstance(self.values.get(name), dict):
             return self.period(name)
-        return self._read(name, lambda value: parse_duration(_text(value)))
+        return self._converted(name, lambda value: parse_duration(_text(value)))
 
     def period(self, name: str) -> timedelta | None:
         """An object of units that add up, such as ``{ days = 7, hours = 12 }``; None where absent or empty."""
@@ -182,7 +182,7 @@ class Section:
         except ValueError as error:
             raise self.reading.refusal(full, value, str(error)) from error
 
-    def _read(self, name: str, convert: Callable[[Any], _T]) -> _T | None:
+    def _converted(self, name: str, convert: Callable[[Any], _T]) -> _T | None:
         value = self.values.get(name)
         self.reading.note((*self.key, name), value)
         try:

@@ -33,7 +33,7 @@ class Metrics:
     def collect(self) -> Iterator[Any]:
         """The library's question for all metrics."""
         yield from self._numbers()
-        yield from self._named()
+        yield from self._labelled_gauges()
         yield from self._of_runs()
 
     def _numbers(self) -> Iterator[Any]:
@@ -60,7 +60,7 @@ class Metrics:
         for name, (text, value) in counts.items():
             yield core.CounterMetricFamily(f"{_PREFIX}{name}", text, value=value)
 
-    def _named(self) -> Iterator[Any]:
+    def _labelled_gauges(self) -> Iterator[Any]:
         state = self._state
         since = state.since
         seconds = 0.0 if since is None else max(0.0, self._monotonic() - since)

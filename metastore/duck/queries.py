@@ -21,6 +21,7 @@ import pyarrow as pa
 from metastore.duck.session import ALL_ROWS, SANDBOX, judges_arrow, settings_of_release
 from metastore.errors import InvalidRequestError, MetastoreError
 from metastore.interrupts import result_of
+from metastore.quoting import double_quoted
 
 _SETTINGS: Final = ("SET TimeZone = 'UTC'", "SET temp_directory = ''", *SANDBOX)
 
@@ -168,13 +169,13 @@ class Duck:
         """What a column is called outside. An expression without a name is called by its text; a given name stays."""
         if name in self._renamed:
             return self._renamed[name]
-        given = quoted(name) in query or any(name in stream.names for stream in self._streams)
+        given = double_quoted(name) in query or any(name in stream.names for stream in self._streams)
         return name if given else self._outside(name)
 
     def _outside(self, text: str) -> str:
         """``text`` without the schemas that tables are in here, which nobody knows outside."""
         for number, name in enumerate(self._tables, start=1):
-            table = rf"{re.escape(name)}\b|{re.escape(quoted(name))}"
+            table = rf"{re.escape(name)}\b|{re.escape(double_quoted(name))}"
             text = re.sub(rf'(?<![\w."])(?:_{number}|"_{number}")\.(?={table})', "", text, flags=re.IGNORECASE)
         return text
 
@@ -182,7 +183,7 @@ class Duck:
         self._tables.append(name)
         schema = f"_{len(self._tables)}"
         # In quotes only where it needs them, so that the text keeps its length.
-        place = f"{schema}.{name if _WORD.fullmatch(name) else quoted(name)}"
+        place = f"{schema}.{name if _WORD.fullmatch(name) else double_quoted(name)}"
         self._guarded(lambda: self._connection.execute(f"CREATE SCHEMA {schema}"))
         self._guarded(lambda: self._connection.execute(f"CREATE VIEW {place} AS {query}"))
         return place
@@ -205,8 +206,3 @@ class Duck:
         # After a second Ctrl-C the query may be about to end yet; with it goes the database.
         with suppress(self._duckdb.Error):
             self._connection.close()
-
-
-def quoted(name: str) -> str:
-    """``name`` as DuckDB takes it whatever it holds."""
-    return '"' + name.replace('"', '""') + '"'

@@ -80,7 +80,7 @@ The last four are what thrift's reader makes of lengths, types and texts that no
 
 _ALL: Final = -1
 _AS_GIVEN: Final = {"DO_NOT_UPDATE_STATS": "true"}
-_LOCK_POLLS: Final = (0.05, 0.1, 0.2, 0.4, 0.8, 1.6, 3.2)
+LOCK_POLLS: Final = (0.05, 0.1, 0.2, 0.4, 0.8, 1.6, 3.2)
 """Pauses, in seconds, between looks at a lock that somebody else holds."""
 
 
@@ -91,49 +91,59 @@ class HiveClient:
     service is told that it serves; None means whoever runs this. May be used from several threads, which take turns.
     """
 
-    def __init__(self, uri: str, *, user: str | None = None, pause: Callable[[float], object] | None = None) -> None:
+    def __init__(
+        self,
+        uri: str,
+        *,
+        user: str | None = None,
+        pause: Callable[[float], object] | None = None,
+        lock_polls: Sequence[float] = LOCK_POLLS,
+    ) -> None:
         self.uri: Final = uri
         self._servers = [_server(each.strip()) for each in uri.split(",") if each.strip()]
         if not self._servers:
             raise InvalidRequestError("the URI of a Hive Metastore is empty; thrift://host:port is expected")
         self._user = user or user_name()
         self._pause = pause or threading.Event().wait
+        self._lock_polls = lock_polls
         self._turn = threading.RLock()
         self._transport: Any = None
         self._client: Any = None
 
     def databases(self) -> list[str]:
         """The names of all databases."""
-        return sorted(self._read("list the databases", "get_all_databases"))
+        return sorted(self._ask_again_if_broken("list the databases", "get_all_databases"))
 
     def tables(self, database: str) -> list[str]:
         """The names of all tables and views of ``database``. NotFoundError when there is no such database."""
-        names: list[str] = self._read(f"list the tables of {database}", "get_all_tables", database)
+        names: list[str] = self._ask_again_if_broken(f"list the tables of {database}", "get_all_tables", database)
         if not names:
             # The service has no tables for a database that is not there, either.
-            self._read(f"read database {database}", "get_database", database)
+            self._ask_again_if_broken(f"read database {database}", "get_database", database)
         return sorted(names)
 
     def database_location(self, database: str) -> str:
         """Where new tables of ``database`` lie, without a slash at the end. NotFoundError."""
-        found = self._read(f"read database {database}", "get_database", database)
+        found = self._ask_again_if_broken(f"read database {database}", "get_database", database)
         return str(found.locationUri).rstrip("/")
 
     def table(self, database: str, name: str) -> Table:
         """One table as the service describes it. NotFoundError."""
-        return self._read(f"read table {database}.{name}", "get_table", database, name)
+        return self._ask_again_if_broken(f"read table {database}.{name}", "get_table", database, name)
 
     def table_objects(self, database: str, names: Sequence[str]) -> Iterator[Table]:
         """Those of ``names`` that (still) exist, in no particular order."""
         for batch in _batches(names):
-            yield from self._read(f"read tables of {database}", "get_table_objects_by_name", database, batch)
+            yield from self._ask_again_if_broken(
+                f"read tables of {database}", "get_table_objects_by_name", database, batch
+            )
 
     def partitions(self, database: str, name: str) -> list[Partition]:
         """All partitions of a table, in the order of their values."""
         what = f"read the partitions of {database}.{name}"
         found: list[Partition] = []
-        for batch in _batches(self._read(what, "get_partition_names", database, name, _ALL)):
-            found += self._read(what, "get_partitions_by_names", database, name, batch)
+        for batch in _batches(self._ask_again_if_broken(what, "get_partition_names", database, name, _ALL)):
+            found += self._ask_again_if_broken(what, "get_partitions_by_names", database, name, batch)
         return sorted(found, key=lambda partition: tuple(partition.values))
 
     def alter_table(self, new: Table, *, expected: tuple[str, str] | None = None) -> None:
@@ -204,13 +214,13 @@ class HiveClient:
         try:
             if lock.state == LockState.WAITING:
                 self.take_from_the_dead(database, name)
-            for pause in (0.0, *_LOCK_POLLS):
+            for pause in (0.0, *self._lock_polls):
                 if lock.state != LockState.WAITING:
                     break
                 self._pause(pause)
-                lock = self._read(what, "check_lock", CheckLockRequest(lockid=lock.lockid))
+                lock = self._ask_again_if_broken(what, "check_lock", CheckLockRequest(lockid=lock.lockid))
             if lock.state != LockState.ACQUIRED:
-                holders = (each for each in self._locks(database, name) if each.lockid != lock.lockid)
+                holders = (each for each in self.locks(database, name) if each.lockid != lock.lockid)
                 raise ConflictError(
                     f"somebody else holds a lock on {database}.{name}: {described(holders)}; nothing was changed. Try "
                     "again when they are done; the service forgets the lock of a process that died after "
@@ -228,19 +238,19 @@ class HiveClient:
         except OutcomeUnknownError as error:
             [wanted] = request.component
             with suppress(MetastoreError):  # without an answer the lock stays until the service forgets it
-                for lock in self._locks(wanted.dbname, wanted.tablename):
+                for lock in self.locks(wanted.dbname, wanted.tablename):
                     if lock.agentInfo == request.agentInfo:
                         return lock
             raise StorageError(f"{error}; nothing but a lock was asked for, and nothing was changed") from error
 
     def _unlock(self, database: str, name: str, lock: int) -> None:
         """Give a lock back. It is one lock that is gone then, however often the service is told. NotFoundError."""
-        self._read(f"unlock table {database}.{name}", "unlock", UnlockRequest(lockid=lock))
+        self._ask_again_if_broken(f"unlock table {database}.{name}", "unlock", UnlockRequest(lockid=lock))
 
-    def _locks(self, database: str, name: str) -> list[Any]:
+    def locks(self, database: str, name: str) -> list[Any]:
         """The locks on a table, those that wait included."""
         what = f"read the locks on {database}.{name}"
-        found = self._read(what, "show_locks", ShowLocksRequest(dbname=database, tablename=name))
+        found = self._ask_again_if_broken(what, "show_locks", ShowLocksRequest(dbname=database, tablename=name))
         return list(found.locks)
 
     def take_from_the_dead(self, database: str, name: str) -> None:
@@ -249,7 +259,7 @@ class HiveClient:
         A service that does not answer keeps them; it forgets them by itself, minutes later.
         """
         with suppress(MetastoreError):
-            for lock in left_by_the_dead(self._locks(database, name)):
+            for lock in left_by_the_dead(self.locks(database, name)):
                 with suppress(NotFoundError):  # somebody else did so
                     self._unlock(database, name, lock)
 
@@ -268,7 +278,7 @@ class HiveClient:
     ) -> None:
         self.close()
 
-    def _read(self, what: str, call: str, *arguments: object) -> Any:
+    def _ask_again_if_broken(self, what: str, call: str, *arguments: object) -> Any:
         with self._turn:
             if self._client is not None:
                 # A kept connection may have been closed by the other side; a fresh one will tell.
@@ -285,7 +295,7 @@ class HiveClient:
     def _change(self, what: str, call: str, *arguments: object) -> Any:
         with self._turn:
             # A dead connection is found out before the call, not by it: a call that changes something is sent once.
-            self._read("answer", "getStatus")
+            self._ask_again_if_broken("answer", "getStatus")
             try:
                 return self._answer(what, call, arguments)
             except _BROKEN as error:

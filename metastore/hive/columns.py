@@ -11,7 +11,6 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from hashlib import blake2b
 from typing import Final
 
 from metastore.errors import FormatError
@@ -66,11 +65,9 @@ class HiveColumns:
         return {name: numbered[place] for place, (name, _) in enumerate(self.columns) if place in numbered}
 
     @cached_property
-    def digest(self) -> bytes:
+    def state(self) -> bytes:
         """Another one where the columns, or the way to find them, are others."""
-        return blake2b(
-            repr((self.columns, self.by_position)).encode("utf-8", "surrogateescape"), digest_size=8
-        ).digest()
+        return digest(repr((self.columns, self.by_position)), 8)
 
     def _by_name(self, names: Sequence[str]) -> Mapping[str, str]:
         found = by_lower_name(names)

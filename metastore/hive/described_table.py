@@ -13,11 +13,11 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import cached_property
-from hashlib import blake2b
 from typing import Any, Final
 
 from hive_metastore.ttypes import StorageDescriptor
 
+from metastore.digests import number_of
 from metastore.engine import Engine
 from metastore.errors import FormatError, InvalidRequestError, NotFoundError
 from metastore.formats.source_file import SourceFile
@@ -202,8 +202,7 @@ def _read(file: FileToDescribe) -> int:
 
 def _state(file: SourceFile, place: _Place) -> int:
     """The file's time to the second, and below that what differs when the file or its description does."""
-    said = repr((file.mtime_ns, place)).encode("utf-8", "surrogateescape")
-    below = int.from_bytes(blake2b(said, digest_size=8).digest(), "big") % _STATE
+    below = number_of(repr((file.mtime_ns, place)), 8) % _STATE
     return file.mtime_ns // _STATE * _STATE + below
 
 

@@ -17,13 +17,14 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from datetime import date, datetime, timedelta
 from decimal import Decimal
-from hashlib import blake2b
 from typing import Any, Final, NamedTuple
 
 import pyarrow as pa
 from pyiceberg.utils.decimal import bytes_required
 from pyiceberg.utils.truncate import truncate_upper_bound_binary_string
 
+from metastore.digests import digest
+from metastore.epoch import EPOCH, EPOCH_DAY
 from metastore.errors import FormatError, MetastoreError
 from metastore.formats.avro_facts import read_avro
 from metastore.formats.facts import FileFacts
@@ -39,8 +40,6 @@ _FETCHES: Final = 16
 """Footers fetched at once from a store that is not the local disk: there, waiting is what takes the time."""
 
 _CUT: Final = 16
-_EPOCH: Final = datetime(1970, 1, 1)
-_EPOCH_DAY: Final = date(1970, 1, 1).toordinal()
 _MICROSECOND: Final = timedelta(microseconds=1)
 
 _COUNTS: Final = pa.list_(pa.int64())
@@ -124,7 +123,7 @@ class _MetricsReader:
 
     def _row(self, file: FileToRead, facts: FileFacts) -> dict[str, Any]:
         described = facts.schema.serialize().to_pybytes()
-        shape = f"{file.format}-{blake2b(described, digest_size=16).hexdigest()}"
+        shape = f"{file.format}-{digest(described).hex()}"
         with self._learning:
             is_new = shape not in self._shapes
             if is_new:
@@ -225,11 +224,11 @@ def _decimal(bound: Decimal, _upper: bool, type_: HiveType) -> bytes | None:
 
 
 def _date(bound: date, _upper: bool, _type: HiveType) -> bytes | None:
-    return None if isinstance(bound, datetime) else struct.pack("<i", bound.toordinal() - _EPOCH_DAY)
+    return None if isinstance(bound, datetime) else struct.pack("<i", bound.toordinal() - EPOCH_DAY)
 
 
 def _timestamp(bound: datetime, _upper: bool, _type: HiveType) -> bytes | None:
-    return struct.pack("<q", (bound.replace(tzinfo=None) - _EPOCH) // _MICROSECOND)
+    return struct.pack("<q", (bound.replace(tzinfo=None) - EPOCH) // _MICROSECOND)
 
 
 _INT, _TEXT, _MOMENT = (int, _whole("<i")), (str, _text), (datetime, _timestamp)

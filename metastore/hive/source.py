@@ -12,10 +12,10 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
-from hashlib import blake2b
 from typing import Final
 
 from metastore.config.settings import StoragePluginSettings
+from metastore.digests import number_of
 from metastore.engine import Engine
 from metastore.errors import FormatError, InvalidRequestError, NotFoundError
 from metastore.formats.source_file import SourceFile
@@ -141,8 +141,8 @@ def _listing(
 
 def _state(file: SourceFile, columns: HiveColumns) -> int:
     """The file's time to the second, and below that what differs when the file or the table's columns do."""
-    said = columns.digest + str(file.mtime_ns).encode()
-    below = int.from_bytes(blake2b(said, digest_size=8).digest(), "big") % _SECOND_NS
+    said = columns.state + str(file.mtime_ns).encode()
+    below = number_of(said, 8) % _SECOND_NS
     return file.mtime_ns // _SECOND_NS * _SECOND_NS + below
 
 

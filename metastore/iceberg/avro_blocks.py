@@ -4,30 +4,26 @@ Place in the flow: below everything that decodes manifests and their lists. PyIc
 lengths that it meets at their word: in a damaged file it reads what lies beside it in memory, goes backwards, or counts
 to billions. So files that this package wrote carry a checksum, and are decoded by it only when that is right; those of
 others are decoded by :class:`CheckedDecoder`, which looks at each length before it is used.
-
-The compiled decoder also cuts doubles, as partition values are, to 32 bits. So PyIceberg's reader of them is replaced
-here, for this package and for all that PyIceberg itself decodes in the process: to plan a scan of a catalog's table, or
-to fill in a column that only the partition has.
 """
 
 from __future__ import annotations
 
 import json
-import struct
 import zlib
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any, Final
 
-from pyiceberg.avro.decoder import BinaryDecoder, new_decoder
+from pyiceberg.avro.decoder import new_decoder
 from pyiceberg.avro.file import MAGIC, META_SCHEMA, SYNC_SIZE, AvroFileHeader
-from pyiceberg.avro.reader import DoubleReader, Reader
+from pyiceberg.avro.reader import Reader
 from pyiceberg.avro.resolver import construct_reader
 from pyiceberg.schema import Schema
 from pyiceberg.types import IcebergType, ListType, MapType, StructType
 from pyiceberg.utils.schema_conversion import AvroSchemaConversion
 
 from metastore.config.limits import LimitSettings
+from metastore.iceberg.exact_doubles import DOUBLE
 from metastore.stores.bounded_reading import unpacked_block
 
 SCHEMA: Final = "avro.schema"
@@ -37,18 +33,9 @@ CHECKSUM: Final = "metastore.crc32"
 """Key of the checksum over the schema and the only block, in the header of each file that this package writes."""
 
 _HEADER: Final = construct_reader(META_SCHEMA, {-1: AvroFileHeader})
-_DOUBLE: Final = struct.Struct("<d")
 _PADDING: Final = bytes(16)
 """More than a number takes: one that begins within the content ends before this does."""
 
-
-def _read_double(self: DoubleReader, decoder: BinaryDecoder) -> float:  # noqa: ARG001 - it is made a method below
-    number: float = _DOUBLE.unpack(decoder.read(_DOUBLE.size))[0]
-    return number
-
-
-# With 0.10000000149 for the 0.1 of a partition, a scan passes over the files that have the rows it is asked for.
-DoubleReader.read = _read_double  # type: ignore[method-assign] # PyIceberg makes its readers itself, of no subclass
 
 new_decoder(b"")  # imports the compiled decoder, which PyIceberg does when one is first made: see metastore.forks
 
@@ -81,7 +68,7 @@ class CheckedDecoder:
 
     def skip_double(self) -> None:
         """Pass over a double."""
-        self.read(_DOUBLE.size)
+        self.read(DOUBLE.size)
 
     def read_bytes(self) -> bytes:
         """A number, and so many bytes."""

@@ -199,7 +199,7 @@ class CatalogEntry:
 
     def _check_place(self, location: str) -> None:
         # A REST server may place tables as it likes.
-        if self.source.settings.type != "rest" and _plain(location) != _plain(self.location):
+        if self.source.settings.type != "rest" and _without_scheme(location) != _without_scheme(self.location):
             raise ConfigError(
                 f"table {self.name} in {self.source} lies at {location}, not at {self.location}: it is of another "
                 "metastore. Give each its own drill.metastore.iceberg.catalog.namespace"
@@ -323,5 +323,5 @@ def _is_older(name: str, newest: str) -> bool:
     return found is not None and current is not None and int(found[1]) < int(current[1])
 
 
-def _plain(location: str) -> str:
+def _without_scheme(location: str) -> str:
     return (local_path(location) if is_local(location) else location).rstrip("/")

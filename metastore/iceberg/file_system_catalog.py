@@ -87,7 +87,7 @@ class FileSystemCatalog(Catalog):
             if found is None:
                 break
             try:
-                metadata = known.metadata if known and known.file == found else self._read(key, found)
+                metadata = known.metadata if known and known.file == found else self._load_metadata(key, found)
                 return self._table(key, metadata, found.location)
             except FileNotFoundError:
                 continue  # An expiration removed that version between the look and the read; a newer one stands.
@@ -319,7 +319,7 @@ class FileSystemCatalog(Catalog):
     def _table(self, key: Identifier, metadata: TableMetadata, location: str) -> Table:
         return Table(key, metadata, location, self.io, self)
 
-    def _read(self, key: Identifier, found: Found) -> TableMetadata:
+    def _load_metadata(self, key: Identifier, found: Found) -> TableMetadata:
         try:
             metadata = table_metadata(self.io.new_input(found.location))
         except UNREADABLE as error:

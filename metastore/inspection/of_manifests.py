@@ -190,10 +190,10 @@ class _Shown:
             **self.partition(file),
             "record_count": file.record_count,
             "file_size_in_bytes": file.file_size_in_bytes,
-            "column_sizes": self._named(file.column_sizes),
-            "value_counts": self._named(file.value_counts),
-            "null_value_counts": self._named(file.null_value_counts),
-            "nan_value_counts": self._named(file.nan_value_counts),
+            "column_sizes": self._counts_by_column(file.column_sizes),
+            "value_counts": self._counts_by_column(file.value_counts),
+            "null_value_counts": self._counts_by_column(file.null_value_counts),
+            "nan_value_counts": self._counts_by_column(file.nan_value_counts),
             "lower_bounds": self._bounds(file.lower_bounds),
             "upper_bounds": self._bounds(file.upper_bounds),
             "split_offsets": file.split_offsets,
@@ -213,7 +213,7 @@ class _Shown:
             values[name] = str(value) if value is not None and _arrow(kind) is _TEXT else value
         return {"partition": values}
 
-    def _named(self, counts: Any) -> list[tuple[str, int]] | None:
+    def _counts_by_column(self, counts: Any) -> list[tuple[str, int]] | None:
         return None if counts is None else [(self._name(key), count) for key, count in sorted(counts.items())]
 
     def _bounds(self, bounds: Any) -> list[tuple[str, str | None]] | None:

@@ -6,14 +6,12 @@ A point in time means the history of the table: the snapshot that was current th
 from __future__ import annotations
 
 from datetime import datetime, timezone
-from typing import Final
 
 from pyiceberg.table import Table
 
+from metastore.epoch import EPOCH_UTC
 from metastore.errors import InvalidRequestError, NotFoundError
 from metastore.suggestions import did_you_mean
-
-_EPOCH: Final = datetime(1970, 1, 1, tzinfo=timezone.utc)
 
 
 def resolve_version(table: Table, version: int | str | datetime) -> int:
@@ -45,7 +43,7 @@ def _of_ref(table: Table, name: str) -> int:
 def _at_time(table: Table, time: datetime) -> int:
     if time.tzinfo is None:
         raise InvalidRequestError(f"a point in time needs a zone: {time} could be any of two dozen instants")
-    limit = (time - _EPOCH).total_seconds() * 1000
+    limit = (time - EPOCH_UTC).total_seconds() * 1000
     found = [entry for entry in table.metadata.snapshot_log if entry.timestamp_ms <= limit]
     if not found:
         first = min((entry.timestamp_ms for entry in table.metadata.snapshot_log), default=None)

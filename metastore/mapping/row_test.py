@@ -38,9 +38,9 @@ class RowTest:
         """The rows that pass; a row of which that is unknown does not."""
         if not rows.num_rows or isinstance(self.bound, AlwaysTrue):
             return rows
-        if self._plain is None:
+        if self._terms_over_strings is None:
             return rows.filter(self._compiled)
-        for name, values in self._plain:
+        for name, values in self._terms_over_strings:
             passes = pc.is_in(rows[name], value_set=values)
             if not pc.all(passes).as_py():
                 rows = rows.filter(passes)
@@ -51,7 +51,7 @@ class RowTest:
         return compiled(self.bound)
 
     @cached_property
-    def _plain(self) -> Sequence[_Term] | None:
+    def _terms_over_strings(self) -> Sequence[_Term] | None:
         """The terms, if all of them name the values that a column of strings may have."""
         terms = [_plain_term(term) for term in conjuncts(self.bound)]
         known = [term for term in terms if term is not None]

@@ -14,9 +14,9 @@ from __future__ import annotations
 
 import json
 from functools import lru_cache
-from hashlib import blake2b
 from typing import Final
 
+from metastore.digests import digest
 from metastore.model.identity import TableInfo
 
 VERSION: Final = 1
@@ -63,4 +63,4 @@ def component_in(additional_metadata: str | None) -> bytes | None:
 
 
 def _digest(size: int, *texts: str) -> bytes:
-    return blake2b(repr(texts).encode("utf-8", "surrogateescape"), digest_size=size).digest()
+    return digest(repr(texts), size)

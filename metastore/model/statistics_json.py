@@ -13,10 +13,11 @@ import math
 import struct
 from base64 import b64decode, b64encode
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from datetime import date, datetime, time, timedelta, timezone
+from datetime import date, datetime, time
 from decimal import Decimal
 from typing import Any, TypeAlias
 
+from metastore.epoch import EPOCH, EPOCH_DAY, EPOCH_UTC, MICROSECOND, micros_since_epoch
 from metastore.errors import FormatError, InvalidRequestError
 from metastore.model.drill_types import INTEGER_TYPES
 from metastore.model.vocabulary import MetadataType, Statistic
@@ -37,11 +38,7 @@ _INTS = INTEGER_TYPES - {"BIGINT", "UINT8"}
 """Minor types whose values are Java's ints."""
 
 _JAVA_INTS, _JAVA_LONGS = range(-(2**31), 2**31), range(-(2**63), 2**63)
-_EPOCH = datetime(1970, 1, 1)
-_EPOCH_UTC = datetime(1970, 1, 1, tzinfo=timezone.utc)
-_EPOCH_DAY = date(1970, 1, 1).toordinal()
 _DAY_MILLIS = 86_400_000
-_MICROSECOND = timedelta(microseconds=1)
 _SINGLE = struct.Struct("<f")
 
 
@@ -49,13 +46,13 @@ def micros(value: datetime | time) -> int:
     """Microseconds since the epoch (of an aware datetime: in UTC), or since midnight for a time."""
     if isinstance(value, time):
         return ((value.hour * 60 + value.minute) * 60 + value.second) * 1_000_000 + value.microsecond
-    return (value - (_EPOCH if value.tzinfo is None else _EPOCH_UTC)) // _MICROSECOND
+    return micros_since_epoch(value)
 
 
 def from_micros(count: int, minor_type: str, *, zoned: bool = False) -> datetime | time | None:
     """The TIME or TIMESTAMP that is ``count`` microseconds after midnight or the epoch; None beyond Python's years."""
     try:
-        moment = (_EPOCH_UTC if zoned else _EPOCH) + count * _MICROSECOND
+        moment = (EPOCH_UTC if zoned else EPOCH) + count * MICROSECOND
     except OverflowError:
         return None
     return moment.time() if minor_type == "TIME" else moment
@@ -86,7 +83,7 @@ _ENCODERS: dict[type, Callable[[Any], str]] = {
     str: _string_json,
     bytes: lambda value: f'{{"{_BYTES}":"{b64encode(value).decode()}"}}',
     Decimal: _decimal_json,
-    date: lambda value: long_json((value.toordinal() - _EPOCH_DAY) * _DAY_MILLIS),
+    date: lambda value: long_json((value.toordinal() - EPOCH_DAY) * _DAY_MILLIS),
     time: lambda value: str(micros(value) // 1000),
     datetime: lambda value: long_json(micros(value) // 1000),
 }
@@ -154,7 +151,7 @@ def _read_moment(count: int, minor_type: str, zoned: bool, ceil: bool) -> Value 
     if minor_type != "DATE":
         return from_micros(count * 1000, minor_type, zoned=zoned)
     days = -(-count // _DAY_MILLIS) if ceil else count // _DAY_MILLIS
-    return date.fromordinal(days + _EPOCH_DAY) if 1 <= days + _EPOCH_DAY <= date.max.toordinal() else None
+    return date.fromordinal(days + EPOCH_DAY) if 1 <= days + EPOCH_DAY <= date.max.toordinal() else None
 
 
 def unwrapped(stored: Mapping[str, Any]) -> Any:
@@ -226,7 +223,7 @@ def read_holders(texts: Iterable[str]) -> dict[str, Any]:
 
     Values are what JSON gives (so dates stay milliseconds), and out of their wrappers. Raises FormatError.
     """
-    return _named(decode(text) for text in texts)
+    return _values_by_name(decode(text) for text in texts)
 
 
 def counts_exactly(texts: Iterable[str]) -> bool:
@@ -244,7 +241,7 @@ def read_row_count(texts: Sequence[str] | None) -> int | None:
 def read_column_holders(text: str) -> dict[str, Any]:
     """:func:`read_holders` of all that stands in the JSON of one column's statistics."""
     document = decode(text)
-    return _named(document.get("statistics", ()) if isinstance(document, dict) else ())
+    return _values_by_name(document.get("statistics", ()) if isinstance(document, dict) else ())
 
 
 def read_many_holders(lists: Sequence[Sequence[str]]) -> list[dict[str, Any]]:
@@ -256,7 +253,7 @@ def read_many_holders(lists: Sequence[Sequence[str]]) -> list[dict[str, Any]]:
         documents = decode(f"[{','.join(some)}]")
         if [len(document) for document in documents] != [len(texts) for texts in lists[start : start + _BATCH]]:
             raise FormatError("one text of many holds several statistics holders")
-        found += [_named(document) for document in documents]
+        found += [_values_by_name(document) for document in documents]
     return found
 
 
@@ -264,7 +261,7 @@ _BATCH = 200
 """Units decoded in one go."""
 
 
-def _named(holders: Iterable[Any]) -> dict[str, Any]:
+def _values_by_name(holders: Iterable[Any]) -> dict[str, Any]:
     values: dict[str, Any] = {}
     holder: Any = None
     try:

@@ -149,6 +149,13 @@ class Modify(Generic[U]):
         self._failed = None
         return version
 
+    def execute_unless_changed(self, version: int, within: BooleanExpression) -> int | None:
+        """As :meth:`execute`, on top of ``version``; None where units ``within`` were changed since by others."""
+        try:
+            return self.execute(if_version=version, within=within)
+        except ConflictError:
+            return None
+
     def purge(self) -> int:
         """Remove all rows, as one snapshot; table, history and files stay until they expire. Stands alone.
 

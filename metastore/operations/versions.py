@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from datetime import datetime, timezone
-from typing import ClassVar
+from typing import ClassVar, Final, TypeVar
 
 from pyiceberg.table.snapshots import ancestors_of
 
+from metastore.errors import MetastoreError, NotFoundError, StorageError
 from metastore.storage.table import ComponentTable
+
+T = TypeVar("T")
+
+_ATTEMPTS: Final = 20
 
 
 @dataclass(frozen=True)
@@ -71,3 +76,24 @@ class ComponentMetadata:
                 )
             )
         return versions
+
+
+def on_newest(
+    metadata: ComponentMetadata, attempt: Callable[[int], T | None], lost: MetastoreError, *, attempts: int = _ATTEMPTS
+) -> T:
+    """What ``attempt`` makes of the newest version; tried again where it returns None, since others came first.
+
+    And where that version expired while it was read. Raises what ``attempt`` raises, and ``lost`` when it never wins.
+    """
+    for _ in range(attempts):
+        version = metadata.version
+        try:
+            done = attempt(version)
+        except (NotFoundError, StorageError) as error:
+            if metadata.keeps(version):
+                raise
+            lost.__cause__ = error
+        else:
+            if done is not None:
+                return done
+    raise lost

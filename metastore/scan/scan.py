@@ -25,6 +25,7 @@ from metastore.formats.names import PARQUET
 from metastore.model.tuple_schema import TupleSchema
 from metastore.predicates.arrow_filter import NotExact, RowFilter, arrow_filter
 from metastore.pruning.row_id import ROW_ID, TYPE
+from metastore.quoting import double_quoted
 from metastore.scan.aggregates import Aggregate, aggregate
 from metastore.scan.arrow_types import has_floats
 from metastore.scan.explanation import Explanation
@@ -192,8 +193,7 @@ class Scan:
         rows: duckdb.DuckDBPyRelation = relation(engine, dataset)
         if dataset.schema.names == list(self.columns):
             return rows
-        names = (name.replace('"', '""') for name in self.columns)
-        return rows.project(", ".join(f'"{name}"' for name in names))
+        return rows.project(", ".join(map(double_quoted, self.columns)))
 
     def to_polars(self) -> pl.DataFrame:
         """The rows as a Polars frame."""

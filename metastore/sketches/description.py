@@ -21,6 +21,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from metastore.epoch import EPOCH_DATE
 from metastore.errors import FormatError
 from metastore.model.column_path import ColumnPath
 from metastore.model.statistics import ColumnStatistics, Value
@@ -30,7 +31,6 @@ from metastore.sketches.hashing import SLICE, ArrowValues, distinct_first, domai
 from metastore.sketches.row_sample import Draws, RowDraw, RowSample, as_numbers
 from metastore.sketches.theta import Theta, ThetaBuilder
 
-_EPOCH: Final = date(1970, 1, 1)
 _DAY_MILLIS: Final = 86_400_000
 ENTRY: Final = "metastore.sketches"
 """The name of all columns' descriptions in a unit's ``additionalMetadata``."""
@@ -280,7 +280,7 @@ def _as_number(bound: Value | None) -> float | None:
         return float(bound)
     if isinstance(bound, (datetime, time)):
         return micros(bound) / 1000
-    return float((bound - _EPOCH).days * _DAY_MILLIS) if isinstance(bound, date) else float(bound)
+    return float((bound - EPOCH_DATE).days * _DAY_MILLIS) if isinstance(bound, date) else float(bound)
 
 
 Descriptions = Mapping[str, Description | None]

@@ -15,7 +15,6 @@ import json
 from base64 import b64decode, b64encode
 from collections.abc import Iterable
 from dataclasses import dataclass
-from hashlib import blake2b
 from typing import Final
 
 import numpy as np
@@ -23,6 +22,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from metastore.digests import digest
 from metastore.sketches.hashing import ArrowValues
 
 SIZE: Final = 512
@@ -106,8 +106,8 @@ class RowDraw:
     """Draws the rows of one file; ``name`` tells the file from the table's others."""
 
     def __init__(self, name: str) -> None:
-        digest = blake2b(name.encode("utf-8", "surrogateescape"), digest_size=8).digest()
-        self._seed = int.from_bytes(digest, "little")
+        own = digest(name, 8)
+        self._seed = int.from_bytes(own, "little")
         self._lowest = np.empty(0, np.uint32)
         self.bound = _DRAWN_FROM
         """Rows with this draw or a higher one are no longer in the sample."""

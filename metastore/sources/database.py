@@ -10,15 +10,16 @@ import sqlite3
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import closing
 from functools import cached_property
-from hashlib import blake2b
 from typing import Final, Protocol
 
 import pyarrow as pa
 
+from metastore.digests import number_of
 from metastore.errors import EngineError, NotFoundError
 from metastore.formats.arrow_schema import OPAQUE, tuple_schema
 from metastore.formats.leaf_measures import LeafMeasure, leaf_array
 from metastore.formats.source_file import SourceFile
+from metastore.quoting import double_quoted
 from metastore.redaction import without_secrets
 from metastore.sketches.hashing import ArrowValues
 from metastore.sources.provided import ProvidedFile
@@ -81,7 +82,7 @@ class DatabaseSource:
                 measure.add(values, batch.num_rows)
         statistics = {measure.leaf.key: measure.statistics() for measure in measures}
         said = repr((schema.to_json(), [known.to_json() for known in statistics.values()]))
-        state = int.from_bytes(blake2b(said.encode(), digest_size=7).digest(), "big")
+        state = number_of(said, 7)
         file = SourceFile((), self._name[1], f"{self.location}/{self._name[1]}", rows, state)
         return ProvidedFile(file, schema, statistics, rows)
 
@@ -107,7 +108,7 @@ def _sqlite_rows(path: str, schema: str, name: str) -> Rows:
 
     Integers and floats are of one type where doubles hold them all: a bound that was rounded would be none.
     """
-    quoted = ".".join('"' + part.replace('"', '""') + '"' for part in (schema, name))
+    quoted = ".".join(map(double_quoted, (schema, name)))
     try:
         with closing(sqlite3.connect(f"file:{path}?mode=ro", uri=True)) as connection:
             cursor = connection.execute(f"SELECT * FROM {quoted}")  # noqa: S608 - names, quoted

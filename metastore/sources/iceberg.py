@@ -41,6 +41,7 @@ from pyiceberg.types import (
     TimeType,
 )
 
+from metastore.epoch import EPOCH_DATE
 from metastore.errors import FormatError, InvalidRequestError, NotFoundError, StorageError
 from metastore.formats.arrow_schema import tuple_schema
 from metastore.formats.source_file import SourceFile
@@ -54,8 +55,6 @@ from metastore.sources.iceberg_rows import IcebergRows
 from metastore.sources.provided import Measures, ProvidedFile, by_key, column_statistics, source_file, state_of
 
 FORMAT: Final = "ICEBERG"
-
-_EPOCH: Final = date(1970, 1, 1)
 
 
 class IcebergSource:
@@ -227,7 +226,7 @@ _KNOWN: Final = get_args(Value)
 
 def _day(days: int) -> date | None:
     try:
-        return _EPOCH + timedelta(days=days)
+        return EPOCH_DATE + timedelta(days=days)
     except OverflowError:
         return None
 

@@ -9,11 +9,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from hashlib import blake2b
 from typing import NamedTuple, Protocol, runtime_checkable
 
 import pyarrow as pa
 
+from metastore.digests import number_of
 from metastore.formats.source_file import SourceFile
 from metastore.model.column_path import quote
 from metastore.model.statistics import ColumnStatistics, Value, merge
@@ -129,7 +129,7 @@ def source_file(path: str, size: int, state: int) -> SourceFile:
 
 def state_of(*known: object) -> int:
     """A number that is another one where ``known`` (values with a faithful ``repr``) is something else: 56 bits."""
-    return int.from_bytes(blake2b(repr(known).encode("utf-8", "surrogateescape"), digest_size=7).digest(), "big")
+    return number_of(repr(known), 7)
 
 
 def by_key(paths: Mapping[tuple[str, ...], ColumnStatistics]) -> dict[str, ColumnStatistics]:

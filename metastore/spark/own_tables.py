@@ -181,14 +181,14 @@ def condition(filter_: Filter) -> BooleanExpression:
     path: tuple[str, ...] = getattr(filter_, "attribute", ())
     if len(path) != 1:
         return AlwaysTrue()
-    column, value = path[0], _plain(getattr(filter_, "value", None))
+    column, value = path[0], _literal_for_iceberg(getattr(filter_, "value", None))
     match filter_:
         case spark_source.IsNull():
             return IsNull(column)
         case spark_source.IsNotNull():
             return NotNull(column)
         case spark_source.In():
-            values = [_plain(one) for one in filter_.value]
+            values = [_literal_for_iceberg(one) for one in filter_.value]
             return AlwaysTrue() if None in values or not values else In(column, set(values))
         case spark_source.StringStartsWith() if isinstance(value, str):
             return StartsWith(column, value)
@@ -201,7 +201,7 @@ def condition(filter_: Filter) -> BooleanExpression:
     return found
 
 
-def _plain(value: Any) -> Any:
+def _literal_for_iceberg(value: Any) -> Any:
     """A value as PyIceberg takes it; None for what is better left to Spark."""
     if isinstance(value, datetime):
         return value.astimezone(timezone.utc).isoformat(timespec="microseconds") if value.tzinfo else None

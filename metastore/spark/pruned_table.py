@@ -26,6 +26,7 @@ from metastore.formats.names import PARQUET
 from metastore.model.tuple_schema import TupleSchema
 from metastore.predicates.spark_sql import texts_of
 from metastore.pruning.row_id import ROW_ID, Ids
+from metastore.quoting import backticked
 from metastore.scan.arrow_types import arrow_schema, has_floats
 from metastore.scan.directories import LEVEL
 from metastore.scan.plan import ScanFile, Where
@@ -244,4 +245,4 @@ def _is_odd(file: ScanFile, location: str) -> bool:
 
 
 def _name(column: str) -> str:
-    return f"`{column.replace('`', '``')}`"
+    return backticked(column)

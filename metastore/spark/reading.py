@@ -17,6 +17,8 @@ from weakref import WeakKeyDictionary
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.types import StructType
 
+from metastore.quoting import backticked
+
 _LISTING_JOB_FROM: Final = "spark.sql.sources.parallelPartitionDiscovery.threshold"
 
 _CHANGING: Final = Lock()
@@ -55,7 +57,7 @@ def _read(
     with _listed_by_the_driver(spark, listings):
         frame = reader.parquet(*map(_literal, paths))
         if schema is not None:
-            frame = frame.select(*(f"`{name.replace('`', '``')}`" for name in schema.names))
+            frame = frame.select(*map(backticked, schema.names))
         frame.schema  # noqa: B018 - a Connect server lists the files when it is first asked something about the frame
     return frame
 

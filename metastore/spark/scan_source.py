@@ -22,6 +22,7 @@ from pyspark.sql.types import StructType
 from metastore.config import Settings
 from metastore.errors import InvalidRequestError
 from metastore.pruning.row_id import ROW_ID
+from metastore.quoting import backticked, text_constant
 from metastore.scan.rows import ReadChunk, read_rows
 from metastore.session import connect
 from metastore.spark.spark_types import spark_schema
@@ -127,7 +128,7 @@ def predicate(filter_: Filter) -> str | None:
     if isinstance(filter_, spark_source.Not):
         inner = predicate(filter_.child)
         return None if inner is None else f"NOT ({inner})"
-    column = ".".join(f"`{name.replace('`', '``')}`" for name in getattr(filter_, "attribute", ()))
+    column = ".".join(backticked(name) for name in getattr(filter_, "attribute", ()))
     if isinstance(filter_, spark_source.IsNull):
         return f"{column} IS NULL"
     if isinstance(filter_, spark_source.IsNotNull):
@@ -155,7 +156,7 @@ def _literal(value: Any) -> str | None:
     if isinstance(value, Decimal):
         return f"{value:f}" if "." in f"{value:f}" else f"{value:f}.0"
     if isinstance(value, str):
-        return None if "\\" in value else "'" + value.replace("'", "''") + "'"
+        return None if "\\" in value else text_constant(value)
     if isinstance(value, (bytes, bytearray)):
         return f"X'{bytes(value).hex()}'"
     if isinstance(value, datetime):

@@ -35,6 +35,7 @@ from pyiceberg.expressions import (
 from sqlglot import exp
 
 from metastore.predicates.conditions import condition_on, is_plain
+from metastore.quoting import text_constant
 from metastore.sql.query_text import QueryText, Reference
 
 
@@ -90,7 +91,7 @@ def _name(test: UnboundPredicate) -> str:
 
 
 def _text(value: Any) -> str:
-    return "'" + value.replace("'", "''") + "'" if isinstance(value, str) else str(value)
+    return text_constant(value) if isinstance(value, str) else str(value)
 
 
 def _columns(query: QueryText, reference: Reference, schema: pa.Schema) -> tuple[str, ...]:

@@ -19,9 +19,10 @@ from sqlglot import Token, TokenType, exp
 from sqlglot.dialects.duckdb import DuckDB
 from sqlglot.errors import ParseError, SqlglotError
 
-from metastore.duck.queries import Failure, quoted
+from metastore.duck.queries import Failure
 from metastore.errors import InvalidRequestError
 from metastore.procedures.framework.types import parse_timestamp
+from metastore.quoting import double_quoted
 from metastore.sql.statement import Statement
 from metastore.views.text import ctes_seen_from
 
@@ -70,7 +71,7 @@ class QueryText:
             text = _replaced(text, tokens[first].start, tokens[last].end + 1, "")
         for token in reversed(tokens):
             if statement.text[token.start] == "`":
-                text = _replaced(text, token.start, token.end + 1, quoted(token.text))
+                text = _replaced(text, token.start, token.end + 1, double_quoted(token.text))
         try:
             check(text)
         except Failure as failure:

@@ -79,12 +79,12 @@ def range_of(manifest: ManifestFile) -> KeyRange | None:
     """The key range that a manifest's summary gives; None when the summary leaves it open."""
     notes = vars(manifest)
     if _NOTE not in notes:
-        notes[_NOTE] = _read(manifest)
+        notes[_NOTE] = _range_in_summaries(manifest)
     known: KeyRange | None = notes[_NOTE]
     return known
 
 
-def _read(manifest: ManifestFile) -> KeyRange | None:
+def _range_in_summaries(manifest: ManifestFile) -> KeyRange | None:
     summaries = manifest.partitions
     if not summaries or any(s.contains_null or s.lower_bound is None or s.upper_bound is None for s in summaries):
         return None

@@ -79,7 +79,7 @@ class Bucket:
 
     def told(self, error: BaseException) -> str:
         """What obstore says, without its debugging output and without credentials."""
-        return _told(error)
+        return _short_reason(error)
 
     def cause(self, error: BaseException) -> BaseException | None:
         """``error`` itself, if it can be shown."""
@@ -124,11 +124,11 @@ class Buckets:
             return Bucket(_store(place, self._properties, 5), _store(place, self._properties, 0))
         except (BaseError, ValueError, TypeError, OSError) as error:
             raise ConfigError(
-                f"drill.metastore.iceberg.config.properties do not open {place.root}: {_told(error)}"
+                f"drill.metastore.iceberg.config.properties do not open {place.root}: {_short_reason(error)}"
             ) from None
 
 
-def _told(error: BaseException) -> str:
+def _short_reason(error: BaseException) -> str:
     text = str(error).partition("\n\nDebug source:")[0]
     return shorten(_cleaned(text), _LONGEST_TEXT, placeholder=" …")
 

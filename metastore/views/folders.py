@@ -14,13 +14,13 @@ import re
 import uuid
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field
-from hashlib import blake2b
 from typing import Any, Final
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 from pyarrow import fs
 
+from metastore.digests import digest
 from metastore.errors import ConflictError, StorageError
 from metastore.formats.source_file import Fingerprint, SourceFile
 from metastore.model.identity import TableInfo
@@ -132,7 +132,7 @@ class Folder:
         except OSError as error:
             raise StorageError(f"cannot list {root}: {error}") from error
         states = sorted((info.path, info.size, info.mtime_ns or 0) for info in infos if info.is_file)
-        return blake2b(json.dumps(states).encode(), digest_size=16).hexdigest()
+        return digest(json.dumps(states)).hex()
 
     def sources(self) -> SourceFiles | None:
         """The files that the refresh has read; None when that is not known (any more). FormatError when too large."""

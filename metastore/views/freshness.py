@@ -14,13 +14,13 @@ import re
 from collections.abc import Callable, Collection, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, replace
-from hashlib import blake2b
 from typing import Any, Final, Literal
 
 from sqlglot import exp
 
 from metastore.analyze.changes import state_of_files
 from metastore.analyze.states import TableState
+from metastore.digests import digest
 from metastore.errors import InvalidRequestError, MetastoreError, NotFoundError
 from metastore.metastore import Metastore
 from metastore.model.column_path import parse, quote
@@ -138,7 +138,7 @@ def digest_of(unit: MaterializedViewMetadataUnit, names: Names) -> str:
         return None if found is None else found.text
 
     query = expand(unit.sql or "", as_written, schema_path=tuple(unit.workspace_schema_path or ()))
-    return blake2b(query.sql(DEFAULT_DIALECT).encode(), digest_size=16).hexdigest()
+    return digest(query.sql(DEFAULT_DIALECT)).hex()
 
 
 def columns_read(table: Meaning, names: Collection[str]) -> dict[str, str]:
@@ -163,7 +163,7 @@ def metadata_state(metastore: Metastore, table: TableInfo) -> str | None:
         return None
     if unit.additional_metadata is None:
         return f"modified {unit.last_modified_time}"
-    return blake2b(unit.additional_metadata.encode(), digest_size=16).hexdigest()
+    return digest(unit.additional_metadata).hex()
 
 
 def status_of(metastore: Metastore, unit: MaterializedViewMetadataUnit) -> RefreshStatus:

@@ -13,6 +13,7 @@ from metastore.model.identity import TableInfo
 from metastore.model.materialized_view_unit import MaterializedViewMetadataUnit
 from metastore.model.tuple_schema import TupleSchema
 from metastore.model.view_unit import ViewMetadataUnit
+from metastore.quoting import text_constant
 from metastore.views.definition import COLUMN_COMMENTS, COMMENT
 from metastore.views.text import DEFAULT_DIALECT
 
@@ -93,4 +94,4 @@ def _identifier(name: str) -> str:
 
 
 def _comment(text: str | None) -> str:
-    return "" if text is None else " COMMENT '" + text.replace("'", "''") + "'"
+    return "" if text is None else " COMMENT " + text_constant(text)

@@ -92,7 +92,7 @@ def test_every_point(
         assert len(list((hive.folder / name / "_iceberg").iterdir())) == 1, point
         formats = {each.sd.inputFormat.rpartition(".")[2] for each in hive.client.partitions(hive.database, name)}
         assert formats == {"FileInputFormat"}, point
-        assert hive.client._locks(hive.database, name) == [], point
+        assert hive.client.locks(hive.database, name) == [], point
     assert _rows(session, hive, names[len(points)]) == [0, 1]
 
 

@@ -10,12 +10,10 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
-from hive_metastore.ttypes import ShowLocksRequest
 from services.hive_tables import HiveMaker
 from thrift.transport.TTransport import TTransportException
 
 from metastore.errors import ConflictError, StorageError
-from metastore.hive import client as client_module
 from metastore.hive.client import HiveClient
 from metastore.hive.lock_holders import Holder, own_mark
 from metastore.hive.migration import revert
@@ -54,14 +52,11 @@ def locker(uri: str, hive: HiveMaker, name: str) -> subprocess.Popen[str]:
     return process
 
 
-def test_the_living_keep_theirs_and_the_dead_do_not(
-    hive: HiveMaker, hive_metastore: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_the_living_keep_theirs_and_the_dead_do_not(hive: HiveMaker, hive_metastore: str) -> None:
     """A living holder is named; once it is killed the lock is free at once."""
-    monkeypatch.setattr(client_module, "_LOCK_POLLS", (0.01,))
     name = hive.table({"id": "bigint"})
     process = locker(hive_metastore, hive, name)
-    with HiveClient(hive_metastore) as client:
+    with HiveClient(hive_metastore, lock_polls=(0.01,)) as client:
         with (
             pytest.raises(ConflictError, match=f"process {process.pid}.*since 20.*hive.txn.timeout"),
             client.locked(hive.database, name),
@@ -70,8 +65,7 @@ def test_the_living_keep_theirs_and_the_dead_do_not(
         process.kill()
         process.communicate()
         with client.locked(hive.database, name):
-            request = ShowLocksRequest(dbname=hive.database, tablename=name)
-            [lock] = hive.client._read("show locks", "show_locks", request).locks
+            [lock] = hive.client.locks(hive.database, name)
             assert Holder.parse(lock.agentInfo) == Holder.this_process()
 
 
@@ -81,14 +75,14 @@ def test_locks_of_the_dead_are_given_back_by_whoever_asks(hive: HiveMaker, hive_
     process = locker(hive_metastore, hive, name)
     with HiveClient(hive_metastore) as client:
         client.take_from_the_dead(hive.database, name)
-        [lock] = client._locks(hive.database, name)
+        [lock] = client.locks(hive.database, name)
         parsed = Holder.parse(lock.agentInfo)
         assert parsed is not None
         assert parsed.pid == process.pid
         process.kill()
         process.communicate()
         client.take_from_the_dead(hive.database, name)
-        assert client._locks(hive.database, name) == []
+        assert client.locks(hive.database, name) == []
 
 
 def test_a_reversion_that_is_called_again_gives_back_what_the_dead_held(
@@ -105,9 +99,9 @@ def test_a_reversion_that_is_called_again_gives_back_what_the_dead_held(
     process = locker(hive_metastore, hive, name)
     process.kill()
     process.communicate()
-    assert len(hive.client._locks(hive.database, name)) == 1
+    assert len(hive.client.locks(hive.database, name)) == 1
     assert call("revert_migration", name)["status"] == "already reverted"
-    assert hive.client._locks(hive.database, name) == []
+    assert hive.client.locks(hive.database, name) == []
 
 
 def test_what_a_mark_proves(own: Holder) -> None:
@@ -159,5 +153,4 @@ def test_no_lock_outlives_a_lost_answer(
         with refused, client.locked(hive.database, name):
             asked.append("held")
     assert ("held" in asked) == is_held
-    request = ShowLocksRequest(dbname=hive.database, tablename=name)
-    assert hive.client._read("show locks", "show_locks", request).locks == []
+    assert hive.client.locks(hive.database, name) == []

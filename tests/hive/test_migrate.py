@@ -346,7 +346,7 @@ def test_a_lock_of_somebody_else(
     """It is respected, and no lock is left by either."""
     from metastore.hive import client  # noqa: PLC0415 - the module whose patience is shortened
 
-    monkeypatch.setattr(client, "_LOCK_POLLS", (0.01, 0.01))
+    monkeypatch.setattr(client, "LOCK_POLLS", (0.01, 0.01))
     name = hive.table({"id": "bigint"})
     with client.HiveClient(hive_metastore) as other:
         with other.locked(hive.database, name), pytest.raises(ConflictError, match="holds a lock"):

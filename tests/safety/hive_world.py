@@ -15,7 +15,6 @@ from typing import Any, Final
 
 import pyarrow as pa
 import pyarrow.parquet as pq
-from hive_metastore.ttypes import ShowLocksRequest
 from pyiceberg.catalog.hive import HiveCatalog
 from pyiceberg.io.pyarrow import PyArrowFileIO
 from pyiceberg.table import Table
@@ -152,8 +151,7 @@ class HiveWorld(HiveTable):
 
     def locks(self) -> list[Any]:
         """Those that the service knows on the table."""
-        request = ShowLocksRequest(dbname=self.database, tablename=self.name)
-        return list(self.hive.client._read("show locks", "show_locks", request).locks)
+        return self.hive.client.locks(self.database, self.name)
 
     def insert(self) -> None:
         """Somebody else adds a row, by Hive or by Iceberg, whichever it is; not while the table is locked."""

@@ -41,7 +41,7 @@ CASES: dict[str, tuple[Fault, Callable[[HiveWorld], None]]] = {
 @pytest.fixture(autouse=True)
 def impatient(monkeypatch: pytest.MonkeyPatch) -> None:
     """A lock that somebody holds is looked at once more, not for seconds."""
-    monkeypatch.setattr(client_module, "_LOCK_POLLS", (0.01,))
+    monkeypatch.setattr(client_module, "LOCK_POLLS", (0.01,))
 
 
 @pytest.fixture

@@ -30,10 +30,6 @@ from metastore.stores.locations import is_local
 UNIT_SCHEMA: Final = plain_arrow_schema(TableMetadataUnit)
 """The columns of what tasks return."""
 
-_FETCHED_BYTES: Final = 64 << 20
-"""So many of stored units are fetched together where the store is distant, rather than chunk by chunk as they are sent:
-that takes a tenth of the round trips one after the other."""
-
 _CHUNK_BYTES: Final = 32 << 20
 """Where data is read, a chunk is one file, or small files of this size altogether."""
 
@@ -52,6 +48,9 @@ class Limits:
     Spark carries no more than twice as much."""
     chunks_per_task: int = 12
     """Chunks for each of the engine's tasks at once, so that none waits long for the last chunk of another."""
+    fetched_bytes: int = 64 << 20
+    """So many of stored units are fetched together where the store is distant, rather than chunk by chunk as they are
+    sent: that takes a tenth of the round trips one after the other."""
     driver_rows: int = 20_000
     """Stored units that the driver holds when it makes segments itself: kilobytes each, if it need not be more."""
 
@@ -105,7 +104,9 @@ class Cutting:
             cut[-1][key] = files
             held += len(files)
             held_bytes += own_bytes
-        groups = _fetched_where_distant({key: stored[key] for key in segments if key in stored})
+        groups = _fetched_where_distant(
+            {key: stored[key] for key in segments if key in stored}, self.limits.fetched_bytes
+        )
         return [
             SegmentChunk(
                 footers=self._footers(list(chain.from_iterable(own.values()))),
@@ -166,10 +167,10 @@ def _quotient(dividend: int, divisor: int) -> int:
     return -(-dividend // divisor)
 
 
-def _fetched_where_distant(stored: Mapping[str, FileGroup]) -> Mapping[str, FileGroup | FetchedGroup]:
+def _fetched_where_distant(stored: Mapping[str, FileGroup], most_bytes: int) -> Mapping[str, FileGroup | FetchedGroup]:
     """Where the store is distant and they are few, the data files' content, fetched together."""
     if all(is_local(path) for group in stored.values() for path in group.paths) or (
-        sum(group.size_bytes for group in stored.values()) > _FETCHED_BYTES
+        sum(group.size_bytes for group in stored.values()) > most_bytes
     ):
         return stored
     return dict(zip(stored, fetched_together(list(stored.values())), strict=True))
@@ -191,10 +192,10 @@ def run_named(
     engine: Engine, chunks: Sequence[Chunk], task: Callable[[Chunk], Iterable[pa.RecordBatch]], schema: pa.Schema
 ) -> Iterator[pa.RecordBatch]:
     """As ``engine.run``; where a process ended over a damaged footer, the error names the file."""
-    return _named(engine.run(chunks, task, schema), chunks)
+    return _naming_the_file(engine.run(chunks, task, schema), chunks)
 
 
-def _named(batches: Iterator[pa.RecordBatch], chunks: Sequence[Chunk]) -> Iterator[pa.RecordBatch]:
+def _naming_the_file(batches: Iterator[pa.RecordBatch], chunks: Sequence[Chunk]) -> Iterator[pa.RecordBatch]:
     try:
         yield from batches
     except EngineError:

@@ -117,7 +117,7 @@ def make_segments(chunk: SegmentChunk) -> Iterator[pa.RecordBatch]:
     compared = stored.compared(footers.files)
     kept = compared.standing(chunk.level, anew=chunk.anew)
     unread = [file for file in footers.files if chunk.anew or compared.changes.is_untrue(file.path)]
-    read, fragments = _read(replace(footers, files=unread))
+    read, fragments = _read_unknown_files(replace(footers, files=unread))
     parts = [*segment_parts(fragments), *file_parts(kept, footers.location)]
     source = SourceTable(footers.table, footers.location)
     rows, tops = segment_units(
@@ -147,7 +147,7 @@ def make_segments(chunk: SegmentChunk) -> Iterator[pa.RecordBatch]:
     )
 
 
-def _read(footers: FooterChunk) -> tuple[pa.Table, pa.Table]:
+def _read_unknown_files(footers: FooterChunk) -> tuple[pa.Table, pa.Table]:
     """The rows of files and row groups, and the fragments of segments."""
     batches = [parts_of(batch) for batch in read_footers(footers)]
     details, fragments = zip(*batches, strict=True) if batches else ((), ())

@@ -129,9 +129,11 @@ def table_unit(
         keys = {name: f"dir{level}" for level, name in enumerate(source.partition_columns)}
         columns = dict(source.partition_columns)
     names = {column.name for column in whole.schema.columns}
+    # Levels of plain directories come first; a level gives a column of its own name.
+    in_order = sorted(keys, key=lambda name: keys[name] != name)
     added = [
-        SchemaColumn(name, columns[name], properties={DIRECTORY: level})
-        for name, level in keys.items()
+        SchemaColumn(name, columns[name], properties={DIRECTORY: keys[name]})
+        for name in in_order
         if name in columns and name not in names
     ]
     # A directory's column hides one of the files, whose statistics would be taken for those of the column that is seen.

@@ -157,7 +157,7 @@ def describe(session: Session, table: str, at: str | None = None) -> TableDescri
 
 def segments(session: Session, table: str, at: str | None = None) -> SegmentList:
     """The segments of a table, nested ones included. Raises NotFoundError when the version knows nothing of it."""
-    version, info, read = _read(session, table, at)
+    version, info, read = _units_of_table(session, table, at)
     columns = ("metadataIdentifier", "location", "locations", "lastModifiedTime", "metadataStatistics")
     found: list[SegmentSummary] = []
     for batch in read.metadata_types(MetadataType.SEGMENT).columns(*columns).to_batches():
@@ -184,7 +184,7 @@ def files(session: Session, table: str, segment: str | None = None, at: str | No
 
     Raises as :func:`segments`, and NotFoundError when the table has no such segment.
     """
-    version, info, read = _read(session, table, at)
+    version, info, read = _units_of_table(session, table, at)
     found = summaries(portions(read.columns(*SUMMARY_COLUMNS)), lambda identifier: _lies_in(identifier, segment))
     if not found:
         describe(session, table, str(version))
@@ -193,7 +193,7 @@ def files(session: Session, table: str, segment: str | None = None, at: str | No
     return FileList(version, str(info), segment, found)
 
 
-def _read(session: Session, table: str, at: str | None) -> tuple[int, TableInfo, Read[TableMetadataUnit]]:
+def _units_of_table(session: Session, table: str, at: str | None) -> tuple[int, TableInfo, Read[TableMetadataUnit]]:
     version = version_at(session, at)
     info = session.table_info(table)
     return version, info, session.metastore.tables.read().filter(of_table(info)).at(version)

@@ -13,13 +13,13 @@ from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import cached_property
-from hashlib import blake2b
 from typing import Any, Final
 
 import pyarrow as pa
 import pyarrow.compute as pc
 from pyarrow import fs
 
+from metastore.digests import digest
 from metastore.errors import StorageError
 from metastore.hive.listing import Store
 from metastore.hive.metrics import FRAGMENT, FileToRead
@@ -91,7 +91,7 @@ class KeptFooters:
     def _columns(self) -> bytes:
         """What says that rows are of the columns that the table has: they hold numbers by the places of its leaves."""
         said = [(name, str(type_)) for name, type_ in self.survey.table.columns]
-        return blake2b(repr((said, FRAGMENT)).encode(), digest_size=16).hexdigest().encode()
+        return digest(repr((said, FRAGMENT))).hex().encode()
 
     def _batches(self) -> Iterator[pa.RecordBatch]:
         with suppress(OSError, pa.ArrowException, StorageError):

@@ -11,7 +11,7 @@ import secrets
 import uuid
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from datetime import date, datetime, timedelta
+from datetime import date, datetime
 from itertools import islice
 from typing import Any, Final
 
@@ -33,6 +33,7 @@ from pyiceberg.table.snapshots import Operation, Snapshot, Summary
 from pyiceberg.table.sorting import UNSORTED_SORT_ORDER
 from pyiceberg.typedef import Record
 
+from metastore.epoch import EPOCH_DAY, micros_since_epoch
 from metastore.errors import ProcedureError
 from metastore.hive.matching import NAMELESS, Match, has_names, match
 from metastore.hive.metrics import schema_of
@@ -49,8 +50,6 @@ HIDDEN_FOLDER: Final = "_iceberg"
 _MANIFEST_FILES: Final = 4_000
 """Data files in one manifest, so that memory stays flat and a reader decodes little for one partition."""
 
-_EPOCH: Final = datetime(1970, 1, 1)
-_EPOCH_DAY: Final = date(1970, 1, 1).toordinal()
 _NO_FILES: Final = {"data-files": 0, "records": 0, "files-size": 0}
 _REMOVED: Final = {
     "data-files": "deleted-data-files",
@@ -183,8 +182,8 @@ def _known(ids: Sequence[int], values: Sequence[Any]) -> dict[int, Any]:
 def _stored(value: Any) -> Any:
     """A partition's value as Iceberg's records have it: days and microseconds since the epoch."""
     if isinstance(value, datetime):
-        return (value - _EPOCH) // timedelta(microseconds=1)
-    return value.toordinal() - _EPOCH_DAY if isinstance(value, date) else value
+        return micros_since_epoch(value)
+    return value.toordinal() - EPOCH_DAY if isinstance(value, date) else value
 
 
 class _Writer:

@@ -30,10 +30,10 @@ def opened(source: pa.NativeFile, name: str) -> pa.NativeFile:
     return pa.CompressedInputStream(source, _CODECS[suffix]) if suffix in _CODECS else source
 
 
-def lines(source: pa.NativeFile, header: int, footer: int) -> Iterator[Lines]:
-    """The lines of ``source`` in batches, without the first and last ones."""
+def lines(source: pa.NativeFile, header: int, footer: int, block: int = _BLOCK) -> Iterator[Lines]:
+    """The lines of ``source`` in batches, without the first and last ones; ``block`` bytes are read at once."""
     held: deque[bytes] = deque()
-    for batch in _all(source):
+    for batch in _all(source, block):
         skipped = min(header, len(batch))
         header -= skipped
         held.extend(batch[skipped:])
@@ -41,10 +41,10 @@ def lines(source: pa.NativeFile, header: int, footer: int) -> Iterator[Lines]:
             yield [held.popleft() for _ in range(ready)]
 
 
-def _all(source: pa.NativeFile) -> Iterator[Lines]:
+def _all(source: pa.NativeFile, size: int) -> Iterator[Lines]:
     rest = b""
     first = True
-    while read := bytes(source.read(_BLOCK)):
+    while read := bytes(source.read(size)):
         block = rest + read
         if first:
             block, first = block.removeprefix(_BYTE_ORDER), False

@@ -13,20 +13,20 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
-from datetime import datetime, timedelta, timezone
+from datetime import datetime
 from typing import Final
 
 from pyiceberg.table.metadata import TableMetadata
 from pyiceberg.table.refs import MAIN_BRANCH, SnapshotRef, SnapshotRefType
 from pyiceberg.table.snapshots import Snapshot, ancestors_of
 
+from metastore.epoch import millis_since_epoch
 from metastore.errors import FormatError, InvalidRequestError
 
 MAX_SNAPSHOT_AGE: Final = "history.expire.max-snapshot-age-ms"
 MIN_SNAPSHOTS: Final = "history.expire.min-snapshots-to-keep"
 MAX_REF_AGE: Final = "history.expire.max-ref-age-ms"
 
-_EPOCH: Final = datetime(1970, 1, 1, tzinfo=timezone.utc)
 _DEFAULT_AGE_MS: Final = 5 * 24 * 60 * 60 * 1000
 _FOR_EVER_MS: Final = (1 << 63) - 1
 
@@ -63,7 +63,7 @@ class Expiring:
 
 def epoch_ms(moment: datetime) -> int:
     """Whole milliseconds since the epoch, of a moment with a zone."""
-    return (moment - _EPOCH) // timedelta(milliseconds=1)
+    return millis_since_epoch(moment)
 
 
 def expiring(retention: Retention, metadata: TableMetadata, now_ms: int) -> Expiring:

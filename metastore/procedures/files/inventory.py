@@ -106,11 +106,11 @@ class Inventory:
 
     def listed(self, lists: Sequence[TableFile], *, must_stand: bool) -> Iterator[tuple[str, TableFile]]:
         """Location and description of manifest ``lists`` and of what they name, as they come; one may come twice."""
-        return self._read(lists, read_lists, must_stand=must_stand)
+        return self._files_named_by(lists, read_lists, must_stand=must_stand)
 
     def live_files(self, manifests: Iterable[TableFile], *, must_stand: bool) -> Iterator[tuple[str, TableFile]]:
         """Location and description of the files that ``manifests`` hold, as they come; a file may come twice."""
-        return self._read(list(manifests), read_manifests, must_stand=must_stand)
+        return self._files_named_by(list(manifests), read_manifests, must_stand=must_stand)
 
     def sharing(
         self, kept: Sequence[TableFile], doomed: Sequence[TableFile], contents: Collection[TableFile]
@@ -124,7 +124,7 @@ class Inventory:
         """The canonical path."""
         return self._spelling.path(location)
 
-    def _read(
+    def _files_named_by(
         self,
         files: Sequence[TableFile],
         task: Callable[[MetadataChunk], Iterator[pa.RecordBatch]],

@@ -103,7 +103,7 @@ def standing(table: Table, locations: Sequence[str]) -> list[Quarantine]:
     found = []
     for location in locations:
         with suppress(FileNotFoundError, FormatError):
-            found.append(_read(table, location))
+            found.append(_load_quarantine(table, location))
     return found
 
 
@@ -135,7 +135,7 @@ def _content(made: Quarantine) -> bytes:
     return stream.getvalue()
 
 
-def _read(table: Table, location: str) -> Quarantine:
+def _load_quarantine(table: Table, location: str) -> Quarantine:
     limit = ReadLimits.of(table.io.properties).named("file_list")
     content = whole(table.io.new_input(location), limit)
     try:

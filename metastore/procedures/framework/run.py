@@ -26,7 +26,7 @@ def run(procedure: BaseProcedure, context: CallContext, arguments: Mapping[str, 
 
     Raises whatever error of ours the procedure raises, and ProcedureError for any other.
     """
-    with _named(procedure, context):
+    with _foreign_errors_named(procedure, context):
         return _table(procedure, _rows(procedure, context, arguments))
 
 
@@ -37,7 +37,7 @@ def explain(procedure: BaseProcedure, context: CallContext, arguments: Mapping[s
     output = f"Output[{', '.join(procedure.result.names)}]"
     if not isinstance(procedure, DistributedProcedure):
         return [output, f"└─ Call[{name}]", f"     {given}"]
-    with _named(procedure, context):
+    with _foreign_errors_named(procedure, context):
         plan = procedure.begin(procedure.create_context(context, arguments))
     pinned = "" if plan.pinned is None else f"snapshot {plan.pinned}, "
     details = {
@@ -119,7 +119,7 @@ def _table(procedure: BaseProcedure, rows: Rows) -> pa.Table:
 
 
 @contextmanager
-def _named(procedure: BaseProcedure, context: CallContext) -> Iterator[None]:
+def _foreign_errors_named(procedure: BaseProcedure, context: CallContext) -> Iterator[None]:
     try:
         yield
     except MetastoreError:

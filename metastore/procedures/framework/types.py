@@ -121,10 +121,10 @@ def cast_to(kind: str | ArgumentType, value: Any) -> Any:
         return _as_map(wanted, value)
     if wanted.name in ("DATE", "TIMESTAMP"):
         return _when(wanted, value)
-    return _plain(wanted, value)
+    return _cast_scalar(wanted, value)
 
 
-def _plain(wanted: ArgumentType, value: Any) -> Any:
+def _cast_scalar(wanted: ArgumentType, value: Any) -> Any:
     match wanted.name:
         case "VARCHAR" if isinstance(value, str):
             return str(value)

@@ -7,7 +7,7 @@ none touches a file. Snapshots that are left behind stay until they expire.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from datetime import datetime, timedelta, timezone
+from datetime import datetime
 from typing import Any, Final
 
 import pyarrow as pa
@@ -15,12 +15,12 @@ from pyiceberg.table.metadata import TableMetadata
 from pyiceberg.table.refs import MAIN_BRANCH, SnapshotRefType
 from pyiceberg.table.snapshots import Snapshot
 
+from metastore.epoch import micros_since_epoch
 from metastore.errors import InvalidRequestError, ProcedureError
 from metastore.procedures.framework.declaration import procedure
 from metastore.procedures.framework.model import CallContext, columns
 from metastore.procedures.refs.refs import RefChange, ancestors, change_ref, is_ancestor, moved, ref_of, require_kind
 
-_EPOCH: Final = datetime.fromtimestamp(0, tz=timezone.utc)
 _MOVED: Final = columns(previous_snapshot_id=pa.int64(), current_snapshot_id=pa.int64())
 
 
@@ -58,7 +58,7 @@ def rollback_to_timestamp(
     dry_run: bool = False,
 ) -> dict[str, Any]:
     """Makes the newest snapshot of the table's history from before a time the current one."""
-    micros = (timestamp - _EPOCH) // timedelta(microseconds=1)
+    micros = micros_since_epoch(timestamp)
 
     def decide(metadata: TableMetadata) -> int:
         for snapshot in ancestors(metadata, _current(metadata, "roll back")):

@@ -63,7 +63,7 @@ def transformed(transform: Transform[Any, Any], source: IcebergType, values: Col
     encoded = values.combine_chunks() if isinstance(values, pa.ChunkedArray) else values
     encoded = encoded.dictionary_encode()
     apply = transform.transform(source)
-    made = pa.array([apply(value) for value in _plain(encoded.dictionary)])
+    made = pa.array([apply(value) for value in _transform_values(encoded.dictionary)])
     if not len(made):
         made = made.cast(pa.int32())
     return made.take(encoded.indices)
@@ -81,7 +81,7 @@ def _years(values: Column) -> Column:
     return _compute.subtract(pc.year(values), _EPOCH_YEAR)
 
 
-def _plain(values: Column) -> list[Any]:
+def _transform_values(values: Column) -> list[Any]:
     """Python values as PyIceberg's transforms take them: times as their numbers, without the cost of objects."""
     if pa.types.is_date32(values.type):
         return list(values.cast(pa.int32()).to_pylist())

@@ -48,7 +48,7 @@ class Fields:
 def rewritten(location: str, content: bytes, change: Callable[[Fields], None]) -> bytes:
     """The file with ``change`` made to each record. FormatError, which names ``location``, for what is no Avro file."""
     try:
-        header, records, struct = _read(content)
+        header, records, struct = _records_of(content)
     except Exception as error:
         # The decoder has no error of its own: on a broken file it fails in whatever way comes first.
         raise FormatError(f"{location} cannot be decoded as Iceberg metadata: {error!r}") from error
@@ -61,7 +61,7 @@ def rewritten(location: str, content: bytes, change: Callable[[Fields], None]) -
     return avro_file(header.meta[SCHEMA], metadata, [encode(writer, record) for record in records], header.sync)
 
 
-def _read(content: bytes) -> tuple[AvroFileHeader, list[Record], StructType]:
+def _records_of(content: bytes) -> tuple[AvroFileHeader, list[Record], StructType]:
     header, blocks = opened(content)
     struct = schema_of(header.meta[SCHEMA]).as_struct()
     reader: Reader = construct_reader(struct)

@@ -169,7 +169,7 @@ class _Rewrite:
     def _metadata(self, location: str) -> dict[str, Any] | None:
         """The metadata as it stands, unknown fields too; None where an old version's file was removed."""
         try:
-            content = self._read(location)
+            content = self._content_of(location)
         except FileNotFoundError:
             return None
         try:
@@ -270,11 +270,11 @@ class _Rewrite:
 
     def _standing(self, location: str) -> bytes:
         try:
-            return self._read(location)
+            return self._content_of(location)
         except FileNotFoundError as error:
             raise FormatError(f"{location}, which a snapshot of {self.target} needs, is missing") from error
 
-    def _read(self, location: str) -> bytes:
+    def _content_of(self, location: str) -> bytes:
         try:
             return whole(self.table.io.new_input(location), self._limit(location))
         except FileNotFoundError:
@@ -303,7 +303,7 @@ class _Rewrite:
             # The catalog's own stream of metadata files names the store's error as its cause.
             if not isinstance(error, FileExistsError) and not isinstance(error.__cause__, FileExistsError):
                 raise StorageError(f"cannot write {location}: {error}") from error
-            if self._read(location) != content:
+            if self._content_of(location) != content:
                 raise ProcedureError(
                     f"{location} exists already, and nothing is written over it: its content is another one. Name an "
                     "empty folder as staging_location"

@@ -13,7 +13,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from metastore.errors import FormatError
-from metastore.hive.text import lines as lines_module
 from metastore.hive.text.fields import fields
 from metastore.hive.text.lines import lines, opened
 from metastore.hive.text.serdes import Rows, TextSerde, text_serde
@@ -32,9 +31,7 @@ def test_lines_are_cut_anywhere_into_blocks(text: str, block: int, header: int, 
     """Line breaks of all kinds, whatever block they fall into; header and footer are left out."""
     whole = io_lines(text)
     expected = whole[header : max(header, len(whole) - footer)]
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(lines_module, "_BLOCK", block)
-        found = [line for batch in lines(pa.BufferReader(text.encode()), header, footer) for line in batch]
+    found = [line for batch in lines(pa.BufferReader(text.encode()), header, footer, block) for line in batch]
     assert found == [line.encode() for line in expected]
 
 

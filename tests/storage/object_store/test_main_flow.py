@@ -20,7 +20,7 @@ from obstore.store import ObjectStore
 from pyiceberg.table import StaticTable
 
 from metastore.analyze.run import analyze
-from metastore.analyze.tasks import chunks
+from metastore.analyze.tasks.chunks import Limits
 from metastore.catalogs import Catalogs
 from metastore.config import load_text
 from metastore.config.settings import Settings
@@ -35,7 +35,7 @@ from metastore.model.statistics import ColumnStatistics
 from metastore.model.table_unit import TableMetadataUnit
 from metastore.model.vocabulary import MetadataType
 from metastore.sources.source_table import SourceTable
-from metastore.storage import parts
+from metastore.storage import file_groups
 from metastore.storage.data_files import fetched
 
 MakeUnit = Callable[..., TableMetadataUnit]
@@ -157,14 +157,13 @@ def test_segments_known_in_part_are_analyzed(
             sent.extend(pickle.dumps(chunk) for chunk in chunks)
             return super().run([pickle.loads(chunk) for chunk in sent[-len(chunks) :]], task, schema)  # noqa: S301
 
-    monkeypatch.setattr(parts, "fetched", noted)
-    monkeypatch.setattr(chunks, "_FETCHED_BYTES", at_once)
-    monkeypatch.setattr(chunks, "SEGMENT_FILES", 2)
+    monkeypatch.setattr(file_groups, "fetched", noted)
+    limits = Limits(chunk_files=(1, 2), fetched_bytes=at_once)
     with Sending(1) as engine:
-        assert analyze(metastore.tables, source, engine).new == 5
+        assert analyze(metastore.tables, source, engine, limits=limits).new == 5
         for name in ("day=1/a", "day=2/b"):
             pq.write_table(pa.table({"x": [7, None]}), tmp_path / f"{name}.parquet")
-        result = analyze(metastore.tables, source, engine)
+        result = analyze(metastore.tables, source, engine, limits=limits)
     assert (result.changed, result.segments_written) == (2, 2)
     assert fetches == ([2] if at_once else [1, 1])
     assert not any(str(metastore.tables.metadata.location).encode() in chunk for chunk in sent)

@@ -1,0 +1,27 @@
+"""The moment that stored numbers of days, milliseconds and microseconds are counted from."""
+
+from __future__ import annotations
+
+from datetime import date, datetime, timedelta, timezone
+from typing import Final
+
+EPOCH: Final = datetime(1970, 1, 1)
+"""Of local date-times, which have no zone."""
+
+EPOCH_UTC: Final = datetime(1970, 1, 1, tzinfo=timezone.utc)
+
+EPOCH_DATE: Final = date(1970, 1, 1)
+EPOCH_DAY: Final = EPOCH_DATE.toordinal()
+
+MICROSECOND: Final = timedelta(microseconds=1)
+MILLISECOND: Final = timedelta(milliseconds=1)
+
+
+def micros_since_epoch(moment: datetime) -> int:
+    """Whole microseconds since the epoch, of a moment with a zone in UTC."""
+    return (moment - (EPOCH if moment.tzinfo is None else EPOCH_UTC)) // MICROSECOND
+
+
+def millis_since_epoch(moment: datetime) -> int:
+    """Whole milliseconds since the epoch, of a moment with a zone in UTC."""
+    return (moment - (EPOCH if moment.tzinfo is None else EPOCH_UTC)) // MILLISECOND
