@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Final
 
+from metastore.digests import digest
 from metastore.errors import FormatError
 from metastore.hive.tables import FileFormat, HiveTable
 from metastore.hive.types import drill_type
