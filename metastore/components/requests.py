@@ -35,7 +35,10 @@ class MetastoreTableInfo:
 
 @dataclass(frozen=True)
 class Request:
-    """A request built from parts; parts that are None do not narrow. An empty sequence asks for nothing."""
+    """A request built from parts; parts that are None do not narrow. An empty sequence asks for nothing.
+
+    ``filter`` means what it means to Apache Drill: NULL differs from every value, and passes ``!=`` and ``NOT IN``.
+    """
 
     table: TableInfo | None = None
     metadata_types: Sequence[MetadataType] = (MetadataType.ALL,)
@@ -99,7 +102,7 @@ class TablesRequests:
         read = self._read().metadata_types(*request.metadata_types)
         expression = request.expression()
         if not isinstance(expression, AlwaysTrue):
-            read = read.filter(expression)
+            read = read.drill_filter(expression)
         if request.columns is not None:
             read = read.columns(*request.columns)
         return read.execute()

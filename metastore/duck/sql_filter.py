@@ -7,10 +7,11 @@ may differ by case only. The text of a question is anybody's: it is run closed o
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 from datetime import timezone, tzinfo
+from decimal import Decimal
 from typing import Any, Final
 
 import numpy as np
@@ -24,8 +25,9 @@ from metastore.duck.session import close_off, connection, relation
 from metastore.duck.spark_in_duckdb import in_duckdbs_words
 from metastore.errors import InvalidRequestError
 from metastore.predicates.columns import Columns, PredicateColumn
+from metastore.predicates.condition import SPARK
+from metastore.predicates.number_grid import NumberGrid
 from metastore.predicates.spark_sql import condition_of
-from metastore.predicates.sql_predicate import INSTANTS
 from metastore.predicates.written_times import timestamp_of
 
 _ROWS: Final = 1 << 17
@@ -101,8 +103,9 @@ class _Question:
         if tree.find(exp.Query) is not None:
             raise InvalidRequestError(f"a scan asks one table, without subqueries: {where!r}; ask that in a SELECT")
         for cast in tree.find_all(exp.Cast):
-            if cast.to.this in INSTANTS:
+            if cast.to.this in SPARK.instants:
                 _put_in_utc(cast.this, zone)
+        tree = _with_decimals_that_fit(tree, columns, where)
         names: dict[str, str] = {}
         for node in list(tree.find_all(exp.Column)):
             path = tuple(part.name for part in node.parts)
@@ -129,6 +132,52 @@ class _Question:
         passing = relation(engine, numbered).filter(self.text).project(f'"{_NUMBER}"').to_arrow_table()
         numbers: pa.Array[Any] = passing.column(0).combine_chunks().sort()
         return numbers
+
+
+_OPERATORS: Final[Mapping[type[exp.Expr], str]] = {
+    exp.EQ: "=",
+    exp.NEQ: "!=",
+    exp.LT: "<",
+    exp.LTE: "<=",
+    exp.GT: ">",
+    exp.GTE: ">=",
+}
+
+
+def _with_decimals_that_fit(tree: exp.Expr, columns: Columns, where: str) -> exp.Expr:
+    """``tree`` with literals beside columns of decimals in the column's own digits.
+
+    DuckDB casts both sides to one type, and fails where that would have more than 38 digits.
+    """
+
+    def fitting(node: exp.Expr) -> exp.Expr:
+        operator = _OPERATORS.get(type(node))
+        if operator is None or not isinstance(node.this, exp.Column):
+            return node
+        column = columns.resolve(tuple(part.name for part in node.this.parts), f" of {where!r}")
+        number = _number_of(node.expression)
+        if column.type.name != "DECIMAL" or number is None or len(column.type.arguments) != 2:
+            return node
+        aligned = NumberGrid.of_decimal(*column.type.arguments).aligned(operator, number)
+        if isinstance(aligned, bool):
+            known = exp.Not(this=exp.Is(this=node.this.copy(), expression=exp.Null()))
+            return exp.paren(exp.Case(ifs=[exp.If(this=known, true=exp.Boolean(this=aligned))]))
+        fitted = node.copy()
+        fitted.set("expression", exp.paren(exp.Literal.number(f"{aligned:f}")))
+        return fitted
+
+    return tree.transform(fitting)
+
+
+def _number_of(node: exp.Expr) -> Decimal | None:
+    """The whole or decimal number that ``node`` writes in digits."""
+    inner = node.unnest()
+    negative = isinstance(inner, exp.Neg)
+    inner = inner.this.unnest() if negative else inner
+    if not isinstance(inner, exp.Literal) or inner.is_string or "e" in inner.name.lower():
+        return None
+    number = Decimal(inner.name)
+    return number.copy_negate() if negative else number
 
 
 def _put_in_utc(literal: exp.Expr, zone: tzinfo) -> None:

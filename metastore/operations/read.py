@@ -12,6 +12,7 @@ from pyiceberg.expressions import AlwaysTrue, And, BooleanExpression
 from metastore.errors import InvalidRequestError
 from metastore.iceberg.snapshot_choice import SnapshotChoice, as_of, at_version, newest
 from metastore.mapping.filters import Filter, parse
+from metastore.mapping.null_semantics import as_drill, as_sql
 from metastore.mapping.rows import PartitionKey, from_arrow
 from metastore.mapping.schema import require_fit
 from metastore.model.fields import Unit, require_columns
@@ -53,8 +54,21 @@ class Read(Generic[U]):
         return self
 
     def filter(self, filter_: Filter) -> Read[U]:
-        """Rows to read: a PyIceberg expression or its SQL-like text; called again, both must hold."""
-        expression = parse(filter_)
+        """Rows to read: a PyIceberg expression or its SQL-like text; called again, both must hold.
+
+        NULL follows SQL: a row without a value passes neither ``!=`` nor ``NOT IN``, nor a comparison under NOT.
+        """
+        expression = as_sql(parse(filter_))
+        require_fit(self._unit_type, expression)
+        self._filter = And(self._filter, expression)
+        return self
+
+    def drill_filter(self, filter_: Filter) -> Read[U]:
+        """As :meth:`filter`, with NULL as in Apache Drill's metastore: it differs from every value.
+
+        So ``!=`` and ``NOT IN`` pass a row without a value, as a comparison by ``=`` under NOT does.
+        """
+        expression = as_drill(parse(filter_))
         require_fit(self._unit_type, expression)
         self._filter = And(self._filter, expression)
         return self

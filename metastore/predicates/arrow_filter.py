@@ -14,9 +14,10 @@ from __future__ import annotations
 import math
 import operator
 from collections.abc import Callable, Iterable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from datetime import datetime, tzinfo
-from decimal import ROUND_CEILING, ROUND_FLOOR, Context, Decimal
+from decimal import Decimal
 from functools import reduce
 from typing import Any, Final
 
@@ -24,15 +25,16 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from pyiceberg.expressions import AlwaysFalse, AlwaysTrue, And, BooleanExpression, Or
 
-from metastore.predicates import iceberg_predicate, sql_predicate
+from metastore.model.drill_types import INTEGER_TYPES
 from metastore.predicates.columns import Columns, PredicateColumn
 from metastore.predicates.leaves import Leaves
-from metastore.predicates.literals import Literal, is_of_many_types, passes_nulls, span_of
+from metastore.predicates.literals import is_of_many_types, passes_nulls, span_of
+from metastore.predicates.number_grid import NumberGrid
+from metastore.predicates.predicate import Question, resolved
+from metastore.predicates.time_spans import Literal
 
 _FLOATS: Final = ("FLOAT", "DOUBLE")
 _INVERSE: Final = {"=": "!=", "!=": "=", "<": ">=", "<=": ">", ">": "<=", ">=": "<"}
-_WIDE: Final = Context(prec=100)
-"""Digits enough that no literal is rounded on the way to the column's grid."""
 
 
 class NotExact(Exception):  # noqa: N818 - no error of the user's: another engine is asked
@@ -48,17 +50,15 @@ class RowFilter:
 
 
 def arrow_filter(
-    question: str | BooleanExpression, columns: Columns, schema: pa.Schema, zone: tzinfo
+    question: Question, columns: Columns, schema: pa.Schema, zone: tzinfo, *, superset: bool = False
 ) -> RowFilter | None:
     """The filter for ``question``; None if every row passes.
 
-    ``zone`` is that of timestamps that name none. Raises NotExact, and InvalidRequestError as pruning does.
+    ``zone`` is that of timestamps that name none. With ``superset`` parts without an exact expression pass all rows.
+    Raises NotExact (not with ``superset``), and InvalidRequestError as pruning does.
     """
-    leaves = _ExactLeaves(zone, schema)
-    if isinstance(question, BooleanExpression):
-        condition = iceberg_predicate.resolve(question, columns, leaves)
-    else:
-        condition = sql_predicate.translate(question, columns, leaves)
+    leaves = (_WideLeaves if superset else _ExactLeaves)(zone, schema)
+    condition = resolved(question, columns, leaves)
     if isinstance(condition, AlwaysTrue):
         return None
     return RowFilter(_expression(condition), frozenset(column.path[0] for column in leaves.columns.values()))
@@ -103,12 +103,20 @@ class _ExactLeaves(Leaves):
         super().__init__(zone)
         self._schema = schema
 
-    def unknown(self, text: str) -> BooleanExpression:
+    def unknown(self, text: str, why: str = "") -> BooleanExpression:
         """What cannot be read is not exact."""
         raise NotExact
 
-    def not_null(self, column: PredicateColumn, text: str) -> BooleanExpression:
+    def not_null(self, column: PredicateColumn, text: str, why: str = "") -> BooleanExpression:
         """What is left of a comparison that cannot be used is not exact."""
+        raise NotExact
+
+    def recurs(self, column: PredicateColumn, part: str, values: tuple[int, ...], text: str) -> BooleanExpression:
+        """Arrow's parts of times may be in another zone."""
+        raise NotExact
+
+    def implied(self, condition: BooleanExpression) -> BooleanExpression:
+        """What follows from a test is not the test."""
         raise NotExact
 
     def compare(
@@ -127,7 +135,7 @@ class _ExactLeaves(Leaves):
         """``column IN (literals)``: of the literals, those that the column's type can hold."""
         field, type_ = self._field(column)
         literals = list(literals)
-        if is_of_many_types(column, literals):
+        if not _are_numbers(column, literals) and is_of_many_types(column, literals):
             raise NotExact
         values = [self._value(column, literal) for literal in literals]
         present = [_comparison(field, type_, "!=" if inverted else "=", value) for value in values]
@@ -175,10 +183,76 @@ class _ExactLeaves(Leaves):
             raise NotExact
         if column.from_directory and isinstance(literal, str) and column.type.name not in ("VARCHAR", "DATE"):
             raise NotExact
+        if _are_numbers(column, [literal]) and column.usable:
+            return literal  # numbers compare as numbers, whatever type would be common to both
         span = span_of(column, literal, self.zone)
         if span is None or not span.certain:
             raise NotExact
         return span.low
+
+
+class _WideLeaves(_ExactLeaves):
+    """Makes leaves that pass every row that should pass: all rows, where no expression says exactly which."""
+
+    def unknown(self, text: str, why: str = "") -> BooleanExpression:
+        """All rows."""
+        return AlwaysTrue()
+
+    def not_null(self, column: PredicateColumn, text: str, why: str = "") -> BooleanExpression:
+        """All rows."""
+        return AlwaysTrue()
+
+    def recurs(self, column: PredicateColumn, part: str, values: tuple[int, ...], text: str) -> BooleanExpression:
+        """All rows."""
+        return AlwaysTrue()
+
+    def implied(self, condition: BooleanExpression) -> BooleanExpression:
+        """``condition`` itself."""
+        return condition
+
+    def compare(
+        self, column: PredicateColumn, operator: str, literal: Literal, text: str, *, inverted: bool
+    ) -> BooleanExpression:
+        """As exactly as can be."""
+        with suppress(NotExact):
+            return super().compare(column, operator, literal, text, inverted=inverted)
+        return AlwaysTrue()
+
+    def contain(
+        self, column: PredicateColumn, literals: Iterable[Literal], text: str, *, inverted: bool
+    ) -> BooleanExpression:
+        """As exactly as can be."""
+        with suppress(NotExact):
+            return super().contain(column, literals, text, inverted=inverted)
+        return AlwaysTrue()
+
+    def start_with(self, column: PredicateColumn, prefix: str, *, inverted: bool) -> BooleanExpression:
+        """As exactly as can be."""
+        with suppress(NotExact):
+            return super().start_with(column, prefix, inverted=inverted)
+        return AlwaysTrue()
+
+    def may_match(self, column: PredicateColumn, prefix: str) -> BooleanExpression:
+        """The prefix alone."""
+        return self.start_with(column, prefix, inverted=False)
+
+    def is_null(self, column: PredicateColumn, *, inverted: bool) -> BooleanExpression:
+        """As exactly as can be."""
+        with suppress(NotExact):
+            return super().is_null(column, inverted=inverted)
+        return AlwaysTrue()
+
+    def is_nan(self, column: PredicateColumn, *, inverted: bool) -> BooleanExpression:
+        """As exactly as can be."""
+        with suppress(NotExact):
+            return super().is_nan(column, inverted=inverted)
+        return AlwaysTrue()
+
+
+def _are_numbers(column: PredicateColumn, literals: Iterable[Literal]) -> bool:
+    """Whether whole or decimal numbers are compared with each other, so that no engine needs to round."""
+    is_number = column.type.name in (*INTEGER_TYPES, "DECIMAL") and not column.from_directory
+    return is_number and all(type(literal) in (int, Decimal) for literal in literals)
 
 
 _OPERATORS: Final[Mapping[str, Callable[[Any, Any], pc.Expression]]] = {
@@ -204,17 +278,9 @@ def _comparison(field: Any, type_: pa.DataType, asked: str, value: Any) -> Any:
 
 def _on_grid(field: Any, type_: pa.DataType, asked: str, value: Any) -> Any:
     """The comparison of integers or decimals with a number that may lie between two of them, or beyond them all."""
-    number = Decimal(value)
-    step = Decimal(1).scaleb(-(type_.scale if pa.types.is_decimal(type_) else 0))
-    below, above = (number.quantize(step, rounding, _WIDE) for rounding in (ROUND_FLOOR, ROUND_CEILING))
-    if asked in ("=", "!=") and below != above:
-        return _none(field) if asked == "=" else field.is_valid()
-    aligned = below if asked in ("<=", ">") else above
-    low, high = _limits(type_)
-    if aligned < low:
-        return field.is_valid() if asked in (">", ">=", "!=") else _none(field)
-    if aligned > high:
-        return field.is_valid() if asked in ("<", "<=", "!=") else _none(field)
+    aligned = _grid(type_).aligned(asked, Decimal(value))
+    if isinstance(aligned, bool):
+        return field.is_valid() if aligned else _none(field)
     return _OPERATORS[asked](field, _scalar(aligned if pa.types.is_decimal(type_) else int(aligned), type_))
 
 
@@ -222,13 +288,10 @@ def _none(field: Any) -> Any:
     return field.is_null() & field.is_valid()
 
 
-def _limits(type_: pa.DataType) -> tuple[Decimal, Decimal]:
+def _grid(type_: Any) -> NumberGrid:
     if pa.types.is_decimal(type_):
-        high = Decimal(10**type_.precision - 1).scaleb(-type_.scale, _WIDE)
-        return -high, high
-    if pa.types.is_signed_integer(type_):
-        return Decimal(-(2 ** (type_.bit_width - 1))), Decimal(2 ** (type_.bit_width - 1) - 1)
-    return Decimal(0), Decimal(2**type_.bit_width - 1)
+        return NumberGrid.of_decimal(type_.precision, type_.scale)
+    return NumberGrid.of_integer(type_.bit_width, signed=pa.types.is_signed_integer(type_))
 
 
 def _scalar(value: Any, type_: pa.DataType) -> Any:

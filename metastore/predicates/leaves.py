@@ -9,11 +9,17 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 from datetime import tzinfo
+from typing import Final
 
 from pyiceberg.expressions import AlwaysTrue, BooleanExpression, IsNaN, IsNull, NotNull, NotStartsWith, StartsWith
 
 from metastore.predicates.columns import PredicateColumn
-from metastore.predicates.literals import Literal, comparison, membership
+from metastore.predicates.literals import comparison, membership, widening_of
+from metastore.predicates.recurring import Recurring
+from metastore.predicates.time_spans import Literal
+
+_LONGEST: Final = 300
+"""Letters of a part of a condition that a note shows."""
 
 
 @dataclass
@@ -23,24 +29,34 @@ class Leaves:
     zone: tzinfo | None
     columns: dict[str, PredicateColumn] = field(default_factory=dict)
     notes: list[str] = field(default_factory=list)
+    unusable: list[str] = field(default_factory=list)
+    """The parts that exclude nothing, or less than they could."""
 
-    def unknown(self, text: str) -> BooleanExpression:
-        """A leaf that says nothing."""
-        self._note(f"not usable for pruning: {text}")
+    def unknown(self, text: str, why: str = "") -> BooleanExpression:
+        """A leaf that says nothing; ``why`` it does is for the note."""
+        self._note_unusable(text, why)
         return AlwaysTrue()
+
+    def implied(self, condition: BooleanExpression) -> BooleanExpression:
+        """``condition`` in place of a test that it follows from: more rows may pass than pass the test."""
+        return condition
 
     def compare(
         self, column: PredicateColumn, operator: str, literal: Literal, text: str, *, inverted: bool
     ) -> BooleanExpression:
         """``column operator literal``, under NOT if ``inverted``; ``text`` is what a note would show."""
         condition, usable = comparison(self._named(column), operator, literal, self.zone, inverted=inverted)
+        self._note_widening(column, literal, text)
         return self._checked(condition, column, text, usable=usable)
 
     def contain(
         self, column: PredicateColumn, literals: Iterable[Literal], text: str, *, inverted: bool
     ) -> BooleanExpression:
         """``column IN (literals)``, of which there is at least one."""
+        literals = list(literals)
         condition, usable = membership(self._named(column), literals, self.zone, inverted=inverted)
+        if literals:
+            self._note_widening(column, literals[0], text)
         return self._checked(condition, column, text, usable=usable)
 
     def start_with(self, column: PredicateColumn, prefix: str, *, inverted: bool) -> BooleanExpression:
@@ -66,20 +82,36 @@ class Leaves:
         key = self._named(column).key
         return self._checked(NotNull(key) if inverted else IsNaN(key), column, "NaN", usable=True)
 
-    def not_null(self, column: PredicateColumn, text: str) -> BooleanExpression:
+    def recurs(self, column: PredicateColumn, part: str, values: tuple[int, ...], text: str) -> BooleanExpression:
+        """``month(column) IN (values)`` or another ``part`` of the calendar."""
+        test = Recurring(self._named(column).key, part, values, self.zone)
+        return self._checked(test, column, text, usable=True)
+
+    def not_null(self, column: PredicateColumn, text: str, why: str = "") -> BooleanExpression:
         """All that is left of a comparison that cannot be used: no comparison passes a null."""
-        return self._checked(NotNull(self._named(column).key), column, text, usable=False)
+        return self._checked(NotNull(self._named(column).key), column, text, usable=False, why=why)
 
     def _named(self, column: PredicateColumn) -> PredicateColumn:
         self.columns[column.key] = column
         return column
 
     def _checked(
-        self, condition: BooleanExpression, column: PredicateColumn, text: str, *, usable: bool
+        self, condition: BooleanExpression, column: PredicateColumn, text: str, *, usable: bool, why: str = ""
     ) -> BooleanExpression:
-        if not usable:
-            self._note(f"not usable for pruning: {text}")
+        if not column.usable:
+            why = f"engines may see other values in the column {'.'.join(column.path)}"
+        if not usable or not column.usable:
+            self._note_unusable(text, why or f"engines may differ in what it means beside {column.type}")
         return condition if column.usable else AlwaysTrue()
+
+    def _note_unusable(self, text: str, why: str) -> None:
+        text = text if len(text) <= _LONGEST else f"{text[:_LONGEST]}…"
+        self.unusable.append(text)
+        self._note(f"not usable for pruning: {text}" + (f" ({why})" if why else ""))
+
+    def _note_widening(self, column: PredicateColumn, literal: Literal, text: str) -> None:
+        if (why := widening_of(column, literal, self.zone)) is not None:
+            self._note(f"{text}: the time is {why}")
 
     def _note(self, note: str) -> None:
         if note not in self.notes:

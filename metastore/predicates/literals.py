@@ -16,10 +16,9 @@ import math
 import re
 import struct
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
-from datetime import date, datetime, time, timedelta, timezone, tzinfo
-from decimal import Decimal
-from typing import Any, TypeAlias
+from datetime import date, datetime, timedelta, timezone, tzinfo
+from decimal import Context, Decimal
+from typing import Any
 
 from pyiceberg.expressions import (
     AlwaysTrue,
@@ -41,34 +40,8 @@ from pyiceberg.expressions.literals import DateLiteral, TimeLiteral, TimestampLi
 from pyiceberg.expressions.literals import Literal as IcebergLiteral
 
 from metastore.model.drill_types import INTEGER_TYPES
-from metastore.model.statistics_json import Value
 from metastore.predicates.columns import PredicateColumn
-from metastore.predicates.written_times import date_of, time_of, timestamp_of
-
-
-@dataclass(frozen=True)
-class SessionTime:
-    """A zone-less TIMESTAMP literal: the instant at which clocks in the session's time zone show ``local``."""
-
-    local: datetime
-
-
-Literal: TypeAlias = Value | SessionTime
-
-
-@dataclass(frozen=True)
-class Span:
-    """All that a literal may mean to some engine, both ends included; ``certain`` if they all mean one value."""
-
-    low: Any
-    high: Any
-    certain: bool
-
-    @classmethod
-    def of(cls, value: Value) -> Span:
-        """Exactly ``value``, to every engine."""
-        return cls(value, value, certain=True)
-
+from metastore.predicates.time_spans import Literal, Span, date_span, time_span, timestamp_span
 
 _EPOCH_DAY = date(1970, 1, 1)
 _EPOCH_UTC = datetime(1970, 1, 1, tzinfo=timezone.utc)
@@ -81,11 +54,11 @@ _INTEGER_BITS = {"TINYINT": 8, "SMALLINT": 16, "INT": 32, "BIGINT": 64}
 _ULPS = 2
 """Engines divide digits by a power of ten in the float type itself: two roundings and the power's own."""
 
-_ANY_ZONE = timedelta(hours=18)
-"""No session's clock is further from UTC: no place's ever was, and Java has no larger offset."""
+_KEPT_DIGITS = 6
+"""Digits behind the point that Spark keeps at least of a decimal that would have more than 38 in all."""
 
-_CLOCK_CHANGE = timedelta(hours=26)
-"""Clocks were never moved by more than a day (Samoa skipped one); no change this near leaves local time unambiguous."""
+EXACT = Context(prec=10_000)
+"""For sums of Decimals: Python's own context would round them to 28 digits."""
 
 INTEGER_TEXT = re.compile(r"-?(0|[1-9]\d{0,17})", re.ASCII)
 """Text that every engine reads as the same integer."""
@@ -192,6 +165,22 @@ def span_of(column: PredicateColumn, literal: Literal, zone: tzinfo | None = Non
         return None
 
 
+def widening_of(column: PredicateColumn, literal: Literal, zone: tzinfo | None) -> str | None:
+    """Why ``literal`` stands for more than one time beside ``column``, and what makes it exact; None if it does not."""
+    if column.type.name not in ("DATE", "TIMESTAMP"):
+        return None
+    span = span_of(column, literal, zone)
+    if span is None or span.certain:
+        return None
+    reach = span.high - span.low
+    hours = (
+        f"by {int(reach / timedelta(hours=2))} hours to either side" if column.type.name == "TIMESTAMP" else "by days"
+    )
+    if zone is None:
+        return f"widened {hours}, since no time zone is named; name the session's, such as time_zone='UTC'"
+    return f"widened {hours}, since clocks change near it in the time zone of the session"
+
+
 def _text(_column: PredicateColumn, literal: Literal, _zone: tzinfo | None) -> Span | None:
     # Beside an integer only text that is one for sure can be judged, which the evaluation sees to.
     return Span.of(literal) if isinstance(literal, str) or type(literal) is int else None
@@ -211,7 +200,13 @@ def _integer(column: PredicateColumn, literal: Literal, _zone: tzinfo | None) ->
         return Span(number, number, certain=-(1 << bits) <= 2 * number < 1 << bits)
     if isinstance(literal, float):
         # The column is cast to DOUBLE, which holds integers below 2^53 exactly and keeps the order of those above.
-        return Span.of(literal) if abs(literal) < 2**53 else None
+        if abs(literal) < 2**53:
+            return Span.of(literal)
+        if math.isinf(literal):
+            return Span(literal, literal, certain=False)
+        near = [math.nextafter(literal, toward) for toward in (-math.inf, math.inf)]
+        low, high = (literal if math.isinf(each) else int(each) for each in near)
+        return Span(low, high, certain=False)
     return _exact_number(column, literal)
 
 
@@ -225,10 +220,16 @@ def _decimal(column: PredicateColumn, literal: Literal, _zone: tzinfo | None) ->
 
 
 def _exact_number(column: PredicateColumn, literal: Literal) -> Span | None:
-    """An integer or decimal, if the type common to it and the column loses no digit."""
+    """An integer or decimal: exactly that if the type common to it and the column loses no digit, else around it."""
     if type(literal) is not int and type(literal) is not Decimal:
         return None
-    return Span.of(literal) if _fit_together(column, [Decimal(literal)]) else None
+    number = Decimal(literal)
+    if _fit_together(column, [number]):
+        return Span.of(literal)
+    # Spark keeps six digits behind the point, or all that the column has if these are fewer, and rounds both sides.
+    _, scale = column.type.arguments or (0, 0)
+    reach = Decimal((0, (2,), -min(scale, _KEPT_DIGITS)))
+    return Span(EXACT.subtract(number, reach), EXACT.add(number, reach), certain=False)
 
 
 def _fit_together(column: PredicateColumn, numbers: Sequence[Decimal]) -> bool:
@@ -289,79 +290,6 @@ def _single_step(value: float, toward: float) -> float:
     return float(struct.unpack("<f", struct.pack("<i", bits))[0])
 
 
-def _date(_column: PredicateColumn, literal: Literal, _zone: tzinfo | None) -> Span | None:
-    if isinstance(literal, str):
-        day = date_of(literal)
-        return None if day is None else Span.of(day)
-    if type(literal) is date:
-        return Span.of(literal)
-    # A date beside a timestamp is taken as its midnight, so the day of the timestamp and the next one enclose it.
-    moment = literal.local if isinstance(literal, SessionTime) else literal
-    if not isinstance(moment, datetime):
-        return None
-    if moment.tzinfo is None:
-        day = moment.date()
-        return Span.of(day) if moment.time() == time.min else Span(day, day + timedelta(days=1), certain=False)
-    return Span((moment - _ANY_ZONE).date(), (moment + _ANY_ZONE).date() + timedelta(days=1), certain=False)
-
-
-def _time(_column: PredicateColumn, literal: Literal, _zone: tzinfo | None) -> Span | None:
-    clock = time_of(literal) if isinstance(literal, str) else literal
-    return Span.of(clock) if isinstance(clock, time) and clock.tzinfo is None else None
-
-
-def _timestamp(column: PredicateColumn, literal: Literal, zone: tzinfo | None) -> Span | None:
-    if isinstance(literal, str):
-        moment = timestamp_of(literal)
-        # Text beside a local date-time is read as a local one, and engines differ in what they do with an offset.
-        if moment is None or (moment.tzinfo and not column.zoned):
-            return None
-    elif type(literal) is date:
-        moment = datetime(literal.year, literal.month, literal.day)
-    elif isinstance(literal, SessionTime):
-        if not column.zoned and not _is_calm(literal.local, zone):
-            return _around(literal.local, _CLOCK_CHANGE)
-        moment = literal.local
-    elif isinstance(literal, datetime):
-        moment = literal
-    else:
-        return None
-    return _in_utc(moment, zone) if column.zoned else _in_local_time(moment, zone)
-
-
-def _in_utc(moment: datetime, zone: tzinfo | None) -> Span | None:
-    if moment.tzinfo is not None:
-        return Span.of(moment.astimezone(timezone.utc))
-    if zone is None:
-        return _around(moment.replace(tzinfo=timezone.utc), _ANY_ZONE)
-    instant = moment.replace(tzinfo=zone).astimezone(timezone.utc)
-    return Span.of(instant) if _is_calm(moment, zone) else _around(instant, _CLOCK_CHANGE)
-
-
-def _in_local_time(moment: datetime, zone: tzinfo | None) -> Span | None:
-    if moment.tzinfo is None:
-        return Span.of(moment)
-    if zone is None:
-        return _around(moment.astimezone(timezone.utc).replace(tzinfo=None), _ANY_ZONE)
-    local = moment.astimezone(zone).replace(tzinfo=None)
-    return Span.of(local) if _is_calm(local, zone) else _around(local, _CLOCK_CHANGE)
-
-
-def _is_calm(local: datetime, zone: tzinfo | None) -> bool:
-    """True if ``zone`` is known and does not change its clocks near ``local``."""
-    if zone is None:
-        return False
-    try:
-        offsets = {zone.utcoffset(local + _CLOCK_CHANGE * i) for i in (-1, 0, 1)}
-    except OverflowError:
-        return False
-    return len(offsets) == 1
-
-
-def _around(moment: datetime, reach: timedelta) -> Span:
-    return Span(moment - reach, moment + reach, certain=False)
-
-
 def plain_literal(literal: IcebergLiteral[Any], *, zoned: bool) -> Literal:
     """The Python value of a PyIceberg literal; timestamps become aware datetimes if ``zoned``."""
     if isinstance(literal, DateLiteral):
@@ -383,7 +311,7 @@ _SPANS: dict[str, Callable[[PredicateColumn, Any, tzinfo | None], Span | None]] 
     "DOUBLE": _float,
     "BOOLEAN": _plain(bool),
     "VARBINARY": _plain(bytes),
-    "DATE": _date,
-    "TIME": _time,
-    "TIMESTAMP": _timestamp,
+    "DATE": date_span,
+    "TIME": time_span,
+    "TIMESTAMP": timestamp_span,
 }

@@ -17,8 +17,12 @@ from pyiceberg.expressions import BooleanExpression
 
 from metastore.predicates import iceberg_predicate, sql_predicate
 from metastore.predicates.columns import Columns, PredicateColumn
+from metastore.predicates.condition import Condition
 from metastore.predicates.leaves import Leaves
 from metastore.predicates.time_zones import zone_named
+
+Question = str | BooleanExpression | Condition
+"""A condition on the rows of one table: Spark SQL, a PyIceberg expression, or one that was read already."""
 
 
 @dataclass(frozen=True)
@@ -32,17 +36,24 @@ class Predicate:
     condition: BooleanExpression
     columns: Mapping[str, PredicateColumn]
     notes: tuple[str, ...] = ()
+    unusable: tuple[str, ...] = ()
+    """The parts of the question that exclude nothing, or less than they could."""
 
 
-def parse(question: str | BooleanExpression, columns: Columns, time_zone: str | None = None) -> Predicate:
-    """Understand ``question``, a Spark SQL predicate or a PyIceberg expression.
+def parse(question: Question, columns: Columns, time_zone: str | None = None) -> Predicate:
+    """Understand ``question``, a Spark SQL predicate, a condition that was read, or a PyIceberg expression.
 
     ``time_zone`` is the session's, for timestamp literals without one; with None such literals exclude only what they
     exclude in every zone. Raises InvalidRequestError for a syntax error, an unknown column or an unknown time zone.
     """
     leaves = Leaves(None if time_zone is None else zone_named(time_zone))
+    condition = resolved(question, columns, leaves)
+    return Predicate(str(question).strip(), condition, leaves.columns, tuple(leaves.notes), tuple(leaves.unusable))
+
+
+def resolved(question: Question, columns: Columns, leaves: Leaves) -> BooleanExpression:
+    """What ``question`` asks of ``columns``, of ``leaves``. Raises InvalidRequestError as :func:`parse`."""
     if isinstance(question, BooleanExpression):
-        condition = iceberg_predicate.resolve(question, columns, leaves)
-    else:
-        condition = sql_predicate.translate(question, columns, leaves)
-    return Predicate(str(question).strip(), condition, leaves.columns, tuple(leaves.notes))
+        return iceberg_predicate.resolve(question, columns, leaves)
+    condition = Condition.of_spark(question) if isinstance(question, str) else question
+    return sql_predicate.translate(condition, columns, leaves)

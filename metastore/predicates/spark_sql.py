@@ -50,6 +50,16 @@ def texts_of(text: str) -> Mapping[str, str]:
     return {text[t.start : t.end + 1]: t.text for t in tokens if t.token_type is TokenType.STRING}
 
 
+def double_quoted(text: str) -> list[tuple[int, int, str]]:
+    """Literals of ``text`` in double quotes: where each begins and ends, and what it says; none of unreadable text."""
+    try:
+        tokens: list[Token] = SparkSql().tokenize(text)
+    except TokenError:
+        return []
+    strings = (token for token in tokens if token.token_type is TokenType.STRING)
+    return [(token.start, token.end + 1, token.text) for token in strings if text[token.start] == '"']
+
+
 def _reason(error: Mapping[str, object]) -> str:
     description = str(error.get("description")).split(" for <class")[0]
     return f"{description} at {error['highlight']!r}" if error.get("highlight") else description

@@ -1,38 +1,37 @@
-"""Spark SQL text -> a condition, by way of sqlglot's syntax tree.
+"""A condition's syntax tree -> what it asks of columns: the one meaning that text has at every door.
 
-NOT is carried down to the leaves. What is not a comparison of a column with literals is left out with a note. String
-literals with a backslash are left out too: Spark reads an escape there, DuckDB a plain character.
+NOT is carried down to the leaves. A comparison of a column with a constant is a leaf; a function of a column that is
+compared with a constant is unwrapped (:mod:`metastore.predicates.unwrapping`). What is neither is left out with a note
+that says why.
 """
 
 from __future__ import annotations
 
-import re
-from collections.abc import Callable, Mapping
-from datetime import date, time
-from decimal import Decimal, InvalidOperation
+from collections.abc import Mapping
+from typing import Final
 
 from pyiceberg.expressions import AlwaysFalse, AlwaysTrue, And, BooleanExpression, Or
 from sqlglot import exp
 
 from metastore.errors import InvalidRequestError
-from metastore.model.column_path import ColumnPath
 from metastore.predicates.columns import Columns, PredicateColumn
+from metastore.predicates.condition import ARGUMENTS, Condition, has_unknown_arguments
+from metastore.predicates.constants import Constants, NotConstant
+from metastore.predicates.function_of_column import Comparison, constant_comparison
 from metastore.predicates.leaves import Leaves
-from metastore.predicates.literals import Literal, SessionTime
-from metastore.predicates.spark_sql import SparkSql, condition_of, texts_of
-from metastore.predicates.written_times import date_of, time_of, timestamp_of
+from metastore.predicates.time_spans import Literal
+from metastore.predicates.unwrapping import Unwrapping
 
 
-def translate(text: str, columns: Columns, leaves: Leaves) -> BooleanExpression:
-    """The condition for ``text``; raises InvalidRequestError with the position of a syntax error or unknown column."""
+def translate(condition: Condition, columns: Columns, leaves: Leaves) -> BooleanExpression:
+    """What ``condition`` asks; raises InvalidRequestError for an unknown column, with its position."""
     try:
-        tree = condition_of(text)
-        return _Translator(text, columns, leaves).translate(tree)
+        return _Translator(condition, columns, leaves).translate()
     except RecursionError as error:
         raise InvalidRequestError("the predicate is nested too deeply; use IN for a list of alternatives") from error
 
 
-_COMPARISONS: Mapping[type[exp.Expr], str] = {
+_COMPARISONS: Final[Mapping[type[exp.Expr], str]] = {
     exp.EQ: "=",
     exp.NEQ: "!=",
     exp.LT: "<",
@@ -40,31 +39,39 @@ _COMPARISONS: Mapping[type[exp.Expr], str] = {
     exp.GT: ">",
     exp.GTE: ">=",
 }
-_MIRRORED = {"=": "=", "!=": "!=", "<": ">", "<=": ">=", ">": "<", ">=": "<="}
-_LIKE_SPECIAL = "%_\\"
+_MIRRORED: Final = {"=": "=", "!=": "!=", "<": ">", "<=": ">=", ">": "<", ">=": "<="}
+_LIKE_SPECIAL: Final = "%_\\"
+_MOST_UNWRAPPED: Final = 1000
+"""Values of an IN over a function that are unwrapped one by one."""
 
-
-class _NotConstant(Exception):  # noqa: N818 - no error of the user's: the part is left out, and a note says so
-    """A part that should be a literal is none, or one that engines read differently."""
+_MOST_SHOWN: Final = 100
+"""Values of an IN that a note shows; of more it names the column."""
 
 
 class _Translator:
-    def __init__(self, text: str, columns: Columns, leaves: Leaves) -> None:
-        self._text = text
+    def __init__(self, condition: Condition, columns: Columns, leaves: Leaves) -> None:
+        self._said = condition
         self._columns = columns
         self._leaves = leaves
-        self._escaped = {said for literal, said in texts_of(text).items() if "\\" in literal}
+        self._constants = Constants(condition, leaves.zone)
+        self._unwrapping = Unwrapping(condition.dialect, self._column, self._constants, leaves)
 
-    def translate(self, tree: exp.Expr) -> BooleanExpression:
+    def translate(self) -> BooleanExpression:
         # A mistyped name is an error wherever it stands; inside a subquery names belong to other tables.
-        for column in tree.find_all(exp.Column):
-            if column.find_ancestor(exp.Query) is None:
-                self._resolve(column)
-        return self._condition(tree, inverted=False)
+        if not self._said.of_query:
+            for column in self._said.tree.find_all(exp.Column):
+                if column.find_ancestor(exp.Query) is None:
+                    self._resolve(column)
+        return self._condition(self._said.tree, inverted=False)
 
     def _condition(self, node: exp.Expr, *, inverted: bool) -> BooleanExpression:
-        node = node.unnest()
+        while isinstance(node, exp.Paren) and not has_unknown_arguments(node):
+            node = node.this
         inverted = inverted is not bool(node.args.get("negate"))
+        if not isinstance(node, (exp.And, exp.Or, exp.Not)) and node.find(exp.Query) is not None:
+            return self._leaves.unknown(self._shown(node), "a subquery")
+        if any(type(each) in ARGUMENTS and has_unknown_arguments(each) for each in _own_nodes(node)):
+            return self._leaves.unknown(self._shown(node), "it is written in a way that is not known here")
         try:
             if isinstance(node, exp.Not):
                 return self._condition(node.this, inverted=not inverted)
@@ -75,19 +82,28 @@ class _Translator:
             if isinstance(node, exp.Null):
                 return AlwaysFalse()
             return self._leaf(node, inverted=inverted)
-        except _NotConstant:
+        except NotConstant as reason:
             compared = node.this if isinstance(node, exp.Escape) else node
             column = self._column(compared.this) if _never_passes_null(compared) else None
+            if column is None and isinstance(compared, (exp.EQ, exp.NEQ, exp.LT, exp.LTE, exp.GT, exp.GTE)):
+                column = self._column(compared.expression)
+            if column is None and self._is_of_others(node):
+                return AlwaysTrue()
             if column is None:
-                return self._leaves.unknown(self._shown(node))
-            return self._leaves.not_null(column, self._shown(node))
+                return self._leaves.unknown(self._shown(node), str(reason))
+            return self._leaves.not_null(column, self._shown(node), str(reason))
+
+    def _is_of_others(self, node: exp.Expr) -> bool:
+        """Whether ``node`` speaks of other tables of a query alone: it is asked of them, and says nothing of this."""
+        columns = list(node.find_all(exp.Column))
+        return self._said.of_query and bool(columns) and all(self._column(each) is None for each in columns)
 
     def _junction(self, node: exp.And | exp.Or, *, inverted: bool) -> BooleanExpression:
         parts = [self._condition(part, inverted=inverted) for part in node.flatten()]
         return And(*parts) if isinstance(node, exp.And) is not inverted else Or(*parts)
 
     def _leaf(self, node: exp.Expr, *, inverted: bool) -> BooleanExpression:
-        if isinstance(node, exp.Column):
+        if isinstance(node, (exp.Column, exp.Dot)):
             return self._boolean(self._required_column(node), inverted=inverted)
         if operator := _COMPARISONS.get(type(node)):
             return self._comparison(node, operator, inverted=inverted)
@@ -102,26 +118,61 @@ class _Translator:
         if isinstance(node, exp.Escape):
             # NOT LIKE … ESCAPE says its NOT inside.
             inverted = inverted is not bool(node.this.args.get("negate"))
-            return self._like(node.this, self._constant(node.expression), inverted=inverted)
+            return self._like(node.this, self._constants.value(node.expression), inverted=inverted)
         if isinstance(node, exp.Like):
             return self._like(node, "", inverted=inverted)
-        raise _NotConstant
+        if (test := self._unwrapping.test(node, self._shown(node), inverted=inverted)) is not None:
+            return test
+        raise NotConstant(_what(node))
 
     def _boolean(self, column: PredicateColumn, *, inverted: bool) -> BooleanExpression:
         return self._leaves.compare(column, "=", True, ".".join(column.path), inverted=inverted)
 
     def _comparison(self, node: exp.Expr, operator: str, *, inverted: bool) -> BooleanExpression:
-        column, other = self._column(node.this), node.expression
-        if column is None:
-            column, other, operator = self._required_column(node.expression), node.this, _MIRRORED[operator]
-        literal = self._constant(other)
+        left, right = node.this.unnest(), node.expression.unnest()
+        column, other = self._column(left), right
+        if column is None and (mirrored := self._column(right)) is not None:
+            column, other, operator = mirrored, left, _MIRRORED[operator]
+        if column is not None:
+            return self._compared(column, operator, other, self._shown(node), inverted=inverted)
+        try:
+            literal, subject = self._constants.value(right), left
+        except NotConstant:
+            literal, subject, operator = self._constants.value(left), right, _MIRRORED[operator]
         if literal is None:
             return AlwaysFalse()  # neither a comparison with NULL nor its negation is ever true
-        return self._leaves.compare(column, operator, literal, self._shown(node), inverted=inverted)
+        return self._unwrapped(subject, operator, literal, self._shown(node), inverted=inverted)
+
+    def _compared(
+        self, column: PredicateColumn, operator: str, other: exp.Expr, text: str, *, inverted: bool
+    ) -> BooleanExpression:
+        literal = self._constants.value(other)
+        if literal is None:
+            return AlwaysFalse()
+        return self._leaves.compare(column, operator, literal, text, inverted=inverted)
+
+    def _unwrapped(
+        self, subject: exp.Expr, operator: str, literal: Literal, text: str, *, inverted: bool
+    ) -> BooleanExpression:
+        """``subject operator literal``, where ``subject`` is no column."""
+        try:
+            constant = self._constants.value(subject)
+        except NotConstant:
+            comparison = Comparison(operator, literal, text, inverted=inverted)
+            found = self._unwrapping.comparison(subject, comparison)
+            if found is None:
+                raise NotConstant(_what(subject)) from None
+            return found
+        if constant is None:
+            return AlwaysFalse()
+        holds = constant_comparison(constant, operator, literal)
+        if holds is None:
+            raise NotConstant("constants of different types are compared")
+        return AlwaysTrue() if holds is not inverted else AlwaysFalse()
 
     def _null_safe(self, node: exp.Expr, *, inverted: bool) -> BooleanExpression:
         column = self._required_column(node.this)
-        literal = self._constant(node.expression)
+        literal = self._constants.value(node.expression)
         if literal is None:
             return self._leaves.is_null(column, inverted=inverted)
         return self._or_null(
@@ -133,7 +184,7 @@ class _Translator:
         if isinstance(node.expression, exp.Null):
             return self._leaves.is_null(column, inverted=inverted)
         if not isinstance(node.expression, exp.Boolean):
-            raise _NotConstant
+            raise NotConstant(_what(node.expression))
         asked = self._leaves.compare(column, "=", bool(node.expression.this), self._shown(node), inverted=inverted)
         return self._or_null(asked, column, inverted=inverted)
 
@@ -142,31 +193,50 @@ class _Translator:
         return Or(condition, self._leaves.is_null(column, inverted=False)) if inverted else condition
 
     def _in(self, node: exp.In, *, inverted: bool) -> BooleanExpression:
-        column = self._required_column(node.this)
-        literals = [self._constant(item) for item in node.expressions]
+        column = self._column(node.this)
+        literals = [self._constants.value(item) for item in node.expressions]
         present = [literal for literal in literals if literal is not None]
         # NOT IN with a NULL among the values is never true; IN ignores it.
         if not present or (inverted and len(present) < len(literals)):
             return AlwaysFalse()
-        return self._leaves.contain(column, present, self._shown(node), inverted=inverted)
+        text = self._shown(node if len(present) <= _MOST_SHOWN else node.this)
+        if column is not None and not self._takes_one_by_one(column, present):
+            return self._leaves.contain(column, present, text, inverted=inverted)
+        if len(present) > _MOST_UNWRAPPED:
+            raise NotConstant(f"a function is compared with more than {_MOST_UNWRAPPED} values")
+        if column is not None:
+            parts = [self._leaves.compare(column, "=", each, text, inverted=inverted) for each in present]
+        else:
+            subject = node.this.unnest()
+            parts = [self._unwrapped(subject, "=", each, text, inverted=inverted) for each in present]
+        if len(parts) == 1:
+            return parts[0]
+        return And(*parts) if inverted else Or(*parts)
+
+    def _takes_one_by_one(self, column: PredicateColumn, literals: list[Literal]) -> bool:
+        """Whether the dialect reads each text of a list as the column's type, whatever else is in the list."""
+        texts = all(isinstance(literal, str) for literal in literals)
+        return self._said.of_query and texts and column.type.name == "TIMESTAMP"
 
     def _between(self, node: exp.Between, *, inverted: bool) -> BooleanExpression:
-        column = self._required_column(node.this)
-        ends = ((">=", self._constant(node.args["low"])), ("<=", self._constant(node.args["high"])))
+        column, text = self._column(node.this), self._shown(node)
+        ends = ((">=", self._constants.value(node.args["low"])), ("<=", self._constants.value(node.args["high"])))
         parts = [
-            self._leaves.compare(column, operator, end, self._shown(node), inverted=inverted)
-            if end is not None
-            else AlwaysFalse()
+            AlwaysFalse()
+            if end is None
+            else self._unwrapped(node.this.unnest(), operator, end, text, inverted=inverted)
+            if column is None
+            else self._leaves.compare(column, operator, end, text, inverted=inverted)
             for operator, end in ends
         ]
         return Or(*parts) if inverted else And(*parts)
 
     def _like(self, node: exp.Expr, escape: Literal | None, *, inverted: bool) -> BooleanExpression:
         column = self._required_column(node.this)
-        pattern = self._constant(node.expression)
+        pattern = self._constants.value(node.expression)
         # Beside anything else the pattern is compared with a spelling of the value, in which engines differ.
         if column.type.name != "VARCHAR" or not isinstance(pattern, str) or not isinstance(escape, str):
-            raise _NotConstant
+            raise NotConstant("only texts are compared with a pattern")
         # The escape character ends the usable prefix like a wildcard does: engines differ in which one is the default.
         special = next((i for i, c in enumerate(pattern) if c in _LIKE_SPECIAL or c == escape), len(pattern))
         prefix, rest = pattern[:special], pattern[special:]
@@ -175,45 +245,50 @@ class _Translator:
         if rest == "%" and escape != "%":
             return self._leaves.start_with(column, prefix, inverted=inverted)
         if inverted or not prefix:
-            raise _NotConstant
+            raise NotConstant("the pattern does not begin with letters that all matches share")
         return self._leaves.may_match(column, prefix)
 
     def _column(self, node: exp.Expr) -> PredicateColumn | None:
         node = node.unnest()
-        return self._resolve(node) if isinstance(node, (exp.Column, exp.Dot)) and _path(node) else None
+        return self._resolve(node) if isinstance(node, (exp.Column, exp.Dot)) and self._said.path_of(node) else None
 
     def _required_column(self, node: exp.Expr) -> PredicateColumn:
         column = self._column(node)
         if column is None:
-            raise _NotConstant
+            raise NotConstant(_what(node))
         return column
 
-    def _resolve(self, node: exp.Expr) -> PredicateColumn:
+    def _resolve(self, node: exp.Expr) -> PredicateColumn | None:
+        if self._said.of_query:
+            try:
+                return self._columns.resolve(self._said.path_of(node), "")
+            except InvalidRequestError:  # a name of the query, not of this table
+                return None
         while isinstance(node.parent, exp.Dot) and node.parent.this is node:
             node = node.parent
-        path = _path(node) or _path(next(node.find_all(exp.Column)))
+        path = self._said.path_of(node) or self._said.path_of(next(node.find_all(exp.Column)))
         start = next(node.find_all(exp.Column)).parts[0].meta.get("start")
-        return self._columns.resolve(path, "" if start is None else f" at position {start + 1} of {self._text!r}")
-
-    def _constant(self, node: exp.Expr) -> Literal | None:
-        """The value of a literal, None for NULL; raises _NotConstant for anything else."""
-        node = node.unnest()
-        if isinstance(node, exp.Null):
-            return None
-        if isinstance(node, exp.Boolean):
-            return bool(node.this)
-        if isinstance(node, exp.Neg):
-            return _negated(self._constant(node.this))
-        if isinstance(node, exp.HexString):
-            return _bytes(node)
-        if isinstance(node, exp.Cast):
-            return _cast(self._constant(node.this), node.to)
-        if not isinstance(node, exp.Literal) or (node.is_string and node.this in self._escaped):
-            raise _NotConstant
-        return str(node.this) if node.is_string else _number(node.this)
+        where = "" if start is None else f" at position {start + 1} of {self._said.text!r}"
+        return self._columns.resolve(path, where)
 
     def _shown(self, node: exp.Expr) -> str:
-        return node.sql(dialect=SparkSql)
+        return self._said.dialect.text_of(node)
+
+
+def _own_nodes(node: exp.Expr) -> list[exp.Expr]:
+    """``node``, and if it is a leaf all below it but subqueries: those of AND, OR and NOT have their own turn."""
+    if isinstance(node, (exp.And, exp.Or, exp.Not)):
+        return [node]
+    return list(node.walk())
+
+
+def _what(node: exp.Expr) -> str:
+    """What ``node`` is, as the reason why a comparison cannot prune."""
+    node = node.unnest()
+    if isinstance(node, (exp.Column, exp.Dot)):
+        return "a column of another table, or a part of a list or map"
+    name = node.name if isinstance(node, exp.Anonymous) else type(node).__name__
+    return f"{name.lower()} of a column is not unwrapped"
 
 
 def _never_passes_null(node: exp.Expr) -> bool:
@@ -221,84 +296,3 @@ def _never_passes_null(node: exp.Expr) -> bool:
     if isinstance(node, exp.In):
         return bool(node.expressions)
     return isinstance(node, (*_COMPARISONS, exp.Like, exp.ILike, exp.Between))
-
-
-def _path(node: exp.Expr) -> ColumnPath:
-    """The names of a column or of a field reached by dots; empty where an array or a map lies on the way."""
-    if isinstance(node, exp.Dot):
-        before = _path(node.this)
-        return (*before, node.expression.name) if before and isinstance(node.expression, exp.Identifier) else ()
-    return tuple(part.name for part in node.parts) if isinstance(node, exp.Column) else ()
-
-
-def _negated(value: Literal | None) -> Literal | None:
-    """``-value``; not of the least integer of a type, which without ANSI mode stays what it is in Spark."""
-    if type(value) not in (int, float, Decimal) or value in _LEAST:
-        raise _NotConstant
-    return -value  # type: ignore[operator]
-
-
-def _bytes(node: exp.HexString) -> bytes:
-    try:
-        return bytes.fromhex(node.this)
-    except ValueError as error:
-        raise _NotConstant from error
-
-
-def _number(text: str) -> int | float | Decimal:
-    """Spark's reading: digits are an integer, a point makes a decimal, an exponent a double."""
-    try:
-        if "e" in text.lower():
-            return float(text)
-        return Decimal(text) if "." in text else int(text)
-    except (ValueError, InvalidOperation) as error:
-        raise _NotConstant from error
-
-
-_INTEGER_BITS = {exp.DType.TINYINT: 8, exp.DType.SMALLINT: 16, exp.DType.INT: 32, exp.DType.BIGINT: 64}
-_LEAST = frozenset(-(1 << bits - 1) for bits in _INTEGER_BITS.values())
-_DECIMAL_TEXT = re.compile(r"([+-]?)(\d+)(?:\.(\d+))?", re.ASCII)
-_DECIMAL_DEFAULT = (10, 0)
-"""Digits, and those behind the point, of a DECIMAL that names none."""
-
-INSTANTS = frozenset({exp.DType.TIMESTAMP, exp.DType.TIMESTAMPTZ, exp.DType.TIMESTAMPLTZ})
-"""What the parser calls Spark's TIMESTAMP."""
-
-_READERS: Mapping[exp.DType, Callable[[str], date | time | None]] = {exp.DType.DATE: date_of, exp.DType.TIME: time_of}
-
-
-def _cast(value: Literal | None, to: exp.DataType) -> Literal | None:
-    """A typed literal (``DATE '…'``, ``5L``, ``1.5BD``), or a cast of a literal that loses nothing."""
-    kind = to.this
-    if kind in _INTEGER_BITS and type(value) is int and -(limit := 1 << _INTEGER_BITS[kind] - 1) <= value < limit:
-        return value
-    if kind is exp.DType.DOUBLE and type(value) in (int, float, Decimal):
-        try:
-            return float(value)  # type: ignore[arg-type]
-        except OverflowError as error:
-            raise _NotConstant from error
-    if not isinstance(value, str):
-        raise _NotConstant
-    if kind is exp.DType.DECIMAL:
-        return _decimal(value, to)
-    if kind in _READERS and (read := _READERS[kind](value)) is not None:
-        return read
-    moment = timestamp_of(value)
-    if moment is not None and kind is exp.DType.TIMESTAMPNTZ and moment.tzinfo is None:
-        return moment
-    if moment is not None and kind in INSTANTS:
-        return SessionTime(moment) if moment.tzinfo is None else moment
-    raise _NotConstant
-
-
-def _decimal(text: str, to: exp.DataType) -> Decimal:
-    """The number that ``text`` writes in plain digits, with all digits of its type, none of which it may lack."""
-    match = _DECIMAL_TEXT.fullmatch(text)
-    arguments = [parameter.name for parameter in to.expressions]
-    if match is None or not all(argument.isdecimal() for argument in arguments):
-        raise _NotConstant
-    precision, scale = (*map(int, arguments), *_DECIMAL_DEFAULT[len(arguments) :])
-    sign, whole, fraction = match.group(1), match.group(2).lstrip("0"), (match.group(3) or "").rstrip("0")
-    if len(fraction) > scale or len(whole) > precision - scale:
-        raise _NotConstant
-    return Decimal(f"{sign}{whole or 0}.{fraction.ljust(scale, '0')}")

@@ -13,7 +13,9 @@ from typing import Any
 
 _DATE = re.compile(r"\d{4}-\d\d-\d\d", re.ASCII)
 _TIME = re.compile(r"\d\d:\d\d(:\d\d(\.\d{1,6})?)?", re.ASCII)
-_TIMESTAMP = re.compile(r"(\d{4}-\d\d-\d\d)(?:[ T](\d\d:\d\d(?::\d\d(?:\.\d{1,6})?)?)(Z|[+-]\d\d:\d\d)?)?", re.ASCII)
+_TIMESTAMP = re.compile(
+    r"(\d{4}-\d\d-\d\d)(?:[ T](\d\d:\d\d(?::\d\d(?:\.\d{1,6})?)?)(Z|[+-]\d\d(?::\d\d)?)?)?", re.ASCII
+)
 
 
 def date_of(text: str) -> date | None:
@@ -34,9 +36,16 @@ def timestamp_of(text: str) -> datetime | None:
     if match is None:
         return None
     day, clock, offset = match.groups()
-    iso = f"{day}T{_iso(clock or '00:00')}{'+00:00' if offset == 'Z' else offset or ''}"
+    iso = f"{day}T{_iso(clock or '00:00')}{_offset(offset or '')}"
     found: datetime | None = _parsed(datetime.fromisoformat, iso)
     return found
+
+
+def _offset(text: str) -> str:
+    """``text`` with minutes: Python before 3.11 reads no offset in hours alone."""
+    if text == "Z":
+        return "+00:00"
+    return f"{text}:00" if len(text) == len("+00") else text
 
 
 def _iso(clock: str) -> str:

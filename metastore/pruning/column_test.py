@@ -35,6 +35,8 @@ from metastore.model.drill_types import FLOAT_TYPES
 from metastore.model.statistics import ColumnStatistics
 from metastore.predicates.columns import PredicateColumn
 from metastore.predicates.literals import INTEGER_TEXT, plain_literal
+from metastore.predicates.recurring import Recurring
+from metastore.predicates.recurring import excludes as excludes_part
 
 Excludes = Callable[[ColumnStatistics], bool]
 Explains = Callable[[ColumnStatistics], str]
@@ -42,18 +44,25 @@ Explains = Callable[[ColumnStatistics], str]
 
 @dataclass(frozen=True)
 class ColumnTest:
-    """``column`` is the quoted path; ``text`` what a person reads; ``excludes`` is certain when it says True."""
+    """``column`` is the quoted path; ``text`` what a person reads; ``excludes`` is certain when it says True.
+
+    ``can_judge`` says whether statistics hold what the test ``needs``, so that other values would have excluded.
+    """
 
     column: str
     text: str
     excludes: Excludes
     explain: Explains
+    can_judge: Excludes
+    needs: str = "bounds"
 
     def __str__(self) -> str:
         return self.text
 
 
-NEVER = ColumnTest("", "the predicate is never true", lambda _: True, lambda _: "the predicate is never true")
+NEVER = ColumnTest(
+    "", "the predicate is never true", lambda _: True, lambda _: "the predicate is never true", lambda _: True
+)
 
 _SAME_ORDER: Mapping[str, frozenset[str]] = {
     "VARCHAR": frozenset({"VARCHAR"}),
@@ -67,12 +76,30 @@ def column_test(node: BooleanExpression, column: PredicateColumn) -> ColumnTest:
     """The test for one leaf of a condition over ``column``."""
     name = ".".join(column.path)
     if isinstance(node, IsNull):
-        return ColumnTest(column.key, f"{name} IS NULL", _has_no_null, lambda _: f"{name}: no nulls")
+        return ColumnTest(
+            column.key,
+            f"{name} IS NULL",
+            _has_no_null,
+            lambda _: f"{name}: no nulls",
+            _counts_nulls,
+            "a count of nulls",
+        )
     if isinstance(node, NotNull):
-        return ColumnTest(column.key, f"{name} IS NOT NULL", _is_all_null, lambda _: f"{name}: all null")
+        return ColumnTest(
+            column.key,
+            f"{name} IS NOT NULL",
+            _is_all_null,
+            lambda _: f"{name}: all null",
+            _counts_nulls,
+            "a count of nulls",
+        )
     if isinstance(node, IsNaN):
-        return ColumnTest(column.key, f"{name} is NaN", _has_no_nan, lambda _: f"{name}: no NaN")
-    if isinstance(node, (In, NotIn)):
+        return ColumnTest(
+            column.key, f"{name} is NaN", _has_no_nan, lambda _: f"{name}: no NaN", _counts_nans, "a count of NaN"
+        )
+    if isinstance(node, Recurring):
+        asked, bounds = _recurring(node)
+    elif isinstance(node, (In, NotIn)):
         asked, bounds = _membership(node, column)
     elif isinstance(node, (StartsWith, NotStartsWith)):
         asked, bounds = _prefix(node)
@@ -83,7 +110,7 @@ def column_test(node: BooleanExpression, column: PredicateColumn) -> ColumnTest:
     def explain(known: ColumnStatistics) -> str:
         return f"{name}: {_bounds_text(known)}; asked: {asked}"
 
-    return ColumnTest(column.key, text, _guarded(bounds, column), explain)
+    return ColumnTest(column.key, text, _guarded(bounds, column), explain, _has_bounds)
 
 
 def _has_no_null(known: ColumnStatistics) -> bool:
@@ -96,6 +123,18 @@ def _is_all_null(known: ColumnStatistics) -> bool:
 
 def _has_no_nan(known: ColumnStatistics) -> bool:
     return known.nans == 0 or known.all_null
+
+
+def _counts_nulls(known: ColumnStatistics) -> bool:
+    return known.all_null or known.nulls is not None or (known.rows is not None and known.non_nulls is not None)
+
+
+def _counts_nans(known: ColumnStatistics) -> bool:
+    return known.all_null or known.nans is not None
+
+
+def _has_bounds(known: ColumnStatistics) -> bool:
+    return known.all_null or known.min is not None or known.max is not None
 
 
 def _guarded(bounds: Excludes, column: PredicateColumn) -> Excludes:
@@ -157,6 +196,13 @@ def _membership(node: In | NotIn, column: PredicateColumn) -> tuple[str, Exclude
     excludes = only_one if negated else none_inside
     asked = f"{'NOT ' if negated else ''}IN ({_some(values)})"
     return asked, _of_integers(excludes) if _is_integer_beside_text(values, column) else excludes
+
+
+def _recurring(node: Recurring) -> tuple[str, Excludes]:
+    def outside(known: ColumnStatistics) -> bool:
+        return known.min is not None and known.max is not None and excludes_part(node, known.min, known.max)
+
+    return f"has {node.part.lower()} {_some(list(node.values))}", outside
 
 
 def _prefix(node: StartsWith | NotStartsWith) -> tuple[str, Excludes]:

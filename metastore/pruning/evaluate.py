@@ -16,6 +16,7 @@ from pyiceberg.expressions import AlwaysFalse, AlwaysTrue, And, BooleanExpressio
 
 from metastore.model.statistics import ColumnStatistics
 from metastore.predicates.predicate import Predicate
+from metastore.predicates.recurring import Recurring
 from metastore.pruning.column_test import NEVER, ColumnTest, column_test
 
 
@@ -58,6 +59,13 @@ class Evaluation:
         self._tests: dict[int, ColumnTest] = {}
         """By identity of the leaf: PyIceberg's expressions have no hash, and live as long as the condition does."""
         self._prepare(predicate.condition, predicate)
+        self._asked: set[str] = set()
+        self._judged: set[str] = set()
+
+    def blind_tests(self) -> Sequence[ColumnTest]:
+        """Tests that were asked of containers, none of which has the statistics that they need."""
+        blind = self._asked - self._judged
+        return list({test.text: test for test in self._tests.values() if test.text in blind}.values())
 
     @property
     def tests(self) -> Sequence[ColumnTest]:
@@ -84,6 +92,9 @@ class Evaluation:
         test = self._tests[id(node)]
         excludes = test.excludes
         found = statistics.of(test.column, among)
+        self._asked.add(test.text)
+        if test.text not in self._judged and any(known is not None and test.can_judge(known) for known in found):
+            self._judged.add(test.text)
         return {
             i: Exclusion((Cause(test, known),))
             for i, known in zip(among, found, strict=True)
@@ -94,6 +105,6 @@ class Evaluation:
         if isinstance(node, (And, Or)):
             self._prepare(node.left, predicate)
             self._prepare(node.right, predicate)
-        elif isinstance(node, UnboundPredicate):
+        elif isinstance(node, (UnboundPredicate, Recurring)):
             column = predicate.columns[node.term.name]  # type: ignore[attr-defined]
             self._tests[id(node)] = column_test(node, column)

@@ -32,6 +32,8 @@ class FileDecisions:
     kept: list[KeptFile] = field(default_factory=list)
     skipped: list[SkippedFile] = field(default_factory=list)
     row_groups_kept: int = 0
+    judged: bool = False
+    """Whether statistics of any file were asked for."""
 
     def decide(self, portion: Portion) -> None:
         """Decide the files of ``portion``; each file once."""
@@ -61,6 +63,7 @@ class FileDecisions:
             for i, (path, folder) in enumerate(zip(paths, files.folders, strict=True))
             if known.is_unchanged(path) and not self.why_not(folder)
         ]
+        self.judged = self.judged or bool(in_doubt)
         statistics = UnitStatistics(files.units, files.folders, self.directories, self.spellings)
         excluded = self.evaluation.exclude(in_doubt, statistics)
         self.skipped.extend(SkippedFile(paths[i], exclusion) for i, exclusion in excluded.items())

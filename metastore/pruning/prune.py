@@ -12,17 +12,18 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache, cached_property
-from typing import Any
+from typing import Any, Final
 
 import pyarrow as pa
-from pyiceberg.expressions import BooleanExpression
+from pyiceberg.expressions import AlwaysTrue
 
 from metastore.errors import InvalidRequestError
+from metastore.model.column_path import parse as parse_path
 from metastore.model.drill_types import parse_type
 from metastore.model.tuple_schema import CASE_SENSITIVE, KEPT, TupleSchema
 from metastore.model.vocabulary import DEFAULT_SEGMENT, IDENTIFIER_SEPARATOR, MetadataType
 from metastore.predicates.columns import Columns
-from metastore.predicates.predicate import parse
+from metastore.predicates.predicate import Question, parse
 from metastore.pruning.containers import FolderStatistics, UnitStatistics
 from metastore.pruning.evaluate import Evaluation, Exclusion
 from metastore.pruning.files import FileDecisions
@@ -36,10 +37,11 @@ __all__ = ["CHANGED", "UNIT_COLUMNS", "UNIT_TYPES", "UNKNOWN", "prune"]
 
 CHANGED = "changed since ANALYZE"
 UNKNOWN = "not analyzed"
+_NOTHING_SKIPPED: Final = "nothing is skipped: each file and row group may hold rows that match, or is new or changed"
 
 
 def prune(
-    question: str | BooleanExpression,
+    question: Question,
     units: pa.Table | Units,
     *,
     listing: Mapping[str, Fingerprint] | None = None,
@@ -83,7 +85,7 @@ def prune(
 
 
 def _decided(
-    question: str | BooleanExpression,
+    question: Question,
     source: Units,
     table: _Table,
     known: KnownFiles,
@@ -113,9 +115,13 @@ def _decided(
     unproven_kept, unproven_skipped = _unproven(known, table.root, directories, evaluation)
     files.kept.extend(unproven_kept)
     files.skipped.extend(unproven_skipped)
+    notes = [*predicate.notes, *_reasons(evaluation, files)]
+    kept_whole = len(files.kept) == known.count and files.row_groups_kept == known.row_groups
+    if kept_whole and files.kept and not notes and not isinstance(predicate.condition, AlwaysTrue):
+        notes.append(_NOTHING_SKIPPED)
     return PruneResult(
         predicate=predicate.text,
-        notes=predicate.notes,
+        notes=notes,
         segments=[SegmentDecision(name, segments.get(i)) for i, name in enumerate(names)],
         files=files.kept,
         skipped_files=files.skipped,
@@ -128,6 +134,16 @@ def _decided(
         missing=known.missing,
         skipped_in_segments=in_segments,
     )
+
+
+def _reasons(evaluation: Evaluation, files: FileDecisions) -> list[str]:
+    """Notes on tests that skip nothing since nothing is known of their columns."""
+    if not files.judged:
+        return []
+    return [
+        f"{test.text} skips nothing: no file or row group has {test.needs} of {'.'.join(parse_path(test.column))}"
+        for test in evaluation.blind_tests()
+    ]
 
 
 @dataclass(frozen=True)

@@ -27,6 +27,7 @@ from metastore.model.statistics_json import read_row_count
 from metastore.model.tuple_schema import TupleSchema
 from metastore.model.vocabulary import IDENTIFIER_SEPARATOR
 from metastore.predicates.columns import Columns
+from metastore.predicates.predicate import Question
 from metastore.predicates.predicate import parse as parse_predicate
 from metastore.predicates.spark_sql import condition_of
 from metastore.pruning.prune import prune
@@ -171,10 +172,12 @@ def _covered(plan: ScanPlan, zone: tzinfo) -> dict[str, ScanFile]:
     return whole
 
 
-def _negated(where: str | BooleanExpression) -> str | BooleanExpression | None:
+def _negated(where: Question) -> Question | None:
     """The question under NOT; None where it may be NULL without a null in a column."""
     if isinstance(where, BooleanExpression):
         return Not(where)
+    if not isinstance(where, str):
+        return None
     tree = condition_of(where)
     return None if any(not isinstance(null.parent, exp.Is) for null in tree.find_all(exp.Null)) else f"NOT ({where}\n)"
 

@@ -57,16 +57,16 @@ class Explanation:
         lines = [
             f"Scan(table={self.table}, usedMetastore={str(self.used_metastore).lower()})",
             f"  predicate: {self.predicate or 'none'}",
-            f"  segments:   {_counted(self.segments)}",
-            f"  files:      {_counted(self.files)}",
-            f"  row groups: {_counted(self.row_groups)}",
+            f"  segments:   {counted(self.segments)}",
+            f"  files:      {counted(self.files)}",
+            f"  row groups: {counted(self.row_groups)}",
         ]
         if self.skipped_by:
             lines.append("  skipped by:")
-            lines += _some([f"{number} files: {test}" for test, number in self.skipped_by.items()])
+            lines += listed([f"{number} files: {test}" for test, number in self.skipped_by.items()])
         if self.read:
             lines.append("  read:")
-            lines += _some([f"{path}: {reason}" for path, reason in self.read.items()])
+            lines += listed([f"{path}: {reason}" for path, reason in self.read.items()])
         lines += [f"  note: {note}" for note in self.notes]
         return "\n".join(lines)
 
@@ -75,10 +75,12 @@ def _groups(groups: Sequence[int]) -> str:
     return f"row group{'s' if len(groups) > 1 else ''} {', '.join(map(str, groups))}"
 
 
-def _counted(count: Count) -> str:
+def counted(count: Count) -> str:
+    """A count for people."""
     return f"{count.kept} of {count.total} read, {count.skipped} skipped"
 
 
-def _some(lines: Sequence[str]) -> list[str]:
+def listed(lines: Sequence[str]) -> list[str]:
+    """The first ``lines``, indented, and how many more there are."""
     more = len(lines) - _MOST_LISTED
     return [f"    {line}" for line in lines[:_MOST_LISTED]] + ([f"    … and {more} more"] if more > 0 else [])

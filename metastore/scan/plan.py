@@ -13,7 +13,7 @@ from functools import lru_cache
 from typing import Any, Final
 
 import pyarrow as pa
-from pyiceberg.expressions import AlwaysTrue, BooleanExpression
+from pyiceberg.expressions import AlwaysTrue
 
 from metastore.errors import InvalidRequestError
 from metastore.formats.names import FORMATS, PARQUET
@@ -22,6 +22,7 @@ from metastore.model.statistics_json import read_level
 from metastore.model.tuple_schema import CASE_SENSITIVE, DIRECTORY, TupleSchema
 from metastore.model.vocabulary import MetadataType
 from metastore.predicates.columns import Columns
+from metastore.predicates.predicate import Question
 from metastore.pruning.known_files import Fingerprint
 from metastore.pruning.prune import UNIT_COLUMNS, prune
 from metastore.pruning.result import PruneResult
@@ -44,7 +45,8 @@ from metastore.sources.table_columns import ColumnFinder, is_matched
 PLAN_COLUMNS: Final = tuple(dict.fromkeys((*UNIT_COLUMNS, *GROUP_COLUMNS, "tableType")))
 """The columns of units that plans are made from, by their on-disk names."""
 
-Where = str | BooleanExpression
+Where = Question
+"""What rows are asked for: Spark SQL, a PyIceberg expression, or a condition that was read already."""
 
 Groups = Callable[[Collection[str]], pa.Table]
 """The SEGMENT and ROW_GROUP units of the partitions with some metadata keys, in :data:`GROUP_COLUMNS`."""

@@ -225,11 +225,10 @@ class Scan:
         if where is None:
             return None, False
         try:
-            return arrow_filter(where, self.plan.columns, self.plan.readable, self.zone), False
+            columns, readable = self.plan.columns, self.plan.readable
+            return arrow_filter(where, columns, readable, self.zone, superset=self.superset), False
         except NotExact:
             if isinstance(where, BooleanExpression):
-                if self.superset:
-                    return None, False
                 raise InvalidRequestError(
                     f"engines do not agree on what {where} means for the types of these columns; "
                     "give literals of the columns' types, or the question as SQL"

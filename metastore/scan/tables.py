@@ -91,7 +91,8 @@ class ScannedTables(Tables):
         Of an Iceberg or Delta table the columns are those that it has now; its rows have no ids. InvalidRequestError
         for what the library that reads it cannot read, and for a table of a database.
         """
-        zone = zone_named(time_zone or _UTC)
+        time_zone = time_zone or _UTC
+        zone = zone_named(time_zone)
         source = self._places.source(table)
         if row_id or exclude is not None:
             _require_ids(source)

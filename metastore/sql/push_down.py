@@ -1,7 +1,7 @@
 """What a query asks of one table that it names: columns, and a condition on its rows. Pure.
 
 Both err to one side only: columns that may be needed are among those named, and rows that the query needs satisfy the
-condition (:mod:`metastore.predicates.conditions`). DuckDB still carries out the whole query, so that what is not
+condition (:mod:`metastore.predicates.where_clause`). DuckDB still carries out the whole query, so that what is not
 understood here costs time and no row.
 """
 
@@ -9,10 +9,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from datetime import date, datetime, time
 from typing import Any, Final
 
 import pyarrow as pa
 from pyiceberg.expressions import (
+    AlwaysFalse,
     And,
     BooleanExpression,
     EqualTo,
@@ -26,6 +28,7 @@ from pyiceberg.expressions import (
     LiteralPredicate,
     NotEqualTo,
     NotNull,
+    NotStartsWith,
     Or,
     SetPredicate,
     StartsWith,
@@ -34,22 +37,30 @@ from pyiceberg.expressions import (
 )
 from sqlglot import exp
 
-from metastore.predicates.conditions import condition_on, is_plain
+from metastore.model.column_path import parse
+from metastore.predicates.condition import Condition
+from metastore.predicates.literals import plain_literal
+from metastore.predicates.where_clause import is_plain, where_of
 from metastore.quoting import text_constant
 from metastore.sql.query_text import QueryText, Reference
 
 
 @dataclass(frozen=True)
 class Asked:
-    """What is read of a table."""
+    """What is read of a table: ``columns``, and the rows that satisfy ``condition``; None asks for all rows.
+
+    ``why_all`` is the reason where the query has a WHERE that cannot be asked of the table.
+    """
 
     columns: tuple[str, ...]
-    condition: BooleanExpression
+    condition: Condition | None = None
+    why_all: str = ""
 
 
 def asked_of(query: QueryText, reference: Reference, schema: pa.Schema) -> Asked:
     """What ``query`` needs of the table at ``reference``, which has the columns ``schema``."""
-    return Asked(_columns(query, reference, schema), condition_on(query.tree, reference.node, schema))
+    columns, where = _columns(query, reference, schema), where_of(query.tree, reference.node)
+    return Asked(columns, why_all=where) if isinstance(where, str) else Asked(columns, where)
 
 
 _SIGNS: Final[Mapping[type[BooleanExpression], str]] = {
@@ -77,21 +88,27 @@ def said(condition: BooleanExpression) -> str:
         case UnaryPredicate():
             return f"{_name(condition)} {_TESTS[type(condition)]}"
         case SetPredicate():
-            values = ", ".join(sorted(_text(each.value) for each in condition.literals))
+            values = ", ".join(sorted(_text(plain_literal(each, zoned=False)) for each in condition.literals))
             return f"{_name(condition)} {'IN' if isinstance(condition, In) else 'NOT IN'} ({values})"
+        case NotStartsWith():
+            return f"{_name(condition)} NOT LIKE {_text(f'{condition.literal.value}%')}"
         case StartsWith():
             return f"{_name(condition)} LIKE {_text(f'{condition.literal.value}%')}"
         case LiteralPredicate():
-            return f"{_name(condition)} {_SIGNS[type(condition)]} {_text(condition.literal.value)}"
-    return "TRUE"
+            return (
+                f"{_name(condition)} {_SIGNS[type(condition)]} {_text(plain_literal(condition.literal, zoned=False))}"
+            )
+    return "FALSE" if isinstance(condition, AlwaysFalse) else "TRUE"
 
 
 def _name(test: UnboundPredicate) -> str:
-    return str(getattr(test.term, "name", test.term))
+    name = str(getattr(test.term, "name", test.term))
+    return ".".join(parse(name)) if name.startswith("`") else name
 
 
 def _text(value: Any) -> str:
-    return text_constant(value) if isinstance(value, str) else str(value)
+    text = value.isoformat(" ") if isinstance(value, datetime) else str(value)
+    return text_constant(text) if isinstance(value, (str, date, time)) else text
 
 
 def _columns(query: QueryText, reference: Reference, schema: pa.Schema) -> tuple[str, ...]:

@@ -19,7 +19,7 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 
 import pyarrow as pa
-from pyiceberg.expressions import AlwaysTrue, BooleanExpression
+from pyiceberg.expressions import AlwaysTrue
 from pyiceberg.io.pyarrow import schema_to_pyarrow
 from pyiceberg.schema import Schema
 from pyiceberg.table import Table
@@ -27,17 +27,20 @@ from pyiceberg.table import Table
 from metastore.errors import FormatError, InvalidRequestError, MetastoreError, NotFoundError, StorageError
 from metastore.iceberg.row_scan import RowScan
 from metastore.iceberg.target import TargetTable
+from metastore.iceberg.time_travel import is_branch, table_at
 from metastore.information_schema import InformationSchema
 from metastore.information_schema.relations import NAME, relation
 from metastore.inspection import metadata_table, resolve_version
 from metastore.mapping.arrow import plain_arrow_schema
-from metastore.mapping.filters import fitting
 from metastore.mapping.schema import iceberg_schema
 from metastore.model.identity import TableInfo
 from metastore.model.materialized_view_unit import MaterializedViewMetadataUnit
 from metastore.model.vocabulary import MetadataType
+from metastore.predicates.iceberg_filter import SESSION_ZONE
 from metastore.scan.arrow_types import arrow_schema
 from metastore.scan.directories import LEVEL
+from metastore.scan.scan import Scan
+from metastore.sql.narrowed import Narrowed, fitting, in_memory, narrowed_by, of_iceberg, of_scan
 from metastore.sql.push_down import Asked
 from metastore.sql.target import StatementTarget
 from metastore.stores.read_errors import is_of_store
@@ -52,27 +55,20 @@ Wanted = int | str | datetime | None
 
 @dataclass(frozen=True)
 class Relation:
-    """Something that a query can read: its columns, and how to read some of them.
+    """Something that a query can read: its columns, how to read some of them, and what is read of what is asked.
 
-    ``fits`` is the Iceberg schema that conditions must fit, None where any condition can be tried; of ``whole`` ones
-    all rows are there anyway.
+    ``fits`` is the Iceberg schema that it has, if any.
     """
 
     schema: pa.Schema
     read: Callable[[Asked], Iterator[pa.RecordBatch]]
+    told: Callable[[Asked], Narrowed]
     fits: Schema | None = None
-    whole: bool = False
-
-    def condition(self, asked: Asked) -> BooleanExpression:
-        """What rows are chosen by; the rest of the condition is left to who asked."""
-        if self.whole:
-            return AlwaysTrue()
-        return asked.condition if self.fits is None else fitting(self.fits, asked.condition)
 
     def batches(self, asked: Asked) -> Iterator[pa.RecordBatch]:
         """Rows in exactly the types of the schema."""
         schema = self.part(asked.columns)
-        for batch in self.read(Asked(asked.columns, self.condition(asked))):
+        for batch in self.read(asked):
             yield batch if batch.schema.equals(schema) else batch.cast(schema)
 
     def part(self, columns: Sequence[str]) -> pa.Schema:
@@ -145,9 +141,15 @@ class Relations:
             known = known.at(wanted)
         else:
             raise InvalidRequestError(f"INFORMATION_SCHEMA has no branches and tags, so no {wanted!r}")
+
+        def read(asked: Asked) -> Iterator[pa.RecordBatch]:
+            chosen = fitting(asked, found.iceberg_schema)
+            return iter(known.batches(found.name, asked.columns, chosen.expression))
+
         return Relation(
             found.schema,
-            lambda asked: iter(known.batches(found.name, asked.columns, asked.condition)),
+            read,
+            lambda asked: narrowed_by(asked, fitting(asked, found.iceberg_schema)),
             found.iceberg_schema,
         )
 
@@ -157,7 +159,7 @@ class Relations:
             target = self._target.catalogs.table(catalog, schema, base)
             version = None if wanted is None else resolve_version(target.load(), wanted)
             rows = metadata_table(target, kind, version)
-            return Relation(rows.schema, lambda asked: iter(rows.select(asked.columns).to_batches()), whole=True)
+            return Relation(rows.schema, lambda asked: iter(rows.select(asked.columns).to_batches()), in_memory)
         target = self._target.catalogs.target(catalog, schema, name)
         return self._of_component(target, wanted) if target.is_component else self._of_iceberg(target, wanted)
 
@@ -168,10 +170,14 @@ class Relations:
 
         def read(asked: Asked) -> Iterator[pa.RecordBatch]:
             found = component.read().metadata_types(MetadataType.ALL).columns(*asked.columns).at(version)
-            narrowed = found if isinstance(asked.condition, AlwaysTrue) else found.filter(asked.condition)
+            condition = fitting(asked, schema).expression
+            narrowed = found if isinstance(condition, AlwaysTrue) else found.filter(condition)
             return narrowed.to_batches()
 
-        return Relation(plain_arrow_schema(unit), read, iceberg_schema(unit))
+        schema = iceberg_schema(unit)
+        return Relation(
+            plain_arrow_schema(unit), read, lambda asked: narrowed_by(asked, fitting(asked, schema)), schema
+        )
 
     def _of_iceberg(self, target: TargetTable, wanted: Wanted) -> Relation:
         table = (
@@ -179,12 +185,14 @@ class Relations:
             or self._target.catalogs.table(target.catalog_name, target.schema_name, target.name).load()
         )
         self._tables[str(target)] = table
-        version = None if wanted is None else resolve_version(table, wanted)
-        schema = table.scan(snapshot_id=version).projection()
+        if wanted is not None:
+            branch = is_branch(table.metadata, wanted)
+            table = table_at(table, resolve_version(table, wanted), by_its_own_schema=branch)
+        schema = table.schema()
 
         def read(asked: Asked) -> Iterator[pa.RecordBatch]:
             try:
-                scan = table.scan(asked.condition, asked.columns, snapshot_id=version)
+                scan = table.scan(fitting(asked, schema).expression, asked.columns)
                 rows = RowScan(table.metadata, table.io, scan.projection(), scan.row_filter)
                 yield from rows.to_record_batches(scan.plan_files())
             except MetastoreError:
@@ -192,7 +200,15 @@ class Relations:
             except Exception as error:
                 raise _unreadable(target, error) from error
 
-        return Relation(schema_to_pyarrow(schema, include_field_ids=False), read, schema)
+        def told(asked: Asked) -> Narrowed:
+            try:
+                return of_iceberg(asked, fitting(asked, schema), table)
+            except MetastoreError:
+                raise
+            except Exception as error:
+                raise _unreadable(target, error) from error
+
+        return Relation(schema_to_pyarrow(schema, include_field_ids=False), read, told, schema)
 
     def _analyzed(self, info: TableInfo, wanted: Wanted, named: Collection[str]) -> Relation | ViewText:
         view = self.text(info)
@@ -202,19 +218,18 @@ class Relations:
             return view
         tables = self._target.tables
 
-        def read(asked: Asked) -> Iterator[pa.RecordBatch]:
-            where = None if isinstance(asked.condition, AlwaysTrue) else asked.condition
-            scan = tables.scan(info, where, asked.columns)
+        def planned(asked: Asked) -> Scan:
+            scan = tables.scan(info, asked.condition, asked.columns, time_zone=SESSION_ZONE)
             scan.require(pa.schema([schema.field(name) for name in asked.columns]))
             # DuckDB judges the rows: a literal of which engines make different things prunes, and is left to it.
-            return replace(scan, superset=True).to_batches()
+            return replace(scan, superset=True)
 
         schema = arrow_schema(self.meaning(info).schema)
         levels = [name for name in named if LEVEL.fullmatch(name) and name not in schema.names]
         if levels:  # the directories' names are columns for who asks for them, as in Drill
             hidden = tables.scan(info, list_files=False).plan.hidden
             schema = pa.schema([*schema, *(column for column in hidden if column.name in levels)])
-        return Relation(schema, read)
+        return Relation(schema, lambda asked: planned(asked).to_batches(), lambda asked: of_scan(asked, planned(asked)))
 
     def _version(self, component: str) -> int:
         if component not in self._versions:

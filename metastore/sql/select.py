@@ -20,7 +20,8 @@ from pyiceberg.expressions import AlwaysTrue
 from metastore.duck.queries import Duck, Failure
 from metastore.errors import InvalidRequestError, NotFoundError
 from metastore.model.column_path import named_alike
-from metastore.sql.push_down import asked_of, said
+from metastore.sql.narrowed import Narrowed
+from metastore.sql.push_down import Asked, asked_of, said
 from metastore.sql.query_text import QueryText, Reference
 from metastore.sql.relations import Relation, Relations
 from metastore.sql.statement import Statement
@@ -43,7 +44,7 @@ def explain(target: StatementTarget, statement: Statement) -> pa.Table:
     before, after = statement.text[: word.start], statement.text[word.end + 1 :]
     with Duck() as duck:
         query = QueryText.parse(statement, duck.check, before + " " * len("EXPLAIN") + after)
-        preparation = _Preparation(duck, Relations(target))
+        preparation = _Preparation(duck, Relations(target), explains=True)
         text = preparation.prepared(query)
         plan = _run(duck, query, before + "EXPLAIN" + text[word.end + 1 :])
     lines = [*preparation.fetched, *(line for row in plan.to_pylist() for line in row["explain_value"].splitlines())]
@@ -58,10 +59,11 @@ def _run(duck: Duck, query: QueryText, text: str) -> pa.Table:
 
 
 class _Preparation:
-    """Makes the tables of one statement known to DuckDB; ``fetched`` tells what is fetched of each."""
+    """Makes the tables of one statement known to DuckDB; with ``explains``, ``fetched`` says what is read of each."""
 
-    def __init__(self, duck: Duck, relations: Relations) -> None:
+    def __init__(self, duck: Duck, relations: Relations, *, explains: bool = False) -> None:
         self._duck = duck
+        self._explains = explains
         self._relations = relations
         self.fetched: list[str] = []
 
@@ -83,9 +85,8 @@ class _Preparation:
         asked = asked_of(query, reference, relation.schema)
         with query.at(reference):
             _require_told_apart(query, reference, relation)
-        condition = relation.condition(asked)
-        told = "" if isinstance(condition, AlwaysTrue) else f" where {said(condition)}"
-        self.fetched.append(f"Fetch {reference} ({', '.join(asked.columns)}){told}")
+        if self._explains:
+            self.fetched += _told(reference, asked, relation.told(asked))
         batches = partial(relation.batches, asked)
         return self._duck.add(reference.parts[-1], relation.part(asked.columns), batches)
 
@@ -99,6 +100,12 @@ class _Preparation:
             return self._duck.add_view(reference.parts[-1], self.prepared(inner))
         except (Failure, InvalidRequestError, NotFoundError) as error:
             raise InvalidRequestError(f"view {reference}: {error}") from error
+
+
+def _told(reference: Reference, asked: Asked, narrowed: Narrowed) -> list[str]:
+    where = "" if isinstance(narrowed.condition, AlwaysTrue) else f" where {said(narrowed.condition)}"
+    first = f"Fetch {reference} ({', '.join(asked.columns)}){where}"
+    return [first, *(f"  {line}" for line in narrowed.lines)]
 
 
 def _require_told_apart(query: QueryText, reference: Reference, relation: Relation) -> None:

@@ -91,9 +91,9 @@ def test_sql_becomes_a_condition(question: str, condition: object) -> None:
     [
         "upper(s) = 'X'",
         "NOT (upper(s) = 'X')",
-        "month + 1 = 6",
+        "month / 2 = 6",
         "NOT (month % 2 = 0)",
-        "coalesce(month, 1) = 1",
+        "coalesce(month, dec) = 1",
         "month IN (SELECT 1)",
         "l[0].q = 1",
         "twice = 1",

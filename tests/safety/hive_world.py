@@ -151,7 +151,8 @@ class HiveWorld(HiveTable):
 
     def locks(self) -> list[Any]:
         """Those that the service knows on the table."""
-        return self.hive.client.locks(self.database, self.name)
+        found: list[Any] = self.hive.client.locks(self.database, self.name)
+        return found
 
     def insert(self) -> None:
         """Somebody else adds a row, by Hive or by Iceberg, whichever it is; not while the table is locked."""

@@ -164,3 +164,23 @@ def test_types_that_duckdb_lacks_stay_as_they_are(lake: Any) -> None:
     assert lake.scan("abs(id) = 1").to_arrow().to_pylist() == rows.slice(1).to_pylist()
     assert lake.scan("wide = 1.1").to_arrow()["id"].to_pylist() == [0]
     assert lake.scan("wide > 1.1").count() == 1
+
+
+@pytest.mark.parametrize(
+    ("where", "ids"),
+    [
+        ("e = 0.0010", [2]),
+        ("e > 0.0005 AND e < 0.0015", [2]),
+        ("e < 99999999999999999999999999999999999999", [1, 2]),
+        ("NOT (e >= 99999999999999999999999999999999999999)", [1, 2]),
+        ("e = 0.00101", []),
+        ("e <> 0.00101", [1, 2]),
+    ],
+)
+def test_decimals_of_all_digits_have_an_answer(lake: Any, where: str, ids: list[int]) -> None:
+    """A literal that no common type of 38 digits holds is compared as a number, by Arrow and by DuckDB."""
+    values = [Decimal("12345678901234567890123456789012345.678"), Decimal("0.001"), None]
+    lake.write("a.parquet", pa.table({"e": pa.array(values, pa.decimal128(38, 3)), "id": [1, 2, 3]}))
+    lake.analyze()
+    assert lake.scan(where).to_arrow()["id"].to_pylist() == ids
+    assert lake.scan(f"abs(id) > 0 AND ({where})").to_arrow()["id"].to_pylist() == ids

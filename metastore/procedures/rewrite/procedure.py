@@ -11,7 +11,7 @@ from functools import partial
 from typing import Any, Final
 
 import pyarrow as pa
-from pyiceberg.expressions import AlwaysFalse, AlwaysTrue, BooleanExpression
+from pyiceberg.expressions import AlwaysFalse, AlwaysTrue
 from pyiceberg.table import Table
 from pyiceberg.table.refs import MAIN_BRANCH, SnapshotRefType
 from pyiceberg.table.snapshots import Snapshot
@@ -19,8 +19,8 @@ from pyiceberg.transforms import VoidTransform
 
 from metastore.errors import ConflictError, InvalidRequestError, NotFoundError, OutcomeUnknownError, ProcedureError
 from metastore.iceberg.target import TargetTable
-from metastore.mapping.filters import bound, parse
 from metastore.procedures.framework.arguments import Argument
+from metastore.procedures.framework.file_filter import files_by
 from metastore.procedures.framework.model import CallContext, Plan, TableDataRewriteDistributedProcedure
 from metastore.procedures.rewrite.candidates import (
     candidates,
@@ -74,7 +74,7 @@ class RewriteDataFiles(TableDataRewriteDistributedProcedure[RewriteCall]):
             table=table,
             branch=branch,
             snapshot=_snapshot(target, table, branch),
-            expression=_expression(table, self.filter_of(arguments)),
+            expression=files_by(self.filter_of(arguments), table.schema()),
             strategy=strategy,
             order=order,
             sort_order_id=table.sort_order().order_id if order and not sorted_by else None,
@@ -209,13 +209,6 @@ def _require_usable_spec(target: TargetTable, table: Table, spec_id: int) -> Non
             f"output-spec-id: partition spec {spec_id} of {target} divides by columns that were dropped, for "
             f"{', '.join(gone)}"
         )
-
-
-def _expression(table: Table, text: str) -> BooleanExpression:
-    constants = {"true": AlwaysTrue(), "false": AlwaysFalse()}
-    expression = constants.get(text.strip().lower()) or parse(text)
-    bound(table.schema(), expression)
-    return expression
 
 
 def _job(context: RewriteCall) -> RewriteJob:

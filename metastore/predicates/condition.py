@@ -1,0 +1,169 @@
+"""A condition as it was read: a syntax tree, the text that it comes from, and the dialect that the text is in.
+
+Place in the flow: every door reads its text into a :class:`Condition`; :mod:`metastore.predicates.sql_predicate` gives
+it a meaning. Spark's dialect is that of scans, ``prune``, views and procedures, DuckDB's that of SELECT.
+
+A node of the tree is understood when it is of a known kind and every argument that it has is one that is known here
+(:data:`ARGUMENTS`). So what a parser learns to say of a node, such as that it is negated, makes it unknown and not
+wrong.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, Final
+
+from sqlglot import exp
+from sqlglot.dialects.dialect import Dialect as SqlglotDialect
+from sqlglot.dialects.duckdb import DuckDB
+
+from metastore.model.column_path import ColumnPath
+from metastore.predicates.spark_sql import SparkSql, condition_of, texts_of
+
+DType = exp.DType
+
+
+@dataclass(frozen=True)
+class Dialect:
+    """What a text means by its words, where dialects differ.
+
+    ``instants`` are types whose literals name a point in time, in the session's zone where they name none;
+    ``local_times`` those whose literals are what a clock shows. With ``substring_starts_at_zero`` the place 0 of a text
+    is its first letter, as 1 is.
+    """
+
+    name: str
+    sql: type[SqlglotDialect]
+    instants: frozenset[exp.DType]
+    local_times: frozenset[exp.DType]
+    backslash_escapes: bool
+    substring_starts_at_zero: bool
+
+    def text_of(self, node: exp.Expr) -> str:
+        """``node`` as a person reads it."""
+        return node.sql(dialect=self.sql)
+
+
+SPARK: Final = Dialect(
+    "Spark",
+    SparkSql,
+    frozenset({DType.TIMESTAMP, DType.TIMESTAMPTZ, DType.TIMESTAMPLTZ}),
+    frozenset({DType.TIMESTAMPNTZ}),
+    backslash_escapes=True,
+    substring_starts_at_zero=True,
+)
+DUCKDB: Final = Dialect(
+    "DuckDB",
+    DuckDB,
+    frozenset({DType.TIMESTAMPTZ}),
+    frozenset({DType.TIMESTAMP, DType.TIMESTAMPNTZ}),
+    backslash_escapes=False,
+    substring_starts_at_zero=False,
+)
+
+
+@dataclass(frozen=True)
+class Condition:
+    """A tree of ``dialect``, read from ``text``.
+
+    ``alias`` is the name that a query has given to the table that the condition is asked of, None where there is no
+    query; ``alone`` says that names without a table can mean no other table's columns.
+    """
+
+    tree: exp.Expr
+    text: str
+    dialect: Dialect
+    alias: str | None = None
+    alone: bool = True
+
+    @classmethod
+    def of_spark(cls, text: str) -> Condition:
+        """The one predicate that ``text`` is. InvalidRequestError, with line and column, for anything else."""
+        return cls(condition_of(text), text, SPARK)
+
+    def __str__(self) -> str:
+        return self.text
+
+    @property
+    def of_query(self) -> bool:
+        """Whether names may be those of other tables, about which nothing is known here."""
+        return self.alias is not None
+
+    @cached_property
+    def escaped_texts(self) -> frozenset[str]:
+        """Literals of text that are written with a backslash, which engines read differently."""
+        if not self.dialect.backslash_escapes:
+            return frozenset()
+        return frozenset(said for literal, said in texts_of(self.text).items() if "\\" in literal)
+
+    def path_of(self, node: exp.Expr) -> ColumnPath:
+        """The column or field that ``node`` names in this table; empty where it is none, or may be another's."""
+        path = path_of(node)
+        if self.alias is None or not path:
+            return path
+        if len(path) > 1 and path[0].lower() == self.alias:
+            return path[1:]
+        return path if self.alone else ()
+
+
+def path_of(node: exp.Expr) -> ColumnPath:
+    """The names of a column or of a field reached by dots; empty where an array or a map lies on the way."""
+    if isinstance(node, exp.Dot):
+        before = path_of(node.this)
+        return (*before, node.expression.name) if before and isinstance(node.expression, exp.Identifier) else ()
+    if not isinstance(node, exp.Column) or not all(isinstance(part, exp.Identifier) for part in node.parts):
+        return ()
+    return tuple(part.name for part in node.parts)
+
+
+_TWO_SIDES: Final = frozenset({"this", "expression"})
+_ONE: Final = frozenset({"this"})
+_NEGATABLE: Final = _TWO_SIDES | {"negate"}
+ARGUMENTS: Final[Mapping[type[exp.Expr], frozenset[str]]] = {
+    **dict.fromkeys((exp.And, exp.Or, exp.EQ, exp.NEQ, exp.LT, exp.LTE, exp.GT, exp.GTE), _TWO_SIDES),
+    **dict.fromkeys((exp.NullSafeEQ, exp.NullSafeNEQ, exp.Escape, exp.Add, exp.Sub, exp.Mul), _TWO_SIDES),
+    **dict.fromkeys((exp.Is, exp.Like, exp.StartsWith), _NEGATABLE),
+    **dict.fromkeys((exp.Paren, exp.Not, exp.Neg, exp.Boolean, exp.Date, exp.Year, exp.IsNan), _ONE),
+    **dict.fromkeys((exp.Month, exp.Quarter, exp.DayOfMonth, exp.Day, exp.Var, exp.DataTypeParam), _ONE),
+    exp.Null: frozenset(),
+    exp.Between: frozenset({"this", "low", "high", "negate"}),
+    exp.In: frozenset({"this", "expressions", "negate"}),
+    exp.Column: frozenset({"this", "table", "db", "catalog"}),
+    exp.Dot: _TWO_SIDES,
+    exp.Literal: frozenset({"this", "is_string"}),
+    exp.HexString: _ONE,
+    exp.DataType: frozenset({"this", "expressions"}),
+    exp.Cast: frozenset({"this", "to", "safe"}),
+    exp.TryCast: frozenset({"this", "to", "safe", "requires_string"}),
+    exp.Interval: frozenset({"this", "unit"}),
+    exp.TsOrDsToDate: frozenset({"this", "safe"}),
+    exp.Extract: _TWO_SIDES,
+    exp.TimestampTrunc: frozenset({"this", "unit"}),
+    exp.DateTrunc: frozenset({"this", "unit"}),
+    exp.Left: _TWO_SIDES,
+    exp.Substring: frozenset({"this", "start", "length"}),
+    exp.Coalesce: frozenset({"this", "expressions"}),
+    exp.Anonymous: frozenset({"this", "expressions"}),
+    exp.Table: frozenset({"this", "db", "catalog", "alias"}),
+    exp.TableAlias: _ONE,
+    exp.Join: frozenset({"this", "on", "using", "side", "kind", "method"}),
+    exp.Select: frozenset({"with_", "expressions", "distinct", "from_", "joins", "where", "group", "having"})
+    | {"qualify", "windows", "order", "limit", "offset"},
+}
+"""What is understood of each kind of node, when it has no other argument than these."""
+
+
+def is_understood(node: Any, *kinds: type[exp.Expr]) -> bool:
+    """Whether ``node`` is of one of ``kinds`` (of any known one, if none are given) and says nothing unknown."""
+    if kinds and type(node) not in kinds:
+        return False
+    known = ARGUMENTS.get(type(node))
+    return known is not None and all(name in known for name, value in node.args.items() if value)
+
+
+def has_unknown_arguments(node: exp.Expr) -> bool:
+    """Whether ``node`` is of a known kind and has an argument that is not known here."""
+    known = ARGUMENTS.get(type(node))
+    return known is not None and any(name not in known for name, value in node.args.items() if value)

@@ -1,0 +1,90 @@
+"""A function of a column that is compared with a constant: what is asked, and what is needed to answer it.
+
+Place in the flow: :mod:`metastore.predicates.unwrapping` and its kinds make conditions on the column of it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from datetime import date, datetime
+from decimal import Decimal
+from typing import Any, Final
+
+from pyiceberg.expressions import BooleanExpression
+from sqlglot import exp
+
+from metastore.predicates.columns import PredicateColumn
+from metastore.predicates.condition import Dialect
+from metastore.predicates.constants import Constants
+from metastore.predicates.leaves import Leaves
+from metastore.predicates.time_spans import Literal
+
+INVERSE: Final = {"=": "!=", "!=": "=", "<": ">=", "<=": ">", ">": "<=", ">=": "<"}
+MIRRORED: Final = {"=": "=", "!=": "!=", "<": ">", "<=": ">=", ">": "<", ">=": "<="}
+
+MAX_DIGITS: Final = 38
+"""Digits of the largest decimal."""
+
+LIMITS: Final[Mapping[str, tuple[int, int]]] = {
+    "TINYINT": (-(2**7), 2**7 - 1),
+    "SMALLINT": (-(2**15), 2**15 - 1),
+    "INT": (-(2**31), 2**31 - 1),
+    "BIGINT": (-(2**63), 2**63 - 1),
+    "UINT1": (0, 2**8 - 1),
+    "UINT2": (0, 2**16 - 1),
+    "UINT4": (0, 2**32 - 1),
+    "UINT8": (0, 2**64 - 1),
+}
+"""The least and the largest whole number of each type."""
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """``… operator literal``, under NOT if ``inverted``; ``text`` is the whole as it was written."""
+
+    operator: str
+    literal: Literal
+    text: str
+    inverted: bool = False
+
+    @property
+    def effective(self) -> str:
+        """The operator with NOT carried into it."""
+        return INVERSE[self.operator] if self.inverted else self.operator
+
+
+def constant_comparison(left: Literal, operator: str, right: Literal) -> bool | None:
+    """Whether ``left operator right``; None for types that engines may compare differently."""
+    numbers = (int, Decimal)
+    alike = type(left) is type(right) and type(left) in (int, str, date, bool, Decimal, datetime)
+    if not alike and not (type(left) in numbers and type(right) in numbers):
+        return None
+    one: Any = left
+    other: Any = right
+    try:
+        found: Mapping[str, Callable[[], bool]] = {
+            "=": lambda: one == other,
+            "!=": lambda: one != other,
+            "<": lambda: one < other,
+            "<=": lambda: one <= other,
+            ">": lambda: one > other,
+            ">=": lambda: one >= other,
+        }
+        return bool(found[operator]())
+    except TypeError:  # local times and instants
+        return None
+
+
+@dataclass(frozen=True)
+class Context:
+    """``column_of`` gives the column that a node is, None for anything else."""
+
+    dialect: Dialect
+    column_of: Callable[[exp.Expr], PredicateColumn | None]
+    constants: Constants
+    leaves: Leaves
+
+    def compare(self, column: PredicateColumn, operator: str, literal: Literal, text: str) -> BooleanExpression:
+        """``column operator literal``."""
+        return self.leaves.compare(column, operator, literal, text, inverted=False)

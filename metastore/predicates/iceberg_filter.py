@@ -1,0 +1,240 @@
+"""A condition as PyIceberg's expression over an Iceberg schema, by field ids. Pure.
+
+Place in the flow: what plans by manifests, or reads files by Iceberg's schema (SELECT over tables of catalogs, over
+components and INFORMATION_SCHEMA, procedures), is given this. The expression holds for every row that satisfies the
+condition, and for more where PyIceberg cannot say it; what was left out has a note.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from datetime import date, datetime, time
+from decimal import Decimal
+from typing import Any, Final
+
+from pyiceberg.expressions import (
+    AlwaysFalse,
+    AlwaysTrue,
+    And,
+    BooleanExpression,
+    EqualTo,
+    GreaterThan,
+    GreaterThanOrEqual,
+    In,
+    IsNaN,
+    IsNull,
+    LessThan,
+    LessThanOrEqual,
+    LiteralPredicate,
+    NotEqualTo,
+    NotIn,
+    NotNull,
+    NotStartsWith,
+    Or,
+    SetPredicate,
+    StartsWith,
+    UnboundPredicate,
+)
+from pyiceberg.expressions.visitors import bind
+from pyiceberg.io.pyarrow import schema_to_pyarrow
+from pyiceberg.schema import Schema
+from pyiceberg.types import (
+    BinaryType,
+    BooleanType,
+    DateType,
+    DecimalType,
+    DoubleType,
+    FixedType,
+    FloatType,
+    IntegerType,
+    LongType,
+    NestedField,
+    PrimitiveType,
+    StringType,
+    StructType,
+    TimestampType,
+    TimestamptzType,
+    TimeType,
+)
+
+from metastore.formats.arrow_schema import tuple_schema
+from metastore.model.column_path import ColumnPath
+from metastore.predicates.columns import Columns
+from metastore.predicates.literals import plain_literal
+from metastore.predicates.number_grid import NumberGrid
+from metastore.predicates.predicate import Predicate, Question, parse
+from metastore.predicates.recurring import Recurring
+
+SESSION_ZONE: Final = "UTC"
+"""The time zone of SELECT and of procedures."""
+
+
+@dataclass(frozen=True)
+class IcebergFilter:
+    """``expression`` over names of the schema; ``notes`` say what is not in it; ``unusable`` are these parts alone."""
+
+    expression: BooleanExpression
+    notes: tuple[str, ...] = ()
+    unusable: tuple[str, ...] = ()
+
+
+def iceberg_filter(question: Question, schema: Schema) -> IcebergFilter:
+    """What ``question`` asks of rows that have the columns ``schema``; times without a zone are in UTC.
+
+    Raises InvalidRequestError as :func:`metastore.predicates.predicate.parse`.
+    """
+    predicate = parse(question, columns_of(schema), SESSION_ZONE)
+    fitting = _Fitting(predicate, schema)
+    expression = fitting.of(predicate.condition)
+    unusable = tuple(dict.fromkeys((*predicate.unusable, *fitting.left_out)))
+    more = tuple(f"not usable for pruning: {text} (Iceberg has no test for it)" for text in fitting.left_out)
+    return IcebergFilter(expression, tuple(dict.fromkeys((*predicate.notes, *more))), unusable)
+
+
+def columns_of(schema: Schema) -> Columns:
+    """The columns of ``schema`` that a condition may name."""
+    return Columns(tuple_schema(schema_to_pyarrow(schema, include_field_ids=False))[0])
+
+
+class _Fitting:
+    """Brings leaves over quoted paths to fields of a schema, and remembers which cannot be."""
+
+    def __init__(self, predicate: Predicate, schema: Schema) -> None:
+        self._predicate = predicate
+        self._schema = schema
+        self.left_out: list[str] = []
+
+    def of(self, node: BooleanExpression) -> BooleanExpression:
+        if isinstance(node, And):
+            return And(self.of(node.left), self.of(node.right))
+        if isinstance(node, Or):
+            return Or(self.of(node.left), self.of(node.right))
+        if not isinstance(node, (UnboundPredicate, Recurring)):
+            return node
+        column = self._predicate.columns[node.term.name]  # type: ignore[attr-defined]
+        field = _field(self._schema, column.path)
+        known = field is not None and isinstance(node, UnboundPredicate)
+        found = self._leaf(node, field, zoned=column.zoned) if known else None  # type: ignore[arg-type]
+        if found is None:
+            what = node.part.lower() if isinstance(node, Recurring) else "value"
+            self.left_out.append(f"a test of the {what} of {'.'.join(column.path)}")
+            return AlwaysTrue()
+        return found
+
+    def _leaf(self, node: UnboundPredicate, field: NestedField, *, zoned: bool) -> BooleanExpression | None:
+        name = str(self._schema.find_column_name(field.field_id))
+        found = _test(node, name, field.field_type, zoned=zoned)
+        try:
+            if found is not None:
+                bind(self._schema, found, case_sensitive=True)
+        except (ValueError, TypeError):
+            return None
+        return found
+
+
+def _field(schema: Schema, path: ColumnPath) -> NestedField | None:
+    """The field at ``path``, if it is a value or a field of structs."""
+    fields, found = schema.fields, None
+    for name in path:
+        found = next((field for field in fields if field.name == name), None)
+        if found is None:
+            return None
+        fields = found.field_type.fields if isinstance(found.field_type, StructType) else ()
+    return found
+
+
+def _test(node: UnboundPredicate, name: str, type_: Any, *, zoned: bool) -> BooleanExpression | None:
+    if isinstance(node, (IsNull, NotNull)):
+        nested = not isinstance(type_, (PrimitiveType, StructType))  # PyIceberg reads no file once it is asked of lists
+        return None if nested else type(node)(name)
+    if isinstance(node, IsNaN):
+        return IsNaN(name) if isinstance(type_, (FloatType, DoubleType)) else None
+    if isinstance(node, (StartsWith, NotStartsWith)):
+        return type(node)(name, node.literal.value) if isinstance(type_, StringType) else None
+    if isinstance(node, SetPredicate):
+        values = [plain_literal(literal, zoned=zoned) for literal in node.literals]
+        return _membership(name, type_, values, negated=isinstance(node, NotIn))
+    assert isinstance(node, LiteralPredicate)
+    return _comparison(type(node), name, type_, plain_literal(node.literal, zoned=zoned))
+
+
+def _membership(name: str, type_: Any, values: list[Any], *, negated: bool) -> BooleanExpression | None:
+    kind: type[LiteralPredicate] = NotEqualTo if negated else EqualTo
+    tests = [_comparison(kind, name, type_, value) for value in values]
+    if any(test is None for test in tests):
+        return None
+    plain = [test.literal.value for test in tests if isinstance(test, kind)]
+    others = [test for test in tests if test is not None and not isinstance(test, kind)]
+    if isinstance(type_, (FloatType, DoubleType)):
+        # -0.0 is zero to a comparison, and is not found in a set.
+        others, plain = [test for test in tests if test is not None], []
+    found: BooleanExpression = AlwaysTrue() if negated else AlwaysFalse()
+    if plain:
+        found = (NotIn if negated else In)(name, set(plain))
+    for test in others:
+        found = And(found, test) if negated else Or(found, test)
+    return found
+
+
+def _comparison(kind: Any, name: str, type_: Any, value: Any) -> BooleanExpression | None:
+    if isinstance(type_, (IntegerType, LongType, DecimalType)):
+        return _on_grid(kind, name, type_, value)
+    convert = _CONVERSIONS.get(type(type_))
+    converted = None if convert is None else convert(value)
+    if converted is None:
+        return None
+    found: BooleanExpression = kind(name, converted)
+    return found
+
+
+def _on_grid(kind: Any, name: str, type_: IntegerType | LongType | DecimalType, value: Any) -> BooleanExpression | None:
+    """A comparison with a number that may lie between two of the type's, or beyond them all."""
+    if type(value) not in (int, float, Decimal) or (isinstance(value, float) and not math.isfinite(value)):
+        return None
+    if isinstance(type_, DecimalType):
+        grid = NumberGrid.of_decimal(type_.precision, type_.scale)
+    else:
+        grid = NumberGrid.of_integer(32 if isinstance(type_, IntegerType) else 64)
+    aligned = grid.aligned(_OPERATORS[kind], Decimal(value))
+    if isinstance(aligned, bool):
+        return NotNull(name) if aligned else AlwaysFalse()
+    found: BooleanExpression = kind(name, aligned if isinstance(type_, DecimalType) else int(aligned))
+    return found
+
+
+_OPERATORS: Final[Mapping[Any, str]] = {
+    EqualTo: "=",
+    NotEqualTo: "!=",
+    LessThan: "<",
+    LessThanOrEqual: "<=",
+    GreaterThan: ">",
+    GreaterThanOrEqual: ">=",
+}
+
+
+def _float(value: Any) -> float | None:
+    number = float(value) if type(value) in (int, float, Decimal) else math.nan
+    return number if math.isfinite(number) else None
+
+
+def _moment(value: Any, *, zoned: bool) -> str | None:
+    if not isinstance(value, datetime) or (value.tzinfo is not None) is not zoned:
+        return None
+    return value.isoformat(timespec="microseconds")
+
+
+_CONVERSIONS: Final[Mapping[type[Any], Callable[[Any], Any]]] = {
+    BooleanType: lambda value: value if type(value) is bool else None,
+    FloatType: _float,
+    DoubleType: _float,
+    StringType: lambda value: value if isinstance(value, str) else None,
+    BinaryType: lambda value: value if isinstance(value, bytes) else None,
+    FixedType: lambda value: value if isinstance(value, bytes) else None,
+    DateType: lambda value: value.isoformat() if type(value) is date else None,
+    TimeType: lambda value: value.isoformat(timespec="microseconds") if isinstance(value, time) else None,
+    TimestampType: lambda value: _moment(value, zoned=False),
+    TimestamptzType: lambda value: _moment(value, zoned=True),
+}
+"""A constant as PyIceberg takes it beside a type; None for what it would take for another value."""

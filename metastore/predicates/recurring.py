@@ -1,0 +1,75 @@
+"""A test of a part of the calendar that comes again and again: the month, the quarter or the day of a month.
+
+It excludes a container whose bounds lie so near each other that they tell which parts lie between them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from datetime import date, datetime, timedelta, timezone, tzinfo
+from functools import lru_cache
+from typing import Any, Final
+
+from pyiceberg.expressions import BooleanExpression, Reference
+
+from metastore.predicates.time_spans import is_calm
+
+
+@dataclass(frozen=True)
+class Part:
+    """``of`` a day gives the number, from 1 to ``most``. Bounds that are ``days`` apart or more tell nothing."""
+
+    name: str
+    most: int
+    days: int
+    of: Callable[[date], int]
+
+
+PARTS: Final[Mapping[str, Part]] = {
+    "MONTH": Part("month", 12, 334, lambda day: day.month),
+    "QUARTER": Part("quarter", 4, 272, lambda day: (day.month + 2) // 3),
+    "DAY": Part("day", 31, 27, lambda day: day.day),
+}
+
+
+class Recurring(BooleanExpression):
+    """True where the part of the column is one of ``values``; ``zone`` is that of the part, for instants."""
+
+    term: Reference
+    part: str
+    values: tuple[int, ...]
+    zone: Any
+
+    def __init__(self, name: str, part: str, values: tuple[int, ...], zone: tzinfo | None) -> None:
+        super().__init__(term=Reference(name), part=part, values=values, zone=zone)
+
+    def __invert__(self) -> BooleanExpression:
+        raise NotImplementedError("the opposite is made of the other values")
+
+
+def excludes(test: Recurring, low: Any, high: Any) -> bool:
+    """Whether no time from ``low`` to ``high`` is in the parts that are asked for."""
+    part, first, last = PARTS[test.part], _day(low, test.zone, -1), _day(high, test.zone, 1)
+    if first is None or last is None or (last - first).days >= part.days:
+        return False
+    return _between(test.part, first, last).isdisjoint(test.values)
+
+
+@lru_cache(maxsize=4096)
+def _between(part: str, first: date, last: date) -> frozenset[int]:
+    of = PARTS[part].of
+    return frozenset(of(first + timedelta(days=days)) for days in range((last - first).days + 1))
+
+
+def _day(bound: Any, zone: tzinfo | None, side: int) -> date | None:
+    """The day of a bound; of an instant where clocks may change or the zone is unknown, one further on its ``side``."""
+    if not isinstance(bound, datetime):
+        return bound if isinstance(bound, date) else None
+    if bound.tzinfo is None:
+        return bound.date()
+    try:
+        local = bound.astimezone(zone or timezone.utc).replace(tzinfo=None)
+        return local.date() if is_calm(local, zone) else (local + side * timedelta(hours=26)).date()
+    except OverflowError:
+        return None

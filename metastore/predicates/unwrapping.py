@@ -1,0 +1,168 @@
+"""Functions of a column that are compared with a constant, as conditions on the column itself.
+
+``date(ts) = DATE '2024-01-05'`` holds for the times of a day, ``left(s, 3) = 'abc'`` for texts with a prefix, ``x + 1 >
+5`` for ``x > 4`` and for the numbers that overflow. The rules are Trino's (UnwrapDateTruncInComparison,
+UnwrapCastInComparison, UnwrapYearInComparison and others) where they are sound for Spark and DuckDB alike.
+
+What is made follows from what is asked: every row that passes the question passes the condition. A comparison under NOT
+is turned round first: each of these functions is NULL for NULL, so that the opposite comparison is the negation.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from datetime import date, datetime
+from decimal import Decimal
+from typing import Final
+
+from pyiceberg.expressions import AlwaysFalse, BooleanExpression, Or
+from sqlglot import exp
+
+from metastore.model.drill_types import INTEGER_TYPES
+from metastore.predicates.columns import PredicateColumn
+from metastore.predicates.constants import NotConstant
+from metastore.predicates.function_of_column import (
+    LIMITS,
+    MAX_DIGITS,
+    Comparison,
+    Context,
+    constant_comparison,
+)
+from metastore.predicates.time_spans import Literal
+from metastore.predicates.unwrapped_numbers import of_arithmetic
+from metastore.predicates.unwrapped_times import of_unit
+
+_WIDER: Final[Mapping[exp.DType, frozenset[str]]] = {
+    exp.DType.SMALLINT: frozenset({"TINYINT", "SMALLINT"}),
+    exp.DType.INT: frozenset({"TINYINT", "SMALLINT", "INT"}),
+    exp.DType.BIGINT: frozenset({"TINYINT", "SMALLINT", "INT", "BIGINT"}),
+    exp.DType.DOUBLE: frozenset({"TINYINT", "SMALLINT", "INT", "BIGINT", "FLOAT", "DOUBLE"}),
+    exp.DType.TEXT: frozenset({"VARCHAR"}),
+    exp.DType.BOOLEAN: frozenset({"BOOLEAN"}),
+}
+"""Casts that keep every value, by their target: types of columns."""
+
+
+@dataclass(frozen=True)
+class Unwrapping(Context):
+    """Makes conditions of functions."""
+
+    def comparison(self, subject: exp.Expr, asked: Comparison) -> BooleanExpression | None:
+        """What ``subject``, a function, and ``asked`` together ask of the column; None where that is not known.
+
+        Raises NotConstant, with the reason, where an argument or the literal is in the way.
+        """
+        subject = subject.unnest()
+        if isinstance(subject, exp.Coalesce):
+            return self._coalesce(subject, asked)
+        if isinstance(subject, (exp.Add, exp.Sub, exp.Mul, exp.Neg)):
+            return of_arithmetic(self, subject, asked)
+        if isinstance(subject, (exp.Left, exp.Substring)):
+            return self._prefix(subject, asked)
+        if isinstance(subject, exp.Cast) and subject.to.this is not exp.DType.DATE:
+            return self._cast(subject, asked)
+        return of_unit(self, subject, asked)
+
+    def test(self, node: exp.Expr, text: str, *, inverted: bool) -> BooleanExpression | None:
+        """What ``node``, a function that is true or false, asks of the column; None where that is not known."""
+        if isinstance(node, exp.StartsWith):
+            column, prefix = self.column_of(node.this), self.constants.value(node.expression)
+            if column is None or not isinstance(prefix, str):
+                return None
+            return self.leaves.start_with(column, prefix, inverted=inverted)
+        if isinstance(node, exp.IsNan):
+            column = self.column_of(node.this)
+            if column is None or column.type.name not in ("FLOAT", "DOUBLE") or inverted:
+                return None  # NOT isnan(NULL) is TRUE in Spark, NULL in DuckDB
+            return self.leaves.is_nan(column, inverted=False)
+        if isinstance(node, exp.Coalesce):
+            return self._coalesce(node, Comparison("=", True, text, inverted=inverted))
+        if isinstance(node, exp.Anonymous) and len(node.expressions) == 1:
+            column = self.column_of(node.expressions[0])
+            if column is not None and node.name.lower() in ("isnull", "isnotnull"):
+                return self.leaves.is_null(column, inverted=inverted is not (node.name.lower() == "isnotnull"))
+        return None
+
+    # Casts that keep every value, and coalesce.
+
+    def _cast(self, node: exp.Cast, asked: Comparison) -> BooleanExpression | None:
+        column, kind = self.column_of(node.this), node.to.this
+        if column is None:
+            return None
+        keeps = column.type.name in _WIDER.get(kind, ()) and not node.to.expressions
+        if kind is exp.DType.DECIMAL and column.type.name == "DECIMAL" and len(node.to.expressions) == 2:
+            precision, scale = (int(each.name) for each in node.to.expressions)
+            own_precision, own_scale = column.type.arguments or (MAX_DIGITS, 0)
+            keeps = scale >= own_scale and precision - scale >= own_precision - own_scale
+        moments = (*self.dialect.instants, *self.dialect.local_times)
+        if kind in moments and column.type.name == "TIMESTAMP" and not node.to.expressions:
+            keeps = column.zoned is (kind in self.dialect.instants)
+        if not keeps:
+            raise NotConstant(f"a cast of {column.type} to {node.to.sql(self.dialect.sql)} may change values or fail")
+        if kind is exp.DType.DOUBLE and column.type.name in INTEGER_TYPES and type(asked.literal) in (int, Decimal):
+            asked = replace(asked, literal=float(asked.literal))  # type: ignore[arg-type]
+        found = self.leaves.compare(column, asked.operator, asked.literal, asked.text, inverted=asked.inverted)
+        return self.leaves.implied(found)
+
+    def _coalesce(self, node: exp.Coalesce, asked: Comparison) -> BooleanExpression | None:
+        column = self.column_of(node.this)
+        if column is None or len(node.expressions) != 1:
+            return None
+        default = self.constants.value(node.expressions[0])
+        if default is None or not _is_of_type(column, default):
+            raise NotConstant(f"coalesce of {column.type} and another type")
+        found = self.leaves.compare(column, asked.operator, asked.literal, asked.text, inverted=asked.inverted)
+        # Beside DOUBLE two decimals may round to one number.
+        if column.type.name == "DOUBLE" or constant_comparison(default, asked.effective, asked.literal) is not False:
+            found = Or(found, self.leaves.is_null(column, inverted=False))
+        return self.leaves.implied(found)
+
+    # Texts.
+
+    def _prefix(self, node: exp.Left | exp.Substring, asked: Comparison) -> BooleanExpression | None:
+        column = self.column_of(node.this)
+        length_node = node.expression if isinstance(node, exp.Left) else node.args.get("length")
+        if column is None or length_node is None:
+            return None
+        length, text = self.constants.value(length_node), asked.literal
+        starts: tuple[Literal, ...] = (0, 1) if self.dialect.substring_starts_at_zero else (1,)
+        if isinstance(node, exp.Substring) and self.constants.value(node.args["start"]) not in starts:
+            raise NotConstant("a piece of a text that does not begin at its first letter")
+        if column.type.name != "VARCHAR" or not isinstance(text, str) or type(length) is not int or length < 1:
+            raise NotConstant("a piece of a text is compared with something else, or has no length")
+        return self.leaves.implied(self._begins(column, length, text, asked))
+
+    def _begins(self, column: PredicateColumn, length: int, text: str, asked: Comparison) -> BooleanExpression:
+        """The first ``length`` letters of ``column`` compared with ``text``, by the order of code points."""
+        operator = asked.effective
+        if operator in ("=", "!="):
+            if len(text) > length:
+                return AlwaysFalse() if operator == "=" else self.leaves.is_null(column, inverted=True)
+            if len(text) == length:
+                return self.leaves.start_with(column, text, inverted=operator == "!=")
+            return self.compare(column, operator, text, asked.text)
+        if operator in (">", ">="):
+            return self.compare(column, operator, text, asked.text)
+        if len(text) > length:
+            raise NotConstant("a text that is longer than the piece it is compared with")
+        below = self.compare(column, operator, text, asked.text)
+        if operator == "<=" and len(text) == length:
+            return Or(below, self.leaves.start_with(column, text, inverted=False))
+        return below
+
+
+def _is_of_type(column: PredicateColumn, value: Literal) -> bool:
+    """Whether the type common to ``column`` and ``value`` is the column's."""
+    name = column.type.name
+    if name in LIMITS:
+        least, most = LIMITS[name]
+        return type(value) is int and least <= value <= most
+    kinds: Mapping[str, tuple[type, ...]] = {
+        "VARCHAR": (str,),
+        "BOOLEAN": (bool,),
+        "DATE": (date,),
+        "DOUBLE": (int, float, Decimal),
+        "TIMESTAMP": () if column.zoned else (datetime,),
+    }
+    return type(value) in kinds.get(name, ())

@@ -1,0 +1,66 @@
+"""What the WHERE of a query asks of the rows of one table alone, before it is joined with others. Pure.
+
+Place in the flow: SELECT hands each table its condition, a scan is pruned by it, and DuckDB still carries out the whole
+query. What is not understood costs time and no row.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from sqlglot import exp
+
+from metastore.predicates.condition import ARGUMENTS, DUCKDB, Condition, is_understood
+
+_PLAIN_JOINS: Final = {"", "INNER", "CROSS", "SEMI", "ANTI"}
+
+
+def is_plain(table: exp.Table, *more: str) -> bool:
+    """Whether nothing hangs on a table but its name, an alias that renames no column, and ``more`` arguments."""
+    alias = table.args.get("alias")
+    others = {name for name, value in table.args.items() if value} - ARGUMENTS[exp.Table]
+    return others <= set(more) and (alias is None or is_understood(alias, exp.TableAlias))
+
+
+def where_of(tree: exp.Expr, table: exp.Table) -> Condition | str | None:
+    """The condition that all rows of ``table``, a node of ``tree``, must satisfy to be of use; None for no WHERE.
+
+    Where a WHERE cannot be asked of the table alone, a text that says why.
+    """
+    select = table.find_ancestor(exp.Select)
+    where = None if select is None else select.args.get("where")
+    if select is None or where is None:
+        return None
+    if not is_understood(select, exp.Select) or tree.find(exp.Pivot) is not None:
+        return "the query has a clause that is not known here, such as a sample or a pivot"
+    from_, joins = select.args.get("from_"), select.args.get("joins") or []
+    if from_ is None:
+        return "the query has no FROM"
+    others = [from_.this, *(join.this for join in joins)]
+    if not any(other is table for other in others):
+        return "the table is not joined by its name"
+    if not _may_go_first(table, others, joins):
+        return "rows of this side of a join may not be dropped before the join"
+    alias = table.alias_or_name.lower()
+    return Condition(where.this, DUCKDB.text_of(where.this), DUCKDB, alias, alone=len(others) == 1)
+
+
+def _may_go_first(table: exp.Table, others: list[exp.Expr], joins: list[exp.Join]) -> bool:
+    """Whether rows of ``table``, one of ``others``, that WHERE drops may be dropped before the joins.
+
+    Not on the side of an outer join that is filled with nulls, and not where joins look for the nearest row, or
+    count rows. Nor where more hangs on a table than its name, such as the joins of a FROM that comes first.
+    """
+    if not is_plain(table):
+        return False
+    names = [other.alias_or_name.lower() for other in others]
+    if names.count(table.alias_or_name.lower()) > 1 or any(other.args.get("joins") for other in others):
+        return False
+    for join in joins:
+        if not is_understood(join, exp.Join):
+            return False
+        if join.method not in {"", "NATURAL"} or (join.kind or "") not in _PLAIN_JOINS:
+            return False
+        if join.side and (join.side != "LEFT" or join.this is table):
+            return False
+    return True

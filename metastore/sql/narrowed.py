@@ -1,0 +1,101 @@
+"""What is read of a table for a query, and why not less: the lines that EXPLAIN prints for it.
+
+Files and row groups are those that the condition leaves; each part of the condition that excluded files is named, and
+each part that could not, with the reason.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+
+from pyiceberg.expressions import AlwaysTrue, BooleanExpression
+from pyiceberg.expressions.visitors import bind, extract_field_ids
+from pyiceberg.manifest import DataFile
+from pyiceberg.schema import Schema
+from pyiceberg.table import Table
+
+from metastore.mapping.filters import conjuncts
+from metastore.predicates.iceberg_filter import SESSION_ZONE, IcebergFilter, iceberg_filter
+from metastore.predicates.predicate import parse
+from metastore.pruning.result import Count
+from metastore.scan.explanation import counted, listed
+from metastore.scan.scan import Scan
+from metastore.sql.push_down import Asked, said
+
+
+@dataclass(frozen=True)
+class Narrowed:
+    """``condition`` is what the rows that are read satisfy; ``lines`` say what is read, and why."""
+
+    condition: BooleanExpression
+    lines: Sequence[str] = ()
+
+
+def fitting(asked: Asked, schema: Schema) -> IcebergFilter:
+    """The part of what is ``asked`` that rows with the columns ``schema`` can be chosen by."""
+    return IcebergFilter(AlwaysTrue()) if asked.condition is None else iceberg_filter(asked.condition, schema)
+
+
+def narrowed_by(asked: Asked, chosen: IcebergFilter) -> Narrowed:
+    """Of what is read by the filter alone."""
+    return Narrowed(chosen.expression, _notes(asked, chosen.notes))
+
+
+def in_memory(asked: Asked) -> Narrowed:
+    """Of what is not read from files."""
+    told = [] if asked.condition is None else ["note: all rows are in memory, and DuckDB judges them"]
+    return Narrowed(AlwaysTrue(), told)
+
+
+def of_iceberg(asked: Asked, chosen: IcebergFilter, table: Table) -> Narrowed:
+    """Of an Iceberg table, by its manifests."""
+    files = {task.file.file_path: task.file for task in table.scan().plan_files()}
+    every = list(files)
+    if isinstance(chosen.expression, AlwaysTrue):
+        return Narrowed(
+            chosen.expression, [f"files: {counted(Count(len(every), len(every)))}", *_notes(asked, chosen.notes)]
+        )
+    kept = {task.file.file_path for task in table.scan(chosen.expression).plan_files()}
+    by = {
+        said(part): len(every) - sum(1 for _ in table.scan(part).plan_files()) for part in conjuncts(chosen.expression)
+    }
+    excluding = [f"{number} files: {text}" for text, number in by.items() if number]
+    lines = [f"files: {counted(Count(len(every), len(kept)))}"]
+    if excluding:
+        lines += ["skipped by:", *listed(excluding)]
+    lines.append("row groups: those of the files read are chosen by their own statistics when they are opened")
+    notes = [*chosen.notes, *_without_bounds(chosen.expression, table, files.values())]
+    return Narrowed(chosen.expression, [*lines, *_notes(asked, notes, nothing=len(kept) == len(every) > 0)])
+
+
+def _without_bounds(condition: BooleanExpression, table: Table, files: Iterable[DataFile]) -> Iterator[str]:
+    """Notes on columns of the condition that no manifest entry has bounds of."""
+    schema = table.schema()
+    bounded = {field for file in files for field in (*(file.lower_bounds or {}), *(file.upper_bounds or {}))}
+    counted_alone = extract_field_ids(bind(schema, condition, case_sensitive=True)) - bounded
+    for field in sorted(counted_alone):
+        name = schema.find_column_name(field)
+        yield f"the manifests have no bounds of {name}, so that it skips no file; row groups have them in the files"
+
+
+def of_scan(asked: Asked, scan: Scan) -> Narrowed:
+    """Of an analyzed table, by the metastore."""
+    explanation = scan.explain()
+    condition: BooleanExpression = AlwaysTrue()
+    if asked.condition is not None:
+        condition = parse(asked.condition, scan.plan.columns, SESSION_ZONE).condition
+    lines = [f"files: {counted(explanation.files)}", f"row groups: {counted(explanation.row_groups)}"]
+    if explanation.skipped_by:
+        lines.append("skipped by:")
+        lines += listed([f"{number} files: {test}" for test, number in explanation.skipped_by.items()])
+    return Narrowed(condition, [*lines, *_notes(asked, explanation.notes if asked.condition else ())])
+
+
+def _notes(asked: Asked, notes: Sequence[str], *, nothing: bool = False) -> list[str]:
+    told = [f"note: {note}" for note in notes]
+    if asked.why_all:
+        told.append(f"note: the WHERE does not narrow what is read: {asked.why_all}")
+    if nothing and not told:
+        told.append("note: no file is skipped: by its bounds each may hold rows that match")
+    return told

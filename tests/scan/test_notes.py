@@ -1,0 +1,58 @@
+"""A condition that skips nothing says why: in prune and in the explanation of a scan."""
+
+from __future__ import annotations
+
+from datetime import datetime
+from typing import Any
+
+import pyarrow as pa
+import pytest
+
+
+@pytest.fixture
+def months(lake: Any) -> Any:
+    """Three files of a month each, with times as INT96 and in microseconds, and floats that may be NaN."""
+    for month in (1, 2, 3):
+        moment = pa.array([datetime(2024, month, 1)], pa.timestamp("us"))
+        lake.write(f"a{month}.parquet", {"old": moment, "i": [month]}, use_deprecated_int96_timestamps=True)
+    lake.analyze()
+    return lake
+
+
+@pytest.mark.parametrize(
+    ("where", "note"),
+    [
+        ("old < '2024-02-01'", "skips nothing: no file or row group has bounds of old"),
+        ("year(old) = 2023", "skips nothing: no file or row group has bounds of old"),
+        ("i > 0", "nothing is skipped: each file and row group may hold rows that match"),
+        ("abs(i) = 1", "not usable for pruning: ABS(i) = 1 (abs of a column is not unwrapped)"),
+        ("i = 1 OR abs(i) = 1", "not usable for pruning: ABS(i) = 1"),
+    ],
+)
+def test_a_condition_that_skips_nothing_says_why(months: Any, where: str, note: str) -> None:
+    """One note or more, at both doors."""
+    scan = months.scan(where)
+    assert len(scan.paths) == 3
+    assert any(note in each for each in scan.explain().notes)
+    assert any(note in each for each in months.session.prune("dfs.tmp.t", where, time_zone="UTC").notes)
+
+
+def test_a_condition_that_skips_needs_no_note(months: Any) -> None:
+    """Nothing is said where files are skipped, or where nothing is asked."""
+    assert not months.scan("i = 2").explain().notes
+    assert not months.scan().explain().notes
+
+
+def test_scans_prune_times_in_the_zone_that_rows_are_judged_in(lake: Any) -> None:
+    """UTC unless another is named: one file of a day each, and no widening; prune alone knows no zone, and says so."""
+    for day in (1, 2, 3, 4):
+        moment = pa.array([datetime(2024, 1, day)], pa.timestamp("us"))
+        lake.write(f"{day}.parquet", {"ts": moment, "utc": moment.cast(pa.timestamp("us", "UTC"))})
+    lake.analyze()
+    for column in ("ts", "utc"):
+        where = f"{column} < TIMESTAMP '2024-01-02 00:00:00'"
+        assert len(lake.scan(where).paths) == 1
+        assert lake.scan(where).to_arrow().num_rows == 1
+        pruned = lake.session.prune("dfs.tmp.t", where)
+        assert pruned.files_count.kept > 1
+        assert "time_zone" in pruned.notes[0]
