@@ -59,7 +59,7 @@ class _Stream:
         self.error: MetastoreError | None = None
 
     def __arrow_c_stream__(self, requested_schema: object = None) -> Any:
-        reader: Any = pa.RecordBatchReader.from_batches(self._schema, self._read())
+        reader: Any = pa.RecordBatchReader.from_batches(self._schema, self._noting_errors())
         return reader.__arrow_c_stream__(requested_schema)
 
     @property
@@ -67,7 +67,7 @@ class _Stream:
         """Of its columns."""
         return self._schema.names
 
-    def _read(self) -> Iterator[pa.RecordBatch]:
+    def _noting_errors(self) -> Iterator[pa.RecordBatch]:
         try:
             yield from self._batches()
         except MetastoreError as error:

@@ -174,7 +174,7 @@ class _ExactLeaves(Leaves):
             if not pa.types.is_struct(type_) or type_.get_field_index(name) < 0:
                 raise NotExact
             type_ = type_.field(name).type
-        path = self._named(column).path
+        path = self._remembered(column).path
         return (pc.field(path[0]) if len(path) == 1 else pc.field(*path)), type_
 
     def _value(self, column: PredicateColumn, literal: Literal) -> Any:

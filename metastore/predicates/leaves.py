@@ -45,7 +45,7 @@ class Leaves:
         self, column: PredicateColumn, operator: str, literal: Literal, text: str, *, inverted: bool
     ) -> BooleanExpression:
         """``column operator literal``, under NOT if ``inverted``; ``text`` is what a note would show."""
-        condition, usable = comparison(self._named(column), operator, literal, self.zone, inverted=inverted)
+        condition, usable = comparison(self._remembered(column), operator, literal, self.zone, inverted=inverted)
         self._note_widening(column, literal, text)
         return self._checked(condition, column, text, usable=usable)
 
@@ -54,14 +54,14 @@ class Leaves:
     ) -> BooleanExpression:
         """``column IN (literals)``, of which there is at least one."""
         literals = list(literals)
-        condition, usable = membership(self._named(column), literals, self.zone, inverted=inverted)
+        condition, usable = membership(self._remembered(column), literals, self.zone, inverted=inverted)
         if literals:
             self._note_widening(column, literals[0], text)
         return self._checked(condition, column, text, usable=usable)
 
     def start_with(self, column: PredicateColumn, prefix: str, *, inverted: bool) -> BooleanExpression:
         """``column LIKE 'prefix%'``."""
-        key = self._named(column).key
+        key = self._remembered(column).key
         if column.type.name != "VARCHAR" or not column.usable:
             return self._checked(NotNull(key), column, f"a prefix of {'.'.join(column.path)}", usable=False)
         return NotStartsWith(key, prefix) if inverted else StartsWith(key, prefix)
@@ -72,26 +72,26 @@ class Leaves:
 
     def is_null(self, column: PredicateColumn, *, inverted: bool) -> BooleanExpression:
         """``column IS NULL``."""
-        key = self._named(column).key
+        key = self._remembered(column).key
         if not column.usable:
             return self._checked(AlwaysTrue(), column, f"{'.'.join(column.path)} IS NULL", usable=False)
         return NotNull(key) if inverted else IsNull(key)
 
     def is_nan(self, column: PredicateColumn, *, inverted: bool) -> BooleanExpression:
         """``isnan(column)``; the inverse holds for every other value."""
-        key = self._named(column).key
+        key = self._remembered(column).key
         return self._checked(NotNull(key) if inverted else IsNaN(key), column, "NaN", usable=True)
 
     def recurs(self, column: PredicateColumn, part: str, values: tuple[int, ...], text: str) -> BooleanExpression:
         """``month(column) IN (values)`` or another ``part`` of the calendar."""
-        test = Recurring(self._named(column).key, part, values, self.zone)
+        test = Recurring(self._remembered(column).key, part, values, self.zone)
         return self._checked(test, column, text, usable=True)
 
     def not_null(self, column: PredicateColumn, text: str, why: str = "") -> BooleanExpression:
         """All that is left of a comparison that cannot be used: no comparison passes a null."""
-        return self._checked(NotNull(self._named(column).key), column, text, usable=False, why=why)
+        return self._checked(NotNull(self._remembered(column).key), column, text, usable=False, why=why)
 
-    def _named(self, column: PredicateColumn) -> PredicateColumn:
+    def _remembered(self, column: PredicateColumn) -> PredicateColumn:
         self.columns[column.key] = column
         return column
 

@@ -186,7 +186,7 @@ def _text(_column: PredicateColumn, literal: Literal, _zone: tzinfo | None) -> S
     return Span.of(literal) if isinstance(literal, str) or type(literal) is int else None
 
 
-def _plain(*types: type) -> Callable[[PredicateColumn, Literal, tzinfo | None], Span | None]:
+def _literal_of(*types: type) -> Callable[[PredicateColumn, Literal, tzinfo | None], Span | None]:
     return lambda _column, literal, _zone: Span.of(literal) if type(literal) in types else None  # type: ignore[arg-type]
 
 
@@ -309,8 +309,8 @@ _SPANS: dict[str, Callable[[PredicateColumn, Any, tzinfo | None], Span | None]] 
     "DECIMAL": _decimal,
     "FLOAT": _float,
     "DOUBLE": _float,
-    "BOOLEAN": _plain(bool),
-    "VARBINARY": _plain(bytes),
+    "BOOLEAN": _literal_of(bool),
+    "VARBINARY": _literal_of(bytes),
     "DATE": date_span,
     "TIME": time_span,
     "TIMESTAMP": timestamp_span,

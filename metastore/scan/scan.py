@@ -150,12 +150,12 @@ class Scan:
     def to_batches(self) -> Iterator[pa.RecordBatch]:
         """The rows as Arrow batches, read as they are taken."""
         if not self._in_sql:
-            yield from self._read(self.columns)
+            yield from self._filtered_rows(self.columns)
             return
         where = self.plan.question
         assert isinstance(where, str)
         schema = pa.schema([self.chunk.column(name) for name in self.needed])
-        for batch in filtered(self._read(self.needed), schema, where, self.plan.columns, self.zone):
+        for batch in filtered(self._filtered_rows(self.needed), schema, where, self.plan.columns, self.zone):
             yield batch.select(list(self.columns))
 
     def to_reader(self) -> pa.RecordBatchReader:
@@ -273,7 +273,7 @@ class Scan:
             more = self.plan.readable.names if named is None else named
         return list(dict.fromkeys((*self.columns, *sorted(name for name in more if name != ROW_ID))))
 
-    def _read(self, columns: Sequence[str]) -> Iterator[pa.RecordBatch]:
+    def _filtered_rows(self, columns: Sequence[str]) -> Iterator[pa.RecordBatch]:
         """The rows that the filter leaves, in ``columns``; by one dataset where that gives them, else file by file."""
         chunk = replace(self.chunk, columns=columns)
         if not self._is_one_dataset:

@@ -69,9 +69,9 @@ class _Preparation:
 
     def prepared(self, query: QueryText) -> str:
         """The text of ``query`` with the names that its tables have in DuckDB."""
-        return query.with_names([self._named(query, each) for each in query.references])
+        return query.with_names([self._source_of(query, each) for each in query.references])
 
-    def _named(self, query: QueryText, reference: Reference) -> str:
+    def _source_of(self, query: QueryText, reference: Reference) -> str:
         with query.at(reference):
             wanted = None if reference.version is None else reference.version.value
             found = self._relations.resolve(reference.parts, wanted, query.names)
@@ -86,7 +86,7 @@ class _Preparation:
         with query.at(reference):
             _require_told_apart(query, reference, relation)
         if self._explains:
-            self.fetched += _told(reference, asked, relation.told(asked))
+            self.fetched += _fetch_lines(reference, asked, relation.told(asked))
         batches = partial(relation.batches, asked)
         return self._duck.add(reference.parts[-1], relation.part(asked.columns), batches)
 
@@ -102,7 +102,7 @@ class _Preparation:
             raise InvalidRequestError(f"view {reference}: {error}") from error
 
 
-def _told(reference: Reference, asked: Asked, narrowed: Narrowed) -> list[str]:
+def _fetch_lines(reference: Reference, asked: Asked, narrowed: Narrowed) -> list[str]:
     where = "" if isinstance(narrowed.condition, AlwaysTrue) else f" where {said(narrowed.condition)}"
     first = f"Fetch {reference} ({', '.join(asked.columns)}){where}"
     return [first, *(f"  {line}" for line in narrowed.lines)]
