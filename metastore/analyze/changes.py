@@ -44,6 +44,8 @@ class Wanted:
     named: tuple[ColumnPath, ...] = ()
     text: TextOptions | None = None
     text_is_own: bool = False
+    case_sensitive: bool = False
+    """Whether names that differ in case alone are names of different columns."""
 
     @property
     def written(self) -> TextOptions:
@@ -165,11 +167,13 @@ def is_flat(segments: Collection[str]) -> bool:
     return all(key == DEFAULT_SEGMENT for key in segments)
 
 
-def decide(known: Known | None, fresh: Mapping[str, str], *, location: str, asked: Wanted) -> Decision:
+def decide(
+    known: Known | None, fresh: Mapping[str, str], *, location: str, asked: Wanted, other_columns: bool = False
+) -> Decision:
     """What an ANALYZE has to do for what was ``asked``, given the ``fresh`` states by segment.
 
     What an earlier run was asked for is kept up: columns that are among its own stand for all of them, descriptions and
-    a declared schema stay.
+    a declared schema stay. ``other_columns`` tells that whoever decides on the columns names others than before.
     """
     if known is None:
         return Full(asked, "the table was not analyzed before")
@@ -181,9 +185,11 @@ def decide(known: Known | None, fresh: Mapping[str, str], *, location: str, aske
     if text is None and asked.format == known.format:
         text, is_own = known.state.text, known.state.text_is_own
     declared = asked.declared or known.state.declared
-    wanted = Wanted(asked.level, columns, describing, asked.format, declared, asked.named, text, is_own)
+    wanted = replace(asked, columns=columns, describing=describing, declared=declared, text=text, text_is_own=is_own)
     if (reason := _foreign(known, wanted, location)) is not None:
         return Full(wanted, reason)
+    if other_columns:
+        return Full(wanted, "the table has other columns now")
     same_files = known.state.fingerprint == table_fingerprint(fresh)
     reason = _other_wishes(known, wanted)
     if same_files and reason is None:

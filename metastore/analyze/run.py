@@ -43,6 +43,7 @@ from metastore.formats.text_options import DELIMITED, TextOptions
 from metastore.interrupts import result_of
 from metastore.model.column_path import ColumnPath, parse
 from metastore.model.identity import TableInfo
+from metastore.model.tuple_schema import CASE_SENSITIVE, TupleSchema
 from metastore.model.vocabulary import MetadataType
 from metastore.operations.versions import on_newest
 from metastore.sketches.description import Describing
@@ -64,6 +65,8 @@ class Request:
     percentage of rows that they are estimated from, None for all. ``format`` is that of the files, where their suffixes
     do not tell. ``schema`` declares the table's columns (``a INT, b VARCHAR``), and is kept. ``options``
     say how delimited text is written (:class:`metastore.formats.text_options.TextOptions`), and are kept, too.
+    ``case_sensitive``: columns of files and directories whose names differ in case alone are different columns; None
+    leaves it to the session's settings, and means False here.
     """
 
     columns: Sequence[str] | None = None
@@ -73,6 +76,7 @@ class Request:
     format: str | None = None
     schema: str | None = None
     options: Mapping[str, Any] | None = None
+    case_sensitive: bool | None = None
 
     def wanted(self) -> Wanted:
         """The request checked. InvalidRequestError for what cannot be wanted; the format is still to be found."""
@@ -90,7 +94,16 @@ class Request:
         format_ = "" if self.format is None else format_named(self.format)
         declared = None if self.schema is None else declared_schema(self.schema)
         text = None if self.options is None else TextOptions.of(self.options)
-        return Wanted(level_named(str(self.level)), columns, describing, format_, declared, named, text)
+        return Wanted(
+            level=level_named(str(self.level)),
+            columns=columns,
+            describing=describing,
+            format=format_,
+            declared=declared,
+            named=named,
+            text=text,
+            case_sensitive=bool(self.case_sensitive),
+        )
 
 
 def analyze(
@@ -146,7 +159,8 @@ def _analyzed(
         raise InvalidRequestError(
             f"{source.table} is {found.format}: its statistics come with its metadata, and none are computed"
         )
-    decision = decide(known, fresh, location=source.location, asked=found)
+    others = known is not None and _has_other_columns(source, stored.schema, asked)
+    decision = decide(known, fresh, location=source.location, asked=found, other_columns=others)
     if isinstance(decision, Unchanged):
         if fresh and asked.named:
             refuse_unknown_columns(asked.named, stored.schema)
@@ -177,6 +191,17 @@ def _analyzed(
         reason=decision.reason,
         engine=execution.engine,
     )
+
+
+def _has_other_columns(source: SourceTable, stored: TupleSchema, asked: Wanted) -> bool:
+    """Whether whoever keeps the table says other columns than those that are ``stored``, or case counts as it did not.
+
+    Case counts in tables of files, where the run says so.
+    """
+    if not source.says_columns:
+        return (CASE_SENSITIVE in stored.properties) != asked.case_sensitive
+    now = [(column.name, column.type) for column in source.schema(stored).columns]
+    return now != [(column.name, column.type) for column in stored.columns]
 
 
 def _listed_while(source: SourceTable, other: Callable[[], object]) -> Sequence[SourceFile]:

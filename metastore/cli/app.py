@@ -88,11 +88,18 @@ def analyze(  # noqa: PLR0913, PLR0917 - one for each option of the command
     option: Annotated[
         list[str] | None, typer.Option(help="How delimited text is written: delimiter=';', header=false …")
     ] = None,
+    case_sensitive: Annotated[
+        bool | None,
+        typer.Option(
+            "--case-sensitive/--no-case-sensitive",
+            help="Whether names that differ in case alone are different columns; by default as configured.",
+        ),
+    ] = None,
 ) -> object:
     """Bring the metadata of a table up to date with its files."""
     from metastore.cli.commands import statistics as wishes
 
-    asked = wishes.request(columns, level.value, statistics, sample, format_, schema, option or ())
+    asked = wishes.request(columns, level.value, statistics, sample, format_, schema, option or (), case_sensitive)
     with invocation.output.progress(f"analyze {table}", "files") as on_progress:
         return invocation.session.analyze(table, **vars(asked), on_progress=on_progress)
 

@@ -22,6 +22,7 @@ from metastore.errors import InvalidRequestError, NotFoundError
 from metastore.formats.names import format_named
 from metastore.formats.text_options import TextOptions
 from metastore.model.identity import TableInfo
+from metastore.sources.kinds import KINDS
 from metastore.sources.source_table import SourceTable
 from metastore.stores.local import local_path
 
@@ -42,7 +43,7 @@ def resolve(storage: Mapping[str, StoragePluginSettings], table: TableInfo | str
     plugin = storage.get(named.storage_plugin)
     if plugin is None:
         raise NotFoundError(f"{named}: unknown storage plugin {named.storage_plugin!r}; {_known(storage)}")
-    if plugin.type in ("iceberg", "jdbc"):
+    if not KINDS[plugin.type].in_folders:
         return _elsewhere(plugin, named)
     workspace = plugin.workspaces.get(named.workspace)
     if workspace is None:
@@ -51,15 +52,6 @@ def resolve(storage: Mapping[str, StoragePluginSettings], table: TableInfo | str
         )
     _require_inside(named)
     return _source(plugin, workspace, TableInfo(plugin.name, workspace.name, _without_empty_parts(named.name)))
-
-
-def hive_name(storage: Mapping[str, StoragePluginSettings], table: TableInfo | str | PurePath) -> TableInfo | None:
-    """The name of a table whose plugin is a Hive Metastore, which is not asked; None for any other."""
-    if _is_path(table):
-        return None
-    named = _named(table)
-    plugin = storage.get(named.storage_plugin)
-    return named if plugin is not None and plugin.type == "hive" else None
 
 
 def _is_path(table: TableInfo | str | PurePath) -> TypeGuard[str | PurePath]:
@@ -164,7 +156,7 @@ def _workspaces(
     storage: Mapping[str, StoragePluginSettings],
 ) -> Iterator[tuple[StoragePluginSettings, WorkspaceSettings]]:
     for plugin in storage.values():
-        if plugin.enabled and plugin.type in ("file", "delta"):
+        if plugin.enabled and KINDS[plugin.type].in_folders:
             for workspace in plugin.workspaces.values():
                 yield plugin, workspace
 

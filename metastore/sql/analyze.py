@@ -80,8 +80,19 @@ def _request(cursor: Cursor) -> Request:
         raise cursor.unexpected("REFRESH METADATA, COMPUTE STATISTICS, ESTIMATE STATISTICS or DROP METADATA")
     sample = _sample(cursor) if statistics is not False else None
     cursor.end()
-    text = {name.lower(): value for name, value in options.items() if name not in ("FORMAT", "SCHEMA")}
-    return Request(columns, level, statistics, sample, options.get("FORMAT"), options.get("SCHEMA"), text or None)
+    case_sensitive = options.get("CASE_SENSITIVE")
+    own = ("FORMAT", "SCHEMA", "CASE_SENSITIVE")
+    text = {name.lower(): value for name, value in options.items() if name not in own}
+    return Request(
+        columns=columns,
+        level=level,
+        statistics=statistics,
+        sample=sample,
+        format=options.get("FORMAT"),
+        schema=options.get("SCHEMA"),
+        options=text or None,
+        case_sensitive=None if case_sensitive is None else case_sensitive == "TRUE",
+    )
 
 
 def _table(cursor: Cursor) -> TableInfo | str:
@@ -100,11 +111,18 @@ def _options(cursor: Cursor) -> dict[str, str]:
         return options
     while True:
         word = cursor.word
-        if word in options or not (word in ("FORMAT", "SCHEMA") or is_option(word)):
-            raise cursor.unexpected("FORMAT, SCHEMA or an option of text (DELIMITER, HEADER …), each once,")
+        if word in options or not (word in ("FORMAT", "SCHEMA", "CASE_SENSITIVE") or is_option(word)):
+            raise cursor.unexpected(
+                "FORMAT, SCHEMA, CASE_SENSITIVE or an option of text (DELIMITER, HEADER …), each once,"
+            )
         cursor.advance()
         cursor.expect(TokenType.FARROW, "=>")
-        options[word] = _option_value(cursor)
+        if word == "CASE_SENSITIVE":
+            options[word] = next((flag for flag in ("TRUE", "FALSE") if cursor.accept_word(flag)), "")
+            if not options[word]:
+                raise cursor.unexpected("TRUE or FALSE")
+        else:
+            options[word] = _option_value(cursor)
         if cursor.accept(TokenType.R_PAREN):
             return options
         cursor.expect(TokenType.COMMA, ", or )")

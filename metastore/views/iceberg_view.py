@@ -116,10 +116,13 @@ def import_view(catalog: Catalog, identifier: str, *, dialects: Sequence[str], t
     parts = [version.default_catalog] if version.default_catalog else []
     path = (*parts, *version.default_namespace)
     properties = dict(view.properties)
-    comments = {field.name: field.doc for field in view.schema().fields if field.doc}
+    fields = view.schema().fields
+    comments = {field.name: field.doc for field in fields if field.doc}
     return Definition(
         _renamed(texts[dialect], dialect, path, tables, complete=False),
         dialect,
+        # Spark keeps a view's list of columns there alone, and not in the text.
+        columns=[field.name for field in fields],
         comment=properties.pop(_COMMENT, None),
         column_comments=comments,
         properties=properties,

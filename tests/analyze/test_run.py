@@ -14,7 +14,7 @@ import pytest
 from metastore.analyze.result import AnalyzeResult
 from metastore.analyze.run import Request, analyze, drop_metadata
 from metastore.analyze.stored import Stored
-from metastore.engine import Engine
+from metastore.engine import Capabilities, Engine
 from metastore.errors import FormatError, InvalidRequestError, NotFoundError
 from metastore.formats.source_file import SourceFile
 from metastore.metastore import Metastore
@@ -316,6 +316,7 @@ class Interrupting:
     """An engine that lets something happen each time before it runs."""
 
     name = "interrupting"
+    capabilities = Capabilities()
     parallelism = 1
 
     def __init__(self, engine: Engine, *happenings: Callable[[], object]) -> None:

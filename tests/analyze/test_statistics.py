@@ -17,7 +17,7 @@ from metastore.analyze.tasks.file_rows import DataChunk
 from metastore.analyze.tasks.footers import FooterChunk
 from metastore.analyze.tasks.segments import SegmentChunk
 from metastore.config.settings import Settings
-from metastore.engine import Engine, LocalEngine
+from metastore.engine import Capabilities, Engine, LocalEngine
 from metastore.errors import EngineError, FormatError, InvalidRequestError
 from metastore.metastore import Metastore
 from metastore.model.identity import TableInfo
@@ -35,6 +35,7 @@ class Watched:
     """An engine that remembers which files were read, and for what."""
 
     name = "watched"
+    capabilities = Capabilities()
     parallelism = 1
 
     def __init__(self, engine: Engine) -> None:

@@ -20,7 +20,7 @@ def cases(lake: Any) -> Any:
     """Columns and directories that differ by case only, as Spark reads them with case-sensitive names."""
     lake.write("K=1/a.parquet", {"id": [0, 1], "x": [1, -2], "row number": [5, 6]})
     lake.write("k=2/b.parquet", {"id": [2, 3], "X": [1, -2], "st": [{"a": 1}, {"a": -2}]})
-    lake.analyze()
+    lake.analyze(case_sensitive=True)
     return lake
 
 
@@ -76,7 +76,7 @@ def test_what_may_be_any_of_two_is_refused(lake: Any) -> None:
             lake.scan(where).to_arrow()
     lake.write("c.parquet", {"Zz": [1]})
     lake.write("d.parquet", {"zZ": [1]})
-    lake.analyze()
+    lake.analyze(case_sensitive=True)
     with pytest.raises(InvalidRequestError, match="'zz' .*may be any of"):
         lake.scan("abs(zz) = 2").to_arrow()
 

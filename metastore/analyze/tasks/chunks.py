@@ -137,6 +137,7 @@ class Cutting:
                 declared=self.wanted.declared,
                 options=self.source.options,
                 text=self.wanted.written,
+                kept=self.source.columns,
             )
             for (exact, missing), group in alike.items()
             for files in _of_size(group)
@@ -158,6 +159,7 @@ class Cutting:
             file_rows=self.wanted.describing is not None or reaches(self.wanted.level, MetadataType.PARTITION),
             row_group_rows=reaches(self.wanted.level, MetadataType.ROW_GROUP),
             options=self.source.options,
+            kept=self.source.columns,
         )
 
 

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import groupby
 from operator import attrgetter
 from typing import Final, NamedTuple
@@ -21,13 +21,13 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from metastore.analyze.units.unit_rows import UnitRow, to_batch
-from metastore.engine import is_expendable
 from metastore.errors import FormatError, NotFoundError, StorageError
+from metastore.expendable import is_expendable
 from metastore.formats.parquet_columns import Bounds, combined
 from metastore.formats.parquet_footer import Footer, read_footer
 from metastore.formats.parquet_plans import Plan, plans_of
 from metastore.formats.source_file import SourceFile
-from metastore.model.column_path import ColumnPath
+from metastore.model.column_path import ColumnPath, is_among
 from metastore.model.identity import (
     TableInfo,
     file_identifier,
@@ -37,6 +37,7 @@ from metastore.model.identity import (
 )
 from metastore.model.statistics_json import holder_pattern
 from metastore.model.vocabulary import MetadataType, Statistic
+from metastore.sources.table_columns import TableColumns, as_kept
 from metastore.stores.arrow import open_location
 from metastore.stores.read_errors import is_of_store
 
@@ -67,6 +68,8 @@ class FooterChunk:
     file_rows: bool = True
     row_group_rows: bool = True
     options: Mapping[str, str] = field(default_factory=dict, repr=False)
+    kept: TableColumns | None = None
+    """The columns of the table where its keeper says them; then ``columns`` are named as that does."""
 
 
 def read_footers(chunk: FooterChunk) -> Iterator[pa.RecordBatch]:
@@ -128,7 +131,8 @@ class _FooterReader:
         self.rows: list[UnitRow] = []
         self.segments: list[UnitRow] = []
         self._chunk = chunk
-        self._plans = plans_of(None if chunk.columns is None else tuple(chunk.columns))
+        self._plans = plans_of(None if chunk.columns is None or chunk.kept is not None else tuple(chunk.columns))
+        self._kept: dict[int, tuple[Plan, Plan]] = {}
 
     def read_directory(self, directories: tuple[str, ...], files: Iterable[tuple[SourceFile, Footer]]) -> None:
         parts: dict[int, _Part] = {}
@@ -142,13 +146,27 @@ class _FooterReader:
     def _add(self, file: SourceFile, footer: Footer, parts: dict[int, _Part]) -> None:
         """Read one file's footer into the part of its schema, by the identity of the plan."""
         try:
-            plan = self._plans.plan(footer)
+            plan = self._as_kept(self._plans.plan(footer))
             part = parts.get(id(plan))
             if part is None:
                 part = parts[id(plan)] = _Part(plan)
             part.add(file, footer.metadata)
+        except FormatError as error:
+            raise FormatError(f"{file.path} cannot be read: {error}") from error
         except (pa.ArrowException, OSError, LookupError, ValueError) as error:
             raise _unreadable(file, error) from error
+
+    def _as_kept(self, plan: Plan) -> Plan:
+        """``plan`` by the names of the table where its keeper says them; one object for each plan."""
+        if self._chunk.kept is None:
+            return plan
+        if id(plan) not in self._kept:
+            kept = as_kept(self._chunk.kept, plan.schema)
+            leaves = [replace(leaf, path=path) for leaf in plan.leaves if (path := kept.path(leaf.path)) is not None]
+            wanted = self._chunk.columns
+            chosen = tuple(leaf for leaf in leaves if wanted is None or is_among(leaf.path, wanted))
+            self._kept[id(plan)] = plan, replace(plan, schema=kept.schema, leaves=chosen)
+        return self._kept[id(plan)][1]
 
 
 def _footers(chunk: FooterChunk) -> Iterator[Footer]:

@@ -18,6 +18,7 @@ def request(
     format_: str | None,
     schema: str | None,
     options: Sequence[str] = (),
+    case_sensitive: bool | None = None,
 ) -> Request:
     """The request; a sample alone asks for statistics of all columns, and so does ``*``."""
     if statistics is None:
@@ -25,7 +26,17 @@ def request(
     else:
         described = True if statistics.strip() == _ALL else names(statistics)
     chosen = None if columns is None else names(columns)
-    return Request(chosen, level.upper(), described, sample, format_, schema, _pairs(options) or None)
+    text = _pairs(options) or None
+    return Request(
+        columns=chosen,
+        level=level.upper(),
+        statistics=described,
+        sample=sample,
+        format=format_,
+        schema=schema,
+        options=text,
+        case_sensitive=case_sensitive,
+    )
 
 
 def _pairs(options: Sequence[str]) -> dict[str, str]:
