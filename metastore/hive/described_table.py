@@ -104,11 +104,11 @@ class DescribedTable:
         size = 0
         for number, file in enumerate(files):
             each = FileToDescribe(number, file.path, file.size, self._listed[file].reading)
-            if chunk and (len(chunk) == _CHUNK_FILES or size + _read(each) > _CHUNK_BYTES):
+            if chunk and (len(chunk) == _CHUNK_FILES or size + _bytes_read_of(each) > _CHUNK_BYTES):
                 yield DescribedChunk(self._columns, chunk, self._options)
                 chunk, size = [], 0
             chunk.append(each)
-            size += _read(each)
+            size += _bytes_read_of(each)
         if chunk:
             yield DescribedChunk(self._columns, chunk, self._options)
 
@@ -195,7 +195,7 @@ def _format(reading: Reading) -> FileFormat:
     return FileFormat.TEXT if isinstance(reading, TextSerde) else reading
 
 
-def _read(file: FileToDescribe) -> int:
+def _bytes_read_of(file: FileToDescribe) -> int:
     """How many bytes are read of a file: of formats with footers, as good as none."""
     return file.size if isinstance(file.reading, TextSerde) else 0
 

@@ -39,7 +39,7 @@ def resolve(storage: Mapping[str, StoragePluginSettings], table: TableInfo | str
     """
     if _is_path(table):
         return _by_path(storage, _normal(os.fspath(table)))
-    named = _named(table)
+    named = _parsed_name(table)
     plugin = storage.get(named.storage_plugin)
     if plugin is None:
         raise NotFoundError(f"{named}: unknown storage plugin {named.storage_plugin!r}; {_known(storage)}")
@@ -60,7 +60,7 @@ def _is_path(table: TableInfo | str | PurePath) -> TypeGuard[str | PurePath]:
     )
 
 
-def _named(table: TableInfo | str | PurePath) -> TableInfo:
+def _parsed_name(table: TableInfo | str | PurePath) -> TableInfo:
     return table if isinstance(table, TableInfo) else TableInfo.parse(str(table))
 
 
