@@ -2,8 +2,8 @@
 
 Place in the flow: a metastore that is opened asks :func:`require_apart`, and whoever lists a table's files is told by
 :func:`folders_within` what to pass over. A workspace may contain such folders, as the shipped ones ``/`` and ``/tmp``
-contain everything. Places are compared as :mod:`metastore.stores.containment` does: links are followed, and the schemes of
-one store are one.
+contain everything. Places are compared as :mod:`metastore.stores.containment` does: links are followed, and the schemes
+of one store are one.
 """
 
 from __future__ import annotations
