@@ -10,6 +10,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from pyarrow import orc
+from support.scan_lake import Lake
 
 from metastore.errors import FormatError
 
@@ -25,7 +26,7 @@ def ids(table: pa.Table) -> list[int]:
     ("where", "found", "files"),
     [("id = 3", [3], 1), ("ID < 3", [1, 2], 1), ("iD > 1", [2, 3, 4], 2), ("id IS NULL", [], 0), ("id = 9", [], 0)],
 )
-def test_two_spellings_are_one_column(lake: Any, where: str, found: list[int], files: int) -> None:
+def test_two_spellings_are_one_column(lake: Lake, where: str, found: list[int], files: int) -> None:
     """Called as the first file has it; each file is pruned by what its own spelling says."""
     lake.write("1.parquet", {"ID": [1, 2]})
     lake.write("2.parquet", {"id": [3, 4]})
@@ -44,7 +45,7 @@ def test_two_spellings_are_one_column(lake: Any, where: str, found: list[int], f
     assert told == {"COLUMN_NAME": "ID", "MIN_VAL": "1", "MAX_VAL": "4", "NUM_NULLS": 0}
 
 
-def test_a_further_spelling_is_found_before_it_is_analyzed(lake: Any) -> None:
+def test_a_further_spelling_is_found_before_it_is_analyzed(lake: Lake) -> None:
     """And an incremental run comes to what a full one does."""
     lake.write("a/1.parquet", {"ID": [1, None], "x": [1, 2]})
     lake.analyze()
@@ -57,7 +58,7 @@ def test_a_further_spelling_is_found_before_it_is_analyzed(lake: Any) -> None:
     assert told == {"NUM_NULLS": 1, "MAX_VAL": "4"}
 
 
-def test_twins_of_one_file_keep_their_exact_names(lake: Any) -> None:
+def test_twins_of_one_file_keep_their_exact_names(lake: Lake) -> None:
     """In other files too; SELECT * renames none of them, and a name that may be either is refused."""
     lake.write("1.parquet", {"ID": [1], "id": [10]})
     lake.write("2.parquet", {"id": [3]})
@@ -72,7 +73,7 @@ def test_twins_of_one_file_keep_their_exact_names(lake: Any) -> None:
         lake.scan(columns=["id"]).to_arrow()
 
 
-def test_case_counts_where_it_is_told_to(lake: Any) -> None:
+def test_case_counts_where_it_is_told_to(lake: Lake) -> None:
     """By a call; the next one without it is the deployment's again."""
     lake.write("Year=1/1.parquet", {"ID": [1]})
     lake.write("year=2/2.parquet", {"id": [2]})
@@ -89,7 +90,7 @@ def test_case_counts_where_it_is_told_to(lake: Any) -> None:
     assert lake.scan().schema.names == ["ID", "Year"]
 
 
-def test_directories_of_two_spellings_are_one_column(lake: Any) -> None:
+def test_directories_of_two_spellings_are_one_column(lake: Lake) -> None:
     """Pruned by either name; a directory hides the file's column in any case, and what is known of that one."""
     lake.write("Year=2023/1.parquet", {"x": [1]})
     lake.write("year=2024/2.parquet", {"x": [2], "YEAR": [7]})
@@ -104,7 +105,7 @@ def test_directories_of_two_spellings_are_one_column(lake: Any) -> None:
     assert not any("YEAR" in (row["PARTITION_COLUMN"] or "") for row in partitions)
 
 
-def test_other_formats_have_the_rule_too(lake: Any) -> None:
+def test_other_formats_have_the_rule_too(lake: Lake) -> None:
     """ORC, whose files are read whole."""
     lake.root.joinpath("a").mkdir()
     orc.write_table(pa.table({"ID": [1], "s": ["x"]}), str(lake.root / "a/1.orc"))

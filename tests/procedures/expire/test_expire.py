@@ -34,6 +34,7 @@ from metastore.errors import (
     ProcedureError,
     StorageError,
 )
+from metastore.model.vocabulary import MetadataType
 from metastore.procedures.expire.expire import Expiration, expire_snapshots
 from metastore.procedures.expire.retention import Retention
 from metastore.procedures.files.proof import Proof
@@ -90,7 +91,7 @@ def test_duckdb_reads_what_is_left(lake: Lake) -> None:
 def test_dry_run_lists_what_a_run_deletes(lake: Lake, written: Table) -> None:
     """A dry run changes nothing, and names each file with its size that the run after it deletes."""
     before = {path: os.path.getsize(path) for path in lake.files()}
-    arguments = {"older_than": lake.now + timedelta(seconds=9)}
+    arguments: dict[str, Any] = {"older_than": lake.now + timedelta(seconds=9)}
     [dry] = lake.call(expire_snapshots, dry_run=True, **arguments)
     assert lake.files() == before.keys()
     assert len(snapshots(written)) == 4
@@ -440,8 +441,8 @@ def test_a_component_expires_as_any_table(lake: Lake, unit: Any) -> None:
     [row] = lake.call(expire_snapshots, **own, older_than=lake.now + timedelta(seconds=9))
     assert (row["expired_snapshots_count"], row["deleted_data_files_count"]) == (2, 1)
     tables.modify().overwrite([unit("three")]).execute()
-    names = tables.read().metadata_types("ALL").columns("tableName").to_arrow()["tableName"].to_pylist()
-    assert sorted(names) == ["one", "three", "two"]
+    names = tables.read().metadata_types(MetadataType.ALL).columns("tableName").to_arrow()["tableName"].to_pylist()
+    assert sorted(map(str, names)) == ["one", "three", "two"]
 
 
 def test_version_1_tables(lake: Lake, rows: Any) -> None:

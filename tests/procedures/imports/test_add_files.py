@@ -9,7 +9,7 @@ from dataclasses import replace
 from datetime import date, datetime, timezone
 from decimal import Decimal
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 from urllib.parse import quote
 
 import duckdb
@@ -38,6 +38,7 @@ from pyiceberg.types import (
     StringType,
 )
 from support.catalog_lake import Lake
+from support.snapshots import summary_of
 
 from metastore.engine import LocalEngine
 from metastore.errors import InvalidRequestError, NotFoundError, ProcedureError
@@ -89,7 +90,7 @@ def test_a_folder(lake: Lake, rows: Any, put: Put, tmp_path: Path) -> None:
     table = lake.table()
     assert {file.file_path for file in files(table)} == paths
     assert ids(table) == [1, 2, 3]
-    assert table.current_snapshot().summary["total-records"] == "3"
+    assert summary_of(table)["total-records"] == "3"
     assert "schema.name-mapping.default" in table.properties
     assert duckdb.read_parquet(sorted(paths)).count("*").fetchall() == [(3,)]
 
@@ -112,7 +113,10 @@ def test_metrics_are_the_footers(lake: Lake, put: Put) -> None:
     [file] = files(table)
     schema = table.schema()
     low, high = (
-        {schema.find_column_name(k): from_bytes(schema.find_type(k), v) for k, v in bounds.items()}
+        {
+            schema.find_column_name(k): from_bytes(cast("PrimitiveType", schema.find_type(k)), v)
+            for k, v in bounds.items()
+        }
         for bounds in (file.lower_bounds, file.upper_bounds)
     )
     micros = int(moment.replace(tzinfo=timezone.utc).timestamp()) * 1_000_000 + 10

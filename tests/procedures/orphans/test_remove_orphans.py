@@ -13,6 +13,7 @@ import pytest
 from pyiceberg.table import Table
 from pyiceberg.table.update import SetLocationUpdate
 from support.catalog_lake import Lake
+from support.snapshots import current
 
 from metastore.engine import LocalEngine
 from metastore.errors import InvalidRequestError, ProcedureError
@@ -100,7 +101,7 @@ def test_files_of_every_snapshot_and_of_the_log_stay(lake: Lake, rows: Any) -> N
     """What only an old snapshot, a tag or a branch reaches is reached, and so are metadata files of the log."""
     table = lake.table()
     table.append(rows(1))
-    table.manage_snapshots().create_branch(table.current_snapshot().snapshot_id, "side").commit()
+    table.manage_snapshots().create_branch(current(table).snapshot_id, "side").commit()
     table.overwrite(rows(2))
     table.append(rows(3), branch="side")
     table.delete("id = 2")
