@@ -56,17 +56,13 @@ class _Stream:
 
     def __init__(self, schema: pa.Schema, batches: Callable[[], Iterator[pa.RecordBatch]]) -> None:
         self._schema = schema
+        self.names: Sequence[str] = schema.names
         self._batches = batches
         self.error: MetastoreError | None = None
 
     def __arrow_c_stream__(self, requested_schema: object = None) -> Any:
         reader: Any = pa.RecordBatchReader.from_batches(self._schema, self._noting_errors())
         return reader.__arrow_c_stream__(requested_schema)
-
-    @property
-    def names(self) -> Sequence[str]:
-        """Of its columns."""
-        return self._schema.names
 
     def _noting_errors(self) -> Iterator[pa.RecordBatch]:
         try:
@@ -90,6 +86,8 @@ class Duck:
         self._streams: list[_Stream] = []
         self._renamed: dict[str, str] = {}
         """Columns that are called otherwise in here, by what they are called in here."""
+        self._named: set[str] = set()
+        """The columns of all streams."""
         self._tables: list[str] = []
         """By the schemas that they are in here: that of the first is ``_1``."""
 
@@ -101,6 +99,7 @@ class Duck:
         require_narrow_decimals(schema, "SQL")
         stream = _Stream(*self._told_apart(schema, batches))
         self._streams.append(stream)
+        self._named.update(stream.names)
         source = f"_s{len(self._streams)}"
         self._connection.register(source, stream)
         return self._define(name, f"FROM {source}{'' if judges_arrow() else f' LIMIT {ALL_ROWS}'}")
@@ -174,7 +173,7 @@ class Duck:
         """What a column is called outside. An expression without a name is called by its text; a given name stays."""
         if name in self._renamed:
             return self._renamed[name]
-        given = double_quoted(name) in query or any(name in stream.names for stream in self._streams)
+        given = name in self._named or double_quoted(name) in query
         return name if given else self._outside(name)
 
     def _outside(self, text: str) -> str:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import lru_cache
+from functools import cached_property, lru_cache
 from typing import Any, Final
 
 import pyarrow as pa
@@ -114,7 +114,7 @@ class ScanPlan:
     is_everything: bool = False
     """Whether ``files`` are all data files that lie below ``location``, every row group of them."""
 
-    @property
+    @cached_property
     def readable(self) -> pa.Schema:
         """All columns that can be asked for."""
         return pa.schema([*self.schema, *self.hidden])
