@@ -216,7 +216,8 @@ def _said(name: str, column: PredicateColumn, rest: tuple[str, ...]) -> exp.Expr
 
 def _require_plain(column: PredicateColumn, schema: pa.Schema) -> None:
     """InvalidRequestError for a field of a struct in which DuckDB would find another of its name."""
-    type_: Any = schema.field(column.path[0]).type if column.path[0] in schema.names else None
+    place = schema.get_field_index(column.path[0])
+    type_: Any = None if place < 0 else schema.field(place).type
     for name in column.path[1:]:
         if sum(field.name.lower() == name.lower() for field in type_.fields) > 1:
             raise InvalidRequestError(
