@@ -164,7 +164,7 @@ def _covered(plan: ScanPlan, zone: tzinfo) -> dict[str, ScanFile]:
     if where is None or not whole:
         return whole
     negated = _negated(where)
-    if negated is None:
+    if negated is None or plan.pseudo:
         return {}
     # What exists was looked at already, and only unchanged files are asked about: so no listing.
     for path in prune(negated, plan.units, time_zone=str(zone)).paths:

@@ -11,6 +11,7 @@ Names of tables are those of :mod:`metastore.sql.relations`; after a name may st
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from functools import partial
 from typing import Final
 
@@ -26,6 +27,7 @@ from metastore.sql.query_text import QueryText, Reference
 from metastore.sql.relations import Relation, Relations
 from metastore.sql.statement import Statement
 from metastore.sql.target import StatementTarget
+from metastore.sql.unlisted import meant_of, stars_without
 from metastore.views.expansion import ViewText, expand
 from metastore.views.runner import in_duckdb
 
@@ -69,16 +71,20 @@ class _Preparation:
 
     def prepared(self, query: QueryText) -> str:
         """The text of ``query`` with the names that its tables have in DuckDB."""
-        return query.with_names([self._source_of(query, each) for each in query.references])
+        unlisted: dict[Reference, Sequence[str]] = {}
+        names = [self._source_of(query, each, unlisted) for each in query.references]
+        stars = stars_without(query, unlisted)
+        return query.with_names(names, list(stars))
 
-    def _source_of(self, query: QueryText, reference: Reference) -> str:
+    def _source_of(self, query: QueryText, reference: Reference, unlisted: dict[Reference, Sequence[str]]) -> str:
         with query.at(reference):
             wanted = None if reference.version is None else reference.version.value
-            found = self._relations.resolve(reference.parts, wanted, query.names)
+            found = self._relations.resolve(reference.parts, wanted, query.names, meant_of(query, reference))
             if isinstance(found, ViewText):
                 return self._view(reference, found)
             if not found.schema.names:
                 raise InvalidRequestError(f"{reference} has no columns: nothing is in it")
+        unlisted[reference] = found.unlisted
         return self._table(query, reference, found)
 
     def _table(self, query: QueryText, reference: Reference, relation: Relation) -> str:
