@@ -30,6 +30,7 @@ from metastore.model.drill_types import DrillType
 from metastore.model.statistics import ColumnStatistics, Value
 from metastore.predicates.columns import PredicateColumn
 from metastore.pruning.evaluate import Statistics
+from metastore.pruning.known_files import Fingerprint
 from metastore.sources.directories import directories_of
 
 MODIFIED: Final = "$file_modified_time"
@@ -87,6 +88,25 @@ class FileColumns:
     names: Collection[str] = ()
     location: str = ""
     modified: Mapping[str, int] | None = None
+
+    @classmethod
+    def asked(
+        cls,
+        text: str,
+        taken: Iterable[str],
+        location: str,
+        listing: Mapping[str, Fingerprint] | None,
+        *,
+        is_kept: bool = False,
+    ) -> FileColumns:
+        """Those that ``text`` may name, beside the columns ``taken`` of the table.
+
+        ``listing`` has the files' times. Tables that are kept by others (``is_kept``) tell no times of files, and their
+        directories say nothing.
+        """
+        names = pseudo_columns(text, (*taken, MODIFIED, PARTITION) if is_kept else taken)
+        times = {path: modified for path, (_, modified) in (listing or {}).items()} if MODIFIED in names else None
+        return cls(names, location, times)
 
     @property
     def schema(self) -> pa.Schema:

@@ -57,12 +57,15 @@ def prune(
     count before directories. ``listing`` holds the files that exist now, by
     the FILE units' paths; None trusts the metadata. ``time_zone`` is the session's. ``directories_tell`` is False for
     tables whose directories' names say nothing of the rows in them (Iceberg, Delta). ``of_files`` are
-    the pseudo columns that the question may name. Raises InvalidRequestError if
+    the pseudo columns that the question may name; None finds them. Raises InvalidRequestError if
     there is no TABLE unit, and what :func:`metastore.predicates.predicate.parse` raises.
     """
     source = TableUnits(units) if isinstance(units, pa.Table) else units
     table = _Table.of(source.upper())
-    pseudo = of_files or FileColumns()
+    pseudo = of_files
+    if pseudo is None:
+        taken = table.schema.by_name
+        pseudo = FileColumns.asked(str(question), taken, table.root, listing, is_kept=not directories_tell)
     known = KnownFiles(listing)
     if listing is not None:
         for portion in source.fingerprints(None):

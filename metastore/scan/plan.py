@@ -26,7 +26,7 @@ from metastore.model.tuple_schema import CASE_SENSITIVE, DIRECTORY, TupleSchema
 from metastore.model.vocabulary import MetadataType
 from metastore.predicates.columns import Columns
 from metastore.predicates.predicate import Question
-from metastore.pruning.file_columns import MODIFIED, PARTITION, FileColumns, pseudo_columns
+from metastore.pruning.file_columns import FileColumns
 from metastore.pruning.known_files import Fingerprint
 from metastore.pruning.prune import UNIT_COLUMNS, prune
 from metastore.pruning.result import PruneResult
@@ -167,7 +167,8 @@ def plan(  # noqa: PLR0913 - what a session knows of one table
     tuple_schema = TupleSchema.from_json(unit["schema"] or "{}")
     location: str = unit["location"] or ""
     schema = arrow_schema(tuple_schema)
-    of_files = _of_files(where, names, schema, location, listing, is_kept=kept_by is not None)
+    asked = " ".join(("" if where is None else str(where), *names))
+    of_files = FileColumns.asked(asked, schema.names, location, listing, is_kept=kept_by is not None)
     pruned = prune(
         question, units, listing=listing, time_zone=time_zone, directories_tell=kept_by is None, of_files=of_files
     )
@@ -230,35 +231,15 @@ def plan(  # noqa: PLR0913 - what a session knows of one table
     )
 
 
-def _of_files(
-    where: Where | None,
-    names: Iterable[str],
-    schema: pa.Schema,
-    location: str,
-    listing: Mapping[str, Fingerprint] | None,
-    *,
-    is_kept: bool,
-) -> FileColumns:
-    """The pseudo columns that a question or ``names`` may mean, beside the table's own columns ``schema``.
-
-    Iceberg and Delta tables tell no times of files, and their directories say nothing.
-    """
-    hiding = (*schema.names, MODIFIED, PARTITION) if is_kept else schema.names
-    asked = pseudo_columns(" ".join(("" if where is None else str(where), *names)), hiding)
-    times = {path: modified for path, (_, modified) in (listing or {}).items()} if MODIFIED in asked else None
-    return FileColumns(asked, location, times)
-
-
 def only_row_groups(planned: ScanPlan, named: Mapping[str, Collection[int]], why: str) -> ScanPlan:
     """``planned`` with the row groups ``named`` of each file alone, where it has them; ``why`` excludes the others."""
     pruned = planned.pruned
     files = []
     for file in planned.files:
-        left = set(named.get(file.path, ())) & set(
-            named.get(file.path, ()) if file.row_groups is None else file.row_groups
-        )
+        wanted = named.get(file.path, ())
+        left = [group for group in sorted(wanted) if file.row_groups is None or group in file.row_groups]
         if left:
-            files.append(replace(file, row_groups=tuple(sorted(left))))
+            files.append(replace(file, row_groups=tuple(left)))
     skipped = Counter(pruned.skipped_in_segments)
     if without := len(planned.files) - len(files):
         skipped[why] += without

@@ -44,7 +44,7 @@ from metastore.scan.scan import Scan
 from metastore.sql.narrowed import Narrowed, fitting, in_memory, narrowed_by, of_iceberg, of_scan
 from metastore.sql.push_down import Asked
 from metastore.sql.target import StatementTarget
-from metastore.sql.unlisted import UNLISTED, row_ids_in
+from metastore.sql.unlisted import UNLISTED, reason_without_ids, row_ids_in
 from metastore.stores.read_errors import is_of_store
 from metastore.suggestions import nearest
 from metastore.views.expansion import ViewText
@@ -248,13 +248,21 @@ class Relations:
         if levels:  # the directories' names are columns for who asks for them, as in Drill
             hidden = tables.scan(info, list_files=False).plan.hidden
             schema = pa.schema([*schema, *(column for column in hidden if column.name in levels)])
+
+        def told(asked: Asked) -> Narrowed:
+            narrowed = of_scan(asked, planned(asked))
+            if ROW_ID not in extra or asked.condition is None or row_ids_in(asked.condition) is not None:
+                return narrowed
+            reason = reason_without_ids(asked.condition)
+            return narrowed if reason is None else replace(narrowed, lines=[*narrowed.lines, f"note: {reason}"])
+
         own = {name.lower() for name in schema.names}
         extra = [name for name in UNLISTED if name in unlisted and name not in own]
         schema = pa.schema([*schema, *(pa.field(name, UNLISTED[name]) for name in extra)])
         return Relation(
             schema,
             lambda asked: planned(asked).to_batches(),
-            lambda asked: of_scan(asked, planned(asked)),
+            told,
             unlisted=extra,
         )
 

@@ -77,7 +77,7 @@ def stars_without(
             of = star.parent.table if isinstance(star.parent, exp.Column) else ""
             if of and of.lower() != reference.node.alias_or_name.lower():
                 continue
-            if "start" not in star.meta:
+            if not query.text.startswith("*", star.meta.get("start", len(query.text))):
                 raise InvalidRequestError(
                     f"{', '.join(names)}: say SELECT before FROM, with the columns that are wanted"
                 )
@@ -103,6 +103,13 @@ def row_ids_in(condition: Condition) -> list[bytes] | None:
         if ids is not None:
             found = ids if found is None else [one for one in found if one in set(ids)]
     return found
+
+
+def reason_without_ids(condition: Condition) -> str | None:
+    """Why a condition on ``$row_id`` chooses no row groups; None where there is none."""
+    if not any(_is_row_id(node, condition) for node in condition.tree.find_all(exp.Column)):
+        return None
+    return "$row_id chooses row groups only by = and IN with constants, from_hex('…') or '…'::BLOB, that AND connects"
 
 
 def _ids_of(part: exp.Expr, condition: Condition) -> list[bytes] | None:
