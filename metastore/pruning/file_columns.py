@@ -17,6 +17,7 @@ The first three are called as in Trino, the others as in Apache Drill, whose nam
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
@@ -77,8 +78,12 @@ PSEUDO_COLUMNS: Final[Mapping[str, pa.DataType]] = {
 
 def pseudo_columns(text: str, taken: Iterable[str]) -> tuple[str, ...]:
     """Those that ``text`` may name, a condition or a list of names, and that no column among ``taken`` hides."""
-    lowered, hidden = text.lower(), {name.lower() for name in taken}
-    return tuple(name for name in PSEUDO_COLUMNS if name in lowered and name not in hidden)
+    named = {found.lower() for found in _WORD.findall(text)} & PSEUDO_COLUMNS.keys()
+    hidden = {name.lower() for name in taken} if named else set()
+    return tuple(name for name in PSEUDO_COLUMNS if name in named and name not in hidden)
+
+
+_WORD: Final = re.compile(r"[\w$]+")
 
 
 @dataclass(frozen=True)

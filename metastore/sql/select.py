@@ -79,7 +79,7 @@ class _Preparation:
     def _source_of(self, query: QueryText, reference: Reference, unlisted: dict[Reference, Sequence[str]]) -> str:
         with query.at(reference):
             wanted = None if reference.version is None else reference.version.value
-            found = self._relations.resolve(reference.parts, wanted, query.names, meant_of(query, reference))
+            found = self._relations.resolve(reference.parts, wanted, query.names, meant_of(query.tree, reference.node))
             if isinstance(found, ViewText):
                 return self._view(reference, found)
             if not found.schema.names:

@@ -8,7 +8,7 @@ here, so that the scan reads their row groups alone.
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Final
 
 import pyarrow as pa
@@ -28,63 +28,61 @@ _EXCLUDE: Final = re.compile(r"\*\s*(?:EXCLUDE|EXCEPT)\s*\(", re.IGNORECASE)
 _ESCAPE: Final = re.compile(r"\\x([0-9a-fA-F]{2})")
 
 
-def meant_of(query: QueryText, reference: Reference) -> frozenset[str]:
-    """The columns among :data:`UNLISTED` that ``query`` means of the table at ``reference``, unless it has its own.
+def meant_of(tree: exp.Expr, table: exp.Table) -> frozenset[str]:
+    """The columns among :data:`UNLISTED` that the query ``tree`` means of its node ``table``, unless that has its own.
 
     A name of Drill's (``filename``) without the table's is one only where the query reads no other table beside it, and
     gives nothing else this name.
     """
-    select = reference.node.find_ancestor(exp.Select)
-    if select is None:
+    select = table.find_ancestor(exp.Select)
+    named = [column for column in tree.find_all(exp.Column) if column.name.lower() in UNLISTED]
+    if select is None or not named:
         return frozenset()
-    alias = reference.node.alias_or_name.lower()
-    given = {
-        each.alias.lower() for each in query.tree.find_all(exp.Alias) if each.this.name.lower() != each.alias.lower()
-    }
+    given = {each.alias.lower() for each in tree.find_all(exp.Alias) if each.this.name.lower() != each.alias.lower()}
     is_alone = not select.args.get("joins")
-    found = set()
-    for column in query.tree.find_all(exp.Column):
-        name = column.name.lower()
-        if name not in UNLISTED:
-            continue
+
+    def is_meant(column: exp.Column) -> bool:
         if column.table:
-            is_meant = column.table.lower() == alias
-        else:
-            is_own = column.find_ancestor(exp.Select) is select
-            is_meant = is_own and (name.startswith("$") or (is_alone and name not in given))
-        if is_meant:
-            found.add(name)
-    return frozenset(found)
+            return column.table.lower() == table.alias_or_name.lower()
+        name = column.name.lower()
+        is_own = column.find_ancestor(exp.Select) is select
+        return is_own and (name.startswith("$") or (is_alone and name not in given))
+
+    return frozenset(column.name.lower() for column in named if is_meant(column))
 
 
-def stars_without(
-    query: QueryText, hidden: Mapping[Reference, Collection[str]]
-) -> Iterator[tuple[tuple[int, int], str]]:
-    """What to write in place of each star of ``query``, by its place, so that it leaves the ``hidden`` columns out.
+def stars_over(hidden: Iterable[tuple[exp.Table, Sequence[str]]]) -> Iterator[tuple[exp.Star, list[str]]]:
+    """The stars that would show ``hidden`` columns of tables, each with the names that it has to leave out.
 
-    Raises InvalidRequestError where a star cannot say so.
+    InvalidRequestError for a NATURAL join, which would join by them.
     """
     found: dict[int, tuple[exp.Star, list[str]]] = {}
-    for reference, names in hidden.items():
-        select = reference.node.find_ancestor(exp.Select)
+    for table, names in hidden:
+        select = table.find_ancestor(exp.Select)
         if not names or select is None:
             continue
         if any(join.method.upper() == "NATURAL" for join in select.args.get("joins") or ()):
             raise InvalidRequestError(f"{', '.join(names)}: join with ON or USING; NATURAL would join by it too")
         for star in select.find_all(exp.Star):
+            of = star.parent.table if isinstance(star.parent, exp.Column) else ""
             if star.find_ancestor(exp.Select) is not select or isinstance(star.parent, exp.Count):
                 continue
-            of = star.parent.table if isinstance(star.parent, exp.Column) else ""
-            if of and of.lower() != reference.node.alias_or_name.lower():
-                continue
-            if not query.text.startswith("*", star.meta.get("start", len(query.text))):
-                raise InvalidRequestError(
-                    f"{', '.join(names)}: say SELECT before FROM, with the columns that are wanted"
-                )
-            _, wanted = found.setdefault(star.meta["start"], (star, []))
-            wanted += [name for name in names if name not in wanted]
-    for start, (star, names) in found.items():
+            if not of or of.lower() == table.alias_or_name.lower():
+                wanted = found.setdefault(id(star), (star, []))[1]
+                wanted += [name for name in names if name not in wanted]
+    yield from found.values()
+
+
+def stars_without(query: QueryText, hidden: Mapping[Reference, Sequence[str]]) -> Iterator[tuple[tuple[int, int], str]]:
+    """What to write in place of each star of ``query``, by its place, so that it leaves the ``hidden`` columns out.
+
+    Raises InvalidRequestError where a star cannot say so.
+    """
+    for star, names in stars_over((reference.node, names) for reference, names in hidden.items()):
         left_out = ", ".join(map(double_quoted, names))
+        start = star.meta.get("start", len(query.text))
+        if not query.text.startswith("*", start):
+            raise InvalidRequestError(f"{', '.join(names)}: say SELECT before FROM, with the columns that are wanted")
         if not star.args.get("except_"):
             yield (start, start + 1), f"* EXCLUDE ({left_out})"
             continue
@@ -128,17 +126,23 @@ def _is_row_id(node: exp.Expr, condition: Condition) -> bool:
 
 
 def _bytes(node: exp.Expr) -> bytes | None:
-    """The bytes that a constant is: ``from_hex('…')``, ``unhex('…')``, a text cast to BLOB."""
+    """The bytes that a constant is: ``X'…'``, ``from_hex('…')``, ``unhex('…')``, a text cast to BLOB."""
     node = node.unnest()
+    if isinstance(node, exp.HexString):
+        return _of_hex(str(node.this))
     text = node.this
     if not isinstance(text, exp.Literal) or not text.is_string:
         return None
     if isinstance(node, exp.Unhex):
-        try:
-            return bytes.fromhex(text.this)
-        except ValueError:
-            return None
+        return _of_hex(text.this)
     if isinstance(node, exp.Cast) and node.to.is_type("varbinary"):
         said = _ESCAPE.sub(lambda code: chr(int(code[1], 16)), text.this)
         return said.encode("latin-1") if text.this.isascii() else None
     return None
+
+
+def _of_hex(text: str) -> bytes | None:
+    try:
+        return bytes.fromhex(text)
+    except ValueError:
+        return None
