@@ -177,6 +177,18 @@ def test_a_real_column_hides_them(lake: Lake) -> None:
         lake.ask('SELECT * FROM dfs.w.texts a NATURAL JOIN dfs.w.own WHERE a."$path" IS NOT NULL')
 
 
+def test_a_directory_of_that_name_hides_them(lake: Lake) -> None:
+    """``filename=part_a/`` is a column of the table; DuckDB let one take the place of the other (duckdb#24310)."""
+    for number, part in enumerate(("part_a", "part_b")):
+        write(lake.folder / f"named/filename={part}/data.parquet", {"id": [number]})
+    lake.session.analyze("dfs.w.named")
+    assert lake.ask("SELECT id, filename FROM dfs.w.named ORDER BY id") == [
+        {"id": 0, "filename": "part_a"},
+        {"id": 1, "filename": "part_b"},
+    ]
+    assert lake.ask("SELECT id, suffix FROM dfs.w.named WHERE filename = 'part_b'") == [{"id": 1, "suffix": "parquet"}]
+
+
 def test_every_format_has_them(lake: Lake) -> None:
     """A file without a dot in its name has an empty suffix, as in Drill; one in no directory no partition."""
     assert lake.ask('SELECT id, suffix, "$partition" AS p FROM dfs.w.texts ORDER BY id') == [
