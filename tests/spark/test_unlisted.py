@@ -1,4 +1,4 @@
-"""``$row_id`` and what the file of a row says, in ``select`` on Spark: the values of the SQL door, by the same files."""
+"""``$row_id`` and what the file of a row says, in ``select`` on Spark: what the SQL door gives, by the same files."""
 
 from __future__ import annotations
 
