@@ -19,6 +19,7 @@ from typing import Any, Final
 import pyarrow as pa
 
 from metastore.duck.session import ALL_ROWS, SANDBOX, judges_arrow, settings_of_release
+from metastore.duck.spark_texts import define_what
 from metastore.errors import InvalidRequestError, MetastoreError
 from metastore.formats.arrow_schema import require_narrow_decimals
 from metastore.interrupts import result_of
@@ -127,6 +128,7 @@ class Duck:
 
     def add_view(self, name: str, query: str) -> str:
         """Make a query known as a view; what to call it. Raises :class:`Failure`."""
+        define_what(query, self._connection)
         return self._define(name, query)
 
     def check(self, query: str) -> None:

@@ -19,7 +19,9 @@ from sqlglot import exp
 
 from metastore.duck.optional import library
 from metastore.duck.session import close_off, connection, relation
-from metastore.duck.spark_in_duckdb import in_duckdbs_words
+from metastore.duck.spark_in_duckdb import SparkInDuckDb, in_duckdbs_words
+from metastore.duck.spark_texts import define_what
+from metastore.duck.value_kinds import mark_columns
 from metastore.errors import EngineError, InvalidRequestError, StorageError
 from metastore.model.tuple_schema import TIME_ZONE, TupleSchema
 from metastore.scan.scan import Scan
@@ -65,11 +67,14 @@ class DuckDBRunner:
 
     def write(self, query: exp.Query, sources: Mapping[str, tuple[Source, ...]], target: Written) -> None:
         """As :meth:`QueryRunner.write`. Raises InvalidRequestError too when DuckDB is not installed."""
+        query = query.copy()
+        mark_columns(query, [part.schema if isinstance(part, Scan) else _dataset(part).schema for parts in sources.values() for part in parts])
         text = in_duckdb(query)
         failure: type[Exception] = library("duckdb", "sql").Error
         with connection(_UTC) as engine:
             for name, parts in sources.items():
                 register(engine, name, parts)
+            define_what(text, engine)
             close_off(engine)
             try:
                 relation = engine.sql(text)
@@ -82,7 +87,7 @@ class DuckDBRunner:
 def in_duckdb(query: exp.Query, dialect: str = DEFAULT_DIALECT) -> str:
     """``query``, in the tree of ``dialect``, in DuckDB's words. InvalidRequestError, naming it, for what has none."""
     said = in_duckdbs_words(query) if dialect == DEFAULT_DIALECT else query
-    translated = translate(said, dialect, "duckdb")
+    translated = translate(said, dialect, "duckdb", words=SparkInDuckDb if dialect == DEFAULT_DIALECT else None)
     lost = [said for said in translated.unsupported if "is not known here" not in said]
     if lost:
         raise InvalidRequestError(f"DuckDB cannot run the query ({'; '.join(lost)}); Spark can: connect with it")
