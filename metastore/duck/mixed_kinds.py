@@ -1,7 +1,7 @@
 """Texts beside values of another kind: compared as Spark compares them in ANSI mode, or refused.
 
-Place in the flow: :mod:`metastore.duck.spark_in_duckdb` hands the nodes over in which two values get one type. Spark takes
-the text for a value of the other's kind (BIGINT beside whole numbers, DOUBLE beside all other numbers) and reads it by
+Place in the flow: :mod:`metastore.duck.spark_in_duckdb` hands over the nodes in which two values get one type. Spark
+takes the text for a value of the other's kind (BIGINT beside whole numbers, DOUBLE beside all other numbers) and reads it by
 its own grammar; DuckDB rounds ``'1.5'`` to 2 beside whole numbers and reads days and times by a grammar of its own.
 
 Where the words do not show a kind, the query itself looks at it while it runs, and a text beside something else is an

@@ -23,6 +23,7 @@ from metastore.duck.value_kinds import INSTANTS, TEXTS, WHOLE, kind_of, mark_as
 from metastore.duck.words import AS_DUCKDB, phrase
 from metastore.errors import InvalidRequestError
 
+
 class SparkInDuckDb(DuckDB):
     """DuckDB's dialect for trees of Spark's: casts that sqlglot puts around days and times follow Spark's grammar."""
 
@@ -259,19 +260,53 @@ def _sha2(node: exp.SHA2) -> exp.Expr:
     return node
 
 
+def _not_nan(node: exp.Nanvl) -> exp.Expr:
+    return phrase(
+        "CASE WHEN isnan(CAST(:a AS DOUBLE)) THEN CAST(:b AS DOUBLE) ELSE CAST(:a AS DOUBLE) END",
+        a=node.this.copy(),
+        b=node.expression.copy(),
+    )
+
+
+def _seconds(node: exp.StrToUnix) -> exp.Expr:
+    """Seconds since 1970 of a moment; texts have a grammar of formats, in which engines differ."""
+    if kind_of(node.this) not in INSTANTS | {exp.DType.DATE}:
+        raise _refused("unix_timestamp() of a text, or of what may be one,")
+    return phrase("CAST(floor(epoch_us(CAST(:a AS TIMESTAMPTZ)) / 1000000) AS BIGINT)", a=node.this.copy())
+
+
 def _unknown(node: exp.Anonymous) -> exp.Expr:
-    name = node.name.lower()
-    if name == "weekday" and len(node.expressions) == 1:
-        return phrase("isodow(:of) - 1", of=node.expressions[0].copy())
-    if name == "date_part" and node.expressions:
-        part = node.expressions[0]
-        return _extract(exp.Extract(this=exp.var(part.name), expression=node.expressions[1]))
+    name, given = node.name.lower(), node.expressions
+    if name == "date_part" and given:
+        return _extract(exp.Extract(this=exp.var(given[0].name), expression=given[1]))
     if name in _OTHER_MEANINGS:
         raise _refused(f"{name}()")
-    return node
+    template = _FUNCTIONS.get((name, len(given)))
+    if template is None:
+        return node
+    return phrase(template, **{place: each.copy() for place, each in zip("abc", given, strict=False)})
 
 
-_OTHER_MEANINGS: Final = frozenset({"hash", "printf", "url_encode", "to_char", "char", "getbit"})
+_FUNCTIONS: Final[Mapping[tuple[str, int], str]] = {
+    ("weekday", 1): "isodow(:a) - 1",
+    ("isnull", 1): "(:a IS NULL)",
+    ("isnotnull", 1): "(:a IS NOT NULL)",
+    # As Java's %: the sum of two remainders keeps the sign of the divisor only where the first one has another.
+    ("pmod", 2): "CASE WHEN :a % :b < 0 THEN (:a % :b + :b) % :b ELSE :a % :b END",
+    ("octet_length", 1): "octet_length(CASE WHEN typeof(:a) = 'BLOB' THEN CAST(:a AS BLOB) "
+    "ELSE encode(CAST(:a AS TEXT)) END)",
+    ("bit_length", 1): "8 * octet_length(CASE WHEN typeof(:a) = 'BLOB' THEN CAST(:a AS BLOB) "
+    "ELSE encode(CAST(:a AS TEXT)) END)",
+    ("try_to_date", 1): "CASE WHEN typeof(:a) = 'VARCHAR' THEN try_spark_date(CAST(:a AS TEXT)) "
+    "ELSE TRY_CAST(:a AS DATE) END",
+    ("positive", 1): ":a",
+    ("negative", 1): "-(:a)",
+    ("unix_date", 1): "CAST(:a AS DATE) - DATE '1970-01-01'",
+    ("unix_micros", 1): "epoch_us(:a)",
+}
+"""Functions that sqlglot does not know, by their name and number of arguments: what they are in DuckDB."""
+
+_OTHER_MEANINGS: Final = frozenset({"hash", "printf", "url_encode", "to_char", "char", "getbit", "bround"})
 """Functions that both have, and that differ."""
 
 _WORDS: Final[Mapping[type[exp.Expr], Callable[[Any], exp.Expr]]] = {
@@ -314,6 +349,9 @@ _WORDS: Final[Mapping[type[exp.Expr], Callable[[Any], exp.Expr]]] = {
         "CASE WHEN :it THEN TRUE WHEN len(:of) = list_count(:of) THEN :it END",
     ),
     exp.SHA2: _sha2,
+    exp.Nanvl: _not_nan,
+    exp.StrToUnix: _seconds,
+    exp.UnixSeconds: _around("CAST(floor(epoch_us(:of) / 1000000) AS BIGINT)"),
     exp.Anonymous: _unknown,
     exp.ArrayPosition: _refuse("array_position()"),
     exp.ArrayDistinct: _refuse("array_distinct()"),
@@ -324,6 +362,5 @@ _WORDS: Final[Mapping[type[exp.Expr], Callable[[Any], exp.Expr]]] = {
     exp.Format: _refuse("format_string()"),
     exp.Levenshtein: _refuse("levenshtein()"),
     exp.Typeof: _refuse("typeof()"),
-    exp.UnixSeconds: _refuse("unix_seconds()"),
     exp.UnixMillis: _refuse("unix_millis()"),
 }

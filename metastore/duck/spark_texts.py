@@ -1,6 +1,6 @@
 r"""Texts that become values as in Spark: macros of DuckDB, a pair a type, that follow the grammar of Spark's casts.
 
-Place in the flow: every connection that runs Spark's words has these macros; :mod:`metastore.duck.spark_in_duckdb` calls
+Place in the flow: a connection that runs Spark's words has these macros; :mod:`metastore.duck.spark_in_duckdb` calls
 them wherever a text becomes a value. ``spark_date(x)`` is CAST in ANSI mode, an error for a text that is no date;
 ``try_spark_date(x)`` is ``try_cast``, NULL for it. The argument is a VARCHAR.
 
@@ -52,15 +52,15 @@ def _function(name: str, arguments: str, body: str) -> str:
 def _refusing(name: str, pattern: str, why: str, body: str) -> str:
     """``try_spark_<name>``: ``body``, but an error for texts that DuckDB can give no value as Spark does."""
     said = f"error('Spark reads the text ''' || x || ''' as {why}, which DuckDB cannot; Spark can: connect with it')"
-    return _function(f"try_spark_{name}", "x", f"CASE WHEN regexp_full_match(x, '{pattern}') THEN {said} ELSE {body} END")
+    return _function(
+        f"try_spark_{name}", "x", f"CASE WHEN regexp_full_match(x, '{pattern}') THEN {said} ELSE {body} END"
+    )
 
 
 def _strict(name: str) -> str:
     """``spark_<name>``: an error where ``try_spark_<name>`` has no value."""
     said = f"error('the text ''' || x || ''' is no {name.upper()} as Spark reads it; try_cast takes such for NULL')"
-    return _function(
-        f"spark_{name}", "x", f"coalesce(try_spark_{name}(x), CASE WHEN x IS NOT NULL THEN {said} END)"
-    )
+    return _function(f"spark_{name}", "x", f"coalesce(try_spark_{name}(x), CASE WHEN x IS NOT NULL THEN {said} END)")
 
 
 def _number(type_: str) -> str:
@@ -129,7 +129,8 @@ _OFFSET_PARTS: Final = f"regexp_extract(zone, '^{_OFFSET}$', ['sign', 'hours', '
 _MINUTE: Final = "coalesce(TRY_CAST(o.minutes || o.more AS INT), 0)"
 _MINUTES: Final = f"(CASE o.sign WHEN '-' THEN -1 ELSE 1 END) * (TRY_CAST(o.hours AS INT) * 60 + {_MINUTE})"
 _UNKNOWN_ZONE: Final = (
-    "error('Spark looks up the time zone ''' || zone || ''' of a text, which DuckDB cannot; Spark can: connect with it')"
+    "error('Spark looks up the time zone ''' || zone || ''' of a text, which DuckDB cannot; "
+    "Spark can: connect with it')"
 )
 _OFFSET_MINUTES: Final = _function(
     "spark_offset_minutes",
@@ -187,7 +188,8 @@ def _decimal() -> str:
         f"CASE WHEN {parts}.whole || {parts}.fraction = '' THEN NULL "
         f"WHEN {power} BETWEEN -400 AND 400 "
         f"THEN {parts}.sign || '0' || spark_shifted_digits({parts}.whole, {parts}.fraction, {power}) "
-        f"ELSE error('the exponent of the text ''' || x || ''' is too large for DuckDB; Spark can: connect with it') END"
+        "ELSE error('the exponent of the text ''' || x || ''' is too large for DuckDB; "
+        "Spark can: connect with it') END"
     )
 
 
@@ -237,7 +239,10 @@ MACROS: Final = (
     _refusing("timestamp_ntz", _OF_MOMENT_OR_FAR[6], "a time of the moment or at the end of the calendar", _local()),
     _strict("timestamp_ntz"),
     _refusing(
-        "timestamp", f"{_OF_MOMENT_OR_FAR[6]}|{_WITHOUT_DAY}", "a time of the moment or at the end of the calendar", _instant()
+        "timestamp",
+        f"{_OF_MOMENT_OR_FAR[6]}|{_WITHOUT_DAY}",
+        "a time of the moment or at the end of the calendar",
+        _instant(),
     ),
     _strict("timestamp"),
 )

@@ -1,4 +1,4 @@
-"""Of what kind a value in a query is, as far as its words show it: texts, whole numbers, days …
+"""The kind of a value in a query, as far as its words show it: a text, a whole number, a day.
 
 Place in the flow: Spark and DuckDB bring a text and another value together in different ways, so whoever says Spark's
 words to DuckDB asks here. The kind of a column is known where it was marked (:func:`mark`, :func:`mark_columns`).
@@ -113,6 +113,7 @@ def mark_columns(query: exp.Expr, schemas: Iterable[pa.Schema]) -> None:
 
     A name does so when all tables that have it agree on the type, and the query itself makes no such column.
     """
+    query = _without_wrapper(query)
     types: dict[str, set[Any]] = {}
     for schema in schemas:
         for field in schema:
@@ -126,3 +127,14 @@ def mark_columns(query: exp.Expr, schemas: Iterable[pa.Schema]) -> None:
         is_sure = name not in made | named and (not table or (table in tables and table not in types))
         if is_sure and len(found := types.get(name, set())) == 1:
             mark(column, next(iter(found)))
+
+
+def _without_wrapper(query: exp.Expr) -> exp.Expr:
+    """The query inside of a SELECT that does nothing but project it: names mean its own columns there."""
+    while isinstance(query, exp.Select):
+        used = {name for name, value in query.args.items() if value}
+        from_ = query.args.get("from_")
+        if used != {"expressions", "from_"} or from_ is None or not isinstance(from_.this, exp.Subquery):
+            return query
+        query = from_.this.this
+    return query

@@ -17,8 +17,10 @@ from typing import Final
 
 import pyarrow as pa
 from pyiceberg.expressions import AlwaysTrue
+from sqlglot import exp
 
 from metastore.duck.queries import Duck, Failure
+from metastore.duck.value_kinds import mark_columns
 from metastore.errors import InvalidRequestError, NotFoundError
 from metastore.model.column_path import named_alike
 from metastore.sql.narrowed import Narrowed
@@ -29,6 +31,7 @@ from metastore.sql.statement import Statement
 from metastore.sql.target import StatementTarget
 from metastore.sql.unlisted import meant_of, stars_without
 from metastore.views.expansion import ViewText, expand
+from metastore.views.references import references
 from metastore.views.runner import in_duckdb
 
 
@@ -102,10 +105,19 @@ class _Preparation:
             view.sql, self._relations.text, dialect=view.dialect, schema_path=view.schema_path, pins=view.pins
         )
         try:
+            self._mark_columns(tree)
             inner = QueryText.parse(Statement.parse(in_duckdb(tree, view.dialect)), self._duck.check)
             return self._duck.add_view(reference.parts[-1], self.prepared(inner))
         except (Failure, InvalidRequestError, NotFoundError) as error:
             raise InvalidRequestError(f"view {reference}: {error}") from error
+
+    def _mark_columns(self, tree: exp.Query) -> None:
+        """Note which columns of the query of a view are texts: Spark compares them with numbers in its own way."""
+        names = {column.name.lower() for column in tree.find_all(exp.Column)}
+        found = [
+            self._relations.resolve([part.name for part in table.parts], None, names) for table in references(tree)
+        ]
+        mark_columns(tree, [each.schema for each in found if not isinstance(each, ViewText)])
 
 
 def _fetch_lines(reference: Reference, asked: Asked, narrowed: Narrowed) -> list[str]:

@@ -30,7 +30,8 @@ def translate(
     """``query`` of dialect ``source`` in dialect ``target``.
 
     What ``target`` has no counterpart for is written as it was, and told in ``unsupported``: functions that are not
-    known to translate among it. ``words`` prints ``target`` where not sqlglot's own dialect does. Raises InvalidRequestError for an unknown dialect and for SQL that cannot be read.
+    known to translate among it. ``words`` is the dialect that prints it, if not sqlglot's own of that name. Raises
+    InvalidRequestError for an unknown dialect and for SQL that cannot be read.
     """
     source, target = require_dialect(source), require_dialect(target)
     tree = parse_query(query, source) if isinstance(query, str) else query

@@ -68,7 +68,7 @@ class DuckDBRunner:
     def write(self, query: exp.Query, sources: Mapping[str, tuple[Source, ...]], target: Written) -> None:
         """As :meth:`QueryRunner.write`. Raises InvalidRequestError too when DuckDB is not installed."""
         query = query.copy()
-        mark_columns(query, [part.schema if isinstance(part, Scan) else _dataset(part).schema for parts in sources.values() for part in parts])
+        mark_columns(query, [_schema_of(part) for parts in sources.values() for part in parts])
         text = in_duckdb(query)
         failure: type[Exception] = library("duckdb", "sql").Error
         with connection(_UTC) as engine:
@@ -114,6 +114,10 @@ def with_types(query: exp.Query, schema: TupleSchema) -> exp.Query:
         items.append(exp.alias_(exp.cast(name, type_), column.name, quoted=True) if simple else name)
     inner = exp.Subquery(this=query.copy(), alias=exp.TableAlias(this=exp.to_identifier("typed")))
     return exp.select(*items).from_(inner)
+
+
+def _schema_of(source: Source) -> pa.Schema:
+    return source.schema if isinstance(source, Scan) else _dataset(source).schema
 
 
 def _dataset(written: Written) -> ds.Dataset:
