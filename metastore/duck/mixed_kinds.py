@@ -1,8 +1,9 @@
 """Texts beside values of another kind: compared as Spark compares them in ANSI mode, or refused.
 
 Place in the flow: :mod:`metastore.duck.spark_in_duckdb` hands over the nodes in which two values get one type. Spark
-takes the text for a value of the other's kind (BIGINT beside whole numbers, DOUBLE beside all other numbers) and reads it by
-its own grammar; DuckDB rounds ``'1.5'`` to 2 beside whole numbers and reads days and times by a grammar of its own.
+takes the text for a value of the other's kind (BIGINT beside whole numbers, DOUBLE beside all other numbers) and reads
+it by its own grammar. DuckDB rounds ``'1.5'`` to 2 beside whole numbers, and has a grammar of its own for days and
+times.
 
 Where the words do not show a kind, the query itself looks at it while it runs, and a text beside something else is an
 error.
@@ -116,7 +117,7 @@ def unified(node: exp.SetOperation) -> exp.SetOperation:
     """UNION and its kind: a column of text beside one of another kind is refused."""
     sides = [side.unnest() for side in (node.this, node.expression)]
     if all(isinstance(side, exp.Query) for side in sides):
-        for pair in zip(*(side.selects for side in sides), strict=False):  # type: ignore[union-attr]
+        for pair in zip(*(side.selects for side in sides if isinstance(side, exp.Query)), strict=False):
             _require_one_kind(f"{node.key.upper()}", [item.unalias() for item in pair])
     return node
 
@@ -127,7 +128,7 @@ def _alike(values: Sequence[exp.Expr]) -> Sequence[exp.Expr] | None:
     InvalidRequestError where Spark's common type is not one that is known here.
     """
     kinds = [kind_of(value) for value in values]
-    known = {kind for kind in kinds if kind not in (None, DType.NULL)}
+    known: set[exp.DType] = {kind for kind in kinds if kind is not None and kind is not DType.NULL}
     texts, others = known & TEXTS, known - TEXTS
     if None in kinds:
         return None if _may_mix(values, kinds) else values
@@ -135,7 +136,7 @@ def _alike(values: Sequence[exp.Expr]) -> Sequence[exp.Expr] | None:
         return values
     target = _common(others)
     if target is None:
-        mixed = ", ".join(sorted(str(kind.value) for kind in others if kind is not None))
+        mixed = ", ".join(sorted(str(kind.value) for kind in others))
         raise _refused_mix(f"comparison of a text with {mixed}")
     return [_as(value, kind, target) for value, kind in zip(values, kinds, strict=True)]
 
@@ -150,7 +151,7 @@ def _may_mix(values: Sequence[exp.Expr], kinds: Sequence[exp.DType | None]) -> b
     )
 
 
-def _common(kinds: frozenset[exp.DType | None] | set[exp.DType | None]) -> exp.DType | None:
+def _common(kinds: set[exp.DType]) -> exp.DType | None:
     """The type that a text gets beside values of ``kinds``, which have no text among them."""
     if kinds <= WHOLE:
         return DType.BIGINT

@@ -16,6 +16,7 @@ from typing import Any, Final, TypeVar
 
 from sqlglot import exp
 from sqlglot.dialects.duckdb import DuckDB
+from sqlglot.generators.duckdb import DuckDBGenerator
 
 from metastore.duck.mixed_kinds import SYMBOLS, between, chosen, compared, computed, contained, of_one_kind, unified
 from metastore.duck.spark_texts import text_as
@@ -27,14 +28,16 @@ from metastore.errors import InvalidRequestError
 class SparkInDuckDb(DuckDB):
     """DuckDB's dialect for trees of Spark's: casts that sqlglot puts around days and times follow Spark's grammar."""
 
-    class Generator(DuckDB.Generator):
+    class Generator(DuckDBGenerator):
         """Prints such trees."""
 
         def cast_sql(self, expression: exp.Cast, safe_prefix: str | None = None) -> str:
             """A cast in DuckDB's words as it is; another one as Spark means it."""
             if expression.meta.get(AS_DUCKDB) or expression.to.this not in _DAYS_AND_TIMES:
-                return super().cast_sql(expression, safe_prefix=safe_prefix)
-            return self.sql(cast_as_spark(expression))
+                as_it_is: str = super().cast_sql(expression, safe_prefix=safe_prefix)
+                return as_it_is
+            as_spark: str = self.sql(cast_as_spark(expression))
+            return as_spark
 
 
 _Tree = TypeVar("_Tree", bound=exp.Expr)

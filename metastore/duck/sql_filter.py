@@ -203,12 +203,12 @@ def _arrow_type(column: PredicateColumn, schema: pa.Schema) -> pa.DataType | Non
     """The type that ``column`` has in rows of ``schema``."""
     if column.path[0] not in schema.names:
         return None
-    type_: Any = schema.field(column.path[0]).type
+    type_: pa.DataType = schema.field(column.path[0]).type
     for name in column.path[1:]:
-        if not pa.types.is_struct(type_) or type_.get_field_index(name) < 0:
+        if not isinstance(type_, pa.StructType) or type_.get_field_index(name) < 0:
             return None
         type_ = type_.field(name).type
-    return type_  # type: ignore[no-any-return] - Arrow's fields are untyped
+    return type_
 
 
 def _require_plain(column: PredicateColumn, schema: pa.Schema) -> None:

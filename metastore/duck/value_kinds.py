@@ -58,7 +58,8 @@ def kind_of(node: exp.Expr) -> exp.DType | None:
     """The type of ``node``, in Spark's dialect; DType.NULL for NULL, None where its words do not show it."""
     node = node.unnest()
     if node.meta.get(_KIND) is not None:
-        return node.meta[_KIND]  # type: ignore[no-any-return] - what mark() put there
+        marked: exp.DType = node.meta[_KIND]
+        return marked
     if isinstance(node, exp.Neg):
         return kind_of(node.this)
     if isinstance(node, exp.Null):

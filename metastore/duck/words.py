@@ -12,7 +12,7 @@ AS_DUCKDB: Final = "in DuckDB's words"
 
 def phrase(template: str, **parts: exp.Expr) -> exp.Expr:
     """``template`` in DuckDB's words, with ``parts`` in the places of their names (``:name``)."""
-    made = exp.maybe_parse(template, dialect="duckdb")
+    made: exp.Expr = exp.maybe_parse(template, dialect="duckdb")
     for cast in made.find_all(exp.Cast):
         cast.meta[AS_DUCKDB] = True
     return exp.replace_placeholders(made, **parts)

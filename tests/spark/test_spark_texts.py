@@ -72,15 +72,21 @@ def by_spark(spark: SparkSession, condition: str) -> list[int] | None:
         return None
 
 
+def ids(rows: pa.Table) -> list[int]:
+    """The column ``id``."""
+    found: list[Any] = rows["id"].to_pylist()
+    return found
+
+
 def rows_of(ms: Session, view: str) -> list[int] | None:
     """The rows of a view, of a materialized one refreshed before; None where that is an error."""
     try:
         if view == "m":
             ms.materialized_views.refresh("dfs.tmp.m")
-        rows: list[int] = ms.sql(f"SELECT id FROM dfs.tmp.{view} ORDER BY id")["id"].to_pylist()
+        rows: pa.Table = ms.sql(f"SELECT id FROM dfs.tmp.{view} ORDER BY id")
     except MetastoreError:
         return None
-    return rows
+    return ids(rows)
 
 
 def test_the_table_of_texts_is_what_spark_says(spark: SparkSession) -> None:
@@ -114,7 +120,7 @@ def test_every_door_compares_texts_as_spark_does(spark: SparkSession, tmp_path: 
             expected = by_spark(spark, condition)
             found: dict[str, list[int] | None] = {}
             try:
-                found["scan"] = sorted(ms.tables.scan("dfs.tmp.t", condition).to_arrow()["id"].to_pylist())
+                found["scan"] = sorted(ids(ms.tables.scan("dfs.tmp.t", condition).to_arrow()))
             except InvalidRequestError:
                 found["scan"] = None
             ms.views.define("dfs.tmp.v", f"SELECT id FROM t WHERE {condition}", replace=True)
