@@ -81,15 +81,16 @@ def between(node: exp.Between) -> exp.Expr:
 
 def chosen(node: exp.Case) -> exp.Expr:
     """``CASE x WHEN …`` compares; the results of any CASE get one type."""
-    _require_one_kind("CASE", [*(each.args["true"] for each in node.args["ifs"]), node.args.get("default")])
+    results = [*(each.args["true"] for each in node.args["ifs"]), node.args.get("default")]
+    _require_one_kind("CASE", results)
     if node.this is None:
-        return node
+        return _guarded_from_literals(node, [each for each in results if each is not None])
     said = node.copy()
     subject = said.this
     said.set("this", None)
     for each in said.args["ifs"]:
         each.set("this", compared(exp.EQ(this=subject.copy(), expression=each.this.copy())))
-    return said
+    return _guarded_from_literals(said, [each for each in results if each is not None])
 
 
 def of_one_kind(name: str) -> Callable[[exp.Expr], exp.Expr]:
@@ -99,8 +100,9 @@ def of_one_kind(name: str) -> Callable[[exp.Expr], exp.Expr]:
         arguments = [value for key, value in node.args.items() if key not in ("this", "expressions")]
         lists = node.args.get("expressions") or []
         given = [node.this, *lists, *(each for each in arguments if isinstance(each, exp.Expr))]
-        _require_one_kind(name, given[1:] if isinstance(node, (exp.If, exp.Nvl2)) else given)
-        return node
+        given = given[1:] if isinstance(node, (exp.If, exp.Nvl2)) else given
+        _require_one_kind(name, given)
+        return _guarded_from_literals(node, given)
 
     return checked
 
@@ -192,8 +194,18 @@ def _guarded(node: exp.Expr, values: Sequence[exp.Expr]) -> exp.Expr:
         )
         for value in _representatives(more)
     ]
-    why = text_constant("a text is compared with a value of another type; Spark casts the text, so write that cast")
+    why = text_constant("a text is beside a value of another type; Spark casts one of them, so write that cast")
     return phrase(f"CASE WHEN :mixed THEN error({why}) ELSE :it END", mixed=exp.or_(*mixed), it=node.copy())
+
+
+def _guarded_from_literals(node: exp.Expr, values: Sequence[exp.Expr]) -> exp.Expr:
+    """``node``, guarded if a literal of text is beside a value of unknown kind: DuckDB would read it as that kind.
+
+    Two values that are no literals need no guard, since DuckDB refuses to mix a text and another type.
+    """
+    literals = [value for value in values if isinstance(value.unnest(), exp.Literal) and kind_of(value) in TEXTS]
+    unknown = [value for value in values if kind_of(value) is None]
+    return _guarded(node, [literals[0], *unknown]) if literals and unknown else node
 
 
 def _representatives(values: Sequence[exp.Expr]) -> list[exp.Expr]:
