@@ -44,6 +44,7 @@ _Tree = TypeVar("_Tree", bound=exp.Expr)
 
 _WHOLE_NUMBER: Final = r"^\s*([+-]?\d+)(\.\d*)?\s*$"
 _GROUP: Final = re.compile(r"\\(.)|\$(\d)|\\$|\$", re.DOTALL)
+_MISSING: Final = re.compile(r'Function with name "?(\w+)"? does not exist')
 _OFFSET: Final = r"[+-]\d\d(:\d\d)*$"
 _MONTH: Final = ("MONTH", "MON", "MM")
 _UNITS: Final = {
@@ -73,6 +74,12 @@ def in_duckdbs_words(tree: _Tree) -> _Tree:
             said = words if node is said else said
     result: _Tree = said
     return result
+
+
+def missing_function(said: str) -> InvalidRequestError | None:
+    """The error for a function of Spark's that DuckDB said it lacks; None where it ``said`` something else."""
+    found = _MISSING.search(said)
+    return None if found is None else _refused(f"{found[1]}()")
 
 
 def _refused(what: str) -> InvalidRequestError:
@@ -356,6 +363,9 @@ _WORDS: Final[Mapping[type[exp.Expr], Callable[[Any], exp.Expr]]] = {
     exp.StrToUnix: _seconds,
     exp.UnixSeconds: _around("CAST(floor(epoch_us(:of) / 1000000) AS BIGINT)"),
     exp.Anonymous: _unknown,
+    exp.Chr: _refuse("char()"),
+    exp.ToChar: _refuse("to_char()"),
+    exp.Getbit: _refuse("getbit()"),
     exp.ArrayPosition: _refuse("array_position()"),
     exp.ArrayDistinct: _refuse("array_distinct()"),
     exp.ArrayExcept: _refuse("array_except()"),

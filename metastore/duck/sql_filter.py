@@ -20,7 +20,7 @@ from sqlglot.errors import SqlglotError
 
 from metastore.duck.optional import library
 from metastore.duck.session import close_off, connection, relation
-from metastore.duck.spark_in_duckdb import SparkInDuckDb, in_duckdbs_words
+from metastore.duck.spark_in_duckdb import SparkInDuckDb, in_duckdbs_words, missing_function
 from metastore.duck.spark_texts import define_what
 from metastore.duck.value_kinds import mark
 from metastore.duck.words import phrase
@@ -57,7 +57,8 @@ def filtered(
                 passing = question.numbers(engine, rows)
             except failure as error:
                 said = str(error).partition("\n")[0]  # what follows is the query as it is put to DuckDB
-                raise InvalidRequestError(f"the predicate {where!r} fails: {said}") from error
+                why = missing_function(said) or said
+                raise InvalidRequestError(f"the predicate {where!r} fails: {why}") from error
             yield from rows.take(passing).to_batches()
 
 

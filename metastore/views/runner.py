@@ -19,7 +19,7 @@ from sqlglot import exp
 
 from metastore.duck.optional import library
 from metastore.duck.session import close_off, connection, relation
-from metastore.duck.spark_in_duckdb import SparkInDuckDb, in_duckdbs_words
+from metastore.duck.spark_in_duckdb import SparkInDuckDb, in_duckdbs_words, missing_function
 from metastore.duck.spark_texts import define_what
 from metastore.duck.value_kinds import mark_columns
 from metastore.errors import EngineError, InvalidRequestError, StorageError
@@ -81,6 +81,8 @@ class DuckDBRunner:
                 rows = _exact(relation).to_arrow_reader(1 << 17)
                 _write(rows, target)
             except failure as error:
+                if (missing := missing_function(str(error))) is not None:
+                    raise missing from error
                 raise EngineError(f"DuckDB cannot run the query: {error}; it was {text}") from error
 
 

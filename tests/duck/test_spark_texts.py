@@ -66,6 +66,30 @@ def comparable(value: str | None, type_: str) -> Any:
     return Decimal(value) if type_.startswith("DECIMAL") else value.lower()
 
 
+@pytest.mark.parametrize(
+    ("text", "type_", "expected"),
+    [
+        ("1.0029999999999999", "DECIMAL(10,4)", "1.0030"),
+        ("1.0029999999999999", "DECIMAL(18,4)", "1.0030"),
+        ("1.7976931348623158E308", "DOUBLE", "1.7976931348623157e308"),
+        ("1.79769313486231581E308", "DOUBLE", "inf"),
+        ("00123d", "DOUBLE", "123.0"),
+        ("123f", "DOUBLE", "123.0"),
+        ("\x01true\x01", "BOOLEAN", "true"),
+        ("\u3000true", "BOOLEAN", None),
+        ("\u30001.5", "DOUBLE", None),
+        ("\n\nN", "BOOLEAN", "false"),
+        ("123.5", "INT", None),
+    ],
+)
+def test_values_of_public_reports(text: str, type_: str, expected: str | None) -> None:
+    """Texts that other engines once read in another way than Spark, with what Spark says in the reports."""
+    with connection(ZoneInfo("UTC")) as engine:
+        define_what("spark_", engine)
+        (value,) = values(engine, [text], type_, safe=True)
+    assert comparable(value, type_) == comparable(expected, type_)
+
+
 @pytest.mark.parametrize("key", sorted(ANSWERS))
 def test_every_text_is_what_spark_says_or_is_refused(key: str) -> None:
     """With ``try_cast`` NULL where Spark has no value, with CAST an error, never another value."""
