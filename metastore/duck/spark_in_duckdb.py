@@ -310,7 +310,6 @@ _FUNCTIONS: Final[Mapping[tuple[str, int], str]] = {
     ("try_to_date", 1): "CASE WHEN typeof(:a) = 'VARCHAR' THEN try_spark_date(CAST(:a AS TEXT)) "
     "ELSE TRY_CAST(:a AS DATE) END",
     ("positive", 1): ":a",
-    ("negative", 1): "-(:a)",
     ("unix_date", 1): "CAST(:a AS DATE) - DATE '1970-01-01'",
     ("unix_micros", 1): "epoch_us(:a)",
 }
@@ -360,6 +359,7 @@ _WORDS: Final[Mapping[type[exp.Expr], Callable[[Any], exp.Expr]]] = {
     ),
     exp.SHA2: _sha2,
     exp.Nanvl: _not_nan,
+    exp.Negative: _around("-(:of)"),
     exp.StrToUnix: _seconds,
     exp.UnixSeconds: _around("CAST(floor(epoch_us(:of) / 1000000) AS BIGINT)"),
     exp.Anonymous: _unknown,
