@@ -114,7 +114,7 @@ def spark_answers(spark: SparkSession) -> dict[str, dict[str, list[str | None]]]
                 answers[key] = {text: list(each) for (_, text), *each in zip(rows, *found, strict=True)}
     finally:
         for key, value in before.items():
-            spark.conf.set(key, value)
+            spark.conf.set(key, str(value))
     return answers
 
 
