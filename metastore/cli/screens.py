@@ -20,6 +20,7 @@ from metastore.cli.document import document
 from metastore.cli.formats import UNKNOWN, bound, moment, number, plural, seconds, setting_value, size
 from metastore.cli.grid import Grid
 from metastore.cli.results import Ended, HiveTables, Left, Pruned, Results, Rows
+from metastore.doctor.files import FolderReport
 
 _MOST_ROWS = 50
 """A screen shows so many lines of a list that can be very long; the JSON document has all."""
@@ -327,6 +328,22 @@ def _(result: Checked) -> RenderableType:
     for found in result.findings:
         findings.add_row(found.severity, found.subject, found.what, found.next_step)
     return Group(components, findings, _footer_of_findings(result))
+
+
+@screen.register
+def _(result: FolderReport) -> RenderableType:
+    table = Grid("file", "outcome", "#rows", "what doors said")
+    for each in result.files:
+        said = each.contradictions or tuple(f"{door.door}: {door.error}" for door in each.doors if door.error)
+        rows = next((door.rows for door in each.doors if door.rows is not None), None)
+        table.add_row(
+            each.file, Text(each.outcome, _OUTCOME_STYLES.get(each.outcome, "")), number(rows), said[0] if said else ""
+        )
+    counts = ", ".join(f"{count} {outcome}" for outcome, count in result.outcomes.items() if count)
+    return Group(table, Text(counts or "no data files", "dim"))
+
+
+_OUTCOME_STYLES = {"equal": "green", "different": "bold red"}
 
 
 def _footer_of_findings(result: Checked) -> Text:

@@ -39,7 +39,7 @@ LAYERS = (
     {"inspection", "views", "procedures"},
     {"integrity", "sql"},
     {"session"},
-    {"spark"},
+    {"doctor", "spark"},
     {"daemon"},
     {"cli"},
     {"demo"},

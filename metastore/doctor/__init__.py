@@ -1,0 +1,1 @@
+"""Files of a user tried at every door: does each give the same rows, or the same refusal?"""
