@@ -160,6 +160,7 @@ class Session:
         format: str | None = None,
         schema: str | None = None,
         options: Mapping[str, Any] | None = None,
+        bounds: Sequence[str] | str | None = None,
         on_progress: Progress | None = None,
     ) -> AnalyzeResult:
         """Bring the metadata of ``table`` up to date with its files, on the engine that suits how many are to be read.
@@ -170,7 +171,7 @@ class Session:
         """
         from metastore.analyze.run import Request, analyze
 
-        request = Request(columns, level, statistics, sample, format, schema, options)
+        request = Request(columns, level, statistics, sample, format, schema, options, bounds)
         return analyze(self.metastore.tables, self.source(table), self.engine_for, request, on_progress=on_progress)
 
     def prune(

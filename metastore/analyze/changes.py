@@ -15,6 +15,7 @@ from typing import NamedTuple
 from metastore.analyze.levels import reaches
 from metastore.analyze.states import TableState, is_of_this_form, segment_state, table_fingerprint
 from metastore.errors import InvalidRequestError
+from metastore.formats.bounds_from_data import AUTO, BoundsFrom
 from metastore.formats.names import PARQUET
 from metastore.formats.source_file import SourceFile
 from metastore.formats.text_options import DEFAULTS, TextOptions
@@ -33,7 +34,8 @@ class Wanted:
     ``columns`` None means statistics of every column, ``describing`` None that no column is described, ``declared``
     None that the files' own schemas make the table's. ``named`` are the columns that this run names itself: the table
     must have these, but may have lost others that are kept up. ``text`` says how delimited text is written, None that
-    it is as it was; ``text_is_own`` that an ANALYZE of the table said so, not the configuration.
+    it is as it was; ``text_is_own`` that an ANALYZE of the table said so, not the configuration. ``bounds`` says where
+    bounds of Parquet columns come from, None that they come from where they came from; ``bounds_are_own`` as for text.
     """
 
     level: MetadataType
@@ -44,6 +46,19 @@ class Wanted:
     named: tuple[ColumnPath, ...] = ()
     text: TextOptions | None = None
     text_is_own: bool = False
+    bounds: BoundsFrom | None = None
+    bounds_are_own: bool = False
+
+    @property
+    def bounds_read(self) -> BoundsFrom:
+        """Where bounds come from; columns that are described are read anyway, so theirs come from data, too."""
+        wanted = self.bounds or AUTO
+        if self.describing is None:
+            return wanted
+        described = self.describing.columns
+        if described is None:
+            return BoundsFrom("data", wanted.columns) if self.columns is None else _with(wanted, self.columns)
+        return _with(wanted, described)
 
     @property
     def written(self) -> TextOptions:
@@ -59,6 +74,10 @@ class Wanted:
         if self.describing is None or self.describing.columns is not None:
             return self.describing
         return Describing(self.columns, self.describing.percent)
+
+
+def _with(bounds: BoundsFrom, columns: Sequence[ColumnPath]) -> BoundsFrom:
+    return BoundsFrom(bounds.source, tuple(dict.fromkeys((*bounds.columns, *columns))))
 
 
 @dataclass(frozen=True)
@@ -181,7 +200,16 @@ def decide(known: Known | None, fresh: Mapping[str, str], *, location: str, aske
     if text is None and asked.format == known.format:
         text, is_own = known.state.text, known.state.text_is_own
     declared = asked.declared or known.state.declared
-    wanted = Wanted(asked.level, columns, describing, asked.format, declared, asked.named, text, is_own)
+    bounds, bounds_are_own = asked.bounds, asked.bounds_are_own
+    if known.state.bounds_are_own and not bounds_are_own:
+        bounds, bounds_are_own = known.state.bounds, True
+    elif bounds_are_own and bounds is not None and bounds.columns and known.state.bounds_are_own:
+        # Columns that are named join those of earlier runs.
+        bounds = BoundsFrom(known.state.bounds.source, (*known.state.bounds.columns, *bounds.columns))
+        bounds = _with(bounds, ())
+    wanted = Wanted(
+        asked.level, columns, describing, asked.format, declared, asked.named, text, is_own, bounds, bounds_are_own
+    )
     if (reason := _foreign(known, wanted, location)) is not None:
         return Full(wanted, reason)
     same_files = known.state.fingerprint == table_fingerprint(fresh)
@@ -196,7 +224,9 @@ def decide(known: Known | None, fresh: Mapping[str, str], *, location: str, aske
     return Changed(
         wanted,
         reason,
-        footers=wanted.columns != known.columns or not reaches(known.level, wanted.level),
+        footers=wanted.columns != known.columns
+        or not reaches(known.level, wanted.level)
+        or (wanted.format == PARQUET and _bounds_of(known) != wanted.bounds_read),
         anew=known.state.describing is not None
         and wanted.describing is not None
         and wanted.describing.percent != known.state.describing.percent,
@@ -238,7 +268,15 @@ def _other_wishes(known: Known, wanted: Wanted) -> str | None:
         return "the last run analyzed other columns"
     if known.state.describing != wanted.describing:
         return "the last run computed other statistics"
+    if wanted.format == PARQUET and _bounds_of(known) != wanted.bounds_read:
+        return "the last run took bounds from elsewhere"
     return None
+
+
+def _bounds_of(known: Known) -> BoundsFrom:
+    """Where the last run took bounds from."""
+    state = known.state
+    return Wanted(known.level or MetadataType.TABLE, known.columns, state.describing, bounds=state.bounds).bounds_read
 
 
 def _are_among(columns: Sequence[ColumnPath] | None, known: Sequence[ColumnPath] | None) -> bool:

@@ -97,7 +97,7 @@ class Execution:
         if known:
             self._modify.delete(of_table(self._source.table), MetadataType.ALL)
         self._reading.expect(sum(map(len, segments.values())))
-        for_tasks = {key: files for key, files in segments.items() if self._is_for_tasks(len(files))}
+        for_tasks = {key: files for key, files in segments.items() if self._is_for_tasks(len(files), files=files)}
         tops = self._made_by_tasks(for_tasks, fresh, {}, anew=False)
         rest = {key: files for key, files in segments.items() if key not in for_tasks}
         if rest:
@@ -142,7 +142,7 @@ class Execution:
             key: files
             for key, files in segments.items()
             if len(files) <= self._limits.known_files
-            and self._is_for_tasks(unknown[key], known[key].size_bytes if key in known else 0)
+            and self._is_for_tasks(unknown[key], known[key].size_bytes if key in known else 0, files)
         }
         tops = self._made_by_tasks(for_tasks, fresh, known, anew=decision.footers)
         rest = [key for key in segments if key not in for_tasks]
@@ -150,12 +150,15 @@ class Execution:
             tops += self._made_here({key: segments[key] for key in keys}, fresh, decision, known)
         return tops
 
-    def _is_for_tasks(self, unknown: int, stored_bytes: int = 0) -> bool:
+    def _is_for_tasks(self, unknown: int, stored_bytes: int = 0, files: Sequence[SourceFile] = ()) -> bool:
         """Whether a segment of which so many files are to be read is made by the task that reads them.
 
         Where nothing but footers is read; of other files, each is a task's own.
         """
         limits = self._limits
+        may_read_data = unknown > 0 and self._wanted.bounds_read.may_read_data
+        if may_read_data and sum(file.size for file in files) > limits.data_bytes:
+            return False  # of large files the data is read by more than one task
         return self._reading.of_footers and unknown <= limits.chunk_files[1] and stored_bytes <= limits.stored_bytes
 
     def _made_here(

@@ -37,6 +37,7 @@ from metastore.components.requests import of_table
 from metastore.components.tables import Tables
 from metastore.engine import Engine
 from metastore.errors import ConflictError, FormatError, InvalidRequestError, NotFoundError, StorageError
+from metastore.formats.bounds_from_data import BoundsFrom
 from metastore.formats.names import PARQUET, format_named, format_of_files
 from metastore.formats.source_file import SourceFile
 from metastore.formats.text_options import DELIMITED, TextOptions
@@ -64,6 +65,8 @@ class Request:
     percentage of rows that they are estimated from, None for all. ``format`` is that of the files, where their suffixes
     do not tell. ``schema`` declares the table's columns (``a INT, b VARCHAR``), and is kept. ``options``
     say how delimited text is written (:class:`metastore.formats.text_options.TextOptions`), and are kept, too.
+    ``bounds`` says where bounds of Parquet columns come from: ``auto``, ``footers`` or ``data``, or the names of
+    columns (:class:`metastore.formats.bounds_from_data.BoundsFrom`); it is kept, too.
     """
 
     columns: Sequence[str] | None = None
@@ -73,6 +76,7 @@ class Request:
     format: str | None = None
     schema: str | None = None
     options: Mapping[str, Any] | None = None
+    bounds: Sequence[str] | str | None = None
 
     def wanted(self) -> Wanted:
         """The request checked. InvalidRequestError for what cannot be wanted; the format is still to be found."""
@@ -90,7 +94,22 @@ class Request:
         format_ = "" if self.format is None else format_named(self.format)
         declared = None if self.schema is None else declared_schema(self.schema)
         text = None if self.options is None else TextOptions.of(self.options)
-        return Wanted(level_named(str(self.level)), columns, describing, format_, declared, named, text)
+        bounds = None if self.bounds is None else BoundsFrom.of(self.bounds)
+        if bounds is not None:
+            named = tuple(dict.fromkeys((*named, *bounds.columns)))
+            if columns is not None:
+                columns = tuple(dict.fromkeys((*columns, *bounds.columns)))
+        return Wanted(
+            level_named(str(self.level)),
+            columns,
+            describing,
+            format_,
+            declared,
+            named,
+            text,
+            bounds=bounds,
+            bounds_are_own=bounds is not None,
+        )
 
 
 def analyze(
@@ -145,6 +164,10 @@ def _analyzed(
     if source.provided is not None and asked.describing is not None:
         raise InvalidRequestError(
             f"{source.table} is {found.format}: its statistics come with its metadata, and none are computed"
+        )
+    if source.provided is not None and asked.bounds is not None:
+        raise InvalidRequestError(
+            f"{source.table} is {found.format}: its bounds come with its metadata; leave BOUNDS out"
         )
     decision = decide(known, fresh, location=source.location, asked=found)
     if isinstance(decision, Unchanged):
@@ -235,7 +258,10 @@ def _with_format(source: SourceTable, files: Sequence[SourceFile], known: Known 
         if asked.text is not None:
             raise InvalidRequestError(f"{source.table} is {format_}; options of text are for {', '.join(DELIMITED)}")
         text = None
-    return replace(asked, format=format_, text=text, text_is_own=asked.text is not None)
+    bounds = asked.bounds or source.bounds
+    if bounds is not None and bounds.columns and source.bounds is not None:
+        bounds = BoundsFrom(source.bounds.source, bounds.columns)
+    return replace(asked, format=format_, text=text, text_is_own=asked.text is not None, bounds=bounds)
 
 
 def _format(source: SourceTable, files: Sequence[SourceFile], known: Known | None) -> str:

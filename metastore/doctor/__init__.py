@@ -1,1 +1,1 @@
-"""Files of a user tried at every door: does each give the same rows, or the same refusal?"""
+"""A user's files tried at every door: each gives the same rows there, or the same refusal."""

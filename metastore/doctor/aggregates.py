@@ -20,7 +20,7 @@ _MOST_COLUMNS: Final = 100
 
 
 def contradictions(session: Session, table: TableInfo, rows: pa.Table) -> Iterator[str]:
-    """Each answer from statistics that the ``rows`` of ``table`` contradict, in a few words. Raises what doors raise."""
+    """Each answer from statistics that the ``rows`` of ``table`` contradict. Raises what doors raise."""
     scan = session.tables.scan(table)
     names = rows.column_names[:_MOST_COLUMNS]
     ordered = [name for name in names if _has_order(rows.column(name).type)]

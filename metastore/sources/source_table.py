@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 
+from metastore.formats.bounds_from_data import BoundsFrom
 from metastore.formats.names import suffix_of
 from metastore.formats.source_file import SourceFile
 from metastore.formats.text_options import TextOptions
@@ -29,7 +30,8 @@ class SourceTable:
     somebody keeps the files' statistics too, ``provided`` has both. ``passed_over`` are directories below the location,
     relative to it, that hold no data of the table: the metastore keeps its own files there.
     ``text`` says how delimited text is written where the workspace does, ``by_suffix`` the format and that of files by
-    their suffix, where the plugin's ``formats`` do.
+    their suffix, where the plugin's ``formats`` do. ``bounds`` says where bounds of Parquet columns come from, where
+    the workspace does.
     """
 
     table: TableInfo
@@ -43,6 +45,7 @@ class SourceTable:
     passed_over: Sequence[str] = ()
     text: TextOptions | None = None
     by_suffix: Mapping[str, tuple[str, TextOptions]] = field(default_factory=dict)
+    bounds: BoundsFrom | None = None
 
     def text_options(self, files: Sequence[SourceFile]) -> TextOptions | None:
         """How its ``files`` are written if they are delimited text: as the workspace says, else as their suffix does.

@@ -70,18 +70,22 @@ def analyze(target: StatementTarget, statement: Statement) -> pa.Table:
 def _request(cursor: Cursor) -> Request:
     options = _options(cursor)
     columns = _columns(cursor)
+    bounds = _bounds(cursor)
     refreshes = cursor.accept_word("REFRESH")
     level = _level(cursor) if refreshes else MetadataType.ROW_GROUP.value
+    bounds = bounds or _bounds(cursor)
     statistics: list[str] | bool = False
     if cursor.accept_word("COMPUTE") or cursor.accept_word("ESTIMATE"):
         cursor.expect_word("STATISTICS")
         statistics = _paths(cursor) if cursor.ahead(TokenType.L_PAREN) else True
-    elif not refreshes:
+    elif not refreshes and bounds is None:
         raise cursor.unexpected("REFRESH METADATA, COMPUTE STATISTICS, ESTIMATE STATISTICS or DROP METADATA")
     sample = _sample(cursor) if statistics is not False else None
+    bounds = bounds or _bounds(cursor)
     cursor.end()
-    text = {name.lower(): value for name, value in options.items() if name not in ("FORMAT", "SCHEMA")}
-    return Request(columns, level, statistics, sample, options.get("FORMAT"), options.get("SCHEMA"), text or None)
+    text = {name.lower(): value for name, value in options.items() if name not in _OF_TABLE}
+    format_, schema, source = map(options.get, _OF_TABLE)
+    return Request(columns, level, statistics, sample, format_, schema, text or None, bounds or source)
 
 
 def _table(cursor: Cursor) -> TableInfo | str:
@@ -100,8 +104,8 @@ def _options(cursor: Cursor) -> dict[str, str]:
         return options
     while True:
         word = cursor.word
-        if word in options or not (word in ("FORMAT", "SCHEMA") or is_option(word)):
-            raise cursor.unexpected("FORMAT, SCHEMA or an option of text (DELIMITER, HEADER …), each once,")
+        if word in options or not (word in _OF_TABLE or is_option(word)):
+            raise cursor.unexpected("FORMAT, SCHEMA, BOUNDS or an option of text (DELIMITER, HEADER …), each once,")
         cursor.advance()
         cursor.expect(TokenType.FARROW, "=>")
         options[word] = _option_value(cursor)
@@ -132,6 +136,14 @@ def _paths(cursor: Cursor) -> list[str]:
         if cursor.accept(TokenType.R_PAREN):
             return paths
         cursor.expect(TokenType.COMMA, ", or )")
+
+
+def _bounds(cursor: Cursor) -> list[str] | None:
+    return _paths(cursor) if cursor.accept_word("BOUNDS") else None
+
+
+_OF_TABLE: Final = ("FORMAT", "SCHEMA", "BOUNDS")
+"""Options of ANALYZE that are none of text."""
 
 
 def _level(cursor: Cursor) -> str:

@@ -31,6 +31,7 @@ from metastore.analyze.units.partial_aggregates import (
 from metastore.analyze.units.total import Total
 from metastore.analyze.units.unit_rows import UnitRow, to_batch, values
 from metastore.errors import InvalidRequestError
+from metastore.formats.bounds_from_data import AUTO
 from metastore.model.column_path import ColumnPath, is_among, parse, quote
 from metastore.model.drill_types import common_type, minor_type, parse_type, spelled_for_drill
 from metastore.model.identity import metadata_key, partition_identifier, segment_identifier
@@ -141,6 +142,8 @@ def table_unit(
         total.segment_states(states) if is_separable else None,
         wanted.written,
         wanted.text_is_own,
+        wanted.bounds or AUTO,
+        wanted.bounds_are_own,
     )
     row = UnitRow(
         metadataType=MetadataType.TABLE,

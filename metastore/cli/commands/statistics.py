@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 from metastore.analyze.run import Request
 from metastore.errors import InvalidRequestError
+from metastore.formats.bounds_from_data import SOURCES
 
 _ALL = "*"
 
@@ -18,6 +19,7 @@ def request(
     format_: str | None,
     schema: str | None,
     options: Sequence[str] = (),
+    bounds: str | None = None,
 ) -> Request:
     """The request; a sample alone asks for statistics of all columns, and so does ``*``."""
     if statistics is None:
@@ -25,7 +27,12 @@ def request(
     else:
         described = True if statistics.strip() == _ALL else names(statistics)
     chosen = None if columns is None else names(columns)
-    return Request(chosen, level.upper(), described, sample, format_, schema, _pairs(options) or None)
+    return Request(chosen, level.upper(), described, sample, format_, schema, _pairs(options) or None, _bounds(bounds))
+
+
+def _bounds(text: str | None) -> str | list[str] | None:
+    """``auto``, ``footers`` or ``data``, or the columns that are named."""
+    return text if text is None or text.lower() in SOURCES else names(text)
 
 
 def _pairs(options: Sequence[str]) -> dict[str, str]:
