@@ -35,12 +35,14 @@ from metastore.analyze.units.rollup import segment_units, table_unit
 from metastore.analyze.units.stored_segments import OF_SEGMENTS, StoredSegments, states_by_key
 from metastore.analyze.units.total import Total
 from metastore.analyze.units.unit_rows import of_kind, values
+from metastore.analyze.unprunable import columns_without_bounds
 from metastore.components.requests import of_table
 from metastore.engine import Engine
 from metastore.formats.source_file import SourceFile
 from metastore.model.column_path import is_among, parse
 from metastore.model.identity import metadata_key
 from metastore.model.table_unit import TableMetadataUnit
+from metastore.model.tuple_schema import TupleSchema
 from metastore.model.vocabulary import MetadataType
 from metastore.operations.modify import Modify
 from metastore.sketches.description import Describing, descriptions_in, descriptions_text
@@ -54,13 +56,17 @@ _Segments = Mapping[str, Sequence[SourceFile]]
 
 @dataclass(frozen=True)
 class Outcome:
-    """What was found: changes of files, ``segments`` made anew, ``removed`` ones, units written, rows of the table."""
+    """What was found: changes of files, ``segments`` made anew, ``removed`` ones, units written, rows of the table.
+
+    ``without_bounds`` are the columns that cannot skip files, each with the reason.
+    """
 
     files: FileCounts
     segments: int
     removed: frozenset[str]
     units: int
     rows: int
+    without_bounds: Mapping[str, str]
 
 
 class Execution:
@@ -267,7 +273,14 @@ class Execution:
             self._source, UNIT_SCHEMA, total, directories, owner=owner, wanted=self._wanted, states=fresh
         )
         self._modify.overwrite(general)
-        return Outcome(self._files, segments, removed, self._units + general.num_rows, total.part.rows)
+        units = self._units + general.num_rows
+        return Outcome(self._files, segments, removed, units, total.part.rows, self._without_bounds(general))
+
+    def _without_bounds(self, general: pa.Table) -> Mapping[str, str]:
+        """The columns of the TABLE unit that have no bounds."""
+        schema = TupleSchema.from_json(general["schema"][0].as_py())
+        statistics = dict(general["columnsStatistics"][0].as_py() or ())
+        return columns_without_bounds(schema, statistics, self._wanted.bounds_read, self._wanted.format)
 
 
 def _descriptions(units: pa.Table, wanted: Describing | None) -> dict[str, Descriptions]:

@@ -199,6 +199,7 @@ def _analyzed(
         rows=outcome.rows,
         reason=decision.reason,
         engine=execution.engine,
+        without_bounds=outcome.without_bounds,
     )
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from decimal import Decimal
 from functools import singledispatch
 from os.path import commonprefix
@@ -24,6 +24,9 @@ from metastore.doctor.files import FolderReport
 
 _MOST_ROWS = 50
 """A screen shows so many lines of a list that can be very long; the JSON document has all."""
+
+_MOST_NOTES = 10
+"""A screen shows so many notes on columns."""
 
 _MOST_VALUES = 500
 """A screen shows so many rows of a statement."""
@@ -108,6 +111,7 @@ def _(result: TableDescription) -> RenderableType:
         Text(summary.table, "bold"),
         *(Text.assemble((f"{label:<15}", "dim"), fact) for label, fact in facts.items()),
         columns,
+        *_cannot_prune({each.name: each.cannot_prune for each in result.columns if each.cannot_prune is not None}),
         _footer(plural(len(result.columns), "column"), result.version),
     )
 
@@ -168,7 +172,14 @@ def _(result: AnalyzeResult) -> RenderableType:
         lines.append(f"{plural(result.segments_removed, 'segment')} removed")
     if result.reason is not None:
         lines.append(Text(f"all files concerned: {result.reason}", "dim"))
-    return Group(*lines, _footer("", result.version))
+    return Group(*lines, *_cannot_prune(result.without_bounds), _footer("", result.version))
+
+
+def _cannot_prune(reasons: Mapping[str, str]) -> list[RenderableType]:
+    """A line for each column that cannot skip files, a few for many."""
+    lines = [Text(f"{name} cannot skip files: {reason}", "dim") for name, reason in reasons.items()]
+    left = len(lines) - _MOST_NOTES
+    return [*lines[:_MOST_NOTES], *([f"… and {left} more columns; --json has all"] if left > 0 else [])]
 
 
 @screen.register

@@ -10,7 +10,6 @@ moves those of the old calendar. So INT96 bounds reach as far as any two zones a
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from contextlib import nullcontext, suppress
 from dataclasses import dataclass, replace
 from datetime import date, datetime, timedelta
 from typing import Any, Final, Literal
@@ -26,6 +25,7 @@ from metastore.formats.parquet_plans import Plan
 from metastore.formats.writer_faults import Doubt
 from metastore.model.column_path import ColumnPath, is_among, parse
 from metastore.model.statistics import ColumnStatistics, Value
+from metastore.stores.read_errors import is_of_store
 
 BoundsSource = Literal["auto", "footers", "data"]
 SOURCES: Final[Mapping[str, BoundsSource]] = {"auto": "auto", "footers": "footers", "data": "data"}
@@ -90,8 +90,11 @@ def measured_groups(
     file = pq.ParquetFile(source, coerce_int96_timestamp_unit="us")
     found: dict[tuple[int, int], ColumnStatistics] = {}
     for leaf, groups in wanted:
-        with nullcontext() if leaf in must else suppress(pa.ArrowException, UnicodeDecodeError, ValueError):
+        try:
             found.update({(leaf.index, group): _measured(file, plan, leaf, group) for group in groups})
+        except (pa.ArrowException, OSError, ValueError) as error:  # noqa: PERF203 - each column for itself
+            if leaf in must or is_of_store(error):
+                raise
     return found
 
 

@@ -46,6 +46,7 @@ ANSWER: Final = pa.schema(
         *((name, pa.int64()) for name in _COUNTS),
         ("seconds", pa.float64()),
         ("engine", pa.string()),
+        ("notes", pa.list_(pa.string())),
     ]
 )
 """What ANALYZE answers with: one row, which begins as Drill's does."""
@@ -166,6 +167,7 @@ def _sample(cursor: Cursor) -> float | None:
 def _answer(result: AnalyzeResult) -> pa.Table:
     done = "is up to date" if result.status == "up to date" else f"analyzed: {result.files:,} files"
     row: dict[str, Any] = {"ok": True, "summary": f"{result.table} {done}", **vars(result)}
+    row["notes"] = [f"{name} cannot skip files: {reason}" for name, reason in result.without_bounds.items()]
     return pa.Table.from_pylist([{name: row[name] for name in ANSWER.names}], ANSWER)
 
 
