@@ -106,8 +106,11 @@ class TableState:
         if self.text_is_own:
             entries[_TEXT_IS_OWN] = True
         if self.bounds != AUTO or self.bounds_are_own:
-            columns = [quote(path) for path in self.bounds.columns]
-            entries[_BOUNDS] = {"source": self.bounds.source, "columns": columns, "own": self.bounds_are_own}
+            entries[_BOUNDS] = {
+                "source": self.bounds.source,
+                "columns": [quote(path) for path in self.bounds.columns],
+                "own": self.bounds_are_own,
+            }
         if self.segments is not None:
             states = dict(sorted(self.segments.states.items()))
             entries[_SEGMENTS] = {"alike": self.segments.alike, "states": states, "leaders": self.segments.leaders}

@@ -45,7 +45,8 @@ def _lost_by_conditions(session: Session, table: TableInfo, column: pa.ChunkedAr
         if literal is None:
             continue
         for operator, compare in (("=", pc.equal), ("<=", pc.less_equal), (">=", pc.greater_equal)):
-            expected = pc.sum(compare(column, pa.scalar(value, column.type))).as_py() or 0
+            passing: Any = compare(column, pa.scalar(value, column.type))
+            expected = int(pc.sum(passing).as_py() or 0)
             found = session.tables.scan(table, f"{quoted} {operator} {literal}", [quote((name,))]).count()
             if found != expected:
                 yield f"{name} {operator} {literal} returns {found} rows, and {expected} are read"
@@ -90,7 +91,7 @@ def _extremes(column: pa.ChunkedArray[Any]) -> list[Any]:
     """The smallest and the largest value; NaN is the largest number."""
     present = column.drop_null()
     if pa.types.is_floating(column.type):
-        numbers = [float(value) for value in present.to_pylist()]
+        numbers: list[Any] = present.to_pylist()
         ordered = [value for value in numbers if not math.isnan(value)]
         if len(ordered) < len(numbers):
             return [min(ordered) if ordered else "NaN", "NaN"]

@@ -65,7 +65,8 @@ def _polars(session: Session, table: TableInfo) -> pa.Table:
 
 
 def _duckdb(session: Session, table: TableInfo) -> pa.Table:
-    return session.tables.scan(table).to_duckdb().to_arrow_table()
+    rows: pa.Table = session.tables.scan(table).to_duckdb().to_arrow_table()
+    return rows
 
 
 DOORS: Final[Mapping[str, ReadRows]] = {

@@ -16,6 +16,7 @@ import pytest
 from metastore.config.settings import Settings
 from metastore.errors import FormatError, InvalidRequestError
 from metastore.model.statistics import ColumnStatistics
+from metastore.model.vocabulary import MetadataType
 from metastore.session import Session, connect
 
 TABLE = "dfs.lake.t"
@@ -48,7 +49,11 @@ class Lake:
 
     def statistics(self, column: str, kind: str = "TABLE") -> list[dict[str, Any]]:
         """What a column's statistics say in each unit of a kind, by the unit's name."""
-        read = self.session.tables.read().metadata_types(kind).columns("metadataIdentifier", "columnsStatistics")
+        read = (
+            self.session.tables.read()
+            .metadata_types(MetadataType(kind))
+            .columns("metadataIdentifier", "columnsStatistics")
+        )
         units = sorted(read.to_arrow().to_pylist(), key=lambda unit: unit["metadataIdentifier"])
         return [asdict(ColumnStatistics.from_json(dict(unit["columnsStatistics"])[f"`{column}`"])) for unit in units]
 
@@ -83,8 +88,9 @@ def test_int96_skips_files_and_row_groups_without_being_asked(lake: Lake) -> Non
     )
     assert (known["min_exact"], known["max_exact"], known["nulls"], known["non_nulls"]) == (False, False, 10, 20)
     asked = lake.session.tables.scan(TABLE).aggregate(["min(ts)", "max(ts)", "count(ts)"])
-    judge = duckdb.sql(f"SELECT min(ts), max(ts), count(ts) FROM '{lake.root}/*.parquet'").fetchone()
-    assert tuple(asked.to_pylist()[0].values()) == judge
+    with duckdb.connect() as engine:
+        judge = engine.execute(f"SELECT min(ts), max(ts), count(ts) FROM '{lake.root}/*.parquet'").fetchall()
+    assert [tuple(asked.to_pylist()[0].values())] == judge
 
 
 @pytest.mark.parametrize("zone", ["UTC", "Pacific/Kiritimati", "Etc/GMT+12", "America/New_York"])

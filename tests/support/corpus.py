@@ -130,7 +130,8 @@ def _array(rows: Sequence[Any], type_: pa.DataType) -> Any:
 
 def _arrow_parquet(folder: Path) -> None:
     for number, (kind, nulls, table) in enumerate(_tables()):
-        codec, shape = PARQUET_CODECS[number % 6], PARQUET_SHAPES[(number // 6 + number) % 6]
+        shape = PARQUET_SHAPES[(number // 6 + number) % 6]
+        codec: Any = PARQUET_CODECS[number % 6]
         pq.write_table(table, folder / f"{kind}-{nulls}-{codec}.parquet", compression=codec, **shape)
 
 
@@ -143,7 +144,7 @@ def _arrow_int96(folder: Path) -> None:
 
 
 def _arrow_orc(folder: Path) -> None:
-    codecs = ("uncompressed", "zlib", "snappy", "zstd", "lz4")
+    codecs: Any = ("uncompressed", "zlib", "snappy", "zstd", "lz4")
     for number, (kind, nulls, table) in enumerate(_tables()):
         path = folder / f"{kind}-{nulls}.orc"
         try:
