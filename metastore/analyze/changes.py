@@ -6,7 +6,7 @@ run that finds nothing to do has read no unit of any file. Which files changed i
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import groupby
 from operator import add
@@ -184,11 +184,18 @@ def is_flat(segments: Collection[str]) -> bool:
     return all(key == DEFAULT_SEGMENT for key in segments)
 
 
-def decide(known: Known | None, fresh: Mapping[str, str], *, location: str, asked: Wanted) -> Decision:
+def decide(
+    known: Known | None,
+    fresh: Mapping[str, str],
+    *,
+    location: str,
+    asked: Wanted,
+    lacks_bounds: Callable[[BoundsFrom], bool] = lambda _: False,
+) -> Decision:
     """What an ANALYZE has to do for what was ``asked``, given the ``fresh`` states by segment.
 
     What an earlier run was asked for is kept up: columns that are among its own stand for all of them, descriptions and
-    a declared schema stay.
+    a declared schema stay. ``lacks_bounds`` says whether a column that would be read for bounds has none as yet.
     """
     if known is None:
         return Full(asked, "the table was not analyzed before")
@@ -226,7 +233,7 @@ def decide(known: Known | None, fresh: Mapping[str, str], *, location: str, aske
         reason,
         footers=wanted.columns != known.columns
         or not reaches(known.level, wanted.level)
-        or (wanted.format == PARQUET and _bounds_of(known) != wanted.bounds_read),
+        or (wanted.format == PARQUET and _takes_other_bounds(known, wanted, lacks_bounds)),
         anew=known.state.describing is not None
         and wanted.describing is not None
         and wanted.describing.percent != known.state.describing.percent,
@@ -268,15 +275,16 @@ def _other_wishes(known: Known, wanted: Wanted) -> str | None:
         return "the last run analyzed other columns"
     if known.state.describing != wanted.describing:
         return "the last run computed other statistics"
-    if wanted.format == PARQUET and _bounds_of(known) != wanted.bounds_read:
+    if wanted.format == PARQUET and known.state.bounds != (wanted.bounds or AUTO):
         return "the last run took bounds from elsewhere"
     return None
 
 
-def _bounds_of(known: Known) -> BoundsFrom:
-    """Where the last run took bounds from."""
-    state = known.state
-    return Wanted(known.level or MetadataType.TABLE, known.columns, state.describing, bounds=state.bounds).bounds_read
+def _takes_other_bounds(known: Known, wanted: Wanted, lacks_bounds: Callable[[BoundsFrom], bool]) -> bool:
+    """Whether bounds of unchanged files come from elsewhere: of columns that are newly described if they lack any."""
+    if known.state.bounds != (wanted.bounds or AUTO):
+        return True
+    return known.state.describing != wanted.describing and lacks_bounds(wanted.bounds_read)
 
 
 def _are_among(columns: Sequence[ColumnPath] | None, known: Sequence[ColumnPath] | None) -> bool:

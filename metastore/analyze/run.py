@@ -169,7 +169,7 @@ def _analyzed(
         raise InvalidRequestError(
             f"{source.table} is {found.format}: its bounds come with its metadata; leave BOUNDS out"
         )
-    decision = decide(known, fresh, location=source.location, asked=found)
+    decision = decide(known, fresh, location=source.location, asked=found, lacks_bounds=stored.lacks_bounds)
     if isinstance(decision, Unchanged):
         if fresh and asked.named:
             refuse_unknown_columns(asked.named, stored.schema)

@@ -172,6 +172,15 @@ def test_what_was_asked_for_is_kept_up_for_new_files(lake: Lake) -> None:
     assert lake.statistics("ts", "FILE") == increment
 
 
+def test_statistics_asked_for_later_bring_bounds_too(lake: Lake) -> None:
+    """The column is read for them anyway; one that has bounds is not measured again."""
+    lake.write("1.parquet", months(1, 2), write_statistics=False)
+    lake.session.analyze(TABLE)
+    lake.session.analyze(TABLE, statistics=["ts"])
+    assert lake.statistics("ts")[0]["max"] == dt.datetime(2024, 2, 25)
+    assert lake.session.analyze(TABLE).status == "up to date"
+
+
 def test_sql_names_columns_and_sources(lake: Lake) -> None:
     """As a clause of its own, beside the others, and as an option of the table."""
     lake.write("1.parquet", months(1, 2), write_statistics=False)
