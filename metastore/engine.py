@@ -12,7 +12,6 @@ EngineError; a run that is abandoned, closed or interrupted stops its tasks.
 
 from __future__ import annotations
 
-import gc
 import os
 import pickle
 import subprocess
@@ -22,6 +21,7 @@ import time
 import weakref
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
 from multiprocessing.connection import Connection
 from queue import SimpleQueue
 from types import TracebackType
@@ -30,6 +30,7 @@ from typing import IO, Any, Final, Protocol, TypeVar, cast
 import pyarrow as pa
 
 from metastore.errors import EngineError, InvalidRequestError, MetastoreError
+from metastore.expendable import mark_expendable
 from metastore.interrupts import next_of
 
 Chunk = TypeVar("Chunk")
@@ -47,29 +48,21 @@ _BOOTSTRAP: Final = (
     "sys.path[:] = requests.recv(); import metastore.engine; metastore.engine.serve(requests)"
 )
 
-_OBJECTS_PER_COLLECTION: Final = 5_000
-"""Tasks make rows by the hundred thousand, and next to nothing that only the garbage collector frees: at Python's 700
-it takes up to a fourth of the time that footers take. Nothing is gained by more."""
 
-_expendable: Final = threading.Event()
+@dataclass(frozen=True)
+class Capabilities:
+    """What an engine does beside tasks: as a ``DatabaseEngine`` of sources, and as a ``QueryRunner`` of views."""
 
-
-def mark_expendable() -> None:
-    """Say that an engine keeps this process for its tasks only: when a task ends it, an error tells that.
-
-    And have garbage collected less often, from now on.
-    """
-    _expendable.set()
-    gc.set_threshold(_OBJECTS_PER_COLLECTION)
-
-
-def is_expendable() -> bool:
-    """Whether a task may do here what could end the process, rather than pay for making sure that it does not."""
-    return _expendable.is_set()
+    reads_databases: bool = False
+    runs_queries: bool = False
 
 
 class Engine(Protocol):
     """What a job needs from the place where its tasks run."""
+
+    @property
+    def capabilities(self) -> Capabilities:
+        """What it can do beside running tasks."""
 
     @property
     def name(self) -> str:
@@ -111,6 +104,7 @@ class LocalEngine:
     """
 
     name: Final = "local"
+    capabilities: Final = Capabilities()
 
     def __init__(self, processes: int = 0, *, helpers_pay_from: float = _HELPERS_PAY_FROM) -> None:
         if processes < 0:

@@ -16,7 +16,7 @@ from datetime import timedelta
 from functools import cached_property
 from pathlib import Path, PurePath
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, Final, Literal
+from typing import TYPE_CHECKING, Any, Final, Literal, cast
 
 from metastore.catalogs import Catalogs
 from metastore.components.requests import of_table
@@ -26,7 +26,8 @@ from metastore.errors import EngineError, InvalidRequestError, NotFoundError
 from metastore.metastore import Metastore
 from metastore.model.identity import TableInfo
 from metastore.model.vocabulary import MetadataType
-from metastore.sources.naming import hive_name, resolve
+from metastore.sources.kinds import KINDS, Asking
+from metastore.sources.naming import resolve
 from metastore.sources.source_table import SourceTable
 from metastore.storage.own_folders import folders_within
 from metastore.suggestions import nearest
@@ -37,13 +38,14 @@ if TYPE_CHECKING:
 
     from metastore.analyze.reading import Progress
     from metastore.analyze.result import AnalyzeResult
+    from metastore.config.settings import StoragePluginSettings
     from metastore.information_schema import InformationSchema
     from metastore.integrity.findings import CheckReport
     from metastore.integrity.repair import RepairReport
     from metastore.procedures.framework.calls import Procedures
     from metastore.pruning.result import PruneResult
     from metastore.scan.tables import ScannedTables
-    from metastore.sources.database import JdbcReader
+    from metastore.sources.database import DatabaseEngine, JdbcReader
     from metastore.storage.handover import Registered
     from metastore.views.of_session import DefinedViews, RefreshedViews
     from metastore.views.runner import QueryRunner
@@ -81,6 +83,13 @@ class Session:
         return self.metastore.settings
 
     @cached_property
+    def _asking(self) -> Asking:
+        from metastore.stores.bounded_reading import ReadLimits
+
+        limits = ReadLimits(self.metastore.settings.limits)
+        return Asking(lambda: self.catalogs, self._jdbc_reader, self.engine_for, limits)
+
+    @cached_property
     def procedures(self) -> Procedures:
         """What can be called on :attr:`catalogs`."""
         from metastore.procedures.framework.calls import Procedures
@@ -95,21 +104,21 @@ class Session:
         """
         from metastore.scan.tables import ScannedTables
 
-        return ScannedTables(self.metastore.tables, self)
+        return ScannedTables(self.metastore.tables.backing, self)
 
     @cached_property
     def views(self) -> DefinedViews:
         """Views: from SQL, by name; read, modify, versions."""
         from metastore.views.of_session import DefinedViews
 
-        return DefinedViews(self.metastore.views, self)
+        return DefinedViews(self.metastore.views.backing, self)
 
     @cached_property
     def materialized_views(self) -> RefreshedViews:
         """Materialized views: from SQL, by name; refresh and status; read, modify, versions."""
         from metastore.views.of_session import RefreshedViews
 
-        return RefreshedViews(self.metastore.materialized_views, self)
+        return RefreshedViews(self.metastore.materialized_views.backing, self)
 
     @property
     def information_schema(self) -> InformationSchema:
@@ -161,17 +170,30 @@ class Session:
         schema: str | None = None,
         options: Mapping[str, Any] | None = None,
         bounds: Sequence[str] | str | None = None,
+        case_sensitive: bool | None = None,
         on_progress: Progress | None = None,
     ) -> AnalyzeResult:
         """Bring the metadata of ``table`` up to date with its files, on the engine that suits how many are to be read.
 
-        The wishes are those of :class:`metastore.analyze.run.Request`. ``on_progress`` is called with the number of
+        The options are those of :class:`metastore.analyze.run.Request`; ``case_sensitive`` is by default the setting
+        ``drill.metastore.case_sensitive``. ``on_progress`` is called with the number of
         files read and to read. Raises as :func:`metastore.analyze.run.analyze` does, and EngineError when the engine
         cannot be had.
         """
         from metastore.analyze.run import Request, analyze
 
-        request = Request(columns, level, statistics, sample, format, schema, options, bounds)
+        told_apart = self.settings.case_sensitive if case_sensitive is None else case_sensitive
+        request = Request(
+            columns=columns,
+            level=level,
+            statistics=statistics,
+            sample=sample,
+            format=format,
+            schema=schema,
+            options=options,
+            bounds=bounds,
+            case_sensitive=told_apart,
+        )
         return analyze(self.metastore.tables, self.source(table), self.engine_for, request, on_progress=on_progress)
 
     def prune(
@@ -191,6 +213,7 @@ class Session:
         """
         from metastore.pruning.prune import prune
         from metastore.pruning.stored_units import StoredUnits, in_newest, units_of
+        from metastore.pruning.units import Units, UnitsWithSchema
 
         tables = self.metastore.tables
         source = self.source(table) if list_files else None
@@ -202,7 +225,9 @@ class Session:
         tell = source is None or source.provided is None
 
         def ask(version: int) -> PruneResult:
-            units = units_of(StoredUnits(tables, info, version))
+            units: Units = units_of(StoredUnits(tables, info, version))
+            if source is not None and source.says_columns:
+                units = UnitsWithSchema.of(units, source.schema)
             return prune(where, units, listing=listing, time_zone=time_zone, directories_tell=tell)
 
         return in_newest(tables, ask)
@@ -227,24 +252,19 @@ class Session:
     def source(self, table: TableLike) -> SourceTable:
         """Where the data of ``table`` lies. Raises NotFoundError for a plugin or workspace that is not configured."""
         storage = self.settings.storage
-        if (named := hive_name(storage, table)) is not None:
-            from metastore.hive.source import hive_source
-
-            return hive_source(storage[named.storage_plugin], named, self.engine_for)
         found = self._without_own_folders(resolve(storage, table))
         plugin = storage.get(found.table.storage_plugin)
-        if plugin is None or plugin.type == "file":
+        if plugin is None or not KINDS[plugin.type].kept:
             return found
-        from metastore.sources.kinds import asked_for
-        from metastore.stores.bounded_reading import ReadLimits
+        from metastore.sources.finders import FINDERS
 
-        limits = ReadLimits(self.metastore.settings.limits)
-        return asked_for(found, plugin, lambda: self.catalogs, self._jdbc_reader, limits)
+        find = {**FINDERS, "hive": _hive_table}[plugin.type]
+        return find(found, plugin, self._asking)
 
     def table_info(self, table: TableLike) -> TableInfo:
         """The name that the metastore knows ``table`` by; its plugin need not be configured here."""
         try:
-            return hive_name(self.settings.storage, table) or resolve(self.settings.storage, table).table
+            return resolve(self.settings.storage, table).table
         except NotFoundError:
             return table if isinstance(table, TableInfo) else TableInfo.parse(str(table))
 
@@ -277,10 +297,10 @@ class Session:
 
     def query_runner(self, files: int) -> QueryRunner:
         """Who runs the query of a materialized view over so many files: Spark when it is the engine, else DuckDB."""
-        from metastore.views.runner import DuckDBRunner, QueryRunner
+        from metastore.views.runner import DuckDBRunner
 
         engine = self.engine_for(files)
-        return engine if isinstance(engine, QueryRunner) else DuckDBRunner()
+        return cast("QueryRunner", engine) if engine.capabilities.runs_queries else DuckDBRunner()
 
     def engine_for(self, files: int) -> Engine:
         """The engine that was given, else the one that the settings name, by the number of ``files`` if they say so."""
@@ -299,7 +319,7 @@ class Session:
     def _without_own_folders(self, source: SourceTable) -> SourceTable:
         """``source``, whose files are not those of the metastore itself. Raises InvalidRequestError for its folders."""
         plugin = self.settings.storage.get(source.table.storage_plugin)
-        if plugin is not None and plugin.type not in ("file", "delta"):
+        if plugin is not None and not KINDS[plugin.type].in_folders:
             return source  # Its location is a name.
         own = folders_within(self.settings.iceberg, source.location)
         if "" in own:
@@ -327,12 +347,20 @@ class Session:
         from metastore.sources.database import no_reader
 
         engine = self._given or (self._engine("spark") if self._spark_engine is not None else None)
-        reader: JdbcReader = getattr(engine, "read_jdbc", None) or no_reader()
-        return reader
+        if engine is None or not engine.capabilities.reads_databases:
+            return no_reader()
+        return cast("DatabaseEngine", engine).read_jdbc
 
     @staticmethod
     def _listing(source: SourceTable) -> dict[str, tuple[int, int]]:
         return {file.path: file.fingerprint for file in source.files()}
+
+
+def _hive_table(source: SourceTable, plugin: StoragePluginSettings, asking: Asking) -> SourceTable:
+    """The finder of Hive's tables, whose client is loaded when one is looked for."""
+    from metastore.hive.source import hive_table
+
+    return hive_table(source, plugin, asking)
 
 
 def connect(

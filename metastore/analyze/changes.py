@@ -10,7 +10,7 @@ from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import groupby
 from operator import add
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from metastore.analyze.levels import reaches
 from metastore.analyze.states import TableState, is_of_this_form, segment_state, table_fingerprint
@@ -46,6 +46,8 @@ class Wanted:
     named: tuple[ColumnPath, ...] = ()
     text: TextOptions | None = None
     text_is_own: bool = False
+    case_sensitive: bool = False
+    """Whether names that differ in case alone are names of different columns."""
     bounds: BoundsFrom | None = None
     bounds_are_own: bool = False
 
@@ -190,12 +192,14 @@ def decide(
     *,
     location: str,
     asked: Wanted,
+    other_columns: bool = False,
     lacks_bounds: Callable[[BoundsFrom], bool] = lambda _: False,
 ) -> Decision:
     """What an ANALYZE has to do for what was ``asked``, given the ``fresh`` states by segment.
 
     What an earlier run was asked for is kept up: columns that are among its own stand for all of them, descriptions and
-    a declared schema stay. ``lacks_bounds`` says whether a column that would be read for bounds has none as yet.
+    a declared schema stay. ``other_columns`` tells that whoever decides on the columns names others than before,
+    ``lacks_bounds`` whether a column that would be read for bounds has none as yet.
     """
     if known is None:
         return Full(asked, "the table was not analyzed before")
@@ -207,18 +211,19 @@ def decide(
     if text is None and asked.format == known.format:
         text, is_own = known.state.text, known.state.text_is_own
     declared = asked.declared or known.state.declared
-    bounds, bounds_are_own = asked.bounds, asked.bounds_are_own
-    if known.state.bounds_are_own and not bounds_are_own:
-        bounds, bounds_are_own = known.state.bounds, True
-    elif bounds_are_own and bounds is not None and bounds.columns and known.state.bounds_are_own:
-        # Columns that are named join those of earlier runs.
-        bounds = BoundsFrom(known.state.bounds.source, (*known.state.bounds.columns, *bounds.columns))
-        bounds = _with(bounds, ())
-    wanted = Wanted(
-        asked.level, columns, describing, asked.format, declared, asked.named, text, is_own, bounds, bounds_are_own
+    wanted = replace(
+        asked,
+        columns=columns,
+        describing=describing,
+        declared=declared,
+        text=text,
+        text_is_own=is_own,
+        **_bounds_kept_up(known, asked),
     )
     if (reason := _foreign(known, wanted, location)) is not None:
         return Full(wanted, reason)
+    if other_columns:
+        return Full(wanted, "the table has other columns now")
     same_files = known.state.fingerprint == table_fingerprint(fresh)
     reason = _other_wishes(known, wanted)
     if same_files and reason is None:
@@ -238,6 +243,17 @@ def decide(
         and wanted.describing is not None
         and wanted.describing.percent != known.state.describing.percent,
     )
+
+
+def _bounds_kept_up(known: Known, asked: Wanted) -> dict[str, Any]:
+    """Where bounds come from, with what an earlier ANALYZE said; columns that are named join those of earlier runs."""
+    before = known.state
+    if before.bounds_are_own and not asked.bounds_are_own:
+        return {"bounds": before.bounds, "bounds_are_own": True}
+    bounds = asked.bounds
+    if before.bounds_are_own and bounds is not None and bounds.columns:
+        bounds = _with(before.bounds, bounds.columns)
+    return {"bounds": bounds, "bounds_are_own": asked.bounds_are_own}
 
 
 def _kept_up(known: Known, asked: Describing | None) -> Describing | None:

@@ -44,6 +44,7 @@ from metastore.formats.text_options import DELIMITED, TextOptions
 from metastore.interrupts import result_of
 from metastore.model.column_path import ColumnPath, parse
 from metastore.model.identity import TableInfo
+from metastore.model.tuple_schema import CASE_SENSITIVE, TupleSchema
 from metastore.model.vocabulary import MetadataType
 from metastore.operations.versions import on_newest
 from metastore.sketches.description import Describing
@@ -67,6 +68,8 @@ class Request:
     say how delimited text is written (:class:`metastore.formats.text_options.TextOptions`), and are kept, too.
     ``bounds`` says where bounds of Parquet columns come from: ``auto``, ``footers`` or ``data``, or the names of
     columns (:class:`metastore.formats.bounds_from_data.BoundsFrom`); it is kept, too.
+    ``case_sensitive``: columns of files and directories whose names differ in case alone are different columns; None
+    leaves it to the session's settings, and means False here.
     """
 
     columns: Sequence[str] | None = None
@@ -77,6 +80,7 @@ class Request:
     schema: str | None = None
     options: Mapping[str, Any] | None = None
     bounds: Sequence[str] | str | None = None
+    case_sensitive: bool | None = None
 
     def wanted(self) -> Wanted:
         """The request checked. InvalidRequestError for what cannot be wanted; the format is still to be found."""
@@ -100,13 +104,14 @@ class Request:
             if columns is not None:
                 columns = tuple(dict.fromkeys((*columns, *bounds.columns)))
         return Wanted(
-            level_named(str(self.level)),
-            columns,
-            describing,
-            format_,
-            declared,
-            named,
-            text,
+            level=level_named(str(self.level)),
+            columns=columns,
+            describing=describing,
+            format=format_,
+            declared=declared,
+            named=named,
+            text=text,
+            case_sensitive=bool(self.case_sensitive),
             bounds=bounds,
             bounds_are_own=bounds is not None,
         )
@@ -169,7 +174,15 @@ def _analyzed(
         raise InvalidRequestError(
             f"{source.table} is {found.format}: its bounds come with its metadata; leave BOUNDS out"
         )
-    decision = decide(known, fresh, location=source.location, asked=found, lacks_bounds=stored.lacks_bounds)
+    others = known is not None and _has_other_columns(source, stored.schema, asked)
+    decision = decide(
+        known,
+        fresh,
+        location=source.location,
+        asked=found,
+        other_columns=others,
+        lacks_bounds=stored.lacks_bounds,
+    )
     if isinstance(decision, Unchanged):
         if fresh and asked.named:
             refuse_unknown_columns(asked.named, stored.schema)
@@ -201,6 +214,17 @@ def _analyzed(
         engine=execution.engine,
         without_bounds=outcome.without_bounds,
     )
+
+
+def _has_other_columns(source: SourceTable, stored: TupleSchema, asked: Wanted) -> bool:
+    """Whether whoever keeps the table says other columns than those that are ``stored``, or case counts as it did not.
+
+    Case counts in tables of files, where the run says so.
+    """
+    if not source.says_columns:
+        return (CASE_SENSITIVE in stored.properties) != asked.case_sensitive
+    now = [(column.name, column.type) for column in source.schema(stored).columns]
+    return now != [(column.name, column.type) for column in stored.columns]
 
 
 def _listed_while(source: SourceTable, other: Callable[[], object]) -> Sequence[SourceFile]:

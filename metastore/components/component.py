@@ -65,6 +65,11 @@ class Component(Generic[U]):
         self.definition = definition
         self._backing = backing
 
+    @property
+    def backing(self) -> Backing:
+        """What carries out the operations; a component with more to it is built on the same."""
+        return self._backing
+
     def read(self) -> Read[U]:
         """A new read request."""
         return Read(self.definition.unit_type, self._backing.reader, self.definition.rows_of)

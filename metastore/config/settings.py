@@ -171,6 +171,8 @@ class Settings:
     policies: PolicySettings = field(default_factory=PolicySettings)
     effective: tuple[Setting, ...] = field(default=(), repr=False)
     warnings: tuple[str, ...] = ()
+    case_sensitive: bool = False
+    """Whether names of columns that differ in case alone are names of different columns, unless an ANALYZE says so."""
 
     @property
     def limits(self) -> LimitSettings:
@@ -236,6 +238,7 @@ def _settings(tiers: list[Tier], environ: Mapping[str, str], cwd: Path | None) -
     iceberg = replace(_iceberg(root.section("iceberg"), cwd), limits=limit_settings(root.section("limits")))
     storage = {name: _plugin(name, plugin, cwd) for name, plugin in root.section("storage").sections().items()}
     engine = _engine(root.section("engine"))
+    case_sensitive = root.flag("case_sensitive", default=False)
     catalogs = catalogs_settings(root.section("catalogs"), cwd)
     procedures = procedure_settings(root.section("procedures"))
     daemon = daemon_settings(root.section("daemon"))
@@ -250,7 +253,9 @@ def _settings(tiers: list[Tier], environ: Mapping[str, str], cwd: Path | None) -
     for warning in warnings:
         _log.warning("%s", warning)
     effective = reading.effective()
-    return Settings(iceberg, storage, engine, catalogs, procedures, daemon, policies, effective, warnings)
+    return Settings(
+        iceberg, storage, engine, catalogs, procedures, daemon, policies, effective, warnings, case_sensitive
+    )
 
 
 def _iceberg(section: Section, cwd: Path | None) -> IcebergSettings:

@@ -24,7 +24,7 @@ from pyiceberg.table.update import TableRequirement, TableUpdate
 from metastore.catalogs import Catalogs
 from metastore.daemon.inquiry import Inquiries
 from metastore.daemon.policy import Budget
-from metastore.engine import Engine
+from metastore.engine import Capabilities, Engine
 from metastore.errors import MetastoreError, StorageError
 from metastore.iceberg.metadata_document import MetadataDocument
 from metastore.iceberg.target import TargetTable
@@ -208,6 +208,7 @@ class GuardedEngine:
         self._engine = engine
         self._guard = guard
         self.name: Final = engine.name
+        self.capabilities: Final = Capabilities()
         self.parallelism: Final = engine.parallelism
 
     def run(

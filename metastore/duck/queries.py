@@ -88,6 +88,8 @@ class Duck:
         for setting in (*settings_of_release(), *_SETTINGS):
             self._connection.execute(setting)
         self._streams: list[_Stream] = []
+        self._renamed: dict[str, str] = {}
+        """Columns that are called otherwise in here, by what they are called in here."""
         self._tables: list[str] = []
         """By the schemas that they are in here: that of the first is ``_1``."""
 
@@ -97,11 +99,32 @@ class Duck:
         InvalidRequestError for a column that DuckDB cannot hold.
         """
         require_narrow_decimals(schema, "SQL")
-        stream = _Stream(schema, batches)
+        stream = _Stream(*self._told_apart(schema, batches))
         self._streams.append(stream)
         source = f"_s{len(self._streams)}"
         self._connection.register(source, stream)
         return self._define(name, f"FROM {source}{'' if judges_arrow() else f' LIMIT {ALL_ROWS}'}")
+
+    def _told_apart(
+        self, schema: pa.Schema, batches: Callable[[], Iterator[pa.RecordBatch]]
+    ) -> tuple[pa.Schema, Callable[[], Iterator[pa.RecordBatch]]]:
+        """The rows by names that differ in more than case: DuckDB would rename columns itself, and tell nobody."""
+        taken: set[str] = set()
+        every = {name.lower() for name in schema.names}
+        fields: list[Any] = []
+        for field in schema:
+            name, number = field.name, 0
+            while name.lower() in taken or (number and name.lower() in every):
+                number += 1
+                name = f"{field.name}_{number}"
+            if number:
+                self._renamed[name] = field.name
+            taken.add(name.lower())
+            fields.append(field.with_name(name))
+        if schema.names == [field.name for field in fields]:
+            return schema, batches
+        told = pa.schema(fields)
+        return told, lambda: (pa.RecordBatch.from_arrays(batch.columns, schema=told) for batch in batches())
 
     def add_view(self, name: str, query: str) -> str:
         """Make a query known as a view; what to call it. Raises :class:`Failure`."""
@@ -149,6 +172,8 @@ class Duck:
 
     def _heading(self, name: str, query: str) -> str:
         """What a column is called outside. An expression without a name is called by its text; a given name stays."""
+        if name in self._renamed:
+            return self._renamed[name]
         given = double_quoted(name) in query or any(name in stream.names for stream in self._streams)
         return name if given else self._outside(name)
 

@@ -45,8 +45,8 @@ from metastore.iceberg.sweep import (
 )
 from metastore.storage.table import ComponentTable
 from metastore.stores.bounded_reading import table_metadata
+from metastore.stores.containment import Place
 from metastore.stores.files import discard
-from metastore.stores.places import Place
 
 logger = logging.getLogger(__name__)
 

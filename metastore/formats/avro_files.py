@@ -58,7 +58,7 @@ def open_avro(
         wanted = pa.schema([_readable(schema.field(name)) for name in chosen])
         found = records(source)
         while rows := list(islice(found, _ROWS)):
-            columns = [pa.array([_plain(row[field.name], field) for row in rows], field.type) for field in wanted]
+            columns = [pa.array([_arrow_value(row[field.name], field) for row in rows], field.type) for field in wanted]
             yield pa.RecordBatch.from_arrays(columns, schema=wanted) if columns else _empty_columns(len(rows))
 
     return schema, batches
@@ -165,10 +165,10 @@ def _readable(field: Any) -> Any:
     return pa.field(field.name, pa.null() if pa.types.is_nested(type_) else type_)
 
 
-def _plain(value: Any, field: Any) -> Any:
+def _arrow_value(value: Any, field: Any) -> Any:
     if value is None or pa.types.is_null(field.type):
         return None
     if pa.types.is_struct(field.type):
         fields = (field.type.field(index) for index in range(field.type.num_fields))
-        return {inner.name: _plain(value.get(inner.name), inner) for inner in fields}
+        return {inner.name: _arrow_value(value.get(inner.name), inner) for inner in fields}
     return str(value) if isinstance(value, UUID) else value

@@ -19,12 +19,13 @@ import pyarrow.parquet as pq
 
 from metastore.errors import InvalidRequestError
 from metastore.formats.arrow_schema import ArrowLeaf
-from metastore.formats.leaf_measures import LeafMeasure, leaf_array
+from metastore.formats.leaf_measures import LeafMeasure
 from metastore.formats.parquet_columns import Bounds, Leaf
 from metastore.formats.parquet_plans import Plan
 from metastore.formats.writer_faults import Doubt
 from metastore.model.column_path import ColumnPath, is_among, parse
 from metastore.model.statistics import ColumnStatistics, Value
+from metastore.sketches.hashing import ArrowValues
 from metastore.stores.read_errors import is_of_store
 
 BoundsSource = Literal["auto", "footers", "data"]
@@ -102,7 +103,7 @@ def _measured(file: pq.ParquetFile, plan: Plan, leaf: Leaf, group: int) -> Colum
     table = file.reader.read_row_group(group, column_indices=[leaf.index], use_threads=False)
     measure: LeafMeasure | None = None
     for batch in table.to_batches():
-        values = leaf_array(batch, leaf.path)
+        values = _only_leaf(batch)
         if pa.types.is_dictionary(values.type):
             values = values.dictionary_decode()
         if measure is None:
@@ -113,6 +114,14 @@ def _measured(file: pq.ParquetFile, plan: Plan, leaf: Leaf, group: int) -> Colum
     if leaf.physical == "INT96":
         return _in_any_zone(known)
     return _of_one_calendar(known) if plan.old_calendar else known
+
+
+def _only_leaf(batch: pa.RecordBatch) -> ArrowValues:
+    """The values of the one leaf that was read, whatever the table calls it; null where a struct around it is."""
+    values: ArrowValues = batch.column(0)
+    while pa.types.is_struct(values.type):
+        values = values.flatten()[0]
+    return values.storage if isinstance(values, pa.ExtensionArray) else values
 
 
 _ZONES_APART: Final = timedelta(hours=26)

@@ -11,7 +11,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any, Final
 
 import pyarrow as pa
@@ -38,11 +38,13 @@ class FileData:
     """One file: its schema, and its rows; of each batch the columns of ``schema`` that were asked for.
 
     ``undeclared`` are the names of further columns, which a declared schema leaves out; of delimited text only.
+    ``properties`` are those of the schema in the metastore.
     """
 
     schema: pa.Schema
     batches: Callable[[Names], Iterator[pa.RecordBatch]]
     undeclared: Names = ()
+    properties: Mapping[str, str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)

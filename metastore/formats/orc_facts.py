@@ -54,7 +54,7 @@ _TEXTS: Final = frozenset({7, 16, _CHAR})
 
 def read_orc(source: pa.NativeFile, size: int) -> FileFacts:
     """The facts of one file of ``size`` bytes. FormatError for what is no ORC file."""
-    tail = _read(source, size, min(size, _TAIL_BYTES))
+    tail = _read_tail(source, size, min(size, _TAIL_BYTES))
     length = tail[-1] if tail else 0
     if len(tail) <= length or not tail[:-1].endswith(_MAGIC):
         raise FormatError("it does not end as an ORC file does")
@@ -64,7 +64,7 @@ def read_orc(source: pa.NativeFile, size: int) -> FileFacts:
     if needed > size:
         raise FormatError("its footer would be longer than the file")
     if needed > len(tail):
-        tail = _read(source, size, needed)
+        tail = _read_tail(source, size, needed)
     packed = tail[len(tail) - needed : len(tail) - length - 1]
     footer = Message(_unpacked(packed, postscript.number(2)))
     try:
@@ -224,7 +224,7 @@ def _attributes(type_: Message) -> dict[str, str] | None:
     return pairs or None
 
 
-def _read(source: pa.NativeFile, size: int, count: int) -> bytes:
+def _read_tail(source: pa.NativeFile, size: int, count: int) -> bytes:
     source.seek(size - count)
     taken = bytes(source.read(count))
     if len(taken) != count:

@@ -17,11 +17,12 @@ from typing import Any, Final, NamedTuple
 
 import pyarrow as pa
 import pyarrow.parquet as pq
-from pyarrow._parquet import ParquetReader  # the reader beneath pq.ParquetFile, which takes a third longer per footer
 from thrift.protocol import fastbinary
 from thrift.protocol.TCompactProtocol import TCompactProtocol
 from thrift.Thrift import TException, TType
 from thrift.transport.TTransport import TMemoryBuffer
+
+from metastore.formats.arrow_reader import ParquetReader
 
 _TAIL, _LOCAL_TAIL = 64 << 10, 8 << 10
 """Bytes read at first, in which most footers are whole; from the local disk fewer, since more can be had at once."""

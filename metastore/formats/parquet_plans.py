@@ -21,7 +21,7 @@ from metastore.formats.parquet_types import ParquetType, is_of_old_calendar, mov
 from metastore.formats.writer_faults import Doubt, Writer, WrittenColumn
 from metastore.model.column_path import ColumnPath, is_among, repeated_names
 from metastore.model.drill_types import DrillType, StructField, minor_type, parse_type
-from metastore.model.tuple_schema import LOGICAL_TYPE, TIME_ZONE, SchemaColumn, TupleSchema, property_name
+from metastore.model.tuple_schema import LOGICAL_TYPE, TIME_ZONE, SchemaColumn, TupleSchema, property_name, with_twins
 
 _PLANS_KEPT: Final = 32
 """Plans of wide schemas are megabytes, and tables with more schemas than a few are rare."""
@@ -140,7 +140,7 @@ class _SchemaReader:
             properties: dict[str, str] = {}
             type_ = self._type(arrow.type, (arrow.name,), properties, repeated=False)
             columns.append(SchemaColumn(arrow.name, str(type_), not arrow.nullable, properties))
-        return TupleSchema(tuple(columns))
+        return with_twins(TupleSchema(tuple(columns)))
 
     @property
     def dictionaries(self) -> tuple[int, ...] | None:

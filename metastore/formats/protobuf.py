@@ -21,7 +21,7 @@ class Message:
     def __init__(self, data: bytes) -> None:
         self._fields: dict[int, list[Value]] = {}
         try:
-            for number, value in _read(data):
+            for number, value in _fields_in(data):
                 self._fields.setdefault(number, []).append(value)
         except (IndexError, struct.error) as error:
             raise FormatError("a message in its footer is cut short") from error
@@ -91,7 +91,7 @@ class Message:
         return values[-1] if values else default
 
 
-def _read(data: bytes) -> Iterator[tuple[int, Value]]:
+def _fields_in(data: bytes) -> Iterator[tuple[int, Value]]:
     at = 0
     while at < len(data):
         tag, at = varint(data, at)

@@ -73,6 +73,12 @@ class DescribedTable:
         formats = {_format(place.reading) for place in self._places}
         self.format: Final = str(formats.pop()) if len(formats) == 1 else MIXED
 
+    @cached_property
+    def schema(self) -> TupleSchema:
+        """As :attr:`metastore.sources.provided.Provided.schema`; the columns of partitions are the last."""
+        columns = (*self._columns, *self._table.partition_columns)
+        return TupleSchema(tuple(SchemaColumn(name, str(drill_type(type_)), False, {}) for name, type_ in columns))
+
     def files(self) -> Sequence[SourceFile]:
         """As :meth:`metastore.sources.provided.Provided.files`."""
         return sorted(self._listed)
@@ -90,9 +96,7 @@ class DescribedTable:
         statistics = {quote(leaf.path): each for leaf, each in known if each is not None}
         for (name, type_), text in zip(self._table.partition_columns, place.values, strict=True):
             statistics[quote((name,))] = _of_value(type_, text, rows)
-        columns = (*self._columns, *self._table.partition_columns)
-        schema = TupleSchema(tuple(SchemaColumn(name, str(drill_type(type_)), False, {}) for name, type_ in columns))
-        return ProvidedFile(file, schema, statistics, rows)
+        return ProvidedFile(file, self.schema, statistics, rows)
 
     def _chunks(self, files: Sequence[SourceFile]) -> Iterator[DescribedChunk]:
         """Files of some size or number altogether."""
@@ -100,11 +104,11 @@ class DescribedTable:
         size = 0
         for number, file in enumerate(files):
             each = FileToDescribe(number, file.path, file.size, self._listed[file].reading)
-            if chunk and (len(chunk) == _CHUNK_FILES or size + _read(each) > _CHUNK_BYTES):
+            if chunk and (len(chunk) == _CHUNK_FILES or size + _bytes_read_of(each) > _CHUNK_BYTES):
                 yield DescribedChunk(self._columns, chunk, self._options)
                 chunk, size = [], 0
             chunk.append(each)
-            size += _read(each)
+            size += _bytes_read_of(each)
         if chunk:
             yield DescribedChunk(self._columns, chunk, self._options)
 
@@ -141,8 +145,16 @@ def needs_description(table: HiveTable, partitions: Sequence[HivePartition]) -> 
         return True
     if any(_CHAR.search(each.type) for each in (*(table.raw.sd.cols or ()), *(table.raw.partitionKeys or ()))):
         return True
-    root = plain_location(table.location)
-    return any(plain_location(each.location) != f"{root}/{folder_of(table, each)}" for each in partitions)
+    return any(_below(table, each) != _folded(folder_of(table, each)) for each in partitions)
+
+
+def _below(table: HiveTable, partition: HivePartition) -> str:
+    """The folder of a partition below the table's, in which columns may be spelled in any case."""
+    return _folded(plain_location(partition.location).removeprefix(f"{plain_location(table.location)}/"))
+
+
+def _folded(folder: str) -> str:
+    return "/".join(f"{name.lower()}={value}" for name, _, value in (part.partition("=") for part in folder.split("/")))
 
 
 def folder_of(table: HiveTable, partition: HivePartition) -> str:
@@ -183,7 +195,7 @@ def _format(reading: Reading) -> FileFormat:
     return FileFormat.TEXT if isinstance(reading, TextSerde) else reading
 
 
-def _read(file: FileToDescribe) -> int:
+def _bytes_read_of(file: FileToDescribe) -> int:
     """How many bytes are read of a file: of formats with footers, as good as none."""
     return file.size if isinstance(file.reading, TextSerde) else 0
 

@@ -15,32 +15,33 @@ from dataclasses import replace
 from typing import Final
 
 from metastore.config.settings import StoragePluginSettings
+from metastore.digests import number_of
 from metastore.engine import Engine
 from metastore.errors import FormatError, InvalidRequestError, NotFoundError
 from metastore.formats.source_file import SourceFile
 from metastore.hive.client import HiveClient
-from metastore.hive.described_table import DescribedTable, folder_of, needs_description
+from metastore.hive.columns import HiveColumns
+from metastore.hive.described_table import DescribedTable, needs_description
 from metastore.hive.listing import plain_location
 from metastore.hive.tables import MIGRATABLE, FileFormat, HivePartition, HiveTable
 from metastore.hive.types import HiveType, drill_type
 from metastore.model.identity import TableInfo
+from metastore.sources.kinds import Asking
 from metastore.sources.listing import Listing, list_files
 from metastore.sources.source_table import SourceTable
 from metastore.suggestions import did_you_mean
 
 _THREADS: Final = 16
+_SECOND_NS: Final = 1_000_000_000
 
 
-def hive_source(plugin: StoragePluginSettings, named: TableInfo, engine: Callable[[int], Engine]) -> SourceTable:
-    """The source table called ``named``, of a ``plugin`` that is a Hive Metastore.
+def hive_table(source: SourceTable, plugin: StoragePluginSettings, asking: Asking) -> SourceTable:
+    """The table that ``source`` names, of a ``plugin`` that is a Hive Metastore: the finder of this kind.
 
-    ``engine`` is what reads files that must be read to be known, by their number.
-
-    Raises NotFoundError for a database or table that is not there, InvalidRequestError for a disabled plugin and for a
-    table whose rows are not just files that can be analyzed, StorageError when the service does not answer.
+    Raises NotFoundError for a database or table that is not there, InvalidRequestError for a table whose rows are not
+    just files that can be analyzed, StorageError when the service does not answer.
     """
-    if not plugin.enabled:
-        raise InvalidRequestError(f"{named}: storage plugin {plugin.name} is disabled in the configuration")
+    named, engine = source.table, asking.engine
     with HiveClient(plugin.connection) as client:
         found = _table(client, named)
         partitions = tuple(map(HivePartition.of, client.partitions(found.database, found.name)))
@@ -53,11 +54,14 @@ def hive_source(plugin: StoragePluginSettings, named: TableInfo, engine: Callabl
     source = SourceTable(named, location, options=plugin.properties, owner=found.owner or None, partition_columns={})
     if needs_description(found, partitions):
         return replace(source, provided=_described(named, found, partitions, plugin.properties, engine))
+    format_ = _format(named, found, partitions)
+    columns = _columns(named, found, format_)
     return replace(
         source,
-        format=str(_format(named, found, partitions)),
+        format=str(format_),
         partition_columns={name: str(drill_type(type_)) for name, type_ in types.items()},
-        lister=lambda: _listing(found, partitions, location, plugin.properties),
+        lister=lambda: _listing(found, partitions, location, plugin.properties, columns),
+        columns=columns,
     )
 
 
@@ -77,6 +81,13 @@ def _table(client: HiveClient, named: TableInfo) -> HiveTable:
 def _partition_columns(named: TableInfo, table: HiveTable) -> dict[str, HiveType]:
     try:
         return dict(table.partition_columns)
+    except FormatError as error:
+        raise InvalidRequestError(f"{named} cannot be analyzed: {error}") from error
+
+
+def _columns(named: TableInfo, table: HiveTable, format_: FileFormat) -> HiveColumns:
+    try:
+        return HiveColumns.of(table, format_)
     except FormatError as error:
         raise InvalidRequestError(f"{named} cannot be analyzed: {error}") from error
 
@@ -106,17 +117,33 @@ def _described(
 
 
 def _listing(
-    table: HiveTable, partitions: Sequence[HivePartition], location: str, options: Mapping[str, str]
+    table: HiveTable,
+    partitions: Sequence[HivePartition],
+    location: str,
+    options: Mapping[str, str],
+    columns: HiveColumns,
 ) -> Listing:
-    """The files of the table, or of each of its partitions; what is nested deeper is not Hive's."""
-    folders = [folder_of(table, each) for each in partitions]
-    places = [(f"{location}/{folder}", tuple(folder.split("/"))) for folder in folders]
+    """The files of the table, or of each of its partitions; what is nested deeper is not Hive's.
+
+    The table's columns are part of their state: when they are altered, all files count as changed.
+    """
+    places = []
+    for each in partitions:
+        place = plain_location(each.location)
+        places.append((place, tuple(place.removeprefix(f"{location}/").split("/"))))
     with ThreadPoolExecutor(_THREADS) as threads:
         listed = threads.map(
             lambda place: _files(place[0], place[1], options), places if table.is_partitioned else [(location, ())]
         )
-        files = sorted(file for found in listed for file in found)
+        files = sorted(file._replace(mtime_ns=_state(file, columns)) for found in listed for file in found)
     return Listing(location, files, {})
+
+
+def _state(file: SourceFile, columns: HiveColumns) -> int:
+    """The file's time to the second, and below that what differs when the file or the table's columns do."""
+    said = columns.state + str(file.mtime_ns).encode()
+    below = number_of(said, 8) % _SECOND_NS
+    return file.mtime_ns // _SECOND_NS * _SECOND_NS + below
 
 
 def _files(place: str, directories: tuple[str, ...], options: Mapping[str, str]) -> list[SourceFile]:

@@ -173,7 +173,7 @@ class InformationSchema:
         found = []
         for position, source in enumerate(RELATIONS[request.relation].sources):
             if source.kinds:
-                parts = self._read(request, source).parts()
+                parts = self._units_for(request, source).parts()
                 found.append(Part(request, position, parts.answered))
                 found += [Part(request, position, group) for group in parts.groups]
             else:
@@ -182,11 +182,11 @@ class InformationSchema:
 
     def _batches(self, request: Request) -> Iterator[pa.RecordBatch]:
         for position, source in enumerate(RELATIONS[request.relation].sources):
-            batches = self._read(request, source).to_batches() if source.kinds else self._own(source).to_batches()
+            batches = self._units_for(request, source).to_batches() if source.kinds else self._own(source).to_batches()
             for batch in batches:
                 yield from request.rows(pa.Table.from_batches([batch]), position).to_batches()
 
-    def _read(self, request: Request, source: Source) -> Read[Any]:
+    def _units_for(self, request: Request, source: Source) -> Read[Any]:
         read = self._component(source.component).metadata_types(*source.kinds)
         condition = for_units(source, request.condition)
         if not isinstance(condition, AlwaysTrue):

@@ -9,12 +9,12 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any, Final
 
 from metastore.errors import FormatError
-from metastore.model.column_path import ColumnPath, quote
+from metastore.model.column_path import ColumnPath, named_alike, quote
 from metastore.model.drill_types import DrillType, common_type, parse_type, spelled_for_drill
 
 TIME_ZONE: Final = "metastore.timezone"
@@ -28,6 +28,18 @@ _TYPE: Final = "metastore.type"
 
 DIRECTORY: Final = "metastore.directory"
 """Column property: the directory level (``dir0``) whose names are the column's values; no file has such a column."""
+
+KEPT: Final = "metastore.kept"
+"""Schema property: "true" where a catalog says the columns, and types of directories are not inferred from values."""
+
+CASE_SENSITIVE: Final = "metastore.case_sensitive"
+"""Schema property: "true" where names that differ in case alone are names of different columns."""
+
+SPELLINGS: Final = "metastore.spellings"
+"""Column property: a JSON list of the names that files have for the column, which differ in case alone."""
+
+TWIN: Final = "metastore.twin"
+"""Column property: "true" where one file has another column whose name differs in case alone."""
 
 _DIRECTORIES: Final = "metastore.directories"
 """Schema property: the columns of directories in JSON. Drill would look for them in files, and find nulls."""
@@ -116,12 +128,27 @@ def merge(schemas: Iterable[TupleSchema]) -> TupleSchema:
     )
 
 
+def with_twins(schema: TupleSchema) -> TupleSchema:
+    """The schema of one file, with a mark at columns whose names differ in case alone."""
+    twins = {name for several in named_alike(column.name for column in schema.columns).values() for name in several}
+    if not twins:
+        return schema
+    columns = (
+        replace(column, properties={**column.properties, TWIN: "true"}) if column.name in twins else column
+        for column in schema.columns
+    )
+    return replace(schema, columns=tuple(columns))
+
+
 def _merge_column(found: list[SchemaColumn], *, everywhere: bool) -> SchemaColumn:
     type_ = found[0].type
     for column in found[1:]:
         type_ = common_type(type_, column.type)
     required = everywhere and all(column.required for column in found)
-    return SchemaColumn(found[0].name, type_, required, _agreed([column.properties for column in found]))
+    properties = _agreed([column.properties for column in found])
+    if any(TWIN in column.properties for column in found):
+        properties = {**properties, TWIN: "true"}
+    return SchemaColumn(found[0].name, type_, required, properties)
 
 
 def _agreed(properties: list[Mapping[str, str]]) -> Mapping[str, str]:

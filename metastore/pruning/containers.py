@@ -6,13 +6,14 @@ and no others; what a directory's name says needs no statistics at all.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from functools import lru_cache
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from metastore.model.column_path import parse as parse_path
+from metastore.model.column_path import quote as quote_path
 from metastore.model.drill_types import NO_TYPE
 from metastore.model.statistics import ColumnStatistics, parse_many
 from metastore.model.tuple_schema import TupleSchema
@@ -46,7 +47,15 @@ class FolderStatistics:
 class UnitStatistics:
     """What the units of one level say, with their folders' values before their own."""
 
-    def __init__(self, units: pa.Table, folders: Sequence[str], directory_columns: DirectoryColumns) -> None:
+    def __init__(
+        self,
+        units: pa.Table,
+        folders: Sequence[str],
+        directory_columns: DirectoryColumns,
+        spellings: Mapping[str, Sequence[str]] | None = None,
+    ) -> None:
+        """``spellings``: the names of a column in files, by its own, where files spell it in several ways."""
+        self._spellings = spellings or {}
         column = units["columnsStatistics"]
         # combine_chunks copies even a single chunk, and the map column is by far the largest.
         self._statistics = column.chunk(0) if column.num_chunks == 1 else column.combine_chunks()
@@ -61,6 +70,8 @@ class UnitStatistics:
             return self._by_folder.of(column, containers)
         everything = list(containers) == list(range(len(self._statistics)))
         maps = self._statistics if everything else self._statistics.take(pa.array(containers, pa.int64()))
+        if self._spellings and (several := self._spellings.get(parse_path(column)[0])):
+            return [self._spelled(column, several, container) for container in containers]
         found = parse_many(pc.map_lookup(maps, pa.scalar(column), "first").to_pylist())
         for position, statistics in enumerate(found):
             if statistics is None:
@@ -70,6 +81,18 @@ class UnitStatistics:
     def lacking(self, container: int) -> Sequence[str]:
         """Columns that were asked for and that nothing is known of in ``container``."""
         return self._lacking.get(container, ())
+
+    def _spelled(self, column: str, several: Sequence[str], container: int) -> ColumnStatistics | None:
+        """Of a container whose files spell the column in one way; of several ways nothing is known."""
+        schema = self._schemas[container].as_py()
+        names = [name for name in several if schema is not None and name in TupleSchema.from_json(schema).by_name]
+        if len(names) == 1:
+            key = quote_path((names[0], *parse_path(column)[1:]))
+            one = self._statistics.slice(container, 1)
+            [known] = parse_many(pc.map_lookup(one, pa.scalar(key), "first").to_pylist())
+            if known is not None:
+                return known
+        return self._without(column, container)
 
     def _without(self, column: str, container: int) -> ColumnStatistics | None:
         name = parse_path(column)[0].lower()

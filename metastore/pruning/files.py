@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -28,6 +28,7 @@ class FileDecisions:
     directories: DirectoryColumns
     evaluation: Evaluation
     why_not: Callable[[str], Exclusion | None]
+    spellings: Mapping[str, Sequence[str]] = field(default_factory=dict)
     kept: list[KeptFile] = field(default_factory=list)
     skipped: list[SkippedFile] = field(default_factory=list)
     row_groups_kept: int = 0
@@ -63,7 +64,7 @@ class FileDecisions:
             if known.is_unchanged(path) and not self.why_not(folder)
         ]
         self.judged = self.judged or bool(in_doubt)
-        statistics = UnitStatistics(files.units, files.folders, self.directories)
+        statistics = UnitStatistics(files.units, files.folders, self.directories, self.spellings)
         excluded = self.evaluation.exclude(in_doubt, statistics)
         self.skipped.extend(SkippedFile(paths[i], exclusion) for i, exclusion in excluded.items())
         left = [i for i in in_doubt if i not in excluded]
@@ -102,7 +103,7 @@ class FileDecisions:
         return inside, outside
 
     def _excluded(self, units: pa.Table, folders: Sequence[str]) -> dict[int, Exclusion]:
-        statistics = UnitStatistics(units, folders, self.directories)
+        statistics = UnitStatistics(units, folders, self.directories, self.spellings)
         return self.evaluation.exclude(range(units.num_rows), statistics)
 
 

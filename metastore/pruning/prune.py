@@ -19,7 +19,8 @@ from pyiceberg.expressions import AlwaysTrue
 
 from metastore.errors import InvalidRequestError
 from metastore.model.column_path import parse as parse_path
-from metastore.model.tuple_schema import LOGICAL_TYPE, TupleSchema
+from metastore.model.drill_types import parse_type
+from metastore.model.tuple_schema import CASE_SENSITIVE, KEPT, LOGICAL_TYPE, TupleSchema
 from metastore.model.vocabulary import DEFAULT_SEGMENT, IDENTIFIER_SEPARATOR, MetadataType
 from metastore.predicates.columns import Columns
 from metastore.predicates.predicate import Question, parse
@@ -30,6 +31,7 @@ from metastore.pruning.known_files import Fingerprint, KnownFiles
 from metastore.pruning.result import Count, KeptFile, PruneResult, SegmentDecision, SkippedFile
 from metastore.pruning.units import UNIT_COLUMNS, UNIT_TYPES, TableUnits, Units, of_kind
 from metastore.sources.directories import DirectoryColumns, directories_of
+from metastore.sources.spellings import spellings_of
 
 __all__ = ["CHANGED", "UNIT_COLUMNS", "UNIT_TYPES", "UNKNOWN", "prune"]
 
@@ -94,15 +96,15 @@ def _decided(
     predicate = parse(question, Columns(table.schema, directories.columns), time_zone)
     evaluation = Evaluation(predicate)
 
-    names = table.segment_names
-    of_segments = UnitStatistics(table.segments, table.segment_folders, directories)
+    names, spellings = table.segment_names, spellings_of(table.schema)
+    of_segments = UnitStatistics(table.segments, table.segment_folders, directories, spellings)
     segments = evaluation.exclude(range(len(names)), of_segments)
     why_not = _nearest({table.segment_folders[i]: exclusion for i, exclusion in segments.items()})
     left_out = frozenset(names[i] for i in segments if IDENTIFIER_SEPARATOR not in names[i])
     if known.listing is None:
         for portion in source.fingerprints(left_out):
             known.meet_portion(portion)
-    files = FileDecisions(known, directories, evaluation, why_not)
+    files = FileDecisions(known, directories, evaluation, why_not, spellings)
     for portion in source.lower(left_out):
         files.decide(portion)
     in_segments: Counter[str] = Counter()
@@ -194,7 +196,17 @@ class _Table:
     def directories(self, folders: Iterable[str]) -> DirectoryColumns:
         """The columns that ``folders`` give: those that rows have from them, and what no column of the files hides."""
         of_files = self.schema.by_name.keys() - self.of_directories
-        return DirectoryColumns((tuple(folder.split(IDENTIFIER_SEPARATOR)) for folder in folders if folder), of_files)
+        is_kept = KEPT in self.schema.properties
+        known = {
+            name: parse_type(column.type) if is_kept and (column := self.schema.by_name.get(name)) else None
+            for name in self.of_directories
+        }
+        return DirectoryColumns(
+            (tuple(folder.split(IDENTIFIER_SEPARATOR)) for folder in folders if folder),
+            of_files,
+            known,
+            case_sensitive=CASE_SENSITIVE in self.schema.properties,
+        )
 
 
 def _nearest(excluded: Mapping[str, Exclusion]) -> Callable[[str], Exclusion | None]:

@@ -6,7 +6,7 @@ even the statistics are read.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Final, Protocol
@@ -14,6 +14,7 @@ from typing import Final, Protocol
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from metastore.model.tuple_schema import TupleSchema
 from metastore.model.vocabulary import MetadataType
 
 UPPER_TYPES: Final = (MetadataType.TABLE, MetadataType.SEGMENT)
@@ -118,6 +119,12 @@ class UnitsWithSchema:
 
     units: Units
     schema: str
+
+    @classmethod
+    def of(cls, units: Units, now: Callable[[TupleSchema], TupleSchema]) -> UnitsWithSchema:
+        """``units`` with what the columns are ``now``, by those that are stored."""
+        [stored] = of_kind(units.upper(), MetadataType.TABLE)["schema"].to_pylist() or [None]
+        return cls(units, now(TupleSchema.from_json(stored) if stored else TupleSchema()).to_json())
 
     def upper(self) -> pa.Table:
         """See :class:`Units`."""

@@ -159,7 +159,7 @@ def _values(
 
 def _covered(plan: ScanPlan, zone: tzinfo) -> dict[str, ScanFile]:
     """The unchanged files, by path, of which no row fails the question; it may be NULL where a column is."""
-    whole = {file.path: file for file in plan.files if file.schema is not None}
+    whole = {file.path: file for file in plan.files if file.schema is not None and not file.matched}
     where = plan.question
     if where is None or not whole:
         return whole

@@ -17,8 +17,11 @@ from urllib.parse import unquote
 import pyarrow as pa
 
 from metastore.errors import InvalidRequestError
+from metastore.formats.arrow_schema import ARROW_TYPES
+from metastore.model.drill_types import DrillType
 from metastore.model.identity import TableInfo
-from metastore.sources.directories import NULL_DIRECTORY, directories_of, named_values
+from metastore.sources.directories import directories_of, key_of, named_values
+from metastore.sources.directory_values import is_null, value_of
 
 LEVEL: Final = re.compile(r"dir(\d+)")
 """A column that holds the names of directories of one level."""
@@ -27,8 +30,11 @@ LEVEL: Final = re.compile(r"dir(\d+)")
 class DirectoryValues:
     """The directory columns of one table at ``location``: those of ``schema`` that ``keys`` name."""
 
-    def __init__(self, table: TableInfo, location: str, keys: Iterable[str], schema: pa.Schema) -> None:
+    def __init__(
+        self, table: TableInfo, location: str, keys: Iterable[str], schema: pa.Schema, *, case_sensitive: bool = False
+    ) -> None:
         names = set(keys)
+        self._case_sensitive = case_sensitive
         self._types = {f.name: f.type for f in schema if f.name in names}
         self._table = table
         self._location = location
@@ -40,24 +46,23 @@ class DirectoryValues:
 
     def _values(self, folder: str) -> Mapping[str, Any]:
         directories = directories_of(f"{folder}/", self._location)
-        named = named_values(directories)
+        named = named_values(directories, case_sensitive=self._case_sensitive)
         values: dict[str, Any] = {}
         for name, type_ in self._types.items():
-            text = named.get(name)
+            text = named.get(key_of(name, case_sensitive=self._case_sensitive))
             level = LEVEL.fullmatch(name)
-            if name not in named and level is not None:
+            if text is None and level is not None:
                 depth = int(level.group(1))
                 values[name] = directories[depth] if depth < len(directories) else None
                 # A number's order is not that of its digits, by which directories are pruned.
                 if values[name] is not None and not pa.types.is_string(type_):
                     raise self._misfit(folder, name, directories[depth])
-            # Spark read an empty value as null while it took such directories, which 4.3 refuses.
-            elif not text or text == NULL_DIRECTORY:
+            elif text is None or is_null(text):
                 values[name] = None
             else:
                 try:
-                    values[name] = pa.scalar(unquote(text)).cast(type_).as_py()
-                except pa.ArrowException as error:
+                    values[name] = _typed(unquote(text), type_)
+                except (pa.ArrowException, ValueError) as error:
                     raise self._misfit(folder, name, unquote(text)) from error
         return values
 
@@ -67,3 +72,13 @@ class DirectoryValues:
             f"{name} is {self._types[name]}, and {text!r} is not; run ANALYZE, or rename the column where files have "
             "it too"
         )
+
+
+def _typed(text: str, type_: pa.DataType) -> Any:
+    """What ``text`` is in a column of ``type_``; times, which only catalogs give partitions, as Arrow reads them."""
+    if (name := _NAMED.get(type_)) is not None:
+        return value_of(text, DrillType(name))
+    return pa.scalar(text).cast(type_).as_py()
+
+
+_NAMED: Final = {arrow: name for name, arrow in ARROW_TYPES.items()}

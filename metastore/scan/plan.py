@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import lru_cache
 from typing import Any, Final
 
 import pyarrow as pa
@@ -20,7 +21,7 @@ from metastore.formats.names import FORMATS, PARQUET
 from metastore.formats.text_options import DEFAULTS, TextOptions
 from metastore.model.identity import TableInfo, metadata_key
 from metastore.model.statistics_json import read_level
-from metastore.model.tuple_schema import TupleSchema
+from metastore.model.tuple_schema import CASE_SENSITIVE, DIRECTORY, TupleSchema
 from metastore.model.vocabulary import MetadataType
 from metastore.predicates.columns import Columns
 from metastore.predicates.predicate import Question
@@ -39,6 +40,9 @@ from metastore.scan.partition_groups import (
 )
 from metastore.sources.directories import directories_of
 from metastore.sources.provided import ReadableTable
+from metastore.sources.source_table import SourceTable
+from metastore.sources.spellings import AnyCase
+from metastore.sources.table_columns import ColumnFinder, is_matched
 
 PLAN_COLUMNS: Final = tuple(dict.fromkeys((*UNIT_COLUMNS, *GROUP_COLUMNS, "tableType")))
 """The columns of units that plans are made from, by their on-disk names."""
@@ -73,6 +77,8 @@ class ScanFile:
     constants: Mapping[str, Any] = field(default_factory=dict)
     schema: str | None = field(default=None, repr=False)
     ids: Ids | None = field(default=None, repr=False)
+    matched: bool = False
+    """Whether the file's columns are not those of the table, or are not known: then ``found_by`` of the plan tells."""
 
 
 @dataclass(frozen=True)
@@ -103,6 +109,8 @@ class ScanPlan:
     """Plans over all partitions, where names of directories have left some out before this plan was made."""
     text: TextOptions = DEFAULTS
     """How the files are written if they are delimited text."""
+    found_by: ColumnFinder | None = field(default=None, repr=False)
+    """How the table's columns are found in a file whose own ones may be others."""
     is_everything: bool = False
     """Whether ``files`` are all data files that lie below ``location``, every row group of them."""
 
@@ -112,7 +120,7 @@ class ScanPlan:
         return pa.schema([*self.schema, *self.hidden])
 
 
-def plan(
+def plan(  # noqa: PLR0913 - what a session knows of one table
     table: TableInfo,
     units: Units,
     *,
@@ -122,18 +130,23 @@ def plan(
     time_zone: str | None = None,
     row_ids: bool = False,
     kept_by: ReadableTable | None = None,
+    kept: SourceTable | None = None,
 ) -> ScanPlan:
     """Plan the scan of ``table`` from its ``units``, above the files in :data:`PLAN_COLUMNS`, and what exists now.
 
-    With ``kept_by`` the columns are those that the table has now, and its directories say nothing.
+    With ``kept``, a table whose keeper says its columns, they are those that it has now. With ``kept_by`` its
+    directories say nothing.
 
     ``groups`` is asked for no more than the partitions that are read, and only with ``row_ids``. ``listing`` None
     trusts the metadata. Raises what :func:`metastore.pruning.prune.prune` raises; InvalidRequestError for a table in a
     format that no scan reads, or, with ``row_ids``, not analyzed to its row groups; StaleRowIdError when a partition of
     which rows may match has changed since ANALYZE, so that its rows have no ids.
     """
-    if kept_by is not None:
-        units = UnitsWithSchema(units, kept_by.schema.to_json())
+    if kept is not None:
+        before = units
+        units = UnitsWithSchema.of(units, kept.schema)
+        if listing is None:
+            _require_same_columns(table, before, units)
     general = of_kind(units.upper(), MetadataType.TABLE)
     question = AlwaysTrue() if where is None else where
     pruned = prune(question, units, listing=listing, time_zone=time_zone, directories_tell=kept_by is None)
@@ -150,9 +163,19 @@ def plan(
     schema = arrow_schema(tuple_schema)
     levels = [column.path[0] for column in pruned.directory_columns if LEVEL.fullmatch(column.path[0])]
     hidden = pa.schema([pa.field(name, pa.string()) for name in levels if name not in schema.names])
+    case_sensitive = CASE_SENSITIVE in tuple_schema.properties
     directories = DirectoryValues(
-        table, location, (*dict(unit["partitionKeys"] or ()), *hidden.names), pa.schema([*schema, *hidden])
+        table,
+        location,
+        (*dict(unit["partitionKeys"] or ()), *hidden.names),
+        pa.schema([*schema, *hidden]),
+        case_sensitive=case_sensitive,
     )
+    found_by: ColumnFinder | None = None if kept is None else kept.columns
+    if kept is None and not case_sensitive:
+        of_files = (column.name for column in tuple_schema.columns if DIRECTORY not in column.properties)
+        found_by = AnyCase(tuple(of_files))
+    names = frozenset(schema.names)
     partitions: Mapping[str, PartitionGroups] = {}
     if row_ids:
         require_row_groups(table, read_level(unit["metadataStatistics"] or ()))
@@ -161,15 +184,16 @@ def plan(
         partitions = partitions_of(table, groups(wanted)) if wanted else {}
     files = [
         ScanFile(
-            kept.path,
-            kept.row_groups,
-            kept.reason,
-            kept.size,
-            {} if kept_by is not None else directories.of(kept.path),
-            kept.schema,
-            _ids(partitions, kept.path, location),
+            file.path,
+            file.row_groups,
+            file.reason,
+            file.size,
+            {} if kept_by is not None else directories.of(file.path),
+            file.schema,
+            _ids(partitions, file.path, location),
+            found_by is not None and _needs_finder(found_by, names, file.schema),
         )
-        for kept in pruned.files
+        for file in pruned.files
     ]
     columns = Columns(tuple_schema, pruned.directory_columns)
     return ScanPlan(
@@ -186,7 +210,33 @@ def plan(
         groups,
         kept_by=kept_by,
         text=TableState.of(unit["additionalMetadata"]).text,
+        found_by=found_by,
     )
+
+
+def _require_same_columns(table: TableInfo, before: Units, now: Units) -> None:
+    """InvalidRequestError where columns were altered: without a listing nobody sees that statistics are of others."""
+    stored, said = (
+        [(column.name, column.type) for column in TupleSchema.from_json(text or "{}").columns]
+        for units in (before, now)
+        for text in of_kind(units.upper(), MetadataType.TABLE)["schema"].to_pylist()
+    )
+    if stored != said:
+        raise InvalidRequestError(
+            f"the columns of {table} were altered since ANALYZE: run ANALYZE, or scan with list_files=True"
+        )
+
+
+def _needs_finder(finder: ColumnFinder, names: frozenset[str], schema: str | None) -> bool:
+    """Whether ``finder`` has to find the columns ``names`` in a file of this schema, not their exact names."""
+    return is_matched(schema) if finder.says_types or schema is None else _spells_otherwise(names, schema)
+
+
+@lru_cache(maxsize=256)
+def _spells_otherwise(names: frozenset[str], schema: str) -> bool:
+    own = TupleSchema.from_json(schema).by_name.keys()
+    lower = {name.lower() for name in own}
+    return any(name not in own and name.lower() in lower for name in names)
 
 
 def mutated_partitions(pruned: PruneResult, location: str) -> dict[str, str]:

@@ -27,12 +27,13 @@ from metastore.formats.data_files import Opening
 from metastore.formats.names import PARQUET
 from metastore.formats.parquet_footer import read_footer
 from metastore.formats.parquet_plans import believes, plans_of
-from metastore.formats.row_files import read_file
 from metastore.formats.text_options import DEFAULTS, TextOptions
 from metastore.predicates.arrow_filter import RowFilter
 from metastore.pruning.row_id import ROW_ID, TYPE, encode
+from metastore.scan.found_columns import FoundColumns, naming, read_file_found
 from metastore.scan.plan import ScanFile
 from metastore.sources.provided import Reader
+from metastore.sources.table_columns import ColumnFinder
 from metastore.stores.arrow import open_location
 from metastore.stores.read_errors import is_of_store
 
@@ -56,6 +57,7 @@ class ReadChunk:
     if wanted), in order. ``exclude`` holds rows to leave out: file path and row group -> numbers of its rows. ``types``
     are returned instead of the table's own, for engines that have not all of them; times then lose what a type cannot
     hold. ``threads`` lets Arrow use several. ``reader`` reads the files of a table that somebody else keeps.
+    ``found_by`` finds the table's columns in files that are ``matched``.
     """
 
     location: str
@@ -71,6 +73,7 @@ class ReadChunk:
     reader: Reader | None = field(default=None, repr=False)
     text: TextOptions = DEFAULTS
     """How delimited text is written."""
+    found_by: ColumnFinder | None = field(default=None, repr=False)
 
     @cached_property
     def output(self) -> pa.Schema:
@@ -258,13 +261,14 @@ class _FileReader:
         self._read = [name for name in needed if name not in file.constants]
         self._schema = pa.schema([chunk.schema.field(name) for name in self._read])
         [self._fragment] = fragments([file], chunk.location, self._schema, store, root)
+        self._finder = chunk.found_by if file.matched else None
 
     def batches(self) -> Iterator[pa.RecordBatch]:
         if self._chunk.format != PARQUET:
             opening = Opening(
                 self._chunk.format, self._chunk.location, None, self._chunk.options, text=self._chunk.text
             )
-            for batch in read_file(opening, self._file.path, self._schema):
+            for batch in read_file_found(opening, self._file.path, self._schema, self._finder):
                 yield from self._finished(batch, {})
             return
         try:
@@ -297,10 +301,18 @@ class _FileReader:
             yield from self._finished(batch, more, mask)
 
     def _scan(self, part: ds.Fragment) -> Iterator[pa.RecordBatch]:
-        scanner = ds.Scanner.from_fragment(
-            part, schema=self._schema, columns=self._read, use_threads=self._chunk.threads
-        )
-        return scanner.to_batches()  # in the order of the file
+        if self._finder is None:
+            found = None
+            schema = self._schema
+        else:
+            with naming(self._file.path):
+                found = FoundColumns.of(self._finder, self._schema, part.physical_schema)
+            schema = found.read
+        scanner = ds.Scanner.from_fragment(part, schema=schema, columns=schema.names, use_threads=self._chunk.threads)
+        batches = scanner.to_batches()  # in the order of the file
+        if found is None:
+            return batches
+        return found.all_as_asked(batches, self._file.path)
 
     def _finished(
         self, batch: pa.RecordBatch, more: Mapping[str, pa.Array[Any]], mask: np.ndarray[Any, Any] | None = None

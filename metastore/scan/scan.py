@@ -258,6 +258,7 @@ class Scan:
             format=plan.format,
             text=plan.text,
             reader=None if plan.kept_by is None else plan.kept_by.reader(self.paths),
+            found_by=plan.found_by,
         )
 
     def _refuse_own_row_id(self) -> None:
@@ -319,6 +320,8 @@ class Scan:
         """
         plan = self.plan
         if plan.format != PARQUET or ROW_ID in self.columns or self.exclude or not self.columns:
+            return False
+        if any(file.matched for file in self.files):
             return False
         return not any(file.constants.keys() & _columns_of(file, plan).keys() for file in self.files)
 

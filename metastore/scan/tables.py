@@ -16,8 +16,9 @@ from typing import Final, Protocol
 import pyarrow as pa
 from pyiceberg.expressions import In
 
+from metastore.components.component import Backing
 from metastore.components.requests import of_table
-from metastore.components.tables import Tables
+from metastore.components.tables import TABLES, Tables
 from metastore.errors import InvalidRequestError, NotFoundError
 from metastore.formats.source_file import Fingerprint
 from metastore.model.identity import TableInfo, metadata_key
@@ -62,8 +63,8 @@ class ScannedTables(Tables):
     and InvalidRequestError for a question or a column that does not fit it.
     """
 
-    def __init__(self, tables: Tables, places: Places) -> None:
-        super().__init__(tables.definition, tables._backing)  # noqa: SLF001 - the same component, with more to it
+    def __init__(self, backing: Backing, places: Places) -> None:
+        super().__init__(TABLES, backing)
         self._places = places
 
     def scan(
@@ -168,6 +169,7 @@ class ScannedTables(Tables):
                 time_zone=time_zone,
                 row_ids=row_ids,
                 kept_by=kept_by,
+                kept=source if source.says_columns else None,
             )
             return replace(planned, options=source.options)
 

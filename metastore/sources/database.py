@@ -10,7 +10,7 @@ import sqlite3
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import closing
 from functools import cached_property
-from typing import Final
+from typing import Final, Protocol
 
 import pyarrow as pa
 
@@ -30,6 +30,14 @@ Rows = tuple[pa.Schema, Iterator[pa.RecordBatch]]
 JdbcReader = Callable[[str, str, Mapping[str, str]], Rows]
 """Reads a table by URL, its name (``schema.table``, quoted as the database wants it) and JDBC properties."""
 
+
+class DatabaseEngine(Protocol):
+    """An engine whose capabilities say that it reads databases."""
+
+    def read_jdbc(self, url: str, table: str, properties: Mapping[str, str]) -> Rows:
+        """As :data:`JdbcReader`."""
+
+
 _SQLITE: Final = "jdbc:sqlite:"
 _BATCH: Final = 50_000
 
@@ -48,6 +56,10 @@ class DatabaseSource:
         self._name = (schema, name)
         self._properties = properties
         self._reader = reader
+
+    @property
+    def schema(self) -> None:
+        """None: SQLite's columns have the types of their values."""
 
     def files(self) -> Sequence[SourceFile]:
         """The table as one file, whose size is its number of rows."""

@@ -75,13 +75,13 @@ class IcebergRows:
 
 def _cast(path: str, batch: pa.RecordBatch, schema: pa.Schema) -> pa.RecordBatch:
     try:
-        columns = [_plain(column).cast(asked.type) for column, asked in zip(batch.columns, schema, strict=True)]
+        columns = [_storage_of(column).cast(asked.type) for column, asked in zip(batch.columns, schema, strict=True)]
     except pa.ArrowException as error:
         raise unreadable(path, error) from error
     return pa.RecordBatch.from_arrays(columns, schema=schema)
 
 
-def _plain(column: Any) -> Any:
+def _storage_of(column: Any) -> Any:
     return column.storage if isinstance(column.type, pa.BaseExtensionType) else column
 
 

@@ -23,6 +23,7 @@ from metastore.formats.bounds_from_data import BoundsFrom
 from metastore.formats.names import format_named
 from metastore.formats.text_options import TextOptions
 from metastore.model.identity import TableInfo
+from metastore.sources.kinds import KINDS
 from metastore.sources.source_table import SourceTable
 from metastore.stores.local import local_path
 
@@ -39,11 +40,11 @@ def resolve(storage: Mapping[str, StoragePluginSettings], table: TableInfo | str
     """
     if _is_path(table):
         return _by_path(storage, _normal(os.fspath(table)))
-    named = _named(table)
+    named = _parsed_name(table)
     plugin = storage.get(named.storage_plugin)
     if plugin is None:
         raise NotFoundError(f"{named}: unknown storage plugin {named.storage_plugin!r}; {_known(storage)}")
-    if plugin.type in ("iceberg", "jdbc"):
+    if not KINDS[plugin.type].in_folders:
         return _elsewhere(plugin, named)
     workspace = plugin.workspaces.get(named.workspace)
     if workspace is None:
@@ -54,22 +55,13 @@ def resolve(storage: Mapping[str, StoragePluginSettings], table: TableInfo | str
     return _source(plugin, workspace, TableInfo(plugin.name, workspace.name, _without_empty_parts(named.name)))
 
 
-def hive_name(storage: Mapping[str, StoragePluginSettings], table: TableInfo | str | PurePath) -> TableInfo | None:
-    """The name of a table whose plugin is a Hive Metastore, which is not asked; None for any other."""
-    if _is_path(table):
-        return None
-    named = _named(table)
-    plugin = storage.get(named.storage_plugin)
-    return named if plugin is not None and plugin.type == "hive" else None
-
-
 def _is_path(table: TableInfo | str | PurePath) -> TypeGuard[str | PurePath]:
     return isinstance(table, PurePath) or (
         isinstance(table, str) and (_SCHEME.match(table) is not None or table[:1] in ("/", "."))
     )
 
 
-def _named(table: TableInfo | str | PurePath) -> TableInfo:
+def _parsed_name(table: TableInfo | str | PurePath) -> TableInfo:
     return table if isinstance(table, TableInfo) else TableInfo.parse(str(table))
 
 
@@ -166,7 +158,7 @@ def _workspaces(
     storage: Mapping[str, StoragePluginSettings],
 ) -> Iterator[tuple[StoragePluginSettings, WorkspaceSettings]]:
     for plugin in storage.values():
-        if plugin.enabled and plugin.type in ("file", "delta"):
+        if plugin.enabled and KINDS[plugin.type].in_folders:
             for workspace in plugin.workspaces.values():
                 yield plugin, workspace
 

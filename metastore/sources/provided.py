@@ -42,6 +42,10 @@ class Provided(Protocol):
         """The table type, as it stands in the metastore."""
 
     @property
+    def schema(self) -> TupleSchema | None:
+        """The columns as they are now, also of a table without rows; None where only rows tell them."""
+
+    @property
     def location(self) -> str:
         """Where the table lies, as the paths of its files have it."""
 

@@ -14,9 +14,11 @@ from metastore.formats.names import suffix_of
 from metastore.formats.source_file import SourceFile
 from metastore.formats.text_options import TextOptions
 from metastore.model.identity import TableInfo
+from metastore.model.tuple_schema import TupleSchema
 from metastore.sources.listing import Listing, list_files
 from metastore.sources.provided import Provided
 from metastore.sources.sink_log import logged_files
+from metastore.sources.table_columns import TableColumns, kept_schema
 
 
 @dataclass(frozen=True)
@@ -28,10 +30,10 @@ class SourceTable:
     endpoint_override …). Where a catalog keeps the table, ``owner`` and ``partition_columns`` (their types by name, in
     the order of the directories) are what it says, and ``lister`` finds the files that it counts to the table. Where
     somebody keeps the files' statistics too, ``provided`` has both. ``passed_over`` are directories below the location,
-    relative to it, that hold no data of the table: the metastore keeps its own files there.
-    ``text`` says how delimited text is written where the workspace does, ``by_suffix`` the format and that of files by
-    their suffix, where the plugin's ``formats`` do. ``bounds`` says where bounds of Parquet columns come from, where
-    the workspace does.
+    relative to it, that hold no data of the table: the metastore keeps its own files there. ``text`` says how delimited
+    text is written where the workspace does, ``by_suffix`` the format and that of files by their suffix, where the
+    plugin's ``formats`` do. ``columns`` are those that a catalog says the files of a listed table have, and how they
+    are found in files. ``bounds`` says where bounds of Parquet columns come from, where the workspace does.
     """
 
     table: TableInfo
@@ -46,6 +48,7 @@ class SourceTable:
     text: TextOptions | None = None
     by_suffix: Mapping[str, tuple[str, TextOptions]] = field(default_factory=dict)
     bounds: BoundsFrom | None = None
+    columns: TableColumns | None = field(default=None, compare=False, repr=False)
 
     def text_options(self, files: Sequence[SourceFile]) -> TextOptions | None:
         """How its ``files`` are written if they are delimited text: as the workspace says, else as their suffix does.
@@ -56,6 +59,22 @@ class SourceTable:
             return self.text
         configured = (self.by_suffix.get(suffix_of(file.name)) for file in files)
         return next((found[1] for found in configured if found is not None), None)
+
+    @property
+    def says_columns(self) -> bool:
+        """Whether whoever keeps the table says its columns; else they are those of its files."""
+        return self.columns is not None or (self.provided is not None and self.provided.schema is not None)
+
+    def schema(self, stored: TupleSchema) -> TupleSchema:
+        """All columns that the table has now; ``stored`` are those that were found in its files.
+
+        Raises as whoever keeps the table does.
+        """
+        if self.provided is not None and self.provided.schema is not None:
+            return self.provided.schema
+        if self.columns is not None:
+            return kept_schema(self.columns.schema, self.partition_columns or {}, stored)
+        return stored
 
     def files(self, only_directories: Callable[[str], bool] | None = None) -> Sequence[SourceFile]:
         """The data files that exist now, sorted; of a directory that a stream writes, those in its log.

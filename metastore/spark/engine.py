@@ -34,7 +34,7 @@ from pyspark.sql.functions import max as greatest
 from pyspark.sql.functions import spark_partition_id
 from pyspark.sql.types import StructType
 
-from metastore.engine import Chunk
+from metastore.engine import Capabilities, Chunk
 from metastore.errors import EngineError, InvalidRequestError, MetastoreError
 from metastore.interrupts import result_of
 from metastore.spark import worker
@@ -90,6 +90,7 @@ class SparkEngine:
     """
 
     name: Final = "spark"
+    capabilities = Capabilities(reads_databases=True)
 
     def __init__(self, spark: SparkSession | None = None, settings: Mapping[str, str] | None = None) -> None:
         self._given = spark

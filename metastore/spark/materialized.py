@@ -13,6 +13,7 @@ from functools import reduce
 from pyspark.sql import DataFrame
 from sqlglot import exp
 
+from metastore.engine import Capabilities
 from metastore.errors import EngineError, MetastoreError
 from metastore.scan.rows import read_rows
 from metastore.scan.scan import Scan
@@ -26,6 +27,8 @@ from metastore.views.runner import Source, Written
 
 class SparkQueryEngine(SparkEngine):
     """Runs tasks and queries on Spark."""
+
+    capabilities = Capabilities(reads_databases=True, runs_queries=True)
 
     def write(self, query: exp.Query, sources: Mapping[str, tuple[Source, ...]], target: Written) -> None:
         """As :meth:`metastore.views.runner.QueryRunner.write`: as many files as Spark has partitions for."""

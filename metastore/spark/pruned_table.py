@@ -181,7 +181,7 @@ def _tells_files(spark: SparkSession) -> bool:
 def _is_native(scan: Scan) -> bool:
     """Whether Spark's own reader gives the rows of ``scan``."""
     plan = scan.plan
-    if plan.format != PARQUET or ROW_ID in scan.columns or scan.exclude:
+    if plan.format != PARQUET or ROW_ID in scan.columns or scan.exclude or any(file.matched for file in scan.files):
         return False
     names = {name.lower() for name in plan.readable.names}
     if len(names) < len(plan.readable.names) or _METADATA in names:

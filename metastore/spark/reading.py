@@ -35,7 +35,7 @@ def read_files(spark: SparkSession, base_path: str, schema: StructType | None, f
     """
     if not files and schema is not None:
         return spark.createDataFrame([], schema)
-    frame = _read(spark, base_path, schema, files or [base_path], len(files))
+    frame = _frame_of_scan(spark, base_path, schema, files or [base_path], len(files))
     return frame if files else frame.limit(0)
 
 
@@ -45,10 +45,10 @@ def read_directory(spark: SparkSession, location: str, schema: StructType, direc
     Right only where all files lie equally deep in ``directories`` directories ``name=value``, or in none. Spark asks
     for the state of each file that it is given by name; of a directory it learns all at once.
     """
-    return _read(spark, location, schema, [location], directories)
+    return _frame_of_scan(spark, location, schema, [location], directories)
 
 
-def _read(
+def _frame_of_scan(
     spark: SparkSession, base_path: str, schema: StructType | None, paths: Sequence[str], listings: int
 ) -> DataFrame:
     reader = spark.read.option("basePath", base_path)

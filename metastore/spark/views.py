@@ -98,6 +98,9 @@ def run(
     translated = translate(query, DEFAULT_DIALECT, "spark")
     if translated.unsupported:
         raise InvalidRequestError(f"Spark cannot run the query: {'; '.join(translated.unsupported)}")
+    if spark.conf.get("spark.sql.caseSensitive", "false") == "true":
+        # Names in a bound query are in lower case; a session that knows case would not find others.
+        frames = {name: frame.toDF(*(column.lower() for column in frame.columns)) for name, frame in frames.items()}
     places = {name: f"metastore_{uuid.uuid4().hex}" for name in frames}
     _refuse_raw_literals(spark, query)
     tree = query.copy()

@@ -121,8 +121,9 @@ def _answers(task: bytes, chunks: Sequence[bytes], schema: pa.Schema, code: str)
     if found is not None:
         yield OTHER_CODE, found.encode()
         return
-    from metastore.engine import LocalEngine, mark_expendable  # noqa: PLC0415
+    from metastore.engine import LocalEngine  # noqa: PLC0415
     from metastore.errors import EngineError, MetastoreError  # noqa: PLC0415
+    from metastore.expendable import mark_expendable  # noqa: PLC0415
 
     mark_expendable()
     pa.set_cpu_count(1)  # the other cores belong to other tasks

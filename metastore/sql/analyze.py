@@ -84,9 +84,19 @@ def _request(cursor: Cursor) -> Request:
     sample = _sample(cursor) if statistics is not False else None
     bounds = bounds or _bounds(cursor)
     cursor.end()
+    case_sensitive = options.get("CASE_SENSITIVE")
     text = {name.lower(): value for name, value in options.items() if name not in _OF_TABLE}
-    format_, schema, source = map(options.get, _OF_TABLE)
-    return Request(columns, level, statistics, sample, format_, schema, text or None, bounds or source)
+    return Request(
+        columns=columns,
+        level=level,
+        statistics=statistics,
+        sample=sample,
+        format=options.get("FORMAT"),
+        schema=options.get("SCHEMA"),
+        options=text or None,
+        bounds=bounds or options.get("BOUNDS"),
+        case_sensitive=None if case_sensitive is None else case_sensitive == "TRUE",
+    )
 
 
 def _table(cursor: Cursor) -> TableInfo | str:
@@ -106,10 +116,17 @@ def _options(cursor: Cursor) -> dict[str, str]:
     while True:
         word = cursor.word
         if word in options or not (word in _OF_TABLE or is_option(word)):
-            raise cursor.unexpected("FORMAT, SCHEMA, BOUNDS or an option of text (DELIMITER, HEADER …), each once,")
+            raise cursor.unexpected(
+                "FORMAT, SCHEMA, BOUNDS, CASE_SENSITIVE or an option of text (DELIMITER, HEADER …), each once,"
+            )
         cursor.advance()
         cursor.expect(TokenType.FARROW, "=>")
-        options[word] = _option_value(cursor)
+        if word == "CASE_SENSITIVE":
+            options[word] = next((flag for flag in ("TRUE", "FALSE") if cursor.accept_word(flag)), "")
+            if not options[word]:
+                raise cursor.unexpected("TRUE or FALSE")
+        else:
+            options[word] = _option_value(cursor)
         if cursor.accept(TokenType.R_PAREN):
             return options
         cursor.expect(TokenType.COMMA, ", or )")
@@ -143,7 +160,7 @@ def _bounds(cursor: Cursor) -> list[str] | None:
     return _paths(cursor) if cursor.accept_word("BOUNDS") else None
 
 
-_OF_TABLE: Final = ("FORMAT", "SCHEMA", "BOUNDS")
+_OF_TABLE: Final = ("FORMAT", "SCHEMA", "BOUNDS", "CASE_SENSITIVE")
 """Options of ANALYZE that are none of text."""
 
 

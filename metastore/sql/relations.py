@@ -125,9 +125,10 @@ class Relations:
         """
         found = self._views(info)
         meaning = None if found is None else self._names.find(info)
-        if meaning is None or meaning.text != found or not isinstance(meaning.unit, MaterializedViewMetadataUnit):
+        unit = None if meaning is None else meaning.unit
+        if not isinstance(unit, MaterializedViewMetadataUnit) or found != self._names.text(info):
             return found
-        return typed_query(meaning.unit, self._names)
+        return typed_query(unit, self._names)
 
     def _of_information_schema(self, name: str, wanted: Wanted) -> Relation:
         found = relation(name)

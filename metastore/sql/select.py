@@ -92,7 +92,9 @@ class _Preparation:
 
     def _view(self, reference: Reference, view: ViewText) -> str:
         """A view's query has no views in it once it is expanded, so this goes one level deep."""
-        tree = expand(view.sql, self._relations.text, dialect=view.dialect, schema_path=view.schema_path)
+        tree = expand(
+            view.sql, self._relations.text, dialect=view.dialect, schema_path=view.schema_path, pins=view.pins
+        )
         try:
             inner = QueryText.parse(Statement.parse(in_duckdb(tree, view.dialect)), self._duck.check)
             return self._duck.add_view(reference.parts[-1], self.prepared(inner))

@@ -2,8 +2,8 @@
 
 Place in the flow: a metastore that is opened asks :func:`require_apart`, and whoever lists a table's files is told by
 :func:`folders_within` what to pass over. A workspace may contain such folders, as the shipped ones ``/`` and ``/tmp``
-contain everything. Places are compared as :mod:`metastore.stores.places` does: links are followed, and the schemes of
-one store are one.
+contain everything. Places are compared as :mod:`metastore.stores.containment` does: links are followed, and the schemes
+of one store are one.
 """
 
 from __future__ import annotations
@@ -15,9 +15,9 @@ from itertools import combinations
 from metastore.config.components import DAMAGED_FOLDER, LEASE_FOLDER
 from metastore.config.settings import IcebergSettings, Settings
 from metastore.errors import ConfigError
+from metastore.stores.containment import Place
 from metastore.stores.local import local_path
 from metastore.stores.locations import StoreLocation, is_local
-from metastore.stores.places import Place
 
 _COMPONENTS = "drill.metastore.iceberg.components"
 

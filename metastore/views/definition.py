@@ -23,6 +23,7 @@ from metastore.model.view_unit import ViewMetadataUnit
 from metastore.user import user_name
 from metastore.views import fields
 from metastore.views.binding import bind
+from metastore.views.contract import SOURCES, Contract, contract_of, to_json
 from metastore.views.dialects import translate
 from metastore.views.expansion import ViewText, expand
 from metastore.views.names import Kind, Names
@@ -61,6 +62,7 @@ class _Checked:
     schema: TupleSchema
     path: tuple[str, ...]
     dependencies: dict[str, str]
+    contract: Contract
 
 
 def define_view(names: Names, name: TableInfo, definition: Definition, now_ms: int) -> ViewMetadataUnit:
@@ -93,6 +95,7 @@ def define_view(names: Names, name: TableInfo, definition: Definition, now_ms: i
         properties=dict(definition.properties),
         dependencies=checked.dependencies,
         last_modified_time=now_ms,
+        additional_metadata=json.dumps({SOURCES: to_json(checked.contract)}, ensure_ascii=False),
     )
 
 
@@ -110,7 +113,7 @@ def define_materialized_view(
     if translated.unsupported:
         lost = "; ".join(translated.unsupported)
         raise InvalidRequestError(f"materialized view {name} cannot be said in {DEFAULT_DIALECT}: {lost}")
-    additional: dict[str, Any] = {DEPENDENCIES: checked.dependencies}
+    additional: dict[str, Any] = {DEPENDENCIES: checked.dependencies, SOURCES: to_json(checked.contract)}
     if definition.comment is not None:
         additional[COMMENT] = definition.comment
     if comments := _known_comments(definition, checked.schema):
@@ -140,19 +143,30 @@ def _check(names: Names, name: TableInfo, definition: Definition, kind: Kind) ->
     text = ViewText(definition.sql, dialect, path)
     expand(tree, lambda each: text if each == name else names.text(each), schema_path=path)
     sql = definition.sql.strip()
-    if definition.columns:
+    if definition.columns and not _has_names(tree, definition.columns, names, dialect, path):
         if any(item.is_star for item in tree.selects):
             _require_width(definition.columns, len(bind(tree, names.schema, dialect=dialect, schema_path=path).columns))
         else:
             _require_width(definition.columns, len(tree.selects))
         tree = _renamed(tree, definition.columns)
         sql = tree.sql(dialect)
-    schema = bind(tree, names.schema, dialect=dialect, schema_path=path).schema
+    bound = bind(tree, names.schema, dialect=dialect, schema_path=path)
+    schema = bound.schema
     if not schema.columns:
         raise InvalidRequestError("the query gives no columns: a view needs one at least")
     infos = sorted({info_of(table, path) for table in references(tree)})
     dependencies = {quote((i.storage_plugin, i.workspace, i.name)): str(names.get(i).kind) for i in infos}
-    return _Checked(sql, dialect, schema, path, dependencies)
+    return _Checked(sql, dialect, schema, path, dependencies, contract_of(bound, names.schema))
+
+
+def _has_names(tree: exp.Query, columns: Sequence[str], names: Names, dialect: str, path: Sequence[str]) -> bool:
+    """Whether the query gives columns of these names anyway, so that its text can stay as it was written."""
+    try:
+        return [column.name for column in bind(tree, names.schema, dialect=dialect, schema_path=path).columns] == [
+            *columns
+        ]
+    except InvalidRequestError:  # a column without a name, say, which is about to get one
+        return False
 
 
 def _require_width(columns: Sequence[str], width: int) -> None:

@@ -8,8 +8,9 @@ lookup's business: a query over the table that holds them, or the view's own.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from types import MappingProxyType
 
 from sqlglot import exp
 
@@ -21,11 +22,15 @@ from metastore.views.text import DEFAULT_DIALECT, parse_query, place_of
 
 @dataclass(frozen=True)
 class ViewText:
-    """What a view stands for: a query, its dialect, and where names in it without plugin or workspace are."""
+    """What a view stands for: a query, its dialect, and where names in it without plugin or workspace are.
+
+    ``pins`` are the columns that it reads of tables and views that have others now.
+    """
 
     sql: str
     dialect: str = DEFAULT_DIALECT
     schema_path: Sequence[str] = ()
+    pins: Mapping[TableInfo, Sequence[str]] = field(default_factory=dict)
 
 
 Lookup = Callable[[TableInfo], ViewText | None]
@@ -33,16 +38,22 @@ Lookup = Callable[[TableInfo], ViewText | None]
 
 
 def expand(
-    query: str | exp.Query, lookup: Lookup, *, dialect: str = DEFAULT_DIALECT, schema_path: Sequence[str] = ()
+    query: str | exp.Query,
+    lookup: Lookup,
+    *,
+    dialect: str = DEFAULT_DIALECT,
+    schema_path: Sequence[str] = (),
+    pins: Mapping[TableInfo, Sequence[str]] | None = None,
 ) -> exp.Query:
     """``query`` (a text of ``dialect``, or a tree, which is not changed) with every view replaced by a subquery.
 
     All remaining tables are named ``plugin.workspace.name`` in quotes; those of one or two parts are completed by
-    ``schema_path``. Raises InvalidRequestError, with line and column, for SQL that cannot be read, for a name that is
-    too short, and for views that lead back to themselves.
+    ``schema_path``. What ``pins`` name is read through a projection to these columns. Raises InvalidRequestError, with
+    line and column, for SQL that cannot be read, for a name that is too short, and for views that lead back to
+    themselves.
     """
     tree = parse_query(query, dialect) if isinstance(query, str) else query.copy()
-    return _expanded(tree, lookup, schema_path, ())
+    return _expanded(tree, lookup, schema_path, (), pins=pins or {})
 
 
 def tables_of(expanded: exp.Query) -> list[TableInfo]:
@@ -51,7 +62,12 @@ def tables_of(expanded: exp.Query) -> list[TableInfo]:
 
 
 def _expanded(
-    query: exp.Query, lookup: Lookup, path: Sequence[str], above: tuple[TableInfo, ...], place: str = ""
+    query: exp.Query,
+    lookup: Lookup,
+    path: Sequence[str],
+    above: tuple[TableInfo, ...],
+    place: str = "",
+    pins: Mapping[TableInfo, Sequence[str]] = MappingProxyType({}),
 ) -> exp.Query:
     """``above`` are the views that this query stands within; ``place`` is where the caller's own text led to them."""
     found = list(references(query))
@@ -62,14 +78,16 @@ def _expanded(
         if view is not None and info in above:
             way = " -> ".join(map(str, (*above[above.index(info) :], info)))
             raise InvalidRequestError(f"{place or place_of(table)}{info} reads itself: {way}")
-        replacement: exp.Expr
+        replacement: exp.Table | exp.Subquery
         if view is None:
             replacement = table_named(info)
         else:
             body = parse_query(view.sql, view.dialect)
             replacement = exp.Subquery(
-                this=_expanded(body, lookup, view.schema_path, (*above, info), place or place_of(table))
+                this=_expanded(body, lookup, view.schema_path, (*above, info), place or place_of(table), view.pins)
             )
+        if info in pins:
+            replacement = _projected(replacement, pins[info])
         for key, value in table.args.items():
             if key not in ("this", "db", "catalog"):
                 replacement.set(key, value)
@@ -78,3 +96,10 @@ def _expanded(
             replacement.set("alias", exp.TableAlias(this=last, columns=None))
         table.replace(replacement)
     return query
+
+
+def _projected(source: exp.Table | exp.Subquery, columns: Sequence[str]) -> exp.Subquery:
+    """``source`` read by these columns alone, in this order."""
+    source.set("alias", exp.TableAlias(this=exp.to_identifier("pinned")))
+    items = [exp.column(exp.to_identifier(name, quoted=True)) for name in columns]
+    return exp.Subquery(this=exp.select(*items).from_(source))

@@ -30,7 +30,7 @@ from metastore.model.tuple_schema import TupleSchema
 from metastore.views.binding import bind
 from metastore.views.context import ViewSession, files_of, workspace_of
 from metastore.views.expansion import Lookup, ViewText, expand
-from metastore.views.names import Meaning, Names
+from metastore.views.names import Kind, Meaning, Names
 from metastore.views.references import table_named
 from metastore.views.runner import with_types
 from metastore.views.statements import additional
@@ -123,11 +123,21 @@ class Refreshed:
 
 def query_of(unit: MaterializedViewMetadataUnit, names: Names) -> exp.Query:
     """The query of ``unit`` over tables alone; materialized views in it stand for their queries."""
-    return expand(unit.sql or "", names.text, schema_path=tuple(unit.workspace_schema_path or ()))
+    pinned = names.pins(unit.info, Meaning(Kind.MATERIALIZED_VIEW, unit))
+    return expand(unit.sql or "", names.text, schema_path=tuple(unit.workspace_schema_path or ()), pins=pinned)
 
 
-def digest_of(query: exp.Query) -> str:
-    """A text that differs when the query does."""
+def digest_of(unit: MaterializedViewMetadataUnit, names: Names) -> str:
+    """A text that differs when the query of ``unit`` does, or that of a view it reads.
+
+    Columns that sources got since make no other query. Raises as :func:`query_of`.
+    """
+
+    def as_written(name: TableInfo) -> ViewText | None:
+        found = names.find(name)
+        return None if found is None else found.text
+
+    query = expand(unit.sql or "", as_written, schema_path=tuple(unit.workspace_schema_path or ()))
     return digest(query.sql(DEFAULT_DIALECT)).hex()
 
 
@@ -165,7 +175,8 @@ def status_of(metastore: Metastore, unit: MaterializedViewMetadataUnit) -> Refre
         return RefreshStatus.PENDING
     names = Names(metastore)
     try:
-        query = digest_of(query_of(unit, names))
+        query_of(unit, names)
+        query = digest_of(unit, names)
     except InvalidRequestError:  # a view that it reads is broken or gone
         return RefreshStatus.STALE
     same = all(
@@ -236,7 +247,8 @@ def typed_query(unit: MaterializedViewMetadataUnit, names: Names) -> ViewText:
     query = parse_query(unit.sql or "")
     with suppress(InvalidRequestError, NotFoundError):
         query = with_types(query, bind(query_of(unit, names), names.schema).schema)
-    return ViewText(query.sql(DEFAULT_DIALECT), DEFAULT_DIALECT, tuple(unit.workspace_schema_path or ()))
+    pinned = names.pins(unit.info, Meaning(Kind.MATERIALIZED_VIEW, unit))
+    return ViewText(query.sql(DEFAULT_DIALECT), DEFAULT_DIALECT, tuple(unit.workspace_schema_path or ()), pinned)
 
 
 def lookup(
@@ -259,7 +271,7 @@ def lookup(
                 case MaterializedViewMetadataUnit() as unit if serves(session, unit, wanted, clock()):
                     decided[name] = stored_rows(unit)
                 case _:
-                    decided[name] = found.text if found else None
+                    decided[name] = names.text(name)
         return decided[name]
 
     return look_up

@@ -116,10 +116,13 @@ def import_view(catalog: Catalog, identifier: str, *, dialects: Sequence[str], t
     parts = [version.default_catalog] if version.default_catalog else []
     path = (*parts, *version.default_namespace)
     properties = dict(view.properties)
-    comments = {field.name: field.doc for field in view.schema().fields if field.doc}
+    fields = view.schema().fields
+    comments = {field.name: field.doc for field in fields if field.doc}
     return Definition(
         _renamed(texts[dialect], dialect, path, tables, complete=False),
         dialect,
+        # Spark keeps a view's list of columns there alone, and not in the text.
+        columns=[field.name for field in fields],
         comment=properties.pop(_COMMENT, None),
         column_comments=comments,
         properties=properties,
@@ -144,7 +147,7 @@ def _renamed(sql: str, dialect: str, path: Sequence[str], tables: Mapping[str, s
         if to is None and not (complete and len(parts) < 3):
             continue
         changed = True
-        renamed = _named(to) if to is not None else table_named(TableInfo.parse(full))
+        renamed = _table_expression(to) if to is not None else table_named(TableInfo.parse(full))
         for key, value in table.args.items():
             if key not in ("this", "db", "catalog"):
                 renamed.set(key, value)
@@ -154,7 +157,7 @@ def _renamed(sql: str, dialect: str, path: Sequence[str], tables: Mapping[str, s
     return tree.sql(dialect) if changed else sql
 
 
-def _named(name: str) -> exp.Table:
+def _table_expression(name: str) -> exp.Table:
     *above, last = [exp.to_identifier(part, quoted=True) for part in name.split(".")]
     if len(above) > 2:
         raise InvalidRequestError(f"{name} has more than the three parts catalog.namespace.table")

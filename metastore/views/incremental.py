@@ -78,13 +78,13 @@ def way_of(bound: Bound, schema_of: Mapping[str, TupleSchema]) -> Way:
     The queries give the columns of ``bound``, by name.
     """
     names = [column.name for column in bound.columns]
-    whole = _named(bound.query.copy(), names)
+    whole = _with_output_names(bound.query.copy(), names)
     try:
         flat = merge_subqueries(bound.query.copy())
         _require_one_table(flat)
         assert isinstance(flat, exp.Select)
         flat.set("order", None)
-        _named(flat, names)
+        _with_output_names(flat, names)
         if not flat.args.get("group") and not flat.find(exp.AggFunc):
             _require_only(flat, _ROW_BY_ROW)
             return Rowwise(_table(flat).name, flat)
@@ -108,7 +108,7 @@ def _arguments(function: exp.Expr) -> bool:
     return any(isinstance(value, exp.Expr) or (isinstance(value, list) and value) for value in function.args.values())
 
 
-def _named(query: exp.Query, names: list[str]) -> exp.Query:
+def _with_output_names(query: exp.Query, names: list[str]) -> exp.Query:
     for item, name in zip(query.selects, names, strict=True):
         item.replace(exp.Alias(this=item.unalias().copy(), alias=exp.to_identifier(name, quoted=True)))
     return query

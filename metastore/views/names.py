@@ -5,8 +5,9 @@ Reads each name once: an instance sees one state of each thing for as long as it
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import Enum
 
 from metastore.analyze.states import TableState
@@ -20,6 +21,7 @@ from metastore.model.tuple_schema import TupleSchema
 from metastore.model.view_unit import ViewMetadataUnit
 from metastore.model.vocabulary import MetadataType
 from metastore.suggestions import did_you_mean
+from metastore.views.contract import Contract, Pins, from_json, pins
 from metastore.views.expansion import ViewText
 from metastore.views.text import DEFAULT_DIALECT
 
@@ -68,7 +70,7 @@ class Meaning:
 
     @property
     def text(self) -> ViewText | None:
-        """The query of a view or materialized view; None for a table."""
+        """The query of a view or materialized view, as it was written; None for a table."""
         match self.unit:
             case ViewMetadataUnit(dialect=dialect, sql=sql, workspace_schema_path=path):
                 return ViewText(sql or "", dialect or DEFAULT_DIALECT, tuple(path or ()))
@@ -76,6 +78,16 @@ class Meaning:
                 return ViewText(sql or "", DEFAULT_DIALECT, tuple(path or ()))
             case _:
                 return None
+
+    @property
+    def contract(self) -> Contract:
+        """What a view reads of its sources; nothing for a table, and for a view of an earlier release."""
+        if isinstance(self.unit, TableMetadataUnit):
+            return {}
+        try:
+            return from_json(json.loads(self.unit.additional_metadata or "{}"))
+        except (ValueError, KeyError, TypeError, AttributeError):  # another program's
+            return {}
 
 
 class Names:
@@ -109,9 +121,27 @@ class Names:
         return self.get(name).schema
 
     def text(self, name: TableInfo) -> ViewText | None:
-        """The query that ``name`` stands for; None for a table and for what nobody knows."""
+        """The query that ``name`` stands for, pinned to its columns; None for a table and for what nobody knows.
+
+        InvalidRequestError where a source lost a column that a view reads, or a view's column changed its type.
+        """
         found = self.find(name)
-        return found.text if found else None
+        text = None if found is None else found.text
+        if found is None or text is None or not (pinned := self.pins(name, found)):
+            return text
+        return replace(text, pins=pinned)
+
+    def pins(self, name: TableInfo, view: Meaning) -> Pins:
+        """The columns that ``view`` reads of sources that have others now. Raises as :meth:`text`."""
+        if not view.contract:
+            return {}
+        # A refresh stores rows in the types that sources have then, and the view's schema with them.
+        may_change = view.kind is Kind.MATERIALIZED_VIEW
+        return pins(f"{view.kind.noun} {name}", view.contract, self._schema_now, types_may_change=may_change)
+
+    def _schema_now(self, name: TableInfo) -> TupleSchema | None:
+        found = self.find(name)
+        return None if found is None else found.schema
 
     def require_outside_tables(self, view: TableInfo) -> None:
         """InvalidRequestError when rows of ``view`` would lie in a table's folder, and become rows of the table."""

@@ -10,8 +10,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace as replaced
 from datetime import timedelta
 
-from metastore.components.materialized_views import MaterializedViews
-from metastore.components.views import Views
+from metastore.components.component import Backing
+from metastore.components.materialized_views import MATERIALIZED_VIEWS, MaterializedViews
+from metastore.components.views import VIEWS, Views
 from metastore.model.identity import TableInfo
 from metastore.model.materialized_view_unit import RefreshStatus
 from metastore.model.vocabulary import MetadataType
@@ -40,8 +41,8 @@ def _asked(query: str | Definition) -> Definition:
 class DefinedViews(Views):
     """The views component, and views from SQL."""
 
-    def __init__(self, views: Views, session: ViewSession) -> None:
-        super().__init__(views.definition, views._backing)  # noqa: SLF001 - the same component, with more to it
+    def __init__(self, backing: Backing, session: ViewSession) -> None:
+        super().__init__(VIEWS, backing)
         self._session = session
         self._freshness = Freshness()
 
@@ -164,8 +165,8 @@ class DefinedViews(Views):
 class RefreshedViews(MaterializedViews):
     """The materialized views component, and materialized views from SQL."""
 
-    def __init__(self, views: MaterializedViews, session: ViewSession) -> None:
-        super().__init__(views.definition, views._backing)  # noqa: SLF001 - the same component, with more to it
+    def __init__(self, backing: Backing, session: ViewSession) -> None:
+        super().__init__(MATERIALIZED_VIEWS, backing)
         self._session = session
 
     def define(

@@ -51,7 +51,7 @@ def conditions(bound: Bound, schema_of: Mapping[str, TupleSchema]) -> dict[str, 
             if key not in schema_of:  # a common table expression
                 continue
             spelled = {column.name.lower(): column.name for column in schema_of[key].columns}
-            own = [f"({_plain(part, spelled)})" for part in parts if _speaks_of(part, alias, spelled)]
+            own = [f"({_unqualified(part, spelled)})" for part in parts if _speaks_of(part, alias, spelled)]
             if own:
                 found[key] = " AND ".join(own)
     return found
@@ -131,7 +131,7 @@ def _speaks_of(condition: exp.Expr, alias: str, spelled: Mapping[str, str]) -> b
     return all(column.table == alias and column.name in spelled for column in columns)
 
 
-def _plain(condition: exp.Expr, spelled: Mapping[str, str]) -> str:
+def _unqualified(condition: exp.Expr, spelled: Mapping[str, str]) -> str:
     """``condition`` as Spark SQL over the table's own columns."""
     plain = condition.copy()
     for column in plain.find_all(exp.Column):

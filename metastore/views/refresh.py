@@ -167,6 +167,7 @@ class _Refresh:
         names = Names(session.metastore)
         names.require_outside_tables(unit.info)
         self._query = query_of(unit, names)
+        self._digest = digest_of(unit, names)
         self._bound = bind(self._query, names.schema)
         self._schemas = {key: names.schema(table) for key, table in self._bound.tables.items()}
         self._way: Way = way_of(self._bound, self._schemas)
@@ -271,7 +272,7 @@ class _Refresh:
     def _commit(self, unit: MaterializedViewMetadataUnit, decision: _Decision) -> int:
         folder = self._workspace.folder(unit.data_location or "").digest()
         refreshed = Refreshed(
-            decision.mode, decision.reason, digest_of(self._query), is_steady(self._query), self._states, folder
+            decision.mode, decision.reason, self._digest, is_steady(self._query), self._states, folder
         )
         return self._session.metastore.materialized_views.replace(refreshed.stored_in(unit), seen=self._unit)
 
@@ -280,7 +281,7 @@ class _Refresh:
         refreshed = Refreshed.of(self._unit)
         if refreshed is None or self._unit.data_location is None:
             return "it was never refreshed", {}
-        if refreshed.query != digest_of(self._query):
+        if refreshed.query != self._digest:
             return "the query, or that of a view it reads, is another", {}
         if not refreshed.steady:
             return "the query may answer otherwise each time", {}

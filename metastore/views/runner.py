@@ -9,7 +9,7 @@ from __future__ import annotations
 import posixpath
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any, Final, Protocol, runtime_checkable
+from typing import Any, Final, Protocol
 from zoneinfo import ZoneInfo
 
 import pyarrow as pa
@@ -43,7 +43,6 @@ Source = Scan | Written
 """What a name in a query stands for."""
 
 
-@runtime_checkable
 class QueryRunner(Protocol):
     """Runs queries for materialized views."""
 

@@ -5,11 +5,11 @@ from __future__ import annotations
 import io
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from support.lake_folder import Lake
 
 from metastore.analyze.changes import Wanted
 from metastore.analyze.run import analyze
@@ -57,7 +57,7 @@ def errors_behind(error: BaseException | None) -> Iterator[BaseException]:
         error = error.__context__
 
 
-def test_a_footer_that_ends_a_helper_is_named(lake: Any, metastore: Metastore) -> None:
+def test_a_footer_that_ends_a_helper_is_named(lake: Lake, metastore: Metastore) -> None:
     """Helpers read footers as they are; when one dies of it, the error still tells which file it was."""
     source = SourceTable(TABLE, str(lake.root))
     names = [f"in={name}/{name}.parquet" for name in "abc"]

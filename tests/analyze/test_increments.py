@@ -14,6 +14,7 @@ import pyarrow as pa
 import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
+from support.lake_folder import Lake
 
 from metastore.analyze.result import AnalyzeResult
 from metastore.analyze.run import Request, analyze
@@ -63,7 +64,7 @@ DEFAULTS = Settings.from_mapping({}, environ={})
 class Kept:
     """A table that is analyzed again and again, beside tables of metadata that know nothing of before."""
 
-    def __init__(self, folder: str, lake: Any, engine: LocalEngine) -> None:
+    def __init__(self, folder: str, lake: Lake, engine: LocalEngine) -> None:
         self._folder = folder
         self._engine = engine
         self._source = SourceTable(TABLE, str(lake.root))
@@ -95,7 +96,7 @@ class Kept:
         return Request(columns=unit["interestingColumns"], statistics=described, sample=describing.percent)
 
 
-def change(lake: Any, step: dict[str, int | None], suffix: str, contents: Sequence[Any] = CONTENTS) -> None:
+def change(lake: Lake, step: dict[str, int | None], suffix: str, contents: Sequence[Any] = CONTENTS) -> None:
     """Write and remove files."""
     for name, content in step.items():
         path = f"{name}.{suffix}"

@@ -10,11 +10,12 @@ from typing import Any, cast
 
 import pyarrow as pa
 import pytest
+from support.lake_folder import Lake
 
 from metastore.analyze.result import AnalyzeResult
 from metastore.analyze.run import Request, analyze, drop_metadata
 from metastore.analyze.stored import Stored
-from metastore.engine import Engine
+from metastore.engine import Capabilities, Engine
 from metastore.errors import FormatError, InvalidRequestError, NotFoundError
 from metastore.formats.source_file import SourceFile
 from metastore.metastore import Metastore
@@ -33,7 +34,7 @@ def stored(metastore: Metastore) -> pa.Table:
 
 
 @pytest.fixture
-def run(metastore: Metastore, lake: Any, engine: Engine) -> Callable[..., AnalyzeResult]:
+def run(metastore: Metastore, lake: Lake, engine: Engine) -> Callable[..., AnalyzeResult]:
     """ANALYZE of the lake."""
 
     def run(on_progress: Any = None, **request: Any) -> AnalyzeResult:
@@ -49,7 +50,7 @@ def units(metastore: Metastore, units_of: Callable[[pa.Table], Any]) -> Callable
     return lambda: units_of(stored(metastore))
 
 
-def test_the_table_unit_sums_up_all_files(lake: Any, run: Any, units: Any) -> None:
+def test_the_table_unit_sums_up_all_files(lake: Lake, run: Any, units: Any) -> None:
     """General information has the merged schema with the directory columns, row count, level, keys and location."""
     lake.write("year=2024/a.parquet", {"x": [1, 2], "only_here": ["v", None]})
     lake.write("year=2025/b.parquet", {"x": [2.5]})
@@ -73,7 +74,7 @@ def test_the_table_unit_sums_up_all_files(lake: Any, run: Any, units: Any) -> No
 
 
 def test_files_are_listed_while_metadata_is_read(
-    metastore: Metastore, lake: Any, engine: Engine, monkeypatch: pytest.MonkeyPatch
+    metastore: Metastore, lake: Lake, engine: Engine, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Two waits are one: the listing does not begin after the table's unit has been read."""
     lake.write("a.parquet", {"x": [1]})
@@ -94,7 +95,7 @@ def test_files_are_listed_while_metadata_is_read(
     assert (result.files, result.rows) == (1, 1)
 
 
-def test_segments_nest(lake: Any, run: Any, units: Any) -> None:
+def test_segments_nest(lake: Lake, run: Any, units: Any) -> None:
     """Every directory is a segment with all files below it; files in no directory make the default segment."""
     paths = [
         lake.write(name, {"x": [n]}) for n, name in enumerate(["a.parquet", "1994/b.parquet", "1994/Q1/c.parquet"])
@@ -113,7 +114,7 @@ def test_segments_nest(lake: Any, run: Any, units: Any) -> None:
     assert segments["1994"]["columnsStatistics"]["`x`"].max == 2
 
 
-def test_constant_columns_make_partitions(lake: Any, run: Any, units: Any) -> None:
+def test_constant_columns_make_partitions(lake: Lake, run: Any, units: Any) -> None:
     """One unit for each directory and value of a column that is constant in every file; others make none."""
     day = dt.date(2020, 1, 2)
     a = lake.write("k/a.parquet", {"day": [day] * 2, "mixed": [1, 1], "gone": pa.nulls(2, pa.int64())})
@@ -133,7 +134,7 @@ def test_constant_columns_make_partitions(lake: Any, run: Any, units: Any) -> No
     ]
 
 
-def test_nan_may_hide_in_a_constant_column(lake: Any, run: Any, units: Any) -> None:
+def test_nan_may_hide_in_a_constant_column(lake: Lake, run: Any, units: Any) -> None:
     """Equal bounds of a float column prove nothing where the writer passes over NaNs."""
     lake.write("a.parquet", {"x": [1.0, float("nan")]})
     run()
@@ -151,7 +152,9 @@ def test_nan_may_hide_in_a_constant_column(lake: Any, run: Any, units: Any) -> N
         ("ALL", {"TABLE", "SEGMENT", "PARTITION", "FILE", "ROW_GROUP"}),
     ],
 )
-def test_a_level_stores_its_units_and_those_above(lake: Any, run: Any, units: Any, level: str, kinds: set[str]) -> None:
+def test_a_level_stores_its_units_and_those_above(
+    lake: Lake, run: Any, units: Any, level: str, kinds: set[str]
+) -> None:
     """Each level includes those above it, and is up to date on the second run."""
     lake.write("d/a.parquet", {"x": [1, 1]})
     run(level=level)
@@ -163,7 +166,7 @@ def test_a_level_stores_its_units_and_those_above(lake: Any, run: Any, units: An
     assert units().one("TABLE")["columnsStatistics"]["`x`"].max == 5
 
 
-def test_an_unchanged_table_is_left_alone(lake: Any, run: Any, metastore: Metastore) -> None:
+def test_an_unchanged_table_is_left_alone(lake: Lake, run: Any, metastore: Metastore) -> None:
     """A second run writes no snapshot, whatever part of the last run's columns it asks for."""
     lake.write("d/a.parquet", {"x": [1], "y": [2]})
     version = run().version
@@ -174,7 +177,7 @@ def test_an_unchanged_table_is_left_alone(lake: Any, run: Any, metastore: Metast
     assert len(metastore.tables.metadata.history()) == 1
 
 
-def test_one_run_is_one_snapshot_of_the_touched_segments(lake: Any, run: Any, metastore: Metastore) -> None:
+def test_one_run_is_one_snapshot_of_the_touched_segments(lake: Lake, run: Any, metastore: Metastore) -> None:
     """New, changed and removed files and segments are counted, and only their segments are written."""
     for name in ("a/1", "a/2", "b/1", "c/1", "d/1"):
         lake.write(f"{name}.parquet", {"x": [1]})
@@ -199,7 +202,7 @@ def test_one_run_is_one_snapshot_of_the_touched_segments(lake: Any, run: Any, me
     ],
 )
 def test_other_levels_and_columns_concern_all_files(
-    lake: Any, run: Any, units: Any, first: Any, second: Any, reason: str
+    lake: Lake, run: Any, units: Any, first: Any, second: Any, reason: str
 ) -> None:
     """The reason is told, and the result is that of a run that knew nothing."""
     lake.write("d/a.parquet", {"x": [1], "y": [2]})
@@ -209,7 +212,7 @@ def test_other_levels_and_columns_concern_all_files(
     assert set(units().one("TABLE")["columnsStatistics"]) == wanted
 
 
-def test_fewer_columns_are_kept_up_with_the_known_ones(lake: Any, run: Any, units: Any) -> None:
+def test_fewer_columns_are_kept_up_with_the_known_ones(lake: Lake, run: Any, units: Any) -> None:
     """An incremental run for some of the known columns keeps all of them true."""
     lake.write("d/a.parquet", {"x": [1], "y": [2]})
     run(columns=["x", "y"])
@@ -219,7 +222,7 @@ def test_fewer_columns_are_kept_up_with_the_known_ones(lake: Any, run: Any, unit
     assert units().one("TABLE")["columnsStatistics"]["`x`"].max == 3
 
 
-def test_a_table_emptied_keeps_its_general_information(lake: Any, run: Any, units: Any) -> None:
+def test_a_table_emptied_keeps_its_general_information(lake: Lake, run: Any, units: Any) -> None:
     """Without files there are no segments, and the table has no rows."""
     lake.write("d/a.parquet", {"x": [1]})
     run()
@@ -229,7 +232,7 @@ def test_a_table_emptied_keeps_its_general_information(lake: Any, run: Any, unit
     assert run().status == "up to date"
 
 
-def test_a_corrupt_file_changes_nothing(lake: Any, run: Any, metastore: Metastore) -> None:
+def test_a_corrupt_file_changes_nothing(lake: Lake, run: Any, metastore: Metastore) -> None:
     """The error names the file, and the metadata stays that of before."""
     lake.write("d/a.parquet", {"x": [1]})
     version = run().version
@@ -239,7 +242,7 @@ def test_a_corrupt_file_changes_nothing(lake: Any, run: Any, metastore: Metastor
     assert metastore.tables.metadata.version == version
 
 
-def test_reserved_and_unknown_names_are_refused(lake: Any, run: Any, metastore: Metastore) -> None:
+def test_reserved_and_unknown_names_are_refused(lake: Lake, run: Any, metastore: Metastore) -> None:
     """A directory called like a reserved key, an unknown column and an unknown level write nothing."""
     lake.write("a.parquet", {"x": [1]})
     with pytest.raises(InvalidRequestError, match="nope"):
@@ -252,7 +255,7 @@ def test_reserved_and_unknown_names_are_refused(lake: Any, run: Any, metastore: 
     assert metastore.tables.metadata.version == 0
 
 
-def test_columns_that_the_table_lacks_are_refused_whenever_they_are_named(lake: Any, run: Any, units: Any) -> None:
+def test_columns_that_the_table_lacks_are_refused_whenever_they_are_named(lake: Lake, run: Any, units: Any) -> None:
     """For bounds and for statistics, in a first run and where nothing changed; names are case-sensitive."""
     lake.write("a.parquet", {"id": [1], "s": [{"x": 1}], "l": [[1]]})
     wrong: list[dict[str, Any]] = [{"columns": ["nope"]}, {"statistics": ["nope"]}, {"statistics": ["ID"]}]
@@ -268,7 +271,7 @@ def test_columns_that_the_table_lacks_are_refused_whenever_they_are_named(lake: 
     assert "metastore.sketches" not in units().one("TABLE")["additionalMetadata"]
 
 
-def test_a_column_that_is_kept_up_may_go(lake: Any, run: Any, units: Any) -> None:
+def test_a_column_that_is_kept_up_may_go(lake: Lake, run: Any, units: Any) -> None:
     """Runs that do not name it go on, with what is left."""
     lake.write("a.parquet", {"id": [1], "old": [1]})
     run(columns=["id", "old"], statistics=["old"])
@@ -279,7 +282,7 @@ def test_a_column_that_is_kept_up_may_go(lake: Any, run: Any, units: Any) -> Non
         run(columns=["old"])
 
 
-def test_a_path_that_is_here_a_struct_and_there_a_number_is_unknown(lake: Any, run: Any, units: Any) -> None:
+def test_a_path_that_is_here_a_struct_and_there_a_number_is_unknown(lake: Lake, run: Any, units: Any) -> None:
     """Where files disagree about nesting nothing is claimed of the column, least of all that it is null."""
     lake.write("a.parquet", {"x": [1]})
     lake.write("b.parquet", {"x": [{"y": 1}]})
@@ -290,7 +293,7 @@ def test_a_path_that_is_here_a_struct_and_there_a_number_is_unknown(lake: Any, r
     assert (statistics["`x`"].min, statistics["`x`"].max, statistics["`x`"].nulls) == (None, None, None)
 
 
-def test_drop_forgets_the_table(lake: Any, run: Any, metastore: Metastore) -> None:
+def test_drop_forgets_the_table(lake: Lake, run: Any, metastore: Metastore) -> None:
     """Dropped metadata is gone, dropping nothing is an error unless allowed, and the data stays."""
     path = lake.write("d/a.parquet", {"x": [1]})
     run()
@@ -302,7 +305,7 @@ def test_drop_forgets_the_table(lake: Any, run: Any, metastore: Metastore) -> No
     assert Path(path).exists()
 
 
-def test_progress_counts_footers(lake: Any, run: Any) -> None:
+def test_progress_counts_footers(lake: Lake, run: Any) -> None:
     """Progress ends at the number of files, and counts up."""
     for number in range(40):
         lake.write(f"{number}.parquet", {"x": [number]})
@@ -316,6 +319,7 @@ class Interrupting:
     """An engine that lets something happen each time before it runs."""
 
     name = "interrupting"
+    capabilities = Capabilities()
     parallelism = 1
 
     def __init__(self, engine: Engine, *happenings: Callable[[], object]) -> None:
@@ -332,7 +336,7 @@ class Interrupting:
         """Nothing of its own to close."""
 
 
-def test_a_run_that_was_overtaken_decides_again(lake: Any, run: Any, metastore: Metastore, engine: Engine) -> None:
+def test_a_run_that_was_overtaken_decides_again(lake: Lake, run: Any, metastore: Metastore, engine: Engine) -> None:
     """If another run of the table commits first, the later one builds on it instead of undoing it."""
     lake.write("a/1.parquet", {"x": [1]})
 
@@ -345,7 +349,7 @@ def test_a_run_that_was_overtaken_decides_again(lake: Any, run: Any, metastore: 
     assert len(metastore.tables.metadata.history()) == 1
 
 
-def test_commits_to_other_tables_do_not_matter(lake: Any, metastore: Metastore, engine: Engine, unit: Any) -> None:
+def test_commits_to_other_tables_do_not_matter(lake: Lake, metastore: Metastore, engine: Engine, unit: Any) -> None:
     """A commit to another table between decision and commit costs no second run."""
     lake.write("a/1.parquet", {"x": [1]})
     other = Interrupting(engine, lambda: metastore.tables.modify().overwrite([unit("other")]).execute())
@@ -356,7 +360,7 @@ def test_commits_to_other_tables_do_not_matter(lake: Any, metastore: Metastore, 
 
 @pytest.mark.parametrize("looked_for", ["table", "segments"])
 def test_the_version_that_it_began_from_may_expire(
-    lake: Any, run: Any, metastore: Metastore, unit: Any, units: Any, monkeypatch: pytest.MonkeyPatch, looked_for: str
+    lake: Lake, run: Any, metastore: Metastore, unit: Any, units: Any, monkeypatch: pytest.MonkeyPatch, looked_for: str
 ) -> None:
     """Then it begins from the newest; a file of the data that is missing stays an error."""
     lake.write("x=1/a.parquet", {"v": [1]})

@@ -11,6 +11,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from support.lake_folder import Lake
 
 from metastore.analyze.result import AnalyzeResult
 from metastore.analyze.run import Request, analyze
@@ -27,7 +28,7 @@ TABLE = TableInfo("dfs", "tmp", "t")
 
 
 @pytest.fixture
-def run(open_metastore: Callable[..., Metastore], lake: Any, engine: Engine) -> Callable[..., AnalyzeResult]:
+def run(open_metastore: Callable[..., Metastore], lake: Lake, engine: Engine) -> Callable[..., AnalyzeResult]:
     """ANALYZE of the lake by a metastore just opened, which remembers nothing of earlier ones."""
 
     def run(**request: Any) -> AnalyzeResult:
@@ -77,7 +78,7 @@ def as_a_first_run(metastore: Metastore, run: Any, as_units: Callable[[pa.Table]
     [({"b/1": [2, 3]}, ()), ({"d/1": [4]}, ()), ({"b/1": [9], "e/2": [0]}, ()), ({}, ["b/1"]), ({}, ["b/1", "b/2"])],
 )
 def test_other_segments_are_not_opened(
-    metastore: Metastore, lake: Any, run: Any, as_units: Any, changed: dict[str, list[int]], removed: list[str]
+    metastore: Metastore, lake: Lake, run: Any, as_units: Any, changed: dict[str, list[int]], removed: list[str]
 ) -> None:
     """A segment changed, came, or went: with the files of all others gone, the increment is that of all of them."""
     for name, values in {"a/1": [1, 7], "b/1": [2, 5], "b/2": [3, 3], "c/1": [1, 7]}.items():
@@ -92,7 +93,9 @@ def test_other_segments_are_not_opened(
     assert as_a_first_run(metastore, run, as_units)
 
 
-def test_the_others_are_asked_for_what_only_they_know(metastore: Metastore, lake: Any, run: Any, as_units: Any) -> None:
+def test_the_others_are_asked_for_what_only_they_know(
+    metastore: Metastore, lake: Lake, run: Any, as_units: Any
+) -> None:
     """All that were known to be the greatest go, so the others are ranked; nothing is written while they cannot be."""
     for number in range(9):
         lake.write(f"{number}/1.parquet", {"x": [number]})
@@ -113,7 +116,7 @@ def test_the_others_are_asked_for_what_only_they_know(metastore: Metastore, lake
     assert as_a_first_run(metastore, run, as_units)
 
 
-def test_a_column_called_like_a_directory_is_told_from_it(lake: Any, run: Any, table_unit: Any) -> None:
+def test_a_column_called_like_a_directory_is_told_from_it(lake: Lake, run: Any, table_unit: Any) -> None:
     """The table's unit cannot say whose column that is, so it keeps no states, and the segments are read."""
 
     def columns() -> list[tuple[str, str]]:
@@ -132,7 +135,7 @@ def test_a_column_called_like_a_directory_is_told_from_it(lake: Any, run: Any, t
 
 
 def test_a_table_unit_without_states_is_not_subtracted_from(
-    metastore: Metastore, lake: Any, run: Any, as_units: Any
+    metastore: Metastore, lake: Lake, run: Any, as_units: Any
 ) -> None:
     """As another program writes it, or an earlier release did: the segments' own units tell which of them changed."""
     for name, value in {"a": 1, "b": 2, "c": 3}.items():
@@ -149,7 +152,7 @@ def test_a_table_unit_without_states_is_not_subtracted_from(
 
 
 def test_a_segment_of_another_program_is_not_subtracted(
-    metastore: Metastore, lake: Any, run: Any, as_units: Any
+    metastore: Metastore, lake: Lake, run: Any, as_units: Any
 ) -> None:
     """Its unit says other things than what the table's unit was made from."""
     for name, values in {"a": [1], "b": [2, 2, 2], "c": [5]}.items():
@@ -176,7 +179,7 @@ def test_a_segment_of_another_program_is_not_subtracted(
 
 @pytest.mark.parametrize("changed", ["a", "b"])
 def test_a_segment_that_another_program_removed_is_made_anew(
-    metastore: Metastore, lake: Any, run: Any, as_units: Any, changed: str
+    metastore: Metastore, lake: Lake, run: Any, as_units: Any, changed: str
 ) -> None:
     """The table's unit still tells its state, but what it came to can neither be left alone nor subtracted."""
     for name, values in {"a": [1, 4], "b": [2], "c": [0, 5]}.items():
@@ -188,7 +191,7 @@ def test_a_segment_that_another_program_removed_is_made_anew(
     assert as_a_first_run(metastore, run, as_units)
 
 
-def test_as_many_segments_as_before_need_not_be_the_same_ones(metastore: Metastore, lake: Any, run: Any) -> None:
+def test_as_many_segments_as_before_need_not_be_the_same_ones(metastore: Metastore, lake: Lake, run: Any) -> None:
     """Another program removed one segment's units and added another's: what the first came to is not subtracted."""
     for name, values in {"a": [1, 4], "b": [2], "c": [0, 5]}.items():
         lake.write(f"{name}/1.parquet", {"x": values})

@@ -17,7 +17,19 @@ PACKAGE = Path(__file__).parents[2] / "metastore"
 
 LAYERS = (
     {"redaction"},
-    {"clock", "digests", "epoch", "errors", "forks", "interrupts", "loaded_on_use", "quoting", "suggestions", "user"},
+    {
+        "clock",
+        "digests",
+        "epoch",
+        "errors",
+        "expendable",
+        "forks",
+        "interrupts",
+        "loaded_on_use",
+        "quoting",
+        "suggestions",
+        "user",
+    },
     {"config", "model", "java"},
     {"engine", "expressions", "mapping"},
     {"stores"},

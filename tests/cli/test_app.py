@@ -11,6 +11,7 @@ from typing import Any
 import duckdb
 import pyarrow.parquet as pq
 import pytest
+from support.cli_site import Site
 
 from metastore.cli.app import app
 
@@ -48,7 +49,7 @@ def test_a_configuration_that_is_not_there_is_an_error(run: Run) -> None:
     assert "/nowhere.conf" in ran.err
 
 
-def test_init_says_whether_it_created(run: Run, site: Any) -> None:
+def test_init_says_whether_it_created(run: Run, site: Site) -> None:
     """The second time it finds what the first one made."""
     first, second = run("init", "--json").document, run("init", "--json").document
     assert (first["created"], second["created"]) == (True, False)
@@ -56,7 +57,7 @@ def test_init_says_whether_it_created(run: Run, site: Any) -> None:
     assert site.metastore_files
 
 
-def test_config_tells_value_and_origin(run: Run, site: Any) -> None:
+def test_config_tells_value_and_origin(run: Run, site: Site) -> None:
     """Of what the site has set, and of what it has left alone."""
     settings = {each["key"]: each for each in run("config", "--json").document["settings"]}
     base = settings["drill.metastore.iceberg.location.base_path"]
@@ -65,7 +66,7 @@ def test_config_tells_value_and_origin(run: Run, site: Any) -> None:
     assert settings["drill.metastore.engine.kind"]["origin"] == "default"
 
 
-def test_config_hides_secrets(run: Run, site: Any) -> None:
+def test_config_hides_secrets(run: Run, site: Site) -> None:
     """In the document as on the screen."""
     site.conf.write_text(
         site.conf.read_text() + 'drill.metastore.iceberg.config.properties."fs.s3a.secret.key" = hush\n'
@@ -73,7 +74,7 @@ def test_config_hides_secrets(run: Run, site: Any) -> None:
     assert "hush" not in run("config").out + run("config", "--json").out
 
 
-def test_analyze_tells_what_it_did(run: Run, site: Any) -> None:
+def test_analyze_tells_what_it_did(run: Run, site: Site) -> None:
     """First everything, then nothing, then what changed."""
     first = run("analyze", TABLE, "--json").document
     assert (first["status"], first["files"], first["new"], first["rows"]) == ("analyzed", 6, 6, 600)
@@ -103,7 +104,7 @@ def test_analyze_takes_statistics(run: Run) -> None:
     assert "distinct" in run("describe", TABLE).out
 
 
-def test_tables_are_listed_by_pattern(run: Run, analyzed: Any, site: Any) -> None:
+def test_tables_are_listed_by_pattern(run: Run, analyzed: Any, site: Site) -> None:
     """A shell pattern over the whole name."""
     site.write(1, 0)
     analyzed.analyze(site.data / "month=1")
@@ -113,7 +114,7 @@ def test_tables_are_listed_by_pattern(run: Run, analyzed: Any, site: Any) -> Non
     assert run("tables", "no*", "--json").document["tables"] == []
 
 
-def test_a_pattern_opens_the_files_of_what_it_matches(run: Run, analyzed: Any, site: Any) -> None:
+def test_a_pattern_opens_the_files_of_what_it_matches(run: Run, analyzed: Any, site: Site) -> None:
     """Those of all others might as well not be there."""
     analyzed.analyze(site.data / "month=1")
     for path in site.metastore_files:
@@ -125,7 +126,7 @@ def test_a_pattern_opens_the_files_of_what_it_matches(run: Run, analyzed: Any, s
 
 
 @pytest.mark.usefixtures("analyzed")
-def test_describe_agrees_with_duckdb(run: Run, site: Any) -> None:
+def test_describe_agrees_with_duckdb(run: Run, site: Site) -> None:
     """Nulls, minimum, maximum and rows of each column are those that a query over the data finds."""
     columns = {each["name"]: each for each in run("describe", TABLE, "--json").document["columns"]}
     for name in ("id", "shop", "amount"):
@@ -146,7 +147,7 @@ def test_segments_come_in_natural_order(run: Run) -> None:
 
 
 @pytest.mark.usefixtures("analyzed")
-def test_files_are_those_on_disk(run: Run, site: Any) -> None:
+def test_files_are_those_on_disk(run: Run, site: Site) -> None:
     """With their sizes; of one segment if one is named."""
     files = run("files", TABLE, "--json").document["files"]
     assert {each["path"]: each["bytes"] for each in files} == {
@@ -158,7 +159,7 @@ def test_files_are_those_on_disk(run: Run, site: Any) -> None:
 
 
 @pytest.mark.usefixtures("analyzed")
-def test_prune_leaves_every_row_that_matches(run: Run, site: Any) -> None:
+def test_prune_leaves_every_row_that_matches(run: Run, site: Site) -> None:
     """The files to read hold the whole answer, and the counts add up."""
     question = "month = 2 and id >= 150"
     pruned = run("prune", TABLE, question, "--files", "--json").document
@@ -179,14 +180,14 @@ def test_prune_names_files_only_when_asked(run: Run) -> None:
 
 
 @pytest.mark.usefixtures("analyzed")
-def test_prune_keeps_what_is_new_unless_told_not_to_look(run: Run, site: Any) -> None:
+def test_prune_keeps_what_is_new_unless_told_not_to_look(run: Run, site: Site) -> None:
     """``--no-list`` trusts the metadata, which knows nothing of the new file."""
     site.write(1, 7)
     assert run("prune", TABLE, "id = 1", "--json").document["new"] == 1
     assert run("prune", TABLE, "id = 1", "--no-list", "--json").document["new"] == 0
 
 
-def test_earlier_versions_can_be_looked_at(run: Run, analyzed: Any, site: Any) -> None:
+def test_earlier_versions_can_be_looked_at(run: Run, analyzed: Any, site: Site) -> None:
     """By version and by time, with every command that shows metadata."""
     first = analyzed.tables.metadata.history()[0]
     site.write(2, 2, rows=50)
@@ -217,7 +218,7 @@ def test_what_matches_nothing_is_told(run: Run) -> None:
     assert f"{TABLE} has no segment month=7" in ran.err
 
 
-def test_a_table_without_files_was_never_modified(run: Run, site: Any) -> None:
+def test_a_table_without_files_was_never_modified(run: Run, site: Site) -> None:
     """Rather than in 1970."""
     (site.data.parent / "empty").mkdir()
     run("analyze", "dfs.shop.empty")
@@ -225,7 +226,7 @@ def test_a_table_without_files_was_never_modified(run: Run, site: Any) -> None:
     assert "1970" not in run("tables").out + run("describe", "dfs.shop.empty").out
 
 
-def test_a_time_whose_version_expired_is_an_error(run: Run, analyzed: Any, site: Any) -> None:
+def test_a_time_whose_version_expired_is_an_error(run: Run, analyzed: Any, site: Site) -> None:
     """What was known then is not known any more, which is not the same as nothing."""
     first = analyzed.tables.metadata.history()[0]
     site.write(2, 2, rows=50)
@@ -253,7 +254,7 @@ def test_a_time_needs_a_zone(run: Run) -> None:
     assert "write 2026-01-01T00:00:00Z" in ran.err
 
 
-def test_history_is_newest_first_and_can_be_cut(run: Run, analyzed: Any, site: Any) -> None:
+def test_history_is_newest_first_and_can_be_cut(run: Run, analyzed: Any, site: Site) -> None:
     """The number of kept versions is told either way."""
     site.write(2, 2)
     newest = analyzed.analyze(TABLE).version
@@ -264,7 +265,7 @@ def test_history_is_newest_first_and_can_be_cut(run: Run, analyzed: Any, site: A
 
 
 @pytest.mark.usefixtures("analyzed")
-def test_dropped_metadata_is_gone_and_the_data_is_not(run: Run, site: Any) -> None:
+def test_dropped_metadata_is_gone_and_the_data_is_not(run: Run, site: Site) -> None:
     """A second time it is an error, unless that is allowed."""
     assert run("drop-metadata", TABLE, "--json").document["dropped"] is True
     assert run("tables", "--json").document["tables"] == []
@@ -283,7 +284,7 @@ def test_purge_refuses_when_nobody_can_be_asked(run: Run, analyzed: Any) -> None
     assert run("tables", "--json").document["tables"] == []
 
 
-def test_expire_does_what_its_dry_run_says(run: Run, analyzed: Any, site: Any) -> None:
+def test_expire_does_what_its_dry_run_says(run: Run, analyzed: Any, site: Site) -> None:
     """The dry run deletes nothing; the run deletes that many data files."""
     site.write(2, 2)
     analyzed.analyze(TABLE)

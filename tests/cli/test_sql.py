@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from support.cli_site import Site
 from typer.testing import CliRunner
 
 from metastore.cli.app import app
@@ -43,7 +44,7 @@ def test_an_error_in_a_script_is_at_its_place_in_the_whole(run: Any) -> None:
     assert "line 3, column 8: " in ran.err
 
 
-def test_statements_come_from_a_file_and_from_standard_input(run: Any, site: Any) -> None:
+def test_statements_come_from_a_file_and_from_standard_input(run: Any, site: Site) -> None:
     """As from the command line; a byte order mark before them is passed over."""
     file = site.folder / "script.sql"
     file.write_text(f"-- how many\n{COUNT};\n")

@@ -324,7 +324,7 @@ class TestFailures:
     ) -> None:
         """A second run commits and dies right after the first one's commit: what it left is picked up all the same."""
         other = open_metastore()
-        inner = five.tables._backing.table.catalog
+        inner = five.tables.table.catalog
         commit = inner.commit_table
 
         def then_another_dies(*arguments: Any) -> Any:
@@ -353,7 +353,7 @@ class TestFailures:
     ) -> None:
         """An error that leaves open whether the versions are gone: every file stays until the next run knows."""
         before = files(component)
-        inner = five.tables._backing.table.catalog
+        inner = five.tables.table.catalog
         commit = inner.commit_table
 
         def land_and_raise(*arguments: Any) -> Any:
@@ -394,7 +394,7 @@ class TestCompetition:
         metastore, other = open_metastore(), open_metastore()
         for n in range(3):
             metastore.tables.modify().overwrite([unit(owner=str(n))]).execute()
-        table = metastore.tables._backing.table
+        table = metastore.tables.table
         load, in_turn = table.load, []
         folder = f"{table.entry.location}/metadata"
 
@@ -438,7 +438,7 @@ class TestCompetition:
         other, metastore = open_metastore(), open_metastore()
         for n in range(3):
             other.tables.modify().overwrite([unit(owner=str(n))]).execute()
-        table = metastore.tables._backing.table
+        table = metastore.tables.table
         load, racing = table.load, iter([True])
 
         def then_expire() -> Table | None:
@@ -482,7 +482,7 @@ class TestCompetition:
         def lose(*_: Any) -> Any:
             raise CommitFailedException("another writer was faster")
 
-        monkeypatch.setattr(metastore.tables._backing.table.catalog, "commit_table", lose)
+        monkeypatch.setattr(metastore.tables.table.catalog, "commit_table", lose)
         with pytest.raises(ConflictError, match="expired"):
             metastore.tables.expiration.expire()
         assert files(component) == before
@@ -533,7 +533,7 @@ class TestCompetition:
 
 def before_the_commit(metastore: Metastore, monkeypatch: pytest.MonkeyPatch, compete: Callable[[], object]) -> None:
     """Somebody does ``compete`` just before the first commit reaches the catalog."""
-    catalog = metastore.tables._backing.table.catalog
+    catalog = metastore.tables.table.catalog
     commit, competing = catalog.commit_table, iter([True])
 
     def after_that(*arguments: Any) -> Any:
@@ -546,7 +546,7 @@ def before_the_commit(metastore: Metastore, monkeypatch: pytest.MonkeyPatch, com
 
 def expire_under(reader: Metastore, writer: Metastore, unit: MakeUnit, monkeypatch: pytest.MonkeyPatch) -> None:
     """Let the version that ``reader`` loads next be replaced and expire before its files are opened."""
-    table = reader.tables._backing.table
+    table = reader.tables.table
     load, racing = table.load, iter([True])
 
     def load_then_expire() -> Table | None:

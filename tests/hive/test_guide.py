@@ -37,7 +37,7 @@ def test_the_examples(
     program["ms"].close()  # type: ignore[attr-defined]
 
 
-class _Shop(HiveMaker):  # type: ignore[misc] # of a module that mypy does not see
+class _Shop(HiveMaker):
     """The database of the guide, with tables of the guide's names."""
 
     def __init__(self, client: HiveClient, folder: Path) -> None:

@@ -28,7 +28,7 @@ def test_the_source_stays(session: Session, hive: HiveMaker) -> None:
     source = hive.table({"id": "bigint"}, {"p": "string"})
     file = hive.write(hive.partition(source, "x/y"), {"id": [1, 2]})
     before = hive.client.table(hive.database, source)
-    given = {"source_schema": hive.database, "source_table": source, "schema_name": hive.database}
+    given: dict[str, Any] = {"source_schema": hive.database, "source_table": source, "schema_name": hive.database}
     [done] = session.call("lake.system.snapshot_table", **given, table_name="trial").to_pylist()
     assert (done["imported_files_count"], done["imported_records_count"]) == (1, 2)
     trial = session.catalogs.table("lake", hive.database, "trial").load()
@@ -50,7 +50,7 @@ def test_two_at_once(session: Session, hive: HiveMaker, monkeypatch: pytest.Monk
     """The one that comes second says so, and takes nothing away but what it wrote: the first one's table is whole."""
     source = hive.table({"id": "bigint"})
     hive.write(source, {"id": [1, 2]})
-    given = {"source_schema": hive.database, "source_table": source, "schema_name": hive.database}
+    given: dict[str, Any] = {"source_schema": hive.database, "source_table": source, "schema_name": hive.database}
     written: list[Path] = []
 
     def win_between(found: Any, *arguments: Any, **named: Any) -> Any:

@@ -6,6 +6,7 @@ import subprocess
 import sys
 import threading
 from collections.abc import Callable, Iterator
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -83,7 +84,7 @@ def test_children_forked_while_threads_read_and_commit_do_both(tmp_path: Path, u
         for thread in threads:
             thread.start()
         try:
-            children = [in_child(lambda number=number: child(number)) for number in range(CHILDREN)]
+            children = [in_child(partial(child, number)) for number in range(CHILDREN)]
             ends = [end() for end in children]
         finally:
             stop.set()

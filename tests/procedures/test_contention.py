@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 from pyiceberg.exceptions import CommitFailedException
+from support.procedures_site import Site
 
 from metastore.clock import Clock
 from metastore.errors import ConflictError, StorageError
@@ -26,7 +27,7 @@ def attempts(losses: int, error: type[Exception] = CommitFailedException) -> tup
     return seen, attempt
 
 
-def test_each_attempt_is_made_on_the_fresh_table(site: Any, clock: Clock) -> None:
+def test_each_attempt_is_made_on_the_fresh_table(site: Site, clock: Clock) -> None:
     """Another writer's version is there for the next one."""
     target = site.session.catalogs.table(site.catalog, "db", "t")
     seen: list[int] = []
@@ -42,7 +43,7 @@ def test_each_attempt_is_made_on_the_fresh_table(site: Any, clock: Clock) -> Non
     assert seen == [0, 1, 2]
 
 
-def test_the_time_is_bounded(site: Any, clock: Clock) -> None:
+def test_the_time_is_bounded(site: Site, clock: Clock) -> None:
     """Others that keep winning are a conflict, and it is said how long was waited."""
     target = site.session.catalogs.table(site.catalog, "db", "t")
     seen, attempt = attempts(10**6)
@@ -51,7 +52,7 @@ def test_the_time_is_bounded(site: Any, clock: Clock) -> None:
     assert 5 < len(seen) < 50
 
 
-def test_other_errors_are_not_tried_again(site: Any, clock: Clock) -> None:
+def test_other_errors_are_not_tried_again(site: Site, clock: Clock) -> None:
     """A refusal stays one."""
     target = site.session.catalogs.table(site.catalog, "db", "t")
     seen, attempt = attempts(1, StorageError)

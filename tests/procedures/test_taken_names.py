@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from support.procedures_site import Site
 from support.taken_names import SOMEBODYS, TakenNames
 
 from metastore.errors import MetastoreError
@@ -54,7 +55,7 @@ WRITERS: dict[str, tuple[str, int, Call]] = {
 
 
 @pytest.mark.parametrize("writer", WRITERS)
-def test_a_taken_name(site: Any, monkeypatch: pytest.MonkeyPatch, tmp_path: Path, writer: str) -> None:
+def test_a_taken_name(site: Site, monkeypatch: pytest.MonkeyPatch, tmp_path: Path, writer: str) -> None:
     """Whoever writes: a typed error, the live file untouched, the rows as before, no new file left but staged ones."""
     suffix, after, call = WRITERS[writer]
     site.append(1, 2)
@@ -74,7 +75,7 @@ def test_a_taken_name(site: Any, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
     assert SOMEBODYS in {path.read_bytes() for path in taken.planted}
 
 
-def test_a_staging_place_is_never_written_over(site: Any, tmp_path: Path) -> None:
+def test_a_staging_place_is_never_written_over(site: Site, tmp_path: Path) -> None:
     """What stands there with other content is refused by name; a repeated call finds its own files and is right."""
     site.append(1)
     where = {

@@ -82,7 +82,7 @@ def units(folder: Path, chance: random.Random, rounds: int) -> Iterator[Trial]:
     settings = Settings.from_mapping(_location(folder), environ={})
     with Metastore.open(settings) as metastore:
 
-        def there_and_back(keys: dict[str, str]) -> None:
+        def there_and_back(keys: dict[str, Any]) -> None:
             given = replace(unit("x"), **keys, metadata_type="SEGMENT")
             metastore.tables.modify().overwrite([given]).execute()
             found = metastore.tables.read().metadata_types(MetadataType.ALL).execute()

@@ -226,7 +226,7 @@ class NumberedFiles:
         return call
 
 
-class ArrowHalving(Halving):  # type: ignore[misc] # tests are no package, so mypy does not see the class
+class ArrowHalving(Halving):
     """Single bytes are no steps: Avro's numbers are written so, and how many an id has is chance."""
 
     def write(self, content: Any) -> int:

@@ -7,19 +7,20 @@ from typing import Any
 
 import pyarrow as pa
 import pytest
+from support.scan_lake import Lake
 
 from metastore.errors import InvalidRequestError, NotFoundError
 
 TABLE = "dfs.tmp.t"
 
 
-def unreadable(lake: Any) -> None:
+def unreadable(lake: Lake) -> None:
     """Take the files' data away and leave the metadata: what is answered now was answered without reading."""
     for path in lake.paths():
         lake.remove(path)
 
 
-def answer(lake: Any, *texts: str, where: Any = None, **options: Any) -> list[Any]:
+def answer(lake: Lake, *texts: str, where: Any = None, **options: Any) -> list[Any]:
     """The values of aggregates."""
     (row,) = lake.tables.aggregate(TABLE, texts, where, **options).to_pylist()
     assert list(row) == list(texts)
@@ -27,7 +28,7 @@ def answer(lake: Any, *texts: str, where: Any = None, **options: Any) -> list[An
 
 
 @pytest.fixture
-def table(lake: Any) -> Any:
+def table(lake: Lake) -> Any:
     """Two files in two directories; ``s`` has a null in the second."""
     lake.write("k=1/a.parquet", {"n": [3, 1, 2], "s": ["b", "a", "c"], "st": [{"v": 1.5}, None, {"v": 2.5}]})
     lake.write("k=2/b.parquet", {"n": [7, 9], "s": ["z", None], "st": [{"v": None}, {"v": 0.5}]})
@@ -70,7 +71,7 @@ def test_changed_files_are_read(table: Any) -> None:
 
 
 @pytest.mark.parametrize("values", [[1.0, math.nan], [math.nan, math.nan], [None, 2.5], [-0.0, 0.0], [None, None]])
-def test_nan_is_the_largest_number(lake: Any, values: list[Any]) -> None:
+def test_nan_is_the_largest_number(lake: Lake, values: list[Any]) -> None:
     """Statistics pass over NaNs, so the data is asked; zero has no sign."""
     lake.write("a.parquet", {"f": pa.array(values, pa.float64())})
     lake.write("b.parquet", {"f": pa.array([None, 1.0])})
@@ -83,7 +84,7 @@ def test_nan_is_the_largest_number(lake: Any, values: list[Any]) -> None:
     assert found[1] == largest or math.isnan(found[1]) is math.isnan(largest) is True
 
 
-def test_bounds_that_may_be_shortened_are_not_believed(lake: Any) -> None:
+def test_bounds_that_may_be_shortened_are_not_believed(lake: Lake) -> None:
     """Only one program is known to keep bounds of text whole; here the file says that another one wrote it."""
     path = lake.write("a.parquet", {"s": ["a" * 100, "b" * 100]})
     content = (lake.root / "a.parquet").read_bytes()
@@ -95,7 +96,7 @@ def test_bounds_that_may_be_shortened_are_not_believed(lake: Any) -> None:
         answer(lake, "min(s)", list_files=False)
 
 
-def test_columns_without_statistics_are_read(lake: Any) -> None:
+def test_columns_without_statistics_are_read(lake: Lake) -> None:
     """Analyzed for other columns only, or of a type that has no bounds."""
     lake.write("a.parquet", {"n": [1, 2], "m": [5, None], "l": [[1], None]})
     lake.analyze(columns=["n"])

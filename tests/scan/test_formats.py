@@ -16,6 +16,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pytest
 from pyarrow import orc
+from support.scan_lake import Lake
 
 from metastore.errors import EngineError, FormatError, InvalidRequestError, NotFoundError
 from metastore.formats.data_files import Opening
@@ -107,7 +108,7 @@ def rows(table: pa.Table) -> list[str]:
 
 
 @pytest.mark.parametrize("kind", FORMATS)
-def test_scans_find_what_duckdb_finds(lake: Any, kind: str) -> None:
+def test_scans_find_what_duckdb_finds(lake: Lake, kind: str) -> None:
     """Before and after files changed, came and went since ANALYZE, in every way of reading."""
     chance = Random(kind)
     held: dict[str, list[dict[str, Any]]] = {}
@@ -154,7 +155,7 @@ NESTED: list[dict[str, Any]] = [
 ]
 
 
-def test_lists_and_structs_of_json_are_whole(lake: Any) -> None:
+def test_lists_and_structs_of_json_are_whole(lake: Lake) -> None:
     """Statistics pass over lists; rows do not. A new field of a struct is a column's change, not an error."""
     write(lake.root / "0.json", NESTED)
     lake.analyze()
@@ -166,7 +167,7 @@ def test_lists_and_structs_of_json_are_whole(lake: Any) -> None:
     ]
 
 
-def test_objects_without_fields_are_rows_like_others(lake: Any) -> None:
+def test_objects_without_fields_are_rows_like_others(lake: Lake) -> None:
     """An empty object has no field of other files' objects, in lists and structs, too; and is no null."""
     none: list[dict[str, Any]] = [{"id": 1, "tags": {}, "all": [{}], "s": {"y": {}}}, {"id": 3, "tags": None}]
     write(lake.root / "0.json", none)
@@ -182,7 +183,7 @@ def test_objects_without_fields_are_rows_like_others(lake: Any) -> None:
         assert set(lake.scan(where).to_arrow()["id"].to_pylist()) == ids
 
 
-def test_numbers_in_a_column_of_text_are_their_text(lake: Any) -> None:
+def test_numbers_in_a_column_of_text_are_their_text(lake: Lake) -> None:
     """In JSON, where one file's values are of another kind than another's."""
     write(lake.root / "0.json", [{"id": 1, "v": "x"}])
     write(lake.root / "1.json", [{"id": 2, "v": 5}, {"id": 3, "v": {"a": [1, None]}}, {"id": 4, "v": "5"}])
@@ -192,7 +193,7 @@ def test_numbers_in_a_column_of_text_are_their_text(lake: Any) -> None:
     assert lake.scan("v = '5'").count() == 2
 
 
-def test_avro_is_whole(lake: Any) -> None:
+def test_avro_is_whole(lake: Lake) -> None:
     """Lists, maps, days and names that stand for values come as the rows have them."""
     schema = {
         "type": "record",
@@ -217,7 +218,7 @@ def test_avro_is_whole(lake: Any) -> None:
 
 
 @pytest.mark.parametrize("kind", FORMATS)
-def test_files_that_cannot_be_read_are_named(lake: Any, kind: str) -> None:
+def test_files_that_cannot_be_read_are_named(lake: Lake, kind: str) -> None:
     """Broken ones, and ones that went while nobody looked."""
     write(lake.root / f"0.{kind}", made(Random(1), 1))
     write(lake.root / f"1.{kind}", made(Random(2), 2))
@@ -232,7 +233,7 @@ def test_files_that_cannot_be_read_are_named(lake: Any, kind: str) -> None:
 
 
 @pytest.mark.parametrize("kind", FORMATS)
-def test_only_row_groups_have_row_ids(lake: Any, kind: str) -> None:
+def test_only_row_groups_have_row_ids(lake: Lake, kind: str) -> None:
     """It is said of which files the table is."""
     write(lake.root / f"0.{kind}", made(Random(1), 1))
     lake.analyze()
@@ -240,7 +241,7 @@ def test_only_row_groups_have_row_ids(lake: Any, kind: str) -> None:
         lake.scan(row_id=True)
 
 
-def test_declared_columns_are_read_as_declared(lake: Any) -> None:
+def test_declared_columns_are_read_as_declared(lake: Lake) -> None:
     """Texts that look like numbers stay texts; a file without any of the columns still has its rows."""
     write(lake.root / "0.csv", [{"code": "007", "n": 1}, {"code": "8", "n": 2}])
     lake.analyze(schema="code VARCHAR, n INT")
@@ -265,7 +266,7 @@ def test_an_arrow_that_makes_other_times_of_orc_is_refused(tmp_path: Path) -> No
             list(read_file(old, f"{tmp_path}/a.orc", wanted))
 
 
-def test_times_that_arrow_cannot_hold_are_an_error_of_a_scan(lake: Any) -> None:
+def test_times_that_arrow_cannot_hold_are_an_error_of_a_scan(lake: Lake) -> None:
     """Of the release that is installed: never another time, and never a file that is passed over."""
     far = pa.array([253_402_300_799_000_000], pa.timestamp("us"))
     orc.write_table(pa.table({"n": [1], "until": far}), lake.root / "a.orc")

@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 from pyiceberg.expressions import EqualTo
+from support.scan_lake import Lake
 
 from metastore.model.vocabulary import MetadataType
 from metastore.pruning import stored_units
@@ -16,7 +17,7 @@ from metastore.storage.file_groups import FileGroup
 
 
 @pytest.fixture
-def many(lake: Any, monkeypatch: pytest.MonkeyPatch) -> Any:
+def many(lake: Lake, monkeypatch: pytest.MonkeyPatch) -> Any:
     """Twenty segments with two files, of which a plan holds four segments' units at a time and caches none."""
     for number in range(20):
         for file in range(2):
@@ -67,7 +68,7 @@ def test_a_count_outlives_the_version_that_was_planned_by(many: Any) -> None:
     assert replace(scan, plan=replace(scan.plan, units=gone)).count() == scan.count() == 84
 
 
-def test_an_empty_directory_does_not_change_the_type_of_a_column(lake: Any) -> None:
+def test_an_empty_directory_does_not_change_the_type_of_a_column(lake: Lake) -> None:
     """``'100' > '20'`` is not so as text, which the name of a directory without files would make of the column."""
     for part in (*range(20), 100):
         lake.write(f"part={part}/a.parquet", {"n": [part]})

@@ -14,6 +14,7 @@ import pyarrow.parquet as pq
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from support.scan_lake import Lake
 
 from metastore.errors import FormatError, InvalidRequestError, StaleRowIdError
 from metastore.pruning.row_id import LENGTH, ROW_ID, decode
@@ -27,7 +28,7 @@ def numbered(start: int, count: int) -> dict[str, Any]:
 
 
 @pytest.fixture
-def table(lake: Any) -> Any:
+def table(lake: Lake) -> Any:
     """Three files in two partitions, in row groups of three, analyzed."""
     lake.write("p/a.parquet", numbered(0, 10), row_group_size=3)
     lake.write("p/q/b.parquet", numbered(10, 7), row_group_size=3)
@@ -36,7 +37,7 @@ def table(lake: Any) -> Any:
     return lake
 
 
-def ids_by_row(lake: Any, *args: Any, **options: Any) -> dict[int, bytes]:
+def ids_by_row(lake: Lake, *args: Any, **options: Any) -> dict[int, bytes]:
     """``n`` -> row id."""
     rows = lake.scan(*args, row_id=True, **options).to_arrow()
     return dict(zip(rows["n"].to_pylist(), rows[ROW_ID].to_pylist(), strict=True))
@@ -194,7 +195,7 @@ def test_forged_and_foreign_ids_are_refused(table: Any) -> None:
             table.scan(exclude=[wrong])
 
 
-def test_a_level_without_row_groups_has_no_ids(lake: Any) -> None:
+def test_a_level_without_row_groups_has_no_ids(lake: Lake) -> None:
     """It says which level is needed."""
     lake.write("a.parquet", numbered(0, 3))
     lake.analyze(level="FILE")
@@ -242,7 +243,7 @@ def test_an_id_means_one_row_for_ever(steps: list[dict[str, Any]], new_lake: Cal
             assert {ids_by_row(lake)[n] for n in range(-5, 0)} == {id_ for id_, n in seen.items() if n < 0}
 
 
-def test_rows_are_numbered_through_a_large_row_group(lake: Any) -> None:
+def test_rows_are_numbered_through_a_large_row_group(lake: Lake) -> None:
     """It comes in several batches, and the numbers go on."""
     rows = 300_000
     lake.write("a.parquet", numbered(0, rows), row_group_size=rows)

@@ -11,6 +11,7 @@ import pyarrow as pa
 import pyarrow.dataset as ds
 import pytest
 from pyiceberg.expressions import EqualTo, GreaterThan, In, Not
+from support.scan_lake import Lake
 
 from metastore.errors import FormatError, InvalidRequestError, NotFoundError
 from metastore.scan.rows import ParquetFiles
@@ -20,7 +21,7 @@ TABLE = "dfs.tmp.t"
 
 
 @pytest.fixture
-def years(lake: Any) -> Any:
+def years(lake: Lake) -> Any:
     """``n`` from 0 to 39, ten in each of four files of two years, in row groups of five."""
     for number in range(4):
         columns = {"n": range(number * 10, number * 10 + 10)}
@@ -64,7 +65,7 @@ def test_files_that_changed_are_read_and_told(years: Any) -> None:
         trusted.to_arrow()
 
 
-def test_directories_are_columns_of_the_known_types(lake: Any) -> None:
+def test_directories_are_columns_of_the_known_types(lake: Lake) -> None:
     """Typed where they are called ``k=v``, text where they are not; levels can be asked for by number."""
     for name, value in (("day=2020-01-02/x=1.5/a", 1), ("day=__HIVE_DEFAULT_PARTITION__/x=2/b", 2), ("c", 3)):
         lake.write(f"{name}.parquet", {"n": [value]})
@@ -89,7 +90,7 @@ def test_directories_are_columns_of_the_known_types(lake: Any) -> None:
     assert lake.scan("day = 'tomorrow'").to_arrow()["n"].to_pylist() == [4]
 
 
-def test_plain_directories_are_dirs_by_level(lake: Any) -> None:
+def test_plain_directories_are_dirs_by_level(lake: Lake) -> None:
     """A file that lies less deep has null there."""
     lake.write("1994/Q1/a.parquet", {"n": [1]})
     lake.write("1995/b.parquet", {"n": [2]})
@@ -100,7 +101,7 @@ def test_plain_directories_are_dirs_by_level(lake: Any) -> None:
 
 
 @pytest.mark.parametrize(("folder", "column"), [("eu", "dir0"), ("1", "dir0"), ("region=eu", "region")])
-def test_a_directory_that_is_no_value_of_the_files_own_column_is_named(lake: Any, folder: str, column: str) -> None:
+def test_a_directory_that_is_no_value_of_the_files_own_column_is_named(lake: Lake, folder: str, column: str) -> None:
     """Rows have a directory's value where files have a column of the same name; it must be one of the column's type."""
     lake.write(f"{folder}/a.parquet", {column: [1]})
     lake.analyze()
@@ -108,7 +109,7 @@ def test_a_directory_that_is_no_value_of_the_files_own_column_is_named(lake: Any
         lake.scan()
 
 
-def test_files_of_other_types_are_read_into_the_tables(lake: Any) -> None:
+def test_files_of_other_types_are_read_into_the_tables(lake: Lake) -> None:
     """Wider numbers, numbers beside text, a column that is missing, a struct with other fields; in every library."""
     lake.write("a.parquet", {"w": pa.array([1, 2], pa.int32()), "m": [1, 2], "st": [{"a": 1}, {"a": 2}]})
     lake.write("b.parquet", {"w": [2**40], "m": ["x"], "st": [{"a": 3, "b": "z"}], "only": [True]})
@@ -175,7 +176,7 @@ def test_questions_may_be_expressions(years: Any, where: Any, expected: list[int
     assert years.scan(where).count() == len(expected)
 
 
-def test_an_expression_that_engines_read_differently_is_refused(lake: Any) -> None:
+def test_an_expression_that_engines_read_differently_is_refused(lake: Lake) -> None:
     """As SQL an engine can be asked what it means; an expression has no engine."""
     lake.write("a.parquet", {"f": pa.array([0.1], pa.float32())})
     lake.analyze()
@@ -184,7 +185,7 @@ def test_an_expression_that_engines_read_differently_is_refused(lake: Any) -> No
     assert lake.scan("f = 0.1").to_arrow().num_rows in (0, 1)
 
 
-def test_zones_and_decimals_are_exact(lake: Any) -> None:
+def test_zones_and_decimals_are_exact(lake: Lake) -> None:
     """A time without a zone is the scan's; digits beyond a column's fall between its values."""
     lake.write(
         "a.parquet",
@@ -224,7 +225,7 @@ def test_wrong_questions_say_what_is_wrong(years: Any) -> None:
     assert years.scan("year = 2020").count() == 20
 
 
-def test_a_table_without_rows_has_its_columns(lake: Any) -> None:
+def test_a_table_without_rows_has_its_columns(lake: Lake) -> None:
     """Also when the last file is gone."""
     lake.write("k=1/a.parquet", {"n": pa.array([], pa.int64())})
     lake.analyze()
@@ -237,7 +238,7 @@ def test_a_table_without_rows_has_its_columns(lake: Any) -> None:
         assert scan.to_duckdb().fetchall() == []
 
 
-def test_partitions_that_names_exclude_are_not_even_planned(lake: Any) -> None:
+def test_partitions_that_names_exclude_are_not_even_planned(lake: Lake) -> None:
     """Their metadata is not read and their directories are not listed; new directories count, and explain tells all."""
     for day in range(20):
         lake.write(f"day={day}/a.parquet", {"n": [day]})
@@ -270,7 +271,7 @@ def test_partitions_that_names_exclude_are_not_even_planned(lake: Any) -> None:
         ("f BETWEEN 2 AND 9", [3]),
     ],
 )
-def test_nan_is_above_all_numbers(lake: Any, where: str, expected: list[int]) -> None:
+def test_nan_is_above_all_numbers(lake: Lake, where: str, expected: list[int]) -> None:
     """To Arrow's judgement and to DuckDB's; null is nothing."""
     lake.write("a.parquet", {"n": range(4), "f": [1.0, float("nan"), None, 5.0]})
     lake.analyze()
@@ -278,7 +279,7 @@ def test_nan_is_above_all_numbers(lake: Any, where: str, expected: list[int]) ->
     assert lake.scan(where).count() == len(expected)
 
 
-def test_a_dataset_keeps_the_rows_that_bounds_of_floats_do_not_tell_of(lake: Any) -> None:
+def test_a_dataset_keeps_the_rows_that_bounds_of_floats_do_not_tell_of(lake: Lake) -> None:
     """A NaN stands in no bound, so Arrow would skip its row group."""
     lake.write("a.parquet", {"id": [0, 1], "d": [float("nan"), 1.0]})
     lake.analyze()
@@ -288,7 +289,7 @@ def test_a_dataset_keeps_the_rows_that_bounds_of_floats_do_not_tell_of(lake: Any
 
 
 @pytest.mark.parametrize("pattern", ["a_", "a%c", "a_%", "ab%c%"])
-def test_a_pattern_asks_for_more_than_its_prefix(lake: Any, pattern: str) -> None:
+def test_a_pattern_asks_for_more_than_its_prefix(lake: Lake, pattern: str) -> None:
     """What begins as a pattern does is no answer yet."""
     texts = ["a", "ab", "abc", "abcd", "b", None]
     lake.write("a.parquet", {"s": texts})
@@ -308,7 +309,7 @@ def test_a_pattern_asks_for_more_than_its_prefix(lake: Any, pattern: str) -> Non
         ("contains(s, '''') -- a quote", [0]),
     ],
 )
-def test_a_doubled_quote_is_one_in_the_text(lake: Any, where: str, expected: list[int]) -> None:
+def test_a_doubled_quote_is_one_in_the_text(lake: Lake, where: str, expected: list[int]) -> None:
     """As in Spark 4 and DuckDB: for rows, counts, and the files that are read."""
     for number, name in enumerate(("O'Brien", "OBrien", "x")):
         lake.write(f"{number}.parquet", {"id": [number], "s": [name]})
@@ -319,7 +320,7 @@ def test_a_doubled_quote_is_one_in_the_text(lake: Any, where: str, expected: lis
         assert len(lake.session.prune(TABLE, where).paths) == len(expected)
 
 
-def test_a_level_hides_a_column_only_where_rows_have_its_names(lake: Any) -> None:
+def test_a_level_hides_a_column_only_where_rows_have_its_names(lake: Lake) -> None:
     """A plain directory's name is the value of ``dir0`` in rows and questions, whatever the files have by that name."""
     for name in "ab":
         lake.write(f"{name}/x.parquet", {"dir0": [f"old-{name}"], "k": [name]})
@@ -332,7 +333,7 @@ def test_a_level_hides_a_column_only_where_rows_have_its_names(lake: Any) -> Non
     assert lake.scan("k = 'z'").to_arrow().num_rows == 0
 
 
-def test_a_column_called_like_row_ids_is_in_the_way_of_nothing_else(lake: Any) -> None:
+def test_a_column_called_like_row_ids_is_in_the_way_of_nothing_else(lake: Lake) -> None:
     """Asked for, it is refused; other columns, counts and row ids are there."""
     lake.write("a.parquet", {"$row_id": [7, 8], "i": [0, 1]})
     lake.analyze()
@@ -346,7 +347,7 @@ def test_a_column_called_like_row_ids_is_in_the_way_of_nothing_else(lake: Any) -
 
 
 @pytest.mark.parametrize("kind", [pa.timestamp, pa.time64])
-def test_times_finer_than_the_tables_are_told(lake: Any, kind: Any) -> None:
+def test_times_finer_than_the_tables_are_told(lake: Lake, kind: Any) -> None:
     """Where files count in different units the table counts microseconds; the error says what can be done."""
     lake.write("a.parquet", {"x": pa.array([1123456789], kind("ns")), "i": [0]})
     lake.write("b.parquet", {"x": pa.array([1123456], kind("us")), "i": [1]})
@@ -359,7 +360,7 @@ def test_times_finer_than_the_tables_are_told(lake: Any, kind: Any) -> None:
     assert lake.scan(columns=["x"]).to_arrow()["x"].type == kind("ns")
 
 
-def test_times_of_int96_are_of_any_year(lake: Any) -> None:
+def test_times_of_int96_are_of_any_year(lake: Lake) -> None:
     """Arrow's nanoseconds end in 2262; what lies beyond them is neither another time nor lost, read in any way."""
     far = [dt.datetime(9999, 12, 31), dt.datetime(1, 1, 2), dt.datetime(2024, 5, 6, 7, 8, 9, 123456)]
     times = pa.array(far, pa.timestamp("us"))

@@ -9,6 +9,7 @@ from typing import Any
 
 import pyarrow as pa
 import pytest
+from support.scan_lake import Lake
 
 from metastore.errors import InvalidRequestError
 
@@ -16,11 +17,11 @@ TABLE = "dfs.tmp.t"
 
 
 @pytest.fixture
-def cases(lake: Any) -> Any:
+def cases(lake: Lake) -> Any:
     """Columns and directories that differ by case only, as Spark reads them with case-sensitive names."""
     lake.write("K=1/a.parquet", {"id": [0, 1], "x": [1, -2], "row number": [5, 6]})
     lake.write("k=2/b.parquet", {"id": [2, 3], "X": [1, -2], "st": [{"a": 1}, {"a": -2}]})
-    lake.analyze()
+    lake.analyze(case_sensitive=True)
     return lake
 
 
@@ -65,7 +66,7 @@ def test_no_column_is_read_that_nobody_names(cases: Any, where: str, columns: li
     assert scan.to_arrow().to_pylist() == rows.select(columns).to_pylist()
 
 
-def test_what_may_be_any_of_two_is_refused(lake: Any) -> None:
+def test_what_may_be_any_of_two_is_refused(lake: Lake) -> None:
     """A name that fits two columns by case, and a field that DuckDB would take for another; pruning keeps its file."""
     lake.write("a.parquet", {"x": [{"a": 1}], "Y": [1], "y": [2]})
     lake.write("b.parquet", {"x": [{"A": 2}], "Y": [1], "y": [2]})
@@ -76,7 +77,7 @@ def test_what_may_be_any_of_two_is_refused(lake: Any) -> None:
             lake.scan(where).to_arrow()
     lake.write("c.parquet", {"Zz": [1]})
     lake.write("d.parquet", {"zZ": [1]})
-    lake.analyze()
+    lake.analyze(case_sensitive=True)
     with pytest.raises(InvalidRequestError, match="'zz' .*may be any of"):
         lake.scan("abs(zz) = 2").to_arrow()
 
@@ -91,7 +92,7 @@ def test_what_may_be_any_of_two_is_refused(lake: Any) -> None:
         "length(getenv('HOME')) > 0",
     ],
 )
-def test_a_question_reads_nothing_but_its_table(lake: Any, tmp_path: Path, where: str) -> None:
+def test_a_question_reads_nothing_but_its_table(lake: Lake, tmp_path: Path, where: str) -> None:
     """No file, no folder, no variable; asked for, each is refused."""
     secret = tmp_path / "secret.txt"
     secret.write_text("hush")
@@ -103,7 +104,7 @@ def test_a_question_reads_nothing_but_its_table(lake: Any, tmp_path: Path, where
 
 
 @pytest.mark.parametrize("where", ["i + 1 < 0", "NOT (i + 1 > 0)", "-i > 0", "2 * i < 10", "1 - i > 0", "i - 1 < 9"])
-def test_an_overflow_is_an_error_and_no_missing_row(lake: Any, where: str) -> None:
+def test_an_overflow_is_an_error_and_no_missing_row(lake: Lake, where: str) -> None:
     """As in Spark; DuckDB would solve the inequality for the column, and leave out what overflows."""
     lake.write("a.parquet", {"i": pa.array([2**31 - 1, -(2**31), 7], pa.int32())})
     lake.analyze()
@@ -111,7 +112,7 @@ def test_an_overflow_is_an_error_and_no_missing_row(lake: Any, where: str) -> No
         lake.scan(where).to_arrow()
 
 
-def test_a_number_that_no_cast_can_hold_is_an_error(lake: Any) -> None:
+def test_a_number_that_no_cast_can_hold_is_an_error(lake: Lake) -> None:
     """As in Spark; a text that is no number is NULL, and so is what TRY_CAST cannot hold."""
     rows = {"l": [2**40, 7], "d": [1e30, 7.5], "dec": [Decimal(10) ** 12, Decimal(7)], "s": ["x", "7"]}
     lake.write("a.parquet", rows)
@@ -136,7 +137,7 @@ def test_a_number_that_no_cast_can_hold_is_an_error(lake: Any) -> None:
         ("at <= '2020-03-29 02:30:00'", [2]),
     ],
 )
-def test_an_hour_that_comes_twice_is_the_earlier_one(lake: Any, where: str, ids: list[int]) -> None:
+def test_an_hour_that_comes_twice_is_the_earlier_one(lake: Lake, where: str, ids: list[int]) -> None:
     """And one that never comes is as much later as clocks are put forward, as in Java."""
     moments = ["2020-10-25T00:30:00+00:00", "2020-10-25T01:30:00+00:00", "2020-03-29T01:30:00+00:00"]
     at = pa.array([datetime.fromisoformat(moment) for moment in moments], pa.timestamp("us", "UTC"))
@@ -146,14 +147,14 @@ def test_an_hour_that_comes_twice_is_the_earlier_one(lake: Any, where: str, ids:
 
 
 @pytest.mark.parametrize(("where", "ids"), [("f = 0.1", []), ("f > 0.1", [0, 1]), ("f = 0.1F", [0]), ("f = 0.5", [1])])
-def test_a_float_beside_a_decimal_is_a_double(lake: Any, where: str, ids: list[int]) -> None:
+def test_a_float_beside_a_decimal_is_a_double(lake: Lake, where: str, ids: list[int]) -> None:
     """As in Spark: the FLOAT next to 0.1 is above it."""
     lake.write("a.parquet", {"id": [0, 1], "f": pa.array([0.1, 0.5], pa.float32())})
     lake.analyze()
     assert lake.scan(where).to_arrow()["id"].to_pylist() == ids
 
 
-def test_types_that_duckdb_lacks_stay_as_they_are(lake: Any) -> None:
+def test_types_that_duckdb_lacks_stay_as_they_are(lake: Lake) -> None:
     """Only the columns that are asked about are shown to DuckDB."""
     wide = [Decimal("1.1"), Decimal(10) ** 40]
     rows = pa.table(
@@ -177,7 +178,7 @@ def test_types_that_duckdb_lacks_stay_as_they_are(lake: Any) -> None:
         ("e <> 0.00101", [1, 2]),
     ],
 )
-def test_decimals_of_all_digits_have_an_answer(lake: Any, where: str, ids: list[int]) -> None:
+def test_decimals_of_all_digits_have_an_answer(lake: Lake, where: str, ids: list[int]) -> None:
     """A literal that no common type of 38 digits holds is compared as a number, by Arrow and by DuckDB."""
     values = [Decimal("12345678901234567890123456789012345.678"), Decimal("0.001"), None]
     lake.write("a.parquet", pa.table({"e": pa.array(values, pa.decimal128(38, 3)), "id": [1, 2, 3]}))

@@ -21,7 +21,7 @@ from services.programs import installed
 
 from metastore.java import find_java
 
-SOURCES: Final = Path(__file__).with_name("iceberg_java")
+SOURCES: Final = Path(__file__).with_name("iceberg_java_program")
 ICEBERG: Final = "1.12.0"
 SPARK: Final = "4.1.4"
 

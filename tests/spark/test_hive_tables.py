@@ -73,7 +73,7 @@ def test_on_executors(spark: SparkSession, hive: HiveMaker, hive_metastore: str,
     places = [hive.partition(lake, str(number)) for number in range(3)]
     for number, place in enumerate(places):
         hive.write(place, {"ID": [number, None]})
-    arguments = {"schema_name": hive.database, "table_name": lake}
+    arguments: dict[str, Any] = {"schema_name": hive.database, "table_name": lake}
     with (
         connect(spark, settings(hive_metastore, tmp_path, "on_spark")) as session,
         metastore.connect(settings(hive_metastore, tmp_path, "local")) as local,

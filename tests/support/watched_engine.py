@@ -7,7 +7,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from metastore.engine import Chunk, Engine
+from metastore.engine import Capabilities, Chunk, Engine
 
 
 class WatchedEngine:
@@ -16,7 +16,7 @@ class WatchedEngine:
     ``chunks`` are all that came, ``rows`` those that tasks returned.
     """
 
-    name = "watched"
+    name: str = "watched"
 
     def __init__(
         self, engine: Engine, on_run: Callable[[Sequence[Any], Callable[[Any], Any]], None] | None = None
@@ -26,6 +26,11 @@ class WatchedEngine:
         self.chunks: list[Any] = []
         self.rows = 0
         self.is_at_work = False
+
+    @property
+    def capabilities(self) -> Capabilities:
+        """As the engine's."""
+        return self._engine.capabilities
 
     @property
     def parallelism(self) -> int:

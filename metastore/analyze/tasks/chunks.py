@@ -148,6 +148,7 @@ class Cutting:
                 declared=self.wanted.declared,
                 options=self.source.options,
                 text=self.wanted.written,
+                kept=self.source.columns,
             )
             for (exact, missing), group in alike.items()
             for files in _of_size(group)
@@ -177,6 +178,7 @@ class Cutting:
             row_group_rows=reaches(self.wanted.level, MetadataType.ROW_GROUP),
             bounds=self.wanted.bounds_read,
             options=self.source.options,
+            kept=self.source.columns,
         )
 
 

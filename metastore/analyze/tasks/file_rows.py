@@ -12,16 +12,16 @@ error naming it.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from hashlib import blake2b
 from typing import Any, Final
 
 import pyarrow as pa
-from pyarrow._parquet import ParquetReader
 
 from metastore.analyze.tasks.footers import FooterChunk, read_footers
 from metastore.analyze.units.unit_rows import UnitRow, to_batch
 from metastore.errors import FormatError
+from metastore.formats.arrow_reader import opened
 from metastore.formats.arrow_schema import ArrowLeaf, chosen, tuple_schema
 from metastore.formats.data_files import FileData, Opening, unreadable
 from metastore.formats.leaf_measures import LeafMeasure, as_orc_means, leaf_array
@@ -32,11 +32,13 @@ from metastore.model.column_path import ColumnPath
 from metastore.model.identity import TableInfo, file_identifier, metadata_key
 from metastore.model.statistics import ColumnStatistics
 from metastore.model.statistics_json import holder_json
-from metastore.model.tuple_schema import TupleSchema
+from metastore.model.tuple_schema import TupleSchema, with_twins
 from metastore.model.vocabulary import MetadataType, Statistic
 from metastore.sketches.description import ColumnDescriber, Describing, Description, descriptions_text
 from metastore.sketches.hashing import ArrowValues, domain_of
 from metastore.sketches.row_sample import RowDraw
+from metastore.sources.matched_files import renamed
+from metastore.sources.table_columns import KeptSchema, TableColumns, as_kept
 from metastore.stores.arrow import open_location
 
 
@@ -57,6 +59,8 @@ class DataChunk:
     declared: TupleSchema | None = None
     options: Mapping[str, str] = field(default_factory=dict, repr=False)
     text: TextOptions = DEFAULTS
+    kept: TableColumns | None = None
+    """The columns of the table where its keeper says them; all columns are named as that does."""
 
 
 def read_chunk(chunk: FooterChunk | DataChunk) -> Iterator[pa.RecordBatch]:
@@ -70,7 +74,8 @@ def read_files(chunk: DataChunk) -> Iterator[pa.RecordBatch]:
     """The FILE rows of the chunk's files. Raises FormatError, NotFoundError or StorageError naming a file."""
     opening = Opening(chunk.format, chunk.location, chunk.declared, chunk.options, text=chunk.text)
     for file in chunk.files:
-        with opening.open(file) as data:
+        with opening.open(file) as found:
+            data = found if chunk.kept is None else renamed(found, chunk.kept)
             if chunk.declared is not None:
                 _refuse_other_case(chunk.declared, data)
             yield to_batch(chunk.schema, chunk.table, [_file_row(file, data, chunk)])
@@ -84,14 +89,14 @@ def describe_files(chunk: DataChunk) -> Iterator[pa.RecordBatch]:
         except (pa.ArrowException, OSError, UnicodeDecodeError, KeyError, ValueError) as error:
             raise unreadable(file, chunk.format, error) from error
         row = UnitRow(
-            MetadataType.FILE,
-            metadata_key(file.directories),
-            file_identifier(file.directories, file.name),
-            None,
-            (),
-            (),
-            (),
-            file.mtime_ns // 1_000_000,
+            metadataType=MetadataType.FILE,
+            metadataKey=metadata_key(file.directories),
+            metadataIdentifier=file_identifier(file.directories, file.name),
+            schema=None,
+            statistics_keys=(),
+            statistics_texts=(),
+            metadataStatistics=(),
+            lastModifiedTime=file.mtime_ns // 1_000_000,
             path=file.path,
             additionalMetadata=descriptions_text(descriptions),
         )
@@ -109,26 +114,27 @@ def file_row(
 ) -> UnitRow:
     """The FILE row of a file with the JSON of its columns' statistics; ``whole``: all of its rows count."""
     return UnitRow(
-        MetadataType.FILE,
-        metadata_key(file.directories),
-        file_identifier(file.directories, file.name),
-        schema.to_json(),
-        tuple(statistics),
-        tuple(statistics.values()),
-        (
+        metadataType=MetadataType.FILE,
+        metadataKey=metadata_key(file.directories),
+        metadataIdentifier=file_identifier(file.directories, file.name),
+        schema=schema.to_json(),
+        statistics_keys=tuple(statistics),
+        statistics_texts=tuple(statistics.values()),
+        metadataStatistics=(
             holder_json(Statistic.ROW_COUNT, rows, exact=whole),
             holder_json(Statistic.LENGTH, file.size),
             holder_json(Statistic.MODIFICATION_TIME_NANOS, file.mtime_ns),
         ),
-        file.mtime_ns // 1_000_000,
-        file.path[: -len(file.name) - 1],
-        file.path,
+        lastModifiedTime=file.mtime_ns // 1_000_000,
+        location=file.path[: -len(file.name) - 1],
+        path=file.path,
         additionalMetadata=additional,
     )
 
 
 def _file_row(file: SourceFile, data: FileData, chunk: DataChunk) -> UnitRow:
     schema, leaves = tuple_schema(data.schema)
+    schema = with_twins(replace(schema, properties=data.properties))
     measured = chosen(leaves, chunk.columns)
     described = [] if chunk.describing is None else chosen(leaves, chunk.describing.columns)
     measures = [LeafMeasure(leaf) for leaf in measured]
@@ -196,16 +202,17 @@ def _described(file: SourceFile, chunk: DataChunk) -> dict[str, Description | No
     assert chunk.describing is not None
     store, root = open_location(chunk.location, chunk.options)
     with store.open_input_file(root + file.path[len(chunk.location) :]) as source:
-        reader = ParquetReader()
-        reader.open(source, coerce_int96_timestamp_unit="us")
+        reader = opened(source)
         metadata = reader.metadata
-        _, leaves = tuple_schema(metadata.schema.to_arrow_schema())
-        described = chosen(leaves, chunk.describing.columns)
+        schema, leaves = tuple_schema(metadata.schema.to_arrow_schema())
+        kept = None if chunk.kept is None else as_kept(chunk.kept, schema)
+        told = {leaf: leaf if kept is None else _as_kept(leaf, kept) for leaf in leaves}
+        wanted = set(chosen([leaf for leaf in told.values() if leaf is not None], chunk.describing.columns))
+        described = [leaf for leaf in leaves if told[leaf] in wanted]
         indices = _leaf_indices(metadata.schema.to_arrow_schema(), described)
         if repeated := _repeated_texts(metadata, described, indices):
             source.seek(0)
-            reader = ParquetReader()
-            reader.open(source, coerce_int96_timestamp_unit="us", read_dictionary=repeated)
+            reader = opened(source, dictionaries=repeated)
         groups = _sampled_groups(file, metadata.num_row_groups, chunk.describing.percent)
         describers = _Describers(file, described, sampled=len(groups) < metadata.num_row_groups)
         first = 0
@@ -214,7 +221,13 @@ def _described(file: SourceFile, chunk: DataChunk) -> dict[str, Description | No
                 table = reader.read_row_group(group, column_indices=list(indices), use_threads=False)
                 describers.add(_one_batch(table), first)
             first += metadata.row_group(group).num_rows
-        return describers.descriptions()
+        found = describers.descriptions()
+        return {kept_as.key: found[leaf.key] for leaf, kept_as in told.items() if kept_as in wanted}
+
+
+def _as_kept(leaf: ArrowLeaf, kept: KeptSchema) -> ArrowLeaf | None:
+    path = kept.path(leaf.path)
+    return None if path is None else replace(leaf, path=path)
 
 
 def _one_batch(table: pa.Table) -> pa.RecordBatch:

@@ -21,14 +21,14 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from metastore.analyze.units.unit_rows import UnitRow, to_batch
-from metastore.engine import is_expendable
 from metastore.errors import FormatError, NotFoundError, StorageError
+from metastore.expendable import is_expendable
 from metastore.formats.bounds_from_data import FOOTERS, BoundsFrom, lacks, measured_groups
 from metastore.formats.parquet_columns import Bounds, combined
 from metastore.formats.parquet_footer import Footer, read_footer
 from metastore.formats.parquet_plans import Plan, plans_of
 from metastore.formats.source_file import SourceFile
-from metastore.model.column_path import ColumnPath
+from metastore.model.column_path import ColumnPath, is_among
 from metastore.model.identity import (
     TableInfo,
     file_identifier,
@@ -39,6 +39,7 @@ from metastore.model.identity import (
 from metastore.model.statistics import ColumnStatistics, merge
 from metastore.model.statistics_json import holder_pattern
 from metastore.model.vocabulary import MetadataType, Statistic
+from metastore.sources.table_columns import TableColumns, as_kept
 from metastore.stores.arrow import open_location
 from metastore.stores.read_errors import is_of_store
 
@@ -70,6 +71,8 @@ class FooterChunk:
     row_group_rows: bool = True
     bounds: BoundsFrom = FOOTERS
     options: Mapping[str, str] = field(default_factory=dict, repr=False)
+    kept: TableColumns | None = None
+    """The columns of the table where its keeper says them; then ``columns`` are named as that does."""
 
 
 def read_footers(chunk: FooterChunk) -> Iterator[pa.RecordBatch]:
@@ -191,7 +194,8 @@ class _FooterReader:
         self.rows: list[UnitRow] = []
         self.segments: list[UnitRow] = []
         self._chunk = chunk
-        self._plans = plans_of(None if chunk.columns is None else tuple(chunk.columns))
+        self._plans = plans_of(None if chunk.columns is None or chunk.kept is not None else tuple(chunk.columns))
+        self._kept: dict[int, tuple[Plan, Plan]] = {}
 
     def read_directory(self, directories: tuple[str, ...], files: Iterable[tuple[SourceFile, Footer]]) -> None:
         parts: dict[int, _Part] = {}
@@ -205,12 +209,14 @@ class _FooterReader:
     def _add(self, file: SourceFile, footer: Footer, parts: dict[int, _Part]) -> None:
         """Read one file's footer into the part of its schema, by the identity of the plan."""
         try:
-            plan = self._plans.plan(footer)
+            plan = self._as_kept(self._plans.plan(footer))
             part = parts.get(id(plan))
             if part is None:
                 part = parts[id(plan)] = _Part(plan)
             part.add(file, footer.metadata)
             self._read_data(file, footer, part)
+        except FormatError as error:
+            raise FormatError(f"{file.path} cannot be read: {error}") from error
         except (pa.ArrowException, OSError, LookupError, ValueError) as error:
             raise _unreadable(file, error) from error
 
@@ -226,6 +232,18 @@ class _FooterReader:
         store, root = open_location(self._chunk.location, self._chunk.options)
         with store.open_input_file(root + file.path[len(self._chunk.location) :]) as source:
             part.take(measured_groups(source, part.plan, wanted, must=must), lacking, count)
+
+    def _as_kept(self, plan: Plan) -> Plan:
+        """``plan`` by the names of the table where its keeper says them; one object for each plan."""
+        if self._chunk.kept is None:
+            return plan
+        if id(plan) not in self._kept:
+            kept = as_kept(self._chunk.kept, plan.schema)
+            leaves = [replace(leaf, path=path) for leaf in plan.leaves if (path := kept.path(leaf.path)) is not None]
+            wanted = self._chunk.columns
+            chosen = tuple(leaf for leaf in leaves if wanted is None or is_among(leaf.path, wanted))
+            self._kept[id(plan)] = plan, replace(plan, schema=kept.schema, leaves=chosen)
+        return self._kept[id(plan)][1]
 
 
 def _footers(chunk: FooterChunk) -> Iterator[Footer]:
@@ -257,20 +275,20 @@ def _details(directories: tuple[str, ...], part: _Part, *, row_groups: bool) -> 
     texts = _texts(plan, part.bounds, part.rows, part.file_texts)
     for file, rows, of_file in zip(part.files, part.rows, texts, strict=True):
         yield UnitRow(
-            MetadataType.FILE,
-            key,
-            file_identifier(directories, file.name),
-            plan.schema_json,
-            plan.keys,
-            of_file,
-            (
+            metadataType=MetadataType.FILE,
+            metadataKey=key,
+            metadataIdentifier=file_identifier(directories, file.name),
+            schema=plan.schema_json,
+            statistics_keys=plan.keys,
+            statistics_texts=of_file,
+            metadataStatistics=(
                 _ROW_COUNT % rows,
                 _LENGTH % file.size,
                 _MODIFICATION_TIME_NANOS % file.mtime_ns,
             ),
-            file.mtime_ns // 1_000_000,
-            parents[file.name],
-            file.path,
+            lastModifiedTime=file.mtime_ns // 1_000_000,
+            location=parents[file.name],
+            path=file.path,
         )
     if not row_groups:
         return
@@ -280,21 +298,21 @@ def _details(directories: tuple[str, ...], part: _Part, *, row_groups: bool) -> 
     for group, of_group in zip(part.groups, texts, strict=True):
         file = group.file
         yield UnitRow(
-            MetadataType.ROW_GROUP,
-            key,
-            row_group_identifier(directories, file.name, group.number),
-            plan.schema_json,
-            plan.keys,
-            of_group,
-            (
+            metadataType=MetadataType.ROW_GROUP,
+            metadataKey=key,
+            metadataIdentifier=row_group_identifier(directories, file.name, group.number),
+            schema=plan.schema_json,
+            statistics_keys=plan.keys,
+            statistics_texts=of_group,
+            metadataStatistics=(
                 _ROW_COUNT % group.rows,
                 _START % group.start,
                 _LENGTH % group.length,
             ),
-            file.mtime_ns // 1_000_000,
-            parents[file.name],
-            file.path,
-            group.number,
+            lastModifiedTime=file.mtime_ns // 1_000_000,
+            location=parents[file.name],
+            path=file.path,
+            rowGroupIndex=group.number,
             hostAffinity=_NO_HOSTS,
         )
 
@@ -316,14 +334,14 @@ def _texts(
 def _segment(directories: tuple[str, ...], part: _Part) -> UnitRow:
     plan, rows = part.plan, sum(part.rows)
     return UnitRow(
-        MetadataType.SEGMENT,
-        metadata_key(directories),
-        segment_identifier(directories),
-        plan.schema_json,
-        plan.keys,
-        [part.segment_text(place) for place in range(len(plan.leaves))],
-        (_ROW_COUNT % rows,),
-        max(file.mtime_ns for file in part.files) // 1_000_000,
+        metadataType=MetadataType.SEGMENT,
+        metadataKey=metadata_key(directories),
+        metadataIdentifier=segment_identifier(directories),
+        schema=plan.schema_json,
+        statistics_keys=plan.keys,
+        statistics_texts=[part.segment_text(place) for place in range(len(plan.leaves))],
+        metadataStatistics=(_ROW_COUNT % rows,),
+        lastModifiedTime=max(file.mtime_ns for file in part.files) // 1_000_000,
         locations=[file.path for file in part.files],
         partitionValues=directories,
     )

@@ -7,7 +7,7 @@ those to the table. Since the order does not matter, the result of an incrementa
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any, Final
 
 import pyarrow as pa
@@ -17,6 +17,7 @@ from metastore.analyze.changes import Wanted
 from metastore.analyze.levels import reaches
 from metastore.analyze.states import TableState, stored_state, table_fingerprint
 from metastore.analyze.units.constants import constant_values
+from metastore.analyze.units.decided_columns import decided, without_values
 from metastore.analyze.units.gathering import side_by_side
 from metastore.analyze.units.partial_aggregates import (
     Directories,
@@ -25,7 +26,6 @@ from metastore.analyze.units.partial_aggregates import (
     file_statistics,
     row_counts,
     schema_of,
-    statistics_of,
     without_statistics,
 )
 from metastore.analyze.units.total import Total
@@ -33,14 +33,14 @@ from metastore.analyze.units.unit_rows import UnitRow, to_batch, values
 from metastore.errors import InvalidRequestError
 from metastore.formats.bounds_from_data import AUTO
 from metastore.model.column_path import ColumnPath, is_among, parse, quote
-from metastore.model.drill_types import common_type, minor_type, parse_type, spelled_for_drill
+from metastore.model.drill_types import DrillType, spelled_for_drill
 from metastore.model.identity import metadata_key, partition_identifier, segment_identifier
 from metastore.model.statistics import ColumnStatistics, merge
 from metastore.model.statistics_json import holder_json, level_holder
-from metastore.model.tuple_schema import DIRECTORY, SchemaColumn, TupleSchema
+from metastore.model.tuple_schema import CASE_SENSITIVE, DIRECTORY, KEPT, SchemaColumn, TupleSchema
 from metastore.model.vocabulary import GENERAL_INFO, MetadataType, Statistic
 from metastore.sketches.description import descriptions_text
-from metastore.sources.directories import DirectoryColumns, column_of, directories_of
+from metastore.sources.directories import DirectoryColumns, column_of, directories_of, key_of, named_values
 from metastore.sources.source_table import SourceTable
 
 
@@ -117,24 +117,31 @@ def table_unit(
     values, or lacks a column that was asked for.
     """
     whole = total.part
-    if wanted.declared is not None:
-        whole = _as_declared(whole, wanted.declared)
+    of_files = whole.schema
+    whole = decided(whole, source, wanted)
     if states:
         refuse_unknown_columns(wanted.named, whole.schema)
     if source.partition_columns is None:
-        keys = _partition_keys(directories)
-        columns = {column.path[0]: str(column.type) for column in DirectoryColumns(directories).columns}
+        spelled: dict[str, DrillType | None] = dict.fromkeys(whole.schema.by_name)
+        found = DirectoryColumns(directories, known=spelled, case_sensitive=wanted.case_sensitive).columns
+        columns = {column.path[0]: str(column.type) for column in found}
+        keys = _partition_keys(directories, columns, case_sensitive=wanted.case_sensitive)
     else:
         keys = {name: f"dir{level}" for level, name in enumerate(source.partition_columns)}
         columns = dict(source.partition_columns)
     names = {column.name for column in whole.schema.columns}
+    # Levels of plain directories come first; a level gives a column of its own name.
+    in_order = sorted(keys, key=lambda name: keys[name] != name)
     added = [
-        SchemaColumn(name, type_, properties={DIRECTORY: keys[name]})
-        for name, type_ in columns.items()
-        if name in keys and name not in names
+        SchemaColumn(name, columns[name], properties={DIRECTORY: keys[name]})
+        for name in in_order
+        if name in columns and name not in names
     ]
+    # A directory's column hides one of the files, whose statistics would be taken for those of the column that is seen.
+    whole = without_values(whole, keys.keys() & names)
     # The next run can subtract from this unit only where it can tell which of the columns are the files' own.
-    is_separable = wanted.level is not MetadataType.TABLE and names.isdisjoint(keys)
+    is_alike = wanted.declared is not None or whole.schema.columns == of_files.columns
+    is_separable = wanted.level is not MetadataType.TABLE and names.isdisjoint(keys) and is_alike
     state = TableState(
         table_fingerprint(states),
         wanted.describing,
@@ -145,11 +152,12 @@ def table_unit(
         wanted.bounds or AUTO,
         wanted.bounds_are_own,
     )
+    said = {KEPT: "true"} if source.columns is not None else {CASE_SENSITIVE: "true"} if wanted.case_sensitive else {}
     row = UnitRow(
         metadataType=MetadataType.TABLE,
         metadataKey=GENERAL_INFO,
         metadataIdentifier=GENERAL_INFO,
-        schema=TupleSchema((*whole.schema.columns, *added), whole.schema.properties).to_json(),
+        schema=TupleSchema((*whole.schema.columns, *added), {**whole.schema.properties, **said}).to_json(),
         statistics_keys=tuple(whole.statistics),
         statistics_texts=whole.texts,
         metadataStatistics=(
@@ -166,36 +174,6 @@ def table_unit(
         partitionKeys=keys,
     )
     return pa.Table.from_batches([to_batch(schema, source.table, [row])])
-
-
-def _as_declared(whole: Part, declared: TupleSchema) -> Part:
-    """``whole`` with the declared columns and no others, and its statistics in their types.
-
-    InvalidRequestError where the files hold values of another type, or none where there must be one.
-    """
-    for column in declared.columns:
-        found = whole.schema.by_name.get(column.name)
-        if found is not None and common_type(found.type, column.type) != str(parse_type(column.type)):
-            raise InvalidRequestError(
-                f"column {column.name} is declared as {column.type}, but the files hold {found.type} values"
-            )
-        if column.required and (lacking := _nulls(whole, column.name)):
-            raise InvalidRequestError(
-                f"column {column.name} is declared NOT NULL, but {lacking:,} of {whole.rows:,} rows have no value in it"
-            )
-    leaves = {quote(path): type_ for path, type_ in declared.leaves()}
-    statistics = {
-        key: merge([known, ColumnStatistics(minor_type(leaves[key]), nulls=0, non_nulls=0, rows=0)])
-        for key, known in whole.statistics.items()
-        if key in leaves
-    }
-    descriptions = {key: known for key, known in whole.descriptions.items() if key in leaves}
-    return replace(whole, schema=declared, statistics=statistics, descriptions=descriptions)
-
-
-def _nulls(whole: Part, name: str) -> int | None:
-    """How many rows have no value in a column; None where that is not known, as of one that was not asked for."""
-    return whole.rows if name not in whole.schema.by_name else statistics_of(whole, quote((name,)), (name,)).nulls
 
 
 def refuse_unknown_columns(columns: Iterable[ColumnPath], schema: TupleSchema) -> None:
@@ -273,7 +251,8 @@ class _Files:
 
 def _partition_rows(source: SourceTable, top: Part, chosen: _Files) -> Iterator[UnitRow]:
     """PARTITION units of one top-level segment: one for each directory and value of each constant column."""
-    keys = chosen.constant_in_one(top.statistics)
+    hidden = {name for path in top.files for name in named_values(directories_of(path, source.location))}
+    keys = [key for key in chosen.constant_in_one(top.statistics) if parse(key)[0].lower() not in hidden]
     if not keys:
         return
     files = chosen.sorted()
@@ -353,11 +332,15 @@ def _of_files(files: pa.Table, key: str) -> list[ColumnStatistics]:
     ]
 
 
-def _partition_keys(directories: Iterable[Directories]) -> dict[str, str]:
-    """Column name -> directory level: ``k`` for a directory ``k=v``, ``dirN`` for a plain one."""
+def _partition_keys(
+    directories: Iterable[Directories], columns: Iterable[str], *, case_sensitive: bool
+) -> dict[str, str]:
+    """Column name -> directory level: ``k`` for a directory ``k=v``, ``dirN`` for a plain one; named as ``columns``."""
+    called = {key_of(name, case_sensitive=case_sensitive): name for name in columns}
     keys: dict[str, Any] = {}
     for levels in sorted(directories):
         for level, directory in enumerate(levels):
             named = column_of(directory)
-            keys.setdefault(f"dir{level}" if named is None else named[0], f"dir{level}")
+            name = f"dir{level}" if named is None else named[0]
+            keys.setdefault(called.get(key_of(name, case_sensitive=case_sensitive), name), f"dir{level}")
     return dict(sorted(keys.items(), key=lambda item: (item[1], item[0])))

@@ -19,6 +19,7 @@ def request(
     format_: str | None,
     schema: str | None,
     options: Sequence[str] = (),
+    case_sensitive: bool | None = None,
     bounds: str | None = None,
 ) -> Request:
     """The request; a sample alone asks for statistics of all columns, and so does ``*``."""
@@ -27,7 +28,17 @@ def request(
     else:
         described = True if statistics.strip() == _ALL else names(statistics)
     chosen = None if columns is None else names(columns)
-    return Request(chosen, level.upper(), described, sample, format_, schema, _pairs(options) or None, _bounds(bounds))
+    return Request(
+        columns=chosen,
+        level=level.upper(),
+        statistics=described,
+        sample=sample,
+        format=format_,
+        schema=schema,
+        options=_pairs(options) or None,
+        bounds=_bounds(bounds),
+        case_sensitive=case_sensitive,
+    )
 
 
 def _bounds(text: str | None) -> str | list[str] | None:

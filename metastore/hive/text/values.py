@@ -51,7 +51,7 @@ class _OpenError(Exception):
 def measured(raw: Raw | None, type_: HiveType, serde: TextSerde, rows: int) -> ColumnStatistics:
     """What is certain of one column, which is no nested one, of a batch of ``rows`` rows."""
     try:
-        found = _read(raw, type_, serde)
+        found = _typed_values(raw, type_, serde)
     except (_OpenError, pa.ArrowException, UnicodeError):
         found = Values()
     low, high = _bounds(found.values)
@@ -64,7 +64,7 @@ def measured(raw: Raw | None, type_: HiveType, serde: TextSerde, rows: int) -> C
     return column_statistics(minor, rows, Measures(low, high, found.nulls, exact=exact), whole=True)
 
 
-def _read(raw: Raw | None, type_: HiveType, serde: TextSerde) -> Values:
+def _typed_values(raw: Raw | None, type_: HiveType, serde: TextSerde) -> Values:
     if raw is None or serde.odd:
         raise _OpenError
     if serde.rows is Rows.JSON:

@@ -21,6 +21,7 @@ import pyarrow.parquet as pq
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from support.lake_folder import Lake
 
 from metastore.analyze.tasks import footers as footers_module
 from metastore.analyze.tasks.footers import FooterChunk, read_footers
@@ -110,7 +111,7 @@ def test_statistics_are_those_of_the_data(name: str, data: st.DataObject) -> Non
         assert statistic.max_exact
 
 
-def test_row_groups_tell_where_they_lie(lake: Any, footers: Callable[..., Any]) -> None:
+def test_row_groups_tell_where_they_lie(lake: Lake, footers: Callable[..., Any]) -> None:
     """A row group's start and length enclose its pages, and row counts add up to the file's."""
     path = lake.write("a.parquet", {"x": range(10)}, row_group_size=4)
     units = footers(lake)
@@ -124,7 +125,7 @@ def test_row_groups_tell_where_they_lie(lake: Any, footers: Callable[..., Any]) 
     assert file == {"rowCount": 10, "length": stat.st_size, "modificationTimeNanos": stat.st_mtime_ns}
 
 
-def test_units_carry_keys_and_places(lake: Any, footers: Callable[..., Any]) -> None:
+def test_units_carry_keys_and_places(lake: Lake, footers: Callable[..., Any]) -> None:
     """Keys, identifiers, locations and paths are Drill's: the first directory, the relative name, the parent."""
     path = lake.write("1994/Q1/a.parquet", {"x": [1]})
     units = footers(lake)
@@ -137,7 +138,7 @@ def test_units_carry_keys_and_places(lake: Any, footers: Callable[..., Any]) -> 
     assert file["rowGroupIndex"] is None
 
 
-def test_names_are_taken_as_they_are(lake: Any, footers: Callable[..., Any]) -> None:
+def test_names_are_taken_as_they_are(lake: Lake, footers: Callable[..., Any]) -> None:
     """A dotted name is one segment, a struct's leaf is two, a backquote is escaped, and any script will do."""
     lake.write("a.parquet", {"a.b": [1], "st": [{"a": 2, "b.c": {"x": "y"}}], "tick`": [3], "größe_数": [4]})
     found = footers(lake).one("FILE")["columnsStatistics"]
@@ -150,14 +151,14 @@ def test_names_are_taken_as_they_are(lake: Any, footers: Callable[..., Any]) -> 
     }
 
 
-def test_a_null_struct_is_a_null_of_its_leaves(lake: Any, footers: Callable[..., Any]) -> None:
+def test_a_null_struct_is_a_null_of_its_leaves(lake: Lake, footers: Callable[..., Any]) -> None:
     """Rows without the struct count as nulls of its leaf, beside those that have the struct and lack the leaf."""
     lake.write("a.parquet", {"st": pa.array([{"a": 1}, {"a": None}, None], pa.struct([("a", pa.int32())]))})
     statistic = footers(lake).one("FILE")["columnsStatistics"]["`st`.`a`"]
     assert (statistic.nulls, statistic.non_nulls) == (2, 1)
 
 
-def test_renamed_structs_are_told_apart(lake: Any, footers: Callable[..., Any]) -> None:
+def test_renamed_structs_are_told_apart(lake: Lake, footers: Callable[..., Any]) -> None:
     """Two files that differ only in the name of a required struct have statistics under their own names."""
     for name in ("s", "t"):
         field = pa.field(name, pa.struct([pa.field("x", pa.int64())]), nullable=False)
@@ -166,7 +167,7 @@ def test_renamed_structs_are_told_apart(lake: Any, footers: Callable[..., Any]) 
     assert [set(row["columnsStatistics"]) for row in footers(lake).of_type("FILE")] == [{"`s`.`x`"}, {"`t`.`x`"}]
 
 
-def test_repeated_columns_have_a_type_and_no_bounds(lake: Any, footers: Callable[..., Any]) -> None:
+def test_repeated_columns_have_a_type_and_no_bounds(lake: Lake, footers: Callable[..., Any]) -> None:
     """Lists, maps and what lies within them stand in the schema only."""
     lake.write(
         "a.parquet",
@@ -191,7 +192,7 @@ def test_repeated_columns_have_a_type_and_no_bounds(lake: Any, footers: Callable
     }
 
 
-def test_types_are_spelled_as_drill_does(lake: Any, footers: Callable[..., Any]) -> None:
+def test_types_are_spelled_as_drill_does(lake: Lake, footers: Callable[..., Any]) -> None:
     """Every Parquet type has its Drill type; what that cannot say stands in the column's properties."""
     columns = {
         "u": (pa.array([uuid.uuid4().bytes], pa.uuid()), "VARBINARY", {"metastore.logical": "uuid"}),
@@ -213,7 +214,7 @@ def test_types_are_spelled_as_drill_does(lake: Any, footers: Callable[..., Any])
     assert {c.name: (c.type, dict(c.properties)) for c in found} == {n: (t, p) for n, (_, t, p) in columns.items()}
 
 
-def test_odd_types_keep_their_bounds(lake: Any, footers: Callable[..., Any]) -> None:
+def test_odd_types_keep_their_bounds(lake: Lake, footers: Callable[..., Any]) -> None:
     """UUIDs and fixed bytes compare as bytes, half floats as numbers, wide decimals to the last digit."""
     low, high = uuid.UUID(int=1), uuid.UUID(int=2**128 - 1)
     wide = Decimal("-" + "9" * 68 + ".99")
@@ -234,7 +235,7 @@ def test_odd_types_keep_their_bounds(lake: Any, footers: Callable[..., Any]) -> 
 
 
 @pytest.mark.parametrize("zone", [None, "UTC"])
-def test_nanoseconds_round_outwards(lake: Any, footers: Callable[..., Any], zone: str | None) -> None:
+def test_nanoseconds_round_outwards(lake: Lake, footers: Callable[..., Any], zone: str | None) -> None:
     """A bound between two microseconds is floored or ceiled and is not exact; one on a microsecond is exact."""
     between, whole = -1_500, 2_000
     lake.write("a.parquet", {"x": pa.array([between, whole], pa.timestamp("ns", zone))})
@@ -246,13 +247,13 @@ def test_nanoseconds_round_outwards(lake: Any, footers: Callable[..., Any], zone
     assert (second.max, second.max_exact) == (epoch + dt.timedelta(microseconds=3), False)
 
 
-def test_int96_is_unknown(lake: Any, footers: Callable[..., Any]) -> None:
+def test_int96_is_unknown(lake: Lake, footers: Callable[..., Any]) -> None:
     """INT96 has no defined order: neither bounds nor counts are believed."""
     lake.write("a.parquet", {"x": [dt.datetime(2020, 1, 1)]}, use_deprecated_int96_timestamps=True)
     assert footers(lake).one("FILE")["columnsStatistics"]["`x`"] == ColumnStatistics("TIMESTAMP", rows=1)
 
 
-def test_years_beyond_python_are_unknown(lake: Any, footers: Callable[..., Any]) -> None:
+def test_years_beyond_python_are_unknown(lake: Lake, footers: Callable[..., Any]) -> None:
     """A date or timestamp that Python cannot say leaves the bound unknown, not wrong, and does not fail."""
     lake.write(
         "a.parquet",
@@ -273,7 +274,7 @@ def test_years_beyond_python_are_unknown(lake: Any, footers: Callable[..., Any])
     ],
 )
 def test_days_that_spark_moves_are_unknown(
-    lake: Any, footers: Callable[..., Any], said: dict[str, str], moved: bool
+    lake: Lake, footers: Callable[..., Any], said: dict[str, str], moved: bool
 ) -> None:
     """Before 1582, and moments before 1900, where Spark wrote them in the Julian calendar; later ones are known."""
     old, new, since = dt.date(1400, 1, 1), dt.date(1582, 10, 15), dt.datetime(1900, 1, 1, tzinfo=UTC)
@@ -289,7 +290,7 @@ def test_days_that_spark_moves_are_unknown(
     assert (first["`n`"].min, first["`d`"].non_nulls) == (1, 2)
 
 
-def test_nans_leave_no_wrong_bound(lake: Any, footers: Callable[..., Any]) -> None:
+def test_nans_leave_no_wrong_bound(lake: Lake, footers: Callable[..., Any]) -> None:
     """NaNs are never a bound, and their number is unknown: this writer passes over them."""
     lake.write(
         "a.parquet", {"x": [1.0, math.nan, 2.0], "all": [math.nan] * 3, "none": pa.array([None] * 3, pa.float64())}
@@ -300,7 +301,7 @@ def test_nans_leave_no_wrong_bound(lake: Any, footers: Callable[..., Any]) -> No
     assert found["`none`"].nans == 0, "without a value there is no NaN"
 
 
-def test_a_nan_among_the_bounds_spoils_both(lake: Any, footers: Callable[..., Any], tmp_path: Path) -> None:
+def test_a_nan_among_the_bounds_spoils_both(lake: Lake, footers: Callable[..., Any], tmp_path: Path) -> None:
     """Where a foreign writer left a NaN as one bound, the other is not believed either."""
     pq.write_table(pa.table({"x": [1234.5, 2345.5]}), tmp_path / "own.parquet", store_schema=False)
     content = (tmp_path / "own.parquet").read_bytes()
@@ -312,14 +313,14 @@ def test_a_nan_among_the_bounds_spoils_both(lake: Any, footers: Callable[..., An
     assert footers(lake).one("FILE")["columnsStatistics"]["`x`"] == ColumnStatistics("FLOAT8", nulls=0, non_nulls=2)
 
 
-def test_zeros_are_bounded_on_both_sides(lake: Any, footers: Callable[..., Any]) -> None:
+def test_zeros_are_bounded_on_both_sides(lake: Lake, footers: Callable[..., Any]) -> None:
     """A zero bound is -0.0 below and 0.0 above, whichever the writer met first."""
     lake.write("a.parquet", {"x": [0.0], "y": [-0.0]})
     for statistic in footers(lake).one("FILE")["columnsStatistics"].values():
         assert (math.copysign(1, statistic.min), math.copysign(1, statistic.max)) == (-1, 1)
 
 
-def test_without_statistics_nothing_is_claimed(lake: Any, footers: Callable[..., Any]) -> None:
+def test_without_statistics_nothing_is_claimed(lake: Lake, footers: Callable[..., Any]) -> None:
     """A footer without statistics says only how many rows there are; of a required column, that none is null."""
     schema = pa.schema([pa.field("x", pa.int64()), pa.field("r", pa.int64(), nullable=False)])
     lake.write("a.parquet", pa.table({"x": [1, 2], "r": [3, 4]}, schema), write_statistics=False)
@@ -328,7 +329,7 @@ def test_without_statistics_nothing_is_claimed(lake: Any, footers: Callable[...,
     assert found["`r`"] == ColumnStatistics("BIGINT", nulls=0, non_nulls=2)
 
 
-def test_one_row_group_without_bounds_spoils_the_file(lake: Any, footers: Callable[..., Any]) -> None:
+def test_one_row_group_without_bounds_spoils_the_file(lake: Lake, footers: Callable[..., Any]) -> None:
     """A bound that one row group does not know is unknown for the file and for the directory."""
     long = "x" * 10_000  # longer than this writer keeps bounds for
     lake.write("a.parquet", {"s": ["a", long, None]}, row_group_size=1)
@@ -357,7 +358,7 @@ def created_by(content: bytes, writer: str) -> bytes:
     ],
 )
 def test_writers_are_believed_as_far_as_their_habits_go(
-    lake: Any, footers: Callable[..., Any], tmp_path: Path, writer: str, nans: int | None, exact: bool
+    lake: Lake, footers: Callable[..., Any], tmp_path: Path, writer: str, nans: int | None, exact: bool
 ) -> None:
     """Only parquet-mr from 1.10 on proves by its bounds that there is no NaN; text may be cut by all but one writer."""
     wide = pa.array([Decimal(1), Decimal(2)], pa.decimal128(30, 0))
@@ -377,7 +378,7 @@ def test_writers_are_believed_as_far_as_their_habits_go(
         )
 
 
-def test_empty_files_have_units_and_no_rows(lake: Any, footers: Callable[..., Any]) -> None:
+def test_empty_files_have_units_and_no_rows(lake: Lake, footers: Callable[..., Any]) -> None:
     """A file without rows, with or without row groups, is known with its schema and counts of zero."""
     lake.write("a.parquet", {"x": pa.array([], pa.int64())})
     with pq.ParquetWriter(lake.root / "b.parquet", pa.schema([("x", pa.int64())])):
@@ -387,7 +388,7 @@ def test_empty_files_have_units_and_no_rows(lake: Any, footers: Callable[..., An
         assert row["columnsStatistics"]["`x`"] == ColumnStatistics("BIGINT", nulls=0, non_nulls=0)
 
 
-def test_columns_limit_statistics(lake: Any, footers: Callable[..., Any]) -> None:
+def test_columns_limit_statistics(lake: Lake, footers: Callable[..., Any]) -> None:
     """Only the columns asked for have statistics, a struct standing for its leaves; none is possible too."""
     lake.write("a.parquet", {"x": [1], "y": [2], "st": [{"a": 1, "b": 2}]})
     found = footers(lake, columns=(("x",), ("st",))).one("FILE")
@@ -399,7 +400,7 @@ def test_columns_limit_statistics(lake: Any, footers: Callable[..., Any]) -> Non
 @pytest.mark.parametrize(
     "content", [b"no parquet at all", b"PAR1", b"PAR1" + b"\xff" * 64 + struct.pack("<I", 60) + b"PAR1"]
 )
-def test_a_corrupt_file_is_named(lake: Any, footers: Callable[..., Any], content: bytes) -> None:
+def test_a_corrupt_file_is_named(lake: Lake, footers: Callable[..., Any], content: bytes) -> None:
     """A file that is no Parquet file is a FormatError that says which one it is."""
     lake.write("a.parquet", {"x": [1]})
     path = lake.put("bad.parquet", content)
@@ -407,7 +408,7 @@ def test_a_corrupt_file_is_named(lake: Any, footers: Callable[..., Any], content
         footers(lake)
 
 
-def test_other_stores_give_the_same_statistics(lake: Any, footers: Callable[..., Any]) -> None:
+def test_other_stores_give_the_same_statistics(lake: Lake, footers: Callable[..., Any]) -> None:
     """Through a URI, footers are fetched several at once; rows, order and errors are those of the local disk."""
     for number in range(40):
         lake.write(f"d{number % 3}/{number}.parquet", {"x": [number]})
@@ -420,7 +421,7 @@ def test_other_stores_give_the_same_statistics(lake: Any, footers: Callable[...,
 
 
 def test_other_stores_are_asked_for_files_of_several_directories_at_once(
-    lake: Any, footers: Callable[..., Any], monkeypatch: pytest.MonkeyPatch
+    lake: Lake, footers: Callable[..., Any], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A table with a file in each directory must not wait for one after the other."""
     together = threading.Barrier(4)
@@ -436,7 +437,7 @@ def test_other_stores_are_asked_for_files_of_several_directories_at_once(
     assert len(footers(lake, f"file://{lake.root}").of_type("FILE")) == 4
 
 
-def test_a_file_that_vanished_is_named(lake: Any) -> None:
+def test_a_file_that_vanished_is_named(lake: Lake) -> None:
     """A file removed after the listing is a NotFoundError that says so."""
     gone = SourceFile((), "gone.parquet", str(lake.root / "gone.parquet"), 10, 10)
     chunk = FooterChunk(TableInfo("dfs", "tmp", "t"), str(lake.root), plain_arrow_schema(TableMetadataUnit), [gone])

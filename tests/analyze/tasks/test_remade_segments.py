@@ -10,6 +10,7 @@ from typing import Any
 
 import pyarrow as pa
 import pytest
+from support.lake_folder import Lake
 from support.watched_engine import WatchedEngine
 
 from metastore.analyze.run import Request, analyze
@@ -39,7 +40,7 @@ MAKERS = {
 
 
 @pytest.fixture(autouse=True)
-def begun(lake: Any) -> Any:
+def begun(lake: Lake) -> Any:
     """Four segments, nested and not, of several schemas; ``k`` is constant in some."""
     lake.write("year=2020/a.parquet", {"x": [1, 2, 3], "s": ["a", None, "é"]}, row_group_size=1)
     lake.write("year=2020/b.parquet", {"x": [4.5, None], "s": ["b", "b"]})
@@ -53,7 +54,7 @@ def begun(lake: Any) -> Any:
     return lake
 
 
-def changed(lake: Any) -> None:
+def changed(lake: Lake) -> None:
     """Files are changed, added and removed; segments, too."""
     lake.write("year=2020/a.parquet", {"x": [2, 3], "s": ["c", "d"]}, row_group_size=1)
     lake.remove("year=2020/month=1/c.parquet")

@@ -12,6 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pyiceberg.expressions import AlwaysTrue
 from pyiceberg.io.pyarrow import PyArrowFileIO
+from support.lake_folder import Lake
 from support.watched_engine import WatchedEngine
 
 from metastore.analyze.changes import Wanted
@@ -34,7 +35,7 @@ COLUMNS = ("storagePlugin", "workspace", "tableName", "metadataKey")
 
 
 @pytest.fixture
-def mixed(lake: Any) -> Any:
+def mixed(lake: Lake) -> Any:
     """Segments of one to three files: nested ones, files in no directory, several schemas, row groups, no rows."""
     lake.write("year=2020/a.parquet", {"x": [1, 2, 3], "s": ["a", None, "é"]}, row_group_size=1)
     lake.write("year=2020/b.parquet", {"x": [4.5, None], "s": ["b", "b"]})
@@ -47,7 +48,7 @@ def mixed(lake: Any) -> Any:
 
 
 def stored(
-    metastore: Metastore, engine: Engine, lake: Any, level: str, limits: Limits | None = None
+    metastore: Metastore, engine: Engine, lake: Lake, level: str, limits: Limits | None = None
 ) -> tuple[Any, list[dict[str, Any]]]:
     """What an ANALYZE says of itself, and all units that it stores, in one order."""
     source, request = SourceTable(TABLE, str(lake.root)), Request(level=level)

@@ -22,6 +22,7 @@ from pyiceberg.table.statistics import BlobMetadata, StatisticsFile
 from pyiceberg.table.update import SetSnapshotRefUpdate
 from pyiceberg.transforms import IdentityTransform
 from pyiceberg.types import LongType, NestedField, StringType
+from support.catalog_lake import Lake
 
 from metastore.clock import Clock
 from metastore.engine import LocalEngine
@@ -33,6 +34,7 @@ from metastore.errors import (
     ProcedureError,
     StorageError,
 )
+from metastore.model.vocabulary import MetadataType
 from metastore.procedures.expire.expire import Expiration, expire_snapshots
 from metastore.procedures.expire.retention import Retention
 from metastore.procedures.files.proof import Proof
@@ -43,7 +45,7 @@ CITIES = Schema(NestedField(1, "id", LongType(), required=False), NestedField(2,
 
 
 @pytest.fixture
-def written(lake: Any, rows: Any) -> Table:
+def written(lake: Lake, rows: Any) -> Table:
     """Four snapshots: ids 1, 2 and 3 appended, then 1 deleted, with its file."""
     table: Table = lake.table()
     for each in (1, 2, 3):
@@ -64,7 +66,7 @@ def snapshots(table: Table) -> list[int]:
 
 
 @pytest.mark.usefixtures("written")
-def test_deletes_what_only_old_snapshots_reach(lake: Any) -> None:
+def test_deletes_what_only_old_snapshots_reach(lake: Lake) -> None:
     """The counts are of files that left the disk, and the bytes are theirs; the rows stay."""
     before = {path: os.path.getsize(path) for path in lake.files()}
     [row] = lake.call(expire_snapshots, older_than=lake.now + timedelta(seconds=9))
@@ -79,17 +81,17 @@ def test_deletes_what_only_old_snapshots_reach(lake: Any) -> None:
 
 
 @pytest.mark.usefixtures("written")
-def test_duckdb_reads_what_is_left(lake: Any) -> None:
+def test_duckdb_reads_what_is_left(lake: Lake) -> None:
     """A reader that we did not write finds every file of the table after expiration."""
     lake.call(expire_snapshots, older_than=lake.now + timedelta(seconds=9))
     files = [task.file.file_path.removeprefix("file://") for task in lake.table().scan().plan_files()]
     assert duckdb.read_parquet(files).project("id").order("id").fetchall() == [(2,), (3,)]
 
 
-def test_dry_run_lists_what_a_run_deletes(lake: Any, written: Table) -> None:
+def test_dry_run_lists_what_a_run_deletes(lake: Lake, written: Table) -> None:
     """A dry run changes nothing, and names each file with its size that the run after it deletes."""
     before = {path: os.path.getsize(path) for path in lake.files()}
-    arguments = {"older_than": lake.now + timedelta(seconds=9)}
+    arguments: dict[str, Any] = {"older_than": lake.now + timedelta(seconds=9)}
     [dry] = lake.call(expire_snapshots, dry_run=True, **arguments)
     assert lake.files() == before.keys()
     assert len(snapshots(written)) == 4
@@ -103,7 +105,7 @@ def test_dry_run_lists_what_a_run_deletes(lake: Any, written: Table) -> None:
     }
 
 
-def test_only_the_given_ids_expire(lake: Any, written: Table) -> None:
+def test_only_the_given_ids_expire(lake: Lake, written: Table) -> None:
     """Snapshots that are old, but not among the ids, stay."""
     lake.later(days=30)
     first, second, third, fourth = snapshots(written)
@@ -113,7 +115,7 @@ def test_only_the_given_ids_expire(lake: Any, written: Table) -> None:
     assert ids(lake.table(), snapshot_id=first) == [1]
 
 
-def test_refused_ids(lake: Any, written: Table) -> None:
+def test_refused_ids(lake: Lake, written: Table) -> None:
     """Unknown ids are refused, and those that a branch or tag points to, and nothing is changed."""
     first, *_, head = snapshots(written)
     written.manage_snapshots().create_tag(first, "kept").commit()
@@ -136,7 +138,7 @@ def test_refused_ids(lake: Any, written: Table) -> None:
     ],
 )
 @pytest.mark.usefixtures("written")
-def test_refused_arguments(lake: Any, arguments: dict[str, Any], message: str) -> None:
+def test_refused_arguments(lake: Lake, arguments: dict[str, Any], message: str) -> None:
     """What an argument cannot be is said before anything is done."""
     lake.later(days=30)
     with pytest.raises(InvalidRequestError, match=message):
@@ -144,21 +146,21 @@ def test_refused_arguments(lake: Any, arguments: dict[str, Any], message: str) -
     assert len(snapshots(lake.table())) == 4
 
 
-def test_nothing_to_do_is_no_commit(lake: Any, written: Table) -> None:
+def test_nothing_to_do_is_no_commit(lake: Lake, written: Table) -> None:
     """A table with nothing to expire keeps its metadata file."""
     [row] = lake.call(expire_snapshots)
     assert (row["expired_snapshots_count"], row["message"]) == (0, "nothing to expire")
     assert written.metadata_location == lake.table().metadata_location
 
 
-def test_an_empty_table_has_nothing_to_expire(lake: Any) -> None:
+def test_an_empty_table_has_nothing_to_expire(lake: Lake) -> None:
     """A table without a snapshot is no error."""
     lake.table()
     [row] = lake.call(expire_snapshots, older_than=lake.now)
     assert row["message"] == "nothing to expire"
 
 
-def test_the_tables_own_settings_hold(lake: Any, rows: Any) -> None:
+def test_the_tables_own_settings_hold(lake: Lake, rows: Any) -> None:
     """What the call leaves open is the table's: its longest age, and how many snapshots stay at least."""
     table = lake.table(
         properties={"history.expire.max-snapshot-age-ms": "1000", "history.expire.min-snapshots-to-keep": "2"}
@@ -172,7 +174,7 @@ def test_the_tables_own_settings_hold(lake: Any, rows: Any) -> None:
     assert len(snapshots(table)) == 1
 
 
-def test_a_branchs_own_retention_comes_first(lake: Any, written: Table) -> None:
+def test_a_branchs_own_retention_comes_first(lake: Lake, written: Table) -> None:
     """A branch that says how many snapshots it keeps keeps them, whatever the call says, and keeps saying so."""
     first, second, third, head = snapshots(written)
     keeping = SetSnapshotRefUpdate(
@@ -187,7 +189,7 @@ def test_a_branchs_own_retention_comes_first(lake: Any, written: Table) -> None:
     assert first not in snapshots(written)
 
 
-def test_an_old_tag_goes_with_its_snapshot(lake: Any, written: Table) -> None:
+def test_an_old_tag_goes_with_its_snapshot(lake: Lake, written: Table) -> None:
     """A tag that may grow so old and no older goes, and main never does."""
     first, *_, head = snapshots(written)
     tag = SetSnapshotRefUpdate(ref_name="old", type=SnapshotRefType.TAG, snapshot_id=first, max_ref_age_ms=1)
@@ -199,7 +201,7 @@ def test_an_old_tag_goes_with_its_snapshot(lake: Any, written: Table) -> None:
     assert set(written.metadata.refs) == {"main"}
 
 
-def test_a_staged_snapshot_stays_while_it_is_young(lake: Any, written: Table, rows: Any) -> None:
+def test_a_staged_snapshot_stays_while_it_is_young(lake: Lake, written: Table, rows: Any) -> None:
     """A snapshot on no branch is kept by its age alone."""
     written.append(rows(9), branch=None)
     staged = snapshots(written)[-1]
@@ -209,14 +211,14 @@ def test_a_staged_snapshot_stays_while_it_is_young(lake: Any, written: Table, ro
     assert staged not in snapshots(written)
 
 
-def test_gc_disabled(lake: Any, written: Table) -> None:
+def test_gc_disabled(lake: Lake, written: Table) -> None:
     """Files of a table that says gc.enabled=false may be others': nothing is expired, not even a dry run looks."""
     written.transaction().set_properties({"gc.enabled": "false"}).commit_transaction()
     with pytest.raises(ProcedureError, match="Cannot expire snapshots: GC is disabled"):
         lake.call(expire_snapshots, dry_run=True)
 
 
-def test_statistics_go_with_their_snapshot(lake: Any, written: Table) -> None:
+def test_statistics_go_with_their_snapshot(lake: Lake, written: Table) -> None:
     """The statistics file of an expired snapshot is deleted, that of the kept one stays."""
     paths = {}
     for snapshot_id in (snapshots(written)[0], snapshots(written)[-1]):
@@ -238,7 +240,7 @@ def test_statistics_go_with_their_snapshot(lake: Any, written: Table) -> None:
 
 
 @pytest.mark.usefixtures("tmp_path")
-def test_a_file_under_two_spellings_stays(lake: Any, rows: Any) -> None:
+def test_a_file_under_two_spellings_stays(lake: Lake, rows: Any) -> None:
     """A file that an expired snapshot calls file:///p and a kept one /p is one file, and in use."""
     table = lake.table()
     table.append(rows(1))
@@ -251,7 +253,7 @@ def test_a_file_under_two_spellings_stays(lake: Any, rows: Any) -> None:
     assert ids(lake.table()) == [1]
 
 
-def test_unused_specs_and_schemas_go_when_asked(lake: Any, written: Table) -> None:
+def test_unused_specs_and_schemas_go_when_asked(lake: Lake, written: Table) -> None:
     """Schemas and specs that no kept snapshot and no manifest uses go; those in use stay."""
     with written.update_schema() as update:
         update.add_column("more", lake.table().schema().find_type("id"))
@@ -268,7 +270,7 @@ def test_unused_specs_and_schemas_go_when_asked(lake: Any, written: Table) -> No
     assert ids(lake.table()) == [7]
 
 
-def test_a_schema_stays_for_the_spec_that_needs_it(lake: Any, rows: Any) -> None:
+def test_a_schema_stays_for_the_spec_that_needs_it(lake: Lake, rows: Any) -> None:
     """Manifests of partitions by a column that was dropped can still be written anew."""
     by_city = PartitionSpec(PartitionField(2, 1000, IdentityTransform(), "city"))
     table = lake.table(schema=CITIES, partition_spec=by_city)
@@ -304,7 +306,7 @@ class Interrupted:
         return self._commit(self._target, *arguments)
 
 
-def expiration(lake: Any, commit: Any, **more: Any) -> Expiration:
+def expiration(lake: Lake, commit: Any, **more: Any) -> Expiration:
     """An expiration of everything but the head, committed by ``commit``."""
     target: Any = Interrupted(lake.catalogs.table("lake", "default", "t"), commit)
     retention = Retention(lake.clock.ms + 9_000)
@@ -313,7 +315,7 @@ def expiration(lake: Any, commit: Any, **more: Any) -> Expiration:
     return Expiration(target, retention, proof, lambda _: LocalEngine(1), lambda: lake.clock.ms, minute, **more)
 
 
-def test_a_tag_made_meanwhile_keeps_its_snapshot(lake: Any, written: Table) -> None:
+def test_a_tag_made_meanwhile_keeps_its_snapshot(lake: Lake, written: Table) -> None:
     """A commit that was planned before somebody tagged a snapshot is lost, and planned again with the tag."""
     first = snapshots(written)[0]
     tries: list[tuple[Any, ...]] = []
@@ -331,7 +333,7 @@ def test_a_tag_made_meanwhile_keeps_its_snapshot(lake: Any, written: Table) -> N
 
 
 @pytest.mark.usefixtures("written")
-def test_an_open_outcome_deletes_nothing(lake: Any) -> None:
+def test_an_open_outcome_deletes_nothing(lake: Lake) -> None:
     """When nobody knows whether the commit landed, all files stay; if it did, the next run deletes them."""
     before = lake.files()
 
@@ -349,7 +351,7 @@ def test_an_open_outcome_deletes_nothing(lake: Any) -> None:
 
 @pytest.mark.parametrize("error", [StorageError, CommitFailedException])
 @pytest.mark.usefixtures("written")
-def test_a_refused_commit_leaves_things_as_they_were(lake: Any, clock: Clock, error: type[Exception]) -> None:
+def test_a_refused_commit_leaves_things_as_they_were(lake: Lake, clock: Clock, error: type[Exception]) -> None:
     """A commit that surely did not land leaves no list and deletes nothing, however often it is tried."""
     before = lake.files()
     tries: list[tuple[Any, ...]] = []
@@ -398,7 +400,7 @@ Expiration(target, Retention(now_ms + 9000), proof, engine, lambda: now_ms, time
 """
 
 
-def test_killed_between_commit_and_sweep(lake: Any, written: Table) -> None:
+def test_killed_between_commit_and_sweep(lake: Lake, written: Table) -> None:
     """A process that is killed after its commit leaves the files and their list; the next run deletes both."""
     before = lake.files()
     command = [sys.executable, "-c", _KILLED, str(lake.folder), str(lake.clock.ms)]
@@ -414,7 +416,7 @@ def test_killed_between_commit_and_sweep(lake: Any, written: Table) -> None:
     assert row["message"] == "nothing to expire"
 
 
-def test_a_list_left_over_spares_what_came_into_use(lake: Any, written: Table) -> None:
+def test_a_list_left_over_spares_what_came_into_use(lake: Lake, written: Table) -> None:
     """A file on a list that a later snapshot took in again is not deleted by the next run."""
     [task] = written.scan(row_filter="id = 1", snapshot_id=snapshots(written)[0]).plan_files()
 
@@ -430,7 +432,7 @@ def test_a_list_left_over_spares_what_came_into_use(lake: Any, written: Table) -
     assert ids(StaticTable.from_metadata(lake.table().metadata_location)) == [1, 2, 3]
 
 
-def test_a_component_expires_as_any_table(lake: Any, unit: Any) -> None:
+def test_a_component_expires_as_any_table(lake: Lake, unit: Any) -> None:
     """The metastore's own tables are targets like others, and can be read and written afterwards."""
     tables = lake.metastore.tables
     for name in ("one", "two", "two"):
@@ -439,11 +441,11 @@ def test_a_component_expires_as_any_table(lake: Any, unit: Any) -> None:
     [row] = lake.call(expire_snapshots, **own, older_than=lake.now + timedelta(seconds=9))
     assert (row["expired_snapshots_count"], row["deleted_data_files_count"]) == (2, 1)
     tables.modify().overwrite([unit("three")]).execute()
-    names = tables.read().metadata_types("ALL").columns("tableName").to_arrow()["tableName"].to_pylist()
-    assert sorted(names) == ["one", "three", "two"]
+    names = tables.read().metadata_types(MetadataType.ALL).columns("tableName").to_arrow()["tableName"].to_pylist()
+    assert sorted(map(str, names)) == ["one", "three", "two"]
 
 
-def test_version_1_tables(lake: Any, rows: Any) -> None:
+def test_version_1_tables(lake: Lake, rows: Any) -> None:
     """Tables of format version 1, whose manifests know no sequence numbers, expire as others do."""
     table = lake.table(properties={"format-version": "1"})
     table.append(rows(1))

@@ -13,6 +13,7 @@ from pyiceberg.partitioning import PartitionField, PartitionSpec
 from pyiceberg.schema import Schema
 from pyiceberg.transforms import IdentityTransform
 from pyiceberg.types import DecimalType, LongType, NestedField
+from support.catalog_lake import Lake
 
 from metastore.procedures.expire.expire import expire_snapshots
 from metastore.procedures.files.avro_columns import columns
@@ -22,7 +23,7 @@ PRICES = ["0.00", "-0.01", "1.28", "9999999.99", "-9999999.99"]
 
 
 @pytest.fixture(params=[9, 10, 19, 38])
-def priced(lake: Any, request: pytest.FixtureRequest) -> Any:
+def priced(lake: Lake, request: pytest.FixtureRequest) -> Any:
     """A table partitioned by decimals of so many digits: a row a price, and a null."""
     precision = request.param
     schema = Schema(
@@ -45,7 +46,7 @@ def test_paths_and_sizes_beside_a_decimal_partition(priced: Any) -> None:
     assert found == [(file.file_path, file.file_size_in_bytes, file.record_count) for file in files]
 
 
-def test_a_table_partitioned_by_decimals_is_kept_in_order(lake: Any, priced: Any) -> None:
+def test_a_table_partitioned_by_decimals_is_kept_in_order(lake: Lake, priced: Any) -> None:
     """Old snapshots expire and orphans go; every row stays."""
     priced.delete("id = 0")
     [row] = lake.call(expire_snapshots, older_than=lake.now + timedelta(days=1))

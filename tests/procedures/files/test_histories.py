@@ -19,6 +19,7 @@ import pyarrow.parquet as pq
 from hypothesis import HealthCheck, given, note, settings
 from hypothesis import strategies as st
 from pyiceberg.table import Table
+from support.catalog_lake import Lake
 
 from metastore.procedures.expire.expire import expire_snapshots
 from metastore.procedures.imports.add_files import add_files
@@ -44,7 +45,7 @@ STEPS = st.one_of(
 class History:
     """One table of a lake, the rows that each ref must have, and the steps that change both."""
 
-    def __init__(self, lake: Any) -> None:
+    def __init__(self, lake: Lake) -> None:
         self.lake = lake
         self.table: Table = lake.table()
         self.model: dict[str, Counter[tuple[int, str]]] = {"main": Counter()}

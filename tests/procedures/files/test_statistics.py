@@ -15,6 +15,7 @@ import pytest
 from pyiceberg.table import Table
 from pyiceberg.table.puffin import PuffinFile
 from pyiceberg.table.snapshots import Snapshot
+from support.catalog_lake import Lake
 from support.delete_files import delete_where_equal
 
 from metastore.errors import FormatError, InvalidRequestError, ProcedureError, StorageError
@@ -24,7 +25,7 @@ from metastore.procedures.tables.table_stats import compute_table_stats
 
 
 @pytest.fixture
-def written(lake: Any) -> Table:
+def written(lake: Lake) -> Table:
     """Two files: 300 distinct ids of 400 rows, 7 cities, some nulls."""
     table: Table = lake.table()
     for part in (range(200), range(100, 300)):
@@ -49,7 +50,7 @@ def ndv(row: dict[str, Any]) -> dict[str, int]:
     return {each["column"]: each["ndv"] for each in row["columns"]}
 
 
-def test_sketches_are_exact_for_few_values(lake: Any, written: Table) -> None:
+def test_sketches_are_exact_for_few_values(lake: Lake, written: Table) -> None:
     """Counts are those that DuckDB gets; the file is the snapshot's statistics, and PyIceberg reads it as Puffin."""
     [row] = lake.call(compute_table_stats)
     with duckdb.connect() as duck:
@@ -70,7 +71,7 @@ def test_sketches_are_exact_for_few_values(lake: Any, written: Table) -> None:
     assert content[-attached.file_footer_size_in_bytes :][:4] == b"PFA1"
 
 
-def test_datasketches_reads_and_joins_them(lake: Any, written: Table) -> None:
+def test_datasketches_reads_and_joins_them(lake: Lake, written: Table) -> None:
     """The library's own sketch of the same values, joined with ours, counts no value twice."""
     [row] = lake.call(compute_table_stats, columns=["id"])
     puffin = PuffinFile(local(row["statistics_file"]).read_bytes())
@@ -88,7 +89,7 @@ def test_datasketches_reads_and_joins_them(lake: Any, written: Table) -> None:
     assert written.metadata.statistics == []
 
 
-def test_deleted_rows_do_not_count(lake: Any, rows: Any, delete_positions: Any) -> None:
+def test_deleted_rows_do_not_count(lake: Lake, rows: Any, delete_positions: Any) -> None:
     """Position deletes are applied before values are counted."""
     table = lake.table()
     table.append(rows(1, 2, 3))
@@ -98,7 +99,7 @@ def test_deleted_rows_do_not_count(lake: Any, rows: Any, delete_positions: Any) 
     assert ndv(row) == {"id": 1, "city": 1}
 
 
-def test_equality_deletes_are_refused(lake: Any, written: Table) -> None:
+def test_equality_deletes_are_refused(lake: Lake, written: Table) -> None:
     """By what they are and what to do, before anything is read or written."""
     delete_where_equal(written)
     before = sorted(local(written.location()).rglob("*"))
@@ -108,7 +109,7 @@ def test_equality_deletes_are_refused(lake: Any, written: Table) -> None:
     assert lake.call(compute_table_stats, snapshot_id=head(written).snapshot_id)
 
 
-def test_a_chosen_snapshot(lake: Any, written: Table) -> None:
+def test_a_chosen_snapshot(lake: Lake, written: Table) -> None:
     """An older snapshot has its own statistics beside the current one's."""
     first = written.snapshots()[0].snapshot_id
     [row] = lake.call(compute_table_stats, snapshot_id=first)
@@ -120,7 +121,7 @@ def test_a_chosen_snapshot(lake: Any, written: Table) -> None:
     }
 
 
-def test_refusals(lake: Any, written: Table) -> None:
+def test_refusals(lake: Lake, written: Table) -> None:
     """Unknown columns and snapshots are named; a table without a snapshot has nothing to count."""
     with pytest.raises(InvalidRequestError, match="columns must not be empty when provided"):
         lake.call(compute_table_stats, columns=[])
@@ -141,7 +142,7 @@ def test_refusals(lake: Any, written: Table) -> None:
 
 @pytest.mark.parametrize("which", [0, 1])
 @pytest.mark.parametrize("damage", ["missing", "junk", "other type"])
-def test_an_unreadable_file_is_named(lake: Any, written: Table, which: int, damage: str) -> None:
+def test_an_unreadable_file_is_named(lake: Lake, written: Table, which: int, damage: str) -> None:
     """Whichever of those that are read together it is; the table is as it was."""
     path = [task.file.file_path for task in written.scan().plan_files()][which]
     if damage == "missing":
@@ -156,7 +157,7 @@ def test_an_unreadable_file_is_named(lake: Any, written: Table, which: int, dama
     assert written.refresh().metadata.statistics == []
 
 
-def test_statistics_expire_with_their_snapshot(lake: Any, written: Table) -> None:
+def test_statistics_expire_with_their_snapshot(lake: Lake, written: Table) -> None:
     """A statistics file is one of the snapshot's files."""
     [old] = lake.call(compute_table_stats, snapshot_id=written.snapshots()[0].snapshot_id)
     [new] = lake.call(compute_table_stats)
@@ -166,7 +167,7 @@ def test_statistics_expire_with_their_snapshot(lake: Any, written: Table) -> Non
     assert local(new["statistics_file"]).exists()
 
 
-def test_drop_stats(lake: Any, written: Table) -> None:
+def test_drop_stats(lake: Lake, written: Table) -> None:
     """Dropped statistics leave metadata and disk; a dry run names the files with their sizes and leaves them."""
     [first] = lake.call(compute_table_stats, snapshot_id=written.snapshots()[0].snapshot_id)
     [last] = lake.call(compute_table_stats)
@@ -184,7 +185,7 @@ def test_drop_stats(lake: Any, written: Table) -> None:
         lake.call(drop_stats, snapshot_id=7)
 
 
-def test_drop_stats_of_shared_files(lake: Any, written: Table) -> None:
+def test_drop_stats_of_shared_files(lake: Lake, written: Table) -> None:
     """Files of a table without GC stay where they are, and in its metadata."""
     lake.call(compute_table_stats)
     written.refresh().transaction().set_properties({"gc.enabled": "false"}).commit_transaction()

@@ -9,7 +9,7 @@ from dataclasses import replace
 from datetime import date, datetime, timezone
 from decimal import Decimal
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 from urllib.parse import quote
 
 import duckdb
@@ -37,6 +37,8 @@ from pyiceberg.types import (
     PrimitiveType,
     StringType,
 )
+from support.catalog_lake import Lake
+from support.snapshots import summary_of
 
 from metastore.engine import LocalEngine
 from metastore.errors import InvalidRequestError, NotFoundError, ProcedureError
@@ -72,7 +74,7 @@ def files(table: Table) -> list[Any]:
     return [task.file for task in table.refresh().scan().plan_files()]
 
 
-def test_a_folder(lake: Any, rows: Any, put: Put, tmp_path: Path) -> None:
+def test_a_folder(lake: Lake, rows: Any, put: Put, tmp_path: Path) -> None:
     """Rows of files below a folder are the table's, without a copy, and the counts are theirs."""
     lake.table()
     paths = {put("a.parquet", rows(1, 2)), put("b.parquet", rows(3))}
@@ -88,12 +90,12 @@ def test_a_folder(lake: Any, rows: Any, put: Put, tmp_path: Path) -> None:
     table = lake.table()
     assert {file.file_path for file in files(table)} == paths
     assert ids(table) == [1, 2, 3]
-    assert table.current_snapshot().summary["total-records"] == "3"
+    assert summary_of(table)["total-records"] == "3"
     assert "schema.name-mapping.default" in table.properties
     assert duckdb.read_parquet(sorted(paths)).count("*").fetchall() == [(3,)]
 
 
-def test_metrics_are_the_footers(lake: Any, put: Put) -> None:
+def test_metrics_are_the_footers(lake: Lake, put: Put) -> None:
     """Counts and bounds are the ones of the values; a filter finds the file by them, and passes over others."""
     wide: list[tuple[str, pa.DataType]] = [
         ("id", pa.int64()),
@@ -111,7 +113,10 @@ def test_metrics_are_the_footers(lake: Any, put: Put) -> None:
     [file] = files(table)
     schema = table.schema()
     low, high = (
-        {schema.find_column_name(k): from_bytes(schema.find_type(k), v) for k, v in bounds.items()}
+        {
+            schema.find_column_name(k): from_bytes(cast("PrimitiveType", schema.find_type(k)), v)
+            for k, v in bounds.items()
+        }
         for bounds in (file.lower_bounds, file.upper_bounds)
     )
     micros = int(moment.replace(tzinfo=timezone.utc).timestamp()) * 1_000_000 + 10
@@ -124,7 +129,7 @@ def test_metrics_are_the_footers(lake: Any, put: Put) -> None:
     assert list(table.scan(row_filter="id = 8").plan_files()) == []
 
 
-def test_a_group_without_bounds_makes_none(lake: Any, rows: Any, put: Put) -> None:
+def test_a_group_without_bounds_makes_none(lake: Lake, rows: Any, put: Put) -> None:
     """A file without statistics has no bounds and no null counts that a reader could believe."""
     table = lake.table()
     lake.call(add_files, files=[put("a.parquet", rows(5), write_statistics=False)])
@@ -157,7 +162,7 @@ def test_cut_bounds_of_bytes_hold(value: bytes, length: int) -> None:
     assert high is None or high >= value
 
 
-def test_metrics_as_the_table_wants_them(lake: Any, rows: Any, put: Put) -> None:
+def test_metrics_as_the_table_wants_them(lake: Lake, rows: Any, put: Put) -> None:
     """Columns that the table's properties want no numbers of, or counts alone, get no others."""
     modes = {"write.metadata.metrics.default": "none", "write.metadata.metrics.column.id": "counts"}
     table = lake.table(properties=modes)
@@ -167,7 +172,7 @@ def test_metrics_as_the_table_wants_them(lake: Any, rows: Any, put: Put) -> None
 
 
 @pytest.mark.parametrize("spelling", ["{}", "file://{}", "file:{}", "//{}", "/./{}"])
-def test_duplicates_under_any_spelling(lake: Any, rows: Any, put: Put, spelling: str) -> None:
+def test_duplicates_under_any_spelling(lake: Lake, rows: Any, put: Put, spelling: str) -> None:
     """A file that the table has is refused, skipped, or added again, as the call says, however it is spelled."""
     table = lake.table()
     path = put("a.parquet", rows(1))
@@ -181,7 +186,7 @@ def test_duplicates_under_any_spelling(lake: Any, rows: Any, put: Put, spelling:
     assert ids(table.refresh()) == [1]
 
 
-def test_duplicates_allowed(lake: Any, rows: Any, put: Put) -> None:
+def test_duplicates_allowed(lake: Lake, rows: Any, put: Put) -> None:
     """With allow the rows are there twice; with skip a file that the call names twice is added once."""
     table = lake.table()
     path = put("a.parquet", rows(1))
@@ -191,7 +196,7 @@ def test_duplicates_allowed(lake: Any, rows: Any, put: Put) -> None:
     assert ids(table.refresh()) == [1, 1]
 
 
-def test_hive_partitions(lake: Any, put: Put, tmp_path: Path) -> None:
+def test_hive_partitions(lake: Lake, put: Put, tmp_path: Path) -> None:
     """Values of identity partitions come from the path, decoded, null by Hive's name; files may lack the column."""
     table = lake.table()
     with table.update_spec() as spec:
@@ -206,7 +211,7 @@ def test_hive_partitions(lake: Any, put: Put, tmp_path: Path) -> None:
     assert len(list(table.scan(row_filter="city = 'Köln'").plan_files())) == 1
 
 
-def test_partition_filter(lake: Any, put: Put, tmp_path: Path) -> None:
+def test_partition_filter(lake: Lake, put: Put, tmp_path: Path) -> None:
     """Only files of the partitions that the call names are added; none at all is an error."""
     table = lake.table()
     with table.update_spec() as spec:
@@ -220,7 +225,7 @@ def test_partition_filter(lake: Any, put: Put, tmp_path: Path) -> None:
         lake.call(add_files, location=source, partition_filter={"city": "c"})
 
 
-def test_partitions_from_bounds(lake: Any, put: Put) -> None:
+def test_partitions_from_bounds(lake: Lake, put: Put) -> None:
     """Without a path that says it, a value is what the bounds have in common; otherwise the file is refused."""
     table = lake.table(schema=pa.schema([("id", pa.int64()), ("at", pa.timestamp("us"))]))
     with table.update_spec() as spec:
@@ -242,7 +247,7 @@ def test_partitions_from_bounds(lake: Any, put: Put) -> None:
 
 
 @pytest.mark.parametrize("transform", [BucketTransform(4), TruncateTransform(10)])
-def test_other_transforms(lake: Any, rows: Any, put: Put, transform: Any) -> None:
+def test_other_transforms(lake: Lake, rows: Any, put: Put, transform: Any) -> None:
     """Bucket is inferred of a single value alone, truncate of any that are cut to the same."""
     table = lake.table()
     with table.update_spec() as spec:
@@ -261,7 +266,7 @@ def test_other_transforms(lake: Any, rows: Any, put: Put, transform: Any) -> Non
 @pytest.mark.parametrize(
     ("path_says", "ok"), [("city 1", True), ("city 2", False), ("__HIVE_DEFAULT_PARTITION__", False)]
 )
-def test_a_path_that_contradicts_its_file(lake: Any, rows: Any, put: Put, path_says: str, ok: bool) -> None:
+def test_a_path_that_contradicts_its_file(lake: Lake, rows: Any, put: Put, path_says: str, ok: bool) -> None:
     """A file whose own column has other values than its path says is refused."""
     table = lake.table()
     with table.update_spec() as spec:
@@ -299,7 +304,7 @@ NUMBERS: list[tuple[PrimitiveType, str, Any]] = [
 
 
 @pytest.mark.parametrize(("kind", "text", "value"), NUMBERS, ids=[f"{kind}={text}" for kind, text, _ in NUMBERS])
-def test_numbers_that_a_path_says(lake: Any, put: Put, kind: PrimitiveType, text: str, value: Any) -> None:
+def test_numbers_that_a_path_says(lake: Lake, put: Put, kind: PrimitiveType, text: str, value: Any) -> None:
     """A partition has exactly the number that the path says, or the file is refused: none is cut or clamped."""
     schema = Schema(NestedField(1, "v", LongType(), required=False), NestedField(2, "k", kind, required=False))
     table = lake.table(schema=schema, partition_spec=PartitionSpec(PartitionField(2, 1000, IdentityTransform(), "k")))
@@ -312,7 +317,7 @@ def test_numbers_that_a_path_says(lake: Any, put: Put, kind: PrimitiveType, text
         assert files(table.refresh())[0].partition[0] == value
 
 
-def test_partitioned_files_for_a_plain_table(lake: Any, put: Put) -> None:
+def test_partitioned_files_for_a_plain_table(lake: Lake, put: Put) -> None:
     """A column that only the path has would be lost in a table that is not partitioned by it."""
     lake.table()
     path = put("city=a/x.parquet", pa.table({"id": pa.array([1], pa.int64())}))
@@ -320,7 +325,7 @@ def test_partitioned_files_for_a_plain_table(lake: Any, put: Put) -> None:
         lake.call(add_files, files=[path])
 
 
-def test_recursive_directory(lake: Any, rows: Any, put: Put, tmp_path: Path) -> None:
+def test_recursive_directory(lake: Lake, rows: Any, put: Put, tmp_path: Path) -> None:
     """Folders that are no partitions are refused, passed over or descended into; hidden and empty files are none."""
     table = lake.table()
     put("a.parquet", rows(1))
@@ -338,7 +343,7 @@ def test_recursive_directory(lake: Any, rows: Any, put: Put, tmp_path: Path) -> 
     assert all(file.file_path.startswith("file:///") for file in files(table))
 
 
-def test_names_that_uris_would_change(lake: Any, rows: Any, put: Put, tmp_path: Path) -> None:
+def test_names_that_uris_would_change(lake: Lake, rows: Any, put: Put, tmp_path: Path) -> None:
     """A file whose name holds an escape is added by its plain path, so that every reader finds it."""
     table = lake.table()
     put("a%20b.parquet", rows(1))
@@ -360,7 +365,7 @@ def test_names_that_uris_would_change(lake: Any, rows: Any, put: Put, tmp_path: 
         ({"city": pa.array([b"x"])}, "column city is binary in it and string in the table"),
     ],
 )
-def test_files_that_do_not_fit(lake: Any, put: Put, columns: dict[str, Any], message: str) -> None:
+def test_files_that_do_not_fit(lake: Lake, put: Put, columns: dict[str, Any], message: str) -> None:
     """A file whose columns the table cannot read is refused, by its name, and no other file of the call is added."""
     table = lake.table()
     good = put("good.parquet", pa.table({"id": pa.array([1], pa.int64())}))
@@ -373,7 +378,7 @@ def test_files_that_do_not_fit(lake: Any, put: Put, columns: dict[str, Any], mes
 FAR = [datetime(1, 1, 2), datetime(1500, 3, 1, 12), datetime(2024, 5, 6, 7, 8, 9, 123456), None, datetime(9999, 12, 31)]
 
 
-def test_moments_of_int96(lake: Any, put: Put) -> None:
+def test_moments_of_int96(lake: Lake, put: Put) -> None:
     """As Spark writes them by default: of any year, also inside of others, and without a bound or a count of theirs."""
     moment: pa.DataType = pa.timestamp("us", "UTC")
     columns: list[tuple[str, pa.DataType]] = [
@@ -398,7 +403,7 @@ def test_moments_of_int96(lake: Any, put: Put) -> None:
     assert read.cast(rows.schema).to_pylist() == rows.to_pylist()
 
 
-def test_what_readers_read_differently_is_said(lake: Any, put: Put, tmp_path: Path) -> None:
+def test_what_readers_read_differently_is_said(lake: Lake, put: Put, tmp_path: Path) -> None:
     """By column, once for all files; nothing where all read alike."""
     columns: list[tuple[str, pa.DataType]] = [
         ("id", pa.int64()),
@@ -423,7 +428,7 @@ def test_what_readers_read_differently_is_said(lake: Any, put: Put, tmp_path: Pa
     assert row["message"].startswith("PyIceberg by itself does not read Avro data files")
 
 
-def test_moments_are_no_times_of_a_clock(lake: Any, put: Put) -> None:
+def test_moments_are_no_times_of_a_clock(lake: Lake, put: Put) -> None:
     """INT96 counts from UTC, whatever the writer's clock said: a column without a zone would show another time."""
     lake.table(schema=pa.schema([("at", pa.timestamp("us"))]))
     times = pa.table({"at": pa.array(FAR, pa.timestamp("us"))})
@@ -453,7 +458,7 @@ def test_moments_are_no_times_of_a_clock(lake: Any, put: Put) -> None:
         ),
     ],
 )
-def test_what_engines_read_differently(lake: Any, put: Put, wanted: Any, values: Any, message: str) -> None:
+def test_what_engines_read_differently(lake: Lake, put: Put, wanted: Any, values: Any, message: str) -> None:
     """Types that PyIceberg reads, and Iceberg in Spark refuses or takes for other values: even without statistics."""
     lake.table(schema=pa.schema([("c", wanted)]))
     path = put("a.parquet", pa.table({"c": values}), write_statistics=False)
@@ -461,7 +466,7 @@ def test_what_engines_read_differently(lake: Any, put: Put, wanted: Any, values:
         lake.call(add_files, files=[path])
 
 
-def test_nulls_in_a_required_column(lake: Any, put: Put) -> None:
+def test_nulls_in_a_required_column(lake: Lake, put: Put) -> None:
     """A required column must be there, and say that it has no nulls."""
     lake.table(schema=Schema(NestedField(1, "id", LongType(), required=True), NestedField(2, "n", IntegerType())))
     nulls = put("nulls.parquet", pa.table({"id": pa.array([1, None], pa.int64())}))
@@ -472,7 +477,7 @@ def test_nulls_in_a_required_column(lake: Any, put: Put) -> None:
     lake.call(add_files, files=[put("good.parquet", pa.table({"id": pa.array([1], pa.int64())}))])
 
 
-def test_what_is_no_file_of_the_format(lake: Any, rows: Any, put: Put, tmp_path: Path) -> None:
+def test_what_is_no_file_of_the_format(lake: Lake, rows: Any, put: Put, tmp_path: Path) -> None:
     """Missing files, other formats and unknown ones are said by name."""
     lake.table()
     with pytest.raises(ProcedureError, match="nowhere: there is no such file"):
@@ -489,7 +494,7 @@ def test_what_is_no_file_of_the_format(lake: Any, rows: Any, put: Put, tmp_path:
         lake.call(add_files, files=[path], format="csv")
 
 
-def test_orc(lake: Any, rows: Any, tmp_path: Path) -> None:
+def test_orc(lake: Lake, rows: Any, tmp_path: Path) -> None:
     """ORC files come with their footers' counts and bounds."""
     table = lake.table()
     path = str(tmp_path / "a.orc")
@@ -502,7 +507,7 @@ def test_orc(lake: Any, rows: Any, tmp_path: Path) -> None:
     assert list(table.scan(row_filter="id = 9").plan_files()) == []
 
 
-def test_decimals_of_orc(lake: Any, tmp_path: Path) -> None:
+def test_decimals_of_orc(lake: Lake, tmp_path: Path) -> None:
     """Their bounds stand in its footers without zeros at the end."""
     rows = pa.table({"d": pa.array([Decimal("-1.50"), Decimal("7.00")], pa.decimal128(10, 2))})
     table = lake.table(schema=rows.schema)
@@ -514,21 +519,21 @@ def test_decimals_of_orc(lake: Any, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("arguments", [{}, {"location": "/a", "files": ["/b"]}, {"files": []}])
-def test_wrong_arguments(lake: Any, arguments: dict[str, Any]) -> None:
+def test_wrong_arguments(lake: Lake, arguments: dict[str, Any]) -> None:
     """Either a location or files."""
     lake.table()
     with pytest.raises(InvalidRequestError, match="exactly one of them is needed|files must not be empty"):
         lake.call(add_files, **arguments)
 
 
-def test_components_are_refused(lake: Any, unit: Any) -> None:
+def test_components_are_refused(lake: Lake, unit: Any) -> None:
     """Files of the metastore's own tables are written by it alone."""
     lake.metastore.tables.modify().overwrite([unit("one")]).execute()
     with pytest.raises(ProcedureError, match="its files are the metastore's"):
         lake.call(add_files, catalog="metastore", schema="components", table="tables", files=["/x"])
 
 
-def test_explain_adds_nothing(lake: Any, rows: Any, put: Put, tmp_path: Path) -> None:
+def test_explain_adds_nothing(lake: Lake, rows: Any, put: Put, tmp_path: Path) -> None:
     """EXPLAIN lists the files and shows the plan of an import; the table stays as it is."""
     table = lake.table()
     put("a.parquet", rows(1))
@@ -546,7 +551,7 @@ def test_explain_adds_nothing(lake: Any, rows: Any, put: Put, tmp_path: Path) ->
     assert table.refresh().current_snapshot() is None
 
 
-def test_many_files_in_helper_processes(lake: Any, rows: Any, put: Put, tmp_path: Path) -> None:
+def test_many_files_in_helper_processes(lake: Lake, rows: Any, put: Put, tmp_path: Path) -> None:
     """What tasks need travels to other processes, and all fragments come back."""
     table = lake.table()
     for number in range(500):

@@ -11,18 +11,19 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from support.procedures_site import Site
 
 from metastore.errors import InvalidRequestError, ProcedureError
 
 KEEP = {"write.metadata.previous-versions-max": "2"}
 
 
-def folder(site: Any) -> Path:
+def folder(site: Site) -> Path:
     """Where the table's metadata is."""
     return Path(site.table.metadata.location.removeprefix("file://")) / "metadata"
 
 
-def versions(site: Any) -> list[Path]:
+def versions(site: Site) -> list[Path]:
     """Metadata files, oldest first."""
     numbered = [(re.match(r"v?(\d+)", path.name), path) for path in folder(site).glob("*.metadata.json")]
     return [path for _, path in sorted((int(match[1]), path) for match, path in numbered if match)]
@@ -36,7 +37,7 @@ def make_old(*paths: Path) -> None:
 
 
 @pytest.fixture
-def written(site: Any) -> Any:
+def written(site: Site) -> Any:
     """Seven versions, of which the log names two; all are old. Nobody has deleted any."""
     with site.table.transaction() as change:
         change.set_properties(KEEP)

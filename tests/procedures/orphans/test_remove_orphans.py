@@ -12,6 +12,8 @@ import pyarrow.parquet as pq
 import pytest
 from pyiceberg.table import Table
 from pyiceberg.table.update import SetLocationUpdate
+from support.catalog_lake import Lake
+from support.snapshots import current
 
 from metastore.engine import LocalEngine
 from metastore.errors import InvalidRequestError, ProcedureError
@@ -41,7 +43,7 @@ HOSTILE = (
 
 
 @pytest.fixture
-def written(lake: Any, rows: Any) -> Table:
+def written(lake: Lake, rows: Any) -> Table:
     """A table with two data files, ten days old for the procedures."""
     table: Table = lake.table()
     table.append(rows(1))
@@ -74,7 +76,7 @@ def removed(found: list[dict[str, Any]]) -> set[str]:
     return {row["orphan_file_location"] for row in found if row["deleted"]}
 
 
-def test_deletes_orphans_and_nothing_else(lake: Any, written: Table) -> None:
+def test_deletes_orphans_and_nothing_else(lake: Lake, written: Table) -> None:
     """Files that nothing reaches go, in data and metadata folders; all others stay."""
     before = lake.files()
     stray = {put(written, "data/stray.parquet"), put(written, "metadata/stray.avro"), put(written, "deep/er/x")}
@@ -85,7 +87,7 @@ def test_deletes_orphans_and_nothing_else(lake: Any, written: Table) -> None:
     assert ids(lake.table()) == [1, 2]
 
 
-def test_dry_run_lists_files_and_bytes(lake: Any, written: Table) -> None:
+def test_dry_run_lists_files_and_bytes(lake: Lake, written: Table) -> None:
     """A dry run names the orphans with their sizes, and changes nothing."""
     stray = put(written, "data/stray.parquet", b"12345")
     before = lake.files()
@@ -95,11 +97,11 @@ def test_dry_run_lists_files_and_bytes(lake: Any, written: Table) -> None:
     assert lake.files() == before
 
 
-def test_files_of_every_snapshot_and_of_the_log_stay(lake: Any, rows: Any) -> None:
+def test_files_of_every_snapshot_and_of_the_log_stay(lake: Lake, rows: Any) -> None:
     """What only an old snapshot, a tag or a branch reaches is reached, and so are metadata files of the log."""
     table = lake.table()
     table.append(rows(1))
-    table.manage_snapshots().create_branch(table.current_snapshot().snapshot_id, "side").commit()
+    table.manage_snapshots().create_branch(current(table).snapshot_id, "side").commit()
     table.overwrite(rows(2))
     table.append(rows(3), branch="side")
     table.delete("id = 2")
@@ -109,7 +111,7 @@ def test_files_of_every_snapshot_and_of_the_log_stay(lake: Any, rows: Any) -> No
     assert lake.files() == before
 
 
-def test_young_files_stay(lake: Any, written: Table) -> None:
+def test_young_files_stay(lake: Lake, written: Table) -> None:
     """A file is an orphan only when it was changed last before the bound, strictly."""
     path = put(written, "data/young.parquet")
     bound = lake.now - timedelta(days=5)
@@ -121,14 +123,14 @@ def test_young_files_stay(lake: Any, written: Table) -> None:
 
 
 @pytest.mark.usefixtures("written")
-def test_the_floor_is_the_configurations(lake: Any) -> None:
+def test_the_floor_is_the_configurations(lake: Lake) -> None:
     """A call cannot ask for younger files than the configuration allows, which is a day by default."""
     with pytest.raises(InvalidRequestError, match="interval less than 1 day, 0:00:00"):
         lake.call(remove_orphan_files, older_than=lake.now - timedelta(hours=23))
     assert lake.call(remove_orphan_files, older_than=lake.now - timedelta(hours=24)) == []
 
 
-def test_three_days_by_default(lake: Any, written: Table) -> None:
+def test_three_days_by_default(lake: Lake, written: Table) -> None:
     """Without a bound, files of the last three days stay."""
     path = put(written, "data/x.parquet")
     moment = lake.now.timestamp() - 2.9 * 86_400
@@ -136,7 +138,7 @@ def test_three_days_by_default(lake: Any, written: Table) -> None:
     assert lake.call(remove_orphan_files) == []
 
 
-def test_hostile_names(lake: Any, written: Table) -> None:
+def test_hostile_names(lake: Lake, written: Table) -> None:
     """Names with escapes, spaces, globs and the like: orphans of such names go, and no other file does."""
     before = lake.files()
     strays = {put(written, f"data/{name}") for name in HOSTILE}
@@ -146,7 +148,7 @@ def test_hostile_names(lake: Any, written: Table) -> None:
 
 @pytest.mark.parametrize("name", HOSTILE)
 @pytest.mark.parametrize("spelling", ["{}", "file://{}", "file:{}", "file:///{}", "file://localhost{}"])
-def test_reached_files_of_hostile_names_stay(lake: Any, rows: Any, name: str, spelling: str) -> None:
+def test_reached_files_of_hostile_names_stay(lake: Lake, rows: Any, name: str, spelling: str) -> None:
     """A data file of any name, under any spelling of its location, is in use while the table names it."""
     table = lake.table()
     path = str(root(table) / "data" / name)
@@ -193,13 +195,13 @@ def test_prefix_mismatch() -> None:
 
 
 @pytest.mark.usefixtures("written")
-def test_an_unknown_mode(lake: Any) -> None:
+def test_an_unknown_mode(lake: Lake) -> None:
     """There are three modes."""
     with pytest.raises(InvalidRequestError, match="one of ERROR, IGNORE, DELETE, not 'KEEP'"):
         lake.call(remove_orphan_files, prefix_mismatch_mode="KEEP")
 
 
-def test_a_table_behind_a_link(lake: Any, written: Table, tmp_path: Path) -> None:
+def test_a_table_behind_a_link(lake: Lake, written: Table, tmp_path: Path) -> None:
     """A folder that has two names by a link is one folder: nothing that the table reaches is lost."""
     real = root(written)
     moved = tmp_path / "elsewhere"
@@ -211,7 +213,7 @@ def test_a_table_behind_a_link(lake: Any, written: Table, tmp_path: Path) -> Non
     assert {str(path) for path in moved.rglob("*")} == before
 
 
-def test_links_are_not_followed(lake: Any, written: Table, tmp_path: Path) -> None:
+def test_links_are_not_followed(lake: Lake, written: Table, tmp_path: Path) -> None:
     """A folder outside that a link leads to is not listed; a link to a file is a file, and goes without its target."""
     outside = tmp_path / "outside"
     outside.mkdir()
@@ -222,7 +224,7 @@ def test_links_are_not_followed(lake: Any, written: Table, tmp_path: Path) -> No
     assert (outside / "theirs").exists()
 
 
-def test_hidden_files_stay(lake: Any, written: Table) -> None:
+def test_hidden_files_stay(lake: Lake, written: Table) -> None:
     """Names that begin with a dot or an underscore are others' scratch, unless a partition column's name does."""
     hidden = [put(written, "data/_temporary/x"), put(written, "data/.tmp"), put(written, "_delta/y")]
     assert lake.call(remove_orphan_files) == []
@@ -233,7 +235,7 @@ def test_hidden_files_stay(lake: Any, written: Table) -> None:
     assert all(os.path.exists(path) for path in hidden)
 
 
-def test_a_table_inside_the_folder_of_another(lake: Any, written: Table, rows: Any) -> None:
+def test_a_table_inside_the_folder_of_another(lake: Lake, written: Table, rows: Any) -> None:
     """Files of a table that lies below this one's folder are not this one's orphans."""
     inner = lake.table("inner", location=f"{written.metadata.location}/nested/inner")
     inner.append(rows(5))
@@ -242,7 +244,7 @@ def test_a_table_inside_the_folder_of_another(lake: Any, written: Table, rows: A
     assert ids(lake.table("inner")) == [5]
 
 
-def test_only_below_the_location(lake: Any, written: Table) -> None:
+def test_only_below_the_location(lake: Lake, written: Table) -> None:
     """A location below the table's folders is looked through, one that is not is refused."""
     put(written, "data/a")
     inside = put(written, "data/part/b")
@@ -252,7 +254,7 @@ def test_only_below_the_location(lake: Any, written: Table) -> None:
 
 
 @pytest.mark.parametrize("by", ["call", "configuration", "location"])
-def test_folders_that_properties_name(lake: Any, rows: Any, tmp_path: Path, by: str) -> None:
+def test_folders_that_properties_name(lake: Lake, rows: Any, tmp_path: Path, by: str) -> None:
     """Where data is written elsewhere, orphans are looked for there only if the operator allows it."""
     places = {"write.data.path": f"file://{tmp_path}/d/t", "write.metadata.path": f"file://{tmp_path}/m"}
     table = lake.table(properties=places)
@@ -278,14 +280,14 @@ def test_folders_that_properties_name(lake: Any, rows: Any, tmp_path: Path, by: 
     assert ids(lake.table()) == [1]
 
 
-def test_gc_disabled(lake: Any, written: Table) -> None:
+def test_gc_disabled(lake: Lake, written: Table) -> None:
     """Files of a table that says gc.enabled=false may be others'."""
     written.transaction().set_properties({"gc.enabled": "FALSE"}).commit_transaction()
     with pytest.raises(ProcedureError, match="Cannot remove orphan files: GC is disabled"):
         lake.call(remove_orphan_files, dry_run=True)
 
 
-def test_a_missing_manifest_proves_nothing(lake: Any, written: Table) -> None:
+def test_a_missing_manifest_proves_nothing(lake: Lake, written: Table) -> None:
     """When metadata that the table needs is missing, nothing is deleted."""
     stray = put(written, "data/stray.parquet")
     head = written.current_snapshot()
@@ -297,7 +299,7 @@ def test_a_missing_manifest_proves_nothing(lake: Any, written: Table) -> None:
     assert os.path.exists(stray)
 
 
-def test_nothing_known_below_the_folder(lake: Any, written: Table, tmp_path: Path) -> None:
+def test_nothing_known_below_the_folder(lake: Lake, written: Table, tmp_path: Path) -> None:
     """When no reached file is found where the table says that it lies, names are not trusted."""
     copy = tmp_path / "copy"
     copy.mkdir()
@@ -309,7 +311,7 @@ def test_nothing_known_below_the_folder(lake: Any, written: Table, tmp_path: Pat
         lake.call(remove_orphan_files)
 
 
-def removal_of(lake: Any, target: TargetTable) -> OrphanRemoval:
+def removal_of(lake: Lake, target: TargetTable) -> OrphanRemoval:
     """A run on ``target`` that takes every file for old, on one process."""
     engine = LocalEngine(1)
     proof = Proof(lake.catalogs, target, lambda _: engine)
@@ -338,7 +340,7 @@ class Slow:
 
 
 @pytest.mark.parametrize("load", [2, 3])
-def test_a_file_committed_meanwhile_stays(lake: Any, written: Table, rows: Any, load: int) -> None:
+def test_a_file_committed_meanwhile_stays(lake: Lake, written: Table, rows: Any, load: int) -> None:
     """A file that a writer commits after the listing, or after the first look at the metadata, is not deleted."""
     late = put(written, "data/late.parquet")
     pq.write_table(rows(8), late)
@@ -352,7 +354,7 @@ def test_a_file_committed_meanwhile_stays(lake: Any, written: Table, rows: Any, 
 
 @pytest.mark.parametrize("load", [2, 3])
 def test_what_expires_while_it_is_read_is_read_anew(
-    lake: Any, written: Table, monkeypatch: pytest.MonkeyPatch, load: int
+    lake: Lake, written: Table, monkeypatch: pytest.MonkeyPatch, load: int
 ) -> None:
     """An expiration that takes manifest lists away under the run, at either look, is no damage."""
     stray = put(written, "data/stray.parquet")
@@ -373,7 +375,7 @@ def test_what_expires_while_it_is_read_is_read_anew(
     assert found == {stray}
 
 
-def test_an_interrupted_run_is_completed(lake: Any, written: Table, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_interrupted_run_is_completed(lake: Lake, written: Table, monkeypatch: pytest.MonkeyPatch) -> None:
     """A run that dies leaves its list; the next one deletes what that names, even if it asks for older files alone."""
     strays = {put(written, f"data/{n}") for n in range(3)}
 
@@ -392,13 +394,13 @@ def test_an_interrupted_run_is_completed(lake: Any, written: Table, monkeypatch:
     assert not [path for path in lake.files() if path.endswith(SUFFIX)]
 
 
-def test_lists_that_say_nothing(lake: Any, written: Table) -> None:
+def test_lists_that_say_nothing(lake: Lake, written: Table) -> None:
     """A list that was not written to its end, or that is not a list at all, is an orphan like any other file."""
     broken = put(written, f"metadata/orphans-1{SUFFIX}", b"PAR1")
     assert removed(lake.call(remove_orphan_files)) == {broken}
 
 
-def test_components_keep_their_version_files(lake: Any, unit: Any) -> None:
+def test_components_keep_their_version_files(lake: Lake, unit: Any) -> None:
     """Of the metastore's own tables orphans go, but version files stay: only their expiration may delete them."""
     tables = lake.metastore.tables
     for _ in range(3):
@@ -413,7 +415,7 @@ def test_components_keep_their_version_files(lake: Any, unit: Any) -> None:
     assert versions < set(location.glob("metadata/v*.metadata.json"))
 
 
-def test_the_listing_meets_every_file(lake: Any, written: Table) -> None:
+def test_the_listing_meets_every_file(lake: Lake, written: Table) -> None:
     """Deep and wide folders are listed to the bottom, those shared out to tasks too."""
     strays = {put(written, f"data/{a}/{b}/c/d/e/f") for a in range(9) for b in range(9)}
     assert removed(lake.call(remove_orphan_files)) == strays

@@ -6,18 +6,20 @@ from datetime import datetime, timezone
 from typing import Any
 
 import pytest
+from support.procedures_site import Site
+from support.snapshots import current
 
 from metastore.errors import InvalidRequestError, ProcedureError
 
 KEPT = {"min_snapshots_to_keep": 7, "max_snapshot_age_ms": 11, "max_ref_age_ms": 13}
 
 
-def refs(site: Any) -> dict[str, tuple[str, int]]:
+def refs(site: Site) -> dict[str, tuple[str, int]]:
     """Kind and snapshot of every ref."""
     return {name: (str(ref.snapshot_ref_type), ref.snapshot_id) for name, ref in site.table.metadata.refs.items()}
 
 
-def test_made_moved_and_removed(site: Any) -> None:
+def test_made_moved_and_removed(site: Site) -> None:
     """By default at the current snapshot, else at the one that is named."""
     first, second = site.append(1), site.append(2)
     made = {"ref": "b", "type": "branch", "previous_snapshot_id": None, "snapshot_id": second}
@@ -49,7 +51,7 @@ def test_made_moved_and_removed(site: Any) -> None:
     ],
 )
 def test_a_dry_run_tells_what_a_run_does_and_moves_nothing(
-    site: Any, procedure: str, arguments: dict[str, Any]
+    site: Site, procedure: str, arguments: dict[str, Any]
 ) -> None:
     """The row is the one that the call itself returns."""
     first = site.append(1)
@@ -59,7 +61,7 @@ def test_a_dry_run_tells_what_a_run_does_and_moves_nothing(
     if procedure == "rollback_to_snapshot":
         arguments = {"snapshot_id": first}
     if procedure == "rollback_to_timestamp":
-        newest = site.table.current_snapshot()
+        newest = current(site.table)
         arguments = {"timestamp": datetime.fromtimestamp(newest.timestamp_ms / 1000, tz=timezone.utc)}
     before = site.table.metadata_location
     told = site.call(procedure, **arguments, dry_run=True)
@@ -68,7 +70,7 @@ def test_a_dry_run_tells_what_a_run_does_and_moves_nothing(
     assert site.table.metadata_location != before
 
 
-def test_a_branch_has_a_history_of_its_own(site: Any) -> None:
+def test_a_branch_has_a_history_of_its_own(site: Site) -> None:
     """Rows that are written to it are not in ``main``."""
     site.append(1)
     site.call("create_branch", branch="b")
@@ -77,7 +79,7 @@ def test_a_branch_has_a_history_of_its_own(site: Any) -> None:
     assert site.ids(snapshot_id=on_branch) == [1, 2]
 
 
-def test_retention_is_kept_but_for_what_is_given(site: Any) -> None:
+def test_retention_is_kept_but_for_what_is_given(site: Site) -> None:
     """Replacing a branch sets what the call names; the rest is as it was."""
     first = site.append(1)
     site.call("create_branch", branch="b", **KEPT)
@@ -89,7 +91,7 @@ def test_retention_is_kept_but_for_what_is_given(site: Any) -> None:
     assert site.table.metadata.refs["v1"].max_ref_age_ms == 5
 
 
-def test_dropping_what_is_not_there(site: Any) -> None:
+def test_dropping_what_is_not_there(site: Site) -> None:
     """An error, unless the call says that it may be so; then there is no row and no version."""
     site.append(1)
     with pytest.raises(ProcedureError, match="Ref does not exist: b"):
@@ -127,7 +129,7 @@ REFUSALS: dict[str, tuple[str, dict[str, Any], type[Exception], str]] = {
 
 
 @pytest.mark.parametrize(("procedure", "arguments", "error", "said"), REFUSALS.values(), ids=REFUSALS)
-def test_refusals(site: Any, procedure: str, arguments: dict[str, Any], error: type[Exception], said: str) -> None:
+def test_refusals(site: Site, procedure: str, arguments: dict[str, Any], error: type[Exception], said: str) -> None:
     """Each is said in words, and changes nothing."""
     site.append(1)
     site.call("create_branch", branch="b")
@@ -139,7 +141,7 @@ def test_refusals(site: Any, procedure: str, arguments: dict[str, Any], error: t
     assert site.table.metadata_location == version
 
 
-def test_an_empty_table_has_nothing_to_branch_from(site: Any) -> None:
+def test_an_empty_table_has_nothing_to_branch_from(site: Site) -> None:
     """Before the first write there is no snapshot."""
     with pytest.raises(ProcedureError, match="Cannot set b: the table has no current snapshot"):
         site.call("create_branch", branch="b")

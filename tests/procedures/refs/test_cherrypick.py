@@ -14,6 +14,9 @@ from pyiceberg.manifest import ManifestEntryStatus
 from pyiceberg.table.snapshots import Operation, Snapshot, Summary
 from pyiceberg.table.update import AddSnapshotUpdate, AssertRefSnapshotId
 from support import delete_files
+from support.procedures_site import Site
+from support.snapshots import current as head_of
+from support.snapshots import summary_of, there
 
 from metastore.errors import ProcedureError
 from metastore.iceberg.manifest_writer import write_manifest_file
@@ -24,18 +27,18 @@ from metastore.session import Session
 from metastore.stores.new_files import NewFiles
 
 
-def stage(site: Any, *ids: int, **summary: str) -> int:
+def stage(site: Site, *ids: int, **summary: str) -> int:
     """Append beside the history, as a writer does who has yet to be audited; the id of the snapshot."""
     return int(site.append(*ids, branch=None, snapshot_properties=summary))
 
 
-def files(site: Any) -> set[str]:
+def files(site: Site) -> set[str]:
     """Every file below the table's folder."""
     root = Path(site.table.metadata.location.removeprefix("file://"))
     return {str(path) for path in root.rglob("*") if path.is_file()}
 
 
-def rows_by_duckdb(site: Any) -> list[tuple[int, str]]:
+def rows_by_duckdb(site: Site) -> list[tuple[int, str]]:
     """The rows of the newest version, as DuckDB reads the data files that the manifests say are live."""
     paths = [task.file.file_path.removeprefix("file://") for task in site.table.scan().plan_files()]
     with duckdb.connect() as connection:
@@ -45,7 +48,7 @@ def rows_by_duckdb(site: Any) -> list[tuple[int, str]]:
     return found
 
 
-def test_a_staged_append(site: Any) -> None:
+def test_a_staged_append(site: Site) -> None:
     """Its rows come on top of what others wrote meanwhile; the new snapshot says where they are from."""
     site.append(1)
     staged = stage(site, 2)
@@ -54,16 +57,16 @@ def test_a_staged_append(site: Any) -> None:
     [row] = site.call("cherrypick_snapshot", snapshot_id=staged)
     assert site.ids() == [1, 2, 3]
     assert rows_by_duckdb(site) == [(1, "c1"), (2, "c2"), (3, "c0")]
-    current = site.table.current_snapshot()
+    current, summary = head_of(site.table), summary_of(site.table)
     assert row == {"source_snapshot_id": staged, "current_snapshot_id": current.snapshot_id}
     assert current.parent_snapshot_id == third
-    assert current.summary.operation == Operation.APPEND
-    assert current.summary["source-snapshot-id"] == str(staged)
-    assert (current.summary["added-records"], current.summary["total-records"]) == ("1", "3")
-    assert (current.summary["added-data-files"], current.summary["total-data-files"]) == ("1", "3")
+    assert summary.operation == Operation.APPEND
+    assert summary["source-snapshot-id"] == str(staged)
+    assert (summary["added-records"], summary["total-records"]) == ("1", "3")
+    assert (summary["added-data-files"], summary["total-data-files"]) == ("1", "3")
 
 
-def test_writers_go_on_after_a_pick(site: Any) -> None:
+def test_writers_go_on_after_a_pick(site: Site) -> None:
     """PyIceberg deletes from and appends to what was committed here."""
     site.append(1)
     staged = stage(site, 2)
@@ -74,7 +77,7 @@ def test_writers_go_on_after_a_pick(site: Any) -> None:
     assert site.ids() == [1, 3, 4]
 
 
-def test_no_data_file_is_written(site: Any) -> None:
+def test_no_data_file_is_written(site: Site) -> None:
     """The picked snapshot's file is the one that the new manifest names."""
     site.append(1)
     staged = stage(site, 2)
@@ -84,7 +87,7 @@ def test_no_data_file_is_written(site: Any) -> None:
     assert {path for path in files(site) if path.endswith(".parquet")} == before
 
 
-def test_one_that_follows_the_current_snapshot_is_just_moved_to(site: Any) -> None:
+def test_one_that_follows_the_current_snapshot_is_just_moved_to(site: Site) -> None:
     """Then whatever it did, it is picked by moving ``main``; also onto an empty table."""
     first = stage(site, 1)
     assert site.call("cherrypick_snapshot", snapshot_id=first) == [
@@ -94,14 +97,14 @@ def test_one_that_follows_the_current_snapshot_is_just_moved_to(site: Any) -> No
     site.append(2, branch="b")
     site.table.delete("id = 1", branch="b")
     head = site.table.metadata.refs["b"].snapshot_id
-    parent = site.table.metadata.snapshot_by_id(head).parent_snapshot_id
+    parent = there(site.table.metadata.snapshot_by_id(head)).parent_snapshot_id
     for picked in (parent, head):
         site.call("cherrypick_snapshot", snapshot_id=picked)
     assert site.ids() == [2]
-    assert site.table.current_snapshot().snapshot_id == head
+    assert head_of(site.table).snapshot_id == head
 
 
-def test_a_rollback_is_taken_back_by_picking(site: Any) -> None:
+def test_a_rollback_is_taken_back_by_picking(site: Site) -> None:
     """An append that was rolled back, with others' work since, comes back without undoing theirs."""
     first, second = site.append(1), site.append(2)
     site.call("rollback_to_snapshot", snapshot_id=first)
@@ -110,7 +113,7 @@ def test_a_rollback_is_taken_back_by_picking(site: Any) -> None:
     assert site.ids() == [1, 2, 3]
 
 
-def test_published_by_wap_id(site: Any) -> None:
+def test_published_by_wap_id(site: Site) -> None:
     """Staged under an id, published by it once."""
     site.append(1)
     staged = stage(site, 2, **{"wap.id": "audit-7"})
@@ -118,13 +121,13 @@ def test_published_by_wap_id(site: Any) -> None:
     [row] = site.call("publish_changes", wap_id="audit-7")
     assert row["source_snapshot_id"] == staged
     assert site.ids() == [1, 2, 3]
-    assert site.table.current_snapshot().summary["published-wap-id"] == "audit-7"
+    assert summary_of(site.table)["published-wap-id"] == "audit-7"
     with pytest.raises(ProcedureError, match=f"Cannot cherrypick snapshot {staged}: already picked to create ancestor"):
         site.call("publish_changes", wap_id="audit-7")
     assert site.ids() == [1, 2, 3]
 
 
-def test_refused_wap_ids(site: Any) -> None:
+def test_refused_wap_ids(site: Site) -> None:
     """One that nobody staged, and one that two did."""
     site.append(1)
     stage(site, 2, **{"wap.id": "twice"})
@@ -135,7 +138,7 @@ def test_refused_wap_ids(site: Any) -> None:
         site.call("publish_changes", wap_id="twice")
 
 
-def test_one_wap_id_is_published_once(site: Any) -> None:
+def test_one_wap_id_is_published_once(site: Site) -> None:
     """Also when the second snapshot of that id is picked by its own number."""
     site.append(1)
     first = stage(site, 2, **{"wap.id": "same"})
@@ -149,7 +152,7 @@ def test_one_wap_id_is_published_once(site: Any) -> None:
     assert site.ids() == [1, 2, 4]
 
 
-def test_a_picked_one_is_not_picked_beside_its_source(site: Any) -> None:
+def test_a_picked_one_is_not_picked_beside_its_source(site: Site) -> None:
     """Its file is there already: picking the pick would put it into the table twice."""
     site.append(1)
     site.call("create_branch", branch="b")
@@ -163,11 +166,11 @@ def test_a_picked_one_is_not_picked_beside_its_source(site: Any) -> None:
     assert site.ids() == [1, 2, 4]
 
 
-def test_what_cannot_be_picked(site: Any) -> None:
+def test_what_cannot_be_picked(site: Site) -> None:
     """An unknown one, an ancestor, one picked before, and a delete that does not follow the current snapshot."""
     first = site.append(1, 2)
     site.table.delete("id = 2")
-    removal = site.table.current_snapshot().snapshot_id
+    removal = head_of(site.table).snapshot_id
     site.call("rollback_to_snapshot", snapshot_id=first)
     staged = stage(site, 3)
     site.append(4)
@@ -185,7 +188,7 @@ def test_what_cannot_be_picked(site: Any) -> None:
     assert files(site) == before
 
 
-def test_a_pick_that_others_overtake(site: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_pick_that_others_overtake(site: Site, monkeypatch: pytest.MonkeyPatch) -> None:
     """It is written anew on their snapshot, and what the lost attempt had written is gone."""
     site.append(1)
     staged = stage(site, 2)
@@ -215,16 +218,16 @@ def test_a_pick_that_others_overtake(site: Any, monkeypatch: pytest.MonkeyPatch)
     assert won <= files(site)
 
 
-def expire_all_but(site: Any, snapshot_id: int) -> None:
+def expire_all_but(site: Site, snapshot_id: int) -> None:
     """Expire what no branch stands at; ``snapshot_id`` is kept by a tag."""
     site.call("create_tag", tag="kept", snapshot_id=snapshot_id)
     later = datetime.now(timezone.utc) + timedelta(days=1)
     site.call("expire_snapshots", older_than=later, retain_last=1)
-    kept = {snapshot_id, site.table.current_snapshot().snapshot_id}
+    kept = {snapshot_id, head_of(site.table).snapshot_id}
     assert {each.snapshot_id for each in site.table.metadata.snapshots} == kept
 
 
-def test_a_pick_that_has_expired_is_not_made_twice(site: Any) -> None:
+def test_a_pick_that_has_expired_is_not_made_twice(site: Site) -> None:
     """The files of the snapshot are in the table, though no snapshot of its history says that they were picked."""
     site.append(1)
     staged = stage(site, 2)
@@ -256,7 +259,7 @@ def test_an_ancestor_beyond_a_gap_is_not_picked(session: Session, parted: Any, v
 class _Overwrite:
     """A dynamic overwrite beside the history, as Spark stages one: the partitions of new rows have these rows only."""
 
-    def __init__(self, site: Any, rows: pa.Table) -> None:
+    def __init__(self, site: Site, rows: pa.Table) -> None:
         self.site = site
         before = {each.snapshot_id for each in site.table.metadata.snapshots}
         site.table.append(rows, branch=None)
@@ -264,7 +267,7 @@ class _Overwrite:
         [helper] = {each.snapshot_id for each in fresh.metadata.snapshots} - before
         new = [
             entry.data_file
-            for manifest in fresh.snapshot_by_id(helper).manifests(fresh.io)
+            for manifest in there(fresh.snapshot_by_id(helper)).manifests(fresh.io)
             for entry in manifest.fetch_manifest_entry(fresh.io)
             if entry.snapshot_id == helper
         ]
@@ -313,8 +316,8 @@ def test_a_dynamic_overwrite(parted: Any, rows_of: Callable[..., pa.Table]) -> N
     parted.call("cherrypick_snapshot", snapshot_id=picked)
     assert parted.ids() == [2, 3, 4, 5, 7]
     assert [each for each, _ in rows_by_duckdb(parted)] == [2, 3, 4, 5, 7]
-    current = parted.table.current_snapshot()
-    assert (current.summary.operation, current.summary["total-records"]) == (Operation.OVERWRITE, "5")
+    current, summary = head_of(parted.table), summary_of(parted.table)
+    assert (summary.operation, summary["total-records"]) == (Operation.OVERWRITE, "5")
     removed = [
         entry.data_file.record_count
         for manifest in current.manifests(parted.table.io)

@@ -8,6 +8,8 @@ from typing import Any
 
 import pytest
 from pyiceberg.table.refs import MAIN_BRANCH
+from support.procedures_site import Site
+from support.snapshots import there
 
 from metastore.errors import InvalidRequestError, NotFoundError, ProcedureError
 from metastore.model.vocabulary import MetadataType
@@ -17,19 +19,19 @@ from metastore.session import Session
 KEPT = {"min_snapshots_to_keep": 7, "max_snapshot_age_ms": 11, "max_ref_age_ms": 13}
 
 
-def retention(site: Any, name: str) -> dict[str, Any]:
+def retention(site: Site, name: str) -> dict[str, Any]:
     """What the ref ``name`` says of how long it stays."""
     ref = site.table.metadata.refs[name]
     return {key: getattr(ref, key) for key in KEPT}
 
 
-def when(site: Any, snapshot_id: int) -> datetime:
+def when(site: Site, snapshot_id: int) -> datetime:
     """The time of a snapshot."""
-    snapshot = site.table.metadata.snapshot_by_id(snapshot_id)
+    snapshot = there(site.table.metadata.snapshot_by_id(snapshot_id))
     return datetime.fromtimestamp(snapshot.timestamp_ms / 1000, tz=timezone.utc)
 
 
-def test_back_and_forward_again(site: Any) -> None:
+def test_back_and_forward_again(site: Site) -> None:
     """A rollback shows the rows of then; set_current_snapshot goes to a snapshot that is no ancestor any more."""
     first, second = site.append(1), site.append(2)
     assert site.call("rollback_to_snapshot", snapshot_id=first) == [
@@ -42,7 +44,7 @@ def test_back_and_forward_again(site: Any) -> None:
     assert site.ids() == [1, 2]
 
 
-def test_writers_go_on_after_a_rollback(site: Any) -> None:
+def test_writers_go_on_after_a_rollback(site: Site) -> None:
     """What is appended then stands on the earlier snapshot, and the one left behind is no ancestor."""
     first, second = site.append(1), site.append(2)
     site.call("rollback_to_snapshot", snapshot_id=first)
@@ -52,7 +54,7 @@ def test_writers_go_on_after_a_rollback(site: Any) -> None:
     assert [row["snapshot_id"] for row in site.call("ancestors_of", snapshot_id=second)] == [second, first]
 
 
-def test_ancestors_come_with_their_times(site: Any) -> None:
+def test_ancestors_come_with_their_times(site: Site) -> None:
     """Newest first; of a table that nobody wrote to there are none."""
     assert site.call("ancestors_of") == []
     first, second = site.append(1), site.append(2)
@@ -61,7 +63,7 @@ def test_ancestors_come_with_their_times(site: Any) -> None:
     ]
 
 
-def test_the_newest_snapshot_strictly_before_a_time(site: Any) -> None:
+def test_the_newest_snapshot_strictly_before_a_time(site: Site) -> None:
     """At a snapshot's own millisecond the one before it counts, a microsecond later itself."""
     first, second = site.append(1), site.append(2)
     third = site.append(3)
@@ -75,7 +77,7 @@ def test_the_newest_snapshot_strictly_before_a_time(site: Any) -> None:
         site.call("rollback_to_timestamp", timestamp=when(site, first))
 
 
-def test_set_current_snapshot_takes_a_ref(site: Any) -> None:
+def test_set_current_snapshot_takes_a_ref(site: Site) -> None:
     """The snapshot that a branch or tag stands at becomes the current one; the ref stays where it is."""
     first, second = site.append(1), site.append(2)
     site.call("create_tag", tag="v1", snapshot_id=first)
@@ -85,7 +87,7 @@ def test_set_current_snapshot_takes_a_ref(site: Any) -> None:
     assert second in {each.snapshot_id for each in site.table.metadata.snapshots}
 
 
-def test_fast_forward(site: Any) -> None:
+def test_fast_forward(site: Site) -> None:
     """A branch goes to where a later one stands, a missing one is made, an equal one stays and makes no version."""
     first = site.append(1)
     site.call("create_branch", branch="audit")
@@ -102,7 +104,7 @@ def test_fast_forward(site: Any) -> None:
     assert site.table.metadata.refs["new"].snapshot_id == second
 
 
-def test_what_changes_nothing_makes_no_version(site: Any) -> None:
+def test_what_changes_nothing_makes_no_version(site: Site) -> None:
     """To go where the table is already is no commit."""
     first = site.append(1)
     version = site.table.metadata_location
@@ -122,7 +124,7 @@ MOVES: dict[str, Callable[[Any, int], dict[str, Any]]] = {
 
 @pytest.mark.parametrize(("procedure", "arguments"), MOVES.items(), ids=MOVES)
 def test_a_ref_that_moves_keeps_its_retention(
-    site: Any, procedure: str, arguments: Callable[[Any, int], dict[str, Any]]
+    site: Site, procedure: str, arguments: Callable[[Any, int], dict[str, Any]]
 ) -> None:
     """Whatever moves ``main``; PyIceberg's own would drop it."""
     first = site.append(1)
@@ -133,7 +135,7 @@ def test_a_ref_that_moves_keeps_its_retention(
     assert retention(site, MAIN_BRANCH) == KEPT
 
 
-def test_fast_forward_keeps_retention(site: Any) -> None:
+def test_fast_forward_keeps_retention(site: Site) -> None:
     """That of the branch that moves, not that of the one it follows."""
     site.append(1)
     site.call("create_branch", branch="slow", **KEPT)
@@ -193,7 +195,7 @@ REFUSALS: dict[str, tuple[str, dict[str, Any], type[Exception], str]] = {
 
 
 @pytest.mark.parametrize(("procedure", "arguments", "error", "said"), REFUSALS.values(), ids=REFUSALS)
-def test_refusals(site: Any, procedure: str, arguments: dict[str, Any], error: type[Exception], said: str) -> None:
+def test_refusals(site: Site, procedure: str, arguments: dict[str, Any], error: type[Exception], said: str) -> None:
     """Each in the words that other engines have for it; nothing is changed."""
     first = site.append(1)
     site.call("create_branch", branch="apart")
@@ -209,14 +211,14 @@ def test_refusals(site: Any, procedure: str, arguments: dict[str, Any], error: t
 
 
 @pytest.mark.parametrize("procedure", ["rollback_to_timestamp", "rollback_to_snapshot"])
-def test_a_table_without_snapshots_has_nothing_to_go_back_to(site: Any, procedure: str) -> None:
+def test_a_table_without_snapshots_has_nothing_to_go_back_to(site: Site, procedure: str) -> None:
     """It is said, and not by a broken pointer."""
     argument = {"timestamp": "2026-01-01 UTC"} if procedure.endswith("timestamp") else {"snapshot_id": 1}
     with pytest.raises(ProcedureError, match="no current snapshot|unknown snapshot id"):
         site.call(procedure, **argument)
 
 
-def test_a_move_that_others_overtake_is_decided_anew(site: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_move_that_others_overtake_is_decided_anew(site: Site, monkeypatch: pytest.MonkeyPatch) -> None:
     """Between the decision and the commit somebody appends: then the answer has their snapshot as the previous one."""
     first = site.append(1)
     site.append(2)
@@ -248,7 +250,7 @@ class _Overtaking:
         return self._target.commit(*arguments)
 
 
-def test_a_branch_that_moved_meanwhile_is_not_set_back(site: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_branch_that_moved_meanwhile_is_not_set_back(site: Site, monkeypatch: pytest.MonkeyPatch) -> None:
     """The follower was decided upon ``audit`` as it stood; it ends where ``audit`` stands now."""
     site.append(1)
     site.call("create_branch", branch="audit")

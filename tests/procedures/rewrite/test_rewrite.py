@@ -22,6 +22,8 @@ from pyiceberg.transforms import BucketTransform, DayTransform, IdentityTransfor
 from pyiceberg.typedef import Record
 from pyiceberg.types import LongType, NestedField, StringType, TimestamptzType, TimeType
 from pyiceberg.utils.datetime import time_to_micros
+from support.rewriting_lake import Lake
+from support.snapshots import current, summary_of
 
 from metastore.errors import InvalidRequestError, NotFoundError, ProcedureError
 from metastore.model.table_unit import TableMetadataUnit
@@ -50,7 +52,7 @@ def by_pyiceberg(table: Table) -> Rows:
 
 
 @pytest.fixture
-def small_files(lake: Any) -> Table:
+def small_files(lake: Lake) -> Table:
     """A table of six files with two rows each."""
     table: Table = lake.create(SCHEMA)
     for number in range(6):
@@ -58,7 +60,7 @@ def small_files(lake: Any) -> Table:
     return table
 
 
-def test_small_files_become_one(lake: Any, small_files: Table, by_duckdb: Read) -> None:
+def test_small_files_become_one(lake: Lake, small_files: Table, by_duckdb: Read) -> None:
     """Every row is there, the snapshot says replace, and the old files stay for the old snapshots."""
     before, old = by_duckdb(small_files), lake.data_files()
     row = lake.rewrite()
@@ -74,7 +76,7 @@ def test_small_files_become_one(lake: Any, small_files: Table, by_duckdb: Read) 
     assert by_duckdb(table) == before
     assert len(lake.data_files()) == 1
     assert len(lake.stored()) == 7
-    summary = table.current_snapshot().summary
+    summary = summary_of(table)
     assert summary.operation.value == "replace"
     counts = summary.additional_properties
     assert (counts["added-records"], counts["deleted-records"], counts["total-records"]) == ("12", "12", "12")
@@ -83,7 +85,7 @@ def test_small_files_become_one(lake: Any, small_files: Table, by_duckdb: Read) 
 
 
 @pytest.mark.usefixtures("small_files")
-def test_a_second_run_says_why_it_did_nothing(lake: Any) -> None:
+def test_a_second_run_says_why_it_did_nothing(lake: Lake) -> None:
     """And makes no snapshot."""
     lake.rewrite()
     before = lake.load().metadata_location
@@ -97,20 +99,20 @@ def test_a_second_run_says_why_it_did_nothing(lake: Any) -> None:
 
 @pytest.mark.parametrize("filter_", ["FALSE", "id > 1000", "city = 'Oslo'"])
 @pytest.mark.usefixtures("small_files")
-def test_a_filter_that_no_file_can_meet_leaves_all(lake: Any, filter_: str) -> None:
+def test_a_filter_that_no_file_can_meet_leaves_all(lake: Lake, filter_: str) -> None:
     """Which the message says."""
     message = lake.rewrite(filter=filter_)["message"]
     assert message == "nothing to rewrite: no data file can hold a row that matches the filter"
 
 
-def test_an_empty_table_has_nothing_to_rewrite(lake: Any) -> None:
+def test_an_empty_table_has_nothing_to_rewrite(lake: Lake) -> None:
     """Not even a snapshot."""
     lake.create(SCHEMA)
     assert lake.rewrite()["message"] == "nothing to rewrite: the table is empty"
 
 
 @pytest.mark.usefixtures("small_files")
-def test_a_dry_run_tells_and_does_nothing(lake: Any) -> None:
+def test_a_dry_run_tells_and_does_nothing(lake: Lake) -> None:
     """The counts are those that the run would return."""
     before, stored = lake.load().metadata_location, lake.stored()
     row = lake.rewrite(dry_run=True)
@@ -119,16 +121,16 @@ def test_a_dry_run_tells_and_does_nothing(lake: Any) -> None:
     assert (lake.load().metadata_location, lake.stored()) == (before, stored)
 
 
-def test_explain_shows_the_plan(lake: Any, small_files: Table) -> None:
+def test_explain_shows_the_plan(lake: Lake, small_files: Table) -> None:
     """Pinned to the snapshot, from the scan to the output."""
     explain = lake.session.procedures.explain
     plan = explain("lake.system.rewrite_data_files", schema="default", table_name="t")
-    text = "\n".join(plan.column(0).to_pylist())
+    text = "\n".join(map(str, plan.column(0).to_pylist()))
     assert f"TableScan[snapshot {small_files.refresh().metadata.current_snapshot_id}, 1 " in text
     assert "rewrites 6 files" in text
 
 
-def test_a_filter_picks_files_and_never_rows(lake: Any, small_files: Table, by_duckdb: Read) -> None:
+def test_a_filter_picks_files_and_never_rows(lake: Lake, small_files: Table, by_duckdb: Read) -> None:
     """Files 0 and 1 can hold ids below 2; their other rows, 100 and 101, come along."""
     before = by_duckdb(small_files)
     row = lake.rewrite(filter="id < 2", options={"min-input-files": "2"})
@@ -137,7 +139,7 @@ def test_a_filter_picks_files_and_never_rows(lake: Any, small_files: Table, by_d
     assert sorted(file.record_count for file in lake.data_files()) == [2, 2, 2, 2, 4]
 
 
-def test_large_files_are_split(lake: Any, by_duckdb: Read) -> None:
+def test_large_files_are_split(lake: Lake, by_duckdb: Read) -> None:
     """Into files of about the target size, each written by a task of its own."""
     table = lake.create(SCHEMA)
     table.append(rows(*range(20_000)))
@@ -149,7 +151,7 @@ def test_large_files_are_split(lake: Any, by_duckdb: Read) -> None:
     assert max(file.record_count for file in lake.data_files()) <= 5_000
 
 
-def test_pieces_meet_inside_of_files(lake: Any, by_duckdb: Read) -> None:
+def test_pieces_meet_inside_of_files(lake: Lake, by_duckdb: Read) -> None:
     """Three files become two of equal size, rows in their order."""
     table = lake.create(SCHEMA)
     for first in (0, 1000, 2000):
@@ -164,7 +166,7 @@ def test_pieces_meet_inside_of_files(lake: Any, by_duckdb: Read) -> None:
 
 
 @pytest.mark.usefixtures("small_files")
-def test_new_files_describe_themselves(lake: Any) -> None:
+def test_new_files_describe_themselves(lake: Lake) -> None:
     """Counts, bounds, sizes and split offsets as the footers have them; field ids in the file."""
     lake.rewrite()
     [file] = lake.data_files()
@@ -181,7 +183,7 @@ def test_new_files_describe_themselves(lake: Any) -> None:
     assert ids == [b"1", b"2", b"3"]
 
 
-def test_groups_are_of_one_partition(lake: Any, by_duckdb: Read) -> None:
+def test_groups_are_of_one_partition(lake: Lake, by_duckdb: Read) -> None:
     """New files lie in the folder of their partition, and carry its value."""
     table = lake.create(SCHEMA, partition_spec=BY_CITY)
     for number in range(5):
@@ -206,7 +208,7 @@ def test_groups_are_of_one_partition(lake: Any, by_duckdb: Read) -> None:
     ],
 )
 def test_files_of_an_old_spec_are_split_by_the_new_partitions(
-    lake: Any, by_duckdb: Read, transform: Any, source: str, name: str
+    lake: Lake, by_duckdb: Read, transform: Any, source: str, name: str
 ) -> None:
     """Each new file holds rows of one partition of the current spec, as PyIceberg's transform of a value confirms."""
     table = lake.create(SCHEMA)
@@ -231,7 +233,7 @@ def test_files_of_an_old_spec_are_split_by_the_new_partitions(
 
 
 @pytest.mark.parametrize("transform", [BucketTransform(3), IdentityTransform()])
-def test_files_are_split_by_times_of_day(lake: Any, transform: Any) -> None:
+def test_files_are_split_by_times_of_day(lake: Lake, transform: Any) -> None:
     """Partition values of times are the numbers that PyIceberg's transform of a number of microseconds gives."""
     table = lake.create(Schema(NestedField(1, "at", TimeType(), required=False)))
     times = [time(0), time(12, 30), time(23, 59, 59, 999999), None]
@@ -249,7 +251,7 @@ def _internal(value: Any) -> Any:
     return int(value.timestamp() * 1_000_000) if isinstance(value, datetime) else value
 
 
-def test_the_spec_of_the_output_can_be_an_older_one(lake: Any, small_files: Table) -> None:
+def test_the_spec_of_the_output_can_be_an_older_one(lake: Lake, small_files: Table) -> None:
     """By its id; an unknown one is refused."""
     with small_files.update_spec() as update:
         update.add_identity("city")
@@ -259,7 +261,7 @@ def test_the_spec_of_the_output_can_be_an_older_one(lake: Any, small_files: Tabl
         lake.rewrite(options={"output-spec-id": "7"})
 
 
-def test_a_spec_by_a_dropped_column_is_no_output(lake: Any, small_files: Table) -> None:
+def test_a_spec_by_a_dropped_column_is_no_output(lake: Lake, small_files: Table) -> None:
     """Rows have no value of it any more."""
     with small_files.update_spec() as update:
         update.add_identity("city")
@@ -281,7 +283,7 @@ def test_a_spec_by_a_dropped_column_is_no_output(lake: Any, small_files: Table) 
         (["city", "id DESC"], [9, 7, 5, 3, 1, 10, 8, 6, 4, 2, None]),
     ],
 )
-def test_rows_are_sorted_on_request(lake: Any, keys: list[str], expected: list[int | None]) -> None:
+def test_rows_are_sorted_on_request(lake: Lake, keys: list[str], expected: list[int | None]) -> None:
     """By any number of keys, nulls where they are wanted."""
     table = lake.create(SCHEMA)
     for number in (3, 8, 1, 10, 5, 2, 9, 4, 7, 6):
@@ -292,7 +294,7 @@ def test_rows_are_sorted_on_request(lake: Any, keys: list[str], expected: list[i
     assert lake.load().scan().to_arrow().column("id").to_pylist() == expected
 
 
-def test_the_order_of_the_table_is_the_default_of_sort(lake: Any) -> None:
+def test_the_order_of_the_table_is_the_default_of_sort(lake: Lake) -> None:
     """And the new files say that they have it."""
     order = SortOrder(
         SortField(1, BucketTransform(2), direction=SortDirection.ASC, null_order=NullOrder.NULLS_FIRST),
@@ -325,7 +327,7 @@ def test_the_order_of_the_table_is_the_default_of_sort(lake: Any) -> None:
     ],
 )
 @pytest.mark.usefixtures("small_files")
-def test_wrong_arguments_are_refused(lake: Any, arguments: dict[str, Any], message: str) -> None:
+def test_wrong_arguments_are_refused(lake: Lake, arguments: dict[str, Any], message: str) -> None:
     """Before anything is read, in words that say which."""
     before = lake.load().metadata_location
     with pytest.raises(InvalidRequestError) as raised:
@@ -334,7 +336,7 @@ def test_wrong_arguments_are_refused(lake: Any, arguments: dict[str, Any], messa
     assert lake.load().metadata_location == before
 
 
-def test_a_branch_is_rewritten_by_itself(lake: Any, small_files: Table) -> None:
+def test_a_branch_is_rewritten_by_itself(lake: Lake, small_files: Table) -> None:
     """Main stays where it is, and the branch keeps how long its snapshots are to be kept."""
     head = small_files.refresh().metadata.current_snapshot_id
     assert head is not None
@@ -350,7 +352,7 @@ def test_a_branch_is_rewritten_by_itself(lake: Any, small_files: Table) -> None:
     assert sorted((tuple(row.values()) for row in scan.to_arrow().to_pylist()), key=repr) == before
 
 
-def test_what_is_no_branch_is_refused(lake: Any, small_files: Table) -> None:
+def test_what_is_no_branch_is_refused(lake: Lake, small_files: Table) -> None:
     """A tag cannot move, and an unknown name is none."""
     head = small_files.refresh().metadata.current_snapshot_id
     assert head is not None
@@ -364,7 +366,7 @@ def test_what_is_no_branch_is_refused(lake: Any, small_files: Table) -> None:
 
 
 @pytest.mark.usefixtures("small_files")
-def test_position_deletes_are_applied_and_go(lake: Any, delete_positions: Callable[..., DataFile]) -> None:
+def test_position_deletes_are_applied_and_go(lake: Lake, delete_positions: Callable[..., DataFile]) -> None:
     """A delete file goes when each file that it may name is rewritten."""
     paths = [file.file_path for file in lake.data_files()]
     delete_positions(lake.load(), {paths[0]: [0], paths[1]: [0, 1]})
@@ -375,12 +377,12 @@ def test_position_deletes_are_applied_and_go(lake: Any, delete_positions: Callab
     assert row["removed_delete_files_count"] == 2
     assert by_pyiceberg(lake.load()) == before
     assert [task.delete_files for task in lake.load().scan().plan_files()] == [set()]
-    counts = lake.load().current_snapshot().summary.additional_properties
+    counts = summary_of(lake.load()).additional_properties
     assert (counts["added-records"], counts["removed-position-deletes"]) == ("8", "4")
 
 
 @pytest.mark.usefixtures("small_files")
-def test_a_delete_file_that_may_name_others_stays(lake: Any, delete_positions: Callable[..., DataFile]) -> None:
+def test_a_delete_file_that_may_name_others_stays(lake: Lake, delete_positions: Callable[..., DataFile]) -> None:
     """It names rows of two files, of which one is rewritten."""
     files = sorted(lake.data_files(), key=lambda file: file.lower_bounds[1])
     delete_positions(lake.load(), {files[0].file_path: [0], files[5].file_path: [0]})
@@ -391,7 +393,7 @@ def test_a_delete_file_that_may_name_others_stays(lake: Any, delete_positions: C
 
 
 def test_a_file_with_many_deleted_rows_qualifies_whatever_its_size(
-    lake: Any, delete_positions: Callable[..., DataFile]
+    lake: Lake, delete_positions: Callable[..., DataFile]
 ) -> None:
     """Three of ten rows, by delete files of its own."""
     table = lake.create(SCHEMA)
@@ -405,7 +407,7 @@ def test_a_file_with_many_deleted_rows_qualifies_whatever_its_size(
 
 
 @pytest.mark.usefixtures("small_files")
-def test_files_whose_rows_are_all_deleted_vanish(lake: Any, delete_positions: Callable[..., DataFile]) -> None:
+def test_files_whose_rows_are_all_deleted_vanish(lake: Lake, delete_positions: Callable[..., DataFile]) -> None:
     """No file is made for no rows."""
     delete_positions(lake.load(), {file.file_path: [0, 1] for file in lake.data_files()})
     row = lake.rewrite()
@@ -415,7 +417,7 @@ def test_files_whose_rows_are_all_deleted_vanish(lake: Any, delete_positions: Ca
 
 
 @pytest.mark.usefixtures("small_files")
-def test_dangling_deletes_go_on_request(lake: Any, delete_positions: Callable[..., DataFile]) -> None:
+def test_dangling_deletes_go_on_request(lake: Lake, delete_positions: Callable[..., DataFile]) -> None:
     """One that names a file which is long gone, although no data file qualifies."""
     [path, *_] = [file.file_path for file in lake.data_files()]
     delete_positions(lake.load(), {path: [0]})
@@ -423,26 +425,26 @@ def test_dangling_deletes_go_on_request(lake: Any, delete_positions: Callable[..
     delete_positions(lake.load(), {path: [1]})
     assert lake.rewrite()["removed_delete_files_count"] == 0
     assert lake.rewrite(options={"remove-dangling-deletes": "true"})["removed_delete_files_count"] == 1
-    manifests = lake.load().current_snapshot().manifests(lake.load().io)
+    manifests = current(lake.load()).manifests(lake.load().io)
     live = [entry for manifest in manifests for entry in manifest.fetch_manifest_entry(lake.load().io)]
     assert [entry.data_file.content for entry in live] == [DataFileContent.DATA]
 
 
-def test_new_files_carry_the_sequence_number_of_the_pinned_snapshot(lake: Any, small_files: Table) -> None:
+def test_new_files_carry_the_sequence_number_of_the_pinned_snapshot(lake: Lake, small_files: Table) -> None:
     """So that equality deletes which came before the commit still apply to them."""
     pinned = small_files.refresh().current_snapshot()
     assert pinned is not None
     lake.rewrite()
     table = lake.load()
-    [manifest] = [each for each in table.current_snapshot().manifests(table.io) if each.has_added_files()]
+    [manifest] = [each for each in current(table).manifests(table.io) if each.has_added_files()]
     [entry] = manifest.fetch_manifest_entry(table.io)
     assert entry.sequence_number == pinned.sequence_number == 6
-    assert entry.file_sequence_number == table.current_snapshot().sequence_number == 7
+    assert entry.file_sequence_number == current(table).sequence_number == 7
     assert manifest.min_sequence_number == 6
 
 
 @pytest.mark.usefixtures("small_files")
-def test_equality_deletes_are_refused(lake: Any, delete_where_equal: Callable[..., DataFile]) -> None:
+def test_equality_deletes_are_refused(lake: Lake, delete_where_equal: Callable[..., DataFile]) -> None:
     """Where they apply to a file that is to be rewritten; the table stays as it is."""
     delete_where_equal(lake.load())
     before = lake.load().metadata_location
@@ -451,7 +453,7 @@ def test_equality_deletes_are_refused(lake: Any, delete_where_equal: Callable[..
     assert lake.load().metadata_location == before
 
 
-def test_a_table_of_format_version_3_is_refused(lake: Any) -> None:
+def test_a_table_of_format_version_3_is_refused(lake: Lake) -> None:
     """Its rows have ids, which would be lost."""
     metadata = json.loads(lake.create(SCHEMA, "plain").metadata.model_dump_json())
     path = lake.folder / "00000-v3.metadata.json"
@@ -468,7 +470,7 @@ AVRO = {
 }
 
 
-def test_files_of_every_format_become_parquet(lake: Any, tmp_path: Path, by_duckdb: Read) -> None:
+def test_files_of_every_format_become_parquet(lake: Lake, tmp_path: Path, by_duckdb: Read) -> None:
     """Each row once, cut into several files that begin and end inside of the old ones."""
     data = pa.table({"id": pa.array(range(50_000), pa.int64()), "s": [f"text {n}" for n in range(50_000)]})
     table = lake.create(data.schema)
@@ -485,7 +487,7 @@ def test_files_of_every_format_become_parquet(lake: Any, tmp_path: Path, by_duck
     assert sorted(by_duckdb(lake.load())) == sorted(tuple(row.values()) for row in data.to_pylist() * 3)
 
 
-def test_a_table_of_format_version_1_is_rewritten(lake: Any, by_duckdb: Read) -> None:
+def test_a_table_of_format_version_1_is_rewritten(lake: Lake, by_duckdb: Read) -> None:
     """It has no sequence numbers, and needs none."""
     table = lake.create(SCHEMA, properties={"format-version": "1"})
     for number in range(5):
@@ -498,7 +500,7 @@ def test_a_table_of_format_version_1_is_rewritten(lake: Any, by_duckdb: Read) ->
 
 
 @pytest.fixture(params=["1", "2"])
-def twice(lake: Any, request: pytest.FixtureRequest) -> Table:
+def twice(lake: Lake, request: pytest.FixtureRequest) -> Table:
     """A table with one file in it twice in one manifest, once in another, and a file that is in it once."""
     path = f"{lake.folder}/a.parquet"
     pq.write_table(rows(1, 2), path)
@@ -506,12 +508,12 @@ def twice(lake: Any, request: pytest.FixtureRequest) -> Table:
     table.append(rows(3))
     add = lake.session.procedures.call
     for files in ([path, path], [path]):
-        given = {"schema": "default", "table_name": "t", "files": files, "duplicate_file": "allow"}
+        given: dict[str, Any] = {"schema": "default", "table_name": "t", "files": files, "duplicate_file": "allow"}
         add("lake.system.add_files", **given)
     return table.refresh()
 
 
-def test_a_file_that_is_in_the_table_several_times_is_replaced_as_often(lake: Any, twice: Table) -> None:
+def test_a_file_that_is_in_the_table_several_times_is_replaced_as_often(lake: Lake, twice: Table) -> None:
     """Each entry has its rows, and a later run has nothing to do."""
     before = by_pyiceberg(twice)
     assert [row[0] for row in before] == [1, 1, 1, 2, 2, 2, 3]
@@ -523,7 +525,7 @@ def test_a_file_that_is_in_the_table_several_times_is_replaced_as_often(lake: An
 
 
 @pytest.mark.parametrize("options", [{}, {"partial-progress.enabled": "true", "partial-progress.max-commits": "9"}])
-def test_entries_of_one_file_may_be_in_several_groups(lake: Any, twice: Table, options: dict[str, str]) -> None:
+def test_entries_of_one_file_may_be_in_several_groups(lake: Lake, twice: Table, options: dict[str, str]) -> None:
     """Each group replaces its own, whichever comes first."""
     before = by_pyiceberg(twice)
     one_by_one = {"max-file-group-size-bytes": "1", "rewrite-all": "true", **options}
@@ -534,20 +536,20 @@ def test_entries_of_one_file_may_be_in_several_groups(lake: Any, twice: Table, o
 
 
 def test_deletes_of_a_file_are_not_those_of_its_later_entry(
-    lake: Any, delete_positions: Callable[..., DataFile]
+    lake: Lake, delete_positions: Callable[..., DataFile]
 ) -> None:
     """Position deletes apply to what was there before them: the file that is added again has all its rows."""
     table = lake.create(SCHEMA)
     table.append(rows(1, 2))
     [path] = [file.file_path for file in lake.data_files()]
     delete_positions(lake.load(), {path: [0]})
-    given = {"schema": "default", "table_name": "t", "files": [path], "duplicate_file": "allow"}
+    given: dict[str, Any] = {"schema": "default", "table_name": "t", "files": [path], "duplicate_file": "allow"}
     lake.session.procedures.call("lake.system.add_files", **given)
     lake.rewrite(options={"rewrite-all": "true"})
     assert [row[0] for row in by_pyiceberg(lake.load())] == [1, 2, 2]
 
 
-def test_fields_that_version_1_keeps_as_void_are_null(lake: Any) -> None:
+def test_fields_that_version_1_keeps_as_void_are_null(lake: Lake) -> None:
     """Their column is gone, and they are still part of every spec."""
     table = lake.create(SCHEMA, properties={"format-version": "1"}, partition_spec=BY_CITY)
     for number in range(5):
@@ -566,7 +568,7 @@ def test_fields_that_version_1_keeps_as_void_are_null(lake: Any) -> None:
     }
 
 
-def test_components_are_refused(lake: Any) -> None:
+def test_components_are_refused(lake: Lake) -> None:
     """They keep one file for each partition by themselves."""
     unit = TableMetadataUnit(
         storage_plugin="dfs",
@@ -581,7 +583,7 @@ def test_components_are_refused(lake: Any) -> None:
         lake.session.procedures.call("metastore.system.rewrite_data_files", "components", "tables")
 
 
-def test_the_schema_of_the_new_files_is_the_current_one(lake: Any, small_files: Table) -> None:
+def test_the_schema_of_the_new_files_is_the_current_one(lake: Lake, small_files: Table) -> None:
     """A column renamed, one widened, one dropped, one added: old files are brought up to date."""
     with small_files.update_schema() as update:
         update.rename_column("city", "town")
@@ -595,7 +597,7 @@ def test_the_schema_of_the_new_files_is_the_current_one(lake: Any, small_files: 
     assert schema.names == ["id", "town", "note"]
 
 
-def test_columns_of_hive_tables_come_from_their_partition(lake: Any) -> None:
+def test_columns_of_hive_tables_come_from_their_partition(lake: Lake) -> None:
     """Files added from a folder lack field ids and the partition column; the new ones have both."""
     table = lake.create(SCHEMA, partition_spec=BY_CITY)
     folder = lake.folder / "hive" / "city=Rome"

@@ -50,6 +50,7 @@ from pyiceberg.types import (
     TimeType,
     UUIDType,
 )
+from support.rewriting_lake import Lake
 
 from metastore.iceberg.projection import Projection
 from metastore.procedures.rewrite.job import SortKey
@@ -141,7 +142,7 @@ def add_file(table: Table, rows: pa.Table, folder: Any) -> None:
     table.add_files([path])
 
 
-def stored(lake: Any) -> list[str]:
+def stored(lake: Lake) -> list[str]:
     """All rows of the current files, as texts, sorted."""
     found = []
     for file in lake.data_files():
@@ -166,7 +167,7 @@ def _bare(kind: Any) -> Any:
     return kind
 
 
-def test_every_type_and_every_null_stays(lake: Any) -> None:
+def test_every_type_and_every_null_stays(lake: Lake) -> None:
     """Null is not empty, nor is a struct of nulls a null struct; read back from the files by pyarrow."""
     table = lake.create(SCHEMA)
     for rows in ([FULL], [EMPTY, FULL], [HOLLOW], [NAN, EMPTY], [FULL, HOLLOW, EMPTY]):
@@ -183,7 +184,7 @@ def test_every_type_and_every_null_stays(lake: Any) -> None:
     assert stored(lake) == before
 
 
-def test_sorting_keeps_every_type_too(lake: Any) -> None:
+def test_sorting_keeps_every_type_too(lake: Lake) -> None:
     """Rows are taken apart and put together again."""
     table = lake.create(SCHEMA)
     for rows in ([FULL], [EMPTY, FULL], [HOLLOW], [NAN, EMPTY], [FULL, HOLLOW, EMPTY]):
@@ -193,7 +194,7 @@ def test_sorting_keeps_every_type_too(lake: Any) -> None:
     assert stored(lake) == before
 
 
-def test_times_of_int96_stay_in_any_year(lake: Any) -> None:
+def test_times_of_int96_stay_in_any_year(lake: Lake) -> None:
     """As files have them that were migrated from Hive or Spark; Arrow's nanoseconds would end in 2262."""
     table = lake.create(Schema(NestedField(1, "at", TimestampType(), required=False)))
     far = [datetime(9999, 12, 31), datetime(1, 1, 2), datetime(2024, 5, 6, 7, 8, 9, 123456)]

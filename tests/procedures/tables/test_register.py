@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 from pyiceberg.table import Table
 from pyiceberg.table.snapshots import Snapshot
+from support.catalog_lake import Lake
 
 from metastore.errors import FormatError, InvalidRequestError, NotFoundError, ProcedureError
 from metastore.procedures.tables.register import register_table, unregister_table
@@ -16,7 +17,7 @@ from metastore.procedures.tables.set_property import set_table_property
 
 
 @pytest.fixture
-def written(lake: Any, rows: Any) -> Table:
+def written(lake: Lake, rows: Any) -> Table:
     """A table with three rows in two files."""
     table: Table = lake.table()
     table.append(rows(1, 2))
@@ -25,7 +26,7 @@ def written(lake: Any, rows: Any) -> Table:
 
 
 @pytest.fixture
-def left(lake: Any, written: Table) -> Table:
+def left(lake: Lake, written: Table) -> Table:
     """The same table, out of its catalog."""
     lake.call(unregister_table)
     return written
@@ -44,7 +45,7 @@ def ids(table: Table) -> list[int]:
     return sorted(found)
 
 
-def test_out_and_in_again(lake: Any, written: Table) -> None:
+def test_out_and_in_again(lake: Lake, written: Table) -> None:
     """Unregistering keeps every file and says which one registers the table again."""
     before = lake.files()
     [dry] = lake.call(unregister_table, dry_run=True)
@@ -65,13 +66,13 @@ def test_out_and_in_again(lake: Any, written: Table) -> None:
 
 
 @pytest.mark.parametrize("suffix", ["", "/", "/metadata"])
-def test_the_newest_in_a_folder(lake: Any, left: Table, suffix: str) -> None:
+def test_the_newest_in_a_folder(lake: Lake, left: Table, suffix: str) -> None:
     """A table's folder, or its metadata folder, means the newest metadata file in it."""
     [row] = lake.call(register_table, table="again", metadata_location=left.metadata.location + suffix)
     assert row["metadata_location"] == left.metadata_location
 
 
-def test_a_named_file_in_a_folder(lake: Any, left: Table) -> None:
+def test_a_named_file_in_a_folder(lake: Lake, left: Table) -> None:
     """An older file is registered when it is named; a name that is not there is an error."""
     older = left.metadata.metadata_log[-1].metadata_file
     name = older.rpartition("/")[2]
@@ -83,7 +84,7 @@ def test_a_named_file_in_a_folder(lake: Any, left: Table) -> None:
         lake.call(register_table, table="b", metadata_location=left.metadata.location, metadata_file="../x")
 
 
-def test_two_newest_files(lake: Any, left: Table) -> None:
+def test_two_newest_files(lake: Lake, left: Table) -> None:
     """When two files have the newest version, one of them must be named."""
     path = Path(left.metadata_location.removeprefix("file://"))
     number = path.name.partition("-")[0]
@@ -92,7 +93,7 @@ def test_two_newest_files(lake: Any, left: Table) -> None:
         lake.call(register_table, table="again", metadata_location=left.metadata.location)
 
 
-def test_a_second_entry_is_refused(lake: Any, written: Table) -> None:
+def test_a_second_entry_is_refused(lake: Lake, written: Table) -> None:
     """The same table under a second name is refused, unless it is forced; a name that is taken always is."""
     with pytest.raises(ProcedureError, match="lake.default.t is this table already"):
         lake.call(register_table, table="again", metadata_location=written.metadata_location)
@@ -103,7 +104,7 @@ def test_a_second_entry_is_refused(lake: Any, written: Table) -> None:
         lake.call(register_table, metadata_location=written.metadata_location, force=True)
 
 
-def test_what_is_no_table(lake: Any, left: Table, tmp_path: Path) -> None:
+def test_what_is_no_table(lake: Lake, left: Table, tmp_path: Path) -> None:
     """A file that cannot be registered leaves no entry behind."""
     broken = tmp_path / "x.metadata.json"
     broken.write_text('{"format-version": 2}')
@@ -121,7 +122,7 @@ def test_what_is_no_table(lake: Any, left: Table, tmp_path: Path) -> None:
     assert not lake.catalog.table_exists("default.again")
 
 
-def test_a_copied_folder(lake: Any, left: Table, tmp_path: Path) -> None:
+def test_a_copied_folder(lake: Lake, left: Table, tmp_path: Path) -> None:
     """Metadata that was copied names the original's files: by its folder it is refused, by its file it is meant."""
     copied = tmp_path / "copied"
     shutil.copytree(left.metadata.location.removeprefix("file://"), copied)
@@ -129,7 +130,7 @@ def test_a_copied_folder(lake: Any, left: Table, tmp_path: Path) -> None:
         lake.call(register_table, table="again", metadata_location=str(copied))
 
 
-def test_components(lake: Any, unit: Any) -> None:
+def test_components(lake: Lake, unit: Any) -> None:
     """The metastore's own tables are registered by nobody, nor is anything beside them."""
     lake.metastore.tables.modify().overwrite([unit("one")]).execute()
     own = {"catalog": "metastore", "schema": "components", "table": "tables"}
@@ -141,7 +142,7 @@ def test_components(lake: Any, unit: Any) -> None:
         lake.call(set_table_property, **own, key="a", value="b")
 
 
-def test_set_table_property(lake: Any, written: Table) -> None:
+def test_set_table_property(lake: Lake, written: Table) -> None:
     """The property is set, and what it was is told; setting it to what it is makes no version."""
     assert lake.call(set_table_property, key="comment", value="x") == [
         {"key": "comment", "previous_value": None, "value": "x"}
@@ -154,7 +155,7 @@ def test_set_table_property(lake: Any, written: Table) -> None:
 
 
 @pytest.mark.parametrize("key", ["", "format-version", "uuid", "location", "metastore.maintenance.unswept"])
-def test_reserved_properties(lake: Any, key: str) -> None:
+def test_reserved_properties(lake: Lake, key: str) -> None:
     """What metadata says in another place, and what is the metastore's own, is no property to set."""
     lake.table()
     with pytest.raises(InvalidRequestError, match="is not a property that can be set"):

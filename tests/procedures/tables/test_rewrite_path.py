@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 from pyiceberg.table import StaticTable, Table
+from support.catalog_lake import Lake
 
 from metastore.errors import InvalidRequestError, ProcedureError
 from metastore.procedures.expire.expire import expire_snapshots
@@ -20,7 +21,7 @@ from metastore.procedures.tables.table_stats import compute_table_stats
 
 
 @pytest.fixture
-def written(lake: Any, rows: Any, delete_positions: Any) -> Table:
+def written(lake: Lake, rows: Any, delete_positions: Any) -> Table:
     """Appends, a delete of rows by position, statistics, and a tag on the first snapshot."""
     table: Table = lake.table()
     for each in (1, 2):
@@ -62,7 +63,7 @@ def moved(tmp_path: Path, latest: str) -> StaticTable:
     return StaticTable.from_metadata(f"file://{tmp_path}/target/metadata/{latest}")
 
 
-def test_the_copy_stands_alone(lake: Any, written: Table, tmp_path: Path) -> None:
+def test_the_copy_stands_alone(lake: Lake, written: Table, tmp_path: Path) -> None:
     """After the original is gone the copy has its rows, at every snapshot, with deletes applied."""
     first, expected = written.snapshots()[0].snapshot_id, ids(written)
     of_first = ids(written, snapshot_id=first)
@@ -84,7 +85,7 @@ def test_the_copy_stands_alone(lake: Any, written: Table, tmp_path: Path) -> Non
     assert local(statistics.statistics_path).exists()
 
 
-def test_statistics_that_were_dropped_are_not_copied(lake: Any, written: Table, tmp_path: Path) -> None:
+def test_statistics_that_were_dropped_are_not_copied(lake: Lake, written: Table, tmp_path: Path) -> None:
     """Older versions still name them, and the file is gone; those that the latest version names are copied."""
     source, target = written.metadata.location, f"file://{tmp_path}/target"
     lake.call(drop_stats)
@@ -96,7 +97,7 @@ def test_statistics_that_were_dropped_are_not_copied(lake: Any, written: Table, 
     assert len(list((tmp_path / "target").rglob("*.stats"))) == len(list(local(source).rglob("*.stats"))) == 1
 
 
-def test_manifests_keep_what_they_say(lake: Any, written: Table, tmp_path: Path) -> None:
+def test_manifests_keep_what_they_say(lake: Lake, written: Table, tmp_path: Path) -> None:
     """Entries of the copy are the original's but for their paths, and lists say the lengths of the new manifests."""
     source, target = written.metadata.location, f"file://{tmp_path}/target"
     [row] = lake.call(rewrite_table_path, source_prefix=source, target_prefix=target)
@@ -117,7 +118,7 @@ def test_manifests_keep_what_they_say(lake: Any, written: Table, tmp_path: Path)
             assert dict(new.data_file.lower_bounds or {}) == dict(old.data_file.lower_bounds or {})
 
 
-def test_only_what_is_new(lake: Any, written: Table, rows: Any, tmp_path: Path) -> None:
+def test_only_what_is_new(lake: Lake, written: Table, rows: Any, tmp_path: Path) -> None:
     """After a start version only data files of later snapshots are copied, onto a copy of what was before."""
     source, target = written.metadata.location, f"file://{tmp_path}/target"
     [row] = lake.call(rewrite_table_path, source_prefix=source, target_prefix=target)
@@ -132,7 +133,7 @@ def test_only_what_is_new(lake: Any, written: Table, rows: Any, tmp_path: Path) 
 
 
 @pytest.mark.parametrize("version", ["1", "2"])
-def test_only_what_is_new_after_an_expiration(lake: Any, rows: Any, tmp_path: Path, version: str) -> None:
+def test_only_what_is_new_after_an_expiration(lake: Lake, rows: Any, tmp_path: Path, version: str) -> None:
     """The same if snapshots had expired; in format version 1, where only they tell, their files are copied again."""
     table = lake.table(properties={"format-version": version})
     table.append(rows(1))
@@ -153,7 +154,7 @@ def test_only_what_is_new_after_an_expiration(lake: Any, rows: Any, tmp_path: Pa
     assert ids(moved(tmp_path, row["latest_version"])) == [1, 2, 99]
 
 
-def test_an_older_version(lake: Any, written: Table, tmp_path: Path) -> None:
+def test_an_older_version(lake: Lake, written: Table, tmp_path: Path) -> None:
     """An end version is the newest that the copy has."""
     older = written.metadata.metadata_log[-3].metadata_file.rpartition("/")[2]
     target = f"file://{tmp_path}/target"
@@ -165,7 +166,7 @@ def test_an_older_version(lake: Any, written: Table, tmp_path: Path) -> None:
     assert ids(moved(tmp_path, older)) == [1, 2, 11, 12]
 
 
-def test_refusals(lake: Any, written: Table, tmp_path: Path) -> None:
+def test_refusals(lake: Lake, written: Table, tmp_path: Path) -> None:
     """Prefixes that are empty, the same, or not all files'; versions that there are not."""
     source, target = written.metadata.location, f"file://{tmp_path}/target"
     with pytest.raises(InvalidRequestError, match="must not be empty"):
@@ -179,7 +180,7 @@ def test_refusals(lake: Any, written: Table, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("version", ["1", "2"])
-def test_packed_metadata_of_both_versions(lake: Any, rows: Any, tmp_path: Path, version: str) -> None:
+def test_packed_metadata_of_both_versions(lake: Lake, rows: Any, tmp_path: Path, version: str) -> None:
     """Compressed metadata files stay compressed, in both format versions; the table itself is not changed."""
     table = lake.table(properties={"format-version": version})
     table.append(rows(1))
@@ -195,7 +196,7 @@ def test_packed_metadata_of_both_versions(lake: Any, rows: Any, tmp_path: Path, 
 
 
 @pytest.mark.parametrize("spelled", ["file:{}", "file://{}", "file:///{}", "{}", "file://localhost{}"])
-def test_any_spelling_of_the_prefix(lake: Any, written: Table, tmp_path: Path, spelled: str) -> None:
+def test_any_spelling_of_the_prefix(lake: Lake, written: Table, tmp_path: Path, spelled: str) -> None:
     """One prefix fits files that are spelled otherwise; the tail stays as the file spells it."""
     root = str(local(written.metadata.location))
     [row] = lake.call(rewrite_table_path, source_prefix=spelled.format(root), target_prefix=f"file://{tmp_path}/target")
@@ -205,7 +206,7 @@ def test_any_spelling_of_the_prefix(lake: Any, written: Table, tmp_path: Path, s
     assert ids(moved(tmp_path, row["latest_version"])) == expected
 
 
-def test_nothing_is_written_over(lake: Any, written: Table, tmp_path: Path) -> None:
+def test_nothing_is_written_over(lake: Lake, written: Table, tmp_path: Path) -> None:
     """A staging place that holds a file of that name, the table's own folder too, is refused and stays as it is."""
     before = {path: local(path).read_bytes() for path in lake.files()}
     with pytest.raises(ProcedureError, match="exists already, and nothing is written over it"):

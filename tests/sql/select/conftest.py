@@ -3,20 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from contextlib import contextmanager
-from dataclasses import dataclass
 from datetime import date, datetime, timezone
 from decimal import Decimal
-from pathlib import Path
 from typing import Any
 
-import duckdb
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from support.sales_lake import Lake
 
 from metastore.config import Settings
-from metastore.session import Session, connect
+from metastore.session import connect
 
 NAN = float("nan")
 
@@ -39,25 +36,6 @@ def rows(start: int) -> pa.Table:
             "paid": pa.array([True, False, None] * 2),
         }
     )
-
-
-@dataclass(frozen=True)
-class Lake:
-    """``dfs.shop.sales`` (analyzed) and ``lake.default.sales`` (Iceberg) hold ``data``; ``first`` is a version."""
-
-    session: Session
-    folder: Path
-    data: pa.Table
-    first: int
-
-    @contextmanager
-    def in_duckdb(self) -> Iterator[duckdb.DuckDBPyConnection]:
-        """DuckDB alone, with the rows in a table ``sales`` of its own: release 1 has Arrow judge what is Arrow's."""
-        with duckdb.connect() as engine:
-            engine.execute("SET TimeZone = 'UTC'")
-            engine.register("given", self.data)
-            engine.execute("CREATE TABLE sales AS FROM given")
-            yield engine
 
 
 @pytest.fixture(scope="module")

@@ -7,6 +7,7 @@ import shlex
 from pathlib import Path
 from typing import Any
 
+from support.sales_lake import Lake
 from typer.testing import CliRunner
 
 from metastore.cli.app import app
@@ -15,7 +16,7 @@ from metastore.sql.statement import split
 GUIDE = Path(__file__).parents[3] / "docs" / "guide" / "sql.md"
 
 
-def test_the_statements_of_the_guide_run(lake: Any) -> None:
+def test_the_statements_of_the_guide_run(lake: Lake) -> None:
     """All of them, each with rows."""
     [script] = re.findall(r"<!-- tested -->\n```sql\n(.*?)```", GUIDE.read_text(), re.DOTALL)
     statements = split(script)
@@ -24,7 +25,7 @@ def test_the_statements_of_the_guide_run(lake: Any) -> None:
         assert lake.session.sql(statement).num_rows > 0, statement
 
 
-def test_the_python_of_the_guide_runs(lake: Any, capsys: Any) -> None:
+def test_the_python_of_the_guide_runs(lake: Lake, capsys: Any) -> None:
     """INFORMATION_SCHEMA as Arrow, over this session."""
     [program] = re.findall(r"```python\nimport metastore\n(.*?)```", GUIDE.read_text(), re.DOTALL)
     body = re.sub(r"with metastore\.connect\(.*\) as ms:", "if True:", program)
@@ -32,7 +33,7 @@ def test_the_python_of_the_guide_runs(lake: Any, capsys: Any) -> None:
     assert "sales" in capsys.readouterr().out
 
 
-def test_the_command_lines_of_the_guide_run(lake: Any, tmp_path: Path) -> None:
+def test_the_command_lines_of_the_guide_run(lake: Lake, tmp_path: Path) -> None:
     """A question, and a report from standard input; the prompt needs a terminal."""
     conf = tmp_path / "site.conf"
     conf.write_text(

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import os
 from pathlib import Path
-from typing import Any
 
 import pytest
+from support.sales_lake import Lake
 
 from metastore.errors import InvalidRequestError, MetastoreError
 
@@ -41,7 +41,7 @@ FORBIDDEN = (
 
 
 @pytest.mark.parametrize("query", FORBIDDEN)
-def test_files_variables_and_settings_are_out_of_reach(lake: Any, tmp_path: Path, query: str) -> None:
+def test_files_variables_and_settings_are_out_of_reach(lake: Lake, tmp_path: Path, query: str) -> None:
     """Each is an error, and no file is made or read."""
     local_variable = [1]  # noqa: F841 - DuckDB would find it by its name
     file = tmp_path / "secret.csv"
@@ -52,13 +52,13 @@ def test_files_variables_and_settings_are_out_of_reach(lake: Any, tmp_path: Path
     assert os.listdir(tmp_path) == ["secret.csv"]
 
 
-def test_what_is_not_there_is_not_brought(lake: Any) -> None:
+def test_what_is_not_there_is_not_brought(lake: Lake) -> None:
     """A function of an extension is an unknown function."""
     with pytest.raises(InvalidRequestError):
         lake.session.sql("SELECT ST_Point(1, 2)")
 
 
-def test_queries_know_nothing_of_each_other(lake: Any) -> None:
+def test_queries_know_nothing_of_each_other(lake: Lake) -> None:
     """Every statement has a database of its own, in which the names of tables are nobody's."""
     lake.session.sql("SELECT * FROM lake.default.sales")
     for name in ("_s1", "_1.sales", "main._s1"):

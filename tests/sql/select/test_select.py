@@ -15,6 +15,7 @@ from pyiceberg.manifest import DataFile, DataFileContent, FileFormat
 from pyiceberg.table import DataScan, Table
 from pyiceberg.typedef import Record
 from support.delete_files import delete_where_equal
+from support.sales_lake import Lake
 
 from metastore.config import Settings
 from metastore.errors import FormatError, InvalidRequestError, MetastoreError, NotFoundError, StorageError
@@ -62,7 +63,7 @@ def answer(table: pa.Table) -> list[str]:
 
 @pytest.mark.parametrize("name", TABLES)
 @pytest.mark.parametrize("query", QUERIES)
-def test_the_answer_is_that_of_duckdb_over_the_rows(lake: Any, query: str, name: str) -> None:
+def test_the_answer_is_that_of_duckdb_over_the_rows(lake: Lake, query: str, name: str) -> None:
     """Columns too; what is pushed down to the table shows nowhere."""
     asked_for = re.sub(r"\b(FROM|JOIN|PIVOT|SUMMARIZE) sales", rf"\1 {name}", query)
     if query in FAIL_IN_DUCKDB_1 and duckdb.__version__.startswith("1."):
@@ -77,7 +78,7 @@ def test_the_answer_is_that_of_duckdb_over_the_rows(lake: Any, query: str, name:
         assert answer(found) == answer(expected)
 
 
-def test_every_kind_of_name_has_rows(lake: Any) -> None:
+def test_every_kind_of_name_has_rows(lake: Lake) -> None:
     """INFORMATION_SCHEMA, components, metadata tables, Iceberg tables, analyzed tables; in any case, in any quotes."""
     version = lake.session.tables.metadata.version
     counts = {
@@ -97,13 +98,13 @@ def test_every_kind_of_name_has_rows(lake: Any) -> None:
         assert row["n"] == count if count is not None else row["n"] > 10
 
 
-def test_names_in_full_may_stand_before_columns(lake: Any) -> None:
+def test_names_in_full_may_stand_before_columns(lake: Lake) -> None:
     """As in standard SQL; and the table's own name, as everywhere."""
     query = "SELECT lake.default.sales.id, sales.name FROM lake.default.sales WHERE lake.default.sales.id = 3"
     assert lake.session.sql(query).to_pylist() == [{"id": 3, "name": None}]
 
 
-def test_tables_of_all_kinds_meet_in_a_query(lake: Any) -> None:
+def test_tables_of_all_kinds_meet_in_a_query(lake: Lake) -> None:
     """What the metastore knows beside the data itself."""
     query = """
         SELECT f.path, f.num_rows, count(*) AS found FROM information_schema.files f
@@ -114,7 +115,7 @@ def test_tables_of_all_kinds_meet_in_a_query(lake: Any) -> None:
     assert [row["found"] for row in lake.session.sql(query).to_pylist()] == [6, 6, 6]
 
 
-def test_earlier_versions_are_read(lake: Any) -> None:
+def test_earlier_versions_are_read(lake: Lake) -> None:
     """By id, by time, by the name of a ref; several in one query."""
     session = lake.session
     table = session.catalogs.table("lake", "default", "sales").load()
@@ -132,7 +133,7 @@ def test_earlier_versions_are_read(lake: Any) -> None:
     assert session.sql(counts).to_pylist() == [{"n": 3}]
 
 
-def test_one_statement_sees_one_version(lake: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_one_statement_sees_one_version(lake: Lake, monkeypatch: pytest.MonkeyPatch) -> None:
     """Every mention of an Iceberg table or of a component is of the same snapshot, whatever is committed meanwhile."""
     session, loaded = lake.session, []
     load = TargetTable.load
@@ -149,7 +150,7 @@ def test_one_statement_sees_one_version(lake: Any, monkeypatch: pytest.MonkeyPat
     assert row["n"] == session.sql("SELECT count(*) AS n FROM metastore.components.tables").to_pylist()[0]["n"] ** 2
 
 
-def test_explain_says_what_is_fetched(lake: Any) -> None:
+def test_explain_says_what_is_fetched(lake: Lake) -> None:
     """Columns and conditions of each table, then DuckDB's plan; nothing is run."""
     plan = lake.session.sql(
         "EXPLAIN SELECT s.id FROM lake.default.sales s, dfs.shop.sales d "
@@ -169,7 +170,7 @@ def test_explain_says_what_is_fetched(lake: Any) -> None:
     ]
 
 
-def test_views_are_read_through(lake: Any) -> None:
+def test_views_are_read_through(lake: Lake) -> None:
     """Views of views, in Spark's SQL, of tables that SELECT knows."""
     session = lake.session
     session.sql("CREATE VIEW dfs.shop.cheap AS SELECT id, price FROM dfs.shop.sales WHERE price < 1")
@@ -178,7 +179,7 @@ def test_views_are_read_through(lake: Any) -> None:
     assert session.sql("SELECT view_definition FROM information_schema.views").num_rows == 2
 
 
-def test_column_types_come_through(lake: Any) -> None:
+def test_column_types_come_through(lake: Lake) -> None:
     """The types of the Iceberg table, as Arrow has them."""
     found = lake.session.sql("SELECT * FROM lake.default.sales").schema
     assert found == lake.data.schema
@@ -208,7 +209,7 @@ ERRORS = {
 
 
 @pytest.mark.parametrize("query", ERRORS, ids=range(len(ERRORS)))
-def test_errors_say_where(lake: Any, query: str) -> None:
+def test_errors_say_where(lake: Lake, query: str) -> None:
     """Line and column in the text as it was given, also where names of tables are longer or shorter in DuckDB."""
     kind, said = ERRORS[query]
     with pytest.raises(kind, match=said) as caught:
@@ -216,7 +217,7 @@ def test_errors_say_where(lake: Any, query: str) -> None:
     assert isinstance(caught.value, MetastoreError)
 
 
-def test_an_error_while_reading_is_the_reads_own(lake: Any) -> None:
+def test_an_error_while_reading_is_the_reads_own(lake: Lake) -> None:
     """Not DuckDB's: a file of the metastore that is gone is a StorageError."""
     session = lake.session
     session.sql("CREATE VIEW dfs.shop.broken AS SELECT id FROM dfs.shop.sales")

@@ -5,17 +5,18 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
+from support.sales_lake import Lake
 
 from metastore.errors import InvalidRequestError, NotFoundError
 
 
-def listed(lake: Any, statement: str) -> list[Any]:
+def listed(lake: Lake, statement: str) -> list[Any]:
     """The rows of a statement as plain tuples, or values where there is one column."""
     rows = [tuple(row.values()) for row in lake.session.sql(statement).to_pylist()]
     return [row[0] if len(row) == 1 else row for row in rows]
 
 
-def test_catalogs_and_schemas(lake: Any) -> None:
+def test_catalogs_and_schemas(lake: Lake) -> None:
     """The metastore's own without FROM; a catalog's when it is named."""
     assert listed(lake, "SHOW CATALOGS") == ["metastore", "lake"]
     assert listed(lake, "SHOW SCHEMAS LIKE 'dfs.%'") == ["dfs.root", "dfs.shop", "dfs.tmp"]
@@ -23,7 +24,7 @@ def test_catalogs_and_schemas(lake: Any) -> None:
     assert listed(lake, "SHOW SCHEMAS IN metastore") == ["metastore.components"]
 
 
-def test_tables(lake: Any) -> None:
+def test_tables(lake: Lake) -> None:
     """Of plugins, catalogs, components and INFORMATION_SCHEMA."""
     assert listed(lake, "SHOW TABLES IN dfs.shop") == [("dfs.shop", "sales")]
     assert listed(lake, "SHOW TABLES FROM lake.default LIKE 's_les'") == [("lake.default", "sales")]
@@ -33,7 +34,7 @@ def test_tables(lake: Any) -> None:
     assert listed(lake, "SHOW TABLES IN dfs.tmp") == []
 
 
-def test_columns(lake: Any) -> None:
+def test_columns(lake: Lake) -> None:
     """Of a catalog's table in Iceberg's types, of an analyzed one in Drill's."""
     iceberg = {row[0]: row[1:] for row in listed(lake, "DESCRIBE lake.default.sales")}
     assert iceberg["price"] == ("decimal(9, 2)", "YES", None)
@@ -60,7 +61,7 @@ def test_columns(lake: Any) -> None:
         ("SHOW NOTHING", InvalidRequestError, "column 1: no statement begins with SHOW"),
     ],
 )
-def test_what_is_not_there_is_said_at_its_place(lake: Any, statement: str, kind: type[Exception], said: str) -> None:
+def test_what_is_not_there_is_said_at_its_place(lake: Lake, statement: str, kind: type[Exception], said: str) -> None:
     """With what is near."""
     with pytest.raises(kind, match=said):
         lake.session.sql(statement)

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from metastore.stores.places import Place
+from metastore.stores.containment import Place
 
 
 @pytest.fixture

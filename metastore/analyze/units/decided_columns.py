@@ -1,0 +1,97 @@
+"""The columns of a whole table: as they are declared, as its keeper says, or those of all files. Pure.
+
+Place in the flow: the roll-up has added up what files hold, by the names and types that they have; here it is decided
+which columns the table's unit has, and what of the statistics holds for these.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from dataclasses import replace
+
+from metastore.analyze.changes import Wanted
+from metastore.analyze.units.partial_aggregates import Part, statistics_of
+from metastore.errors import InvalidRequestError
+from metastore.model.column_path import parse, quote
+from metastore.model.drill_types import common_type, minor_type, parse_type
+from metastore.model.statistics import ColumnStatistics, merge
+from metastore.model.tuple_schema import DIRECTORY, TupleSchema
+from metastore.sources.source_table import SourceTable
+from metastore.sources.spellings import folded, folded_statistics, spellings_of
+from metastore.sources.table_columns import kept_statistics
+
+
+def decided(whole: Part, source: SourceTable, wanted: Wanted) -> Part:
+    """``whole`` with the columns of the table, those of directories aside.
+
+    InvalidRequestError where files do not hold what is declared.
+    """
+    if wanted.declared is not None:
+        return _as_declared(whole, wanted.declared)
+    if source.says_columns:
+        return _as_kept(whole, source)
+    return whole if wanted.case_sensitive else _folded(whole)
+
+
+def without_values(whole: Part, columns: Collection[str]) -> Part:
+    """``whole`` without what is known of the values of ``columns``, by their names."""
+    if not columns:
+        return whole
+    statistics = {key: known for key, known in whole.statistics.items() if parse(key)[0] not in columns}
+    descriptions = {key: known for key, known in whole.descriptions.items() if parse(key)[0] not in columns}
+    return replace(whole, statistics=statistics, descriptions=descriptions)
+
+
+def _as_kept(whole: Part, source: SourceTable) -> Part:
+    """``whole`` with the columns that the keeper of the table says it has, and statistics in their types."""
+    said = source.schema(whole.schema)
+    schema = TupleSchema(
+        tuple(column for column in said.columns if DIRECTORY not in column.properties), whole.schema.properties
+    )
+    types = {quote(path): minor_type(type_) for path, type_ in schema.leaves()}
+    descriptions = {key: known for key, known in whole.descriptions.items() if key in types}
+    return replace(whole, schema=schema, statistics=kept_statistics(whole.statistics, types), descriptions=descriptions)
+
+
+def _folded(whole: Part) -> Part:
+    """``whole`` with one column for names that differ in case alone."""
+    schema = folded(whole.schema)
+    if schema is whole.schema:
+        return whole
+    names = {name for several in spellings_of(schema).values() for name in several}
+    return replace(
+        whole,
+        schema=schema,
+        statistics=folded_statistics(whole.statistics, schema, whole.rows),
+        descriptions={key: known for key, known in whole.descriptions.items() if parse(key)[0] not in names},
+    )
+
+
+def _as_declared(whole: Part, declared: TupleSchema) -> Part:
+    """``whole`` with the declared columns and no others, and its statistics in their types.
+
+    InvalidRequestError where the files hold values of another type, or none where there must be one.
+    """
+    for column in declared.columns:
+        found = whole.schema.by_name.get(column.name)
+        if found is not None and common_type(found.type, column.type) != str(parse_type(column.type)):
+            raise InvalidRequestError(
+                f"column {column.name} is declared as {column.type}, but the files hold {found.type} values"
+            )
+        if column.required and (lacking := _nulls(whole, column.name)):
+            raise InvalidRequestError(
+                f"column {column.name} is declared NOT NULL, but {lacking:,} of {whole.rows:,} rows have no value in it"
+            )
+    leaves = {quote(path): type_ for path, type_ in declared.leaves()}
+    statistics = {
+        key: merge([known, ColumnStatistics(minor_type(leaves[key]), nulls=0, non_nulls=0, rows=0)])
+        for key, known in whole.statistics.items()
+        if key in leaves
+    }
+    descriptions = {key: known for key, known in whole.descriptions.items() if key in leaves}
+    return replace(whole, schema=declared, statistics=statistics, descriptions=descriptions)
+
+
+def _nulls(whole: Part, name: str) -> int | None:
+    """How many rows have no value in a column; None where that is not known, as of one that was not asked for."""
+    return whole.rows if name not in whole.schema.by_name else statistics_of(whole, quote((name,)), (name,)).nulls

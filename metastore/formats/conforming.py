@@ -1,0 +1,79 @@
+"""A column of a file -> the type that its table has: what fits is widened, what does not is an error that names both.
+
+Place in the flow: scans read a file's column as the file has it where the table's keeper, and not the file, says what
+the column is. Fields of structs are matched by name regardless of case; what the file lacks is null.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+import pyarrow as pa
+import pyarrow.types as pt
+
+from metastore.errors import FormatError
+
+_TEXTS: Final = (pt.is_string, pt.is_large_string, pt.is_string_view, pt.is_binary, pt.is_large_binary)
+
+
+def conformed(values: Any, type_: Any, column: str) -> Any:
+    """The array ``values`` of ``column`` as ``type_``.
+
+    Raises FormatError for a type that is no narrower form of ``type_``, and pyarrow's errors for a value beyond it.
+    """
+    if isinstance(values.type, pa.BaseExtensionType):
+        values = values.storage
+    if pt.is_dictionary(values.type):
+        values = values.dictionary_decode()
+    if values.type == type_:
+        return values
+    if pt.is_struct(values.type) and pt.is_struct(type_):
+        return _struct(values, type_, column)
+    if pt.is_nested(values.type) and pt.is_nested(type_):
+        return _repeated(values, type_, column)
+    if not fits(values.type, type_):
+        raise FormatError(f"column {column} is {values.type} in it, and the table says {type_}")
+    return values.cast(type_)
+
+
+def fits(own: Any, wanted: Any) -> bool:
+    """Whether values of a file's type ``own`` can be values of ``wanted``; neither is nested."""
+    if pt.is_null(own) or own == wanted:
+        return True
+    if pt.is_integer(own):
+        return pt.is_integer(wanted) or pt.is_float64(wanted) or pt.is_decimal(wanted)
+    if pt.is_floating(own):
+        return pt.is_floating(wanted) and wanted.bit_width >= own.bit_width
+    if pt.is_decimal(own):
+        return bool(pt.is_decimal(wanted))
+    if any(is_text(own) for is_text in _TEXTS):
+        return any(is_text(wanted) for is_text in _TEXTS)
+    return any(test(own) and test(wanted) for test in (pt.is_timestamp, pt.is_date, pt.is_time, pt.is_boolean))
+
+
+def _struct(values: Any, type_: Any, column: str) -> Any:
+    places = {values.type.field(place).name.lower(): place for place in range(values.type.num_fields)}
+    children = []
+    for wanted in (type_.field(place) for place in range(type_.num_fields)):
+        place = places.get(wanted.name.lower())
+        name = f"{column}.{wanted.name}"
+        found = pa.nulls(len(values), wanted.type) if place is None else values.field(place)
+        children.append(found if place is None else conformed(found, wanted.type, name))
+    fields = [type_.field(place) for place in range(type_.num_fields)]
+    return pa.StructArray.from_arrays(children, fields=fields, mask=values.is_null())
+
+
+def _repeated(values: Any, type_: Any, column: str) -> Any:
+    """A list or a map: its offsets stay, what it holds conforms."""
+    whole = values.take(pa.array(range(len(values)), pa.int64())) if values.offset else values
+    null = whole.is_null() if whole.null_count else None
+    if pt.is_map(values.type) and pt.is_map(type_):
+        keys = conformed(whole.keys, type_.key_type, f"{column}.key")
+        items = conformed(whole.items, type_.item_type, f"{column}.value")
+        mapped: Any = pa.MapArray.from_arrays
+        return mapped(whole.offsets, keys, items, type_, mask=null)
+    if (pt.is_list(values.type) or pt.is_large_list(values.type)) and pt.is_list(type_):
+        inner = conformed(whole.values, type_.value_type, f"{column}.element")
+        listed: Any = pa.ListArray.from_arrays
+        return listed(whole.offsets.cast(pa.int32()), inner, type_, mask=null)
+    raise FormatError(f"column {column} is {values.type} in it, and the table says {type_}")

@@ -1,0 +1,46 @@
+"""Finders of the kinds that this layer can ask: Iceberg by its catalog, Delta by its log, databases by JDBC.
+
+A table's data files are not listed yet, but where an Iceberg table lies is asked at once.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Final
+
+from metastore.config.settings import StoragePluginSettings, StoragePluginType
+from metastore.sources.database import DatabaseSource
+from metastore.sources.delta import DeltaSource
+from metastore.sources.iceberg import IcebergSource
+from metastore.sources.kinds import Asking, Finder
+from metastore.sources.source_table import SourceTable
+
+
+def iceberg_table(source: SourceTable, plugin: StoragePluginSettings, asking: Asking) -> SourceTable:
+    """An Iceberg table of the plugin's catalog. NotFoundError if there is none."""
+    assert plugin.catalog is not None
+    catalog, table = plugin.catalog, source.table
+    iceberg = IcebergSource(lambda: asking.catalogs().table(catalog, table.workspace, table.name).load())
+    return replace(source, location=iceberg.location, provided=iceberg, partition_columns={})
+
+
+def delta_table(source: SourceTable, plugin: StoragePluginSettings, asking: Asking) -> SourceTable:  # noqa: ARG001 - a finder
+    """A Delta table in a folder of the plugin."""
+    delta = DeltaSource(source.location, source.options, asking.limits.named("delta_log"))
+    return replace(source, provided=delta, partition_columns={})
+
+
+def database_table(source: SourceTable, plugin: StoragePluginSettings, asking: Asking) -> SourceTable:
+    """A table of the plugin's database."""
+    table = source.table
+    database = DatabaseSource(plugin.connection, table.workspace, table.name, plugin.properties, asking.database_reader)
+    return replace(source, location=database.location, provided=database, partition_columns={})
+
+
+FINDERS: Final[Mapping[StoragePluginType, Finder]] = {
+    "iceberg": iceberg_table,
+    "delta": delta_table,
+    "jdbc": database_table,
+}
+"""The finders of this layer."""

@@ -1,0 +1,61 @@
+"""Data of a file by the names of its table: columns renamed, those that the table has not left out.
+
+Place in the flow: ANALYZE measures what it gives, so that statistics stand by the table's names. Types stay the file's.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+import pyarrow as pa
+
+from metastore.formats.arrow_schema import tuple_schema
+from metastore.formats.data_files import FileData
+from metastore.model.drill_types import DrillType
+from metastore.sources.table_columns import TableColumns, as_kept
+
+
+def renamed(data: FileData, columns: TableColumns) -> FileData:
+    """``data`` by the names of ``columns``. FormatError where a file has two columns for one."""
+    kept = as_kept(columns, tuple_schema(data.schema)[0])
+    places = {name: place for place, name in kept.names.items()}
+    fields = []
+    for column in kept.schema.columns:
+        own = data.schema.field(places[column.name])
+        fields.append(own.with_name(column.name).with_type(_type_by(own.type, kept.types[column.name])))
+    schema = pa.schema(fields)
+
+    def batches(names: Sequence[str]) -> Iterator[pa.RecordBatch]:
+        asked = [places[name] for name in names] or data.schema.names[:1]
+        for batch in data.batches(asked):
+            arrays = [_by(batch.column(places[name]), schema.field(name).type) for name in names]
+            if arrays:
+                yield pa.RecordBatch.from_arrays(arrays, names=list(names))
+            else:
+                yield batch
+
+    return FileData(schema, batches, data.undeclared, kept.schema.properties)
+
+
+def _type_by(own: Any, wanted: DrillType) -> Any:
+    """A file's type with the fields of structs called as those of ``wanted`` that differ in case alone."""
+    if not pa.types.is_struct(own):
+        return own
+    names = {field.name.lower(): field for field in wanted.fields}
+    fields = []
+    for place in range(own.num_fields):
+        field = own.field(place)
+        same = names.get(field.name.lower())
+        fields.append(field if same is None else field.with_name(same.name).with_type(_type_by(field.type, same.type)))
+    return pa.struct(fields)
+
+
+def _by(values: Any, type_: Any) -> Any:
+    """``values``, whose fields get the names that ``type_`` has for them."""
+    if not pa.types.is_struct(type_) or values.type == type_:
+        return values
+    children = [_by(values.field(place), type_.field(place).type) for place in range(type_.num_fields)]
+    fields = [type_.field(place) for place in range(type_.num_fields)]
+    mask: Any = values.is_null()
+    return pa.StructArray.from_arrays(children, fields=fields, mask=mask)
