@@ -20,7 +20,7 @@ from metastore.cli.document import document
 from metastore.cli.formats import UNKNOWN, bound, moment, number, plural, seconds, setting_value, size
 from metastore.cli.grid import Grid
 from metastore.cli.results import Ended, HiveTables, Left, Pruned, Results, Rows
-from metastore.doctor.files import FolderReport
+from metastore.doctor.files import DIFFERENT, FolderReport
 
 _MOST_ROWS = 50
 """A screen shows so many lines of a list that can be very long; the JSON document has all."""
@@ -176,10 +176,9 @@ def _(result: AnalyzeResult) -> RenderableType:
 
 
 def _cannot_prune(reasons: Mapping[str, str]) -> list[RenderableType]:
-    """A line for each column that cannot skip files, a few for many."""
+    """A line for each column that cannot skip files, for a few of many."""
     lines = [Text(f"{name} cannot skip files: {reason}", "dim") for name, reason in reasons.items()]
-    left = len(lines) - _MOST_NOTES
-    return [*lines[:_MOST_NOTES], *([f"… and {left} more columns; --json has all"] if left > 0 else [])]
+    return lines[:_MOST_NOTES] + [Text(f"… and {len(lines) - _MOST_NOTES} more")] * (len(lines) > _MOST_NOTES)
 
 
 @screen.register
@@ -346,15 +345,11 @@ def _(result: FolderReport) -> RenderableType:
     table = Grid("file", "outcome", "#rows", "what doors said")
     for each in result.files:
         said = each.contradictions or tuple(f"{door.door}: {door.error}" for door in each.doors if door.error)
-        rows = next((door.rows for door in each.doors if door.rows is not None), None)
-        table.add_row(
-            each.file, Text(each.outcome, _OUTCOME_STYLES.get(each.outcome, "")), number(rows), said[0] if said else ""
-        )
+        rows = max((door.rows for door in each.doors if door.rows is not None), default=None)
+        outcome = Text(each.outcome, "bold red" if each.outcome == DIFFERENT else "")
+        table.add_row(each.file, outcome, number(rows), said[0] if said else "")
     counts = ", ".join(f"{count} {outcome}" for outcome, count in result.outcomes.items() if count)
     return Group(table, Text(counts or "no data files", "dim"))
-
-
-_OUTCOME_STYLES = {"equal": "green", "different": "bold red"}
 
 
 def _footer_of_findings(result: Checked) -> Text:

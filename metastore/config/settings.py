@@ -91,14 +91,12 @@ class IcebergSettings:
 
 
 Bounds = Literal["auto", "footers", "data"]
+_BOUNDS: Final[Mapping[str, Bounds]] = {"auto": "auto", "footers": "footers", "data": "data"}
 
 
 @dataclass(frozen=True)
 class WorkspaceSettings:
-    """``default_format`` None = a file's own suffix decides. ``options`` say how delimited text is written.
-
-    ``bounds`` says where ANALYZE takes bounds of Parquet columns from; None = ``auto``.
-    """
+    """``default_format`` None = a file's own suffix decides. ``options``: of delimited text. ``bounds`` None = auto."""
 
     name: str
     location: str
@@ -358,9 +356,6 @@ def _workspace(name: str, section: Section, connection: str, cwd: Path | None) -
         options=_set(section.properties("options")),
         bounds=section.choice("bounds", _BOUNDS) if section.optional_text("bounds") else None,
     )
-
-
-_BOUNDS: Final[Mapping[str, Bounds]] = {"auto": "auto", "footers": "footers", "data": "data"}
 
 
 def _engine(section: Section) -> EngineSettings:

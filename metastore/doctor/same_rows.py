@@ -36,7 +36,7 @@ def plain_values(column: pa.ChunkedArray[Any]) -> list[Any]:
     type_ = column.type
     if pa.types.is_timestamp(type_) or pa.types.is_time(type_) or pa.types.is_duration(type_):
         return _counts(column)
-    return [_plain(value) for value in column.to_pylist(maps_as_pydicts=None)]
+    return [_comparable(value) for value in column.to_pylist(maps_as_pydicts=None)]
 
 
 def _counts(column: pa.ChunkedArray[Any]) -> list[Any]:
@@ -48,7 +48,7 @@ def _counts(column: pa.ChunkedArray[Any]) -> list[Any]:
     return [None if count is None else count * factor for count in counts]
 
 
-def _plain(value: Any) -> Any:
+def _comparable(value: Any) -> Any:
     match value:
         case float():
             return _NAN if value != value else value + 0.0
@@ -61,10 +61,10 @@ def _plain(value: Any) -> Any:
         case bytes() | bytearray():
             return bytes(value)
         case Mapping():
-            return tuple(_plain(each) for each in value.values())
+            return tuple(_comparable(each) for each in value.values())
         case list() | tuple():
-            return tuple(_plain(each) for each in value)
+            return tuple(_comparable(each) for each in value)
         case Sequence() if not isinstance(value, str):
-            return tuple(_plain(each) for each in value)
+            return tuple(_comparable(each) for each in value)
         case _:
             return value

@@ -11,7 +11,7 @@ from metastore.formats.bounds_from_data import SOURCES
 _ALL = "*"
 
 
-def request(
+def request(  # noqa: PLR0913, PLR0917 - one for each option of the command
     columns: str | None,
     level: str,
     statistics: str | None,
