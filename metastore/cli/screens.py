@@ -175,7 +175,7 @@ def _(result: AnalyzeResult) -> RenderableType:
     return Group(*lines, *_cannot_prune(result.without_bounds), _footer("", result.version))
 
 
-def _cannot_prune(reasons: Mapping[str, str]) -> list[RenderableType]:
+def _cannot_prune(reasons: Mapping[str, str]) -> Sequence[RenderableType]:
     """A line for each column that cannot skip files, for a few of many."""
     lines = [Text(f"{name} cannot skip files: {reason}", "dim") for name, reason in reasons.items()]
     return lines[:_MOST_NOTES] + [Text(f"… and {len(lines) - _MOST_NOTES} more")] * (len(lines) > _MOST_NOTES)
