@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from datetime import date, datetime, time, timedelta, timezone
 from decimal import Decimal
 from pathlib import Path
@@ -98,16 +98,6 @@ PARQUET_SHAPES: Final[Sequence[Mapping[str, Any]]] = (
     {"write_page_index": True, "row_group_size": 1},
 )
 AVRO_CODECS: Final = ("null", "deflate", "snappy", "zstandard", "bzip2", "xz")
-
-
-def make_corpus(folder: Path) -> int:
-    """Write the corpus below ``folder``; the number of files."""
-    folder.mkdir(parents=True, exist_ok=True)
-    for writer in (_arrow_parquet, _arrow_int96, _arrow_orc, _arrow_csv, _duckdb, _polars, _fastavro, _delta, _json):
-        into = folder / writer.__name__.strip("_")
-        into.mkdir()
-        writer(into)
-    return sum(path.is_file() and "_delta_log" not in path.parts for path in folder.rglob("*"))
 
 
 def _tables() -> Iterator[tuple[str, str, pa.Table]]:
@@ -280,3 +270,25 @@ def _json(folder: Path) -> None:
         (folder / f"{number}.json").write_text("\n".join(lines) or "\n")
         (folder / f"{number}-list.json").write_text(json.dumps(rows))
         (folder / f"{number}.ndjson").write_text("".join(f"{line}\r\n" for line in lines) or "\n")
+
+
+WRITERS: Final[Mapping[str, Callable[[Path], None]]] = {
+    "arrow_parquet": _arrow_parquet,
+    "arrow_int96": _arrow_int96,
+    "arrow_orc": _arrow_orc,
+    "arrow_csv": _arrow_csv,
+    "duckdb": _duckdb,
+    "polars": _polars,
+    "fastavro": _fastavro,
+    "delta": _delta,
+    "json": _json,
+}
+"""What writes files into a folder, by name."""
+
+
+def make_corpus(folder: Path, writers: Iterable[str] = WRITERS) -> int:
+    """Write the files of ``writers`` below ``folder``, each into a folder of its own; the number of files."""
+    for name in writers:
+        (folder / name).mkdir(parents=True)
+        WRITERS[name](folder / name)
+    return sum(path.is_file() and "_delta_log" not in path.parts for path in folder.rglob("*"))
