@@ -39,8 +39,8 @@ def contradictions(session: Session, table: TableInfo, rows: pa.Table) -> Iterat
 def _lost_by_conditions(session: Session, table: TableInfo, column: pa.ChunkedArray[Any], name: str) -> Iterator[str]:
     """Conditions on the values that are there which return other rows than they should."""
     quoted = "`" + name.replace("`", "``") + "`"
-    distinct = pc.unique(column.drop_null())
-    for value in distinct.slice(0, 1).to_pylist() if _is_plain(column.type) else ():
+    first = column.drop_null().slice(0, 1).to_pylist() if _is_plain(column.type) else []
+    for value in first:
         literal = _literal(value)
         if literal is None:
             continue
