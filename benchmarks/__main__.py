@@ -32,6 +32,7 @@ from benchmarks import (
     table_list,
     table_metadata,
     transaction,
+    wide_tables,
 )
 from benchmarks.content import PARTITIONS_OF_A_TABLE, Content
 from benchmarks.measuring import Pace, Series, Verdict
@@ -155,6 +156,11 @@ def _migrate(run: Run, folder: str) -> Measured:
     return _judged(migrate.run(folder, run.migrated_files, run.pace, run.say), migrate.verdicts)
 
 
+def _wide(run: Run, folder: str) -> Measured:
+    series = wide_tables.run(folder, wide_tables.COLUMNS, wide_tables.ROWS, run.seed, run.pace, run.say)
+    return _judged(series, wide_tables.verdicts)
+
+
 ALONE: Final[Mapping[str, Callable[[Run, str], Measured]]] = {
     "many_files": lambda run, folder: (many_files.run(folder, run.pruned_files, run.pace, run.say), []),
     "memory": lambda run, folder: memory.run(folder, run.listed_files, run.say),
@@ -168,6 +174,7 @@ ALONE: Final[Mapping[str, Callable[[Run, str], Measured]]] = {
     "rewrite_files": _rewrite,
     "expire_files": _expire,
     "migrate": _migrate,
+    "wide_tables": _wide,
 }
 """Benchmarks that build their own data in the folder that they are given."""
 

@@ -87,6 +87,10 @@ class Engine(Protocol):
         """Let go of processes and sessions that the engine started; it starts them again when needed."""
 
 
+class ResultsTooLargeError(EngineError):
+    """What one chunk's task returned is more than the engine hands over at once: cut the work into smaller chunks."""
+
+
 EngineFor = Callable[[int], Engine]
 """Chooses the engine for a job by its number of work items."""
 

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from itertools import chain
 from typing import Final
@@ -37,7 +38,7 @@ from metastore.analyze.units.total import Total
 from metastore.analyze.units.unit_rows import of_kind, values
 from metastore.analyze.unprunable import columns_without_bounds
 from metastore.components.requests import of_table
-from metastore.engine import Engine
+from metastore.engine import Engine, ResultsTooLargeError
 from metastore.formats.source_file import SourceFile
 from metastore.model.column_path import is_among, parse
 from metastore.model.identity import metadata_key
@@ -104,8 +105,9 @@ class Execution:
             self._modify.delete(of_table(self._source.table), MetadataType.ALL)
         self._reading.expect(sum(map(len, segments.values())))
         for_tasks = {key: files for key, files in segments.items() if self._is_for_tasks(len(files), files=files)}
-        tops = self._made_by_tasks(for_tasks, fresh, {}, anew=False)
-        rest = {key: files for key, files in segments.items() if key not in for_tasks}
+        made = self._made_by_tasks(for_tasks, fresh, {}, anew=False)
+        tops = list(made.values())
+        rest = {key: files for key, files in segments.items() if key not in made}
         if rest:
             files = [file for own in rest.values() for file in own]
             reads = [Read(file, exact=True, missing=self._wanted.described) for file in files]
@@ -150,8 +152,9 @@ class Execution:
             if len(files) <= self._limits.known_files
             and self._is_for_tasks(unknown[key], known[key].size_bytes if key in known else 0, files)
         }
-        tops = self._made_by_tasks(for_tasks, fresh, known, anew=decision.footers)
-        rest = [key for key in segments if key not in for_tasks]
+        made = self._made_by_tasks(for_tasks, fresh, known, anew=decision.footers)
+        tops = list(made.values())
+        rest = [key for key in segments if key not in made]
         for keys in _at_once(rest, known, self._limits.driver_rows):
             tops += self._made_here({key: segments[key] for key in keys}, fresh, decision, known)
         return tops
@@ -221,21 +224,26 @@ class Execution:
 
     def _made_by_tasks(
         self, segments: _Segments, fresh: Mapping[str, str], stored: Mapping[str, FileGroup], *, anew: bool
-    ) -> list[Part]:
-        """Have segments made by tasks, from their ``stored`` units if they have any, and their files written."""
-        tops: list[Part] = []
+    ) -> dict[str, Part]:
+        """Have segments made by tasks, from their ``stored`` units if they have any, and their files written; by key.
+
+        Without those that are left when a segment turns out to be more than the engine hands over at once, as of files
+        with thousands of columns: nobody knows before how wide files are.
+        """
+        tops: dict[str, Part] = {}
         if not segments:
             return tops
         encoder = self._modify.encoder()
         chunks = self._reading.cutting.segments(segments, fresh, stored, anew=anew, encoder=encoder)
-        for batch in run_named(self._reading.engine, chunks, make_segments, segments_schema(UNIT_SCHEMA)):
-            made = MadeSegments.of(batch)
-            self._modify.overwrite_encoded(made.partitions)
-            self._units += made.units
-            self._files = self._files.plus(made.counts)
-            self._stood_before(made.before)
-            self._reading.tell(made.read)
-            tops += made.tops
+        with suppress(ResultsTooLargeError):
+            for batch in run_named(self._reading.engine, chunks, make_segments, segments_schema(UNIT_SCHEMA)):
+                made = MadeSegments.of(batch)
+                self._modify.overwrite_encoded(made.partitions)
+                self._units += made.units
+                self._files = self._files.plus(made.counts)
+                self._stood_before(made.before)
+                self._reading.tell(made.read)
+                tops.update((metadata_key(top.directories), top) for top in made.tops)
         return tops
 
     def _stood_before(self, tops: pa.Table) -> None:

@@ -19,6 +19,7 @@ from typing import Any, Final
 import pyarrow as pa
 
 from metastore.duck.session import ALL_ROWS, SANDBOX, judges_arrow, settings_of_release
+from metastore.duck.spark_texts import define_what
 from metastore.errors import InvalidRequestError, MetastoreError
 from metastore.formats.arrow_schema import require_narrow_decimals
 from metastore.interrupts import result_of
@@ -56,17 +57,13 @@ class _Stream:
 
     def __init__(self, schema: pa.Schema, batches: Callable[[], Iterator[pa.RecordBatch]]) -> None:
         self._schema = schema
+        self.names: Sequence[str] = schema.names
         self._batches = batches
         self.error: MetastoreError | None = None
 
     def __arrow_c_stream__(self, requested_schema: object = None) -> Any:
         reader: Any = pa.RecordBatchReader.from_batches(self._schema, self._noting_errors())
         return reader.__arrow_c_stream__(requested_schema)
-
-    @property
-    def names(self) -> Sequence[str]:
-        """Of its columns."""
-        return self._schema.names
 
     def _noting_errors(self) -> Iterator[pa.RecordBatch]:
         try:
@@ -90,6 +87,8 @@ class Duck:
         self._streams: list[_Stream] = []
         self._renamed: dict[str, str] = {}
         """Columns that are called otherwise in here, by what they are called in here."""
+        self._named: set[str] = set()
+        """The columns of all streams."""
         self._tables: list[str] = []
         """By the schemas that they are in here: that of the first is ``_1``."""
 
@@ -101,6 +100,7 @@ class Duck:
         require_narrow_decimals(schema, "SQL")
         stream = _Stream(*self._told_apart(schema, batches))
         self._streams.append(stream)
+        self._named.update(stream.names)
         source = f"_s{len(self._streams)}"
         self._connection.register(source, stream)
         return self._define(name, f"FROM {source}{'' if judges_arrow() else f' LIMIT {ALL_ROWS}'}")
@@ -128,6 +128,7 @@ class Duck:
 
     def add_view(self, name: str, query: str) -> str:
         """Make a query known as a view; what to call it. Raises :class:`Failure`."""
+        define_what(query, self._connection)
         return self._define(name, query)
 
     def check(self, query: str) -> None:
@@ -174,7 +175,7 @@ class Duck:
         """What a column is called outside. An expression without a name is called by its text; a given name stays."""
         if name in self._renamed:
             return self._renamed[name]
-        given = double_quoted(name) in query or any(name in stream.names for stream in self._streams)
+        given = name in self._named or double_quoted(name) in query
         return name if given else self._outside(name)
 
     def _outside(self, text: str) -> str:

@@ -15,14 +15,36 @@ from collections.abc import Callable, Mapping
 from typing import Any, Final, TypeVar
 
 from sqlglot import exp
+from sqlglot.dialects.duckdb import DuckDB
+from sqlglot.generators.duckdb import DuckDBGenerator
 
+from metastore.duck.mixed_kinds import SYMBOLS, between, chosen, compared, computed, contained, of_one_kind, unified
+from metastore.duck.spark_texts import text_as
+from metastore.duck.value_kinds import INSTANTS, TEXTS, WHOLE, kind_of, mark_as
+from metastore.duck.words import AS_DUCKDB, phrase
 from metastore.errors import InvalidRequestError
+
+
+class SparkInDuckDb(DuckDB):
+    """DuckDB's dialect for trees of Spark's: casts that sqlglot puts around days and times follow Spark's grammar."""
+
+    class Generator(DuckDBGenerator):
+        """Prints such trees."""
+
+        def cast_sql(self, expression: exp.Cast, safe_prefix: str | None = None) -> str:
+            """A cast in DuckDB's words as it is; another one as Spark means it."""
+            if expression.meta.get(AS_DUCKDB) or expression.to.this not in _DAYS_AND_TIMES:
+                as_it_is: str = super().cast_sql(expression, safe_prefix=safe_prefix)
+                return as_it_is
+            as_spark: str = self.sql(cast_as_spark(expression))
+            return as_spark
+
 
 _Tree = TypeVar("_Tree", bound=exp.Expr)
 
-_INTEGERS: Final = frozenset({exp.DType.TINYINT, exp.DType.SMALLINT, exp.DType.INT, exp.DType.BIGINT})
 _WHOLE_NUMBER: Final = r"^\s*([+-]?\d+)(\.\d*)?\s*$"
 _GROUP: Final = re.compile(r"\\(.)|\$(\d)|\\$|\$", re.DOTALL)
+_MISSING: Final = re.compile(r'Function with name "?(\w+)"? does not exist')
 _OFFSET: Final = r"[+-]\d\d(:\d\d)*$"
 _MONTH: Final = ("MONTH", "MON", "MM")
 _UNITS: Final = {
@@ -31,6 +53,7 @@ _UNITS: Final = {
     "QUARTER": "QUARTER",
     "WEEK": "WEEK",
 }
+_DAYS_AND_TIMES: Final = INSTANTS | {exp.DType.DATE, exp.DType.TIMESTAMPNTZ}
 _DATE_PARTS: Final = frozenset({"DOW", "DAYOFWEEK", "SECOND", "SECONDS", "S", "SEC", "SECS"})
 _DAYS_OF_WEEK_ISO: Final = frozenset({"DOW_ISO", "DAYOFWEEK_ISO"})
 
@@ -46,19 +69,21 @@ def in_duckdbs_words(tree: _Tree) -> _Tree:
         say = _WORDS.get(type(node))
         words = node if say is None else say(node)
         if words is not node:
+            mark_as(words, node)
             node.replace(words)
             said = words if node is said else said
     result: _Tree = said
     return result
 
 
+def missing_function(said: str) -> InvalidRequestError | None:
+    """The error for a function of Spark's that DuckDB said it lacks; None where it ``said`` something else."""
+    found = _MISSING.search(said)
+    return None if found is None else _refused(f"{found[1]}()")
+
+
 def _refused(what: str) -> InvalidRequestError:
     return InvalidRequestError(f"DuckDB has no {what} that means what Spark's does; Spark can: connect with it")
-
-
-def _sql(template: str, **parts: exp.Expr) -> exp.Expr:
-    """``template`` in DuckDB's words, with ``parts`` in the places of their names."""
-    return exp.replace_placeholders(exp.maybe_parse(template, dialect="duckdb"), **parts)
 
 
 def _refuse(what: str) -> Callable[[Any], exp.Expr]:
@@ -72,7 +97,7 @@ def _around(template: str) -> Callable[[Any], exp.Expr]:
     """Put ``template`` around the node, which is its ``:it``, or around what the node is of, its ``:of``."""
 
     def around(node: exp.Expr) -> exp.Expr:
-        return _sql(template, it=node.copy(), of=node.this.copy())
+        return phrase(template, it=node.copy(), of=node.this.copy())
 
     return around
 
@@ -95,7 +120,7 @@ def _like(node: exp.Like | exp.ILike) -> exp.Expr:
 
 def _text_of(node: exp.Expr) -> exp.Expr:
     """CAST to STRING: DuckDB spells floats and bytes in another way, and moments with their offset."""
-    return _sql(
+    return phrase(
         "CASE WHEN typeof(:it) IN ('DOUBLE', 'FLOAT', 'BLOB') "
         "THEN error('Spark spells a ' || typeof(:it) || ' as a text in another way than DuckDB; Spark can: "
         "connect with it') "
@@ -113,35 +138,54 @@ def _grouping(node: exp.Group) -> exp.Expr:
     return node
 
 
-def _cast(node: exp.Cast) -> exp.Expr:
-    """Spark cuts fractions off where DuckDB rounds, and its DECIMAL has ten digits, none of them behind the point."""
-    if node.to.this in _INTEGERS:
-        return _whole(node)
-    if node.to.this is exp.DType.TEXT and not node.this.is_string:
-        return _text_of(node.this.copy())
-    if node.to.this is exp.DType.DECIMAL and len(node.to.expressions) < 2:
-        precision = node.to.expressions[0].name if node.to.expressions else "10"
-        words = node.copy()
-        words.set("to", exp.DataType.build(f"DECIMAL({precision}, 0)"))
-        return words
-    return node
+def cast_as_spark(node: exp.Cast) -> exp.Expr:
+    """A cast: of a text by Spark's grammar, of a number without DuckDB's rounding; an error is one, unless it is safe.
+
+    Of a value whose kind is unknown DuckDB decides while the query runs, by its ``typeof``.
+    """
+    if node.meta.get(AS_DUCKDB):
+        return node
+    kind, safe = kind_of(node.this), bool(node.args.get("safe"))
+    if node.to.this in TEXTS:
+        return node.copy() if kind in TEXTS else _text_of(node.this.copy())
+    of_text = text_as("CAST(:it AS TEXT)" if kind is None else ":it", _type_of(node.to), safe=safe)
+    of_others = _cast_of_others(node, kind, "TRY_CAST" if safe else "CAST")
+    if of_text is None or (kind is not None and kind not in TEXTS):
+        return phrase(of_others, it=node.this.copy())
+    if kind in TEXTS:
+        return phrase(of_text, it=node.this.copy())
+    return phrase(f"CASE WHEN typeof(:it) = 'VARCHAR' THEN {of_text} ELSE {of_others} END", it=node.this.copy())
 
 
-def _whole(node: exp.Cast) -> exp.Expr:
-    target = node.to.sql(dialect="duckdb")
-    # A number beyond the type is an error in Spark, and another number without ANSI mode; NULL is neither.
-    cast = "TRY_CAST" if node.args.get("safe") else "CAST"
-    if isinstance(node.this, exp.Literal) and not node.this.is_string and node.this.name.isdecimal():
-        return _sql(f"{cast}(:it AS {target})", it=node.this.copy())
-    return _sql(
+def _type_of(to: exp.DataType) -> exp.DataType:
+    """Spark's type as DuckDB has it: its DECIMAL has ten digits, none behind the point, its TIMESTAMP is an instant."""
+    if to.this in INSTANTS:
+        return exp.DataType(this=exp.DType.TIMESTAMPTZ)
+    if to.this is exp.DType.DECIMAL and len(to.expressions) < 2:
+        precision = to.expressions[0].name if to.expressions else "10"
+        return exp.DataType.build(f"DECIMAL({precision}, 0)")
+    return to
+
+
+def _cast_of_others(node: exp.Cast, kind: exp.DType | None, cast: str) -> str:
+    """A cast of anything but a text. Spark cuts fractions off where DuckDB rounds."""
+    target = _type_of(node.to).sql(dialect="duckdb")
+    plain = f"{cast}(:it AS {target})"
+    if node.to.this not in WHOLE or kind in WHOLE | {exp.DType.BOOLEAN}:
+        return plain
+    return (
         f"CASE WHEN typeof(:it) IN ('DOUBLE', 'FLOAT') THEN {cast}(trunc(TRY_CAST(:it AS DOUBLE)) AS {target}) "
         f"WHEN typeof(:it) LIKE 'DECIMAL%' "
         f"THEN {cast}(regexp_extract(CAST(:it AS TEXT), '{_WHOLE_NUMBER}', 1) AS {target}) "
-        f"WHEN typeof(:it) = 'VARCHAR' "
-        f"THEN TRY_CAST(regexp_extract(CAST(:it AS TEXT), '{_WHOLE_NUMBER}', 1) AS {target}) "
-        f"ELSE {cast}(:it AS {target}) END",
-        it=node.this.copy(),
+        f"ELSE {plain} END"
     )
+
+
+def _day(node: exp.TsOrDsToDate) -> exp.Expr:
+    """``to_date(x)``, a cast; with a format it reads texts by that."""
+    if node.args.get("format") is not None:
+        return node
+    return cast_as_spark(exp.Cast(this=node.this.copy(), to=exp.DataType(this=exp.DType.DATE)))
 
 
 def _substring(node: exp.Substring) -> exp.Expr:
@@ -164,7 +208,7 @@ def _not(number: exp.Expr, condition: str, instead: str) -> exp.Expr:
     """``number``, but ``instead`` where ``condition`` holds of it."""
     if isinstance(number, exp.Literal) and number.name.strip("0"):
         return number.copy()
-    return _sql(f"CASE WHEN :it {condition} THEN {instead} ELSE :it END", it=number.copy())
+    return phrase(f"CASE WHEN :it {condition} THEN {instead} ELSE :it END", it=number.copy())
 
 
 def _regexp_replace(node: exp.RegexpReplace) -> exp.Expr:
@@ -189,11 +233,11 @@ def _group(match: re.Match[str]) -> str:
 def _extract(node: exp.Extract) -> exp.Expr:
     part = node.this.name.upper()
     if part in _DAYS_OF_WEEK_ISO:
-        return _sql("isodow(:of)", of=node.expression.copy())
+        return phrase("isodow(:of)", of=node.expression.copy())
     if part in _DATE_PARTS:
         if part not in ("DOW", "DAYOFWEEK"):
             raise _refused(f"EXTRACT({part} FROM …)")
-        return _sql("isodow(:of) % 7 + 1", of=node.expression.copy())
+        return phrase("isodow(:of) % 7 + 1", of=node.expression.copy())
     return node
 
 
@@ -201,15 +245,15 @@ def _truncated(node: exp.DateTrunc) -> exp.Expr:
     unit = _UNITS.get(node.text("unit").upper())
     if unit is None:
         raise _refused("trunc() by that unit")
-    return _sql(f"CAST(date_trunc('{unit}', CAST(:of AS DATE)) AS DATE)", of=node.this.copy())
+    return phrase(f"CAST(date_trunc('{unit}', CAST(:of AS DATE)) AS DATE)", of=node.this.copy())
 
 
 def _logarithm(node: exp.Ln | exp.Log) -> exp.Expr:
     """NULL to Spark where there is none."""
     number, base = (node.this, None) if node.args.get("expression") is None else (node.expression, node.this)
     if base is None:
-        return _sql("CASE WHEN :of > 0 THEN :it END", of=number.copy(), it=node.copy())
-    return _sql("CASE WHEN :of > 0 AND :base > 0 THEN :it END", of=number.copy(), base=base.copy(), it=node.copy())
+        return phrase("CASE WHEN :of > 0 THEN :it END", of=number.copy(), it=node.copy())
+    return phrase("CASE WHEN :of > 0 AND :base > 0 THEN :it END", of=number.copy(), base=base.copy(), it=node.copy())
 
 
 def _difference(node: exp.DateDiff | exp.TimestampDiff) -> exp.Expr:
@@ -226,26 +270,72 @@ def _sha2(node: exp.SHA2) -> exp.Expr:
     return node
 
 
+def _not_nan(node: exp.Nanvl) -> exp.Expr:
+    return phrase(
+        "CASE WHEN isnan(CAST(:a AS DOUBLE)) THEN CAST(:b AS DOUBLE) ELSE CAST(:a AS DOUBLE) END",
+        a=node.this.copy(),
+        b=node.expression.copy(),
+    )
+
+
+def _seconds(node: exp.StrToUnix) -> exp.Expr:
+    """Seconds since 1970 of a moment; texts have a grammar of formats, in which engines differ."""
+    if kind_of(node.this) not in INSTANTS | {exp.DType.DATE}:
+        raise _refused("unix_timestamp() of a text, or of what may be one,")
+    return phrase("CAST(floor(epoch_us(CAST(:a AS TIMESTAMPTZ)) / 1000000) AS BIGINT)", a=node.this.copy())
+
+
 def _unknown(node: exp.Anonymous) -> exp.Expr:
-    name = node.name.lower()
-    if name == "weekday" and len(node.expressions) == 1:
-        return _sql("isodow(:of) - 1", of=node.expressions[0].copy())
-    if name == "date_part" and node.expressions:
-        part = node.expressions[0]
-        return _extract(exp.Extract(this=exp.var(part.name), expression=node.expressions[1]))
+    name, given = node.name.lower(), node.expressions
+    if name == "date_part" and given:
+        return _extract(exp.Extract(this=exp.var(given[0].name), expression=given[1]))
     if name in _OTHER_MEANINGS:
         raise _refused(f"{name}()")
-    return node
+    template = _FUNCTIONS.get((name, len(given)))
+    if template is None:
+        return node
+    return phrase(template, **{place: each.copy() for place, each in zip("abc", given, strict=False)})
 
 
-_OTHER_MEANINGS: Final = frozenset({"hash", "printf", "url_encode", "to_char", "char", "getbit"})
+_FUNCTIONS: Final[Mapping[tuple[str, int], str]] = {
+    ("weekday", 1): "isodow(:a) - 1",
+    ("isnull", 1): "(:a IS NULL)",
+    ("isnotnull", 1): "(:a IS NOT NULL)",
+    # As Java's %: the sum of two remainders keeps the sign of the divisor only where the first one has another.
+    ("pmod", 2): "CASE WHEN :a % :b < 0 THEN (:a % :b + :b) % :b ELSE :a % :b END",
+    ("octet_length", 1): "octet_length(CASE WHEN typeof(:a) = 'BLOB' THEN CAST(:a AS BLOB) "
+    "ELSE encode(CAST(:a AS TEXT)) END)",
+    ("bit_length", 1): "8 * octet_length(CASE WHEN typeof(:a) = 'BLOB' THEN CAST(:a AS BLOB) "
+    "ELSE encode(CAST(:a AS TEXT)) END)",
+    ("try_to_date", 1): "CASE WHEN typeof(:a) = 'VARCHAR' THEN try_spark_date(CAST(:a AS TEXT)) "
+    "ELSE TRY_CAST(:a AS DATE) END",
+    ("positive", 1): ":a",
+    ("unix_date", 1): "CAST(:a AS DATE) - DATE '1970-01-01'",
+    ("unix_micros", 1): "epoch_us(:a)",
+}
+"""Functions that sqlglot does not know, by their name and number of arguments: what they are in DuckDB."""
+
+_OTHER_MEANINGS: Final = frozenset({"hash", "printf", "url_encode", "to_char", "char", "getbit", "bround"})
 """Functions that both have, and that differ."""
 
 _WORDS: Final[Mapping[type[exp.Expr], Callable[[Any], exp.Expr]]] = {
     exp.Like: _like,
     exp.ILike: _like,
-    exp.Cast: _cast,
-    exp.TryCast: _cast,
+    exp.Cast: cast_as_spark,
+    exp.TryCast: cast_as_spark,
+    exp.TsOrDsToDate: _day,
+    **dict.fromkeys(SYMBOLS, compared),
+    exp.In: contained,
+    exp.Between: between,
+    exp.Case: chosen,
+    exp.Coalesce: of_one_kind("coalesce()"),
+    exp.Greatest: of_one_kind("greatest()"),
+    exp.Least: of_one_kind("least()"),
+    exp.Nullif: of_one_kind("nullif()"),
+    exp.If: of_one_kind("if()"),
+    exp.Nvl2: of_one_kind("nvl2()"),
+    **dict.fromkeys((exp.Add, exp.Sub, exp.Mul, exp.Div, exp.IntDiv, exp.Mod), computed),
+    **dict.fromkeys((exp.Union, exp.Intersect, exp.Except), unified),
     exp.Substring: _substring,
     exp.Left: _first_or_last,
     exp.Right: _first_or_last,
@@ -268,7 +358,14 @@ _WORDS: Final[Mapping[type[exp.Expr], Callable[[Any], exp.Expr]]] = {
         "CASE WHEN :it THEN TRUE WHEN len(:of) = list_count(:of) THEN :it END",
     ),
     exp.SHA2: _sha2,
+    exp.Nanvl: _not_nan,
+    exp.Negative: _around("-(:of)"),
+    exp.StrToUnix: _seconds,
+    exp.UnixSeconds: _around("CAST(floor(epoch_us(:of) / 1000000) AS BIGINT)"),
     exp.Anonymous: _unknown,
+    exp.Chr: _refuse("char()"),
+    exp.ToChar: _refuse("to_char()"),
+    exp.Getbit: _refuse("getbit()"),
     exp.ArrayPosition: _refuse("array_position()"),
     exp.ArrayDistinct: _refuse("array_distinct()"),
     exp.ArrayExcept: _refuse("array_except()"),
@@ -278,6 +375,5 @@ _WORDS: Final[Mapping[type[exp.Expr], Callable[[Any], exp.Expr]]] = {
     exp.Format: _refuse("format_string()"),
     exp.Levenshtein: _refuse("levenshtein()"),
     exp.Typeof: _refuse("typeof()"),
-    exp.UnixSeconds: _refuse("unix_seconds()"),
     exp.UnixMillis: _refuse("unix_millis()"),
 }

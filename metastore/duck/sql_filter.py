@@ -8,35 +8,31 @@ may differ by case only. The text of a question is anybody's: it is run closed o
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
-from contextlib import suppress
 from dataclasses import dataclass
-from datetime import timezone, tzinfo
+from datetime import tzinfo
 from decimal import Decimal
 from typing import Any, Final
 
 import numpy as np
 import pyarrow as pa
 from sqlglot import exp
-from sqlglot.dialects.duckdb import DuckDB
 from sqlglot.errors import SqlglotError
 
 from metastore.duck.optional import library
 from metastore.duck.session import close_off, connection, relation
-from metastore.duck.spark_in_duckdb import in_duckdbs_words
+from metastore.duck.spark_in_duckdb import SparkInDuckDb, in_duckdbs_words, missing_function
+from metastore.duck.spark_texts import define_what
+from metastore.duck.value_kinds import mark
+from metastore.duck.words import phrase
 from metastore.errors import InvalidRequestError
 from metastore.predicates.columns import Columns, PredicateColumn
-from metastore.predicates.condition import SPARK
 from metastore.predicates.number_grid import NumberGrid
 from metastore.predicates.spark_sql import condition_of
-from metastore.predicates.written_times import timestamp_of
 
 _ROWS: Final = 1 << 17
 """As many are judged at once: small files would cost a query each."""
 
 _NUMBER: Final = "row number"
-
-_EQUALITIES: Final = (exp.EQ, exp.NEQ, exp.NullSafeEQ, exp.NullSafeNEQ, exp.In)
-_COMPARISONS: Final = (*_EQUALITIES, exp.LT, exp.LTE, exp.GT, exp.GTE, exp.Between)
 
 _AS_WRITTEN: Final = "SET disabled_optimizers = 'expression_rewriter'"
 """Else DuckDB makes ``i < -1`` of ``i + 1 < 0``: where Spark fails or finds more, rows would be missing in silence."""
@@ -54,13 +50,15 @@ def filtered(
     failure: type[Exception] = library("duckdb", "sql").Error
     with connection(zone) as engine:
         engine.execute(_AS_WRITTEN)
+        define_what(question.text, engine)
         close_off(engine)
         for rows in _gathered(batches, schema):
             try:
                 passing = question.numbers(engine, rows)
             except failure as error:
                 said = str(error).partition("\n")[0]  # what follows is the query as it is put to DuckDB
-                raise InvalidRequestError(f"the predicate {where!r} fails: {said}") from error
+                why = missing_function(said) or said
+                raise InvalidRequestError(f"the predicate {where!r} fails: {why}") from error
             yield from rows.take(passing).to_batches()
 
 
@@ -102,26 +100,20 @@ class _Question:
         tree = condition_of(where)
         if tree.find(exp.Query) is not None:
             raise InvalidRequestError(f"a scan asks one table, without subqueries: {where!r}; ask that in a SELECT")
-        for cast in tree.find_all(exp.Cast):
-            if cast.to.this in SPARK.instants:
-                _put_in_utc(cast.this, zone)
         tree = _with_decimals_that_fit(tree, columns, where)
         names: dict[str, str] = {}
         for node in list(tree.find_all(exp.Column)):
             path = tuple(part.name for part in node.parts)
             column = columns.resolve(path, f" of {where!r}")
             _require_plain(column, schema)
-            if column.zoned and isinstance(node.parent, _COMPARISONS):
-                for beside in node.parent.iter_expressions():
-                    _put_in_utc(beside, zone)
             top = column.path[0]
             if top not in names:
                 names[top] = _free(top, {_NUMBER, *names.values()})
-            said = _said(names[top], column, path[len(column.path) :])
+            said = _said(names[top], column, path[len(column.path) :], schema)
             tree = said if node is tree else tree
             node.replace(said)
         try:
-            return cls(DuckDB().generate(in_duckdbs_words(tree)), names)
+            return cls(SparkInDuckDb().generate(in_duckdbs_words(tree)), names)
         except SqlglotError as error:
             raise InvalidRequestError(f"the predicate {where!r} cannot be said in DuckDB's SQL: {error}") from error
 
@@ -180,14 +172,6 @@ def _number_of(node: exp.Expr) -> Decimal | None:
     return number.copy_negate() if negative else number
 
 
-def _put_in_utc(literal: exp.Expr, zone: tzinfo) -> None:
-    """Give a date-time the zone that it lacks: of an hour that comes twice DuckDB takes the later, Java the earlier."""
-    local = timestamp_of(literal.name) if isinstance(literal, exp.Literal) and literal.is_string else None
-    if local is not None and local.tzinfo is None:
-        with suppress(OverflowError):  # at the ends of Python's calendar no clocks change
-            literal.set("this", local.replace(tzinfo=zone).astimezone(timezone.utc).isoformat(" "))
-
-
 def _free(name: str, taken: set[str]) -> str:
     """``name``, or one like it that differs from all that are ``taken`` by more than case."""
     lowered = {one.lower() for one in taken}
@@ -199,7 +183,7 @@ def _free(name: str, taken: set[str]) -> str:
     return free
 
 
-def _said(name: str, column: PredicateColumn, rest: tuple[str, ...]) -> exp.Expr:
+def _said(name: str, column: PredicateColumn, rest: tuple[str, ...], schema: pa.Schema) -> exp.Expr:
     """A column, a field of it, or what a path leads to inside a list or a map."""
     said: exp.Expr = exp.column(exp.to_identifier(name, quoted=True))
     for field in column.path[1:]:
@@ -208,15 +192,30 @@ def _said(name: str, column: PredicateColumn, rest: tuple[str, ...]) -> exp.Expr
         said.type = exp.DataType.build("TEXT")
     if column.type.name == "FLOAT" and not rest:
         # Beside decimals Spark compares as DOUBLE, DuckDB as FLOAT, to which 0.1 is the FLOAT next to it.
-        said = exp.cast(said, "DOUBLE")
+        return phrase("CAST(:it AS DOUBLE)", it=said)
     for field in rest:
         said = exp.Dot(this=said, expression=exp.to_identifier(field, quoted=True))
+    if not rest and (type_ := _arrow_type(column, schema)) is not None:
+        mark(said, type_)
     return said
+
+
+def _arrow_type(column: PredicateColumn, schema: pa.Schema) -> pa.DataType | None:
+    """The type that ``column`` has in rows of ``schema``."""
+    if column.path[0] not in schema.names:
+        return None
+    type_: pa.DataType = schema.field(column.path[0]).type
+    for name in column.path[1:]:
+        if not isinstance(type_, pa.StructType) or type_.get_field_index(name) < 0:
+            return None
+        type_ = type_.field(name).type
+    return type_
 
 
 def _require_plain(column: PredicateColumn, schema: pa.Schema) -> None:
     """InvalidRequestError for a field of a struct in which DuckDB would find another of its name."""
-    type_: Any = schema.field(column.path[0]).type if column.path[0] in schema.names else None
+    place = schema.get_field_index(column.path[0])
+    type_: Any = None if place < 0 else schema.field(place).type
     for name in column.path[1:]:
         if sum(field.name.lower() == name.lower() for field in type_.fields) > 1:
             raise InvalidRequestError(

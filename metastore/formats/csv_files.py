@@ -55,7 +55,8 @@ def open_csv(
     batch of no columns has the number of its rows.
     """
     file = _Delimited(source, delimiter, options or TextOptions(), None if declared is None else arrow_schema(declared))
-    return file.schema, file.batches, [name for name in file.names if name not in file.schema.names]
+    known = frozenset(file.schema.names)
+    return file.schema, file.batches, [name for name in file.names if name not in known]
 
 
 class _Delimited:
@@ -91,7 +92,8 @@ class _Delimited:
             return pa.schema([(name, pa.list_(pa.string())) for name in self.names])
         if self._declared is None:
             return self._inferred()
-        return pa.schema([field for field in self._declared if field.name in self.names])
+        present = frozenset(self.names)
+        return pa.schema([field for field in self._declared if field.name in present])
 
     def batches(self, chosen: Sequence[str]) -> Iterator[pa.RecordBatch]:
         """The rows in the ``chosen`` columns."""

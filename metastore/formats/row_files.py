@@ -47,7 +47,8 @@ def _columns(opening: Opening, file: SourceFile, schema: pa.Schema) -> Iterator[
     """ORC and delimited text, whose readers give columns; text is read as the types that the table has."""
     declared = None if opening.format == "ORC" else tuple_schema(schema)[0]
     with replace(opening, declared=declared).open(file) as data:
-        present = [name for name in schema.names if name in data.schema.names]
+        known = frozenset(data.schema.names)
+        present = [name for name in schema.names if name in known]
         if present:
             for batch in data.batches(present):
                 yield as_asked({name: batch.column(name) for name in present}, batch.num_rows, schema)

@@ -166,17 +166,20 @@ class Source:
     def rows(self, units: pa.Table, schema: pa.Schema) -> pa.Table:
         """Rows of ``schema`` made of ``units``."""
         own: Mapping[str, Sequence[Any]] = {}
+        positions: Sequence[int] = range(units.num_rows)
         if self.explode is not None:
             positions, own = self.explode(units, frozenset(schema.names) & self.exploded.keys())
-            units = units.take(pa.array(positions, pa.int64()))
-        columns = []
+        # Only what is told is repeated: once for each of 2,000 columns, the schema of their table fills no array.
+        repeated = None if self.explode is None else pa.array(positions, pa.int64())
+        columns: list[Array] = []
         for wanted in schema:
             if wanted.name in own:
                 columns.append(pa.array(own[wanted.name], wanted.type))
             elif wanted.name in self.values:
-                columns.append(self.values[wanted.name].make(units))
+                made = self.values[wanted.name].make(units)
+                columns.append(made if repeated is None else made.take(repeated))
             else:
-                columns.append(pa.nulls(units.num_rows, wanted.type))
+                columns.append(pa.nulls(len(positions), wanted.type))
         return pa.Table.from_arrays(columns, schema=schema)
 
 

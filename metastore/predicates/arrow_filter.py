@@ -167,9 +167,10 @@ class _ExactLeaves(Leaves):
         return _leaf(~nan if inverted else nan)
 
     def _field(self, column: PredicateColumn) -> tuple[pc.Expression, pa.DataType]:
-        if not column.usable or column.path[0] not in self._schema.names:
+        place = self._schema.get_field_index(column.path[0])
+        if not column.usable or place < 0:
             raise NotExact
-        type_ = self._schema.field(column.path[0]).type
+        type_ = self._schema.field(place).type
         for name in column.path[1:]:
             if not pa.types.is_struct(type_) or type_.get_field_index(name) < 0:
                 raise NotExact

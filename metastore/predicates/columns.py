@@ -38,13 +38,34 @@ class PredicateColumn:
         return quote(self.path)
 
 
+class _Names:
+    """Names in their order, each once, found in constant time whatever their case."""
+
+    def __init__(self, names: Iterable[str]) -> None:
+        self._alike: dict[str, list[str]] = {}
+        self._all = tuple(dict.fromkeys(names))
+        for name in self._all:
+            self._alike.setdefault(name.lower(), []).append(name)
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._all)
+
+    def alike(self, name: str) -> Sequence[str]:
+        """The names that differ from ``name`` in case at most."""
+        return self._alike.get(name.lower(), ())
+
+    def is_alone(self, name: str) -> bool:
+        """Whether no other name differs from ``name`` in case only."""
+        return len(self.alike(name)) == 1
+
+
 class Columns:
     """Everything a predicate on one table may name; directory columns hide the schema's of the same name."""
 
     def __init__(self, schema: TupleSchema, directory_columns: Sequence[PredicateColumn] = ()) -> None:
         self._from_directories: Mapping[str, PredicateColumn] = {c.path[0]: c for c in directory_columns}
         self._from_schema = schema.by_name
-        self._names = list(dict.fromkeys((*self._from_directories, *self._from_schema)))
+        self._names = _Names((*self._from_directories, *self._from_schema))
 
     def resolve(self, path: ColumnPath, where: str) -> PredicateColumn:
         """The column at ``path``; ``where`` tells the position in an error.
@@ -52,7 +73,7 @@ class Columns:
         Raises InvalidRequestError for an unknown or ambiguous name, with the nearest known names.
         """
         name = self._match(path[0], self._names, path, where)
-        unambiguous = _is_alone(name, self._names)
+        unambiguous = self._names.is_alone(name)
         if name in self._from_directories and len(path) == 1:
             found_column = self._from_directories[name]
             return replace(found_column, usable=found_column.usable and unambiguous)
@@ -65,8 +86,9 @@ class Columns:
             fields: Mapping[str, StructField] = {f.name: f for f in type_.fields}
             if not fields and type_.parts:
                 break  # inside an array or a map, of which no statistics speak
-            found.append(self._match(segment, list(fields), path, where))
-            unambiguous &= _is_alone(found[-1], fields)
+            names = _Names(fields)
+            found.append(self._match(segment, names, path, where))
+            unambiguous &= names.is_alone(found[-1])
             type_ = fields[found[-1]].type
         inside = tuple(found)
         zoned = column.leaf_property(TIME_ZONE, inside) is not None
@@ -74,16 +96,14 @@ class Columns:
 
     def resolve_reference(self, name: str) -> PredicateColumn:
         """The column that a PyIceberg reference names: a whole name (with its dots) before a path."""
-        lowered = name.lower()
-        if any(known.lower() == lowered for known in self._names):
+        if self._names.alike(name):
             return self.resolve((name,), "")
         return self.resolve(parse(name), "")
 
-    def _match(self, wanted: str, known: Sequence[str], path: ColumnPath, where: str) -> str:
-        if wanted in known:
+    def _match(self, wanted: str, known: _Names, path: ColumnPath, where: str) -> str:
+        matching = known.alike(wanted)
+        if wanted in matching:
             return wanted
-        lowered = wanted.lower()
-        matching = [name for name in known if name.lower() == lowered]
         if len(matching) > 1:
             raise InvalidRequestError(f"column {'.'.join(path)!r}{where} may be any of {', '.join(matching)}")
         if not matching:
@@ -92,17 +112,12 @@ class Columns:
 
     def _unknown(self, path: ColumnPath, where: str) -> InvalidRequestError:
         name, known = ".".join(path), map(".".join, self._all_paths())
-        hint = did_you_mean(name, known, most=_NEAREST, cutoff=0.5, otherwise=f"columns are {_some(self._names)}")
+        hint = did_you_mean(name, known, most=_NEAREST, cutoff=0.5, otherwise=f"columns are {_some(list(self._names))}")
         return InvalidRequestError(f"unknown column {name!r}{where}{hint}")
 
     def _all_paths(self) -> Iterator[ColumnPath]:
         yield from ((name,) for name in self._names)
         yield from (path for path, _ in TupleSchema(tuple(self._from_schema.values())).leaves() if len(path) > 1)
-
-
-def _is_alone(name: str, known: Iterable[str]) -> bool:
-    """Whether no other name that is ``known`` differs from ``name`` by case only."""
-    return sum(one.lower() == name.lower() for one in known) == 1
 
 
 def _some(names: Sequence[str], most: int = 20) -> str:

@@ -86,6 +86,11 @@ class Condition:
     def __str__(self) -> str:
         return self.text
 
+    @cached_property
+    def quoted_text(self) -> str:
+        """The text as errors show it."""
+        return repr(self.text)
+
     @property
     def of_query(self) -> bool:
         """Whether names may be those of other tables, about which nothing is known here."""

@@ -59,9 +59,9 @@ class _Translator:
     def translate(self) -> BooleanExpression:
         # A mistyped name is an error wherever it stands; inside a subquery names belong to other tables.
         if not self._said.of_query:
-            for column in self._said.tree.find_all(exp.Column):
-                if column.find_ancestor(exp.Query) is None:
-                    self._resolve(column)
+            for node in self._said.tree.walk(prune=lambda each: isinstance(each, exp.Query)):
+                if isinstance(node, exp.Column):
+                    self._resolve(node)
         return self._condition(self._said.tree, inverted=False)
 
     def _condition(self, node: exp.Expr, *, inverted: bool) -> BooleanExpression:
@@ -268,7 +268,7 @@ class _Translator:
             node = node.parent
         path = self._said.path_of(node) or self._said.path_of(next(node.find_all(exp.Column)))
         start = next(node.find_all(exp.Column)).parts[0].meta.get("start")
-        where = "" if start is None else f" at position {start + 1} of {self._said.text!r}"
+        where = "" if start is None else f" at position {start + 1} of {self._said.quoted_text}"
         return self._columns.resolve(path, where)
 
     def _shown(self, node: exp.Expr) -> str:

@@ -11,6 +11,7 @@ import pyarrow as pa
 from metastore.model.column_path import parse as parse_path
 from metastore.pruning.containers import UnitStatistics
 from metastore.pruning.evaluate import Evaluation, Exclusion
+from metastore.pruning.file_columns import FileColumns
 from metastore.pruning.known_files import FileUnits, KnownFiles
 from metastore.pruning.result import KeptFile, SkippedFile
 from metastore.pruning.units import Portion
@@ -29,6 +30,7 @@ class FileDecisions:
     evaluation: Evaluation
     why_not: Callable[[str], Exclusion | None]
     spellings: Mapping[str, Sequence[str]] = field(default_factory=dict)
+    pseudo: FileColumns = field(default_factory=FileColumns)
     kept: list[KeptFile] = field(default_factory=list)
     skipped: list[SkippedFile] = field(default_factory=list)
     row_groups_kept: int = 0
@@ -65,7 +67,7 @@ class FileDecisions:
         ]
         self.judged = self.judged or bool(in_doubt)
         statistics = UnitStatistics(files.units, files.folders, self.directories, self.spellings)
-        excluded = self.evaluation.exclude(in_doubt, statistics)
+        excluded = self.evaluation.exclude(in_doubt, self.pseudo.beside(statistics, paths))
         self.skipped.extend(SkippedFile(paths[i], exclusion) for i, exclusion in excluded.items())
         left = [i for i in in_doubt if i not in excluded]
         folders.update((paths[i], files.folders[i]) for i in left)
@@ -92,7 +94,7 @@ class FileDecisions:
             if not live:
                 continue
             mine = units if len(live) == len(paths) else units.take(pa.array(live, pa.int64()))
-            excluded = self._excluded(mine, [folders[paths[i]] for i in live])
+            excluded = self._excluded(mine, [folders[paths[i]] for i in live], [paths[i] for i in live])
             self.row_groups_kept += len(live) - len(excluded)
             indices: list[Any] = mine["rowGroupIndex"].to_pylist()
             for n, i in enumerate(live):
@@ -102,9 +104,9 @@ class FileDecisions:
                     inside.setdefault(paths[i], []).append(indices[n])
         return inside, outside
 
-    def _excluded(self, units: pa.Table, folders: Sequence[str]) -> dict[int, Exclusion]:
+    def _excluded(self, units: pa.Table, folders: Sequence[str], paths: Sequence[str]) -> dict[int, Exclusion]:
         statistics = UnitStatistics(units, folders, self.directories, self.spellings)
-        return self.evaluation.exclude(range(units.num_rows), statistics)
+        return self.evaluation.exclude(range(units.num_rows), self.pseudo.beside(statistics, paths))
 
 
 def _reason(lacking: Sequence[str]) -> str:

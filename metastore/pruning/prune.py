@@ -26,6 +26,7 @@ from metastore.predicates.columns import Columns
 from metastore.predicates.predicate import Question, parse
 from metastore.pruning.containers import FolderStatistics, UnitStatistics
 from metastore.pruning.evaluate import Evaluation, Exclusion
+from metastore.pruning.file_columns import FileColumns
 from metastore.pruning.files import FileDecisions
 from metastore.pruning.known_files import Fingerprint, KnownFiles
 from metastore.pruning.result import Count, KeptFile, PruneResult, SegmentDecision, SkippedFile
@@ -47,6 +48,7 @@ def prune(
     listing: Mapping[str, Fingerprint] | None = None,
     time_zone: str | None = None,
     directories_tell: bool = True,
+    of_files: FileColumns | None = None,
 ) -> PruneResult:
     """Decide what of a table must be read to answer ``question`` (Spark SQL text or a PyIceberg expression).
 
@@ -54,11 +56,16 @@ def prune(
     the finer levels may be absent, in memory or to be read in portions; without ``partitionKeys`` columns of files
     count before directories. ``listing`` holds the files that exist now, by
     the FILE units' paths; None trusts the metadata. ``time_zone`` is the session's. ``directories_tell`` is False for
-    tables whose directories' names say nothing of the rows in them (Iceberg, Delta). Raises InvalidRequestError if
+    tables whose directories' names say nothing of the rows in them (Iceberg, Delta). ``of_files`` are
+    the pseudo columns that the question may name; None finds them. Raises InvalidRequestError if
     there is no TABLE unit, and what :func:`metastore.predicates.predicate.parse` raises.
     """
     source = TableUnits(units) if isinstance(units, pa.Table) else units
     table = _Table.of(source.upper())
+    pseudo = of_files
+    if pseudo is None:
+        taken = table.schema.by_name
+        pseudo = FileColumns.asked(str(question), taken, table.root, listing, is_kept=not directories_tell)
     known = KnownFiles(listing)
     if listing is not None:
         for portion in source.fingerprints(None):
@@ -66,11 +73,11 @@ def prune(
     new_folders = [IDENTIFIER_SEPARATOR.join(directories_of(path, table.root)) for path in known.unknown]
     directories = table.directories({*table.folders, *known.folders, *new_folders} if directories_tell else set())
     if listing is not None or not directories_tell:
-        return _decided(question, source, table, known, directories, time_zone)
+        return _decided(question, source, table, known, directories, time_zone, pseudo)
     # Segments name the folders of all files, unless their writer left some out: then the columns of directories may be
     # others, or of other types, and what was excluded by them is in doubt.
     try:
-        result = _decided(question, source, table, known, directories, time_zone)
+        result = _decided(question, source, table, known, directories, time_zone, pseudo)
     except InvalidRequestError:
         known = KnownFiles(None)
         for portion in source.fingerprints(None):
@@ -81,7 +88,7 @@ def prune(
         if known.folders <= table.folders:
             return result
     directories = table.directories(table.folders | known.folders)
-    return _decided(question, source, table, KnownFiles(None), directories, time_zone)
+    return _decided(question, source, table, KnownFiles(None), directories, time_zone, pseudo)
 
 
 def _decided(
@@ -91,20 +98,21 @@ def _decided(
     known: KnownFiles,
     directories: DirectoryColumns,
     time_zone: str | None,
+    pseudo: FileColumns,
 ) -> PruneResult:
     """The decision with the columns of ``directories``. ``known`` has met all files, or meets them if all are known."""
-    predicate = parse(question, Columns(table.schema, directories.columns), time_zone)
+    predicate = parse(question, Columns(table.schema, (*directories.columns, *pseudo.columns)), time_zone)
     evaluation = Evaluation(predicate)
 
     names, spellings = table.segment_names, spellings_of(table.schema)
     of_segments = UnitStatistics(table.segments, table.segment_folders, directories, spellings)
-    segments = evaluation.exclude(range(len(names)), of_segments)
+    segments = evaluation.exclude(range(len(names)), pseudo.beside(of_segments, None))
     why_not = _nearest({table.segment_folders[i]: exclusion for i, exclusion in segments.items()})
     left_out = frozenset(names[i] for i in segments if IDENTIFIER_SEPARATOR not in names[i])
     if known.listing is None:
         for portion in source.fingerprints(left_out):
             known.meet_portion(portion)
-    files = FileDecisions(known, directories, evaluation, why_not, spellings)
+    files = FileDecisions(known, directories, evaluation, why_not, spellings, pseudo)
     for portion in source.lower(left_out):
         files.decide(portion)
     in_segments: Counter[str] = Counter()
@@ -112,7 +120,7 @@ def _decided(
         if exclusion := why_not(folder):
             in_segments[exclusion.tests] += number
 
-    unproven_kept, unproven_skipped = _unproven(known, table.root, directories, evaluation)
+    unproven_kept, unproven_skipped = _unproven(known, table.root, directories, evaluation, pseudo)
     files.kept.extend(unproven_kept)
     files.skipped.extend(unproven_skipped)
     reasons = _reasons(evaluation, files)
@@ -224,12 +232,13 @@ def _nearest(excluded: Mapping[str, Exclusion]) -> Callable[[str], Exclusion | N
 
 
 def _unproven(
-    known: KnownFiles, root: str, directories: DirectoryColumns, evaluation: Evaluation
+    known: KnownFiles, root: str, directories: DirectoryColumns, evaluation: Evaluation, pseudo: FileColumns
 ) -> tuple[list[KeptFile], list[SkippedFile]]:
     """Decide changed and unknown files, of which only the folders are certain."""
     files = [(path, folder, CHANGED) for path, folder in known.changed]
     files += [(path, IDENTIFIER_SEPARATOR.join(directories_of(path, root)), UNKNOWN) for path in known.unknown]
-    excluded = evaluation.exclude(range(len(files)), FolderStatistics([folder for _, folder, _ in files], directories))
+    of_folders = FolderStatistics([folder for _, folder, _ in files], directories)
+    excluded = evaluation.exclude(range(len(files)), pseudo.beside(of_folders, [path for path, _, _ in files]))
     skipped = [SkippedFile(files[i][0], exclusion) for i, exclusion in excluded.items()]
     kept = [
         KeptFile(path, None, reason, known.size_now(path))

@@ -159,12 +159,17 @@ def _values(
 
 def _covered(plan: ScanPlan, zone: tzinfo) -> dict[str, ScanFile]:
     """The unchanged files, by path, of which no row fails the question; it may be NULL where a column is."""
-    whole = {file.path: file for file in plan.files if file.schema is not None and not file.matched}
+    # Of some row groups of a file, statistics of the file say nothing.
+    whole = {
+        file.path: file
+        for file in plan.files
+        if file.schema is not None and not file.matched and file.row_groups is None
+    }
     where = plan.question
     if where is None or not whole:
         return whole
     negated = _negated(where)
-    if negated is None:
+    if negated is None or plan.pseudo:
         return {}
     # What exists was looked at already, and only unchanged files are asked about: so no listing.
     for path in prune(negated, plan.units, time_zone=str(zone)).paths:

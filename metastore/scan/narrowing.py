@@ -15,6 +15,7 @@ from pyarrow import fs
 
 from metastore.errors import InvalidRequestError
 from metastore.model.tuple_schema import TupleSchema
+from metastore.pruning.file_columns import FileColumns
 from metastore.pruning.prune import prune
 from metastore.scan.plan import Where
 from metastore.sources.directories import directories_of
@@ -46,8 +47,9 @@ def directories_left(
     # A file that nobody has analyzed is judged by its directories alone.
     listing = {f"{location}/{name}/file": (0, 0) for name in names}
     try:
-        pruned = prune(where, table_unit, listing=listing, time_zone=time_zone)
-    except InvalidRequestError:  # of a level deeper down, or of nothing at all: the plan knows
+        # These are no files, so what files say of themselves is not to be asked of them.
+        pruned = prune(where, table_unit, listing=listing, time_zone=time_zone, of_files=FileColumns())
+    except InvalidRequestError:  # of a level deeper down, of a file, or of nothing at all: the plan knows
         return None
     # Empty directories are no partitions, and yet may have names that make text of a column of numbers.
     types = {c.name: c.type for c in TupleSchema.from_json(table_unit["schema"][0].as_py() or "{}").columns}

@@ -7,9 +7,10 @@ and row group ids. It is plain data, so it can be read here (:mod:`metastore.sca
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping, Sequence
-from dataclasses import dataclass, field
-from functools import lru_cache
+from collections import Counter
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import cached_property, lru_cache
 from typing import Any, Final
 
 import pyarrow as pa
@@ -25,6 +26,7 @@ from metastore.model.tuple_schema import CASE_SENSITIVE, DIRECTORY, TupleSchema
 from metastore.model.vocabulary import MetadataType
 from metastore.predicates.columns import Columns
 from metastore.predicates.predicate import Question
+from metastore.pruning.file_columns import FileColumns
 from metastore.pruning.known_files import Fingerprint
 from metastore.pruning.prune import UNIT_COLUMNS, prune
 from metastore.pruning.result import PruneResult
@@ -111,10 +113,12 @@ class ScanPlan:
     """How the files are written if they are delimited text."""
     found_by: ColumnFinder | None = field(default=None, repr=False)
     """How the table's columns are found in a file whose own ones may be others."""
+    pseudo: Collection[str] = ()
+    """The pseudo columns among ``hidden``."""
     is_everything: bool = False
     """Whether ``files`` are all data files that lie below ``location``, every row group of them."""
 
-    @property
+    @cached_property
     def readable(self) -> pa.Schema:
         """All columns that can be asked for."""
         return pa.schema([*self.schema, *self.hidden])
@@ -131,8 +135,11 @@ def plan(  # noqa: PLR0913 - what a session knows of one table
     row_ids: bool = False,
     kept_by: ReadableTable | None = None,
     kept: SourceTable | None = None,
+    names: Iterable[str] = (),
 ) -> ScanPlan:
     """Plan the scan of ``table`` from its ``units``, above the files in :data:`PLAN_COLUMNS`, and what exists now.
+
+    ``names`` are the columns to read, of which pseudo columns (:mod:`metastore.pruning.file_columns`) are told.
 
     With ``kept``, a table whose keeper says its columns, they are those that it has now. With ``kept_by`` its
     directories say nothing.
@@ -149,7 +156,6 @@ def plan(  # noqa: PLR0913 - what a session knows of one table
             _require_same_columns(table, before, units)
     general = of_kind(units.upper(), MetadataType.TABLE)
     question = AlwaysTrue() if where is None else where
-    pruned = prune(question, units, listing=listing, time_zone=time_zone, directories_tell=kept_by is None)
     unit: dict[str, Any] = general.select(
         ["location", "schema", "tableType", "partitionKeys", "metadataStatistics", "additionalMetadata"]
     ).to_pylist()[0]
@@ -161,6 +167,11 @@ def plan(  # noqa: PLR0913 - what a session knows of one table
     tuple_schema = TupleSchema.from_json(unit["schema"] or "{}")
     location: str = unit["location"] or ""
     schema = arrow_schema(tuple_schema)
+    asked = " ".join(("" if where is None else str(where), *names))
+    of_files = FileColumns.asked(asked, schema.names, location, listing, is_kept=kept_by is not None)
+    pruned = prune(
+        question, units, listing=listing, time_zone=time_zone, directories_tell=kept_by is None, of_files=of_files
+    )
     levels = [column.path[0] for column in pruned.directory_columns if LEVEL.fullmatch(column.path[0])]
     hidden = pa.schema([pa.field(name, pa.string()) for name in levels if name not in schema.names])
     case_sensitive = CASE_SENSITIVE in tuple_schema.properties
@@ -173,8 +184,8 @@ def plan(  # noqa: PLR0913 - what a session knows of one table
     )
     found_by: ColumnFinder | None = None if kept is None else kept.columns
     if kept is None and not case_sensitive:
-        of_files = (column.name for column in tuple_schema.columns if DIRECTORY not in column.properties)
-        found_by = AnyCase(tuple(of_files))
+        own = (column.name for column in tuple_schema.columns if DIRECTORY not in column.properties)
+        found_by = AnyCase(tuple(own))
     names = frozenset(schema.names)
     partitions: Mapping[str, PartitionGroups] = {}
     if row_ids:
@@ -182,27 +193,32 @@ def plan(  # noqa: PLR0913 - what a session knows of one table
         wanted = {_key(path, location) for path in pruned.paths}
         refuse_mutated(table, sorted(wanted), mutated_partitions(pruned, location))
         partitions = partitions_of(table, groups(wanted)) if wanted else {}
+
+    def constants_of(path: str) -> Mapping[str, Any]:
+        by_folder = {} if kept_by is not None else directories.of(path)
+        return {**by_folder, **of_files.values(path)} if of_files.names else by_folder
+
     files = [
         ScanFile(
             file.path,
             file.row_groups,
             file.reason,
             file.size,
-            {} if kept_by is not None else directories.of(file.path),
+            constants_of(file.path),
             file.schema,
             _ids(partitions, file.path, location),
             found_by is not None and _needs_finder(found_by, names, file.schema),
         )
         for file in pruned.files
     ]
-    columns = Columns(tuple_schema, pruned.directory_columns)
+    columns = Columns(tuple_schema, (*pruned.directory_columns, *of_files.columns))
     return ScanPlan(
         table,
         location,
         format_,
         where,
         schema,
-        hidden,
+        pa.schema([*hidden, *of_files.schema]),
         files,
         pruned,
         columns,
@@ -211,6 +227,34 @@ def plan(  # noqa: PLR0913 - what a session knows of one table
         kept_by=kept_by,
         text=TableState.of(unit["additionalMetadata"]).text,
         found_by=found_by,
+        pseudo=of_files.names,
+    )
+
+
+def only_row_groups(planned: ScanPlan, named: Mapping[str, Collection[int]], why: str) -> ScanPlan:
+    """``planned`` with the row groups ``named`` of each file alone, where it has them; ``why`` excludes the others."""
+    pruned = planned.pruned
+    files = []
+    for file in planned.files:
+        wanted = named.get(file.path, ())
+        left = [group for group in sorted(wanted) if file.row_groups is None or group in file.row_groups]
+        if left:
+            files.append(replace(file, row_groups=tuple(left)))
+    skipped = Counter(pruned.skipped_in_segments)
+    if without := len(planned.files) - len(files):
+        skipped[why] += without
+    read = {file.path for file in files}
+    groups = sum(len(file.row_groups or ()) for file in files)
+    return replace(
+        planned,
+        files=files,
+        pruned=replace(
+            pruned,
+            files=[file for file in pruned.files if file.path in read],
+            files_count=replace(pruned.files_count, kept=len(files)),
+            row_groups_count=replace(pruned.row_groups_count, kept=groups),
+            skipped_in_segments=skipped,
+        ),
     )
 
 

@@ -124,6 +124,9 @@ def _groups(chunk: ReadChunk) -> Iterator[ReadChunk]:
         yield from (replace(chunk, files=[file]) for file in chunk.files)
         return
     files = {file.path: file for file in chunk.files}
+    if any(file.constants for file in files.values()):
+        yield from (replace(chunk, files=[file]) for file in files.values())
+        return
     for paths in chunk.reader.groups(list(files)):
         yield replace(chunk, files=[files[path] for path in paths])
 
@@ -133,10 +136,12 @@ def _told_rows(chunk: ReadChunk) -> Iterator[pa.RecordBatch]:
     reader, where = chunk.reader, chunk.where
     assert reader is not None, "the chunk has a reader"
     names = dict.fromkeys((*chunk.columns, *(sorted(where.columns) if where else ())))
-    schema = pa.schema([chunk.schema.field(name) for name in names])
+    constants = chunk.files[0].constants if chunk.files else {}
+    schema = pa.schema([chunk.schema.field(name) for name in names if name not in constants])
     try:
         for batch in reader.rows([file.path for file in chunk.files], schema, threads=chunk.threads):
-            rows = batch if where is None else batch.filter(where.expression)
+            whole = _with_constants(batch, constants, [chunk.schema.field(name) for name in names])
+            rows = whole if where is None else whole.filter(where.expression)
             if rows.num_rows:
                 chosen = rows.select(list(chunk.columns))
                 yield chosen if chunk.types is None else chosen.cast(chunk.types, safe=False)
@@ -146,6 +151,21 @@ def _told_rows(chunk: ReadChunk) -> Iterator[pa.RecordBatch]:
         raise
     except pa.ArrowException as error:
         raise FormatError(f"rows of {chunk.location} do not fit what is asked of them: {error}; run ANALYZE") from error
+
+
+def _with_constants(
+    batch: pa.RecordBatch, constants: Mapping[str, Any], fields: Sequence[pa.Field[Any]]
+) -> pa.RecordBatch:
+    """``batch`` in the columns ``fields``, those of ``constants`` repeated."""
+    if not any(field.name in constants for field in fields):
+        return batch
+    arrays: list[Any] = [
+        pa.repeat(pa.scalar(constants[field.name], field.type), batch.num_rows)
+        if field.name in constants
+        else batch.column(field.name)
+        for field in fields
+    ]
+    return pa.RecordBatch.from_arrays(arrays, schema=pa.schema(fields))
 
 
 def take_rows(chunk: ReadChunk, wanted: Sequence[tuple[str, int, RowNumbers]]) -> list[pa.Table]:
@@ -212,14 +232,14 @@ def fragments(
     files: Sequence[ScanFile], location: str, schema: pa.Schema, store: fs.FileSystem, root: str
 ) -> Iterator[ds.ParquetFileFragment]:
     """``files`` as parts of an Arrow dataset of ``schema``: the chosen row groups, with what the directories say."""
-    guarantees: dict[str, pc.Expression] = {}
+    guarantees: dict[int, pc.Expression] = {}
     for file in files:
-        folder = file.path.rpartition("/")[0]
-        if folder not in guarantees:
-            guarantees[folder] = _guarantee(file.constants, schema)
+        shared = id(file.constants)  # files of one folder have the same
+        if shared not in guarantees:
+            guarantees[shared] = _guarantee(file.constants, schema)
         path = root + file.path[len(location) :]
         groups = None if file.row_groups is None else list(file.row_groups)
-        made: Any = PARQUET_READER.make_fragment(path, store, guarantees[folder], row_groups=groups)
+        made: Any = PARQUET_READER.make_fragment(path, store, guarantees[shared], row_groups=groups)
         yield made  # the stubs give the base class
 
 

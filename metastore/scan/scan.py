@@ -100,7 +100,7 @@ class Scan:
         """The row groups to read of each file, None for all of them."""
         return {file.path: file.row_groups for file in self.files}
 
-    @property
+    @cached_property
     def schema(self) -> pa.Schema:
         """The columns of the rows, in the types that the metastore knows; if others keep the table, that it has now."""
         readable = self.plan.readable
@@ -308,7 +308,8 @@ class Scan:
         """The files as a dataset of ``columns``, unfiltered."""
         plan = self.plan
         store, root = open_location(plan.location, plan.options)
-        schema = pa.schema([plan.readable.field(name) for name in columns])
+        readable = plan.readable
+        schema = pa.schema([readable.field(name) for name in columns])
         parts: list[ds.Fragment] = list(fragments(self.files, plan.location, schema, store, root))
         return ParquetFiles(parts, schema, PARQUET_READER, store)
 

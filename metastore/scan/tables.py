@@ -24,6 +24,7 @@ from metastore.formats.source_file import Fingerprint
 from metastore.model.identity import TableInfo, metadata_key
 from metastore.model.vocabulary import DEFAULT_SEGMENT, GENERAL_INFO, MetadataType
 from metastore.predicates.time_zones import zone_named
+from metastore.pruning.file_columns import MODIFIED, pseudo_columns
 from metastore.pruning.prune import UNIT_COLUMNS
 from metastore.pruning.row_id import Ids, decode
 from metastore.pruning.stored_units import StoredUnits, in_newest, units_of
@@ -31,7 +32,7 @@ from metastore.scan.directories import LEVEL
 from metastore.scan.located_rows import LocatedRows, excluded_rows, in_order, locate, partitions_named
 from metastore.scan.narrowing import WORTH_IT, directories_left, top_level_directories
 from metastore.scan.partition_groups import GROUP_COLUMNS, components_of, partitions_of
-from metastore.scan.plan import PLAN_COLUMNS, ScanPlan, Where, mutated_partitions, plan
+from metastore.scan.plan import PLAN_COLUMNS, ScanPlan, Where, mutated_partitions, only_row_groups, plan
 from metastore.scan.rows import RowNumbers, take_rows
 from metastore.scan.scan import Scan
 from metastore.sources.provided import ReadableTable
@@ -67,7 +68,7 @@ class ScannedTables(Tables):
         super().__init__(TABLES, backing)
         self._places = places
 
-    def scan(
+    def scan(  # noqa: PLR0913 - what can be asked of a table
         self,
         table: TableLike,
         where: Where | None = None,
@@ -75,18 +76,20 @@ class ScannedTables(Tables):
         *,
         row_id: bool = False,
         exclude: Ids | None = None,
+        among: Ids | None = None,
         time_zone: str | None = None,
         list_files: bool = True,
         at: int | None = None,
     ) -> Scan:
         """Plan a scan: the rows that satisfy ``where`` (Spark SQL or a PyIceberg expression), in ``columns``.
 
-        ``row_id`` adds the column ``$row_id``. ``exclude`` leaves out the rows with these ids. ``time_zone`` is that of
+        ``row_id`` adds the column ``$row_id``. ``exclude`` leaves out the rows with these ids. ``among`` reads only
+        the row groups that these ids name: who asks chooses the rows by their ids. ``time_zone`` is that of
         timestamps in ``where`` that name none, UTC by default. ``list_files=False`` trusts the metadata: right only if
         the files are as they were. ``at`` takes the metadata of that version.
 
-        With ``row_id`` or ``exclude``: StaleRowIdError when a partition that must be read, or that an id names, has
-        changed; InvalidRequestError for ids of no row of the table, and for a level other than ROW_GROUP.
+        With ``row_id``, ``exclude`` or ``among``: StaleRowIdError when a partition that must be read, or that an id
+        names, has changed; InvalidRequestError for ids of no row of the table, and for a level other than ROW_GROUP.
 
         Of an Iceberg or Delta table the columns are those that it has now; its rows have no ids. InvalidRequestError
         for what the library that reads it cannot read, and for a table of a database.
@@ -94,9 +97,22 @@ class ScannedTables(Tables):
         time_zone = time_zone or _UTC
         zone = zone_named(time_zone)
         source = self._places.source(table)
-        if row_id or exclude is not None:
+        if row_id or exclude is not None or among is not None:
             _require_ids(source)
-        whole = partial(self._plan, source, where, time_zone=time_zone, list_files=list_files, at=at, row_ids=row_id)
+        whole = partial(
+            self._plan,
+            source,
+            where,
+            time_zone=time_zone,
+            list_files=list_files,
+            at=at,
+            row_ids=row_id,
+            names=columns or (),
+        )
+        if among is not None:
+            keys = self._partitions_named(source, among)
+            planned = self._only_named(whole(only=keys), among)
+            return Scan.of(planned, columns, zone=zone, row_id=row_id)
         # Ids may name any partition, and a level of directories that is asked for may be there in any.
         names_tell = exclude is None and not any(LEVEL.fullmatch(name) for name in columns or ())
         left = self._left(source, where, time_zone, list_files=list_files, at=at) if where and names_tell else None
@@ -114,10 +130,7 @@ class ScannedTables(Tables):
         """
         source = self._places.source(table)
         _require_ids(source)
-        pieces = decode(ids)
-        segments = self._units(source.table, GROUP_COLUMNS, (MetadataType.SEGMENT,), None)
-        keys = set(partitions_named(source.table, pieces, components_of(source.table, segments)))
-        planned = self._plan(source, None, row_ids=True, only=keys)
+        planned = self._plan(source, None, row_ids=True, only=self._partitions_named(source, ids))
         scan = Scan.of(planned, columns, zone=zone_named(_UTC), row_id=row_id)
         located = self._located(planned, ids)
         return in_order(
@@ -150,10 +163,14 @@ class ScannedTables(Tables):
         at: int | None = None,
         row_ids: bool = False,
         only: Collection[str] | None = None,
+        names: Sequence[str] = (),
     ) -> ScanPlan:
         """A plan over the whole table, or over the partitions with the metadata keys ``only``."""
         info = source.table
         kept_by = _kept_by(source)
+
+        # Only a listing knows when files changed.
+        listed_for_time = MODIFIED in pseudo_columns(" ".join((str(where or ""), *names)), ())
 
         def planned_at(version: int) -> ScanPlan:
             stored = StoredUnits(self, info, version, PLAN_COLUMNS, None if only is None else frozenset(only))
@@ -165,11 +182,12 @@ class ScannedTables(Tables):
                 units,
                 groups=partial(self._units, info, GROUP_COLUMNS, _NUMBERED, version),
                 where=where,
-                listing=_listing(source, only) if list_files else None,
+                listing=_listing(source, only) if list_files or listed_for_time else None,
                 time_zone=time_zone,
                 row_ids=row_ids,
                 kept_by=kept_by,
                 kept=source if source.says_columns else None,
+                names=names,
             )
             return replace(planned, options=source.options)
 
@@ -213,6 +231,18 @@ class ScannedTables(Tables):
         if not units.num_rows:
             raise self._places.no_metadata(info)
         return units
+
+    def _partitions_named(self, source: SourceTable, ids: Ids) -> set[str]:
+        """Metadata keys of the partitions that ``ids`` name."""
+        segments = self._units(source.table, GROUP_COLUMNS, (MetadataType.SEGMENT,), None)
+        return set(partitions_named(source.table, decode(ids), components_of(source.table, segments)))
+
+    def _only_named(self, planned: ScanPlan, ids: Ids) -> ScanPlan:
+        """``planned`` with those row groups alone that ``ids`` name."""
+        named: dict[str, set[int]] = {}
+        for rows in self._located(planned, ids):
+            named.setdefault(rows.path, set()).add(rows.index)
+        return only_row_groups(planned, named, "$row_id names rows of other row groups")
 
     def _located(self, planned: ScanPlan, ids: Ids) -> list[LocatedRows]:
         table = planned.table

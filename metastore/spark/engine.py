@@ -20,6 +20,7 @@ import re
 import uuid
 import zipfile
 import zlib
+from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor, wait
 from contextlib import suppress
@@ -34,7 +35,7 @@ from pyspark.sql.functions import max as greatest
 from pyspark.sql.functions import spark_partition_id
 from pyspark.sql.types import StructType
 
-from metastore.engine import Capabilities, Chunk
+from metastore.engine import Capabilities, Chunk, ResultsTooLargeError
 from metastore.errors import EngineError, InvalidRequestError, MetastoreError
 from metastore.interrupts import result_of
 from metastore.spark import worker
@@ -79,6 +80,9 @@ _Job = Callable[[Iterable[int]], Iterator[tuple[str, bytes]]]
 """Numbers of partitions -> what their tasks answer."""
 
 cloudpickle.register_pickle_by_value(worker)  # type: ignore[no-untyped-call]
+
+
+_MAX_RESULT: Final = "spark.driver.maxResultSize"
 
 
 class SparkEngine:
@@ -130,17 +134,31 @@ class SparkEngine:
         """As :meth:`metastore.engine.Engine.run`; nothing runs before the first batch is asked for.
 
         The batches of a job arrive together when it ends. A failing task does not end the other tasks of its job.
-        Raises InvalidRequestError for a chunk above :data:`JOB_BYTES`, and EngineError when Spark itself fails.
+        A job whose results exceed ``spark.driver.maxResultSize`` is run again as two. Raises ResultsTooLargeError where
+        one chunk's results do, InvalidRequestError for a chunk above :data:`JOB_BYTES`, and EngineError when Spark
+        itself fails.
         """
         if not chunks:
             return
         pickled_task = cloudpickle.dumps(task)  # type: ignore[no-untyped-call]
-        for parts in _jobs(chunks, self.parallelism * _PARTITIONS_PER_CORE):
+        partitions = self.parallelism * _PARTITIONS_PER_CORE
+        waiting = deque(_jobs(chunks, partitions))
+        while waiting:
+            parts = waiting.popleft()
             job = worker.mapper(pickled_task, parts, schema, _FINGERPRINT)
-            answers = self._answers(job, len(parts))
-            if worker.OTHER_CODE in answers and not self._shipped:
-                self._ship()
+            try:
                 answers = self._answers(job, len(parts))
+                if worker.OTHER_CODE in answers and not self._shipped:
+                    self._ship()
+                    answers = self._answers(job, len(parts))
+            except ResultsTooLargeError:
+                # How much comes back is known only now: the work is done again, in two jobs.
+                sent = [chunk for part in parts for chunk in part]
+                if len(sent) == 1:
+                    raise
+                half = len(sent) // 2
+                waiting.extendleft((_dealt(sent[half:], partitions), _dealt(sent[:half], partitions)))
+                continue
             yield from _batches(answers)
 
     def rows(
@@ -195,6 +213,11 @@ class SparkEngine:
             found = _collect(spark, job, partitions)
         except Exception as error:
             reason = "its session was stopped" if is_stopped(spark) else _reason(error)
+            if _MAX_RESULT in str(error):
+                raise ResultsTooLargeError(
+                    f"the results of a job of {partitions} tasks exceed {_MAX_RESULT}: {reason}; "
+                    f"start Spark with a larger {_MAX_RESULT}"
+                ) from error
             raise EngineError(f"Spark could not finish a job of {partitions} tasks: {reason}") from error
         answers: dict[str, list[bytes]] = {}
         for kind, payload in found:

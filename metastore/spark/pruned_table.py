@@ -64,17 +64,19 @@ def read_table(
     *,
     row_id: bool = False,
     exclude: Ids | None = None,
+    among: Ids | None = None,
 ) -> DataFrame:
     """The rows of ``table`` that satisfy ``where``, in ``columns`` (None: all), planned now and read when Spark runs.
 
     ``where`` is Spark SQL, in the time zone of ``spark``, or a PyIceberg expression. ``row_id`` adds ``$row_id``,
-    ``exclude`` leaves out the rows with these ids. Raises as ``ms.tables.scan`` does; InvalidRequestError too for a
-    text whose quotes mean something else under the settings of ``spark``.
+    ``exclude`` leaves out the rows with these ids, ``among`` reads only the row groups that ids name. Raises as
+    ``ms.tables.scan`` does; InvalidRequestError too for a text whose quotes mean something else under the settings of
+    ``spark``.
     """
     if isinstance(where, str):
         _refuse_other_quotes(spark, where)
     zone = spark.conf.get("spark.sql.session.timeZone")
-    scan = ms.tables.scan(table, where, columns, row_id=row_id, exclude=exclude, time_zone=zone)
+    scan = ms.tables.scan(table, where, columns, row_id=row_id, exclude=exclude, among=among, time_zone=zone)
     if _tells_files(spark) and _is_native(scan) and not isinstance(where, BooleanExpression):
         return _natively(spark, scan)
     return _by_arrow(_engines.setdefault(spark, SparkEngine(proxy(spark))), scan)
@@ -181,7 +183,9 @@ def _tells_files(spark: SparkSession) -> bool:
 def _is_native(scan: Scan) -> bool:
     """Whether Spark's own reader gives the rows of ``scan``."""
     plan = scan.plan
-    if plan.format != PARQUET or ROW_ID in scan.columns or scan.exclude or any(file.matched for file in scan.files):
+    if plan.format != PARQUET or ROW_ID in scan.columns or scan.exclude or plan.pseudo:
+        return False
+    if any(file.matched for file in scan.files):
         return False
     names = {name.lower() for name in plan.readable.names}
     if len(names) < len(plan.readable.names) or _METADATA in names:

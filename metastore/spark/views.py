@@ -16,8 +16,11 @@ from sqlglot import exp
 
 from metastore.errors import EngineError, InvalidRequestError
 from metastore.model.identity import TableInfo
+from metastore.model.tuple_schema import TupleSchema
+from metastore.pruning.row_id import ROW_ID
 from metastore.session import Session
 from metastore.spark.pruned_table import ESCAPED_LITERALS, read_table, refuse_variables
+from metastore.spark.unlisted import Unlisted
 from metastore.views.binding import bind
 from metastore.views.dialects import translate
 from metastore.views.expansion import Lookup, expand
@@ -78,14 +81,22 @@ def frame_of_query(spark: SparkSession, ms: Session, query: str | exp.Query, loo
     table, and as ``read_table`` does.
     """
     names = Names(ms.metastore)
-    bound = bind(expand(query, lookup), names.schema, is_view=False)
-    pruning = conditions(bound, {key: names.schema(table) for key, table in bound.tables.items()})
-    return run(
-        spark,
-        bound.query,
-        {key: read_table(spark, ms, table, pruning.get(key)) for key, table in bound.tables.items()},
-        [column.name for column in bound.columns],
-    )
+    expanded = expand(query, lookup)
+    unlisted = Unlisted.of(expanded, names.schema)
+    bound = bind(expanded, lambda table: unlisted.added_to(names.schema(table), table), is_view=False)
+    known = {key: unlisted.added_to(names.schema(table), table) for key, table in bound.tables.items()}
+    # Rows are chosen by their ids alone, not by a condition of a scan.
+    judged = {key: TupleSchema(tuple(c for c in of.columns if c.name != ROW_ID)) for key, of in known.items()}
+    pruning, ids = conditions(bound, judged), unlisted.row_ids(bound)
+
+    def frame(key: str, table: TableInfo) -> DataFrame:
+        more = unlisted.names.get(table)
+        columns = [column.name for column in known[key].columns if column.name != ROW_ID] if more else None
+        row_id = ROW_ID in (more or ())
+        return read_table(spark, ms, table, pruning.get(key), columns, row_id=row_id, among=ids.get(key))
+
+    frames = {key: frame(key, table) for key, table in bound.tables.items()}
+    return run(spark, bound.query, frames, [column.name for column in bound.columns])
 
 
 def run(

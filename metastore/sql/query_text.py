@@ -97,9 +97,13 @@ class QueryText:
         """An error of what is named there gets its place."""
         return self.statement.at(next(token for token in self.statement.tokens if token.start == reference.start))
 
-    def with_names(self, names: Sequence[str]) -> str:
-        """The text with the references' names replaced by ``names``, which keep the places of all else if they fit."""
+    def with_names(self, names: Sequence[str], others: Iterable[tuple[tuple[int, int], str]] = ()) -> str:
+        """The text with the references' names replaced by ``names``, which keep the places of all else if they fit.
+
+        ``others`` are further places, with what to write there.
+        """
         spans = {(each.start, each.end): name for each, name in zip(self.references, names, strict=True)}
+        spans.update(others)
         spans.update(self._qualifiers())
         text = self.text
         for (start, end), name in sorted(spans.items(), reverse=True):

@@ -37,12 +37,14 @@ from metastore.model.identity import TableInfo
 from metastore.model.materialized_view_unit import MaterializedViewMetadataUnit
 from metastore.model.vocabulary import MetadataType
 from metastore.predicates.iceberg_filter import SESSION_ZONE
+from metastore.pruning.row_id import ROW_ID
 from metastore.scan.arrow_types import arrow_schema
 from metastore.scan.directories import LEVEL
 from metastore.scan.scan import Scan
 from metastore.sql.narrowed import Narrowed, fitting, in_memory, narrowed_by, of_iceberg, of_scan
 from metastore.sql.push_down import Asked
 from metastore.sql.target import StatementTarget
+from metastore.sql.unlisted import UNLISTED, reason_without_ids, row_ids_in
 from metastore.stores.read_errors import is_of_store
 from metastore.suggestions import nearest
 from metastore.views.expansion import ViewText
@@ -64,6 +66,8 @@ class Relation:
     read: Callable[[Asked], Iterator[pa.RecordBatch]]
     told: Callable[[Asked], Narrowed]
     fits: Schema | None = None
+    unlisted: Sequence[str] = ()
+    """Columns that are no part of ``*``."""
 
     def batches(self, asked: Asked) -> Iterator[pa.RecordBatch]:
         """Rows in exactly the types of the schema."""
@@ -86,11 +90,17 @@ class Relations:
         self._versions: dict[str, int] = {}
         self._tables: dict[str, Table] = {}
 
-    def resolve(self, parts: Sequence[str], wanted: Wanted = None, named: Collection[str] = ()) -> Relation | ViewText:
+    def resolve(
+        self,
+        parts: Sequence[str],
+        wanted: Wanted = None,
+        named: Collection[str] = (),
+        unlisted: Collection[str] = (),
+    ) -> Relation | ViewText:
         """What a name of these parts means, at the ``wanted`` version; of a view, the query that it stands for.
 
         ``named`` are the names in the query, in lower case: columns that are there only when asked for are looked for
-        among them.
+        among them. ``unlisted`` are the columns of :mod:`metastore.sql.unlisted` that the query means of this table.
 
         Raises NotFoundError, with the nearest names, and InvalidRequestError for a version of what has none.
         """
@@ -98,7 +108,7 @@ class Relations:
             return self._of_information_schema(parts[1], wanted)
         info = self.plugin_name(parts)
         if info is not None:
-            return self._analyzed(info, wanted, named)
+            return self._analyzed(info, wanted, named, unlisted)
         return self._of_catalog(parts[0], ".".join(parts[1:-1]), parts[-1], wanted)
 
     def plugin_name(self, parts: Sequence[str]) -> TableInfo | None:
@@ -210,7 +220,9 @@ class Relations:
 
         return Relation(schema_to_pyarrow(schema, include_field_ids=False), read, told, schema)
 
-    def _analyzed(self, info: TableInfo, wanted: Wanted, named: Collection[str]) -> Relation | ViewText:
+    def _analyzed(
+        self, info: TableInfo, wanted: Wanted, named: Collection[str], unlisted: Collection[str]
+    ) -> Relation | ViewText:
         view = self.text(info)
         if wanted is not None:
             raise InvalidRequestError(f"{info} has no versions to go back to: only Iceberg tables keep their rows")
@@ -219,7 +231,14 @@ class Relations:
         tables = self._target.tables
 
         def planned(asked: Asked) -> Scan:
-            scan = tables.scan(info, asked.condition, asked.columns, time_zone=SESSION_ZONE)
+            scan = tables.scan(
+                info,
+                asked.condition,
+                [name for name in asked.columns if name != ROW_ID or ROW_ID not in extra],
+                row_id=ROW_ID in extra and ROW_ID in asked.columns,
+                among=row_ids_in(asked.condition) if asked.condition is not None and ROW_ID in extra else None,
+                time_zone=SESSION_ZONE,
+            )
             scan.require(pa.schema([schema.field(name) for name in asked.columns]))
             # DuckDB judges the rows: a literal of which engines make different things prunes, and is left to it.
             return replace(scan, superset=True)
@@ -229,7 +248,23 @@ class Relations:
         if levels:  # the directories' names are columns for who asks for them, as in Drill
             hidden = tables.scan(info, list_files=False).plan.hidden
             schema = pa.schema([*schema, *(column for column in hidden if column.name in levels)])
-        return Relation(schema, lambda asked: planned(asked).to_batches(), lambda asked: of_scan(asked, planned(asked)))
+
+        def told(asked: Asked) -> Narrowed:
+            narrowed = of_scan(asked, planned(asked))
+            if ROW_ID not in extra or asked.condition is None or row_ids_in(asked.condition) is not None:
+                return narrowed
+            reason = reason_without_ids(asked.condition)
+            return narrowed if reason is None else replace(narrowed, lines=[*narrowed.lines, f"note: {reason}"])
+
+        own = {name.lower() for name in schema.names}
+        extra = [name for name in UNLISTED if name in unlisted and name not in own]
+        schema = pa.schema([*schema, *(pa.field(name, UNLISTED[name]) for name in extra)])
+        return Relation(
+            schema,
+            lambda asked: planned(asked).to_batches(),
+            told,
+            unlisted=extra,
+        )
 
     def _version(self, component: str) -> int:
         if component not in self._versions:

@@ -11,13 +11,16 @@ Names of tables are those of :mod:`metastore.sql.relations`; after a name may st
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from functools import partial
 from typing import Final
 
 import pyarrow as pa
 from pyiceberg.expressions import AlwaysTrue
+from sqlglot import exp
 
 from metastore.duck.queries import Duck, Failure
+from metastore.duck.value_kinds import mark_columns
 from metastore.errors import InvalidRequestError, NotFoundError
 from metastore.model.column_path import named_alike
 from metastore.sql.narrowed import Narrowed
@@ -26,7 +29,9 @@ from metastore.sql.query_text import QueryText, Reference
 from metastore.sql.relations import Relation, Relations
 from metastore.sql.statement import Statement
 from metastore.sql.target import StatementTarget
+from metastore.sql.unlisted import meant_of, stars_without
 from metastore.views.expansion import ViewText, expand
+from metastore.views.references import references
 from metastore.views.runner import in_duckdb
 
 
@@ -69,16 +74,20 @@ class _Preparation:
 
     def prepared(self, query: QueryText) -> str:
         """The text of ``query`` with the names that its tables have in DuckDB."""
-        return query.with_names([self._source_of(query, each) for each in query.references])
+        unlisted: dict[Reference, Sequence[str]] = {}
+        names = [self._source_of(query, each, unlisted) for each in query.references]
+        stars = stars_without(query, unlisted)
+        return query.with_names(names, list(stars))
 
-    def _source_of(self, query: QueryText, reference: Reference) -> str:
+    def _source_of(self, query: QueryText, reference: Reference, unlisted: dict[Reference, Sequence[str]]) -> str:
         with query.at(reference):
             wanted = None if reference.version is None else reference.version.value
-            found = self._relations.resolve(reference.parts, wanted, query.names)
+            found = self._relations.resolve(reference.parts, wanted, query.names, meant_of(query.tree, reference.node))
             if isinstance(found, ViewText):
                 return self._view(reference, found)
             if not found.schema.names:
                 raise InvalidRequestError(f"{reference} has no columns: nothing is in it")
+        unlisted[reference] = found.unlisted
         return self._table(query, reference, found)
 
     def _table(self, query: QueryText, reference: Reference, relation: Relation) -> str:
@@ -96,10 +105,19 @@ class _Preparation:
             view.sql, self._relations.text, dialect=view.dialect, schema_path=view.schema_path, pins=view.pins
         )
         try:
+            self._mark_columns(tree)
             inner = QueryText.parse(Statement.parse(in_duckdb(tree, view.dialect)), self._duck.check)
             return self._duck.add_view(reference.parts[-1], self.prepared(inner))
         except (Failure, InvalidRequestError, NotFoundError) as error:
             raise InvalidRequestError(f"view {reference}: {error}") from error
+
+    def _mark_columns(self, tree: exp.Query) -> None:
+        """Note which columns of the query of a view are texts: Spark compares them with numbers in its own way."""
+        names = {column.name.lower() for column in tree.find_all(exp.Column)}
+        found = [
+            self._relations.resolve([part.name for part in table.parts], None, names) for table in references(tree)
+        ]
+        mark_columns(tree, [each.schema for each in found if not isinstance(each, ViewText)])
 
 
 def _fetch_lines(reference: Reference, asked: Asked, narrowed: Narrowed) -> list[str]:

@@ -24,15 +24,18 @@ class Translation:
     unsupported: tuple[str, ...]
 
 
-def translate(query: str | exp.Query, source: str, target: str, *, pretty: bool = False) -> Translation:
+def translate(
+    query: str | exp.Query, source: str, target: str, *, pretty: bool = False, words: type[Dialect] | None = None
+) -> Translation:
     """``query`` of dialect ``source`` in dialect ``target``.
 
     What ``target`` has no counterpart for is written as it was, and told in ``unsupported``: functions that are not
-    known to translate among it. Raises InvalidRequestError for an unknown dialect and for SQL that cannot be read.
+    known to translate among it. ``words`` is the dialect that prints it, if not sqlglot's own of that name. Raises
+    InvalidRequestError for an unknown dialect and for SQL that cannot be read.
     """
     source, target = require_dialect(source), require_dialect(target)
     tree = parse_query(query, source) if isinstance(query, str) else query
-    generator = Dialect.get_or_raise(target).generator(
+    generator = Dialect.get_or_raise(words or target).generator(
         pretty=pretty, unsupported_level=ErrorLevel.WARN, identify=False, max_unsupported=0
     )
     try:

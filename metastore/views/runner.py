@@ -19,7 +19,9 @@ from sqlglot import exp
 
 from metastore.duck.optional import library
 from metastore.duck.session import close_off, connection, relation
-from metastore.duck.spark_in_duckdb import in_duckdbs_words
+from metastore.duck.spark_in_duckdb import SparkInDuckDb, in_duckdbs_words, missing_function
+from metastore.duck.spark_texts import define_what
+from metastore.duck.value_kinds import mark_columns
 from metastore.errors import EngineError, InvalidRequestError, StorageError
 from metastore.model.tuple_schema import TIME_ZONE, TupleSchema
 from metastore.scan.scan import Scan
@@ -65,24 +67,29 @@ class DuckDBRunner:
 
     def write(self, query: exp.Query, sources: Mapping[str, tuple[Source, ...]], target: Written) -> None:
         """As :meth:`QueryRunner.write`. Raises InvalidRequestError too when DuckDB is not installed."""
+        query = query.copy()
+        mark_columns(query, [_schema_of(part) for parts in sources.values() for part in parts])
         text = in_duckdb(query)
         failure: type[Exception] = library("duckdb", "sql").Error
         with connection(_UTC) as engine:
             for name, parts in sources.items():
                 register(engine, name, parts)
+            define_what(text, engine)
             close_off(engine)
             try:
                 relation = engine.sql(text)
                 rows = _exact(relation).to_arrow_reader(1 << 17)
                 _write(rows, target)
             except failure as error:
+                if (missing := missing_function(str(error))) is not None:
+                    raise missing from error
                 raise EngineError(f"DuckDB cannot run the query: {error}; it was {text}") from error
 
 
 def in_duckdb(query: exp.Query, dialect: str = DEFAULT_DIALECT) -> str:
     """``query``, in the tree of ``dialect``, in DuckDB's words. InvalidRequestError, naming it, for what has none."""
     said = in_duckdbs_words(query) if dialect == DEFAULT_DIALECT else query
-    translated = translate(said, dialect, "duckdb")
+    translated = translate(said, dialect, "duckdb", words=SparkInDuckDb if dialect == DEFAULT_DIALECT else None)
     lost = [said for said in translated.unsupported if "is not known here" not in said]
     if lost:
         raise InvalidRequestError(f"DuckDB cannot run the query ({'; '.join(lost)}); Spark can: connect with it")
@@ -109,6 +116,10 @@ def with_types(query: exp.Query, schema: TupleSchema) -> exp.Query:
         items.append(exp.alias_(exp.cast(name, type_), column.name, quoted=True) if simple else name)
     inner = exp.Subquery(this=query.copy(), alias=exp.TableAlias(this=exp.to_identifier("typed")))
     return exp.select(*items).from_(inner)
+
+
+def _schema_of(source: Source) -> pa.Schema:
+    return source.schema if isinstance(source, Scan) else _dataset(source).schema
 
 
 def _dataset(written: Written) -> ds.Dataset:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import datetime as dt
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any, cast
 
@@ -15,7 +15,8 @@ from support.lake_folder import Lake
 from metastore.analyze.result import AnalyzeResult
 from metastore.analyze.run import Request, analyze, drop_metadata
 from metastore.analyze.stored import Stored
-from metastore.engine import Capabilities, Engine
+from metastore.analyze.tasks.segments import make_segments
+from metastore.engine import Capabilities, Engine, ResultsTooLargeError
 from metastore.errors import FormatError, InvalidRequestError, NotFoundError
 from metastore.formats.source_file import SourceFile
 from metastore.metastore import Metastore
@@ -396,3 +397,46 @@ def test_the_version_that_it_began_from_may_expire(
     monkeypatch.setattr(SourceTable, "files", lambda _: [SourceFile(("x=1",), "c", f"{lake.root}/x=1/c", 9, 9)])
     with pytest.raises(NotFoundError, match="x=1/c is gone"):
         run()
+
+
+class _Narrow:
+    """The engine, of which segments are more than it hands over; after ``most`` of them."""
+
+    def __init__(self, engine: Engine, most: int) -> None:
+        self.name, self.parallelism, self.capabilities = engine.name, 4, engine.capabilities
+        self._engine, self._most = engine, most
+
+    def run(self, chunks: Sequence[Any], task: Any, schema: pa.Schema) -> Iterator[pa.RecordBatch]:
+        """Footers as ever; of segments some, and then the error."""
+        if task is not make_segments:
+            yield from self._engine.run(chunks, task, schema)
+            return
+        yield from self._engine.run(chunks[: self._most], task, schema)
+        raise ResultsTooLargeError("more than the engine hands over")
+
+    def close(self) -> None:
+        """Nothing was started."""
+
+
+@pytest.mark.parametrize("most", [0, 1])
+def test_segments_too_large_for_the_engine_are_read_in_pieces(
+    metastore: Metastore, lake: Any, engine: Engine, as_units: Callable[[pa.Table], list[str]], most: int
+) -> None:
+    """ANALYZE, and again after a change, stores what it stores where everything fits; what came before stays."""
+    for number in range(40):
+        lake.write(f"p{number % 4}/{number}.parquet", {"x": [number, None]})
+    source = SourceTable(TABLE, str(lake.root))
+
+    def stored_after(by: Any) -> list[str]:
+        analyze(metastore.tables, source, by, Request())
+        return as_units(stored(metastore))
+
+    narrow = _Narrow(engine, most)
+    found = stored_after(narrow)
+    lake.write("p1/41.parquet", {"x": [100]})
+    changed = stored_after(narrow)
+    drop_metadata(metastore.tables, TABLE)
+    assert stored_after(engine) == changed
+    lake.remove("p1/41.parquet")
+    drop_metadata(metastore.tables, TABLE)
+    assert stored_after(engine) == found

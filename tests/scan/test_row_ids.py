@@ -61,6 +61,17 @@ def test_every_row_has_an_id_of_its_own_that_leads_back(table: Any) -> None:
     assert table.tables.rows_by_id(TABLE, [], ["n"]).to_pylist() == []
 
 
+def test_a_scan_among_ids_reads_their_row_groups(table: Any) -> None:
+    """Two of eight, whole, which every way to ask agrees on; of no ids nothing."""
+    ids = ids_by_row(table)
+    scan = table.scan(among=[ids[4], ids[21], ids[5]])
+    assert scan.row_groups == {path: groups for path, groups in scan.row_groups.items() if groups in ((1,), (0,))}
+    assert sorted(scan.to_arrow()["n"].to_pylist()) == [3, 4, 5, 20, 21, 22]
+    assert scan.count() == 6
+    assert table.scan("n > 4", among=[ids[4]], row_id=True).to_arrow()[ROW_ID].to_pylist() == [ids[5]]
+    assert table.scan(among=[]).count() == 0
+
+
 def test_ids_say_what_another_reader_counts(table: Any) -> None:
     """Row number and row group of an id are those of DuckDB's own count of the file's rows."""
     with duckdb.connect() as engine:

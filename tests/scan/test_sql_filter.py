@@ -113,7 +113,7 @@ def test_an_overflow_is_an_error_and_no_missing_row(lake: Lake, where: str) -> N
 
 
 def test_a_number_that_no_cast_can_hold_is_an_error(lake: Lake) -> None:
-    """As in Spark; a text that is no number is NULL, and so is what TRY_CAST cannot hold."""
+    """As in Spark's ANSI mode, and so is a text that is no number; what TRY_CAST cannot hold is NULL."""
     rows = {"l": [2**40, 7], "d": [1e30, 7.5], "dec": [Decimal(10) ** 12, Decimal(7)], "s": ["x", "7"]}
     lake.write("a.parquet", rows)
     lake.analyze()
@@ -121,7 +121,9 @@ def test_a_number_that_no_cast_can_hold_is_an_error(lake: Lake) -> None:
         with pytest.raises(InvalidRequestError, match=r"fails: Conversion Error: [^\n]*\Z"):
             lake.scan(f"CAST({column} AS INT) = 7").to_arrow()
         assert lake.scan(f"TRY_CAST({column} AS INT) = 7").to_arrow()["s"].to_pylist() == ["7"]
-    assert lake.scan("CAST(s AS INT) = 7").to_arrow()["l"].to_pylist() == [7]
+    assert lake.scan("try_cast(s AS INT) = 7").to_arrow()["l"].to_pylist() == [7]
+    with pytest.raises(InvalidRequestError, match="fails: .*the text 'x' is no INT as Spark reads it; try_cast"):
+        lake.scan("CAST(s AS INT) = 7").to_arrow()
     with pytest.raises(InvalidRequestError, match="fails: Conversion Error"):
         lake.scan("l > CAST(300 AS TINYINT)").to_arrow()
 

@@ -605,3 +605,31 @@ def test_tables_in_an_object_store_are_read(s3_server: S3Server, tmp_path: Path)
             travelled = pickle.loads(pickle.dumps(scan.chunk))  # noqa: S301 - our own
             assert ids(scan.to_arrow()) == ids(pa.Table.from_batches(read_rows(travelled))) == [2, 3]
             assert SECRET_KEY not in repr(scan.chunk)
+
+
+@pytest.mark.parametrize("name", ["lake.shop.t", "delta.w.t"])
+def test_rows_have_the_paths_of_their_files(others: Others, name: str) -> None:
+    """As many rows of each file as it has by itself, also where position deletes and neighbours are read together."""
+    first, second = (pa.table({"id": [start, start + 1], "filepath": ["own", "own"]}) for start in (0, 10))
+    if name == "lake.shop.t":
+        table = others.session.catalogs.open("prod").create_table("shop.t", first.schema)
+        for rows in (first, second):
+            table.append(rows)
+    else:
+        for rows in (first, second):
+            write_deltalake(str(others.delta), rows, mode="append")
+    others.session.analyze(name)
+    found = others.session.sql(f'SELECT id, "$path" AS p, filename, fqn, filepath FROM {name}').to_pylist()
+    assert {row["filepath"] for row in found} == {"own"}, "a column of the table hides the pseudo column"
+    by_file: dict[str, list[int]] = {}
+    for row in found:
+        assert row["fqn"] == row["p"].removeprefix("file://")
+        assert row["fqn"].endswith(f"/{row['filename']}")
+        by_file.setdefault(row["fqn"], []).append(row["id"])
+    assert by_file == {path: pq.ParquetFile(path).read(["id"])["id"].to_pylist() for path in by_file}
+    assert sorted(map(sorted, by_file.values())) == [[0, 1], [10, 11]]
+    [path] = [row["filename"] for row in found if row["id"] == 11]
+    scan = others.session.tables.scan(name, f"filename = '{path}'", ["id"])
+    assert (len(scan.files), scan.count(), ids(scan.to_arrow())) == (1, 2, [10, 11])
+    with pytest.raises(InvalidRequestError, match=r"\$partition"):
+        others.session.sql(f'SELECT "$partition" FROM {name}')

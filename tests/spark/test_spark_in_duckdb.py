@@ -14,7 +14,8 @@ import pytest
 from pyspark.sql import SparkSession
 
 from metastore.config.settings import Settings
-from metastore.duck.spark_in_duckdb import in_duckdbs_words
+from metastore.duck.spark_in_duckdb import SparkInDuckDb, in_duckdbs_words
+from metastore.duck.spark_texts import define_what
 from metastore.errors import InvalidRequestError, MetastoreError
 from metastore.session import connect
 from metastore.spark import connect as connect_on_spark
@@ -65,6 +66,11 @@ s LIKE 'a\_b%'; s NOT LIKE '%c\%'; s ILIKE 'A\_%'; s LIKE 'a!_b%' ESCAPE '!'; s 
 s LIKE ANY ('H%', 'a\_%'); s LIKE ALL ('%l%', 'H%'); s NOT LIKE ANY ('H%', '%d'); s NOT LIKE ALL ('H%', 'a%')
 day LIKE '2020%'; i LIKE '5%'; ts LIKE '2021-01-03 00:00:00'; ts NOT LIKE '2021-01-03'; dec LIKE '%.5_'
 utc LIKE '%:59.999999'
+isnull(s); isnotnull(s); pmod(i, j); pmod(-7, 3); pmod(-7, -3); pmod(7, -3); pmod(i, 3); nanvl(n, d); nanvl(f, f)
+octet_length(s); bit_length(s); unix_seconds(utc); unix_micros(utc); unix_date(day); weekday(ts)
+positive(i); negative(i)
+unix_timestamp(CAST(day AS TIMESTAMP)); unix_timestamp(CAST(utc AS DATE)); to_date(day)
+try_to_date(whole); try_to_date(s)
 array_contains(arr, 2); NOT array_contains(arr, 2); array_contains(arr, j)
 """
 """Expressions that DuckDB takes for something else, or refuses, as they stand."""
@@ -97,7 +103,8 @@ max(n) OVER ()
 REFUSED = [
     "hash(s)", "levenshtein(s, whole)", "sha2(s, 512)", "format_string('%d', i)", "printf('%d', i)", "bit_count(i)",
     "typeof(i)", "url_encode(s)", "array_position(arr, 2)", "array_distinct(arr)", "timestampdiff(HOUR, ts, ts)",
-    "extract(second FROM ts)", "regexp_replace(s, 'l', whole)", "regexp_replace(s, 'l', '$')", "unix_seconds(utc)",
+    "extract(second FROM ts)", "regexp_replace(s, 'l', whole)", "regexp_replace(s, 'l', '$')", "bround(d, 1)",
+    "unix_timestamp(s)", "coalesce(1, upper(s))", "i + '1'", "CASE WHEN b THEN 1 ELSE 'x' END",
 ]  # fmt: skip
 """What DuckDB has by that name is something else."""
 
@@ -131,9 +138,10 @@ def test_duckdb_gives_sparks_values(spark: SparkSession) -> None:
     with duckdb.connect() as engine:
         engine.execute("SET TimeZone = 'UTC'")
         engine.register("rows_of_all_kinds", table)
+        define_what("spark_", engine)
         for n, one in enumerate(asked):
             query = in_duckdbs_words(parse_query(f"SELECT {one} AS c FROM rows_of_all_kinds ORDER BY id"))
-            found = engine.sql(query.sql("duckdb")).to_arrow_table()["c"].to_pylist()
+            found = engine.sql(SparkInDuckDb().generate(query)).to_arrow_table()["c"].to_pylist()
             if [comparable(v) for v in found] != [comparable(v) for v in expected[f"c{n}"]]:
                 wrong[one] = (found, expected[f"c{n}"])
     assert wrong == {}

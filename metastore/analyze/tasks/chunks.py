@@ -15,7 +15,7 @@ from metastore.analyze.levels import reaches
 from metastore.analyze.tasks.file_rows import DataChunk
 from metastore.analyze.tasks.footers import FooterChunk, read_footers
 from metastore.analyze.tasks.segments import SegmentChunk, make_segments
-from metastore.engine import Chunk, Engine
+from metastore.engine import Chunk, Engine, ResultsTooLargeError
 from metastore.errors import EngineError
 from metastore.formats.source_file import SourceFile
 from metastore.mapping.arrow import plain_arrow_schema
@@ -218,6 +218,8 @@ def run_named(
 def _naming_the_file(batches: Iterator[pa.RecordBatch], chunks: Sequence[Chunk]) -> Iterator[pa.RecordBatch]:
     try:
         yield from batches
+    except ResultsTooLargeError:
+        raise
     except EngineError:
         # Footers that helpers did not judge are judged here, where nothing ends over them.
         for chunk in chunks:

@@ -154,8 +154,9 @@ def _file_row(file: SourceFile, data: FileData, chunk: DataChunk) -> UnitRow:
 def _refuse_other_case(declared: TupleSchema, data: FileData) -> None:
     """FormatError for a declared column that the file spells in another case: it would be null in every row."""
     spelled = {name.lower(): name for name in data.undeclared}
+    known = frozenset(data.schema.names)
     for column in declared.columns:
-        if column.name not in data.schema.names and (name := spelled.get(column.name.lower())) is not None:
+        if column.name not in known and (name := spelled.get(column.name.lower())) is not None:
             raise FormatError(
                 f"column {column.name} is declared, and the file calls it {name}; declare it by that name"
             )

@@ -225,12 +225,13 @@ def _as_hive(chunk: HiveChunk, batch: pa.RecordBatch, file: HiveFile) -> _Column
         name: typed_value(text, type_)
         for (name, type_), text in zip(chunk.partition_columns, file.values, strict=False)
     }
+    present = frozenset(batch.schema.names)
     columns: dict[str, Any] = {}
     for name, type_ in chunk.types.items():
         if name in partition:
             columns[name] = pa.array([partition[name]], type_).take(pa.array([0] * batch.num_rows, pa.int32()))
             continue
-        alias = next((each for each in aliases.get((name,), ()) if each in batch.schema.names), None)
+        alias = next((each for each in aliases.get((name,), ()) if each in present), None)
         columns[name] = _arrow.nulls(batch.num_rows, type_) if alias is None else batch[alias]
     return columns
 

@@ -1,0 +1,229 @@
+"""Texts beside values of another kind: compared as Spark compares them in ANSI mode, or refused.
+
+Place in the flow: :mod:`metastore.duck.spark_in_duckdb` hands over the nodes in which two values get one type. Spark
+takes the text for a value of the other's kind (BIGINT beside whole numbers, DOUBLE beside all other numbers) and reads
+it by its own grammar. DuckDB rounds ``'1.5'`` to 2 beside whole numbers, and has a grammar of its own for days and
+times.
+
+Where the words do not show a kind, the query itself looks at it while it runs, and a text beside something else is an
+error.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Final
+
+from sqlglot import exp
+
+from metastore.duck.spark_texts import text_as
+from metastore.duck.value_kinds import BYTES, FRACTIONS, INSTANTS, TEXTS, WHOLE, DType, is_never_text, kind_of
+from metastore.duck.words import phrase
+from metastore.errors import InvalidRequestError
+from metastore.quoting import text_constant
+
+_TIMES: Final = frozenset({DType.DATE, DType.TIMESTAMPNTZ, *INSTANTS})
+
+SYMBOLS: Final[Mapping[type[exp.Expr], str]] = {
+    exp.EQ: "=",
+    exp.NEQ: "<>",
+    exp.LT: "<",
+    exp.LTE: "<=",
+    exp.GT: ">",
+    exp.GTE: ">=",
+    exp.NullSafeEQ: "IS NOT DISTINCT FROM",
+    exp.NullSafeNEQ: "IS DISTINCT FROM",
+}
+"""Comparisons of two values."""
+
+
+def compared(node: exp.Expr) -> exp.Expr:
+    """A comparison of two values, with a text in the other's type."""
+    sides = [node.this, node.expression]
+    if isinstance(node.expression, (exp.Subquery, exp.Any, exp.All)):
+        return node
+    made = _alike(sides)
+    if made is sides:
+        return node
+    if made is None:
+        return _guarded(node, sides)
+    return type(node)(this=made[0], expression=made[1])
+
+
+def contained(node: exp.In) -> exp.Expr:
+    """``IN`` with a list; in Spark all of it, and what is looked for, get one type."""
+    if not node.expressions:
+        return node
+    values = [node.this, *node.expressions]
+    made = _alike(values)
+    if made is values:
+        return node
+    if made is None:
+        return _guarded(node, values)
+    said = node.copy()
+    said.set("this", made[0])
+    said.set("expressions", list(made[1:]))
+    return said
+
+
+def between(node: exp.Between) -> exp.Expr:
+    """``BETWEEN``, two comparisons."""
+    low, high = (
+        compared(kind(this=node.this.copy(), expression=node.args[end].copy()))
+        for kind, end in ((exp.GTE, "low"), (exp.LTE, "high"))
+    )
+    plain = isinstance(low, exp.GTE) and isinstance(high, exp.LTE) and low.this == node.this and high.this == node.this
+    if plain and low.expression == node.args["low"] and high.expression == node.args["high"]:
+        return node
+    both = exp.paren(exp.and_(low, high))
+    return exp.paren(exp.Not(this=both)) if node.args.get("negate") else both
+
+
+def chosen(node: exp.Case) -> exp.Expr:
+    """``CASE x WHEN …`` compares; the results of any CASE get one type."""
+    results = [*(each.args["true"] for each in node.args["ifs"]), node.args.get("default")]
+    _require_one_kind("CASE", results)
+    if node.this is None:
+        return _guarded_from_literals(node, [each for each in results if each is not None])
+    said = node.copy()
+    subject = said.this
+    said.set("this", None)
+    for each in said.args["ifs"]:
+        each.set("this", compared(exp.EQ(this=subject.copy(), expression=each.this.copy())))
+    return _guarded_from_literals(said, [each for each in results if each is not None])
+
+
+def of_one_kind(name: str) -> Callable[[exp.Expr], exp.Expr]:
+    """For a function whose arguments get one type: a refusal of texts beside other values."""
+
+    def checked(node: exp.Expr) -> exp.Expr:
+        arguments = [value for key, value in node.args.items() if key not in ("this", "expressions")]
+        lists = node.args.get("expressions") or []
+        given = [node.this, *lists, *(each for each in arguments if isinstance(each, exp.Expr))]
+        given = given[1:] if isinstance(node, (exp.If, exp.Nvl2)) else given
+        _require_one_kind(name, given)
+        return _guarded_from_literals(node, given)
+
+    return checked
+
+
+def computed(node: exp.Expr) -> exp.Expr:
+    """Arithmetic: a literal of text in it becomes a number of DuckDB's choice, so it is refused."""
+    for side in (node.this, node.expression):
+        if isinstance(side.unnest(), exp.Literal) and side.unnest().is_string:
+            raise _refused_mix(f"arithmetic with the text {side.unnest().name!r}")
+    return node
+
+
+def unified(node: exp.SetOperation) -> exp.SetOperation:
+    """UNION and its kind: a column of text beside one of another kind is refused."""
+    sides = [side.unnest() for side in (node.this, node.expression)]
+    if all(isinstance(side, exp.Query) for side in sides):
+        for pair in zip(*(side.selects for side in sides if isinstance(side, exp.Query)), strict=False):
+            _require_one_kind(f"{node.key.upper()}", [item.unalias() for item in pair])
+    return node
+
+
+def _alike(values: Sequence[exp.Expr]) -> Sequence[exp.Expr] | None:
+    """``values`` in one type: themselves where they may stay as they are, None where a kind is not known.
+
+    InvalidRequestError where Spark's common type is not one that is known here.
+    """
+    kinds = [kind_of(value) for value in values]
+    known: set[exp.DType] = {kind for kind in kinds if kind is not None and kind is not DType.NULL}
+    texts, others = known & TEXTS, known - TEXTS
+    if None in kinds:
+        return None if _may_mix(values, kinds) else values
+    if not texts or not others:
+        return values
+    target = _common(others)
+    if target is None:
+        mixed = ", ".join(sorted(str(kind.value) for kind in others))
+        raise _refused_mix(f"comparison of a text with {mixed}")
+    return [_as(value, kind, target) for value, kind in zip(values, kinds, strict=True)]
+
+
+def _may_mix(values: Sequence[exp.Expr], kinds: Sequence[exp.DType | None]) -> bool:
+    """Whether, some kinds being unknown, a text may stand beside a value of another kind."""
+    present = [value for value, kind in zip(values, kinds, strict=True) if kind is not DType.NULL]
+    return len(present) > 1 and not all(
+        is_never_text(value) if kind is None else kind not in TEXTS
+        for value, kind in zip(values, kinds, strict=True)
+        if kind is not DType.NULL
+    )
+
+
+def _common(kinds: set[exp.DType]) -> exp.DType | None:
+    """The type that a text gets beside values of ``kinds``, which have no text among them."""
+    if kinds <= WHOLE:
+        return DType.BIGINT
+    if kinds <= FRACTIONS or kinds <= WHOLE | {DType.DOUBLE, DType.FLOAT}:
+        return DType.DOUBLE
+    if kinds <= BYTES:
+        return DType.BINARY
+    if kinds <= INSTANTS:
+        return DType.TIMESTAMPTZ
+    if len(kinds) == 1 and (kinds <= _TIMES or kinds == {DType.BOOLEAN}):
+        return next(iter(kinds))
+    return None
+
+
+def _as(value: exp.Expr, kind: exp.DType | None, target: exp.DType) -> exp.Expr:
+    if kind in TEXTS:
+        said = text_as(":it", exp.DataType(this=target), safe=False)
+        return phrase(said or "", it=value.copy())
+    if target is DType.DOUBLE and kind is DType.DECIMAL:
+        return phrase("CAST(CAST(:it AS TEXT) AS DOUBLE)", it=value.copy())  # a quotient would round twice
+    if target is DType.DOUBLE:
+        return phrase("CAST(:it AS DOUBLE)", it=value.copy())
+    return value.copy()
+
+
+def _guarded(node: exp.Expr, values: Sequence[exp.Expr]) -> exp.Expr:
+    """``node``, but an error where, as the query runs, one of ``values`` is a text and another is none.
+
+    ``typeof`` is a constant to DuckDB, so that nothing is left of this in a plan.
+    """
+    first, *more = (value for value in values if not isinstance(value.unnest(), exp.Null))
+    mixed = [
+        phrase(
+            "(typeof(:a) = 'VARCHAR') <> (typeof(:b) = 'VARCHAR') AND typeof(:a) <> '\"NULL\"' "
+            "AND typeof(:b) <> '\"NULL\"'",
+            a=first.copy(),
+            b=value.copy(),
+        )
+        for value in _representatives(more)
+    ]
+    why = text_constant("a text is beside a value of another type; Spark casts one of them, so write that cast")
+    return phrase(f"CASE WHEN :mixed THEN error({why}) ELSE :it END", mixed=exp.or_(*mixed), it=node.copy())
+
+
+def _guarded_from_literals(node: exp.Expr, values: Sequence[exp.Expr]) -> exp.Expr:
+    """``node``, guarded if a literal of text is beside a value of unknown kind: DuckDB would read it as that kind.
+
+    Two values that are no literals need no guard, since DuckDB refuses to mix a text and another type.
+    """
+    literals = [value for value in values if isinstance(value.unnest(), exp.Literal) and kind_of(value) in TEXTS]
+    unknown = [value for value in values if kind_of(value) is None]
+    return _guarded(node, [literals[0], *unknown]) if literals and unknown else node
+
+
+def _representatives(values: Sequence[exp.Expr]) -> list[exp.Expr]:
+    """``values``, of literals of one kind the first."""
+    found: dict[object, exp.Expr] = {}
+    for value in values:
+        found.setdefault(kind_of(value) if isinstance(value.unnest(), exp.Literal) else value, value)
+    return list(found.values())
+
+
+def _require_one_kind(where: str, values: Sequence[exp.Expr | None]) -> None:
+    kinds = {kind_of(value) for value in values if value is not None} - {None, DType.NULL}
+    if kinds & TEXTS and kinds - TEXTS:
+        raise _refused_mix(f"{where} of a text and another type")
+
+
+def _refused_mix(what: str) -> InvalidRequestError:
+    return InvalidRequestError(
+        f"DuckDB has no {what} that means what Spark's does: cast one side, such as CAST(s AS BIGINT); Spark can: "
+        "connect with it"
+    )

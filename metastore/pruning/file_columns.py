@@ -1,0 +1,164 @@
+"""Pseudo columns: what the file of a row says. They are no part of ``SELECT *``, and a real column hides them.
+
+=====================  ===================================================================================
+column                 value
+=====================  ===================================================================================
+``$path``              path of the file, as the metastore has it
+``$file_modified_time``  time of the file's last change, in UTC, to the microsecond
+``$partition``         directories of the file below its table (``year=2024/month=1``); null where it has none
+``fqn``                path of the file without scheme and authority
+``filepath``           the same of its directory
+``filename``           name of the file
+``suffix``             what follows the last dot of the name; empty without one
+=====================  ===================================================================================
+
+The first three are called as in Trino, the others as in Apache Drill, whose names any case fits.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from typing import Final, NamedTuple
+
+import pyarrow as pa
+
+from metastore.epoch import EPOCH_UTC
+from metastore.model.column_path import quote
+from metastore.model.drill_types import DrillType
+from metastore.model.statistics import ColumnStatistics, Value
+from metastore.predicates.columns import PredicateColumn
+from metastore.pruning.evaluate import Statistics
+from metastore.pruning.known_files import Fingerprint
+from metastore.sources.directories import directories_of
+
+MODIFIED: Final = "$file_modified_time"
+PARTITION: Final = "$partition"
+
+
+class _File(NamedTuple):
+    """A file of a table: its path, the table's location, and its modification time in epoch nanoseconds."""
+
+    path: str
+    location: str
+    modified: int | None
+
+
+def _modified(file: _File) -> datetime | None:
+    return None if file.modified is None else EPOCH_UTC + timedelta(microseconds=file.modified // 1000)
+
+
+def _fqn(file: _File) -> str:
+    """As Hadoop's ``Path.getPathWithoutSchemeAndAuthority``."""
+    _, is_uri, rest = file.path.partition("://")
+    return f"/{rest.partition('/')[2]}" if is_uri else file.path
+
+
+def _name(file: _File) -> str:
+    return file.path.rpartition("/")[2]
+
+
+_VALUES: Final[Mapping[str, Callable[[_File], Value | None]]] = {
+    "$path": lambda file: file.path,
+    MODIFIED: _modified,
+    PARTITION: lambda file: "/".join(directories_of(file.path, file.location)) or None,
+    "fqn": _fqn,
+    "filepath": lambda file: _fqn(file).rpartition("/")[0],
+    "filename": _name,
+    "suffix": lambda file: _name(file).rpartition(".")[2] if "." in _name(file) else "",
+}
+
+PSEUDO_COLUMNS: Final[Mapping[str, pa.DataType]] = {
+    name: pa.timestamp("us", "UTC") if name == MODIFIED else pa.string() for name in _VALUES
+}
+"""All of them with their types."""
+
+
+def pseudo_columns(text: str, taken: Iterable[str]) -> tuple[str, ...]:
+    """Those that ``text`` may name, a condition or a list of names, and that no column among ``taken`` hides."""
+    named = {found.lower() for found in _WORD.findall(text)} & PSEUDO_COLUMNS.keys()
+    hidden = {name.lower() for name in taken} if named else set()
+    return tuple(name for name in PSEUDO_COLUMNS if name in named and name not in hidden)
+
+
+_WORD: Final = re.compile(r"[\w$]+")
+
+
+@dataclass(frozen=True)
+class FileColumns:
+    """The pseudo columns ``names`` of the files of a table at ``location``; ``modified`` has their times in ns."""
+
+    names: Collection[str] = ()
+    location: str = ""
+    modified: Mapping[str, int] | None = None
+
+    @classmethod
+    def asked(
+        cls,
+        text: str,
+        taken: Iterable[str],
+        location: str,
+        listing: Mapping[str, Fingerprint] | None,
+        *,
+        is_kept: bool = False,
+    ) -> FileColumns:
+        """Those that ``text`` may name, beside the columns ``taken`` of the table.
+
+        ``listing`` has the files' times. Tables that are kept by others (``is_kept``) tell no times of files, and their
+        directories say nothing.
+        """
+        names = pseudo_columns(text, (*taken, MODIFIED, PARTITION) if is_kept else taken)
+        times = {path: modified for path, (_, modified) in (listing or {}).items()} if MODIFIED in names else None
+        return cls(names, location, times)
+
+    @property
+    def schema(self) -> pa.Schema:
+        """The columns as Arrow has them."""
+        return pa.schema([(name, PSEUDO_COLUMNS[name]) for name in self.names])
+
+    @property
+    def columns(self) -> Sequence[PredicateColumn]:
+        """The columns as conditions have them."""
+        return [
+            PredicateColumn((name,), DrillType("TIMESTAMP" if name == MODIFIED else "VARCHAR"), zoned=name == MODIFIED)
+            for name in self.names
+        ]
+
+    def values(self, path: str) -> Mapping[str, Value | None]:
+        """The value of each column in the rows of the file at ``path``."""
+        return {name: self.value(name, path) for name in self.names}
+
+    def value(self, name: str, path: str) -> Value | None:
+        """The value of one column in the rows of the file at ``path``."""
+        return _VALUES[name](_File(path, self.location, None if self.modified is None else self.modified.get(path)))
+
+    def beside(self, others: Statistics, paths: Sequence[str] | None) -> Statistics:
+        """``others`` with these columns of the files at ``paths``, by container; None where a container has several."""
+        return _Beside(self, others, paths) if self.names else others
+
+
+class _Beside:
+    def __init__(self, files: FileColumns, others: Statistics, paths: Sequence[str] | None) -> None:
+        self._files = files
+        self._names = {quote((name,)): name for name in files.names}
+        self._others = others
+        self._paths = paths
+
+    def of(self, column: str, containers: Sequence[int]) -> Sequence[ColumnStatistics | None]:
+        """See :class:`metastore.pruning.evaluate.Statistics`."""
+        name = self._names.get(column)
+        if name is None:
+            return self._others.of(column, containers)
+        if self._paths is None:
+            return [None] * len(containers)
+        type_ = "TIMESTAMP" if name == MODIFIED else "VARCHAR"
+        return [_one_value(self._files.value(name, self._paths[i]), type_) for i in containers]
+
+
+def _one_value(value: Value | None, type_: str) -> ColumnStatistics | None:
+    """What is known of rows that all have ``value``; nothing where a time is not known."""
+    if value is not None:
+        return ColumnStatistics(type_, value, value, nulls=0)
+    return None if type_ == "TIMESTAMP" else ColumnStatistics(type_, non_nulls=0)

@@ -1,0 +1,49 @@
+"""Spark's functions that DuckDB cannot say: each that the guide names is refused, by its name."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+from typing import Final
+
+import pytest
+
+from metastore.duck.spark_in_duckdb import in_duckdbs_words, missing_function
+from metastore.errors import InvalidRequestError
+from metastore.views.text import parse_query
+
+GUIDE: Final = Path(__file__).parents[2] / "docs" / "guide" / "scans.md"
+
+_CALLS: Final = {
+    "bround": "bround(a, 1)",
+    "timestampdiff": "timestampdiff(HOUR, a, b)",
+    "format_string": "format_string('%d', a)",
+    "printf": "printf('%d', a)",
+}
+"""Calls of functions that take more than two columns, or others."""
+
+_OF_TWO: Final = frozenset({"levenshtein", "getbit", "to_char", "array_position", "array_except", "array_remove"})
+
+
+def refused_by_guide() -> list[str]:
+    """The functions that the guide lists as refused."""
+    found = re.search(
+        r"^Refused, because (.*?)\. The error names", GUIDE.read_text(encoding="utf-8"), re.DOTALL | re.MULTILINE
+    )
+    assert found is not None
+    return re.findall(r"`(\w+)`", found[1])
+
+
+@pytest.mark.parametrize("name", refused_by_guide())
+def test_a_function_that_the_guide_calls_refused_is_refused(name: str) -> None:
+    """Before the query runs, with what to do."""
+    call = _CALLS.get(name, f"{name}(a, b)" if name in _OF_TWO else f"{name}(a)")
+    with pytest.raises(InvalidRequestError, match="Spark can: connect with it"):
+        in_duckdbs_words(parse_query(f"SELECT {call} AS c FROM t"))
+
+
+def test_a_function_that_duckdb_lacks_is_named() -> None:
+    """Where DuckDB says so."""
+    said = "Catalog Error: Scalar Function with name soundex does not exist!"
+    assert "no soundex() that means what Spark's does" in str(missing_function(said))
+    assert missing_function("Conversion Error: no") is None
