@@ -169,6 +169,7 @@ class Session:
         format: str | None = None,
         schema: str | None = None,
         options: Mapping[str, Any] | None = None,
+        bounds: Sequence[str] | str | None = None,
         case_sensitive: bool | None = None,
         on_progress: Progress | None = None,
     ) -> AnalyzeResult:
@@ -190,6 +191,7 @@ class Session:
             format=format,
             schema=schema,
             options=options,
+            bounds=bounds,
             case_sensitive=told_apart,
         )
         return analyze(self.metastore.tables, self.source(table), self.engine_for, request, on_progress=on_progress)

@@ -6,15 +6,16 @@ run that finds nothing to do has read no unit of any file. Which files changed i
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import groupby
 from operator import add
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from metastore.analyze.levels import reaches
 from metastore.analyze.states import TableState, is_of_this_form, segment_state, table_fingerprint
 from metastore.errors import InvalidRequestError
+from metastore.formats.bounds_from_data import AUTO, BoundsFrom
 from metastore.formats.names import PARQUET
 from metastore.formats.source_file import SourceFile
 from metastore.formats.text_options import DEFAULTS, TextOptions
@@ -33,7 +34,8 @@ class Wanted:
     ``columns`` None means statistics of every column, ``describing`` None that no column is described, ``declared``
     None that the files' own schemas make the table's. ``named`` are the columns that this run names itself: the table
     must have these, but may have lost others that are kept up. ``text`` says how delimited text is written, None that
-    it is as it was; ``text_is_own`` that an ANALYZE of the table said so, not the configuration.
+    it is as it was; ``text_is_own`` that an ANALYZE of the table said so, not the configuration. ``bounds`` says where
+    bounds of Parquet columns come from, None that they come from where they came from; ``bounds_are_own`` as for text.
     """
 
     level: MetadataType
@@ -46,6 +48,19 @@ class Wanted:
     text_is_own: bool = False
     case_sensitive: bool = False
     """Whether names that differ in case alone are names of different columns."""
+    bounds: BoundsFrom | None = None
+    bounds_are_own: bool = False
+
+    @property
+    def bounds_read(self) -> BoundsFrom:
+        """Where bounds come from; columns that are described are read anyway, so theirs come from data, too."""
+        wanted = self.bounds or AUTO
+        if self.describing is None:
+            return wanted
+        described = self.describing.columns
+        if described is None:
+            return BoundsFrom("data", wanted.columns) if self.columns is None else _with(wanted, self.columns)
+        return _with(wanted, described)
 
     @property
     def written(self) -> TextOptions:
@@ -61,6 +76,10 @@ class Wanted:
         if self.describing is None or self.describing.columns is not None:
             return self.describing
         return Describing(self.columns, self.describing.percent)
+
+
+def _with(bounds: BoundsFrom, columns: Sequence[ColumnPath]) -> BoundsFrom:
+    return BoundsFrom(bounds.source, tuple(dict.fromkeys((*bounds.columns, *columns))))
 
 
 @dataclass(frozen=True)
@@ -168,12 +187,19 @@ def is_flat(segments: Collection[str]) -> bool:
 
 
 def decide(
-    known: Known | None, fresh: Mapping[str, str], *, location: str, asked: Wanted, other_columns: bool = False
+    known: Known | None,
+    fresh: Mapping[str, str],
+    *,
+    location: str,
+    asked: Wanted,
+    other_columns: bool = False,
+    lacks_bounds: Callable[[BoundsFrom], bool] = lambda _: False,
 ) -> Decision:
     """What an ANALYZE has to do for what was ``asked``, given the ``fresh`` states by segment.
 
     What an earlier run was asked for is kept up: columns that are among its own stand for all of them, descriptions and
-    a declared schema stay. ``other_columns`` tells that whoever decides on the columns names others than before.
+    a declared schema stay. ``other_columns`` tells that whoever decides on the columns names others than before,
+    ``lacks_bounds`` whether a column that would be read for bounds has none as yet.
     """
     if known is None:
         return Full(asked, "the table was not analyzed before")
@@ -185,7 +211,15 @@ def decide(
     if text is None and asked.format == known.format:
         text, is_own = known.state.text, known.state.text_is_own
     declared = asked.declared or known.state.declared
-    wanted = replace(asked, columns=columns, describing=describing, declared=declared, text=text, text_is_own=is_own)
+    wanted = replace(
+        asked,
+        columns=columns,
+        describing=describing,
+        declared=declared,
+        text=text,
+        text_is_own=is_own,
+        **_bounds_kept_up(known, asked),
+    )
     if (reason := _foreign(known, wanted, location)) is not None:
         return Full(wanted, reason)
     if other_columns:
@@ -202,11 +236,24 @@ def decide(
     return Changed(
         wanted,
         reason,
-        footers=wanted.columns != known.columns or not reaches(known.level, wanted.level),
+        footers=wanted.columns != known.columns
+        or not reaches(known.level, wanted.level)
+        or (wanted.format == PARQUET and _takes_other_bounds(known, wanted, lacks_bounds)),
         anew=known.state.describing is not None
         and wanted.describing is not None
         and wanted.describing.percent != known.state.describing.percent,
     )
+
+
+def _bounds_kept_up(known: Known, asked: Wanted) -> dict[str, Any]:
+    """Where bounds come from, with what an earlier ANALYZE said; columns that are named join those of earlier runs."""
+    before = known.state
+    if before.bounds_are_own and not asked.bounds_are_own:
+        return {"bounds": before.bounds, "bounds_are_own": True}
+    bounds = asked.bounds
+    if before.bounds_are_own and bounds is not None and bounds.columns:
+        bounds = _with(before.bounds, bounds.columns)
+    return {"bounds": bounds, "bounds_are_own": asked.bounds_are_own}
 
 
 def _kept_up(known: Known, asked: Describing | None) -> Describing | None:
@@ -244,7 +291,16 @@ def _other_wishes(known: Known, wanted: Wanted) -> str | None:
         return "the last run analyzed other columns"
     if known.state.describing != wanted.describing:
         return "the last run computed other statistics"
+    if wanted.format == PARQUET and known.state.bounds != (wanted.bounds or AUTO):
+        return "the last run took bounds from elsewhere"
     return None
+
+
+def _takes_other_bounds(known: Known, wanted: Wanted, lacks_bounds: Callable[[BoundsFrom], bool]) -> bool:
+    """Whether bounds of unchanged files come from elsewhere: of columns that are newly described if they lack any."""
+    if known.state.bounds != (wanted.bounds or AUTO):
+        return True
+    return known.state.describing != wanted.describing and lacks_bounds(wanted.bounds_read)
 
 
 def _are_among(columns: Sequence[ColumnPath] | None, known: Sequence[ColumnPath] | None) -> bool:

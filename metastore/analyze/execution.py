@@ -36,12 +36,14 @@ from metastore.analyze.units.rollup import segment_units, table_unit
 from metastore.analyze.units.stored_segments import OF_SEGMENTS, StoredSegments, states_by_key
 from metastore.analyze.units.total import Total
 from metastore.analyze.units.unit_rows import of_kind, values
+from metastore.analyze.unprunable import columns_without_bounds
 from metastore.components.requests import of_table
 from metastore.engine import Engine, ResultsTooLargeError
 from metastore.formats.source_file import SourceFile
 from metastore.model.column_path import is_among, parse
 from metastore.model.identity import metadata_key
 from metastore.model.table_unit import TableMetadataUnit
+from metastore.model.tuple_schema import TupleSchema
 from metastore.model.vocabulary import MetadataType
 from metastore.operations.modify import Modify
 from metastore.sketches.description import Describing, descriptions_in, descriptions_text
@@ -55,13 +57,17 @@ _Segments = Mapping[str, Sequence[SourceFile]]
 
 @dataclass(frozen=True)
 class Outcome:
-    """What was found: changes of files, ``segments`` made anew, ``removed`` ones, units written, rows of the table."""
+    """What was found: changes of files, ``segments`` made anew, ``removed`` ones, units written, rows of the table.
+
+    ``without_bounds`` are the columns that cannot skip files, each with the reason.
+    """
 
     files: FileCounts
     segments: int
     removed: frozenset[str]
     units: int
     rows: int
+    without_bounds: Mapping[str, str]
 
 
 class Execution:
@@ -98,7 +104,7 @@ class Execution:
         if known:
             self._modify.delete(of_table(self._source.table), MetadataType.ALL)
         self._reading.expect(sum(map(len, segments.values())))
-        for_tasks = {key: files for key, files in segments.items() if self._is_for_tasks(len(files))}
+        for_tasks = {key: files for key, files in segments.items() if self._is_for_tasks(len(files), files=files)}
         made = self._made_by_tasks(for_tasks, fresh, {}, anew=False)
         tops = list(made.values())
         rest = {key: files for key, files in segments.items() if key not in made}
@@ -144,7 +150,7 @@ class Execution:
             key: files
             for key, files in segments.items()
             if len(files) <= self._limits.known_files
-            and self._is_for_tasks(unknown[key], known[key].size_bytes if key in known else 0)
+            and self._is_for_tasks(unknown[key], known[key].size_bytes if key in known else 0, files)
         }
         made = self._made_by_tasks(for_tasks, fresh, known, anew=decision.footers)
         tops = list(made.values())
@@ -153,12 +159,15 @@ class Execution:
             tops += self._made_here({key: segments[key] for key in keys}, fresh, decision, known)
         return tops
 
-    def _is_for_tasks(self, unknown: int, stored_bytes: int = 0) -> bool:
+    def _is_for_tasks(self, unknown: int, stored_bytes: int = 0, files: Sequence[SourceFile] = ()) -> bool:
         """Whether a segment of which so many files are to be read is made by the task that reads them.
 
         Where nothing but footers is read; of other files, each is a task's own.
         """
         limits = self._limits
+        may_read_data = unknown > 0 and self._wanted.bounds_read.may_read_data
+        if may_read_data and sum(file.size for file in files) > limits.data_bytes:
+            return False  # of large files the data is read by more than one task
         return self._reading.of_footers and unknown <= limits.chunk_files[1] and stored_bytes <= limits.stored_bytes
 
     def _made_here(
@@ -272,7 +281,14 @@ class Execution:
             self._source, UNIT_SCHEMA, total, directories, owner=owner, wanted=self._wanted, states=fresh
         )
         self._modify.overwrite(general)
-        return Outcome(self._files, segments, removed, self._units + general.num_rows, total.part.rows)
+        units = self._units + general.num_rows
+        return Outcome(self._files, segments, removed, units, total.part.rows, self._without_bounds(general))
+
+    def _without_bounds(self, general: pa.Table) -> Mapping[str, str]:
+        """The columns of the TABLE unit that have no bounds."""
+        schema = TupleSchema.from_json(general["schema"][0].as_py())
+        statistics = dict(general["columnsStatistics"][0].as_py() or ())
+        return columns_without_bounds(schema, statistics, self._wanted.bounds_read, self._wanted.format)
 
 
 def _descriptions(units: pa.Table, wanted: Describing | None) -> dict[str, Descriptions]:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 
 from metastore.model.identity import TableInfo
 
@@ -15,7 +16,8 @@ class AnalyzeResult:
     counts compare the table with its metadata; where nothing of it could be used, every file counts as new. ``units``
     counts those written, ``rows`` those that the files have, also if delete files take some of them away. ``version``
     is the component's version that holds the result. ``engine`` names the one that read files; None when there were
-    none to read.
+    none to read. ``without_bounds`` has the columns that cannot skip files, each with the reason; empty if the run
+    found nothing to do.
     """
 
     status: str
@@ -32,3 +34,4 @@ class AnalyzeResult:
     seconds: float = 0.0
     reason: str | None = None
     engine: str | None = None
+    without_bounds: Mapping[str, str] = field(default_factory=dict)

@@ -37,6 +37,7 @@ from metastore.components.requests import of_table
 from metastore.components.tables import Tables
 from metastore.engine import Engine
 from metastore.errors import ConflictError, FormatError, InvalidRequestError, NotFoundError, StorageError
+from metastore.formats.bounds_from_data import BoundsFrom
 from metastore.formats.names import PARQUET, format_named, format_of_files
 from metastore.formats.source_file import SourceFile
 from metastore.formats.text_options import DELIMITED, TextOptions
@@ -65,6 +66,8 @@ class Request:
     percentage of rows that they are estimated from, None for all. ``format`` is that of the files, where their suffixes
     do not tell. ``schema`` declares the table's columns (``a INT, b VARCHAR``), and is kept. ``options``
     say how delimited text is written (:class:`metastore.formats.text_options.TextOptions`), and are kept, too.
+    ``bounds`` says where bounds of Parquet columns come from: ``auto``, ``footers`` or ``data``, or the names of
+    columns (:class:`metastore.formats.bounds_from_data.BoundsFrom`); it is kept, too.
     ``case_sensitive``: columns of files and directories whose names differ in case alone are different columns; None
     leaves it to the session's settings, and means False here.
     """
@@ -76,6 +79,7 @@ class Request:
     format: str | None = None
     schema: str | None = None
     options: Mapping[str, Any] | None = None
+    bounds: Sequence[str] | str | None = None
     case_sensitive: bool | None = None
 
     def wanted(self) -> Wanted:
@@ -94,6 +98,11 @@ class Request:
         format_ = "" if self.format is None else format_named(self.format)
         declared = None if self.schema is None else declared_schema(self.schema)
         text = None if self.options is None else TextOptions.of(self.options)
+        bounds = None if self.bounds is None else BoundsFrom.of(self.bounds)
+        if bounds is not None:
+            named = tuple(dict.fromkeys((*named, *bounds.columns)))
+            if columns is not None:
+                columns = tuple(dict.fromkeys((*columns, *bounds.columns)))
         return Wanted(
             level=level_named(str(self.level)),
             columns=columns,
@@ -103,6 +112,8 @@ class Request:
             named=named,
             text=text,
             case_sensitive=bool(self.case_sensitive),
+            bounds=bounds,
+            bounds_are_own=bounds is not None,
         )
 
 
@@ -159,8 +170,19 @@ def _analyzed(
         raise InvalidRequestError(
             f"{source.table} is {found.format}: its statistics come with its metadata, and none are computed"
         )
+    if source.provided is not None and asked.bounds is not None:
+        raise InvalidRequestError(
+            f"{source.table} is {found.format}: its bounds come with its metadata; leave BOUNDS out"
+        )
     others = known is not None and _has_other_columns(source, stored.schema, asked)
-    decision = decide(known, fresh, location=source.location, asked=found, other_columns=others)
+    decision = decide(
+        known,
+        fresh,
+        location=source.location,
+        asked=found,
+        other_columns=others,
+        lacks_bounds=stored.lacks_bounds,
+    )
     if isinstance(decision, Unchanged):
         if fresh and asked.named:
             refuse_unknown_columns(asked.named, stored.schema)
@@ -190,6 +212,7 @@ def _analyzed(
         rows=outcome.rows,
         reason=decision.reason,
         engine=execution.engine,
+        without_bounds=outcome.without_bounds,
     )
 
 
@@ -260,7 +283,10 @@ def _with_format(source: SourceTable, files: Sequence[SourceFile], known: Known 
         if asked.text is not None:
             raise InvalidRequestError(f"{source.table} is {format_}; options of text are for {', '.join(DELIMITED)}")
         text = None
-    return replace(asked, format=format_, text=text, text_is_own=asked.text is not None)
+    bounds = asked.bounds or source.bounds
+    if bounds is not None and bounds.columns and source.bounds is not None:
+        bounds = BoundsFrom(source.bounds.source, bounds.columns)
+    return replace(asked, format=format_, text=text, text_is_own=asked.text is not None, bounds=bounds)
 
 
 def _format(source: SourceTable, files: Sequence[SourceFile], known: Known | None) -> str:

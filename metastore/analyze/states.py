@@ -13,6 +13,7 @@ from dataclasses import dataclass, field
 from typing import Any, Final
 
 from metastore.digests import digest
+from metastore.formats.bounds_from_data import AUTO, BoundsFrom
 from metastore.formats.source_file import SourceFile
 from metastore.formats.text_options import DEFAULTS, TextOptions
 from metastore.model.column_path import parse, quote
@@ -26,6 +27,7 @@ _DESCRIBING = "metastore.statistics"
 _DECLARED = "metastore.schema"
 _TEXT_OPTIONS = "metastore.text"
 _TEXT_IS_OWN = "metastore.text.own"
+_BOUNDS = "metastore.bounds"
 _SEGMENTS = "metastore.segments"
 _FORM = "3"
 """Raised whenever units are made differently, so that every table is then analyzed anew."""
@@ -52,7 +54,7 @@ class TableState:
     """What a table's unit keeps: its files' state, what is described, the declared schema, its segments' states.
 
     ``text`` says how its files are written if they are delimited text, ``text_is_own`` that an ANALYZE said so and
-    not the configuration.
+    not the configuration. ``bounds`` says where bounds of its columns came from, ``bounds_are_own`` likewise.
 
     Each None is "not kept": the first where another program wrote the unit, the last where the unit cannot stand for
     its segments.
@@ -64,6 +66,8 @@ class TableState:
     segments: SegmentStates | None = None
     text: TextOptions = DEFAULTS
     text_is_own: bool = False
+    bounds: BoundsFrom = AUTO
+    bounds_are_own: bool = False
 
     @classmethod
     def of(cls, additional_metadata: str | None) -> TableState:
@@ -83,6 +87,7 @@ class TableState:
             else SegmentStates(segments["states"], segments["alike"], segments.get("leaders", {})),
             TextOptions.from_json(entries.get(_TEXT_OPTIONS)),
             entries.get(_TEXT_IS_OWN) is True,
+            *_bounds(entries.get(_BOUNDS)),
         )
 
     def to_text(self) -> str:
@@ -100,10 +105,22 @@ class TableState:
             entries[_TEXT_OPTIONS] = text
         if self.text_is_own:
             entries[_TEXT_IS_OWN] = True
+        if self.bounds != AUTO or self.bounds_are_own:
+            entries[_BOUNDS] = {
+                "source": self.bounds.source,
+                "columns": [quote(path) for path in self.bounds.columns],
+                "own": self.bounds_are_own,
+            }
         if self.segments is not None:
             states = dict(sorted(self.segments.states.items()))
             entries[_SEGMENTS] = {"alike": self.segments.alike, "states": states, "leaders": self.segments.leaders}
         return _text(entries)
+
+
+def _bounds(kept: Any) -> tuple[BoundsFrom, bool]:
+    if not kept:
+        return AUTO, False
+    return BoundsFrom(kept["source"], tuple(parse(column) for column in kept["columns"])), kept["own"]
 
 
 def segment_state(files: Sequence[SourceFile]) -> str:

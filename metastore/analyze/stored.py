@@ -21,9 +21,11 @@ from metastore.analyze.units.stored_segments import OF_PARTS, OF_SEGMENTS, state
 from metastore.analyze.units.total import Total
 from metastore.components.requests import of_table
 from metastore.components.tables import Tables
+from metastore.formats.bounds_from_data import BoundsFrom
 from metastore.formats.names import PARQUET
-from metastore.model.column_path import parse
+from metastore.model.column_path import is_among, parse
 from metastore.model.identity import TableInfo
+from metastore.model.statistics import ColumnStatistics
 from metastore.model.statistics_json import read_level
 from metastore.model.table_unit import TableMetadataUnit
 from metastore.model.tuple_schema import TupleSchema
@@ -66,6 +68,15 @@ class Stored:
         """The table's columns, those that its directories make among them."""
         text = self._unit["schema"][0].as_py()
         return TupleSchema.from_json(text) if text else TupleSchema()
+
+    def lacks_bounds(self, bounds: BoundsFrom) -> bool:
+        """Whether a column whose data ``bounds`` wants read has values, and no bounds or count of nulls."""
+        for key, text in self._unit["columnsStatistics"][0].as_py() or ():
+            if bounds.source == "data" or is_among(parse(key), bounds.columns):
+                known = ColumnStatistics.from_json(text)
+                if not known.all_null and None in (known.min, known.max, known.nulls):
+                    return True
+        return False
 
     @cached_property
     def states(self) -> Mapping[str, str]:

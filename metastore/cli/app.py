@@ -88,6 +88,9 @@ def analyze(  # noqa: PLR0913, PLR0917 - one for each option of the command
     option: Annotated[
         list[str] | None, typer.Option(help="How delimited text is written: delimiter=';', header=false …")
     ] = None,
+    bounds: Annotated[
+        str | None, typer.Option(help="Where bounds come from: auto, footers or data; or a,b: these columns' data.")
+    ] = None,
     case_sensitive: Annotated[
         bool | None,
         typer.Option(
@@ -99,7 +102,9 @@ def analyze(  # noqa: PLR0913, PLR0917 - one for each option of the command
     """Bring the metadata of a table up to date with its files."""
     from metastore.cli.commands import statistics as wishes
 
-    asked = wishes.request(columns, level.value, statistics, sample, format_, schema, option or (), case_sensitive)
+    asked = wishes.request(
+        columns, level.value, statistics, sample, format_, schema, option or (), case_sensitive, bounds
+    )
     with invocation.output.progress(f"analyze {table}", "files") as on_progress:
         return invocation.session.analyze(table, **vars(asked), on_progress=on_progress)
 

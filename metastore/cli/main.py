@@ -28,7 +28,7 @@ def main() -> NoReturn:
             stream.reconfigure(errors="backslashreplace")  # a terminal that lacks a character is no reason to fail
     gc.set_threshold(_OBJECTS_PER_COLLECTION)
     try:
-        from metastore.cli.hive_app import app  # noqa: PLC0415 - Ctrl-C while modules load is no traceback either
+        from metastore.cli.doctor_app import app  # noqa: PLC0415 - Ctrl-C while modules load is no traceback either
 
         app()
     except KeyboardInterrupt:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from decimal import Decimal
 from functools import singledispatch
 from os.path import commonprefix
@@ -20,9 +20,13 @@ from metastore.cli.document import document
 from metastore.cli.formats import UNKNOWN, bound, moment, number, plural, seconds, setting_value, size
 from metastore.cli.grid import Grid
 from metastore.cli.results import Ended, HiveTables, Left, Pruned, Results, Rows
+from metastore.doctor.files import DIFFERENT, FolderReport
 
 _MOST_ROWS = 50
 """A screen shows so many lines of a list that can be very long; the JSON document has all."""
+
+_MOST_NOTES = 10
+"""A screen shows so many notes on columns."""
 
 _MOST_VALUES = 500
 """A screen shows so many rows of a statement."""
@@ -107,6 +111,7 @@ def _(result: TableDescription) -> RenderableType:
         Text(summary.table, "bold"),
         *(Text.assemble((f"{label:<15}", "dim"), fact) for label, fact in facts.items()),
         columns,
+        *_cannot_prune({each.name: each.cannot_prune for each in result.columns if each.cannot_prune is not None}),
         _footer(plural(len(result.columns), "column"), result.version),
     )
 
@@ -167,7 +172,13 @@ def _(result: AnalyzeResult) -> RenderableType:
         lines.append(f"{plural(result.segments_removed, 'segment')} removed")
     if result.reason is not None:
         lines.append(Text(f"all files concerned: {result.reason}", "dim"))
-    return Group(*lines, _footer("", result.version))
+    return Group(*lines, *_cannot_prune(result.without_bounds), _footer("", result.version))
+
+
+def _cannot_prune(reasons: Mapping[str, str]) -> Sequence[RenderableType]:
+    """A line for each column that cannot skip files, for a few of many."""
+    lines = [Text(f"{name} cannot skip files: {reason}", "dim") for name, reason in reasons.items()]
+    return lines[:_MOST_NOTES] + [Text(f"… and {len(lines) - _MOST_NOTES} more")] * (len(lines) > _MOST_NOTES)
 
 
 @screen.register
@@ -327,6 +338,18 @@ def _(result: Checked) -> RenderableType:
     for found in result.findings:
         findings.add_row(found.severity, found.subject, found.what, found.next_step)
     return Group(components, findings, _footer_of_findings(result))
+
+
+@screen.register
+def _(result: FolderReport) -> RenderableType:
+    table = Grid("file", "outcome", "#rows", "what doors said")
+    for each in result.files:
+        said = each.contradictions or tuple(f"{door.door}: {door.error}" for door in each.doors if door.error)
+        rows = max((door.rows for door in each.doors if door.rows is not None), default=None)
+        outcome = Text(each.outcome, "bold red" if each.outcome == DIFFERENT else "")
+        table.add_row(each.file, outcome, number(rows), said[0] if said else "")
+    counts = ", ".join(f"{count} {outcome}" for outcome, count in result.outcomes.items() if count)
+    return Group(table, Text(counts or "no data files", "dim"))
 
 
 def _footer_of_findings(result: Checked) -> Text:

@@ -13,7 +13,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from datetime import timedelta
 from pathlib import Path
-from typing import Any, Literal, get_args
+from typing import Any, Final, Literal, get_args
 
 from metastore.config.catalogs import KINDS, CatalogSettings, catalogs_settings, check_hive
 from metastore.config.components import LEASE_FOLDER as LEASE_FOLDER
@@ -90,15 +90,20 @@ class IcebergSettings:
         return f"{self.base_path.rstrip('/')}/{self.relative_path.strip('/')}".rstrip("/") or "/"
 
 
+Bounds = Literal["auto", "footers", "data"]
+_BOUNDS: Final[Mapping[str, Bounds]] = {"auto": "auto", "footers": "footers", "data": "data"}
+
+
 @dataclass(frozen=True)
 class WorkspaceSettings:
-    """``default_format`` None = a file's own suffix decides. ``options`` say how delimited text is written."""
+    """``default_format`` None = a file's own suffix decides. ``options``: of delimited text. ``bounds`` None = auto."""
 
     name: str
     location: str
     writable: bool = False
     default_format: str | None = None
     options: Mapping[str, str] = field(default_factory=dict)
+    bounds: Bounds | None = None
 
 
 @dataclass(frozen=True)
@@ -349,6 +354,7 @@ def _workspace(name: str, section: Section, connection: str, cwd: Path | None) -
         writable=section.flag("writable", default=False),
         default_format=section.optional_text("default_format"),
         options=_set(section.properties("options")),
+        bounds=section.choice("bounds", _BOUNDS) if section.optional_text("bounds") else None,
     )
 
 

@@ -20,7 +20,7 @@ from pyiceberg.expressions import AlwaysTrue
 from metastore.errors import InvalidRequestError
 from metastore.model.column_path import parse as parse_path
 from metastore.model.drill_types import parse_type
-from metastore.model.tuple_schema import CASE_SENSITIVE, KEPT, TupleSchema
+from metastore.model.tuple_schema import CASE_SENSITIVE, KEPT, LOGICAL_TYPE, TupleSchema
 from metastore.model.vocabulary import DEFAULT_SEGMENT, IDENTIFIER_SEPARATOR, MetadataType
 from metastore.predicates.columns import Columns
 from metastore.predicates.predicate import Question, parse
@@ -123,7 +123,8 @@ def _decided(
     unproven_kept, unproven_skipped = _unproven(known, table.root, directories, evaluation, pseudo)
     files.kept.extend(unproven_kept)
     files.skipped.extend(unproven_skipped)
-    notes = [*predicate.notes, *_reasons(evaluation, files)]
+    reasons = _reasons(evaluation, files)
+    notes = [*predicate.notes, *reasons, *_wide_bounds(table.schema, predicate.columns, reasons)]
     kept_whole = len(files.kept) == known.count and files.row_groups_kept == known.row_groups
     if kept_whole and files.kept and not notes and not isinstance(predicate.condition, AlwaysTrue):
         notes.append(_NOTHING_SKIPPED)
@@ -152,6 +153,19 @@ def _reasons(evaluation: Evaluation, files: FileDecisions) -> list[str]:
         f"{test.text} skips nothing: no file or row group has {test.needs} of {'.'.join(parse_path(test.column))}"
         for test in evaluation.blind_tests()
     ]
+
+
+def _wide_bounds(schema: TupleSchema, columns: Iterable[str], reasons: Sequence[str]) -> list[str]:
+    """Notes on columns whose bounds reach beyond their values, of those that a condition uses and that have any."""
+    notes = []
+    for path in map(parse_path, columns):
+        column = schema.by_name.get(path[0])
+        name = ".".join(path)
+        if column is None or column.leaf_property(LOGICAL_TYPE, path) != "int96":
+            continue
+        if not any(reason.endswith(f" of {name}") for reason in reasons):
+            notes.append(f"bounds of {name} are 26 hours wider than its values: engines read INT96 in different zones")
+    return notes
 
 
 @dataclass(frozen=True)

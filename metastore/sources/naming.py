@@ -19,6 +19,7 @@ from typing import Any, Final, TypeGuard
 
 from metastore.config.settings import StoragePluginSettings, WorkspaceSettings
 from metastore.errors import InvalidRequestError, NotFoundError
+from metastore.formats.bounds_from_data import BoundsFrom
 from metastore.formats.names import format_named
 from metastore.formats.text_options import TextOptions
 from metastore.model.identity import TableInfo
@@ -101,7 +102,8 @@ def _source(plugin: StoragePluginSettings, workspace: WorkspaceSettings, table: 
     if workspace.options:
         text = _text(f"workspace {plugin.name}.{workspace.name}", workspace.options)
     location = f"{workspace_location(plugin, workspace).rstrip('/')}/{table.name}"
-    return SourceTable(table, location, format_, plugin.properties, text=text, by_suffix=by_suffix)
+    bounds = None if workspace.bounds is None else BoundsFrom.of(workspace.bounds)
+    return SourceTable(table, location, format_, plugin.properties, text=text, by_suffix=by_suffix, bounds=bounds)
 
 
 def _format(plugin: StoragePluginSettings, name: str) -> tuple[str, TextOptions]:

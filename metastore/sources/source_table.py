@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 
+from metastore.formats.bounds_from_data import BoundsFrom
 from metastore.formats.names import suffix_of
 from metastore.formats.source_file import SourceFile
 from metastore.formats.text_options import TextOptions
@@ -32,7 +33,7 @@ class SourceTable:
     relative to it, that hold no data of the table: the metastore keeps its own files there. ``text`` says how delimited
     text is written where the workspace does, ``by_suffix`` the format and that of files by their suffix, where the
     plugin's ``formats`` do. ``columns`` are those that a catalog says the files of a listed table have, and how they
-    are found in files.
+    are found in files. ``bounds`` says where bounds of Parquet columns come from, where the workspace does.
     """
 
     table: TableInfo
@@ -46,6 +47,7 @@ class SourceTable:
     passed_over: Sequence[str] = ()
     text: TextOptions | None = None
     by_suffix: Mapping[str, tuple[str, TextOptions]] = field(default_factory=dict)
+    bounds: BoundsFrom | None = None
     columns: TableColumns | None = field(default=None, compare=False, repr=False)
 
     def text_options(self, files: Sequence[SourceFile]) -> TextOptions | None:

@@ -46,6 +46,7 @@ ANSWER: Final = pa.schema(
         *((name, pa.int64()) for name in _COUNTS),
         ("seconds", pa.float64()),
         ("engine", pa.string()),
+        ("notes", pa.list_(pa.string())),
     ]
 )
 """What ANALYZE answers with: one row, which begins as Drill's does."""
@@ -70,19 +71,21 @@ def analyze(target: StatementTarget, statement: Statement) -> pa.Table:
 def _request(cursor: Cursor) -> Request:
     options = _options(cursor)
     columns = _columns(cursor)
+    bounds = _bounds(cursor)
     refreshes = cursor.accept_word("REFRESH")
     level = _level(cursor) if refreshes else MetadataType.ROW_GROUP.value
+    bounds = bounds or _bounds(cursor)
     statistics: list[str] | bool = False
     if cursor.accept_word("COMPUTE") or cursor.accept_word("ESTIMATE"):
         cursor.expect_word("STATISTICS")
         statistics = _paths(cursor) if cursor.ahead(TokenType.L_PAREN) else True
-    elif not refreshes:
+    elif not refreshes and bounds is None:
         raise cursor.unexpected("REFRESH METADATA, COMPUTE STATISTICS, ESTIMATE STATISTICS or DROP METADATA")
     sample = _sample(cursor) if statistics is not False else None
+    bounds = bounds or _bounds(cursor)
     cursor.end()
     case_sensitive = options.get("CASE_SENSITIVE")
-    own = ("FORMAT", "SCHEMA", "CASE_SENSITIVE")
-    text = {name.lower(): value for name, value in options.items() if name not in own}
+    text = {name.lower(): value for name, value in options.items() if name not in _OF_TABLE}
     return Request(
         columns=columns,
         level=level,
@@ -91,6 +94,7 @@ def _request(cursor: Cursor) -> Request:
         format=options.get("FORMAT"),
         schema=options.get("SCHEMA"),
         options=text or None,
+        bounds=bounds or options.get("BOUNDS"),
         case_sensitive=None if case_sensitive is None else case_sensitive == "TRUE",
     )
 
@@ -111,9 +115,9 @@ def _options(cursor: Cursor) -> dict[str, str]:
         return options
     while True:
         word = cursor.word
-        if word in options or not (word in ("FORMAT", "SCHEMA", "CASE_SENSITIVE") or is_option(word)):
+        if word in options or not (word in _OF_TABLE or is_option(word)):
             raise cursor.unexpected(
-                "FORMAT, SCHEMA, CASE_SENSITIVE or an option of text (DELIMITER, HEADER …), each once,"
+                "FORMAT, SCHEMA, BOUNDS, CASE_SENSITIVE or an option of text (DELIMITER, HEADER …), each once,"
             )
         cursor.advance()
         cursor.expect(TokenType.FARROW, "=>")
@@ -152,6 +156,14 @@ def _paths(cursor: Cursor) -> list[str]:
         cursor.expect(TokenType.COMMA, ", or )")
 
 
+def _bounds(cursor: Cursor) -> list[str] | None:
+    return _paths(cursor) if cursor.accept_word("BOUNDS") else None
+
+
+_OF_TABLE: Final = ("FORMAT", "SCHEMA", "BOUNDS", "CASE_SENSITIVE")
+"""Options of ANALYZE that are none of text."""
+
+
 def _level(cursor: Cursor) -> str:
     cursor.expect_word("METADATA")
     if not cursor.ahead(TokenType.STRING):
@@ -172,6 +184,7 @@ def _sample(cursor: Cursor) -> float | None:
 def _answer(result: AnalyzeResult) -> pa.Table:
     done = "is up to date" if result.status == "up to date" else f"analyzed: {result.files:,} files"
     row: dict[str, Any] = {"ok": True, "summary": f"{result.table} {done}", **vars(result)}
+    row["notes"] = [f"{name} cannot skip files: {reason}" for name, reason in result.without_bounds.items()]
     return pa.Table.from_pylist([{name: row[name] for name in ANSWER.names}], ANSWER)
 
 

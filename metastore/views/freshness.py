@@ -144,12 +144,14 @@ def digest_of(unit: MaterializedViewMetadataUnit, names: Names) -> str:
 def columns_read(table: Meaning, names: Collection[str]) -> dict[str, str]:
     """How the columns called one of ``names``, in lower case, are read: their types, and what else a schema declares.
 
-    Under the empty name stands how rows are found at all: the format of the files, and what is declared of the table.
+    Under the empty name stands how rows are found at all: the format of the files, the options of their text, and what
+    is declared of the table.
     """
     schema = table.schema
     found = {column.name: _declared(column.type, column.properties) for column in schema.columns}
     used = {name: said for name, said in found.items() if name.lower() in names}
-    return {**used, "": _declared(table.format or "", schema.properties)}
+    found_by = " ".join(filter(None, (table.format, table.text_options)))
+    return {**used, "": _declared(found_by, schema.properties)}
 
 
 def _declared(type_: str, properties: Mapping[str, str]) -> str:

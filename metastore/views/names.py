@@ -10,6 +10,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from enum import Enum
 
+from metastore.analyze.states import TableState
 from metastore.errors import InvalidRequestError, NotFoundError
 from metastore.information_schema.relations import COMPONENTS_NAME, NAME
 from metastore.metastore import Metastore
@@ -59,6 +60,13 @@ class Meaning:
     def format(self) -> str | None:
         """The format of a table's files; None for what is no table, or where another program does not tell."""
         return self.unit.table_type if isinstance(self.unit, TableMetadataUnit) else None
+
+    @property
+    def text_options(self) -> str:
+        """How delimited text of a table is written, as ANALYZE found it; empty for the defaults and for other files."""
+        if not isinstance(self.unit, TableMetadataUnit):
+            return ""
+        return TableState.of(self.unit.additional_metadata).text.to_json()
 
     @property
     def text(self) -> ViewText | None:

@@ -310,7 +310,7 @@ class _Refresh:
                 return f"the last refresh did not note the types of the columns of {table}"
             other = kept.other_column(state.columns or {})
             if other == "":
-                return f"{table} is of another format, or declared otherwise"
+                return f"{table} is read in another format, with other options, or declared otherwise"
             if other is not None and other not in kept.columns:
                 return f"column {other} of {table} is new"
             if other is not None:

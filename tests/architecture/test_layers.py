@@ -51,7 +51,7 @@ LAYERS = (
     {"inspection", "views", "procedures"},
     {"integrity", "sql"},
     {"session"},
-    {"spark"},
+    {"doctor", "spark"},
     {"daemon"},
     {"cli"},
     {"demo"},

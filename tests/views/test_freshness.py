@@ -87,10 +87,36 @@ def test_the_same_files_in_another_format_are_other_rows(session: Session, data:
     assert session.materialized_views.status("dfs.tmp.c") is RefreshStatus.STALE
     assert session.sql("SELECT n FROM dfs.tmp.c").to_pylist() == [{"n": 1}]
     assert session.materialized_views.refresh("dfs.tmp.c").reason == (
-        "dfs.tmp.lines is of another format, or declared otherwise"
+        "dfs.tmp.lines is read in another format, with other options, or declared otherwise"
     )
     assert session.materialized_views.status("dfs.tmp.c") is RefreshStatus.COMPLETE
     assert session.sql("SELECT n FROM dfs.tmp.c").to_pylist() == [{"n": 1}]
+
+
+@pytest.mark.parametrize(
+    ("first", "then"),
+    [
+        ({"comment": "#"}, {"comment": "5"}),
+        ({"header": "true"}, {"header": "true", "skipLines": "1"}),
+        ({"nullValue": "x"}, {"nullValue": "7"}),
+    ],
+)
+def test_the_same_files_with_other_options_of_text_are_other_rows(
+    session: Session, data: Path, first: dict[str, str], then: dict[str, str]
+) -> None:
+    """Options change how a file is read, and neither its size nor its time: stored rows answer for the old ones."""
+    (data / "lines").mkdir()
+    (data / "lines" / "part-0.csv").write_text("a\na\n5\n7\n")
+    session.analyze("dfs.tmp.lines", options=first)
+    query = "SELECT a FROM dfs.tmp.lines"
+    session.materialized_views.define("dfs.tmp.c", query)
+    session.materialized_views.refresh("dfs.tmp.c")
+    assert session.materialized_views.status("dfs.tmp.c") is RefreshStatus.COMPLETE
+    session.analyze("dfs.tmp.lines", options=then)
+    assert session.materialized_views.status("dfs.tmp.c") is RefreshStatus.STALE
+    assert session.sql("SELECT a FROM dfs.tmp.c").to_pylist() == session.sql(query).to_pylist()
+    session.materialized_views.refresh("dfs.tmp.c")
+    assert session.sql("SELECT a FROM dfs.tmp.c").to_pylist() == session.sql(query).to_pylist()
 
 
 def test_files_whose_state_was_kept_otherwise_are_noted_anew(session: Session) -> None:

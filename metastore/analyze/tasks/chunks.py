@@ -51,6 +51,8 @@ class Limits:
     fetched_bytes: int = 64 << 20
     """So many of stored units are fetched together where the store is distant, rather than chunk by chunk as they are
     sent: that takes a tenth of the round trips one after the other."""
+    data_bytes: int = 256 << 20
+    """Nor is a segment of more bytes in files left to one task, where their data may be read for bounds."""
     driver_rows: int = 20_000
     """Stored units that the driver holds when it makes segments itself: kilobytes each, if it need not be more."""
 
@@ -74,9 +76,18 @@ class Cutting:
     limits: Limits
 
     def footers(self, files: Sequence[SourceFile]) -> list[FooterChunk]:
-        """Chunks of Parquet files whose exact statistics are read."""
+        """Chunks of Parquet files whose exact statistics are read; of few bytes where data may be read."""
         size = self._chunk_files(len(files))
-        return [self._footers(files[start : start + size]) for start in range(0, len(files), size)]
+        most_bytes = self._chunk_bytes(files)
+        cut: list[list[SourceFile]] = []
+        held = 0
+        for file in files:
+            if not cut or len(cut[-1]) >= size or (most_bytes is not None and held + file.size > most_bytes):
+                cut.append([])
+                held = 0
+            cut[-1].append(file)
+            held += file.size
+        return [self._footers(chunk) for chunk in cut]
 
     def segments(
         self,
@@ -149,6 +160,13 @@ class Cutting:
         size = min(most, max(fewest, _quotient(files, self.limits.chunks_per_task * self.parallelism)))
         return max(1, _quotient(files, max(1, _quotient(files, size))))
 
+    def _chunk_bytes(self, files: Sequence[SourceFile]) -> int | None:
+        """Bytes of a chunk where data may be read, so that all tasks have some; None where only footers are."""
+        if not self.wanted.bounds_read.may_read_data:
+            return None
+        share = _quotient(sum(file.size for file in files), self.limits.chunks_per_task * self.parallelism)
+        return max(_CHUNK_BYTES, share)
+
     def _footers(self, files: Sequence[SourceFile]) -> FooterChunk:
         return FooterChunk(
             table=self.source.table,
@@ -158,6 +176,7 @@ class Cutting:
             columns=self.wanted.columns,
             file_rows=self.wanted.describing is not None or reaches(self.wanted.level, MetadataType.PARTITION),
             row_group_rows=reaches(self.wanted.level, MetadataType.ROW_GROUP),
+            bounds=self.wanted.bounds_read,
             options=self.source.options,
             kept=self.source.columns,
         )

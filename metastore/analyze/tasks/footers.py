@@ -4,13 +4,13 @@ For every file its FILE row and its ROW_GROUP rows, as they will be stored; and,
 do, for every directory and schema of the chunk one SEGMENT row with what its files add up to: merged statistics, and
 the files. :mod:`metastore.analyze.units.rollup` adds such parts up across chunks.
 
-Promises: nothing but footers is read; a file that is no Parquet file ends the task with a FormatError naming it; a
-bound is never wrong (:mod:`metastore.formats.parquet_columns`).
+Promises: nothing is read but footers, and the data of columns that ``bounds`` wants read; a file that is no Parquet
+file ends the task with a FormatError naming it; a bound is never wrong (:mod:`metastore.formats.parquet_columns`).
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
 from itertools import groupby
@@ -23,6 +23,7 @@ import pyarrow.parquet as pq
 from metastore.analyze.units.unit_rows import UnitRow, to_batch
 from metastore.errors import FormatError, NotFoundError, StorageError
 from metastore.expendable import is_expendable
+from metastore.formats.bounds_from_data import FOOTERS, BoundsFrom, lacks, measured_groups
 from metastore.formats.parquet_columns import Bounds, combined
 from metastore.formats.parquet_footer import Footer, read_footer
 from metastore.formats.parquet_plans import Plan, plans_of
@@ -35,6 +36,7 @@ from metastore.model.identity import (
     row_group_identifier,
     segment_identifier,
 )
+from metastore.model.statistics import ColumnStatistics, merge
 from metastore.model.statistics_json import holder_pattern
 from metastore.model.vocabulary import MetadataType, Statistic
 from metastore.sources.table_columns import TableColumns, as_kept
@@ -57,7 +59,7 @@ class FooterChunk:
     """Files of one table whose footers one task reads; plain data, in the listing's order.
 
     ``location`` is the table's, ``schema`` that of the rows to return. ``columns`` None means all columns'
-    statistics. Rows of row groups come only beside those of files.
+    statistics. Rows of row groups come only beside those of files. ``bounds`` says where data is read for bounds.
     """
 
     table: TableInfo
@@ -67,6 +69,7 @@ class FooterChunk:
     columns: Sequence[ColumnPath] | None = None
     file_rows: bool = True
     row_group_rows: bool = True
+    bounds: BoundsFrom = FOOTERS
     options: Mapping[str, str] = field(default_factory=dict, repr=False)
     kept: TableColumns | None = None
     """The columns of the table where its keeper says them; then ``columns`` are named as that does."""
@@ -95,6 +98,8 @@ class _Part:
         self.rows: list[int] = []
         self.bounds: list[list[Bounds]] = [[] for _ in plan.leaves]
         self.groups: list[_Group] = []
+        self.of_data: dict[int, dict[int, ColumnStatistics]] = {}
+        """Statistics from data: by the place of a leaf in the plan, then by that of a row group in ``groups``."""
         self.group_bounds: list[list[Bounds]] = [[] for _ in plan.leaves]
         self._columns = [
             (leaf.index, leaf.measure, bounds) for leaf, bounds in zip(plan.leaves, self.group_bounds, strict=True)
@@ -114,6 +119,64 @@ class _Part:
             bounds.append(of_groups[-1] if count == 1 else combined(of_groups[len(of_groups) - count :]))
         self.files.append(file)
         self.rows.append(metadata.num_rows)
+
+    def lacking(self, bounds: BoundsFrom, count: int) -> dict[int, list[int]]:
+        """Of the file added last, of ``count`` row groups: places of leaves, and the groups to read data of."""
+        first = len(self.groups) - count
+        found: dict[int, list[int]] = {}
+        for place, leaf in enumerate(self.plan.leaves):
+            if bounds.reads(leaf):
+                groups = [number for number in range(count) if lacks(leaf, self.group_bounds[place][first + number])]
+                if groups:
+                    found[place] = groups
+        return found
+
+    def take(self, measured: Mapping[tuple[int, int], ColumnStatistics], lacking: Iterable[int], count: int) -> None:
+        """Take in what was ``measured`` of the file added last, by the leaf's index and the row group."""
+        first = len(self.groups) - count
+        for place in lacking:
+            index = self.plan.leaves[place].index
+            of_leaf = {first + group: found for (number, group), found in measured.items() if number == index}
+            if of_leaf:
+                self.of_data.setdefault(place, {}).update(of_leaf)
+
+    def group_statistics(self, place: int, number: int) -> ColumnStatistics:
+        """Those of one leaf in one row group: from data where that was read."""
+        found = self.of_data.get(place, {}).get(number)
+        if found is not None:
+            return found
+        return self.plan.leaves[place].statistics(self.group_bounds[place][number], self.groups[number].rows)
+
+    def file_texts(self, place: int) -> dict[int, str]:
+        """The JSON of a leaf in those files of which data was read, by the file's place."""
+        known = self.of_data.get(place)
+        if not known:
+            return {}
+        by_file: dict[str, list[int]] = {}
+        for number, group in enumerate(self.groups):
+            by_file.setdefault(group.file.path, []).append(number)
+        return {
+            at: _whole([self.group_statistics(place, number) for number in by_file[file.path]]).to_json()
+            for at, file in enumerate(self.files)
+            if not known.keys().isdisjoint(by_file.get(file.path, ()))
+        }
+
+    def group_texts(self, place: int) -> dict[int, str]:
+        """The JSON of a leaf in those row groups of which data was read, by the group's place."""
+        return {number: found.to_json() for number, found in self.of_data.get(place, {}).items()}
+
+    def segment_text(self, place: int) -> str:
+        """The JSON of a leaf in all files of the part."""
+        if self.of_data.get(place):
+            return _whole([self.group_statistics(place, number) for number in range(len(self.groups))]).to_json()
+        return self.plan.leaves[place].texts([combined(self.bounds[place])], [sum(self.rows)])[0]
+
+
+def _whole(parts: Sequence[ColumnStatistics]) -> ColumnStatistics:
+    """``parts`` together; the rows are left out where nulls and values say them, as everywhere."""
+    merged = merge(parts)
+    known = merged.nulls is not None and merged.non_nulls is not None
+    return replace(merged, rows=None if known else merged.rows)
 
 
 class _Group(NamedTuple):
@@ -151,10 +214,24 @@ class _FooterReader:
             if part is None:
                 part = parts[id(plan)] = _Part(plan)
             part.add(file, footer.metadata)
+            self._read_data(file, footer, part)
         except FormatError as error:
             raise FormatError(f"{file.path} cannot be read: {error}") from error
         except (pa.ArrowException, OSError, LookupError, ValueError) as error:
             raise _unreadable(file, error) from error
+
+    def _read_data(self, file: SourceFile, footer: Footer, part: _Part) -> None:
+        """Read the columns whose bounds are to come from data and stand in no footer."""
+        bounds, count = self._chunk.bounds, footer.metadata.num_row_groups
+        lacking = part.lacking(bounds, count)
+        if not lacking:
+            return
+        leaves = part.plan.leaves
+        wanted = [(leaves[place], groups) for place, groups in lacking.items()]
+        must = [leaf for leaf, _ in wanted if bounds.names(leaf)]
+        store, root = open_location(self._chunk.location, self._chunk.options)
+        with store.open_input_file(root + file.path[len(self._chunk.location) :]) as source:
+            part.take(measured_groups(source, part.plan, wanted, must=must), lacking, count)
 
     def _as_kept(self, plan: Plan) -> Plan:
         """``plan`` by the names of the table where its keeper says them; one object for each plan."""
@@ -195,7 +272,7 @@ def _details(directories: tuple[str, ...], part: _Part, *, row_groups: bool) -> 
     """The FILE rows of a part, then its ROW_GROUP rows if these are wanted."""
     plan, key = part.plan, metadata_key(directories)
     parents = {file.name: file.path[: -len(file.name) - 1] for file in part.files}
-    texts = _texts(plan, part.bounds, part.rows)
+    texts = _texts(plan, part.bounds, part.rows, part.file_texts)
     for file, rows, of_file in zip(part.files, part.rows, texts, strict=True):
         yield UnitRow(
             metadataType=MetadataType.FILE,
@@ -217,7 +294,7 @@ def _details(directories: tuple[str, ...], part: _Part, *, row_groups: bool) -> 
         return
     # Where every file is one row group, these say what the files say.
     if len(part.groups) != len(part.files) or [group.number for group in part.groups].count(0) != len(part.files):
-        texts = _texts(plan, part.group_bounds, [group.rows for group in part.groups])
+        texts = _texts(plan, part.group_bounds, [group.rows for group in part.groups], part.group_texts)
     for group, of_group in zip(part.groups, texts, strict=True):
         file = group.file
         yield UnitRow(
@@ -240,9 +317,17 @@ def _details(directories: tuple[str, ...], part: _Part, *, row_groups: bool) -> 
         )
 
 
-def _texts(plan: Plan, bounds: Sequence[Sequence[Bounds]], rows: Sequence[int]) -> list[tuple[str, ...]]:
-    """For each container the JSON of its columns; ``bounds`` stand by leaf, ``rows`` are the containers' own."""
+def _texts(
+    plan: Plan, bounds: Sequence[Sequence[Bounds]], rows: Sequence[int], of_data: Callable[[int], Mapping[int, str]]
+) -> list[tuple[str, ...]]:
+    """For each container the JSON of its columns; ``bounds`` stand by leaf, ``rows`` are the containers' own.
+
+    ``of_data`` gives the texts that were made from data instead, by the place of a leaf, then of a container.
+    """
     by_leaf = [leaf.texts(of_leaf, rows) for leaf, of_leaf in zip(plan.leaves, bounds, strict=True)]
+    for place, texts in enumerate(by_leaf):
+        for at, text in of_data(place).items():
+            texts[at] = text
     return list(zip(*by_leaf, strict=True)) if by_leaf else [()] * len(rows)
 
 
@@ -254,9 +339,7 @@ def _segment(directories: tuple[str, ...], part: _Part) -> UnitRow:
         metadataIdentifier=segment_identifier(directories),
         schema=plan.schema_json,
         statistics_keys=plan.keys,
-        statistics_texts=[
-            leaf.texts([combined(bounds)], [rows])[0] for leaf, bounds in zip(plan.leaves, part.bounds, strict=True)
-        ],
+        statistics_texts=[part.segment_text(place) for place in range(len(plan.leaves))],
         metadataStatistics=(_ROW_COUNT % rows,),
         lastModifiedTime=max(file.mtime_ns for file in part.files) // 1_000_000,
         locations=[file.path for file in part.files],

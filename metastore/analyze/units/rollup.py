@@ -31,6 +31,7 @@ from metastore.analyze.units.partial_aggregates import (
 from metastore.analyze.units.total import Total
 from metastore.analyze.units.unit_rows import UnitRow, to_batch, values
 from metastore.errors import InvalidRequestError
+from metastore.formats.bounds_from_data import AUTO
 from metastore.model.column_path import ColumnPath, is_among, parse, quote
 from metastore.model.drill_types import DrillType, spelled_for_drill
 from metastore.model.identity import metadata_key, partition_identifier, segment_identifier
@@ -148,6 +149,8 @@ def table_unit(
         total.segment_states(states) if is_separable else None,
         wanted.written,
         wanted.text_is_own,
+        wanted.bounds or AUTO,
+        wanted.bounds_are_own,
     )
     said = {KEPT: "true"} if source.columns is not None else {CASE_SENSITIVE: "true"} if wanted.case_sensitive else {}
     row = UnitRow(

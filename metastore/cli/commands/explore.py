@@ -11,10 +11,13 @@ from typing import Any, Final
 
 import pyarrow.compute as pc
 
+from metastore.analyze.states import TableState
+from metastore.analyze.unprunable import columns_without_bounds
 from metastore.cli.commands.file_summaries import SUMMARY_COLUMNS, FileSummaries, natural_order, summaries
 from metastore.cli.commands.time_travel import version_at
 from metastore.components.requests import of_names, of_table
 from metastore.errors import NotFoundError
+from metastore.formats.names import PARQUET
 from metastore.model.column_path import parse, quote
 from metastore.model.identity import TableInfo
 from metastore.model.statistics import ColumnStatistics, Value
@@ -50,7 +53,10 @@ class TableList:
 
 @dataclass(frozen=True)
 class ColumnSummary:
-    """One leaf column of the table; None is what is not known. ``distinct`` is an estimate."""
+    """One leaf column of the table; None is what is not known.
+
+    ``distinct`` is an estimate, ``cannot_prune`` the reason why no condition on the column skips files.
+    """
 
     name: str
     type: str
@@ -61,6 +67,7 @@ class ColumnSummary:
     max_exact: bool
     rows: int | None
     distinct: int | None = None
+    cannot_prune: str | None = None
 
 
 @dataclass(frozen=True)
@@ -132,7 +139,7 @@ def describe(session: Session, table: str, at: str | None = None) -> TableDescri
     """One table with its columns. Raises NotFoundError when the version knows nothing of it."""
     version = version_at(session, at)
     info = session.table_info(table)
-    asked = (*_SUMMARY_COLUMNS, "tableType", "schema", "columnsStatistics", "partitionKeys")
+    asked = (*_SUMMARY_COLUMNS, "tableType", "schema", "columnsStatistics", "partitionKeys", "additionalMetadata")
     read = session.metastore.tables.read().metadata_types(MetadataType.TABLE).filter(of_table(info))
     units = read.columns(*asked).at(version).to_arrow().to_pylist()
     if not units:
@@ -151,7 +158,7 @@ def describe(session: Session, table: str, at: str | None = None) -> TableDescri
         type=unit["tableType"],
         units={str(kind): kinds[kind] for kind in MetadataType if kinds[kind]},
         partition_keys=dict(unit["partitionKeys"] or ()),
-        columns=tuple(_columns(unit["schema"], dict(unit["columnsStatistics"] or ()))),
+        columns=tuple(_columns(unit)),
     )
 
 
@@ -218,8 +225,12 @@ def _table_summary(unit: Mapping[str, Any]) -> TableSummary:
     )
 
 
-def _columns(schema: str | None, statistics: Mapping[str, str]) -> Iterable[ColumnSummary]:
-    types = {quote(path): type_ for path, type_ in TupleSchema.from_json(schema).leaves()} if schema else {}
+def _columns(unit: Mapping[str, Any]) -> Iterable[ColumnSummary]:
+    schema = TupleSchema.from_json(unit["schema"]) if unit["schema"] else TupleSchema()
+    statistics = dict(unit["columnsStatistics"] or ())
+    types = {quote(path): type_ for path, type_ in schema.leaves()}
+    bounds = TableState.of(unit["additionalMetadata"]).bounds
+    reasons = columns_without_bounds(schema, statistics, bounds, unit["tableType"] or PARQUET)
     for key in (*types, *(key for key in statistics if key not in types)):
         known = ColumnStatistics.from_json(statistics[key]) if key in statistics else ColumnStatistics("")
         yield ColumnSummary(
@@ -232,6 +243,7 @@ def _columns(schema: str | None, statistics: Mapping[str, str]) -> Iterable[Colu
             max_exact=known.max_exact,
             rows=known.rows,
             distinct=_distinct(statistics.get(key)),
+            cannot_prune=reasons.get(".".join(parse(key))),
         )
 
 

@@ -6,11 +6,12 @@ from collections.abc import Sequence
 
 from metastore.analyze.run import Request
 from metastore.errors import InvalidRequestError
+from metastore.formats.bounds_from_data import SOURCES
 
 _ALL = "*"
 
 
-def request(
+def request(  # noqa: PLR0913, PLR0917 - one for each option of the command
     columns: str | None,
     level: str,
     statistics: str | None,
@@ -19,6 +20,7 @@ def request(
     schema: str | None,
     options: Sequence[str] = (),
     case_sensitive: bool | None = None,
+    bounds: str | None = None,
 ) -> Request:
     """The request; a sample alone asks for statistics of all columns, and so does ``*``."""
     if statistics is None:
@@ -26,7 +28,6 @@ def request(
     else:
         described = True if statistics.strip() == _ALL else names(statistics)
     chosen = None if columns is None else names(columns)
-    text = _pairs(options) or None
     return Request(
         columns=chosen,
         level=level.upper(),
@@ -34,9 +35,15 @@ def request(
         sample=sample,
         format=format_,
         schema=schema,
-        options=text,
+        options=_pairs(options) or None,
+        bounds=_bounds(bounds),
         case_sensitive=case_sensitive,
     )
+
+
+def _bounds(text: str | None) -> str | list[str] | None:
+    """``auto``, ``footers`` or ``data``, or the columns that are named."""
+    return text if text is None or text.lower() in SOURCES else names(text)
 
 
 def _pairs(options: Sequence[str]) -> dict[str, str]:

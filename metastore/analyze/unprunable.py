@@ -1,0 +1,43 @@
+"""Which columns of a table cannot skip files, and why: for ANALYZE's result and ``describe``. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from metastore.formats.bounds_from_data import BoundsFrom
+from metastore.formats.names import PARQUET
+from metastore.model.column_path import is_among, quote
+from metastore.model.drill_types import parse_type
+from metastore.model.statistics import ColumnStatistics
+from metastore.model.tuple_schema import DIRECTORY, LOGICAL_TYPE, TupleSchema
+
+
+def columns_without_bounds(
+    schema: TupleSchema, statistics: Mapping[str, str], bounds: BoundsFrom, format_: str
+) -> dict[str, str]:
+    """By the name of each column that has values but no bound, the reason. Columns of directories always prune.
+
+    ``statistics`` are the table's, by quoted path; ``bounds`` says where its last ANALYZE took bounds from.
+    """
+    found: dict[str, str] = {}
+    of_directories = {column.name for column in schema.columns if DIRECTORY in column.properties}
+    for path, type_ in schema.leaves():
+        if path[0] in of_directories:
+            continue
+        name = ".".join(path)
+        if parse_type(type_).parts:
+            found[name] = "lists and maps have no bounds"
+            continue
+        text = statistics.get(quote(path))
+        if text is None:
+            continue  # ANALYZE … COLUMNS left it out
+        known = ColumnStatistics.from_json(text)
+        if known.all_null or known.min is not None or known.max is not None or known.rows == 0:
+            continue
+        was_read = bounds.source == "data" or is_among(path, bounds.columns) or format_ != PARQUET
+        logical = schema.by_name[path[0]].leaf_property(LOGICAL_TYPE, path)
+        if was_read or (bounds.source == "auto" and logical == "int96"):
+            found[name] = "its values have no order that all engines agree on, or no bound that can be said"
+        else:
+            found[name] = f"a footer lacks bounds that can be believed; ANALYZE … BOUNDS ({name}) reads its data"
+    return found

@@ -1,0 +1,174 @@
+"""``metastore doctor files FOLDER``: each data file below a folder is analyzed and read through every door.
+
+The law that is tried: what ANALYZE accepts, every door reads with equal rows, or refuses with a typed error; and no
+exception of another library leaves the package. Nothing of the folder is changed: the metadata stands in a metastore of
+its own, in a temporary folder.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Final
+
+import pyarrow as pa
+
+from metastore.config import Settings
+from metastore.doctor.aggregates import contradictions
+from metastore.doctor.doors import DOORS, Answer, ReadRows, ask
+from metastore.doctor.same_rows import difference
+from metastore.errors import InvalidRequestError, MetastoreError
+from metastore.formats.names import suffix_of
+from metastore.metastore import Metastore
+from metastore.model.identity import TableInfo
+from metastore.session import Session
+from metastore.sources.listing import list_files
+
+_FILES_OF_A_METASTORE: Final = 64
+"""Files that share a temporary metastore: a version of it lists all tables before."""
+
+EQUAL, REFUSED, PARTLY, DIFFERENT = "equal", "refused", "partly", "different"
+"""Outcomes: all doors gave the same rows; ANALYZE or all doors refused the file with a typed error; some doors gave the
+same rows, the others refused with a typed error; or the law is broken."""
+
+
+@dataclass(frozen=True)
+class DoorReport:
+    """What one door said of a file: its number of rows, or its error. ``code`` is None for a foreign exception."""
+
+    door: str
+    rows: int | None
+    code: str | None
+    error: str | None
+
+
+@dataclass(frozen=True)
+class FileReport:
+    """What was found of one file: the outcome, what contradicts what, and what each door said."""
+
+    file: str
+    suffix: str
+    outcome: str
+    contradictions: tuple[str, ...]
+    doors: tuple[DoorReport, ...]
+
+
+@dataclass(frozen=True)
+class FolderReport:
+    """What was found of each file below a folder."""
+
+    folder: str
+    files: tuple[FileReport, ...]
+
+    def as_document(self) -> Mapping[str, object]:
+        """The folder, how many files had each outcome, and each file's report."""
+        return {"folder": self.folder, "outcomes": self.outcomes, "files": self.files}
+
+    @property
+    def outcomes(self) -> Mapping[str, int]:
+        """How many files had each outcome."""
+        found = [file.outcome for file in self.files]
+        return {outcome: found.count(outcome) for outcome in (EQUAL, PARTLY, REFUSED, DIFFERENT)}
+
+
+def examine(
+    folder: str | Path,
+    *,
+    doors: Mapping[str, ReadRows] = DOORS,
+    on_progress: Callable[[int, int], None] | None = None,
+) -> FolderReport:
+    """Try every data file below ``folder``, each as a table of its own.
+
+    Raises NotFoundError where nothing is there, InvalidRequestError for what is no folder, StorageError for a folder
+    that cannot be listed. What is wrong with a file is part of the report.
+    """
+    root = Path(folder).expanduser().resolve()
+    if root.is_file():
+        raise InvalidRequestError(f"{root} is a file; give the folder around it")
+    paths = [Path(file.path) for file in list_files(str(root)).files]
+    reports: list[FileReport] = []
+    for start in range(0, len(paths), _FILES_OF_A_METASTORE):
+        with _temporary_session() as session:
+            for path in paths[start : start + _FILES_OF_A_METASTORE]:
+                reports.append(_report(session, path, str(path.relative_to(root)), doors))
+                if on_progress is not None:
+                    on_progress(len(reports), len(paths))
+    return FolderReport(str(root), tuple(reports))
+
+
+@contextmanager
+def _temporary_session() -> Iterator[Session]:
+    """A session over an empty metastore, which is gone when the session ends."""
+    with TemporaryDirectory(prefix="metastore-doctor-") as folder:
+        settings = Settings.from_mapping(
+            {
+                "drill.metastore.iceberg.location.base_path": f"{folder}/metastore",
+                "drill.metastore.storage.dfs.connection": "file:///",
+                "drill.metastore.engine.kind": "local",
+            },
+            environ={},
+        )
+        with Session(Metastore.open(settings)) as session:
+            yield session
+
+
+def _report(session: Session, path: Path, name: str, doors: Mapping[str, ReadRows]) -> FileReport:
+    table = session.table_info(path)
+
+    def analyzed(session: Session, _: TableInfo) -> pa.Table:
+        return pa.table({"rows": [session.analyze(path).rows]})
+
+    answers = {"analyze": ask(analyzed, session, table)}
+    if answers["analyze"].error is None:
+        answers.update({door: ask(read, session, table) for door, read in doors.items()})
+    found = [*_contradictions(session, table, path, answers)]
+    said = tuple(DoorReport(door, _rows(door, answer), answer.code, answer.error) for door, answer in answers.items())
+    return FileReport(name, suffix_of(path.name), _outcome(answers, found), tuple(found), said)
+
+
+def _rows(door: str, answer: Answer) -> int | None:
+    if answer.rows is None:
+        return None
+    return int(answer.rows["rows"][0].as_py()) if door == "analyze" else answer.rows.num_rows
+
+
+def _outcome(answers: Mapping[str, Answer], contradictions_: list[str]) -> str:
+    if contradictions_:
+        return DIFFERENT
+    errors = [answer for door, answer in answers.items() if answer.error is not None]
+    if not errors:
+        return EQUAL
+    doors = len(answers) - 1
+    return REFUSED if not doors or len(errors) == doors else PARTLY
+
+
+def _contradictions(session: Session, table: TableInfo, path: Path, answers: Mapping[str, Answer]) -> Iterator[str]:
+    """What breaks the law, in a few words each."""
+    for door, answer in answers.items():
+        if answer.is_foreign:
+            yield f"{door} raises {answer.error}"
+    rows = {door: answer.rows for door, answer in answers.items() if answer.rows is not None and door != "analyze"}
+    refusals = {door: answer for door, answer in answers.items() if answer.code is not None}
+    if not rows:
+        if len({answer.code for answer in refusals.values()}) > 1:
+            yield "doors refuse the file with different errors"
+        for door, answer in refusals.items():
+            if path.name not in str(answer.error):
+                yield f"{door} refuses the file without naming it: {answer.error}"
+        return
+    first, expected = next(iter(rows.items()))
+    for door, found in rows.items():
+        if (told := difference(expected, found)) is not None:
+            yield f"{door} differs from {first}: {told}"
+    known = _rows("analyze", answers["analyze"])
+    if known != expected.num_rows:
+        yield f"ANALYZE counts {known} rows, and {expected.num_rows} are read"
+    try:
+        yield from contradictions(session, table, expected)
+    except MetastoreError as error:
+        yield f"an aggregate or a condition is refused, though the rows are read: {error}"
+    except Exception as error:  # noqa: BLE001 - that no other library's error comes out is what is tried
+        yield f"an aggregate or a condition raises {type(error).__module__}.{type(error).__name__}: {error}"

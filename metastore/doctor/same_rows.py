@@ -1,0 +1,70 @@
+"""Whether two doors gave the same rows, whatever types they gave them in.
+
+Doors have types of their own: DuckDB's texts are not Polars', a map is a list of structs to one of them. So values are
+compared, column by column in the order of rows, as plain Python values in which equal values have one form.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from datetime import datetime, time, timezone
+from decimal import Decimal
+from typing import Any, Final
+
+import pyarrow as pa
+
+_NAN: Final = "NaN"
+
+
+def difference(expected: pa.Table, found: pa.Table) -> str | None:
+    """How ``found`` differs from ``expected``, in a few words; None if it does not."""
+    if expected.num_rows != found.num_rows:
+        return f"{found.num_rows} rows instead of {expected.num_rows}"
+    if expected.column_names != found.column_names:
+        return f"the columns {found.column_names} instead of {expected.column_names}"
+    for name, ours, theirs in zip(expected.column_names, expected.columns, found.columns, strict=True):
+        if ours.type == theirs.type and ours.equals(theirs):
+            continue
+        for row, (left, right) in enumerate(zip(plain_values(ours), plain_values(theirs), strict=True)):
+            if left != right:
+                return f"{right!r} instead of {left!r} in row {row} of column {name}"
+    return None
+
+
+def plain_values(column: pa.ChunkedArray[Any]) -> list[Any]:
+    """The values of a column in the one form that equal values have."""
+    type_ = column.type
+    if pa.types.is_timestamp(type_) or pa.types.is_time(type_) or pa.types.is_duration(type_):
+        return _counts(column)
+    return [_comparable(value) for value in column.to_pylist(maps_as_pydicts=None)]
+
+
+def _counts(column: pa.ChunkedArray[Any]) -> list[Any]:
+    """Times as nanoseconds, in Python's integers: years beyond Python's own are times, too."""
+    unit = column.type.unit
+    factor = {"s": 10**9, "ms": 10**6, "us": 10**3, "ns": 1}[unit]
+    width = pa.int32() if pa.types.is_time32(column.type) else pa.int64()
+    counts = column.cast(width).cast(pa.int64()).to_pylist()
+    return [None if count is None else count * factor for count in counts]
+
+
+def _comparable(value: Any) -> Any:
+    match value:
+        case float():
+            return _NAN if value != value else value + 0.0
+        case Decimal():
+            return value.normalize() if value.is_finite() else _NAN
+        case datetime():
+            return value if value.tzinfo is None else value.astimezone(timezone.utc)
+        case time():
+            return value.replace(tzinfo=None)
+        case bytes() | bytearray():
+            return bytes(value)
+        case Mapping():
+            return tuple(_comparable(each) for each in value.values())
+        case list() | tuple():
+            return tuple(_comparable(each) for each in value)
+        case Sequence() if not isinstance(value, str):
+            return tuple(_comparable(each) for each in value)
+        case _:
+            return value

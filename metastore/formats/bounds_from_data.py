@@ -1,0 +1,155 @@
+"""Bounds and nulls of Parquet columns from their data, where a footer has none that can be believed.
+
+Place in the flow: the task that reads footers (:mod:`metastore.analyze.tasks.footers`) asks here for the columns of a
+file that :class:`BoundsFrom` wants read. Only these columns are read, row group by row group.
+
+Promises: bounds and counts are exact, but for INT96. Its times are instants to Spark and clocks to others, and Spark
+moves those of the old calendar. So INT96 bounds reach as far as any two zones are apart, and end before 1900.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from datetime import date, datetime, timedelta
+from typing import Any, Final, Literal
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from metastore.errors import InvalidRequestError
+from metastore.formats.arrow_schema import ArrowLeaf
+from metastore.formats.leaf_measures import LeafMeasure
+from metastore.formats.parquet_columns import Bounds, Leaf
+from metastore.formats.parquet_plans import Plan
+from metastore.formats.writer_faults import Doubt
+from metastore.model.column_path import ColumnPath, is_among, parse
+from metastore.model.statistics import ColumnStatistics, Value
+from metastore.sketches.hashing import ArrowValues
+from metastore.stores.read_errors import is_of_store
+
+BoundsSource = Literal["auto", "footers", "data"]
+SOURCES: Final[Mapping[str, BoundsSource]] = {"auto": "auto", "footers": "footers", "data": "data"}
+
+
+@dataclass(frozen=True)
+class BoundsFrom:
+    """Where bounds of Parquet columns come from.
+
+    ``footers``: no data is read. ``data``: the data of every column whose footer lacks a bound or a count of nulls.
+    ``auto``: the data of INT96, and of text whose writer is known for wrong bounds. ``columns`` are read in any case
+    where their footers lack something; a struct stands for its leaves.
+    """
+
+    source: BoundsSource = "auto"
+    columns: tuple[ColumnPath, ...] = ()
+
+    @classmethod
+    def of(cls, wanted: str | Sequence[str]) -> BoundsFrom:
+        """``auto``, ``footers`` or ``data``, or the names of columns beside ``auto``. InvalidRequestError otherwise."""
+        if not isinstance(wanted, str):
+            return cls(columns=tuple(dict.fromkeys(parse(column) for column in wanted)))
+        source = SOURCES.get(wanted.lower())
+        if source is None:
+            raise InvalidRequestError(f"bounds come from auto, footers or data, not from {wanted!r}; or name columns")
+        return cls(source)
+
+    def reads(self, leaf: Leaf) -> bool:
+        """Whether the data of ``leaf`` is read where its footer lacks something."""
+        if self.source == "data" or is_among(leaf.path, self.columns):
+            return True
+        is_doubted_text = leaf.type == "VARCHAR" and Doubt.BOUNDS in leaf.doubt
+        return self.source == "auto" and (leaf.physical == "INT96" or is_doubted_text)
+
+    @property
+    def may_read_data(self) -> bool:
+        """Whether the data of some column may be read."""
+        return self.source != "footers" or bool(self.columns)
+
+    def names(self, leaf: Leaf) -> bool:
+        """Whether ``leaf`` was asked for by name: then data that cannot be read is an error."""
+        return is_among(leaf.path, self.columns)
+
+
+AUTO: Final = BoundsFrom()
+FOOTERS: Final = BoundsFrom("footers")
+
+
+def lacks(leaf: Leaf, bounds: Bounds) -> bool:
+    """Whether a footer's ``bounds`` of ``leaf`` leave something open that the data can tell."""
+    low, high, nulls, values = bounds
+    return leaf.type != "NULL" and values != 0 and (low is None or high is None or nulls is None)
+
+
+def measured_groups(
+    source: Any, plan: Plan, wanted: Sequence[tuple[Leaf, Sequence[int]]], *, must: Sequence[Leaf] = ()
+) -> dict[tuple[int, int], ColumnStatistics]:
+    """Statistics by leaf (its number among the file's leaves) and row group, of the groups ``wanted`` of each leaf.
+
+    A column that cannot be read is left out, unless it is one of ``must``. Raises pyarrow's errors and OSError.
+    """
+    file = pq.ParquetFile(source, coerce_int96_timestamp_unit="us")
+    found: dict[tuple[int, int], ColumnStatistics] = {}
+    for leaf, groups in wanted:
+        try:
+            found.update({(leaf.index, group): _measured(file, plan, leaf, group) for group in groups})
+        except (pa.ArrowException, OSError, ValueError) as error:  # noqa: PERF203 - each column for itself
+            if leaf in must or is_of_store(error):
+                raise
+    return found
+
+
+def _measured(file: pq.ParquetFile, plan: Plan, leaf: Leaf, group: int) -> ColumnStatistics:
+    table = file.reader.read_row_group(group, column_indices=[leaf.index], use_threads=False)
+    measure: LeafMeasure | None = None
+    for batch in table.to_batches():
+        values = _only_leaf(batch)
+        if pa.types.is_dictionary(values.type):
+            values = values.dictionary_decode()
+        if measure is None:
+            zoned = pa.types.is_timestamp(values.type) and values.type.tz is not None
+            measure = LeafMeasure(ArrowLeaf(leaf.path, leaf.type, zoned))
+        measure.add(values, batch.num_rows)
+    known = (measure or LeafMeasure(ArrowLeaf(leaf.path, leaf.type))).statistics()
+    if leaf.physical == "INT96":
+        return _in_any_zone(known)
+    return _of_one_calendar(known) if plan.old_calendar else known
+
+
+def _only_leaf(batch: pa.RecordBatch) -> ArrowValues:
+    """The values of the one leaf that was read, whatever the table calls it; null where a struct around it is."""
+    values: ArrowValues = batch.column(0)
+    while pa.types.is_struct(values.type):
+        values = values.flatten()[0]
+    return values.storage if isinstance(values, pa.ExtensionArray) else values
+
+
+_ZONES_APART: Final = timedelta(hours=26)
+"""From the zone furthest west to the one furthest east."""
+_ALIKE_FROM: Final = date(1900, 1, 2)
+"""From this day on both calendars, and the clocks of all zones in them, agree."""
+
+
+def _in_any_zone(known: ColumnStatistics) -> ColumnStatistics:
+    """What holds of INT96 times, whichever zone a reader takes them in."""
+    low, high = _moved(known.min, -_ZONES_APART), _moved(known.max, _ZONES_APART)
+    return _of_one_calendar(replace(known, min=low, max=high, min_exact=low is None, max_exact=high is None))
+
+
+def _moved(bound: Value | None, reach: timedelta) -> Value | None:
+    try:
+        return bound + reach if isinstance(bound, datetime) else None
+    except OverflowError:
+        return None
+
+
+def _of_one_calendar(known: ColumnStatistics) -> ColumnStatistics:
+    """``known`` without bounds, where the smallest is a time that readers may move to another calendar."""
+    if not isinstance(known.min, date):
+        return known if known.type not in ("DATE", "TIMESTAMP") else _without_bounds(known)
+    day = known.min.date() if isinstance(known.min, datetime) else known.min
+    return known if day >= _ALIKE_FROM else _without_bounds(known)
+
+
+def _without_bounds(known: ColumnStatistics) -> ColumnStatistics:
+    return replace(known, min=None, max=None, min_exact=True, max_exact=True)
