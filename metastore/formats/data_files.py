@@ -8,16 +8,15 @@ Times in ORC are read only by a release of Arrow that never makes other times of
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass, field, replace
 from typing import Any, Final
 
 import pyarrow as pa
 from pyarrow import orc
 
-from metastore.errors import EngineError, FormatError, MetastoreError, NotFoundError, StorageError
+from metastore.errors import FormatError
 from metastore.formats.avro_files import open_avro
 from metastore.formats.csv_files import open_csv
 from metastore.formats.json_files import open_json
@@ -28,7 +27,7 @@ from metastore.formats.text_options import DEFAULTS, DELIMITED, TextOptions
 from metastore.model.column_path import repeated_names
 from metastore.model.tuple_schema import TupleSchema
 from metastore.stores.arrow import open_location
-from metastore.stores.read_errors import is_of_store
+from metastore.stores.read_errors import reading_file
 
 Names = Sequence[str]
 
@@ -79,14 +78,8 @@ class Opening:
     @contextmanager
     def guarded(self, file: SourceFile) -> Iterator[None]:
         """What goes wrong while ``file`` is read becomes an error that names it, as :meth:`open` has it."""
-        try:
+        with reading_data(file, self.format):
             yield
-        except MetastoreError as error:
-            if isinstance(error, FormatError | EngineError) and file.path not in str(error):
-                raise type(error)(f"{file.path} cannot be read as {self.format}: {error}") from error
-            raise
-        except Exception as error:
-            raise unreadable(file, self.format, error) from error
 
     def source(self, file: SourceFile) -> Any:
         """The bytes of ``file``, as its format's reader takes them."""
@@ -106,13 +99,10 @@ class Opening:
         return replace(data, batches=batches)
 
 
-def unreadable(file: SourceFile, format_: str, error: Exception) -> FormatError | NotFoundError | StorageError:
-    """The error for a file that cannot be read, whatever its reader said."""
-    if isinstance(error, FileNotFoundError):
-        return NotFoundError(f"{file.path} is gone since the table was listed; run ANALYZE again")
-    if is_of_store(error):
-        return StorageError(f"cannot read {file.path}: {os.strerror(error.errno) if error.errno else error}")
-    return FormatError(f"{file.path} is no readable {_SPELLED.get(format_, format_)} file: {error}")
+def reading_data(file: SourceFile, format_: str) -> AbstractContextManager[None]:
+    """What goes wrong while ``file`` is read as its format becomes an error of ours, whatever its reader said."""
+    what = f"is no readable {_SPELLED.get(format_, format_)} file"
+    return reading_file(file.path, what, gone="the table was listed; run ANALYZE again", errors=Exception)
 
 
 def _open_orc(source: Callable[[], Any], _declared: TupleSchema | None) -> tuple[pa.Schema, Any]:

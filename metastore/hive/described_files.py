@@ -16,7 +16,6 @@ from typing import Any, Final, NamedTuple
 
 import pyarrow as pa
 
-from metastore.errors import FormatError, MetastoreError
 from metastore.formats.avro_facts import read_avro
 from metastore.formats.facts import FileFacts, LeafFacts
 from metastore.formats.orc_facts import read_orc
@@ -32,6 +31,7 @@ from metastore.model.drill_types import minor_type
 from metastore.model.statistics import ColumnStatistics, merge
 from metastore.sources.provided import Measures, column_statistics
 from metastore.stores.arrow import open_location
+from metastore.stores.read_errors import UNREADABLE, reading_file
 
 _FRAGMENT: Final[dict[str, Any]] = {
     "number": pa.int64(),
@@ -80,15 +80,13 @@ class _Describer:
         self._parquet = ParquetFooters()
 
     def row(self, file: FileToDescribe) -> dict[str, Any]:
-        try:
+        with reading_file(file.path, "cannot be read", errors=(*UNREADABLE, LookupError)):
             store, path = open_location(file.path, self._options)
             with store.open_input_file(path) as source:
                 if isinstance(file.reading, TextSerde):
                     rows, known = self._text(source, file.path, file.reading)
                 else:
                     rows, known = self._footer(source, file.size, file.reading)
-        except (pa.ArrowException, OSError, MetastoreError, UnicodeDecodeError, KeyError, ValueError) as error:
-            raise FormatError(f"{file.path} cannot be read: {error}") from error
         statistics = [None if each is None else each.to_json() for each in known]
         return {"number": file.number, "rows": rows, "statistics": statistics}
 

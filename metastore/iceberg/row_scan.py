@@ -22,12 +22,11 @@ from pyiceberg.table import FileScanTask
 from pyiceberg.table.metadata import TableMetadata
 from pyiceberg.utils.concurrent import ExecutorFactory
 
-from metastore.errors import FormatError
 from metastore.iceberg.data_file import open_data_file
 from metastore.iceberg.position_deletes import Positions, deleted_positions, merged, without
 from metastore.iceberg.projection import Projection, partition_constants
 from metastore.stores.files import open_ranges
-from metastore.stores.read_errors import UNREADABLE, unreadable
+from metastore.stores.read_errors import reading_file
 
 
 class RowScan:
@@ -61,22 +60,16 @@ class RowScan:
         deletes = list({delete for task in tasks for delete in task.delete_files})
 
         def deleted(delete: DataFile) -> Mapping[str, list[Positions]]:
-            try:
+            with reading_file(delete.file_path):
                 return deleted_positions(self._io, delete.file_path, delete.file_format, paths)
-            except UNREADABLE as error:
-                raise unreadable(delete.file_path, error) from error
 
         positions = dict(zip(deletes, executor.map(deleted, deletes), strict=True))
 
         def rows(task: FileScanTask) -> list[pa.RecordBatch]:
             path = task.file.file_path
             own = merged(part for delete in task.delete_files for part in positions[delete].get(path, ()))
-            try:
+            with reading_file(path):
                 return list(self._rows(task.file, own))
-            except FormatError as error:
-                raise FormatError(f"{path} cannot be read into the columns of its table: {error}") from error
-            except UNREADABLE as error:
-                raise unreadable(path, error) from error
 
         yield from zip((task.file.file_path for task in tasks), executor.map(rows, tasks), strict=True)
 

@@ -12,6 +12,7 @@ import re
 from collections import deque
 from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any, Final
@@ -35,7 +36,7 @@ from metastore.scan.plan import ScanFile
 from metastore.sources.provided import Reader
 from metastore.sources.table_columns import ColumnFinder
 from metastore.stores.arrow import open_location
-from metastore.stores.read_errors import is_of_store
+from metastore.stores.read_errors import reading_file
 
 RowNumbers = np.ndarray[Any, np.dtype[np.uint64]]
 
@@ -253,18 +254,24 @@ def _guarantee(constants: Mapping[str, Any], schema: pa.Schema) -> pc.Expression
     return guarantee
 
 
-def read_error(file: ScanFile, error: Exception) -> FormatError | NotFoundError | StorageError:
-    """What a failure to read ``file`` means."""
-    if isinstance(error, FileNotFoundError):
-        return NotFoundError(f"{file.path} is gone since the scan was planned; plan it again")
-    if is_of_store(error):
-        return StorageError(f"cannot read {file.path}: {error}")
-    if _FINER.search(str(error)):
-        return FormatError(
+@contextmanager
+def reading_scanned(file: ScanFile) -> Iterator[None]:
+    """What goes wrong while ``file`` of a scan is read becomes an error of ours that names it and the next step."""
+    try:
+        with reading_file(
+            file.path,
+            gone="the scan was planned; plan it again",
+            then="; if it is new, run ANALYZE",
+            errors=(pa.ArrowException, OSError),
+        ):
+            yield
+    except FormatError as error:
+        if _FINER.search(str(error)) is None:
+            raise
+        raise FormatError(
             f"{file.path} has times finer than a microsecond, which its table has not, since other files lack them: "
-            f"{error}; ask for other columns, or write all files in one unit and run ANALYZE"
-        )
-    return FormatError(f"{file.path} cannot be read into the columns of its table: {error}; if it is new, run ANALYZE")
+            f"{error.__cause__}; ask for other columns, or write all files in one unit and run ANALYZE"
+        ) from error.__cause__
 
 
 class _FileReader:
@@ -291,7 +298,7 @@ class _FileReader:
             for batch in read_file_found(opening, self._file.path, self._schema, self._finder):
                 yield from self._finished(batch, {})
             return
-        try:
+        with reading_scanned(self._file):
             if ROW_ID not in self._chunk.columns and not any(
                 path == self._file.path for path, _ in self._chunk.exclude
             ):
@@ -300,8 +307,6 @@ class _FileReader:
                 return
             for group in self._fragment.row_groups:
                 yield from self._row_group(group.id)
-        except (pa.ArrowException, OSError) as error:
-            raise read_error(self._file, error) from error
 
     def _row_group(self, index: int) -> Iterator[pa.RecordBatch]:
         first = 0

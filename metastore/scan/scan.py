@@ -37,8 +37,8 @@ from metastore.scan.rows import (
     ReadChunk,
     RowNumbers,
     fragments,
-    read_error,
     read_rows_at_once,
+    reading_scanned,
 )
 from metastore.stores.arrow import open_location
 
@@ -344,11 +344,9 @@ def _columns_of(file: ScanFile, plan: ScanPlan) -> Mapping[str, bool]:
     if file.schema is not None:
         return _of_text(file.schema)
     store, root = open_location(plan.location, plan.options)
-    try:
+    with reading_scanned(file):
         [part] = fragments([file], plan.location, pa.schema([]), store, root)
         schema = part.physical_schema
-    except (pa.ArrowException, OSError) as error:
-        raise read_error(file, error) from error
     return {column.name: pa.types.is_string(column.type) for column in schema}
 
 

@@ -18,7 +18,7 @@ import pyarrow as pa
 import pyarrow.dataset as ds
 from pyarrow import fs
 
-from metastore.stores.read_errors import UNREADABLE, unreadable
+from metastore.stores.read_errors import reading_file
 
 RowNumbers = np.ndarray[Any, np.dtype[np.int64]]
 
@@ -66,7 +66,7 @@ class DeltaRows:
 
     def _rows_of(self, path: str, schema: pa.Schema, threads: bool) -> Iterator[pa.RecordBatch]:
         file = self.files[path]
-        try:
+        with reading_file(path):
             for batch in self._kept(path, file, [name for name in schema.names if name not in file.values], threads):
                 columns: dict[str, Any] = dict(zip(batch.schema.names, batch.columns, strict=True))
                 arrays = [
@@ -76,8 +76,6 @@ class DeltaRows:
                     for asked in schema
                 ]
                 yield pa.RecordBatch.from_arrays(arrays, schema=schema)
-        except UNREADABLE as error:
-            raise unreadable(path, error) from error
 
     def _kept(self, path: str, file: DeltaFile, names: Sequence[str], threads: bool) -> Iterator[pa.RecordBatch]:
         """The rows of one file that are not deleted, in its columns called ``names`` in the table."""

@@ -20,7 +20,7 @@ from pyiceberg.table import FileScanTask
 from pyiceberg.table.metadata import TableMetadata
 
 from metastore.iceberg.row_scan import RowScan
-from metastore.stores.read_errors import unreadable
+from metastore.stores.read_errors import reading_file
 
 _TOGETHER: Final = 16
 _BYTES_TOGETHER: Final = 32 << 20
@@ -74,10 +74,8 @@ class IcebergRows:
 
 
 def _cast(path: str, batch: pa.RecordBatch, schema: pa.Schema) -> pa.RecordBatch:
-    try:
+    with reading_file(path, errors=pa.ArrowException):
         columns = [_storage_of(column).cast(asked.type) for column, asked in zip(batch.columns, schema, strict=True)]
-    except pa.ArrowException as error:
-        raise unreadable(path, error) from error
     return pa.RecordBatch.from_arrays(columns, schema=schema)
 
 

@@ -5,13 +5,16 @@ Place in the flow: wherever data files are opened, by Arrow or PyIceberg, whose 
 
 from __future__ import annotations
 
+import os
 import re
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Final, TypeGuard
 
 import pyarrow as pa
 from pyiceberg.exceptions import ResolveError
 
-from metastore.errors import FormatError, MetastoreError, StorageError
+from metastore.errors import EngineError, FormatError, MetastoreError, NotFoundError, StorageError
 
 UNREADABLE: Final = (OSError, ValueError, NotImplementedError, pa.ArrowException, ResolveError)
 """What Arrow and PyIceberg raise for a file that is not there, is damaged, or does not fit its table."""
@@ -32,10 +35,31 @@ def is_of_store(error: Exception) -> TypeGuard[OSError]:
     )
 
 
-def unreadable(location: str, error: Exception) -> MetastoreError:
-    """The error to raise, from ``error``, for a data file of a table: StorageError or FormatError, or what it is."""
-    if isinstance(error, MetastoreError):
-        return error
-    if is_of_store(error):
-        return StorageError(f"cannot read {location}: {error}")
-    return FormatError(f"{location} cannot be read into the columns of its table: {str(error) or repr(error)}")
+@contextmanager
+def reading_file(
+    location: str,
+    what: str = "cannot be read into the columns of its table",
+    *,
+    gone: str | None = None,
+    then: str = "",
+    errors: type[Exception] | tuple[type[Exception], ...] = UNREADABLE,
+) -> Iterator[None]:
+    """What goes wrong while the file at ``location`` is read becomes an error of ours that names it.
+
+    StorageError where the store failed, NotFoundError with the next step ``gone`` for a file that is gone, if that is
+    given; else FormatError, which says ``what``, why, and what to do ``then``. An error of ours keeps its kind, and a
+    FormatError or EngineError gets the file's name if it lacks it. Of others, ``errors`` are meant.
+    """
+    try:
+        yield
+    except MetastoreError as error:
+        if isinstance(error, FormatError | EngineError) and location not in str(error):
+            raise type(error)(f"{location} cannot be read: {error}") from error
+        raise
+    except errors as error:
+        if gone is not None and isinstance(error, FileNotFoundError):
+            raise NotFoundError(f"{location} is gone since {gone}") from error
+        if is_of_store(error):
+            said = os.strerror(error.errno) if error.errno else error
+            raise StorageError(f"cannot read {location}: {said}") from error
+        raise FormatError(f"{location} {what}: {str(error) or repr(error)}{then}") from error

@@ -23,7 +23,7 @@ from metastore.analyze.units.unit_rows import UnitRow, to_batch
 from metastore.errors import FormatError
 from metastore.formats.arrow_reader import opened
 from metastore.formats.arrow_schema import ArrowLeaf, chosen, tuple_schema
-from metastore.formats.data_files import FileData, Opening, unreadable
+from metastore.formats.data_files import FileData, Opening, reading_data
 from metastore.formats.leaf_measures import LeafMeasure, as_orc_means, leaf_array
 from metastore.formats.names import PARQUET
 from metastore.formats.source_file import SourceFile
@@ -84,10 +84,8 @@ def read_files(chunk: DataChunk) -> Iterator[pa.RecordBatch]:
 def describe_files(chunk: DataChunk) -> Iterator[pa.RecordBatch]:
     """One row for each of the chunk's Parquet files: its path, and the descriptions in ``additionalMetadata``."""
     for file in chunk.files:
-        try:
+        with reading_data(file, chunk.format):
             descriptions = _described(file, chunk)
-        except (pa.ArrowException, OSError, UnicodeDecodeError, KeyError, ValueError) as error:
-            raise unreadable(file, chunk.format, error) from error
         row = UnitRow(
             metadataType=MetadataType.FILE,
             metadataKey=metadata_key(file.directories),

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import AbstractContextManager
 from dataclasses import dataclass, field, replace
 from itertools import groupby
 from operator import attrgetter
@@ -21,7 +22,6 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from metastore.analyze.units.unit_rows import UnitRow, to_batch
-from metastore.errors import FormatError, NotFoundError, StorageError
 from metastore.expendable import is_expendable
 from metastore.formats.bounds_from_data import FOOTERS, BoundsFrom, lacks, measured_groups
 from metastore.formats.parquet_columns import Bounds, combined
@@ -41,7 +41,7 @@ from metastore.model.statistics_json import holder_pattern
 from metastore.model.vocabulary import MetadataType, Statistic
 from metastore.sources.table_columns import TableColumns, as_kept
 from metastore.stores.arrow import open_location
-from metastore.stores.read_errors import is_of_store
+from metastore.stores.read_errors import UNREADABLE, reading_file
 
 _ROW_COUNT: Final = holder_pattern(Statistic.ROW_COUNT)
 _START: Final = holder_pattern(Statistic.START)
@@ -208,17 +208,13 @@ class _FooterReader:
 
     def _add(self, file: SourceFile, footer: Footer, parts: dict[int, _Part]) -> None:
         """Read one file's footer into the part of its schema, by the identity of the plan."""
-        try:
+        with _reading(file):
             plan = self._as_kept(self._plans.plan(footer))
             part = parts.get(id(plan))
             if part is None:
                 part = parts[id(plan)] = _Part(plan)
             part.add(file, footer.metadata)
             self._read_data(file, footer, part)
-        except FormatError as error:
-            raise FormatError(f"{file.path} cannot be read: {error}") from error
-        except (pa.ArrowException, OSError, LookupError, ValueError) as error:
-            raise _unreadable(file, error) from error
 
     def _read_data(self, file: SourceFile, footer: Footer, part: _Part) -> None:
         """Read the columns whose bounds are to come from data and stand in no footer."""
@@ -258,11 +254,8 @@ def _footers(chunk: FooterChunk) -> Iterator[Footer]:
     store, root = open_location(location, chunk.options)
 
     def fetch(file: SourceFile) -> Footer:
-        try:
-            with store.open_input_file(root + file.path[len(location) :]) as source:
-                return _footer(file, source)
-        except OSError as error:
-            raise _unreadable(file, error) from error
+        with _reading(file), store.open_input_file(root + file.path[len(location) :]) as source:
+            return _footer(file, source)
 
     with ThreadPoolExecutor(_FETCHES) as threads:
         yield from threads.map(fetch, chunk.files)
@@ -348,19 +341,14 @@ def _segment(directories: tuple[str, ...], part: _Part) -> UnitRow:
 
 
 def _footer(file: SourceFile, source: str | pa.NativeFile) -> Footer:
-    try:
-        # In a process of the engine's a death is an error: Work finds out which file it was.
+    with _reading(file):
+        # In a process of the engine's a death is an error: the driver finds out which file it was.
         return read_footer(source, judged=not is_expendable())
-    except (pa.ArrowException, OSError) as error:
-        raise _unreadable(file, error) from error
 
 
-def _unreadable(file: SourceFile, error: Exception) -> FormatError | NotFoundError | StorageError:
-    if isinstance(error, FileNotFoundError):
-        return NotFoundError(f"{file.path} is gone since the table was listed; run ANALYZE again")
-    if is_of_store(error):
-        return StorageError(f"cannot read {file.path}: {error}")
-    return FormatError(f"{file.path} is no readable Parquet file: {error}")
+def _reading(file: SourceFile) -> AbstractContextManager[None]:
+    gone = "the table was listed; run ANALYZE again"
+    return reading_file(file.path, "is no readable Parquet file", gone=gone, errors=(*UNREADABLE, LookupError))
 
 
 def _extent(chunks: Sequence[pq.ColumnChunkMetaData]) -> tuple[int, int]:

@@ -31,7 +31,7 @@ from metastore.hive.partitions import typed_value
 from metastore.hive.tables import Columns, FileFormat
 from metastore.iceberg.data_file import open_data_file
 from metastore.iceberg.row_scan import RowScan
-from metastore.stores.read_errors import UNREADABLE, unreadable
+from metastore.stores.read_errors import reading_file
 
 _arrow: Any = pa
 """Arrow where its stubs do not know what it takes."""
@@ -149,10 +149,8 @@ def _measure_plainly(
 
 
 def _pieces(location: str, name: str, values: Any, type_: pa.DataType) -> list[tuple[str, Any]]:
-    try:
+    with reading_file(location, errors=pa.ArrowException):
         return list(pieces(name, values, type_))
-    except pa.ArrowException as error:
-        raise unreadable(location, error) from error
 
 
 def gathered(batches: Iterable[pa.RecordBatch]) -> Mapping[tuple[Side, str], Measured]:
@@ -195,10 +193,8 @@ def _pyiceberg_rows(chunk: IcebergChunk, column: str) -> Iterator[tuple[str, _Co
 
 
 def _plainly_read(scan: ArrowScan, task: FileScanTask) -> Iterator[pa.RecordBatch]:
-    try:
+    with reading_file(task.file.file_path):
         yield from scan.to_record_batches([task])
-    except UNREADABLE as error:
-        raise unreadable(task.file.file_path, error) from error
 
 
 def _hive_rows(chunk: HiveChunk) -> Iterator[tuple[str, _Columns]]:
@@ -210,13 +206,10 @@ def _hive_rows(chunk: HiveChunk) -> Iterator[tuple[str, _Columns]]:
 
 
 def _file_batches(store: Store, file: HiveFile) -> Iterator[pa.RecordBatch]:
-    try:
-        with store.open(file.location) as stream:
-            # Other formats are not migrated.
-            reader = open_data_file(stream, IcebergFormat(str(file.format)), file.location)
-            yield from reader.matching(None, reader.schema.names)
-    except UNREADABLE as error:
-        raise unreadable(file.location, error) from error
+    with reading_file(file.location), store.open(file.location) as stream:
+        # Other formats are not migrated.
+        reader = open_data_file(stream, IcebergFormat(str(file.format)), file.location)
+        yield from reader.matching(None, reader.schema.names)
 
 
 def _as_hive(chunk: HiveChunk, batch: pa.RecordBatch, file: HiveFile) -> _Columns:

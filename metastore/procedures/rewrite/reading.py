@@ -9,21 +9,19 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
-from contextlib import contextmanager
 from typing import Any, Final
 
 import pyarrow as pa
 from pyiceberg.io import FileIO
 from pyiceberg.io.pyarrow import pyarrow_to_schema
 
-from metastore.errors import FormatError
 from metastore.iceberg.data_file import open_data_file
 from metastore.iceberg.position_deletes import Positions, deleted_positions, merged, without
 from metastore.iceberg.projection import Projection, partition_constants
 from metastore.procedures.rewrite.groups import Delete, Slice
 from metastore.procedures.rewrite.job import RewriteJob
 from metastore.stores.files import open_ranges
-from metastore.stores.read_errors import UNREADABLE, unreadable
+from metastore.stores.read_errors import reading_file
 
 _SMALL_FILE: Final = 4 << 20
 _AHEAD: Final = 8
@@ -34,7 +32,7 @@ def read_rows(job: RewriteJob, slices: Sequence[Slice]) -> Iterator[pa.RecordBat
     deleted = _deleted(job.io, slices)
     projections: list[tuple[pa.Schema, int, Projection]] = []
     for cut, source in _opened(job.io, slices):
-        with _naming(cut.path):
+        with reading_file(cut.path):
             # A file that was added anew has not the old deletes.
             own = merged(part for delete in cut.deletes for part in deleted[delete].get(cut.path, ()))
             yield from _slice_rows(job, cut, source, own, projections)
@@ -76,19 +74,9 @@ def _deleted(io: FileIO, slices: Sequence[Slice]) -> dict[Delete, dict[str, list
     paths = {cut.path for cut in slices}
     found = {}
     for delete in sorted({each for cut in slices for each in cut.deletes}):
-        with _naming(delete.path):
+        with reading_file(delete.path):
             found[delete] = deleted_positions(io, delete.path, delete.format, paths)
     return found
-
-
-@contextmanager
-def _naming(path: str) -> Iterator[None]:
-    try:
-        yield
-    except FormatError as error:
-        raise FormatError(f"{path}: {error}") from error
-    except UNREADABLE as error:  # pyarrow tells of damaged pages by an OSError
-        raise unreadable(path, error) from error
 
 
 def _opened(io: FileIO, slices: Sequence[Slice]) -> Iterator[tuple[Slice, Any]]:
