@@ -12,12 +12,15 @@ characters. Sessions with settings that bring older readings back are refused wh
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import Final
 
 from sqlglot import Token, TokenType, exp
 from sqlglot.dialects.spark import Spark
 from sqlglot.errors import ParseError, TokenError
 
 from metastore.errors import InvalidRequestError
+
+NESTED: Final = "the predicate is nested too deeply; use IN for a list of alternatives"
 
 
 class SparkSql(Spark):
@@ -39,6 +42,8 @@ def condition_of(text: str) -> exp.Expr:
         raise InvalidRequestError(f"syntax error at {where}: {_reason(first)}; the predicate is {text!r}") from error
     except TokenError as error:
         raise InvalidRequestError(f"the predicate cannot be read, a quote may be open: {text!r} ({error})") from error
+    except RecursionError as error:
+        raise InvalidRequestError(NESTED) from error
     if len(trees) != 1 or trees[0] is None:
         raise InvalidRequestError(f'one predicate is expected, such as "month = 6", not {text!r}')
     return trees[0]

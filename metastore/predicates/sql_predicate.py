@@ -19,6 +19,7 @@ from metastore.predicates.condition import ARGUMENTS, Condition, has_unknown_arg
 from metastore.predicates.constants import Constants, NotConstant
 from metastore.predicates.function_of_column import Comparison, constant_comparison
 from metastore.predicates.leaves import Leaves
+from metastore.predicates.spark_sql import NESTED
 from metastore.predicates.time_spans import Literal
 from metastore.predicates.unwrapping import Unwrapping
 
@@ -28,7 +29,7 @@ def translate(condition: Condition, columns: Columns, leaves: Leaves) -> Boolean
     try:
         return _Translator(condition, columns, leaves).translate()
     except RecursionError as error:
-        raise InvalidRequestError("the predicate is nested too deeply; use IN for a list of alternatives") from error
+        raise InvalidRequestError(NESTED) from error
 
 
 _COMPARISONS: Final[Mapping[type[exp.Expr], str]] = {
