@@ -28,7 +28,7 @@ from metastore.sketches.description import Describing
 
 
 @dataclass(frozen=True)
-class Wanted:
+class WantedMetadata:
     """What an ANALYZE is to bring about.
 
     ``columns`` None means statistics of every column, ``describing`` None that no column is described, ``declared``
@@ -83,7 +83,7 @@ def _with(bounds: BoundsFrom, columns: Sequence[ColumnPath]) -> BoundsFrom:
 
 
 @dataclass(frozen=True)
-class Known:
+class KnownTable:
     """What the metastore knows of a table as a whole; two equal values mean the same metadata."""
 
     location: str | None
@@ -102,7 +102,7 @@ class Unchanged:
 class Full:
     """Everything is made anew, for ``reason``; ``wanted`` is what is to come of it."""
 
-    wanted: Wanted
+    wanted: WantedMetadata
     reason: str
 
 
@@ -114,7 +114,7 @@ class Changed:
     ``footers`` that even of unchanged files the exact statistics must be read again, ``anew`` that descriptions must.
     """
 
-    wanted: Wanted
+    wanted: WantedMetadata
     reason: str | None = None
     footers: bool = False
     anew: bool = False
@@ -187,11 +187,11 @@ def is_flat(segments: Collection[str]) -> bool:
 
 
 def decide(
-    known: Known | None,
+    known: KnownTable | None,
     fresh: Mapping[str, str],
     *,
     location: str,
-    asked: Wanted,
+    asked: WantedMetadata,
     other_columns: bool = False,
     lacks_bounds: Callable[[BoundsFrom], bool] = lambda _: False,
 ) -> Decision:
@@ -245,7 +245,7 @@ def decide(
     )
 
 
-def _bounds_kept_up(known: Known, asked: Wanted) -> dict[str, Any]:
+def _bounds_kept_up(known: KnownTable, asked: WantedMetadata) -> dict[str, Any]:
     """Where bounds come from, with what an earlier ANALYZE said; columns that are named join those of earlier runs."""
     before = known.state
     if before.bounds_are_own and not asked.bounds_are_own:
@@ -256,7 +256,7 @@ def _bounds_kept_up(known: Known, asked: Wanted) -> dict[str, Any]:
     return {"bounds": bounds, "bounds_are_own": asked.bounds_are_own}
 
 
-def _kept_up(known: Known, asked: Describing | None) -> Describing | None:
+def _kept_up(known: KnownTable, asked: Describing | None) -> Describing | None:
     """What was described, by name where ``asked`` names another column: "all" would come to mean that one as well."""
     before = known.state.describing
     if before is None or before.columns is not None or known.columns is None or asked is None or asked.columns is None:
@@ -264,7 +264,7 @@ def _kept_up(known: Known, asked: Describing | None) -> Describing | None:
     return before if set(asked.columns) <= set(known.columns) else Describing(known.columns, before.percent)
 
 
-def _foreign(known: Known, wanted: Wanted, location: str) -> str | None:
+def _foreign(known: KnownTable, wanted: WantedMetadata, location: str) -> str | None:
     """Why nothing of what is known can be used; None if something can."""
     if known.location != location:
         return f"the table has moved from {known.location}"
@@ -283,7 +283,7 @@ def _foreign(known: Known, wanted: Wanted, location: str) -> str | None:
     return None
 
 
-def _other_wishes(known: Known, wanted: Wanted) -> str | None:
+def _other_wishes(known: KnownTable, wanted: WantedMetadata) -> str | None:
     """Why units of unchanged files must say something else than before; None if they need not."""
     if known.level != wanted.level:
         return f"the level was {known.level}"
@@ -296,7 +296,7 @@ def _other_wishes(known: Known, wanted: Wanted) -> str | None:
     return None
 
 
-def _takes_other_bounds(known: Known, wanted: Wanted, lacks_bounds: Callable[[BoundsFrom], bool]) -> bool:
+def _takes_other_bounds(known: KnownTable, wanted: WantedMetadata, lacks_bounds: Callable[[BoundsFrom], bool]) -> bool:
     """Whether bounds of unchanged files come from elsewhere: of columns that are newly described if they lack any."""
     if known.state.bounds != (wanted.bounds or AUTO):
         return True

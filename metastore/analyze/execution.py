@@ -19,7 +19,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from pyiceberg.expressions import And, In
 
-from metastore.analyze.changes import Changed, FileCounts, Wanted, changed_segments, is_flat
+from metastore.analyze.changes import Changed, FileCounts, WantedMetadata, changed_segments, is_flat
 from metastore.analyze.reading import Descriptions, Progress, Reading
 from metastore.analyze.states import short_states
 from metastore.analyze.stored import Stored
@@ -81,7 +81,7 @@ class Execution:
         modify: Modify[TableMetadataUnit],
         source: SourceTable,
         engine: Engine | Callable[[int], Engine],
-        wanted: Wanted,
+        wanted: WantedMetadata,
         on_progress: Progress | None,
         limits: Limits,
     ) -> None:

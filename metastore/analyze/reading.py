@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from metastore.analyze.changes import Wanted
+from metastore.analyze.changes import WantedMetadata
 from metastore.analyze.tasks.chunks import UNIT_SCHEMA, Cutting, Limits, Read, run_named
 from metastore.analyze.tasks.file_rows import DataChunk, file_row, read_chunk
 from metastore.analyze.tasks.footers import FooterChunk, read_footers
@@ -40,7 +40,7 @@ Descriptions = dict[str, "Description | None"]
 
 
 @dataclass
-class Found:
+class FilesRead:
     """What reading came to: FILE rows, and descriptions by path."""
 
     details: list[pa.RecordBatch] = field(default_factory=list)
@@ -56,7 +56,7 @@ class Reading:
     def __init__(
         self,
         source: SourceTable,
-        wanted: Wanted,
+        wanted: WantedMetadata,
         engine: Engine | Callable[[int], Engine],
         on_progress: Progress | None,
         limits: Limits,
@@ -138,9 +138,9 @@ class Reading:
                 reads.append(Read(file, exact, missing))
         return reads
 
-    def files(self, reads: Sequence[Read]) -> Found:
+    def files(self, reads: Sequence[Read]) -> FilesRead:
         """What there is to know of files: footers and data in one job, since every job costs time of its own."""
-        found = Found()
+        found = FilesRead()
         if not reads:
             return found
         if self._source.provided is not None:
@@ -164,7 +164,7 @@ class Reading:
             self.tell(batch.num_rows)
         return found
 
-    def _asked(self, provided: Provided, files: Sequence[SourceFile]) -> Found:
+    def _asked(self, provided: Provided, files: Sequence[SourceFile]) -> FilesRead:
         """What somebody else knows of ``files``."""
         self.expect(self._done + len(files))
         rows = []
@@ -177,7 +177,7 @@ class Reading:
             row = file_row(content.file, content.schema, chosen, content.rows, whole=content.whole)
             rows.append(row._replace(location=self._source.location))
             self.tell(1)
-        return Found([to_batch(UNIT_SCHEMA, self._source.table, rows)])
+        return FilesRead([to_batch(UNIT_SCHEMA, self._source.table, rows)])
 
 
 def _missing(wanted: Describing, schema: TupleSchema, known: Mapping[str, object]) -> Describing | None:

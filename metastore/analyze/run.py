@@ -19,9 +19,9 @@ from typing import Any
 
 from metastore.analyze.changes import (
     Full,
-    Known,
+    KnownTable,
     Unchanged,
-    Wanted,
+    WantedMetadata,
     decide,
     segments_of,
 )
@@ -82,7 +82,7 @@ class Request:
     bounds: Sequence[str] | str | None = None
     case_sensitive: bool | None = None
 
-    def wanted(self) -> Wanted:
+    def wanted(self) -> WantedMetadata:
         """The request checked. InvalidRequestError for what cannot be wanted; the format is still to be found."""
         columns = None if self.columns is None else _paths(self.columns)
         named = columns or ()
@@ -103,7 +103,7 @@ class Request:
             named = tuple(dict.fromkeys((*named, *bounds.columns)))
             if columns is not None:
                 columns = tuple(dict.fromkeys((*columns, *bounds.columns)))
-        return Wanted(
+        return WantedMetadata(
             level=level_named(str(self.level)),
             columns=columns,
             describing=describing,
@@ -155,7 +155,7 @@ def _analyzed(
     version: int,
     source: SourceTable,
     engine: Engine | Callable[[int], Engine],
-    asked: Wanted,
+    asked: WantedMetadata,
     on_progress: Progress | None,
     limits: Limits,
 ) -> AnalyzeResult | None:
@@ -216,7 +216,7 @@ def _analyzed(
     )
 
 
-def _has_other_columns(source: SourceTable, stored: TupleSchema, asked: Wanted) -> bool:
+def _has_other_columns(source: SourceTable, stored: TupleSchema, asked: WantedMetadata) -> bool:
     """Whether whoever keeps the table says other columns than those that are ``stored``, or case counts as it did not.
 
     Case counts in tables of files, where the run says so.
@@ -273,7 +273,9 @@ def _percent(sample: float) -> float:
     return float(sample)
 
 
-def _with_format(source: SourceTable, files: Sequence[SourceFile], known: Known | None, asked: Wanted) -> Wanted:
+def _with_format(
+    source: SourceTable, files: Sequence[SourceFile], known: KnownTable | None, asked: WantedMetadata
+) -> WantedMetadata:
     """What is ``asked``, with the format and the options of text that the table has where they were not asked for."""
     format_ = asked.format or _format(source, files, known)
     text = asked.text
@@ -289,7 +291,7 @@ def _with_format(source: SourceTable, files: Sequence[SourceFile], known: Known 
     return replace(asked, format=format_, text=text, text_is_own=asked.text is not None, bounds=bounds)
 
 
-def _format(source: SourceTable, files: Sequence[SourceFile], known: Known | None) -> str:
+def _format(source: SourceTable, files: Sequence[SourceFile], known: KnownTable | None) -> str:
     """As the workspace says, else as the files' suffixes tell, else as it was."""
     if source.provided is not None:
         return source.provided.format

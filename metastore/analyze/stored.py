@@ -13,7 +13,7 @@ from typing import Any, Final
 import pyarrow as pa
 from pyiceberg.expressions import In
 
-from metastore.analyze.changes import Known
+from metastore.analyze.changes import KnownTable
 from metastore.analyze.levels import level_named, reaches
 from metastore.analyze.states import SegmentStates, TableState
 from metastore.analyze.tasks.chunks import UNIT_SCHEMA
@@ -47,7 +47,7 @@ class Stored:
         self._version = version
 
     @cached_property
-    def known(self) -> Known | None:
+    def known(self) -> KnownTable | None:
         """What is known of the table as a whole; None if it was not analyzed."""
         if not self._unit.num_rows:
             return None
@@ -55,7 +55,7 @@ class Stored:
         row: dict[str, Any] = self._unit.select(columns).to_pylist()[0]
         level = read_level(row["metadataStatistics"] or ())
         interesting = row["interestingColumns"]
-        return Known(
+        return KnownTable(
             row["location"],
             None if level is None else level_named(level),
             None if interesting is None else tuple(parse(column) for column in interesting),

@@ -24,7 +24,7 @@ _Reader = Callable[[Section, str], Any]
 
 
 @dataclass(frozen=True)
-class Given:
+class LayerValue:
     """One value of one layer: the key that it stands at, and the file."""
 
     value: Any
@@ -32,7 +32,7 @@ class Given:
     origin: str
 
 
-Layer = Mapping[str, Given]
+Layer = Mapping[str, LayerValue]
 """Values by ``action.field``, such as ``expire_snapshots.older_than``; only those that the layer sets."""
 
 
@@ -160,7 +160,7 @@ def _layer(section: Section) -> Layer:
     return {name: given for action in FIELDS for name, given in _action(section, action)}
 
 
-def _action(section: Section, action: str) -> Iterator[tuple[str, Given]]:
+def _action(section: Section, action: str) -> Iterator[tuple[str, LayerValue]]:
     if action not in section.values:
         return
     holder = section.section(action)
@@ -170,4 +170,4 @@ def _action(section: Section, action: str) -> Iterator[tuple[str, Given]]:
         if last in inner.values:
             key = (*inner.key, last)
             origin = section.reading.configuration.origin(key)
-            yield f"{action}.{name}", Given(read(inner, last), dotted(key), str(origin))
+            yield f"{action}.{name}", LayerValue(read(inner, last), dotted(key), str(origin))

@@ -11,7 +11,7 @@ from typing import Final
 
 from metastore.config.catalogs import OWN_CATALOG
 from metastore.config.loader import defaults
-from metastore.config.policies import Given, PolicySettings
+from metastore.config.policies import LayerValue, PolicySettings
 
 OWN_ACTIONS: Final = ("expire_snapshots", "remove_orphan_files")
 """The actions that the daemon does to the metastore's own tables."""
@@ -42,7 +42,7 @@ def why_without_effect(name: str, catalog: str) -> str | None:
     return _NOT_ON_OWN.get(name)
 
 
-def values_without_effect(values: Mapping[str, Given], catalog: str) -> Iterator[str]:
+def values_without_effect(values: Mapping[str, LayerValue], catalog: str) -> Iterator[str]:
     """One sentence for each of ``values`` that somebody set and that has no effect on tables of ``catalog``."""
     for name, given in values.items():
         # What switches off something that is never done is honoured.
@@ -60,6 +60,6 @@ def policy_notes(settings: PolicySettings) -> Iterator[str]:
         yield from values_without_effect(layer, name.partition(".")[0])
 
 
-def _named_layers(settings: PolicySettings) -> Iterable[tuple[str, Mapping[str, Given]]]:
+def _named_layers(settings: PolicySettings) -> Iterable[tuple[str, Mapping[str, LayerValue]]]:
     for layers in (settings.catalogs, settings.namespaces, settings.tables):
         yield from layers.items()

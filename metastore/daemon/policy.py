@@ -11,7 +11,7 @@ from datetime import timedelta
 from enum import Enum
 from typing import Any
 
-from metastore.config.policies import FIELDS, Given, Layer, PolicySettings
+from metastore.config.policies import FIELDS, Layer, LayerValue, PolicySettings
 from metastore.errors import InvalidRequestError
 
 
@@ -72,9 +72,9 @@ class TableName:
         return f"{self.catalog}.{self.schema}.{self.name}"
 
 
-def effective(settings: PolicySettings, table: TableName) -> Mapping[str, Given]:
+def effective(settings: PolicySettings, table: TableName) -> Mapping[str, LayerValue]:
     """Every value that holds for ``table``, by ``action.field``, with the key and file that it came from."""
-    merged: dict[str, Given] = {}
+    merged: dict[str, LayerValue] = {}
     for layer in _layers(settings, table):
         merged.update(layer)
     return {f"{action}.{name}": merged[f"{action}.{name}"] for action, fields in FIELDS.items() for name in fields}

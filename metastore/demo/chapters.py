@@ -17,7 +17,7 @@ from metastore.cli.commands import explore, pruning, versions
 from metastore.cli.formats import number, plural, seconds, size
 from metastore.cli.screens import screen
 from metastore.demo.flights import Day, Written, days, load, write_day
-from metastore.demo.queries import ROUNDS, Asked, over_everything, over_pruned
+from metastore.demo.queries import ROUNDS, AskedQuery, over_everything, over_pruned
 from metastore.demo.story import Story
 from metastore.errors import NotFoundError
 from metastore.session import Session
@@ -148,7 +148,7 @@ def asking(story: Story, session: Session) -> None:
         _compare(story, session, question)
 
 
-def _compare(story: Story, session: Session, question: str) -> tuple[Asked, Asked]:
+def _compare(story: Story, session: Session, question: str) -> tuple[AskedQuery, AskedQuery]:
     location = session.source(TABLE).location
     alone, _ = story.while_waiting(f"Spark: {question}", lambda: over_everything(location, question))
     pruned, _ = story.while_waiting(f"pruned: {question}", lambda: over_pruned(session, TABLE, question))

@@ -16,7 +16,7 @@ ROUNDS: Final = 5
 
 
 @dataclass(frozen=True)
-class Asked:
+class AskedQuery:
     """Spark's answer, the files it opened, the rows it took out of them, and the median of some runs in seconds."""
 
     answer: Sequence[tuple[Any, ...]]
@@ -25,12 +25,12 @@ class Asked:
     seconds: float
 
 
-def over_everything(location: str, where: str) -> Asked:
+def over_everything(location: str, where: str) -> AskedQuery:
     """Spark alone: it lists the table, and prunes by directory names and footers by itself."""
     return _measured(lambda: spark_session().read.parquet(location).where(where))
 
 
-def over_pruned(session: Session, table: str, where: str) -> Asked:
+def over_pruned(session: Session, table: str, where: str) -> AskedQuery:
     """The metastore decides which files are read, then Spark reads them; both are in the time."""
     location = session.source(table).location
 
@@ -41,7 +41,7 @@ def over_pruned(session: Session, table: str, where: str) -> Asked:
     return _measured(frame)
 
 
-def _measured(frame: Callable[[], Any]) -> Asked:
+def _measured(frame: Callable[[], Any]) -> AskedQuery:
     asked = frame()
     rows = asked.collect()  # compiles the query and warms the caches, for both ways alike
     times = []
@@ -50,7 +50,9 @@ def _measured(frame: Callable[[], Any]) -> Asked:
         frame().collect()
         times.append(perf_counter() - began)
     files, read = _scanned(asked)
-    return Asked(sorted(tuple(row[name] for name in sorted(asked.columns)) for row in rows), files, read, median(times))
+    return AskedQuery(
+        sorted(tuple(row[name] for name in sorted(asked.columns)) for row in rows), files, read, median(times)
+    )
 
 
 def _scanned(frame: Any) -> tuple[int, int]:

@@ -13,6 +13,7 @@ from typing import Any, Final, get_args
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from metastore.epoch import EPOCH
 from metastore.formats.arrow_schema import PLAIN_TYPES, ArrowLeaf
 from metastore.model.column_path import ColumnPath
 from metastore.model.statistics import ColumnStatistics, Value, merge
@@ -68,7 +69,6 @@ _ZONES_APART: Final = timedelta(hours=26)
 """From the zone furthest west to the one furthest east."""
 
 _SECOND: Final = timedelta(seconds=1)
-_EPOCH: Final = datetime(1970, 1, 1)
 
 
 def as_orc_means(known: ColumnStatistics, leaf: ArrowLeaf) -> ColumnStatistics:
@@ -87,7 +87,7 @@ def as_orc_means(known: ColumnStatistics, leaf: ArrowLeaf) -> ColumnStatistics:
         if not leaf.zoned:
             margin = _ZONES_APART
         else:
-            margin = _SECOND if bound.replace(tzinfo=None) < _EPOCH + _SECOND else timedelta()
+            margin = _SECOND if bound.replace(tzinfo=None) < EPOCH + _SECOND else timedelta()
         try:
             return bound + side * margin
         except OverflowError:

@@ -15,6 +15,7 @@ from typing import Any, Final
 
 import pyarrow as pa
 
+from metastore.epoch import EPOCH, EPOCH_DAY
 from metastore.errors import FormatError
 from metastore.formats.facts import FileFacts, LeafFacts, trusted
 from metastore.formats.protobuf import Message, varint
@@ -25,8 +26,6 @@ _TAIL_BYTES: Final = 16 * 1024
 """Read at first from the end of a file: enough for the footer of most."""
 
 _NOT_COMPRESSED: Final = 0
-_EPOCH: Final = datetime(1970, 1, 1)
-_EPOCH_DAY: Final = date(1970, 1, 1).toordinal()
 _FIRST, _LAST = datetime(1677, 9, 22), datetime(2262, 4, 11)
 """Midnights within the times that 64 bits of nanoseconds hold."""
 _TOP: Final = timedelta(microseconds=999)
@@ -197,8 +196,8 @@ def _bounds(kind: int, statistics: Message, writer: Writer) -> tuple[Any, Any]:
 
 
 def _day(days: int | None) -> date | None:
-    known = days is not None and 1 <= days + _EPOCH_DAY <= date.max.toordinal()
-    return date.fromordinal(days + _EPOCH_DAY) if known and days is not None else None
+    known = days is not None and 1 <= days + EPOCH_DAY <= date.max.toordinal()
+    return date.fromordinal(days + EPOCH_DAY) if known and days is not None else None
 
 
 def _timestamps(first: int | None, last: int | None) -> tuple[datetime | None, datetime | None]:
@@ -214,7 +213,7 @@ def _timestamps(first: int | None, last: int | None) -> tuple[datetime | None, d
 
 def _moment(millis: int) -> datetime | None:
     try:
-        return _EPOCH + timedelta(milliseconds=millis)
+        return EPOCH + timedelta(milliseconds=millis)
     except OverflowError:
         return None
 

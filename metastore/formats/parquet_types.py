@@ -13,25 +13,23 @@ import re
 import struct
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from datetime import date, datetime, time, timedelta, timezone
+from datetime import date, datetime, time, timedelta
 from decimal import Decimal
 from json.encoder import encode_basestring  # what the model's JSON of a text comes down to
 from typing import Any, Final, cast
 
 import pyarrow.parquet as pq
 
+from metastore.epoch import EPOCH, EPOCH_DAY, EPOCH_UTC
 from metastore.model.drill_types import minor_type
 from metastore.model.statistics import Value
 from metastore.model.statistics_json import micros, value_json
 
-_EPOCH = datetime(1970, 1, 1)
-_EPOCH_UTC = datetime(1970, 1, 1, tzinfo=timezone.utc)
-_EPOCH_DAY: Final = date(1970, 1, 1).toordinal()
 _DAY_MILLIS: Final = 86_400_000
-_PYTHON_YEARS: Final = range((1 - _EPOCH_DAY) * _DAY_MILLIS, (date.max.toordinal() + 1 - _EPOCH_DAY) * _DAY_MILLIS)
+_PYTHON_YEARS: Final = range((1 - EPOCH_DAY) * _DAY_MILLIS, (date.max.toordinal() + 1 - EPOCH_DAY) * _DAY_MILLIS)
 """Milliseconds since the epoch that a datetime can say."""
 
-_GREGORIAN_DAY: Final = date(1582, 10, 15).toordinal() - _EPOCH_DAY
+_GREGORIAN_DAY: Final = date(1582, 10, 15).toordinal() - EPOCH_DAY
 _ALIKE_FROM: Final = -2_208_988_800
 """Seconds of 1900 in UTC: from there on both calendars, and the clocks of all zones in them, agree."""
 
@@ -220,11 +218,11 @@ def _decimal(scale: int) -> Callable[[int], tuple[Value, bool]]:
 
 
 def _day(days: int) -> int | None:
-    return days if 1 <= days + _EPOCH_DAY <= date.max.toordinal() else None
+    return days if 1 <= days + EPOCH_DAY <= date.max.toordinal() else None
 
 
 def _date(days: int) -> tuple[Value, bool]:
-    return date.fromordinal(days + _EPOCH_DAY), True
+    return date.fromordinal(days + EPOCH_DAY), True
 
 
 def _moments(kind: ParquetType, moment: Callable[[int], Value | None], millis: range) -> Reading:
@@ -260,18 +258,18 @@ def _millis(moment: datetime | time) -> str:
 
 
 def _time_of_day(micros: int) -> time | None:
-    return (_EPOCH + timedelta(microseconds=micros)).time() if 0 <= micros < _DAY_MILLIS * 1000 else None
+    return (EPOCH + timedelta(microseconds=micros)).time() if 0 <= micros < _DAY_MILLIS * 1000 else None
 
 
 def _local(micros: int) -> datetime | None:
     try:
-        return _EPOCH + timedelta(microseconds=micros)
+        return EPOCH + timedelta(microseconds=micros)
     except OverflowError:
         return None
 
 
 def _utc(micros: int) -> datetime | None:
     try:
-        return _EPOCH_UTC + timedelta(microseconds=micros)
+        return EPOCH_UTC + timedelta(microseconds=micros)
     except OverflowError:
         return None

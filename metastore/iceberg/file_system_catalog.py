@@ -40,7 +40,7 @@ from pyiceberg.view.metadata import ViewVersion
 from metastore.errors import DamageError, FormatError, InvalidRequestError, MetastoreError, StorageError
 from metastore.iceberg.catalog_errors import UNREADABLE
 from metastore.iceberg.next_metadata import in_order, serialized, updated
-from metastore.iceberg.version_files import Found, VersionFiles
+from metastore.iceberg.version_files import FoundVersion, VersionFiles
 from metastore.stores.bounded_reading import table_metadata
 from metastore.stores.files import Deleted
 from metastore.stores.opening import open_store
@@ -52,7 +52,7 @@ _LOOKS: Final = 100
 class _Loaded:
     """Metadata and the file that it is of: a folder removed and filled anew is not taken for the old table."""
 
-    file: Found
+    file: FoundVersion
     metadata: TableMetadata
 
 
@@ -163,7 +163,7 @@ class FileSystemCatalog(Catalog):
         location = versions.location_of(version)
         [identity] = self._store.identities([location])
         if identity is not None:
-            self._remember(self.identifier_to_tuple(table.name()), Found(version, location, identity), metadata)
+            self._remember(self.identifier_to_tuple(table.name()), FoundVersion(version, location, identity), metadata)
         return CommitTableResponse(metadata=metadata, metadata_location=location)
 
     def remove_old_metadata(self, table: Table) -> Deleted:
@@ -319,7 +319,7 @@ class FileSystemCatalog(Catalog):
     def _table(self, key: Identifier, metadata: TableMetadata, location: str) -> Table:
         return Table(key, metadata, location, self.io, self)
 
-    def _load_metadata(self, key: Identifier, found: Found) -> TableMetadata:
+    def _load_metadata(self, key: Identifier, found: FoundVersion) -> TableMetadata:
         try:
             metadata = table_metadata(self.io.new_input(found.location))
         except UNREADABLE as error:
@@ -327,7 +327,7 @@ class FileSystemCatalog(Catalog):
         self._remember(key, found, metadata)
         return metadata
 
-    def _remember(self, key: Identifier, file: Found, metadata: TableMetadata) -> None:
+    def _remember(self, key: Identifier, file: FoundVersion, metadata: TableMetadata) -> None:
         with self._lock:
             self._loaded[key] = _Loaded(file, metadata)
 

@@ -38,7 +38,7 @@ _WAY_ON: Final = (
 
 
 @dataclass(frozen=True)
-class Found:
+class FoundVersion:
     """A version that stands, its file, and what the store tells that file by."""
 
     version: int
@@ -76,7 +76,7 @@ class VersionFiles:
         found = self.find()
         return None if found is None else (found.version, found.location)
 
-    def find(self, start: int | None = None) -> Found | None:
+    def find(self, start: int | None = None) -> FoundVersion | None:
         """The newest version, or None when the table does not exist.
 
         ``start`` is a version known to have been there: while it is, the search goes on from it, without the hint and
@@ -103,7 +103,7 @@ class VersionFiles:
                 return beyond
         raise OSError(errno.EBUSY, "versions go faster than they can be looked at", self.folder)
 
-    def _across(self, found: Found, newest: int) -> Found | None:
+    def _across(self, found: FoundVersion, newest: int) -> FoundVersion | None:
         """The newest version, from ``found`` on, where a listing shows ``newest``; None when a new look is needed.
 
         Versions are made and removed in ascending order. So a version that is missing after a later one was seen, and
@@ -195,21 +195,21 @@ class VersionFiles:
         """Move the version file ``name`` to ``target``, a free name elsewhere. Raises OSError, StorageError."""
         self._store.move(f"{self.folder}/{name}", target)
 
-    def _onwards(self, version: int) -> Found | None:
+    def _onwards(self, version: int) -> FoundVersion | None:
         """The newest version from ``version`` on; None when that does not stand."""
         found, following = self._look(version, version + 1)
         while found is not None and following is not None:
             found, [following] = following, self._look(following.version + 1)
         return found
 
-    def _look(self, *versions: int) -> list[Found | None]:
+    def _look(self, *versions: int) -> list[FoundVersion | None]:
         """Each of ``versions`` in whichever of Iceberg's spellings it stands; None where it does not."""
         asked = [(version, f"{self.folder}/v{version}{spelling}") for version in versions for spelling in _SPELLINGS]
         identities = self._store.identities([location for _, location in asked])
-        standing: dict[int, Found] = {}
+        standing: dict[int, FoundVersion] = {}
         for (version, location), identity in zip(asked, identities, strict=True):
             if identity is not None:
-                standing.setdefault(version, Found(version, location, identity))
+                standing.setdefault(version, FoundVersion(version, location, identity))
         return [standing.get(version) for version in versions]
 
     def _stands(self, version: int) -> bool:

@@ -16,7 +16,7 @@ import math
 import re
 import struct
 from collections.abc import Callable, Iterable, Sequence
-from datetime import date, datetime, timedelta, timezone, tzinfo
+from datetime import timedelta, tzinfo
 from decimal import Context, Decimal
 from typing import Any
 
@@ -39,12 +39,11 @@ from pyiceberg.expressions import (
 from pyiceberg.expressions.literals import DateLiteral, TimeLiteral, TimestampLiteral
 from pyiceberg.expressions.literals import Literal as IcebergLiteral
 
+from metastore.epoch import EPOCH_DATE, EPOCH_UTC
 from metastore.model.drill_types import INTEGER_TYPES
 from metastore.predicates.columns import PredicateColumn
 from metastore.predicates.time_spans import Literal, Span, date_span, time_span, timestamp_span
 
-_EPOCH_DAY = date(1970, 1, 1)
-_EPOCH_UTC = datetime(1970, 1, 1, tzinfo=timezone.utc)
 _INVERSE = {"=": "!=", "!=": "=", "<": ">=", "<=": ">", ">": "<=", ">=": "<"}
 _REACHES_NAN = frozenset({">", ">=", "!="})
 _FLOATS = {"FLOAT": 24, "DOUBLE": 53}
@@ -293,12 +292,12 @@ def _single_step(value: float, toward: float) -> float:
 def plain_literal(literal: IcebergLiteral[Any], *, zoned: bool) -> Literal:
     """The Python value of a PyIceberg literal; timestamps become aware datetimes if ``zoned``."""
     if isinstance(literal, DateLiteral):
-        return _EPOCH_DAY + timedelta(days=literal.value)
+        return EPOCH_DATE + timedelta(days=literal.value)
     if isinstance(literal, TimestampLiteral):
-        moment = _EPOCH_UTC + timedelta(microseconds=literal.value)
+        moment = EPOCH_UTC + timedelta(microseconds=literal.value)
         return moment if zoned else moment.replace(tzinfo=None)
     if isinstance(literal, TimeLiteral):
-        return (_EPOCH_UTC + timedelta(microseconds=literal.value)).time()
+        return (EPOCH_UTC + timedelta(microseconds=literal.value)).time()
     plain: Literal = literal.value
     return plain
 

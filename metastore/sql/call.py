@@ -23,8 +23,8 @@ import pyarrow as pa
 from sqlglot import TokenType
 
 from metastore.errors import InvalidRequestError
-from metastore.procedures.framework.binding import Given
-from metastore.procedures.framework.calls import Found
+from metastore.procedures.framework.binding import GivenArgument
+from metastore.procedures.framework.calls import FoundProcedure
 from metastore.procedures.framework.types import parse_date, parse_timestamp
 from metastore.sql.statement import Cursor, Name, Statement
 from metastore.sql.target import StatementTarget
@@ -71,7 +71,7 @@ def describe_procedure(target: StatementTarget, statement: Statement) -> pa.Tabl
         return target.procedures.describe(_dotted(name))
 
 
-def _call(target: StatementTarget, statement: Statement, start: int) -> tuple[str, Found, list[Given]]:
+def _call(target: StatementTarget, statement: Statement, start: int) -> tuple[str, FoundProcedure, list[GivenArgument]]:
     """Where the call stands in the text, what is called, and with which arguments."""
     cursor = Cursor(statement, start)
     cursor.expect_word("CALL")
@@ -83,18 +83,20 @@ def _call(target: StatementTarget, statement: Statement, start: int) -> tuple[st
         return statement.place(name[0].token), target.procedures.find(_dotted(name)), given
 
 
-def _arguments(cursor: Cursor) -> list[Given]:
+def _arguments(cursor: Cursor) -> list[GivenArgument]:
     return list(_listed(cursor, TokenType.R_PAREN, ")", _argument))
 
 
-def _argument(cursor: Cursor) -> Given:
+def _argument(cursor: Cursor) -> GivenArgument:
     token = cursor.token
     name: Name | None = None
     if cursor.ahead(TokenType.FARROW, by=1):
         name = cursor.name("the name of an argument")
         cursor.expect(TokenType.FARROW, "=>")
     value = _constant(cursor, 0)
-    return Given(value, name.text if name else None, name.exact if name else False, cursor.statement.place(token))
+    return GivenArgument(
+        value, name.text if name else None, name.exact if name else False, cursor.statement.place(token)
+    )
 
 
 def _listed(cursor: Cursor, closing: TokenType, sign: str, read: Callable[[Cursor], _T]) -> Iterator[_T]:

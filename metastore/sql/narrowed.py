@@ -21,7 +21,7 @@ from metastore.predicates.predicate import parse
 from metastore.pruning.result import Count
 from metastore.scan.explanation import counted, listed
 from metastore.scan.scan import Scan
-from metastore.sql.push_down import Asked, said
+from metastore.sql.push_down import AskedRows, said
 
 
 @dataclass(frozen=True)
@@ -32,23 +32,23 @@ class Narrowed:
     lines: Sequence[str] = ()
 
 
-def fitting(asked: Asked, schema: Schema) -> IcebergFilter:
+def fitting(asked: AskedRows, schema: Schema) -> IcebergFilter:
     """The part of what is ``asked`` that rows with the columns ``schema`` can be chosen by."""
     return IcebergFilter(AlwaysTrue()) if asked.condition is None else iceberg_filter(asked.condition, schema)
 
 
-def narrowed_by(asked: Asked, chosen: IcebergFilter) -> Narrowed:
+def narrowed_by(asked: AskedRows, chosen: IcebergFilter) -> Narrowed:
     """Of what is read by the filter alone."""
     return Narrowed(chosen.expression, _notes(asked, chosen.notes))
 
 
-def in_memory(asked: Asked) -> Narrowed:
+def in_memory(asked: AskedRows) -> Narrowed:
     """Of what is not read from files."""
     told = [] if asked.condition is None else ["note: all rows are in memory, and DuckDB judges them"]
     return Narrowed(AlwaysTrue(), told)
 
 
-def of_iceberg(asked: Asked, chosen: IcebergFilter, table: Table) -> Narrowed:
+def of_iceberg(asked: AskedRows, chosen: IcebergFilter, table: Table) -> Narrowed:
     """Of an Iceberg table, by its manifests."""
     files = {task.file.file_path: task.file for task in table.scan().plan_files()}
     every = list(files)
@@ -79,7 +79,7 @@ def _without_bounds(condition: BooleanExpression, table: Table, files: Iterable[
         yield f"the manifests have no bounds of {name}, so that it skips no file; row groups have them in the files"
 
 
-def of_scan(asked: Asked, scan: Scan) -> Narrowed:
+def of_scan(asked: AskedRows, scan: Scan) -> Narrowed:
     """Of an analyzed table, by the metastore."""
     explanation = scan.explain()
     condition: BooleanExpression = AlwaysTrue()
@@ -92,7 +92,7 @@ def of_scan(asked: Asked, scan: Scan) -> Narrowed:
     return Narrowed(condition, [*lines, *_notes(asked, explanation.notes if asked.condition else ())])
 
 
-def _notes(asked: Asked, notes: Sequence[str], *, nothing: bool = False) -> list[str]:
+def _notes(asked: AskedRows, notes: Sequence[str], *, nothing: bool = False) -> list[str]:
     told = [f"note: {note}" for note in notes]
     if asked.why_all:
         told.append(f"note: the WHERE does not narrow what is read: {asked.why_all}")

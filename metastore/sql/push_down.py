@@ -46,7 +46,7 @@ from metastore.sql.query_text import QueryText, Reference
 
 
 @dataclass(frozen=True)
-class Asked:
+class AskedRows:
     """What is read of a table: ``columns``, and the rows that satisfy ``condition``; None asks for all rows.
 
     ``why_all`` is the reason where the query has a WHERE that cannot be asked of the table.
@@ -57,10 +57,10 @@ class Asked:
     why_all: str = ""
 
 
-def asked_of(query: QueryText, reference: Reference, schema: pa.Schema) -> Asked:
+def asked_of(query: QueryText, reference: Reference, schema: pa.Schema) -> AskedRows:
     """What ``query`` needs of the table at ``reference``, which has the columns ``schema``."""
     columns, where = _columns(query, reference, schema), where_of(query.tree, reference.node)
-    return Asked(columns, why_all=where) if isinstance(where, str) else Asked(columns, where)
+    return AskedRows(columns, why_all=where) if isinstance(where, str) else AskedRows(columns, where)
 
 
 _SIGNS: Final[Mapping[type[BooleanExpression], str]] = {

@@ -42,7 +42,7 @@ from metastore.scan.arrow_types import arrow_schema
 from metastore.scan.directories import LEVEL
 from metastore.scan.scan import Scan
 from metastore.sql.narrowed import Narrowed, fitting, in_memory, narrowed_by, of_iceberg, of_scan
-from metastore.sql.push_down import Asked
+from metastore.sql.push_down import AskedRows
 from metastore.sql.target import StatementTarget
 from metastore.sql.unlisted import UNLISTED, reason_without_ids, row_ids_in
 from metastore.stores.read_errors import is_of_store
@@ -63,13 +63,13 @@ class Relation:
     """
 
     schema: pa.Schema
-    read: Callable[[Asked], Iterator[pa.RecordBatch]]
-    told: Callable[[Asked], Narrowed]
+    read: Callable[[AskedRows], Iterator[pa.RecordBatch]]
+    told: Callable[[AskedRows], Narrowed]
     fits: Schema | None = None
     unlisted: Sequence[str] = ()
     """Columns that are no part of ``*``."""
 
-    def batches(self, asked: Asked) -> Iterator[pa.RecordBatch]:
+    def batches(self, asked: AskedRows) -> Iterator[pa.RecordBatch]:
         """Rows in exactly the types of the schema."""
         schema = self.part(asked.columns)
         for batch in self.read(asked):
@@ -152,7 +152,7 @@ class Relations:
         else:
             raise InvalidRequestError(f"INFORMATION_SCHEMA has no branches and tags, so no {wanted!r}")
 
-        def read(asked: Asked) -> Iterator[pa.RecordBatch]:
+        def read(asked: AskedRows) -> Iterator[pa.RecordBatch]:
             chosen = fitting(asked, found.iceberg_schema)
             return iter(known.batches(found.name, asked.columns, chosen.expression))
 
@@ -178,7 +178,7 @@ class Relations:
         version = self._version(target.name) if wanted is None else resolve_version(target.load(), wanted)
         unit = component.definition.unit_type
 
-        def read(asked: Asked) -> Iterator[pa.RecordBatch]:
+        def read(asked: AskedRows) -> Iterator[pa.RecordBatch]:
             found = component.read().metadata_types(MetadataType.ALL).columns(*asked.columns).at(version)
             condition = fitting(asked, schema).expression
             narrowed = found if isinstance(condition, AlwaysTrue) else found.filter(condition)
@@ -200,7 +200,7 @@ class Relations:
             table = table_at(table, resolve_version(table, wanted), by_its_own_schema=branch)
         schema = table.schema()
 
-        def read(asked: Asked) -> Iterator[pa.RecordBatch]:
+        def read(asked: AskedRows) -> Iterator[pa.RecordBatch]:
             try:
                 scan = table.scan(fitting(asked, schema).expression, asked.columns)
                 rows = RowScan(table.metadata, table.io, scan.projection(), scan.row_filter)
@@ -210,7 +210,7 @@ class Relations:
             except Exception as error:
                 raise _unreadable(target, error) from error
 
-        def told(asked: Asked) -> Narrowed:
+        def told(asked: AskedRows) -> Narrowed:
             try:
                 return of_iceberg(asked, fitting(asked, schema), table)
             except MetastoreError:
@@ -230,7 +230,7 @@ class Relations:
             return view
         tables = self._target.tables
 
-        def planned(asked: Asked) -> Scan:
+        def planned(asked: AskedRows) -> Scan:
             scan = tables.scan(
                 info,
                 asked.condition,
@@ -249,7 +249,7 @@ class Relations:
             hidden = tables.scan(info, list_files=False).plan.hidden
             schema = pa.schema([*schema, *(column for column in hidden if column.name in levels)])
 
-        def told(asked: Asked) -> Narrowed:
+        def told(asked: AskedRows) -> Narrowed:
             narrowed = of_scan(asked, planned(asked))
             if ROW_ID not in extra or asked.condition is None or row_ids_in(asked.condition) is not None:
                 return narrowed

@@ -24,7 +24,7 @@ from metastore.duck.value_kinds import mark_columns
 from metastore.errors import InvalidRequestError, NotFoundError
 from metastore.model.column_path import named_alike
 from metastore.sql.narrowed import Narrowed
-from metastore.sql.push_down import Asked, asked_of, said
+from metastore.sql.push_down import AskedRows, asked_of, said
 from metastore.sql.query_text import QueryText, Reference
 from metastore.sql.relations import Relation, Relations
 from metastore.sql.statement import Statement
@@ -120,7 +120,7 @@ class _Preparation:
         mark_columns(tree, [each.schema for each in found if not isinstance(each, ViewText)])
 
 
-def _fetch_lines(reference: Reference, asked: Asked, narrowed: Narrowed) -> list[str]:
+def _fetch_lines(reference: Reference, asked: AskedRows, narrowed: Narrowed) -> list[str]:
     where = "" if isinstance(narrowed.condition, AlwaysTrue) else f" where {said(narrowed.condition)}"
     first = f"Fetch {reference} ({', '.join(asked.columns)}){where}"
     return [first, *(f"  {line}" for line in narrowed.lines)]

@@ -14,9 +14,9 @@ from metastore.analyze.changes import (
     Changed,
     Decision,
     Full,
-    Known,
+    KnownTable,
     Unchanged,
-    Wanted,
+    WantedMetadata,
     changed_segments,
     decide,
     file_changes,
@@ -36,14 +36,16 @@ Columns = tuple[ColumnPath, ...] | None
 X, Y = ("x",), ("y",)
 
 
-def decided(known: Known | None, level: MetadataType = MetadataType.FILE, columns: Columns = None) -> Decision:
+def decided(known: KnownTable | None, level: MetadataType = MetadataType.FILE, columns: Columns = None) -> Decision:
     """What is to be done about :data:`FRESH` files."""
-    return decide(known, FRESH, location="/t", asked=Wanted(level, columns))
+    return decide(known, FRESH, location="/t", asked=WantedMetadata(level, columns))
 
 
-def last_run(columns: Columns = None, location: str = "/t", **kept: Any) -> Known:
+def last_run(columns: Columns = None, location: str = "/t", **kept: Any) -> KnownTable:
     """What a run at level FILE left behind."""
-    return Known(location, MetadataType.FILE, columns, TableState(**{"fingerprint": table_fingerprint(FRESH)} | kept))
+    return KnownTable(
+        location, MetadataType.FILE, columns, TableState(**{"fingerprint": table_fingerprint(FRESH)} | kept)
+    )
 
 
 @pytest.mark.parametrize(
@@ -79,7 +81,7 @@ def test_another_declared_schema_makes_everything_anew() -> None:
     one, other = (TupleSchema((SchemaColumn("a", type_),)) for type_ in ("INT", "BIGINT"))
     known = last_run(declared=one)
     assert isinstance(decided(known), Unchanged)
-    decision = decide(known, FRESH, location="/t", asked=Wanted(MetadataType.FILE, declared=other))
+    decision = decide(known, FRESH, location="/t", asked=WantedMetadata(MetadataType.FILE, declared=other))
     assert isinstance(decision, Full)
     assert "declared" in decision.reason
 
@@ -112,7 +114,9 @@ ALL, ONLY_X, ONLY_Y = Describing(), Describing((X,)), Describing((Y,))
 )
 def test_statistics_are_kept_up(known: Describing | None, asked: Describing | None, kept: Describing | None) -> None:
     """No column is forgotten; what all rows told is not replaced by a sample; another sample is another figure."""
-    decision = decide(last_run(describing=known), FRESH, location="/t", asked=Wanted(MetadataType.FILE, None, asked))
+    decision = decide(
+        last_run(describing=known), FRESH, location="/t", asked=WantedMetadata(MetadataType.FILE, None, asked)
+    )
     if known == kept:
         assert isinstance(decision, Unchanged)
     else:
@@ -124,11 +128,11 @@ def test_statistics_are_kept_up(known: Describing | None, asked: Describing | No
 def test_all_that_was_described_stays_when_another_column_is_named() -> None:
     """The word "all" meant the columns of that run: with other columns it would forget them."""
     known = last_run((X,), describing=ALL)
-    decision = decide(known, FRESH, location="/t", asked=Wanted(MetadataType.FILE, (Y,), ONLY_Y))
+    decision = decide(known, FRESH, location="/t", asked=WantedMetadata(MetadataType.FILE, (Y,), ONLY_Y))
     assert isinstance(decision, Changed)
     assert decision.wanted.describing == Describing((X, Y))
     assert set(decision.wanted.columns or ()) == {X, Y}
-    again = decide(known, FRESH, location="/t", asked=Wanted(MetadataType.FILE, (X,), ONLY_X))
+    again = decide(known, FRESH, location="/t", asked=WantedMetadata(MetadataType.FILE, (X,), ONLY_X))
     assert isinstance(again, Unchanged)
 
 

@@ -11,7 +11,7 @@ import pyarrow.parquet as pq
 import pytest
 from support.lake_folder import Lake
 
-from metastore.analyze.changes import Wanted
+from metastore.analyze.changes import WantedMetadata
 from metastore.analyze.run import analyze
 from metastore.analyze.tasks.chunks import Cutting, Limits
 from metastore.analyze.tasks.footers import FooterChunk, read_footers
@@ -64,7 +64,7 @@ def test_a_footer_that_ends_a_helper_is_named(lake: Lake, metastore: Metastore) 
     for name in names:
         lake.write(name, {"k": [1, 2], "s": ["a", "b"]}, store_schema=False)
     with LocalEngine(2, helpers_pay_from=0) as engine:
-        cutting = Cutting(source, Wanted(MetadataType.FILE), 1, Limits())
+        cutting = Cutting(source, WantedMetadata(MetadataType.FILE), 1, Limits())
         [chunk] = cutting.footers(list_files(source.location).files)
         while not engine.ready_for(read_footers):
             list(engine.run([chunk], read_footers, chunk.schema))

@@ -16,10 +16,10 @@ from pyiceberg.manifest import DataFile, DataFileContent, FileFormat
 from pyiceberg.table import FileScanTask, Table
 from support.delete_files import delete_positions
 
-from metastore.errors import FormatError, InvalidRequestError, MetastoreError, StorageError
+from metastore.errors import FormatError, InvalidRequestError, MetastoreError, NotFoundError, StorageError
 from metastore.iceberg.row_scan import RowScan
 from metastore.stores.arrow import open_location
-from metastore.stores.read_errors import is_of_store, unreadable
+from metastore.stores.read_errors import is_of_store, reading_file
 
 
 def test_a_failure_of_the_store_is_told_from_broken_content(forbidding_s3: dict[str, str], tmp_path: Path) -> None:
@@ -39,7 +39,25 @@ def test_a_failure_of_the_store_is_told_from_broken_content(forbidding_s3: dict[
 def test_what_has_a_type_keeps_it() -> None:
     """A file system of this package says itself what is wrong."""
     refused = InvalidRequestError("nothing here knows ftp://")
-    assert unreadable("ftp://a", refused) is refused
+    with pytest.raises(InvalidRequestError) as raised, reading_file("ftp://a"):
+        raise refused
+    assert raised.value is refused
+
+
+def test_an_error_of_ours_gets_the_name_that_it_lacks() -> None:
+    """Once: what names the file already stays as it is."""
+    for said in ("a column is odd", "/t/a: a column is odd"):
+        with pytest.raises(FormatError, match=r"^/t/a(?: cannot be read)?: a column is odd$"), reading_file("/t/a"):
+            raise FormatError(said)
+
+
+def test_what_is_gone_is_told_with_the_next_step() -> None:
+    """Where the caller knows one; else the store failed."""
+    with pytest.raises(NotFoundError, match=r"^/t/a is gone since noon; look again$"):
+        with reading_file("/t/a", gone="noon; look again"):
+            raise FileNotFoundError(2, "No such file")
+    with pytest.raises(StorageError, match=r"^cannot read /t/a: No such file or directory$"), reading_file("/t/a"):
+        raise FileNotFoundError(2, "No such file")
 
 
 @pytest.fixture

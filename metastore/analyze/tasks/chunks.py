@@ -10,7 +10,7 @@ from typing import Final
 
 import pyarrow as pa
 
-from metastore.analyze.changes import Wanted, is_flat
+from metastore.analyze.changes import WantedMetadata, is_flat
 from metastore.analyze.levels import reaches
 from metastore.analyze.tasks.file_rows import DataChunk
 from metastore.analyze.tasks.footers import FooterChunk, read_footers
@@ -71,7 +71,7 @@ class Cutting:
     """Cuts what is ``wanted`` of ``source`` into chunks for ``parallelism`` tasks at once."""
 
     source: SourceTable
-    wanted: Wanted
+    wanted: WantedMetadata
     parallelism: int
     limits: Limits
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Collection
 from dataclasses import replace
 
-from metastore.analyze.changes import Wanted
+from metastore.analyze.changes import WantedMetadata
 from metastore.analyze.units.partial_aggregates import Part, statistics_of
 from metastore.errors import InvalidRequestError
 from metastore.model.column_path import parse, quote
@@ -21,7 +21,7 @@ from metastore.sources.spellings import folded, folded_statistics, spellings_of
 from metastore.sources.table_columns import kept_statistics
 
 
-def decided(whole: Part, source: SourceTable, wanted: Wanted) -> Part:
+def decided(whole: Part, source: SourceTable, wanted: WantedMetadata) -> Part:
     """``whole`` with the columns of the table, those of directories aside.
 
     InvalidRequestError where files do not hold what is declared.

@@ -13,7 +13,7 @@ from typing import Any, Final
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from metastore.analyze.changes import Wanted
+from metastore.analyze.changes import WantedMetadata
 from metastore.analyze.levels import reaches
 from metastore.analyze.states import TableState, stored_state, table_fingerprint
 from metastore.analyze.units.constants import constant_values
@@ -108,7 +108,7 @@ def table_unit(
     directories: Collection[Directories],
     *,
     owner: str,
-    wanted: Wanted,
+    wanted: WantedMetadata,
     states: Mapping[str, str],
 ) -> pa.Table:
     """The one TABLE unit, from the ``total`` of all segments and the ``directories`` that the table's files lie in.

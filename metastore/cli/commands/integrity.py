@@ -26,7 +26,7 @@ class CheckedFiles:
 
 
 @dataclass(frozen=True)
-class Found:
+class ShownFinding:
     """One finding: ``severity`` is error, warning or note."""
 
     severity: str
@@ -40,7 +40,7 @@ class Checked:
     """All components, and everything that was found."""
 
     components: tuple[CheckedFiles, ...]
-    findings: tuple[Found, ...]
+    findings: tuple[ShownFinding, ...]
 
 
 @dataclass(frozen=True)
@@ -70,14 +70,14 @@ def check(session: Session, timeout: float | None = None) -> Checked | Incomplet
     limit = session.settings.daemon.answer_timeout.total_seconds() if timeout is None else timeout
     checked = Checked(
         tuple(CheckedFiles(**vars(each)) for each in report.components),
-        (*(Found(**vars(each)) for each in report.findings), *_of_policies(session, limit)),
+        (*(ShownFinding(**vars(each)) for each in report.findings), *_of_policies(session, limit)),
     )
     if not report.errors:
         return checked
     return Incomplete(checked, f"{report.errors} of {len(report.findings)} findings must be mended")
 
 
-def _of_policies(session: Session, limit_s: float) -> Iterator[Found]:
+def _of_policies(session: Session, limit_s: float) -> Iterator[ShownFinding]:
     """Policies that match nothing, as far as the catalogs answer in time."""
     from metastore.daemon.inquiry import Inquiries  # noqa: PLC0415 - for this command alone
     from metastore.daemon.listing import look_at  # noqa: PLC0415 - as above
@@ -86,7 +86,7 @@ def _of_policies(session: Session, limit_s: float) -> Iterator[Found]:
     policies, catalogs = session.settings.policies, session.catalogs
     seen, _ = look_at(catalogs, [name for name in catalogs.names() if enables(policies, name)], Inquiries(limit_s))
     for each in unmatched(policies, seen):
-        yield Found("warning", each.key, f"matches nothing: {each.reason}", f"mend or remove it ({each.origin})")
+        yield ShownFinding("warning", each.key, f"matches nothing: {each.reason}", f"mend or remove it ({each.origin})")
 
 
 def repair(session: Session, *, dry_run: bool = False) -> Repaired | Incomplete:

@@ -17,7 +17,7 @@ from metastore.procedures.framework.types import cast_to
 
 
 @dataclass(frozen=True)
-class Given:
+class GivenArgument:
     """One argument as the caller gave it.
 
     ``name`` None is one by position; ``exact`` is a name in quotes, which is compared as it stands; ``place`` is where
@@ -30,7 +30,7 @@ class Given:
     place: str | None = None
 
 
-def bind(procedure: BaseProcedure, given: Sequence[Given], place: str | None = None) -> dict[str, Any]:
+def bind(procedure: BaseProcedure, given: Sequence[GivenArgument], place: str | None = None) -> dict[str, Any]:
     """Every declared argument of ``procedure`` by its name, in the declared order, cast to its type.
 
     ``place`` is that of the call itself, for what is missing in it. Raises InvalidRequestError: named and positional
@@ -51,8 +51,8 @@ def bind(procedure: BaseProcedure, given: Sequence[Given], place: str | None = N
     return {argument.name: _value(argument, found.get(argument.name), place) for argument in declared}
 
 
-def _by_name(procedure: BaseProcedure, given: Sequence[Given]) -> Mapping[str, Given]:
-    found: dict[str, Given] = {}
+def _by_name(procedure: BaseProcedure, given: Sequence[GivenArgument]) -> Mapping[str, GivenArgument]:
+    found: dict[str, GivenArgument] = {}
     for each in given:
         argument = next((argument for argument in procedure.arguments if _is_called(argument, each)), None)
         if argument is None:
@@ -63,12 +63,12 @@ def _by_name(procedure: BaseProcedure, given: Sequence[Given]) -> Mapping[str, G
     return found
 
 
-def _is_called(argument: Argument, given: Given) -> bool:
+def _is_called(argument: Argument, given: GivenArgument) -> bool:
     assert given.name is not None
     return argument.name == given.name or (not given.exact and argument.name.lower() == given.name.lower())
 
 
-def _value(argument: Argument, given: Given | None, place: str | None) -> Any:
+def _value(argument: Argument, given: GivenArgument | None, place: str | None) -> Any:
     if given is None:
         if argument.required:
             raise _error(place, f"Required procedure argument '{argument.name}' is missing")

@@ -18,7 +18,7 @@ from metastore.catalogs import Catalogs
 from metastore.config import Settings
 from metastore.engine import Engine
 from metastore.errors import InvalidRequestError
-from metastore.procedures.framework.binding import Given, bind
+from metastore.procedures.framework.binding import GivenArgument, bind
 from metastore.procedures.framework.builtin import register_builtin, register_installed
 from metastore.procedures.framework.model import BaseProcedure, CallContext
 from metastore.procedures.framework.registry import Provider, Registry
@@ -35,7 +35,7 @@ DESCRIPTION: Final = pa.schema({"part": _TEXT, "name": _TEXT, "type": _TEXT, "re
 
 
 @dataclass(frozen=True)
-class Found:
+class FoundProcedure:
     """A procedure, and the catalog that it was found in."""
 
     catalog: str
@@ -69,7 +69,7 @@ class Procedures:
         """
         self.registry.register(self._catalogs.canonical(catalog), procedure)
 
-    def find(self, name: str) -> Found:
+    def find(self, name: str) -> FoundProcedure:
         """The procedure ``catalog.schema.name``. Raises InvalidRequestError, NotFoundError."""
         catalog, _, rest = name.partition(".")
         if rest.count(".") != 1 or not all(name.split(".")):
@@ -78,7 +78,7 @@ class Procedures:
                 f"{self._catalogs.names()[-1]}.system.rollback_to_snapshot"
             )
         catalog = self._catalog(catalog)
-        return Found(catalog, self.registry.resolve(catalog, rest))
+        return FoundProcedure(catalog, self.registry.resolve(catalog, rest))
 
     def call(self, name: str, /, *values: Any, on_progress: Progress | None = None, **named: Any) -> pa.Table:
         """Call ``catalog.schema.name`` with arguments by position or by name; the rows that it returns.
@@ -89,7 +89,11 @@ class Procedures:
         return self.call_given(self.find(name), _given(values, named), on_progress=on_progress)
 
     def call_given(
-        self, found: Found, given: Sequence[Given], place: str | None = None, on_progress: Progress | None = None
+        self,
+        found: FoundProcedure,
+        given: Sequence[GivenArgument],
+        place: str | None = None,
+        on_progress: Progress | None = None,
     ) -> pa.Table:
         """Call what was found, with arguments from a text; ``place`` is that of the call in it."""
         return run(found.procedure, self._context(found, on_progress), bind(found.procedure, given, place))
@@ -98,7 +102,9 @@ class Procedures:
         """The plan of that call, one row a line, in column ``plan``. Nothing is changed; raises as :meth:`call`."""
         return self.explain_given(self.find(name), _given(values, named))
 
-    def explain_given(self, found: Found, given: Sequence[Given], place: str | None = None) -> pa.Table:
+    def explain_given(
+        self, found: FoundProcedure, given: Sequence[GivenArgument], place: str | None = None
+    ) -> pa.Table:
         """The plan of a call of what was found, with arguments from a text."""
         lines = explain(found.procedure, self._context(found, None), bind(found.procedure, given, place))
         return pa.table({"plan": pa.array(lines, pa.string())})
@@ -144,9 +150,9 @@ class Procedures:
                     "description": procedure.description,
                 }
 
-    def _context(self, found: Found, progress: Progress | None) -> CallContext:
+    def _context(self, found: FoundProcedure, progress: Progress | None) -> CallContext:
         return CallContext(self._catalogs, found.catalog, self._engine, self._settings, self._now_ms, progress)
 
 
-def _given(values: Sequence[Any], named: Mapping[str, Any]) -> list[Given]:
-    return [*(Given(value) for value in values), *(Given(value, name) for name, value in named.items())]
+def _given(values: Sequence[Any], named: Mapping[str, Any]) -> list[GivenArgument]:
+    return [*(GivenArgument(value) for value in values), *(GivenArgument(value, name) for name, value in named.items())]

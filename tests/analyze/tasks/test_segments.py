@@ -15,7 +15,7 @@ from pyiceberg.io.pyarrow import PyArrowFileIO
 from support.lake_folder import Lake
 from support.watched_engine import WatchedEngine
 
-from metastore.analyze.changes import Wanted
+from metastore.analyze.changes import WantedMetadata
 from metastore.analyze.run import Request, analyze
 from metastore.analyze.tasks.chunks import Cutting, Limits
 from metastore.engine import Engine, LocalEngine
@@ -107,7 +107,7 @@ def test_every_segment_is_in_one_chunk_whole(
     fresh = {key: f"state of {key}" for key in segments}
     sizes_stored = {} if most_bytes is None else {key: 2 * len(own) for key, own in segments.items()}
     limits = Limits(chunk_files=(4, most), chunks_per_task=1, stored_bytes=most_bytes or 0)
-    cutting = Cutting(SourceTable(TABLE, "/t"), Wanted(MetadataType.FILE), parallelism, limits)
+    cutting = Cutting(SourceTable(TABLE, "/t"), WantedMetadata(MetadataType.FILE), parallelism, limits)
     stored_units = {key: group_of(size) for key, size in sizes_stored.items()}
     found = cutting.segments(segments, fresh, stored_units, anew=False, encoder=ENCODER)
     assert [file for chunk in found for file in chunk.footers.files] == [f for own in segments.values() for f in own]

@@ -26,7 +26,7 @@ from metastore.predicates.columns import Columns
 from metastore.predicates.iceberg_filter import iceberg_filter
 from metastore.predicates.predicate import parse
 from metastore.scan.tables import ScannedTables
-from metastore.sql.push_down import Asked, asked_of
+from metastore.sql.push_down import AskedRows, asked_of
 from metastore.sql.query_text import QueryText
 from metastore.sql.statement import Statement
 
@@ -232,14 +232,14 @@ DAY = pa.date32()
 SCHEMA = pa.table({"a": [1], "b": ["x"], "C": [0.5], "x y": pa.array([None], DAY)}).schema
 
 
-def meaning(asked: Asked, schema: pa.Schema = SCHEMA) -> BooleanExpression:
+def meaning(asked: AskedRows, schema: pa.Schema = SCHEMA) -> BooleanExpression:
     """What is asked of the rows of a table that has the columns ``schema``."""
     if asked.condition is None:
         return AlwaysTrue()
     return parse(asked.condition, Columns(tuple_schema(schema)[0]), "UTC").condition
 
 
-def asked(query: str) -> list[Asked]:
+def asked(query: str) -> list[AskedRows]:
     """What a query asks of each table in it."""
     text = QueryText.parse(Statement.parse(query), lambda _: None)
     return [asked_of(text, reference, SCHEMA) for reference in text.references]
