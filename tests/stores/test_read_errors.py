@@ -53,9 +53,9 @@ def test_an_error_of_ours_gets_the_name_that_it_lacks() -> None:
 
 def test_what_is_gone_is_told_with_the_next_step() -> None:
     """Where the caller knows one; else the store failed."""
-    with pytest.raises(NotFoundError, match=r"^/t/a is gone since noon; look again$"):
-        with reading_file("/t/a", gone="noon; look again"):
-            raise FileNotFoundError(2, "No such file")
+    gone = pytest.raises(NotFoundError, match=r"^/t/a is gone since noon; look again$")
+    with gone, reading_file("/t/a", gone="noon; look again"):
+        raise FileNotFoundError(2, "No such file")
     with pytest.raises(StorageError, match=r"^cannot read /t/a: No such file or directory$"), reading_file("/t/a"):
         raise FileNotFoundError(2, "No such file")
 
