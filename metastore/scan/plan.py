@@ -153,7 +153,7 @@ def plan(  # noqa: PLR0913 - what a session knows of one table
         before = units
         units = UnitsWithSchema.of(units, kept.schema)
         if listing is None:
-            _require_same_columns(table, before, units)
+            _require_same_columns(table, before, units, by_identity=kept.provided is not None)
     general = of_kind(units.upper(), MetadataType.TABLE)
     question = AlwaysTrue() if where is None else where
     unit: dict[str, Any] = general.select(
@@ -258,13 +258,19 @@ def only_row_groups(planned: ScanPlan, named: Mapping[str, Collection[int]], why
     )
 
 
-def _require_same_columns(table: TableInfo, before: Units, now: Units) -> None:
-    """InvalidRequestError where columns were altered: without a listing nobody sees that statistics are of others."""
+def _require_same_columns(table: TableInfo, before: Units, now: Units, *, by_identity: bool) -> None:
+    """InvalidRequestError where columns were altered: without a listing nobody sees that statistics are of others.
+
+    Where columns are found ``by_identity`` in files, whatever they are called, new names alone do no harm.
+    """
     stored, said = (
         [(column.name, column.type) for column in TupleSchema.from_json(text or "{}").columns]
         for units in (before, now)
         for text in of_kind(units.upper(), MetadataType.TABLE)["schema"].to_pylist()
     )
+    if by_identity:
+        kept = {name for name, _ in stored} & {name for name, _ in said}
+        stored, said = ([column for column in columns if column[0] in kept] for columns in (stored, said))
     if stored != said:
         raise InvalidRequestError(
             f"the columns of {table} were altered since ANALYZE: run ANALYZE, or scan with list_files=True"
