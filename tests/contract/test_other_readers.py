@@ -124,7 +124,7 @@ class TestPyIcebergReadsUs:
         ]
 
     def test_filters_choose_the_same_rows(self, tmp_path_factory: pytest.TempPathFactory, unit: MakeUnit) -> None:
-        """Pruning by manifests and bounds loses no row that a plain scan finds; PyIceberg is told what NULL means in SQL."""
+        """Pruning by manifests and bounds loses no row of a plain scan; PyIceberg is told what NULL means in SQL."""
         metastore, theirs = self._assorted(tmp_path_factory.mktemp("filters"), unit)
 
         @given(_expressions())
