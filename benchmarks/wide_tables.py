@@ -33,7 +33,7 @@ _TIMES: Final = 3
 def run(
     folder: str, columns: Sequence[int], rows: int, seed: int, pace: Pace, say: Callable[[str], None]
 ) -> list[Series]:
-    """Measure tables of so many ``columns``, which are built in ``folder``."""
+    """Build a table in ``folder`` for each number of ``columns``, and measure it."""
     given = {
         "drill.metastore.iceberg.location.base_path": os.path.join(folder, "metastore"),
         "drill.metastore.storage.dfs.workspaces.w.location": os.path.join(folder, "lake"),

@@ -1,8 +1,8 @@
 """What is to be read of files, and reading it: on an engine, or from somebody else who knows it.
 
-Place in the flow: :mod:`metastore.analyze.execution` tells which files are new, and what is known of the others; here
-it is found out what they lack, the engine is chosen by how many there are to read, and progress is told. Of every file
-there are two things to know: its exact statistics (of Parquet from the footer, else from the data) and its columns'
+Place in the flow: :mod:`metastore.analyze.execution` knows which files are new, and what is stored of the others. This
+module finds out what they lack, chooses the engine by the number of files to read, and reports progress. Each file has
+two kinds of facts: its exact statistics (of Parquet from the footer, else from the data) and its columns'
 descriptions (always from the data). Each is read only where it is not stored, or is not true any more.
 """
 

@@ -136,7 +136,7 @@ def analyze(
 
     Raises NotFoundError when nothing lies at the location, InvalidRequestError for a view, an unknown column, level or
     format, FormatError naming a corrupt file, ConflictError when other runs over this table keep coming first. On any
-    error the metadata stays as it was. ``limits``: how much a task has in hand, by default what was measured best.
+    error the metadata stays as it was. ``limits`` default to what was measured best.
     """
     began = clock()
     asked = (request or Request()).wanted()

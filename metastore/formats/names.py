@@ -27,6 +27,8 @@ _SUFFIXES: Final = {
     "jsonl": "JSON",
     "ndjson": "JSON",
 }
+SUFFIXES: Final = frozenset(_SUFFIXES)
+"""The suffixes, in lower case, that tell a format."""
 _COMPRESSIONS: Final = {"gz": "gzip", "bz2": "bz2", "zst": "zstd", "lz4": "lz4"}
 
 

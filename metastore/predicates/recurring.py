@@ -45,7 +45,8 @@ class Recurring(BooleanExpression):
         super().__init__(term=Reference(name), part=part, values=values, zone=zone)
 
     def __invert__(self) -> BooleanExpression:
-        raise NotImplementedError("the opposite is made of the other values")
+        others = sorted(set(range(1, PARTS[self.part].most + 1)).difference(self.values))
+        return Recurring(self.term.name, self.part, tuple(others), self.zone)
 
 
 def excludes(test: Recurring, low: Any, high: Any) -> bool:

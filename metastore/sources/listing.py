@@ -18,7 +18,7 @@ import pyarrow as pa
 from pyarrow import fs
 
 from metastore.errors import InvalidRequestError, NotFoundError, StorageError
-from metastore.formats.names import format_of_suffix
+from metastore.formats.names import SUFFIXES, format_of_suffix
 from metastore.formats.source_file import SourceFile
 from metastore.redaction import showable
 from metastore.sources.local_walk import Entry, walk
@@ -178,6 +178,8 @@ def _is_data_name(name: str) -> bool:
 
 def _lies_beside_data(name: str) -> bool:
     """Whether a file is what people lay beside data, by its name."""
+    if name[name.rfind(".") + 1 :] in SUFFIXES:  # nearly all names, and a tenth of the time
+        return False
     stem, *suffixes = name.lower().split(".")
     if not suffixes:
         return stem in _ABOUT_DATA

@@ -36,38 +36,32 @@ def walk(root: str, descends: Callable[[Entry], bool]) -> Iterator[Entry]:
         folder, entered = pending.pop()
         with os.scandir(folder) as entries:
             for entry in entries:
-                if not entry.name.isascii():
+                name = entry.name
+                if not name.isascii():
                     os.fsencode(entry.path).decode()
-                found = _entry(entry)
-                if found is None:
-                    continue
-                if found.size is not None:
-                    yield found
+                try:
+                    is_directory, stat = entry.is_dir(), entry.stat()
+                except OSError as error:
+                    if _leads_nowhere(error):
+                        continue
+                    raise
+                if not is_directory:
+                    yield Entry(entry.path, name, stat.st_size, stat.st_mtime_ns, _FILE)
                     continue
                 inside = entered
                 if entry.is_symlink():
                     inside = (*entered, os.path.realpath(folder), os.path.realpath(entry.path))
                     if any(_is_at_or_above(inside[-1], place) for place in inside[:-1]):
                         continue
+                found = Entry(entry.path, name, None, stat.st_mtime_ns, _DIRECTORY)
                 yield found
                 if descends(found):
                     pending.append((entry.path, inside))
 
 
-def _entry(entry: os.DirEntry[str]) -> Entry | None:
-    """What an entry is; None for a link to nothing, and for what has gone since."""
-    try:
-        is_directory = entry.is_dir()
-        stat = entry.stat()
-    except FileNotFoundError:
-        return None
-    except OSError as error:
-        if error.errno == ELOOP:
-            return None
-        raise
-    if is_directory:
-        return Entry(entry.path, entry.name, None, stat.st_mtime_ns, _DIRECTORY)
-    return Entry(entry.path, entry.name, stat.st_size, stat.st_mtime_ns, _FILE)
+def _leads_nowhere(error: OSError) -> bool:
+    """Whether it is a link to nothing or to itself, or what has gone since."""
+    return isinstance(error, FileNotFoundError) or error.errno == ELOOP
 
 
 def _is_at_or_above(folder: str, place: str) -> bool:

@@ -39,22 +39,21 @@ class Limits:
     """How much of a table a task, or the driver, has in hand at once."""
 
     chunk_files: tuple[int, int] = (16, 256)
-    """Fewest and most files in a chunk of footers: below, the cost per chunk shows; above, the last one keeps others
-    waiting. A segment of which more files are to be read is not left to one task."""
+    """Fewest and most files in a chunk of footers: with fewer the cost per chunk shows, with more the last chunk keeps
+    others waiting. The driver makes a segment that has more files to read."""
     known_files: int = 2_048
-    """Nor is one of more files, known ones among them: their listing is sent, too."""
+    """Most files of a segment, unchanged ones included, that one task makes; the task receives their listing."""
     stored_bytes: int = 4 << 20
-    """Nor is one whose stored units take more. Tasks are sent so many at most, and decode them to some 50 MB; a job on
-    Spark carries no more than twice as much."""
+    """Most bytes of stored units that one task receives; they decode to some 50 MB. A Spark job carries twice that."""
     chunks_per_task: int = 12
     """Chunks for each of the engine's tasks at once, so that none waits long for the last chunk of another."""
     fetched_bytes: int = 64 << 20
-    """So many of stored units are fetched together where the store is distant, rather than chunk by chunk as they are
-    sent: that takes a tenth of the round trips one after the other."""
+    """Up to this size, stored units of a distant store are fetched together, which takes a tenth of the round trips;
+    above it, each chunk fetches its own when it is sent."""
     data_bytes: int = 256 << 20
     """Nor is a segment of more bytes in files left to one task, where their data may be read for bounds."""
     driver_rows: int = 20_000
-    """Stored units that the driver holds when it makes segments itself: kilobytes each, if it need not be more."""
+    """Stored units, of some kilobytes each, that the driver holds when it makes segments itself."""
 
 
 @dataclass(frozen=True)
