@@ -59,7 +59,7 @@ clean: ## Remove the environment and everything that was generated
 
 # The stem names the extras to install.
 $(VENV)/.with-%: pyproject.toml | $(VENV)/bin/python
-	@echo "Installing metastore[$*] into $(VENV) ..."
+	@echo "Installing lake-metastore[$*] into $(VENV) ..."
 	@"$(python)" -m pip install --quiet --disable-pip-version-check --use-pep517 --editable ".[$*]"
 	@touch "$@"
 

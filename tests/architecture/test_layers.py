@@ -20,6 +20,7 @@ LAYERS = (
     {
         "clock",
         "digests",
+        "distribution",
         "epoch",
         "errors",
         "expendable",
@@ -54,7 +55,7 @@ LAYERS = (
     {"doctor", "spark"},
     {"daemon"},
     {"cli"},
-    {"demo"},
+    {"__main__", "demo"},
 )
 """Modules and packages of ``metastore``, lowest first: each may import from lower layers only, never from its own."""
 
