@@ -31,7 +31,8 @@ test: $(VENV)/.with-test ## Run all tests
 safety: $(VENV)/.with-test ## Break stores, inputs and processes for long, and see that nothing is lost
 	@SAFETY=long HYPOTHESIS_PROFILE=nightly "$(python)" -m pytest tests/safety -o faulthandler_timeout=0 $(ARGS)
 
-lint: $(VENV)/.with-lint ## Check style, format and types
+lint: $(VENV)/.with-lint ## Check style, format, types and plain English
+	@"$(python)" .ci/wording.py
 	@"$(python)" -m ruff check .
 	@"$(python)" -m ruff format --check .
 	@"$(python)" -m mypy

@@ -296,7 +296,7 @@ class Session:
         self.close()
 
     def query_runner(self, files: int) -> QueryRunner:
-        """Who runs the query of a materialized view over so many files: Spark when it is the engine, else DuckDB."""
+        """What runs the query of a materialized view over ``files`` files: Spark if it is the engine, else DuckDB."""
         from metastore.views.runner import DuckDBRunner
 
         engine = self.engine_for(files)

@@ -120,7 +120,7 @@ def command(function: Command, group: typer.Typer = app) -> Command:
 
 
 def _require_place() -> None:
-    """Refuse to begin in a folder that was removed: PyIceberg looks for its own files there, come what may."""
+    """Refuse to begin in a folder that was removed: PyIceberg always looks for its own files there."""
     try:
         os.getcwd()
     except OSError as error:

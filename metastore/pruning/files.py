@@ -20,7 +20,7 @@ from metastore.sources.directories import DirectoryColumns
 
 @dataclass
 class FileDecisions:
-    """What was decided of the unchanged files so far; ``why_not`` tells of a folder what excludes its segment.
+    """What was decided of the unchanged files so far; ``why_not`` returns what excludes a folder's segment.
 
     Without a listing, ``known`` meets the files here.
     """

@@ -218,7 +218,7 @@ class _Table:
 
 
 def _nearest(excluded: Mapping[str, Exclusion]) -> Callable[[str], Exclusion | None]:
-    """Tells of a folder why its segment, or one around it, was excluded; None when none was."""
+    """A function from a folder to why its segment, or one around it, was excluded; None when none was."""
 
     @cache
     def nearest(folder: str) -> Exclusion | None:

@@ -198,9 +198,7 @@ def _assumed(
     try:
         from boto3 import client  # noqa: PLC0415 - an extra, needed for nothing else
     except ImportError as error:
-        raise ConfigError(
-            f"to assume the role {role} the extra `aws` is needed: {install_command('aws')}"
-        ) from error
+        raise ConfigError(f"to assume the role {role} the extra `aws` is needed: {install_command('aws')}") from error
     sts = client(
         "sts",
         aws_access_key_id=keys["access_key_id"],

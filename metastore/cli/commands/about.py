@@ -19,7 +19,7 @@ _LIBRARIES: Final = {"PyIceberg": "pyiceberg", "PyArrow": "pyarrow", "Spark": "p
 def about(conf: Path | None) -> dict[str, str | list[str]]:
     """Names and versions, in the order of the screen; ``configuration`` lists the files that are read, lowest first.
 
-    Nothing is imported or started but ``java``. What is missing or cannot be read is told in its place.
+    Nothing is imported or started but ``java``. Where something is missing or cannot be read, the text says so.
     """
     return {
         DISTRIBUTION: VERSION,
