@@ -13,7 +13,7 @@ from metastore.config.loader import defaults
 ROOT = Path(__file__).parents[2]
 GUIDE = (ROOT / "docs/guide/configuration.md").read_text(encoding="utf-8")
 OVERRIDE = (ROOT / "conf/drill-metastore-override.conf").read_text(encoding="utf-8")
-DOCUMENTS = [ROOT / "README.md", *sorted((ROOT / "docs/guide").glob("*.md"))]
+DOCUMENTS = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*/*.md"))]
 EXAMPLE = (ROOT / "conf/drill-metastore-distrib.conf.example").read_text(encoding="utf-8")
 
 COMMENTED = re.findall(r"^#(drill\.\S+) = (.+)$", OVERRIDE, re.MULTILINE)
