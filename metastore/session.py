@@ -77,6 +77,20 @@ class Session:
         self.catalogs = Catalogs(metastore)
         """All Iceberg tables that can be named: the components, and those of ``drill.metastore.catalogs``."""
 
+    def _repr_html_(self) -> str:
+        """Where the metastore is, and what it can name, as a notebook shows it; nothing is opened."""
+        from metastore.notebook import facts
+
+        return facts(
+            "metastore",
+            [
+                ("location", self.settings.iceberg.base_location),
+                ("storage plugins", ", ".join(self.settings.storage)),
+                ("catalogs", ", ".join(self.catalogs.names())),
+                ("engine", self.settings.engine.kind),
+            ],
+        )
+
     @property
     def settings(self) -> Settings:
         """The settings that the metastore was opened with."""

@@ -27,6 +27,7 @@ LAYERS = (
         "forks",
         "interrupts",
         "loaded_on_use",
+        "notebook",
         "quoting",
         "suggestions",
         "user",
