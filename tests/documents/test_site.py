@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from importlib import import_module
 from pathlib import Path
 
 import pytest
@@ -46,3 +47,14 @@ def test_every_error_is_explained() -> None:
         each for each in vars(errors).values() if isinstance(each, type) and issubclass(each, errors.MetastoreError)
     ]
     assert sorted(explained) == sorted((each.code, each.__name__) for each in raised)
+
+
+def test_every_public_name_of_spark_and_procedures_that_is_shown_exists() -> None:
+    """The page of the API names objects by their modules; each is there, and has a docstring."""
+    page = (ROOT / "docs/reference/python-api.md").read_text(encoding="utf-8")
+    shown = re.findall(r"^::: ([\w.]+)$", page, re.MULTILINE)
+    for name in shown:
+        if name != errors.__name__:
+            module, _, attribute = name.rpartition(".")
+            assert getattr(import_module(module), attribute).__doc__, name
+    assert len(shown) == len(set(shown)) > 20
