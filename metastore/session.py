@@ -91,6 +91,20 @@ class Session:
             ],
         )
 
+    def _repr_html_(self) -> str:
+        """Where the metastore is, and what it can name, as a notebook shows it; nothing is opened."""
+        from metastore.notebook import facts
+
+        return facts(
+            "metastore",
+            [
+                ("location", self.settings.base_location),
+                ("storage plugins", ", ".join(self.settings.storage)),
+                ("catalogs", ", ".join(self.catalogs.names())),
+                ("engine", self.settings.engine.kind),
+            ],
+        )
+
     @property
     def settings(self) -> Settings:
         """The settings that the metastore was opened with."""

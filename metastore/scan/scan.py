@@ -129,6 +129,10 @@ class Scan:
         """How it is read, and why, as a notebook shows it; no row is read."""
         return self.explain()._repr_html_()
 
+    def _repr_html_(self) -> str:
+        """How it is read, and why, as a notebook shows it; no row is read."""
+        return self.explain()._repr_html_()  # noqa: SLF001 - the protocol of notebooks
+
     def count(self) -> int:
         """The number of rows, from exact statistics where they are, else by reading what must be read."""
         if self.exclude:
