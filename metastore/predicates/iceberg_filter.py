@@ -87,7 +87,8 @@ class IcebergFilter:
 def iceberg_filter(question: Question, schema: Schema, *, by_pyiceberg: bool = True) -> IcebergFilter:
     """What ``question`` asks of rows that have the columns ``schema``; times without a zone are in UTC.
 
-    With ``by_pyiceberg`` the reader of files is PyIceberg's, which can test no list or map for NULL. Raises InvalidRequestError as :func:`metastore.predicates.predicate.parse`.
+    With ``by_pyiceberg`` the reader of files is PyIceberg's, which can test no list or map for NULL.
+    Raises InvalidRequestError as :func:`metastore.predicates.predicate.parse`.
     """
     predicate = parse(question, columns_of(schema), SESSION_ZONE)
     fitting = _Fitting(predicate, schema, by_pyiceberg=by_pyiceberg)
