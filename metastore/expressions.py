@@ -1,7 +1,7 @@
 """The filter language: PyIceberg's expressions under the metastore's roof.
 
 A filter is one of these over on-disk columns, ``And(EqualTo("storagePlugin", "dfs"), In("tableName", {"a", "b"}))``,
-or SQL-like text, ``"storagePlugin = 'dfs' and tableName in ('a', 'b')"``.
+or a condition in Spark SQL, ``"storagePlugin = 'dfs' and tableName in ('a', 'b')"``.
 """
 
 from __future__ import annotations

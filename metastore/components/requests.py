@@ -13,12 +13,14 @@ from functools import lru_cache
 from pyiceberg.expressions import AlwaysTrue, BooleanExpression, EqualTo, In, Or
 
 from metastore.errors import FormatError
-from metastore.mapping.filters import Filter, all_of, parse
+from metastore.mapping.filters import all_of
+from metastore.mapping.schema import iceberg_schema
 from metastore.model.fields import column_names
 from metastore.model.identity import MetadataInfo, TableInfo
 from metastore.model.table_unit import TableMetadataUnit
 from metastore.model.vocabulary import GENERAL_INFO, MetadataType
 from metastore.operations.read import Read
+from metastore.predicates.exact_filter import Filter, exact_filter
 
 _Units = list[TableMetadataUnit]
 
@@ -64,7 +66,7 @@ class Request:
         if self.column is not None:
             parts.append(EqualTo("column", self.column))
         if self.filter is not None:
-            parts.append(parse(self.filter))
+            parts.append(exact_filter(self.filter, iceberg_schema(TableMetadataUnit)))
         return all_of(parts)
 
 

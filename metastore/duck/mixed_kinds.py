@@ -115,6 +115,22 @@ def computed(node: exp.Expr) -> exp.Expr:
     return node
 
 
+def divided(node: exp.Div | exp.IntDiv | exp.Mod) -> exp.Expr:
+    """A quotient or remainder: a divisor of zero is an error, as in Spark's ANSI mode; DuckDB has NULL for it."""
+    words = computed(node).copy()
+    divisor = words.expression.unnest()
+    if isinstance(divisor, exp.Literal) and divisor.name.strip("0."):
+        return words
+    why = text_constant("division by zero; for NULL instead, use try_divide, or nullif for the divisor")
+    guarded = phrase(
+        f"CASE WHEN :it = 0 AND :divided IS NOT NULL THEN error({why}) ELSE :it END",
+        it=words.expression.copy(),
+        divided=words.this.copy(),
+    )
+    words.set("expression", guarded)
+    return words
+
+
 def unified(node: exp.SetOperation) -> exp.SetOperation:
     """UNION and its kind: a column of text beside one of another kind is refused."""
     sides = [side.unnest() for side in (node.this, node.expression)]

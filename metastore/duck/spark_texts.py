@@ -245,6 +245,15 @@ MACROS: Final = (
         _instant(),
     ),
     _strict("timestamp"),
+    _function(
+        "spark_months_between",
+        "a, b",
+        "12 * (year(a) - year(b)) + month(a) - month(b) + CASE "
+        "WHEN day(a) = day(b) OR (CAST(a AS DATE) = last_day(a) AND CAST(b AS DATE) = last_day(b)) "
+        "THEN CAST(0 AS DOUBLE) "
+        "ELSE ((day(a) - day(b)) * 86400 + epoch(date_trunc('second', a) - date_trunc('day', a)) "
+        "- epoch(date_trunc('second', b) - date_trunc('day', b))) / 2678400 END",
+    ),
 )
 """Statements that make the macros in a new connection, in the order in which they need each other."""
 

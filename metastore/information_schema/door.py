@@ -21,10 +21,11 @@ from metastore.errors import InvalidRequestError, NotFoundError
 from metastore.information_schema.conditions import for_units
 from metastore.information_schema.relation import OWN_SCHEMAS, OWN_TABLES, SCHEMA_PARTS, Relation, Source
 from metastore.information_schema.relations import RELATIONS, own_tables, relation, schemas
-from metastore.mapping.filters import Filter, columns_read, compiled, parse
+from metastore.mapping.filters import columns_read, compiled
 from metastore.metastore import Metastore
 from metastore.model.vocabulary import MetadataType
 from metastore.operations.read import Read
+from metastore.predicates.exact_filter import Filter, exact_filter
 from metastore.storage.file_groups import FileGroup
 
 
@@ -40,7 +41,7 @@ class Request:
     def of(cls, name: str, columns: Iterable[str] | None, where: Filter | None) -> Request:
         """Names are taken in any case. Raises NotFoundError, and InvalidRequestError for what does not fit."""
         found = relation(name)
-        expression = AlwaysTrue() if where is None else parse(where)
+        expression = AlwaysTrue() if where is None else exact_filter(where, found.iceberg_schema)
         try:
             condition = bind(found.iceberg_schema, expression, case_sensitive=False)
         except (ValueError, TypeError) as error:
@@ -125,7 +126,7 @@ class InformationSchema:
         return replace(self, versions={name: component.metadata.version for name, component in components})
 
     def schemata(self, columns: Iterable[str] | None = None, where: Filter | None = None) -> pa.Table:
-        """Every schema; ``columns`` are all when None, ``where`` is a PyIceberg expression or its text.
+        """Every schema; ``columns`` are all when None, ``where`` is a condition in Spark SQL or a PyIceberg expression.
 
         Raises InvalidRequestError for a column that there is not, as all of its sisters do.
         """

@@ -1,7 +1,7 @@
-"""Filters: PyIceberg expressions (or their SQL-like text) over on-disk columns, checked, projected and compiled.
+"""Filters: PyIceberg expressions over on-disk columns, checked, projected and compiled.
 
-There is no expression tree of our own. A filter is parsed, bound to the component's schema (an unknown column is the
-caller's error), projected onto partition columns for pruning, and compiled to Arrow for rows.
+There is no expression tree of our own. A filter is bound to the component's schema (an unknown column is the caller's
+error), projected onto partition columns for pruning, and compiled to Arrow for rows.
 """
 
 from __future__ import annotations
@@ -16,12 +16,10 @@ from pyiceberg.expressions import (
     BoundPredicate,
     EqualTo,
     In,
-    Or,
     Reference,
     UnboundPredicate,
 )
 from pyiceberg.expressions.literals import StringLiteral
-from pyiceberg.expressions.parser import parse as parse_text
 from pyiceberg.expressions.visitors import (
     BooleanExpressionVisitor,
     bind,
@@ -32,23 +30,8 @@ from pyiceberg.expressions.visitors import (
 from pyiceberg.io.pyarrow import expression_to_pyarrow
 from pyiceberg.partitioning import PartitionSpec
 from pyiceberg.schema import Schema
-from pyparsing import ParseException
 
 from metastore.errors import InvalidRequestError
-
-Filter = BooleanExpression | str
-
-
-def parse(filter_: Filter) -> BooleanExpression:
-    """An expression from its SQL-like text; expressions pass through. Raises InvalidRequestError on bad syntax."""
-    if isinstance(filter_, BooleanExpression):
-        return filter_
-    try:
-        return parse_text(filter_)
-    except ParseException as error:
-        raise InvalidRequestError(f"cannot read the filter at column {error.column}: {filter_!r}") from error
-    except ValueError as error:
-        raise InvalidRequestError(f"cannot read the filter {filter_!r}: {error}") from error
 
 
 def bound(schema: Schema, expression: BooleanExpression) -> BooleanExpression:
@@ -58,19 +41,6 @@ def bound(schema: Schema, expression: BooleanExpression) -> BooleanExpression:
     except (ValueError, TypeError) as error:
         known = ", ".join(field.name for field in schema.fields)
         raise InvalidRequestError(f"the filter {expression} does not fit the columns ({known}): {error}") from error
-
-
-def fitting(schema: Schema, expression: BooleanExpression) -> BooleanExpression:
-    """The part of ``expression``, which has no NOT, that ``schema`` can test; it holds wherever ``expression`` does."""
-    if isinstance(expression, And):
-        return And(fitting(schema, expression.left), fitting(schema, expression.right))
-    if isinstance(expression, Or):
-        return Or(fitting(schema, expression.left), fitting(schema, expression.right))
-    try:
-        bind(schema, expression, case_sensitive=True)
-    except (ValueError, TypeError):
-        return AlwaysTrue()
-    return expression
 
 
 def all_of(expressions: Iterable[BooleanExpression]) -> BooleanExpression:

@@ -11,12 +11,12 @@ from pyiceberg.expressions import AlwaysTrue, And, BooleanExpression
 
 from metastore.errors import InvalidRequestError
 from metastore.iceberg.snapshot_choice import SnapshotChoice, as_of, at_version, newest
-from metastore.mapping.filters import Filter, parse
 from metastore.mapping.null_semantics import as_drill, as_sql
 from metastore.mapping.rows import PartitionKey, from_arrow
-from metastore.mapping.schema import require_fit
+from metastore.mapping.schema import iceberg_schema, require_fit
 from metastore.model.fields import Unit, require_columns
 from metastore.model.vocabulary import MetadataType
+from metastore.predicates.exact_filter import Filter, exact_filter
 from metastore.storage.file_groups import FileGroup, Parts
 from metastore.storage.reader import Reader
 
@@ -54,11 +54,11 @@ class Read(Generic[U]):
         return self
 
     def filter(self, filter_: Filter) -> Read[U]:
-        """Rows to read: a PyIceberg expression or its SQL-like text; called again, both must hold.
+        """Rows to read: a condition in Spark SQL or a PyIceberg expression; called again, both must hold.
 
         NULL follows SQL: a row without a value passes neither ``!=`` nor ``NOT IN``, nor a comparison under NOT.
         """
-        expression = as_sql(parse(filter_))
+        expression = as_sql(exact_filter(filter_, iceberg_schema(self._unit_type)))
         require_fit(self._unit_type, expression)
         self._filter = And(self._filter, expression)
         return self
@@ -68,7 +68,7 @@ class Read(Generic[U]):
 
         So ``!=`` and ``NOT IN`` pass a row without a value, as a comparison by ``=`` under NOT does.
         """
-        expression = as_drill(parse(filter_))
+        expression = as_drill(exact_filter(filter_, iceberg_schema(self._unit_type)))
         require_fit(self._unit_type, expression)
         self._filter = And(self._filter, expression)
         return self

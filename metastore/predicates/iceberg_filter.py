@@ -73,24 +73,30 @@ SESSION_ZONE: Final = "UTC"
 
 @dataclass(frozen=True)
 class IcebergFilter:
-    """``expression`` over names of the schema; ``notes`` say what is not in it; ``unusable`` are these parts alone."""
+    """``expression`` over names of the schema; ``notes`` say what is not in it; ``unusable`` are these parts alone.
+
+    ``exact`` says that it holds for no other rows than those that satisfy the condition.
+    """
 
     expression: BooleanExpression
     notes: tuple[str, ...] = ()
     unusable: tuple[str, ...] = ()
+    exact: bool = True
 
 
-def iceberg_filter(question: Question, schema: Schema) -> IcebergFilter:
+def iceberg_filter(question: Question, schema: Schema, *, by_pyiceberg: bool = True) -> IcebergFilter:
     """What ``question`` asks of rows that have the columns ``schema``; times without a zone are in UTC.
 
+    With ``by_pyiceberg`` the reader of files is PyIceberg's, which can test no list or map for NULL.
     Raises InvalidRequestError as :func:`metastore.predicates.predicate.parse`.
     """
     predicate = parse(question, columns_of(schema), SESSION_ZONE)
-    fitting = _Fitting(predicate, schema)
+    fitting = _Fitting(predicate, schema, by_pyiceberg=by_pyiceberg)
     expression = fitting.of(predicate.condition)
     unusable = tuple(dict.fromkeys((*predicate.unusable, *fitting.left_out)))
     more = tuple(f"not usable for pruning: {text} (Iceberg has no test for it)" for text in fitting.left_out)
-    return IcebergFilter(expression, tuple(dict.fromkeys((*predicate.notes, *more))), unusable)
+    notes = tuple(dict.fromkeys((*predicate.notes, *more)))
+    return IcebergFilter(expression, notes, unusable, exact=predicate.exact and not fitting.left_out)
 
 
 def columns_of(schema: Schema) -> Columns:
@@ -101,7 +107,8 @@ def columns_of(schema: Schema) -> Columns:
 class _Fitting:
     """Brings leaves over quoted paths to fields of a schema, and remembers which cannot be."""
 
-    def __init__(self, predicate: Predicate, schema: Schema) -> None:
+    def __init__(self, predicate: Predicate, schema: Schema, *, by_pyiceberg: bool) -> None:
+        self._by_pyiceberg = by_pyiceberg
         self._predicate = predicate
         self._schema = schema
         self.left_out: list[str] = []
@@ -125,6 +132,9 @@ class _Fitting:
 
     def _leaf(self, node: UnboundPredicate, field: NestedField, *, zoned: bool) -> BooleanExpression | None:
         name = str(self._schema.find_column_name(field.field_id))
+        if isinstance(node, (IsNull, NotNull)):
+            testable = not self._by_pyiceberg or isinstance(field.field_type, (PrimitiveType, StructType))
+            return type(node)(name) if testable else None
         found = _test(node, name, field.field_type, zoned=zoned)
         try:
             if found is not None:
@@ -146,9 +156,6 @@ def _field(schema: Schema, path: ColumnPath) -> NestedField | None:
 
 
 def _test(node: UnboundPredicate, name: str, type_: Any, *, zoned: bool) -> BooleanExpression | None:
-    if isinstance(node, (IsNull, NotNull)):
-        nested = not isinstance(type_, (PrimitiveType, StructType))  # PyIceberg reads no file once it is asked of lists
-        return None if nested else type(node)(name)
     if isinstance(node, IsNaN):
         return IsNaN(name) if isinstance(type_, (FloatType, DoubleType)) else None
     if isinstance(node, (StartsWith, NotStartsWith)):

@@ -32,6 +32,9 @@ class Leaves:
     unusable: list[str] = field(default_factory=list)
     """The parts that exclude nothing, or less than they could."""
 
+    exact: bool = True
+    """Whether the rows that pass the condition are those that pass the question, and no others."""
+
     def unknown(self, text: str, why: str = "") -> BooleanExpression:
         """A leaf that says nothing; ``why`` it does is for the note."""
         self._note_unusable(text, why)
@@ -39,6 +42,7 @@ class Leaves:
 
     def implied(self, condition: BooleanExpression) -> BooleanExpression:
         """``condition`` in place of a test that it follows from: more rows may pass than pass the test."""
+        self.exact = False
         return condition
 
     def compare(
@@ -68,6 +72,7 @@ class Leaves:
 
     def may_match(self, column: PredicateColumn, prefix: str) -> BooleanExpression:
         """What ``column LIKE pattern`` asks at least, of a pattern that begins with ``prefix`` and asks for more."""
+        self.exact = False
         return self.start_with(column, prefix, inverted=False)
 
     def is_null(self, column: PredicateColumn, *, inverted: bool) -> BooleanExpression:
@@ -107,6 +112,7 @@ class Leaves:
     def _note_unusable(self, text: str, why: str) -> None:
         text = text if len(text) <= _LONGEST else f"{text[:_LONGEST]}…"
         self.unusable.append(text)
+        self.exact = False
         self._note(f"not usable for pruning: {text}" + (f" ({why})" if why else ""))
 
     def _note_widening(self, column: PredicateColumn, literal: Literal, text: str) -> None:

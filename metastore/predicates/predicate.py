@@ -38,6 +38,8 @@ class Predicate:
     notes: tuple[str, ...] = ()
     unusable: tuple[str, ...] = ()
     """The parts of the question that exclude nothing, or less than they could."""
+    exact: bool = True
+    """Whether the rows that pass the condition are those that pass the question, and no others."""
 
 
 def parse(question: Question, columns: Columns, time_zone: str | None = None) -> Predicate:
@@ -48,7 +50,9 @@ def parse(question: Question, columns: Columns, time_zone: str | None = None) ->
     """
     leaves = Leaves(None if time_zone is None else zone_named(time_zone))
     condition = resolved(question, columns, leaves)
-    return Predicate(str(question).strip(), condition, leaves.columns, tuple(leaves.notes), tuple(leaves.unusable))
+    return Predicate(
+        str(question).strip(), condition, leaves.columns, tuple(leaves.notes), tuple(leaves.unusable), leaves.exact
+    )
 
 
 def resolved(question: Question, columns: Columns, leaves: Leaves) -> BooleanExpression:

@@ -17,6 +17,7 @@ from typing import Final
 from sqlglot import Token, TokenType, exp
 from sqlglot.dialects.spark import Spark
 from sqlglot.errors import ParseError, TokenError
+from sqlglot.parsers.spark import SparkParser
 
 from metastore.errors import InvalidRequestError
 
@@ -30,6 +31,17 @@ class SparkSql(Spark):
         """Spark's words; a quote escapes itself."""
 
         STRING_ESCAPES = [*Spark.Tokenizer.STRING_ESCAPES, "'", '"']  # noqa: RUF012 - sqlglot's own way to say it
+
+    class Parser(SparkParser):
+        """Spark's grammar; ``percentile`` is a plain function, since sqlglot would drop its third argument."""
+
+        FUNCTION_PARSERS = {  # noqa: RUF012 - sqlglot's own way to say it
+            name: parse for name, parse in SparkParser.FUNCTION_PARSERS.items() if name != "PERCENTILE"
+        }
+        FUNCTIONS = {  # noqa: RUF012 - sqlglot's own way to say it
+            **SparkParser.FUNCTIONS,
+            "PERCENTILE": lambda args: exp.Anonymous(this="percentile", expressions=args),
+        }
 
 
 def condition_of(text: str) -> exp.Expr:

@@ -41,10 +41,12 @@ from metastore.errors import NotFoundError
 from metastore.information_schema import InformationSchema, Part
 from metastore.information_schema.relations import NAME, relation
 from metastore.mapping.arrow import plain_arrow_schema
-from metastore.mapping.filters import all_of, fitting, parse
+from metastore.mapping.filters import all_of
 from metastore.mapping.schema import iceberg_schema
 from metastore.metastore import Metastore
 from metastore.model.vocabulary import MetadataType
+from metastore.predicates.exact_filter import exact_filter
+from metastore.predicates.iceberg_filter import iceberg_filter
 from metastore.spark.spark_types import spark_schema
 from metastore.storage.file_groups import FileGroup
 
@@ -102,9 +104,9 @@ class OwnTable:
 
         Raises as the reads of a component, and InvalidRequestError for a ``where`` that does not fit.
         """
-        narrowed = fitting(self._fits(metastore), pushed)
+        narrowed = iceberg_filter(pushed, self._fits(metastore)).expression
         if where is not None:
-            narrowed = And(narrowed, parse(where))
+            narrowed = And(narrowed, exact_filter(where, self._fits(metastore)))
         if not self.is_component:
             return [*InformationSchema(metastore, versions).parts(self.name, columns, narrowed)]
         read = metastore.components[self.name].read().metadata_types(MetadataType.ALL).columns(*columns)

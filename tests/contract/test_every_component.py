@@ -131,7 +131,7 @@ class EveryComponent:
         component.modify().overwrite([tested.unit(n, owner=n, lastModifiedTime=ord(n)) for n in "abc"]).execute()
         read = component.read().metadata_types(ALL).filter(f"{tested.name_column} != 'b' and lastModifiedTime > 97")
         assert [unit.owner for unit in read.execute()] == ["c"]
-        with pytest.raises(InvalidRequestError, match="filter"):
+        with pytest.raises(InvalidRequestError, match="unknown column"):
             component.read().filter("noSuchColumn = 1")
         with pytest.raises(InvalidRequestError, match="'noSuchColumn'"):
             component.read().columns("noSuchColumn")
@@ -168,7 +168,7 @@ class EveryComponent:
         with pytest.raises(InvalidRequestError, match="SEGMENT"):
             component.modify().delete(f"{tested.name_column} = 'a'", MetadataType.SEGMENT)
         # Conditions that are always true, or never, are about their column all the same.
-        for text in ("owner = 'me'", "owner is not nan", "lastModifiedTime < 99999999999999999999"):
+        for text in ("owner = 'me'", "lastModifiedTime != 99999999999999999999"):
             with pytest.raises(InvalidRequestError, match="partition columns only"):
                 component.modify().delete(text)
 

@@ -14,6 +14,7 @@ from metastore.metastore import Metastore
 from metastore.model.fields import column_names, columns_of
 from metastore.model.table_unit import TableMetadataUnit
 from metastore.model.vocabulary import MetadataType
+from metastore.predicates.exact_filter import Filter
 
 MakeUnit = Callable[..., TableMetadataUnit]
 ALL, TABLE, SEGMENT, FILE = MetadataType.ALL, MetadataType.TABLE, MetadataType.SEGMENT, MetadataType.FILE
@@ -263,22 +264,21 @@ class ReadingAndWriting:
         assert read.execute() == [unit("b", owner="x")]
 
     @pytest.mark.parametrize(
-        "filter_",
+        ("filter_", "reason"),
         [
-            "noSuchColumn = 1",
-            "tablename = 'a'",
-            "lastModifiedTime = 'x'",
-            "interestingColumns = 'a'",
-            "columnsStatistics.key = 'a'",
-            "tableName =",
-            "",
-            EqualTo("noSuchColumn", 1),
+            ("noSuchColumn = 1", "unknown column 'noSuchColumn'"),
+            ("lastModifiedTime = 'x'", "cannot be carried out"),
+            ("interestingColumns = 'a'", "cannot be carried out"),
+            ("columnsStatistics.key = 'a'", "cannot be carried out"),
+            ("tableName =", "syntax error at line 1, column 11"),
+            ("", "one predicate is expected"),
+            (EqualTo("noSuchColumn", 1), "does not fit the columns"),
         ],
         ids=str,
     )
-    def test_a_filter_that_does_not_fit_is_refused(self, metastore: Metastore, filter_: str) -> None:
+    def test_a_filter_that_does_not_fit_is_refused(self, metastore: Metastore, filter_: Filter, reason: str) -> None:
         """Where it is given, and whether or not there is anything to read."""
-        with pytest.raises(InvalidRequestError, match="filter"):
+        with pytest.raises(InvalidRequestError, match=reason):
             metastore.tables.read().filter(filter_)
 
     def test_an_unknown_column_is_refused(self, metastore: Metastore) -> None:

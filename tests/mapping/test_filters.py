@@ -1,10 +1,9 @@
-"""Filters: what cannot be read says where, what is read means what SQL says, and pruning never loses a row."""
+"""Filters: what does not fit the columns says so, and pruning never loses a row."""
 
 from __future__ import annotations
 
-import duckdb
 import pytest
-from hypothesis import example, given
+from hypothesis import given
 from hypothesis import strategies as st
 from pyiceberg.expressions import (
     AlwaysTrue,
@@ -29,8 +28,7 @@ from pyiceberg.typedef import Record
 from pyiceberg.types import NestedField, StringType, StructType
 
 from metastore.errors import InvalidRequestError
-from metastore.mapping.filters import all_of, bound, columns_read, compiled, parse, partition_schema, projected
-from metastore.mapping.row_test import RowTest
+from metastore.mapping.filters import all_of, bound, columns_read, compiled, partition_schema, projected
 from metastore.mapping.rows import by_partition, to_arrow
 from metastore.mapping.schema import iceberg_schema, partition_spec
 from metastore.model.table_unit import TableMetadataUnit
@@ -46,42 +44,6 @@ UNITS = [
 ROWS = to_arrow(TableMetadataUnit, UNITS)
 
 
-class TestParse:
-    @pytest.mark.parametrize(
-        ("text", "column"),
-        [
-            ("", 1),
-            ("tableName", 1),
-            ("tableName = 'a' and", 20),
-            ("tableName = 'a' tableName = 'b'", 17),
-            ("   tableName ~ 'a'", 4),
-            ("tableName = 'a' or (owner = 'b'", 32),
-            ("tableName in ()", 1),
-        ],
-    )
-    def test_bad_syntax_is_refused_with_its_place(self, text: str, column: int) -> None:
-        """The column at which reading stopped, from 1, and the text."""
-        with pytest.raises(InvalidRequestError) as refused:
-            parse(text)
-        assert str(refused.value) == f"cannot read the filter at column {column}: {text!r}"
-
-    def test_what_reads_but_is_not_supported_is_refused_with_the_reason(self) -> None:
-        """LIKE knows prefixes only."""
-        with pytest.raises(InvalidRequestError, match="\"owner like '%a'\".*at the end"):
-            parse("owner like '%a'")
-
-    def test_expressions_pass(self) -> None:
-        """As they are."""
-        expression = EqualTo("owner", "a")
-        assert parse(expression) is expression
-
-    @pytest.mark.parametrize("owner", ["it's", "''", "a\\b", '"', "%", "東京 🗼", ""])
-    def test_a_quoted_text_is_any_text(self, owner: str) -> None:
-        """A quote within is written twice."""
-        doubled = owner.replace("'", "''")
-        assert parse(f"owner = '{doubled}'") == EqualTo("owner", owner)
-
-
 class TestBound:
     @pytest.mark.parametrize("name", ["noSuchColumn", "tablename", "hostAffinity.host", "locations.first"])
     def test_an_unknown_column_is_named(self, name: str) -> None:
@@ -91,8 +53,8 @@ class TestBound:
 
     def test_columns_read_are_those_at_the_top(self) -> None:
         """Each once; what is always true reads none, and a field within a column reads the column."""
-        text = "owner = 'a' or (not owner is null and lastModifiedTime > 1)"
-        assert columns_read(SCHEMA, bound(SCHEMA, parse(text))) == {"owner", "lastModifiedTime"}
+        asked = Or(EqualTo("owner", "a"), And(NotNull("owner"), GreaterThan("lastModifiedTime", 1)))
+        assert columns_read(SCHEMA, bound(SCHEMA, asked)) == {"owner", "lastModifiedTime"}
         assert columns_read(SCHEMA, AlwaysTrue()) == frozenset()
         nested = Schema(NestedField(1, "outer", StructType(NestedField(2, "inner", StringType()))))
         assert columns_read(nested, bound(nested, EqualTo("outer.inner", "a"))) == {"outer"}
@@ -108,50 +70,6 @@ def test_all_of_nothing_is_everything() -> None:
 
 _TEXTS = ("storagePlugin", "tableName", "metadataKey", "owner")
 _values = st.sampled_from(["dfs", "a", "ab", "b", "1994", ""])
-
-
-def _combined(leaf: st.SearchStrategy[str]) -> st.SearchStrategy[str]:
-    return st.recursive(
-        leaf,
-        lambda inner: st.one_of(
-            st.builds("({} and {})".format, inner, inner),
-            st.builds("({} or {})".format, inner, inner),
-            st.builds("not ({})".format, inner),
-        ),
-        max_leaves=5,
-    )
-
-
-_comparison = st.sampled_from(["=", "!=", "<", "<=", ">", ">="])
-_sql = _combined(
-    st.one_of(
-        st.builds("{} {} '{}'".format, st.sampled_from(_TEXTS), _comparison, _values),
-        st.builds("lastModifiedTime {} {}".format, _comparison, st.integers(0, 3)),
-        st.builds("{} is {}".format, st.sampled_from([*_TEXTS, "path"]), st.sampled_from(["null", "not null"])),
-        st.builds("{} like '{}%'".format, st.sampled_from(_TEXTS), _values),
-        st.builds("{} in ('{}', '{}')".format, st.sampled_from(_TEXTS[:3]), _values, _values),
-        st.builds("{} not in ('{}', '{}')".format, st.sampled_from(_TEXTS[:3]), _values, _values),
-    )
-)
-
-
-@given(_sql)
-@example("lastModifiedTime = 2")
-@example("lastModifiedTime in (1, 2) and tableName = 'a'")
-@example("owner = 'a' and tableName in ('a', 'b')")
-def test_a_filter_means_what_sql_says(text: str) -> None:
-    """DuckDB chooses the same rows by the same text, null by null; IN over columns without nulls, as Iceberg has it.
-
-    Of rows in memory, where terms that are plain are compared without Arrow's expression, and of rows that Arrow reads.
-    """
-    numbered = ROWS.append_column("n", [list(range(ROWS.num_rows))])
-    test = RowTest(bound(SCHEMA, parse(text)))
-    ours = test.passing(numbered).column("n").to_pylist()
-    assert ours == numbered.filter(compiled(test.bound)).column("n").to_pylist()
-    with duckdb.connect() as database:
-        database.register("units", numbered)
-        theirs = [n for (n,) in database.execute(f"select n from units where {text} order by n").fetchall()]
-    assert ours == theirs
 
 
 def _leaves(name: str) -> st.SearchStrategy[BooleanExpression]:

@@ -183,7 +183,7 @@ class TestRefused:
             (0, "owner = 'me'", "storagePlugin, workspace, tableName, metadataKey"),
             (0, f"{A} and path = '/x'", "path"),
             (0, "noSuchColumn = 'a'", "noSuchColumn"),
-            (0, "tableName =", "cannot read the filter"),
+            (0, "tableName =", "syntax error at line 1, column 11"),
         ],
     )
     def test_an_unfit_filter(

@@ -10,10 +10,8 @@ from pyiceberg.expressions import BooleanExpression
 from pyiceberg.schema import Schema
 
 from metastore.errors import InvalidRequestError
-from metastore.model.column_path import quote
-from metastore.predicates.condition import Condition
+from metastore.predicates.exact_filter import condition_in
 from metastore.predicates.iceberg_filter import iceberg_filter
-from metastore.predicates.spark_sql import double_quoted
 
 
 def files_by(text: str, schema: Schema) -> BooleanExpression:
@@ -21,21 +19,10 @@ def files_by(text: str, schema: Schema) -> BooleanExpression:
 
     Raises InvalidRequestError for what is no condition, an unknown column, and a part that files cannot be chosen by.
     """
-    condition = Condition.of_spark(_with_backquotes(text, schema))
-    chosen = iceberg_filter(condition, schema)
+    chosen = iceberg_filter(condition_in(text, schema), schema)
     if chosen.unusable:
         reasons = "; ".join(note for note in chosen.notes if note.startswith("not usable"))
         raise InvalidRequestError(
             f"the filter {text!r} cannot choose files: {reasons}. Compare columns with constants of their types"
         )
     return chosen.expression
-
-
-def _with_backquotes(text: str, schema: Schema) -> str:
-    """``text`` with the columns that it names in double quotes, as Presto writes names, in Spark's backquotes."""
-    names = set(schema.column_names)
-    found = text
-    for start, end, name in reversed(double_quoted(text)):
-        if name in names:
-            found = f"{found[:start]}{quote(tuple(name.split('.')))}{found[end:]}"
-    return found

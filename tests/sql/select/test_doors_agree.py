@@ -152,7 +152,7 @@ def test_every_door_gives_the_rows_of_duckdb(tables: Tables, where: str) -> None
 @given(where=CONDITIONS)
 def test_a_scan_gives_the_rows_of_duckdb(tables: Tables, where: str) -> None:
     """Whether Arrow or DuckDB judges them; pruning with and without a zone keeps every file that has one of them."""
-    if "::" in where or "date_part" in where:  # DuckDB's words alone
+    if "::" in where or "date_part" in where or "isnan" in where:  # DuckDB's words, and isnan(NULL) is NULL to it alone
         return
     right = of_duckdb(tables.now, where)
     try:

@@ -1,0 +1,397 @@
+"""What Spark's functions are in DuckDB where the words or the meaning differ: one maker a function, or a refusal.
+
+Each maker takes a call in Spark's dialect and returns DuckDB's words. What depends on the type of a value is decided by
+``typeof`` while the query runs.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping
+from functools import partial
+from typing import Any, Final
+
+from sqlglot import exp
+
+from metastore.duck.mixed_kinds import of_one_kind
+from metastore.duck.spark_casts import cast_as_spark
+from metastore.duck.spark_formats import moment_of_text, text_of_moment
+from metastore.duck.spark_functions import refused, require_known
+from metastore.duck.value_kinds import INSTANTS, TEXTS, kind_of
+from metastore.duck.words import phrase
+
+_GROUP: Final = re.compile(r"\\(.)|\$(\d)|\\$|\$", re.DOTALL)
+_MONTH: Final = ("MONTH", "MON", "MM")
+_UNITS: Final = {
+    **dict.fromkeys(("YEAR", "YYYY", "YY"), "YEAR"),
+    **dict.fromkeys(_MONTH, "MONTH"),
+    "QUARTER": "QUARTER",
+    "WEEK": "WEEK",
+}
+_DATE_PARTS: Final = frozenset({"DOW", "DAYOFWEEK", "SECOND", "SECONDS", "S", "SEC", "SECS"})
+_DAYS_OF_WEEK_ISO: Final = frozenset({"DOW_ISO", "DAYOFWEEK_ISO"})
+_FRACTIONS: Final = ("DOUBLE", "FLOAT", "DECIMAL")
+_TIMES: Final = ("TIMESTAMP", "DATE", "TIME", "INTERVAL")
+_SPELLED_OTHERWISE: Final = ("DOUBLE", "FLOAT", "BLOB", "TIMESTAMP WITH TIME ZONE")
+_OCTETS: Final = (
+    "octet_length(CASE WHEN typeof(:a) = 'BLOB' THEN CAST(:a AS BLOB) "
+    "WHEN typeof(:a) IN ('DOUBLE', 'FLOAT', 'TIMESTAMP WITH TIME ZONE') "
+    "THEN error('Spark spells this value in another way than DuckDB: cast it to a text first') "
+    "ELSE encode(CAST(:a AS TEXT)) END)"
+)
+
+
+def _around(template: str) -> Callable[[Any], exp.Expr]:
+    """Put ``template`` around the node, which is its ``:it``, or around what the node is of, its ``:of``."""
+
+    def around(node: exp.Expr) -> exp.Expr:
+        return phrase(template, it=node.copy(), of=node.this.copy())
+
+    return around
+
+
+def _day(node: exp.TsOrDsToDate) -> exp.Expr:
+    """``to_date(x)``, a cast; with a format it reads texts by that."""
+    if node.args.get("format") is not None:
+        return moment_of_text(node, "DATE")
+    return cast_as_spark(exp.Cast(this=node.this.copy(), to=exp.DataType(this=exp.DType.DATE)))
+
+
+def _substring(node: exp.Substring) -> exp.Expr:
+    """Places count from 1, and 0 is 1 to Spark; a length below 0 is none to it, and counts backwards for DuckDB."""
+    words = node.copy()
+    if start := words.args.get("start"):
+        words.set("start", _not(start, "= 0", "1"))
+    if length := words.args.get("length"):
+        words.set("length", _not(length, "< 0", "0"))
+    return words
+
+
+def _first_or_last(node: exp.Left | exp.Right) -> exp.Expr:
+    words = node.copy()
+    words.set("expression", _not(words.expression, "< 0", "0"))
+    return words
+
+
+def _not(number: exp.Expr, condition: str, instead: str) -> exp.Expr:
+    """``number``, but ``instead`` where ``condition`` holds of it."""
+    if isinstance(number, exp.Literal) and number.name.strip("0"):
+        return number.copy()
+    return phrase(f"CASE WHEN :it {condition} THEN {instead} ELSE :it END", it=number.copy())
+
+
+def _regexp_replace(node: exp.RegexpReplace) -> exp.Expr:
+    """Spark's replacement names groups by ``$1`` and takes a backslash off; DuckDB's names them by a backslash."""
+    replacement = node.args.get("replacement")
+    if not isinstance(replacement, exp.Literal) or not replacement.is_string:
+        raise refused("regexp_replace with a replacement that is no constant")
+    text = replacement.name
+    if any(match.group() in ("\\", "$") for match in _GROUP.finditer(text)):
+        raise refused(f"regexp_replace with the replacement {text!r}")
+    words = node.copy()
+    words.set("replacement", exp.Literal.string(_GROUP.sub(_group, text)))
+    return words
+
+
+def _group(match: re.Match[str]) -> str:
+    if match.group(2) is not None:
+        return f"\\{match.group(2)}"
+    return "\\\\" if match.group(1) == "\\" else match.group(1)
+
+
+def _extract(node: exp.Extract) -> exp.Expr:
+    part = node.this.name.upper()
+    if part in _DAYS_OF_WEEK_ISO:
+        return phrase("isodow(:of)", of=node.expression.copy())
+    if part in _DATE_PARTS:
+        if part not in ("DOW", "DAYOFWEEK"):
+            raise refused(f"EXTRACT({part} FROM …)")
+        return phrase("isodow(:of) % 7 + 1", of=node.expression.copy())
+    return node
+
+
+def _truncated(node: exp.DateTrunc) -> exp.Expr:
+    unit = _UNITS.get(node.text("unit").upper())
+    if unit is None:
+        raise refused("trunc() by that unit")
+    return phrase(f"CAST(date_trunc('{unit}', CAST(:of AS DATE)) AS DATE)", of=node.this.copy())
+
+
+def _logarithm(node: exp.Ln | exp.Log) -> exp.Expr:
+    """NULL to Spark where there is none."""
+    number, base = (node.this, None) if node.args.get("expression") is None else (node.expression, node.this)
+    if base is None:
+        return phrase("CASE WHEN :of > 0 THEN :it END", of=number.copy(), it=node.copy())
+    return phrase("CASE WHEN :of > 0 AND :base > 0 THEN :it END", of=number.copy(), base=base.copy(), it=node.copy())
+
+
+def _difference(node: exp.DateDiff | exp.TimestampDiff) -> exp.Expr:
+    unit = node.args.get("unit")
+    if unit is not None and (isinstance(node, exp.TimestampDiff) or unit.name.upper() != "DAY"):
+        raise refused(f"difference in whole {unit.name.lower()}s")
+    return node
+
+
+def _sha2(node: exp.SHA2) -> exp.Expr:
+    length = node.args.get("length")
+    if length is not None and length.name not in ("0", "256"):
+        raise refused("sha2() of other lengths than 256")
+    return node
+
+
+def _not_nan(node: exp.Nanvl) -> exp.Expr:
+    return phrase(
+        "CASE WHEN isnan(CAST(:a AS DOUBLE)) THEN CAST(:b AS DOUBLE) ELSE CAST(:a AS DOUBLE) END",
+        a=node.this.copy(),
+        b=node.expression.copy(),
+    )
+
+
+def _seconds(node: exp.StrToUnix) -> exp.Expr:
+    """Seconds since 1970 of a moment; texts have a grammar of formats, in which engines differ."""
+    if kind_of(node.this) not in INSTANTS | {exp.DType.DATE}:
+        raise refused("unix_timestamp() of a text, or of what may be one,")
+    return phrase("CAST(floor(epoch_us(CAST(:a AS TIMESTAMPTZ)) / 1000000) AS BIGINT)", a=node.this.copy())
+
+
+def _unknown(node: exp.Anonymous) -> exp.Expr:
+    name, given = node.name.lower(), node.expressions
+    if name == "date_part" and given:
+        return _extract(exp.Extract(this=exp.var(given[0].name), expression=given[1]))
+    template = _FUNCTIONS.get((name, len(given)))
+    if template is None:
+        require_known(node)
+        return node
+    return phrase(template, **{place: each.copy() for place, each in zip("abc", given, strict=False)})
+
+
+def _unless(*types: str, what: str) -> str:
+    """``:a``, but an error where it is of one of DuckDB's ``types``, of which Spark makes something else."""
+    tests = " OR ".join(f"typeof(:a) LIKE '{type_}%'" for type_ in types)
+    why = f"DuckDB has no {what}() of such a value that means what Spark''s does: cast it first"
+    return f"CASE WHEN {tests} THEN error('{why}') ELSE :a END"
+
+
+def _except_for(*types: str) -> Callable[[Any], exp.Expr]:
+    def guarded(node: exp.Func) -> exp.Expr:
+        words = node.copy()
+        value = words.this.expressions[0] if isinstance(words.this, exp.Distinct) else words.this
+        value.replace(phrase(_unless(*types, what=node.sql_name().lower()), a=value.copy()))
+        return words
+
+    return guarded
+
+
+def _rounded(node: exp.Ceil | exp.Floor) -> exp.Expr:
+    """Of NaN and infinity Spark makes whole numbers."""
+    number = phrase(
+        "CASE WHEN NOT isfinite(CAST(:of AS DOUBLE)) THEN error('this number has no whole one beside it') ELSE :of END",
+        of=node.this.copy(),
+    )
+    words = node.copy()
+    words.set("this", number)
+    return words
+
+
+def _written_time(node: exp.TimeToStr) -> exp.Expr:
+    given = node.this.this if isinstance(node.this, exp.TimeStrToTime) else node.this
+    return text_of_moment(node, cast_as_spark(exp.Cast(this=given.copy(), to=exp.DataType(this=exp.DType.TIMESTAMP))))
+
+
+def _written_seconds(node: exp.UnixToStr) -> exp.Expr:
+    seconds = cast_as_spark(exp.Cast(this=node.this.copy(), to=exp.DataType(this=exp.DType.BIGINT)))
+    return text_of_moment(node, phrase("to_timestamp(:it)", it=seconds))
+
+
+def _months(node: exp.MonthsBetween) -> exp.Expr:
+    """Whole months where both are the same day of a month, or its last; else parts of 31 days. See the macro."""
+    timestamp = exp.DataType(this=exp.DType.TIMESTAMP)
+    later, earlier = (
+        phrase("CAST(:it AS TIMESTAMP)", it=cast_as_spark(exp.Cast(this=each.copy(), to=timestamp.copy())))
+        for each in (node.this, node.expression)
+    )
+    template = "spark_months_between(:later, :earlier)"
+    if (off := node.args.get("roundoff")) is None or off.this is not False:
+        template = f"floor({template} * 1e8 + 0.5) / 1e8"
+    return phrase(template, later=later, earlier=earlier)
+
+
+def _sequence(node: exp.GenerateSeries) -> exp.Expr:
+    """Two whole numbers and all between them; Spark counts down where the first is the larger one."""
+    if node.args.get("step") is not None:
+        raise refused("sequence() with a step")
+    return phrase(
+        "CASE WHEN :first <= :last THEN generate_series(CAST(:first AS BIGINT), CAST(:last AS BIGINT)) "
+        "ELSE generate_series(CAST(:first AS BIGINT), CAST(:last AS BIGINT), -1) END",
+        first=node.args["start"].copy(),
+        last=node.args["end"].copy(),
+    )
+
+
+def _concatenated(node: exp.Concat) -> exp.Expr:
+    """Texts, or values that both engines spell alike. A single value would stay what it is."""
+    if len(node.expressions) < 2:
+        raise refused("concat() of one value")
+    words = node.copy()
+    template = _unless(*_SPELLED_OTHERWISE, what="concat")
+    for value in words.expressions:
+        if kind_of(value) not in TEXTS:
+            value.replace(phrase(template, a=value.copy()))
+    return words
+
+
+def _joined(node: exp.GroupConcat) -> exp.Expr:
+    """``listagg``: nothing stands between the texts if nothing is named."""
+    words = node.copy()
+    if words.args.get("separator") is None:
+        words.set("separator", exp.Literal.string(""))
+    value = words.this.this if isinstance(words.this, (exp.Order, exp.Distinct)) else words.this
+    if isinstance(value, exp.Column):
+        value.replace(phrase(_unless(*_SPELLED_OTHERWISE, what="listagg"), a=value.copy()))
+    return words
+
+
+def _position(node: exp.StrPosition) -> exp.Expr:
+    start = node.args.get("position")
+    if node.args.get("occurrence") is not None or not (start is None or _is_positive(start)):
+        raise refused("instr() or locate() with such a place to begin at")
+    if start is None:
+        return node
+    return phrase(
+        "CASE WHEN length(:text) < :start THEN 0 ELSE :it END",
+        text=node.this.copy(),
+        start=start.copy(),
+        it=node.copy(),
+    )
+
+
+def _is_positive(number: exp.Expr) -> bool:
+    return isinstance(number, exp.Literal) and number.name.isdecimal() and bool(number.name.strip("0"))
+
+
+def _split(node: exp.RegexpSplit) -> exp.Expr:
+    pattern, limit = node.expression, node.args.get("limit")
+    if not isinstance(pattern, exp.Literal) or not pattern.name or limit is not None:
+        raise refused("split() with a limit, or by what is no constant")
+    return node
+
+
+def _in_json(node: exp.JSONExtractScalar) -> exp.Expr:
+    if node.expression.find(exp.JSONPathWildcard) is not None or not isinstance(node.expression, exp.JSONPath):
+        raise refused("get_json_object() with such a path")
+    return phrase("CASE WHEN json_valid(:of) THEN :it END", of=node.this.copy(), it=node.copy())
+
+
+def _in_other_zone(_node: exp.Expr) -> exp.Expr:
+    raise refused("from_utc_timestamp() or to_utc_timestamp()")
+
+
+def _random(node: exp.Rand) -> exp.Expr:
+    if node.this is not None:
+        raise refused("rand() with a seed")
+    return node
+
+
+def _with_one_parameter(node: exp.Transform | exp.ArrayFilter) -> exp.Expr:
+    """Places in a list, a function's second parameter, count from 0 in Spark and from 1 in DuckDB."""
+    if len(node.expression.expressions) != 1:
+        raise refused(f"{node.sql_name().lower()}() with the places of a list")
+    return node
+
+
+def _sorted(node: exp.ArraySort) -> exp.Expr:
+    if node.args.get("expression") is not None:
+        raise refused("array_sort() by a function")
+    return node
+
+
+def _of_one_row(node: exp.ArgMax | exp.ArgMin) -> exp.Expr:
+    if node.args.get("count") is not None:
+        raise refused("max_by() and min_by() of several rows")
+    return node
+
+
+def _reduced(node: exp.Reduce) -> exp.Expr:
+    if node.args.get("finish") is not None:
+        raise refused("aggregate() with a last function")
+    return node
+
+
+_FUNCTIONS: Final[Mapping[tuple[str, int], str]] = {
+    ("weekday", 1): "isodow(:a) - 1",
+    ("isnull", 1): "(:a IS NULL)",
+    ("isnotnull", 1): "(:a IS NOT NULL)",
+    # As Java's %: the sum of two remainders keeps the sign of the divisor only where the first one has another.
+    ("pmod", 2): "CASE WHEN :b = 0 AND :a IS NOT NULL THEN error('division by zero') "
+    "WHEN :a % :b < 0 THEN (:a % :b + :b) % :b ELSE :a % :b END",
+    ("octet_length", 1): _OCTETS,
+    ("bit_length", 1): f"8 * {_OCTETS}",
+    ("try_to_date", 1): "CASE WHEN typeof(:a) = 'VARCHAR' THEN try_spark_date(CAST(:a AS TEXT)) "
+    "ELSE TRY_CAST(:a AS DATE) END",
+    ("positive", 1): "+(:a)",
+    ("bin", 1): f"bin({_unless(*_FRACTIONS, 'VARCHAR', 'BLOB', what='bin')})",
+    ("mean", 1): f"avg({_unless('VARCHAR', *_TIMES, what='mean')})",
+    ("percentile", 2): "quantile_cont(CAST(:a AS DOUBLE), :b)",
+    ("cardinality", 1): "cardinality(:a)",
+    ("timestamp_seconds", 1): "to_timestamp(:a)",
+    ("unix_date", 1): "CAST(:a AS DATE) - DATE '1970-01-01'",
+    ("unix_micros", 1): "epoch_us(:a)",
+}
+"""Functions that sqlglot does not know, by their name and number of arguments: what they are in DuckDB."""
+
+FUNCTION_WORDS: Final[Mapping[type[exp.Expr], Callable[[Any], exp.Expr]]] = {
+    exp.TsOrDsToDate: _day,
+    exp.Coalesce: of_one_kind("coalesce()"),
+    exp.Greatest: of_one_kind("greatest()"),
+    exp.Least: of_one_kind("least()"),
+    exp.Nullif: of_one_kind("nullif()"),
+    exp.If: of_one_kind("if()"),
+    exp.Nvl2: of_one_kind("nvl2()"),
+    exp.Substring: _substring,
+    exp.Left: _first_or_last,
+    exp.Right: _first_or_last,
+    exp.RegexpReplace: _regexp_replace,
+    exp.DayOfWeek: _around("isodow(:of) % 7 + 1"),
+    exp.Extract: _extract,
+    exp.DateTrunc: _truncated,
+    exp.TsOrDsAdd: _around("CAST(:it AS DATE)"),
+    exp.AddMonths: _around("CAST(:it AS DATE)"),
+    exp.Dayname: _around("left(:it, 3)"),
+    exp.Monthname: _around("left(:it, 3)"),
+    exp.IsNan: _around("coalesce(:it, FALSE)"),
+    exp.Sign: _around("CASE WHEN isnan(:of) THEN :of ELSE :it END"),
+    exp.Ln: _logarithm,
+    exp.Log: _logarithm,
+    exp.DateDiff: _difference,
+    exp.TimestampDiff: _difference,
+    exp.ArrayContains: _around(
+        "CASE WHEN :it THEN TRUE WHEN len(:of) = list_count(:of) THEN :it END",
+    ),
+    exp.SHA2: _sha2,
+    exp.Nanvl: _not_nan,
+    exp.Negative: _around("-(:of)"),
+    exp.StrToUnix: _seconds,
+    exp.StrToTime: partial(moment_of_text, type_="TIMESTAMPTZ"),
+    exp.TimeToStr: _written_time,
+    exp.UnixToStr: _written_seconds,
+    exp.MonthsBetween: _months,
+    exp.GenerateSeries: _sequence,
+    exp.Concat: _concatenated,
+    exp.GroupConcat: _joined,
+    exp.StrPosition: _position,
+    exp.RegexpSplit: _split,
+    exp.JSONExtractScalar: _in_json,
+    exp.Rand: _random,
+    **dict.fromkeys((exp.Transform, exp.ArrayFilter), _with_one_parameter),
+    exp.ArraySort: _sorted,
+    **dict.fromkeys((exp.ArgMax, exp.ArgMin), _of_one_row),
+    exp.Reduce: _reduced,
+    **dict.fromkeys((exp.Ceil, exp.Floor), _rounded),
+    exp.Space: _except_for(*_FRACTIONS),
+    exp.Hex: _except_for(*_FRACTIONS),
+    **dict.fromkeys((exp.Avg, exp.Median), _except_for("VARCHAR", *_TIMES)),
+    **dict.fromkeys((exp.AtTimeZone, exp.FromTimeZone), _in_other_zone),
+    exp.UnixSeconds: _around("CAST(floor(epoch_us(:of) / 1000000) AS BIGINT)"),
+    exp.Anonymous: _unknown,
+}
+"""The makers by sqlglot's kind of call."""

@@ -1,0 +1,81 @@
+"""Spark's built-in functions where DuckDB runs the query: Spark's value, or a refusal. Spark's documentation judges."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+from typing import Any, Final
+
+import duckdb
+import pyarrow as pa
+import pytest
+from pyspark.sql import SparkSession
+
+from metastore.duck.spark_in_duckdb import SparkInDuckDb, in_duckdbs_words
+from metastore.duck.spark_texts import define_what
+from metastore.errors import InvalidRequestError
+from metastore.views.text import parse_query
+from tests.spark.test_spark_in_duckdb import comparable
+
+pytestmark = pytest.mark.spark
+
+PAGE: Final = Path(__file__).parents[2] / "docs" / "guide" / "spark-functions.md"
+
+_EXAMPLE: Final = re.compile(r">\s*(SELECT.*?);\s*$", re.DOTALL | re.MULTILINE)
+
+OF_THE_MOMENT: Final = frozenset(
+    {"current_timestamp", "current_time", "localtime", "now", "rand", "random", "uuid", "localtimestamp"}
+)
+"""Each run has another value; a name without brackets is no function to the reader of conditions, but a column."""
+
+ANY_OF_SEVERAL: Final = frozenset({"any_value"})
+"""Spark and DuckDB may take different rows, and both are right."""
+
+
+def examples(spark: SparkSession) -> dict[str, list[str]]:
+    """The queries in Spark's documentation of each function."""
+    found = {}
+    for (name,) in spark.sql("SHOW SYSTEM FUNCTIONS").collect():
+        described = "\n".join(line for (line,) in spark.sql(f"DESCRIBE FUNCTION EXTENDED `{name}`").collect())
+        _, _, rest = described.partition("Examples:")
+        found[name] = _EXAMPLE.findall(re.split(r"\n\s*(?:Note|Since|Group|Deprecated):", rest)[0])
+    return found
+
+
+def rows(table: pa.Table) -> list[Any]:
+    """The rows of an answer in one order; a list that a set made is one too."""
+    columns = [[comparable(value) for value in column.to_pylist()] for column in table.columns]
+    return sorted(([_in_order(value) for value in row] for row in zip(*columns, strict=True)), key=repr)
+
+
+def _in_order(value: Any) -> Any:
+    return sorted(value, key=repr) if isinstance(value, list) else value
+
+
+def by_duckdb(query: str) -> pa.Table | None:
+    """The answer of DuckDB to a query in Spark's words; None where it refuses."""
+    with duckdb.connect() as engine:
+        engine.execute("SET TimeZone = 'UTC'")
+        try:
+            said = in_duckdbs_words(parse_query(query)).sql(dialect=SparkInDuckDb)
+            define_what(said, engine)
+            return engine.execute(said).to_arrow_table()
+        except (InvalidRequestError, duckdb.Error):
+            return None
+
+
+def test_examples_of_spark_have_sparks_values_or_are_refused(spark: SparkSession) -> None:
+    """Every one that Spark prints for its own functions; and the guide lists those that are there."""
+    wrong, answered = [], set()
+    for name, queries in examples(spark).items():
+        for query in queries if name not in OF_THE_MOMENT | ANY_OF_SEVERAL else []:
+            ours = by_duckdb(query)
+            if ours is None:
+                continue
+            theirs = spark.sql(query).toArrow()
+            if rows(ours) != rows(theirs):
+                wrong.append(f"{query}: {rows(ours)}, Spark has {rows(theirs)}")
+            answered.add(name)
+    assert wrong == []
+    listed = set(re.findall(r"`([^`]+)`", PAGE.read_text(encoding="utf-8").partition("## Functions")[2]))
+    assert answered | OF_THE_MOMENT | ANY_OF_SEVERAL >= listed >= answered - {"<", ">"}
