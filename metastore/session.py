@@ -81,29 +81,9 @@ class Session:
         """Where the metastore is, and what it can name, as a notebook shows it; nothing is opened."""
         from metastore.notebook import facts
 
-        return facts(
-            "metastore",
-            [
-                ("location", self.settings.iceberg.base_location),
-                ("storage plugins", ", ".join(self.settings.storage)),
-                ("catalogs", ", ".join(self.catalogs.names())),
-                ("engine", self.settings.engine.kind),
-            ],
-        )
-
-    def _repr_html_(self) -> str:
-        """Where the metastore is, and what it can name, as a notebook shows it; nothing is opened."""
-        from metastore.notebook import facts
-
-        return facts(
-            "metastore",
-            [
-                ("location", self.settings.base_location),
-                ("storage plugins", ", ".join(self.settings.storage)),
-                ("catalogs", ", ".join(self.catalogs.names())),
-                ("engine", self.settings.engine.kind),
-            ],
-        )
+        settings, catalogs = self.settings, ", ".join(self.catalogs.names())
+        rows = [("location", settings.iceberg.base_location), ("storage plugins", ", ".join(settings.storage))]
+        return facts("metastore", [*rows, ("catalogs", catalogs), ("engine", settings.engine.kind)])
 
     @property
     def settings(self) -> Settings:

@@ -52,13 +52,6 @@ class CheckReport:
             return facts("Everything is in order.", ())
         return grid("Findings", ("severity", "subject", "what is wrong", "next step"), rows)
 
-    def _repr_html_(self) -> str:
-        """The findings, as a notebook shows them."""
-        rows = [(each.severity, each.subject, each.problem, each.remedy) for each in self.findings]
-        if not rows:
-            return facts("Everything is in order.", ())
-        return grid("Findings", ("severity", "subject", "what is wrong", "next step"), rows)
-
 
 def some(findings: Iterable[Finding], most: int) -> list[Finding]:
     """At most ``most`` of them; the last one says how many more there are."""

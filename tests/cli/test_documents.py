@@ -24,7 +24,7 @@ DEPLOYMENT = (ROOT / "docs/how-to/deployment.md").read_text(encoding="utf-8")
 
 @pytest.fixture
 def conf(tmp_path: Path) -> Path:
-    """The configuration of the deployment in a folder of this test, with a catalog and a table in it, and some flights."""
+    """The configuration of the deployment in a folder of this test, with a catalog, a table in it, and some flights."""
     for month in (6, 7):
         folder = tmp_path / f"tmp/flights/month={month}"
         folder.mkdir(parents=True)
