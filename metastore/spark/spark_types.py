@@ -6,11 +6,13 @@ have no type that every edge of it takes, becomes text (``12:30:00.000001``); a 
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any, Final
 
 import pyarrow as pa
 from pyspark.sql import types as spark
+
+from metastore.errors import InvalidRequestError
 
 _PLAIN: Final[Mapping[pa.DataType, tuple[spark.DataType, pa.DataType]]] = {
     pa.bool_(): (spark.BooleanType(), pa.bool_()),
@@ -38,6 +40,36 @@ def spark_schema(schema: pa.Schema) -> tuple[spark.StructType, pa.Schema]:
     pairs = [(field.name, _types(field.type)) for field in schema]
     struct = spark.StructType([spark.StructField(name, type_) for name, (type_, _) in pairs])
     return struct, pa.schema([pa.field(name, arrow) for name, (_, arrow) in pairs])
+
+
+def require_digits(struct: spark.StructType) -> None:
+    """InvalidRequestError for a column with decimals of more digits than Spark holds."""
+    for field in struct:
+        for type_ in _decimals(field.dataType):
+            if type_.precision > _MOST_DIGITS:
+                raise InvalidRequestError(
+                    f"column {field.name!r} has DECIMAL({type_.precision}, {type_.scale}), Spark holds {_MOST_DIGITS} "
+                    "digits: ask for the other columns, or take this one as Arrow"
+                )
+
+
+def _decimals(type_: spark.DataType) -> Iterator[spark.DecimalType]:
+    match type_:
+        case spark.DecimalType():
+            yield type_
+        case spark.StructType():
+            for field in type_:
+                yield from _decimals(field.dataType)
+        case spark.MapType():
+            yield from _decimals(type_.keyType)
+            yield from _decimals(type_.valueType)
+        case spark.ArrayType():
+            yield from _decimals(type_.elementType)
+        case _:
+            pass
+
+
+_MOST_DIGITS: Final = 38
 
 
 def reads_natively(type_: pa.DataType) -> bool:
