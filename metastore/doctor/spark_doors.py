@@ -10,7 +10,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Mapping
 from datetime import time
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 import pyarrow as pa
 
@@ -23,9 +23,6 @@ from metastore.spark import read_table, register_source, select
 from metastore.spark.data_source import FORMAT, SETTINGS, settings_option
 from metastore.spark.session import quiet_about_pandas, spark_session
 
-if TYPE_CHECKING:
-    from metastore.spark.session import SparkSession
-
 _LOCAL: Final = {"spark.master": "local[1]", "spark.sql.session.timeZone": "UTC"}
 
 
@@ -34,8 +31,8 @@ def local_spark_doors() -> Mapping[str, ReadRows]:
     return spark_doors(spark_session(_LOCAL))
 
 
-def spark_doors(spark: SparkSession) -> Mapping[str, ReadRows]:
-    """The doors of ``spark`` by name."""
+def spark_doors(spark: Any) -> Mapping[str, ReadRows]:
+    """The doors of the SparkSession ``spark`` by name."""
     register_source(spark)
 
     def of_read_table(session: Session, table: TableInfo) -> pa.Table:

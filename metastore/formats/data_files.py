@@ -21,6 +21,7 @@ from metastore.formats.avro_files import open_avro
 from metastore.formats.csv_files import open_csv
 from metastore.formats.json_files import open_json
 from metastore.formats.names import compression_of_suffix
+from metastore.formats.orc_statistics import OrcStatistics, orc_statistics
 from metastore.formats.orc_times import require_safe_times
 from metastore.formats.source_file import SourceFile
 from metastore.formats.text_options import DEFAULTS, DELIMITED, TextOptions
@@ -37,13 +38,14 @@ class FileData:
     """One file: its schema, and its rows; of each batch the columns of ``schema`` that were asked for.
 
     ``undeclared`` are the names of further columns, which a declared schema leaves out; of delimited text only.
-    ``properties`` are those of the schema in the metastore.
+    ``properties`` are those of the schema in the metastore. ``footer`` reads what a footer says of the columns.
     """
 
     schema: pa.Schema
     batches: Callable[[Names], Iterator[pa.RecordBatch]]
     undeclared: Names = ()
     properties: Mapping[str, str] = field(default_factory=dict)
+    footer: Callable[[], OrcStatistics | None] = lambda: None
 
 
 @dataclass(frozen=True)
@@ -105,7 +107,7 @@ def reading_data(file: SourceFile, format_: str) -> AbstractContextManager[None]
     return reading_file(file.path, what, gone="the table was listed; run ANALYZE again", errors=Exception)
 
 
-def _open_orc(source: Callable[[], Any], _declared: TupleSchema | None) -> tuple[pa.Schema, Any]:
+def _open_orc(source: Callable[[], Any], _declared: TupleSchema | None) -> FileData:
     file = orc.ORCFile(source())
     if repeated := repeated_names(file.schema.names):
         raise FormatError(f"its schema names {repeated} more than once")
@@ -119,7 +121,11 @@ def _open_orc(source: Callable[[], Any], _declared: TupleSchema | None) -> tuple
                 raise next(found, FormatError(str(error))) from error
             yield batch
 
-    return file.schema, batches
+    def footer() -> OrcStatistics | None:
+        with source() as tail:
+            return orc_statistics(tail)
+
+    return FileData(file.schema, batches, footer=footer)
 
 
 def _unreadable_column(file: orc.ORCFile, stripe: int, name: str) -> FormatError | None:
@@ -143,7 +149,7 @@ def _reader(
 _TEXT: Final = (*DELIMITED, "JSON")
 _SPELLED: Final = {"PARQUET": "Parquet", "AVRO": "Avro"}
 _READERS: Final = {
-    "ORC": _reader(_open_orc),
+    "ORC": _open_orc,
     "AVRO": _reader(open_avro),
     "JSON": _reader(open_json),
 }

@@ -159,6 +159,10 @@ def _dictionaries(column: WrittenColumn) -> bool:
     return column.dictionary
 
 
+def _in_structs(column: WrittenColumn) -> bool:
+    return column.in_struct
+
+
 def _dictionaries_in_structs(column: WrittenColumn) -> bool:
     return column.dictionary and column.in_struct
 
@@ -232,5 +236,8 @@ WRITER_FAULTS: Final[tuple[WriterFault, ...]] = (
     WriterFault(r".*", _of_types("TIMESTAMP"), _E, "apache/orc#497 (ORC-611)", format=ORC),
     WriterFault(r".*", _TEXTS, _E, "apache/orc#342 (ORC-203)", format=ORC),
     WriterFault(r"CUDF", _of_types("TIMESTAMP"), _B, "NVIDIA/cudf#14325", format=ORC),
+    # Arrow counts zeros for the fields of a null struct within a struct.
+    WriterFault(r"ORC C\+\+", _in_structs, _N | _E, "apache/orc#368 (ORC-471)", format=ORC),
+    WriterFault(r"CUDF", _in_structs, _N, "NVIDIA/cudf#13837", format=ORC),
 )
 """The register. An entry is added, never weakened: files that were written stay as they are."""

@@ -234,7 +234,7 @@ def _is_written_beyond_spark(scan: Scan) -> bool:
     except (pa.ArrowException, OSError):
         return False  # whoever reads the file says what is wrong with it
     leaves = [metadata.schema.column(index) for index in range(metadata.num_columns)]
-    if any(leaf.logical_type.type in _TYPES_BEYOND_SPARK for leaf in leaves):
+    if any(leaf.logical_type.type in _TYPES_BEYOND_SPARK for leaf in leaves) or _SET.search(str(metadata.schema)):
         return True
     groups = [metadata.row_group(0)] if metadata.num_row_groups else []
     return any(group.column(index).compression in _BEYOND_SPARK for group in groups for index in range(len(leaves)))
@@ -242,6 +242,9 @@ def _is_written_beyond_spark(scan: Scan) -> bool:
 
 _TYPES_BEYOND_SPARK: Final = ("FLOAT16", "UNDEFINED")
 """Half floats, and types that are newer than Spark's reader: it refuses a file that has one in any column."""
+
+_SET: Final = re.compile(r"\(Map\) \{\s*repeated group [^{;]*\{[^{};]*;\s*\}")
+"""A map of keys alone, as Arrow shows a schema; Arrow reads it as a list, and Spark looks for values."""
 
 _BEYOND_SPARK: Final = ("BROTLI", "LZO")
 

@@ -81,6 +81,17 @@ def set_numbers(element_: Struct, **values: int | None) -> None:
             element_[number] = (TType.I32, value)
 
 
+def rename(element_: Struct, name: str) -> None:
+    """Give a schema element another name."""
+    element_[NAME] = (TType.STRING, name.encode())
+
+
+def annotate(element_: Struct, number: int, *, crs: str | None = None) -> None:
+    """Give a schema element the logical type of this number, with a coordinate reference system."""
+    details = {} if crs is None else {1: (TType.STRING, crs.encode())}
+    element_[LOGICAL] = (TType.STRUCT, {number: (TType.STRUCT, details)})
+
+
 def group(name: str, children: int, repetition: int) -> Struct:
     """A schema element of a group with so many ``children``."""
     found: Struct = {NAME: (TType.STRING, name.encode())}
