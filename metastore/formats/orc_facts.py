@@ -165,7 +165,7 @@ class _Footer:
         if values > self._rows:
             return LeafFacts(size)
         kind = self._types[column].number(1)
-        doubt = self._writer.doubts(WrittenColumn(_MINOR_TYPES.get(kind, ""), in_struct=bool(above)), ORC)
+        doubt = self._writer.doubts(WrittenColumn(_MINOR_TYPES.get(kind, ""), in_struct=len(above) > 1), ORC)
         low, high = _bounds(kind, statistics) if values and Doubt.BOUNDS not in doubt else (None, None)
         if low is not None and high is not None and high < low:
             low = high = None

@@ -36,7 +36,8 @@ class Doubt(Flag):
 class WrittenColumn:
     """What a fault may depend on: Drill's minor type, Parquet's physical type, and how Arrow may have held the values.
 
-    ``dictionary``: Arrow wrote it from a dictionary array, or may have. ``in_struct``: a struct around it can be null.
+    ``dictionary``: Arrow wrote it from a dictionary array, or may have. ``in_struct``: a struct around it can be null;
+    in ORC, it is in a struct within a struct.
     """
 
     type: str
@@ -238,6 +239,5 @@ WRITER_FAULTS: Final[tuple[WriterFault, ...]] = (
     WriterFault(r"CUDF", _of_types("TIMESTAMP"), _B, "NVIDIA/cudf#14325", format=ORC),
     # Arrow counts zeros for the fields of a null struct within a struct.
     WriterFault(r"ORC C\+\+", _in_structs, _N | _E, "apache/orc#368 (ORC-471)", format=ORC),
-    WriterFault(r"CUDF", _in_structs, _N, "NVIDIA/cudf#13837", format=ORC),
 )
 """The register. An entry is added, never weakened: files that were written stay as they are."""

@@ -50,8 +50,8 @@ def change_schema(path: Path, change: Callable[[list[Struct]], None]) -> None:
         change(elements)
         paths = list(_paths(iter(elements[1:]), elements[0][CHILDREN][1], ()))
         for row_group in footer[_ROW_GROUPS][1][1]:
-            for chunk, path in zip(row_group[1][1][1], paths, strict=True):
-                chunk[3][1][3] = (TType.LIST, (TType.STRING, list(path)))
+            for chunk, names in zip(row_group[1][1][1], paths, strict=True):
+                chunk[3][1][3] = (TType.LIST, (TType.STRING, list(names)))
 
     change_footer(path, changed)
 

@@ -157,12 +157,15 @@ FILES: Final[Mapping[str, tuple[pa.Array[Any], Change]]] = {
 """The column ``v`` and the change of the footer, by what is odd about the file."""
 
 
+_CODECS: Final[Sequence[Any]] = ("brotli", "lz4", "none", "gzip")
+
+
 def write_odd_parquet(folder: Path, kinds: Sequence[str] = tuple(FILES)) -> None:
     """One file of each kind into ``folder``: columns ``id``, 1 to 4, and ``v``."""
     for number, kind in enumerate(kinds):
         column, change = FILES[kind]
         path = folder / f"{kind}.parquet"
-        codec = ("brotli", "lz4", "none", "gzip")[number % 4]
+        codec = _CODECS[number % 4]
         pq.write_table(pa.table({"id": [1, 2, 3, 4], "v": column}), path, compression=codec)
         if change is not _as_written:
             change_schema(path, change)
