@@ -22,7 +22,7 @@ from metastore.formats.csv_files import open_csv
 from metastore.formats.json_files import open_json
 from metastore.formats.names import compression_of_suffix
 from metastore.formats.orc_statistics import OrcStatistics, orc_statistics
-from metastore.formats.orc_times import require_safe_times
+from metastore.formats.orc_times import in_microseconds, require_safe_times, type_in_microseconds
 from metastore.formats.source_file import SourceFile
 from metastore.formats.text_options import DEFAULTS, DELIMITED, TextOptions
 from metastore.model.column_path import repeated_names
@@ -111,6 +111,7 @@ def _open_orc(source: Callable[[], Any], _declared: TupleSchema | None) -> FileD
     file = orc.ORCFile(source())
     if repeated := repeated_names(file.schema.names):
         raise FormatError(f"its schema names {repeated} more than once")
+    schema = pa.schema([field.with_type(type_in_microseconds(field.type)) for field in file.schema])
 
     def batches(names: Names) -> Iterator[pa.RecordBatch]:
         for stripe in range(file.nstripes):
@@ -119,13 +120,15 @@ def _open_orc(source: Callable[[], Any], _declared: TupleSchema | None) -> FileD
             except pa.ArrowException as error:
                 found = filter(None, (_unreadable_column(file, stripe, name) for name in names))
                 raise next(found, FormatError(str(error))) from error
-            yield batch
+            own = [schema.field(name) for name in batch.schema.names]
+            cut = [in_microseconds(column, field.type) for column, field in zip(batch.columns, own, strict=True)]
+            yield pa.RecordBatch.from_arrays(cut, schema=pa.schema(own)) if own else batch
 
     def footer() -> OrcStatistics | None:
         with source() as tail:
             return orc_statistics(tail)
 
-    return FileData(file.schema, batches, footer=footer)
+    return FileData(schema, batches, footer=footer)
 
 
 def _unreadable_column(file: orc.ORCFile, stripe: int, name: str) -> FormatError | None:
