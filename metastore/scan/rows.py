@@ -379,4 +379,15 @@ class _FileReader:
             whole = whole.filter(self._chunk.where.expression)
         if whole.num_rows:
             chosen = whole.select(list(self._chunk.columns))
-            yield chosen if self._chunk.types is None else chosen.cast(self._chunk.types, safe=False)
+            yield chosen if self._chunk.types is None else _in_types(chosen, self._chunk.types)
+
+
+def _in_types(rows: pa.RecordBatch, types: pa.Schema) -> pa.RecordBatch:
+    """``rows`` in ``types``; nanoseconds are cut off downwards, while Arrow's cast cuts them off toward 1970."""
+    columns = [
+        pc.floor_temporal(column, unit="microsecond")
+        if pa.types.is_timestamp(column.type) and column.type.unit == "ns"
+        else column
+        for column in rows.columns
+    ]
+    return pa.RecordBatch.from_arrays(columns, schema=rows.schema).cast(types, safe=False) if columns else rows

@@ -74,3 +74,15 @@ def test_orc_nanoseconds_are_those_of_spark(spark: SparkSession, tmp_path: Path)
         assert [None if each is None else each.timestamp() for each in found] == [
             None if each is None else each.timestamp() for each in own
         ]
+
+
+def test_parquet_nanoseconds_are_cut_off_downwards(spark: SparkSession, tmp_path: Path) -> None:
+    """Before 1970 as after it."""
+    place = tmp_path / "lake" / "t"
+    place.mkdir(parents=True)
+    counts = [1_700_000_000_123_456_789, None, -1, -1_000]
+    pq.write_table(pa.table({"ts": pa.array(counts, pa.timestamp("ns"))}), place / "a.parquet")
+    with connect(settings_of_kinds(tmp_path)) as session:
+        session.analyze("dfs.w.t")
+        rows = read_table(spark, session, "dfs.w.t").toArrow()["ts"].cast(pa.int64()).to_pylist()
+    assert rows == [None if count is None else count // 1000 for count in counts]
