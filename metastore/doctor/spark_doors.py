@@ -53,7 +53,9 @@ def _rows(frame: Callable[[], Any], session: Session, table: TableInfo) -> pa.Ta
     """The rows of a DataFrame, with times of day as the table has them. Raises the error of ours that a task raised."""
     try:
         with quiet_about_pandas():
-            rows: pa.Table = frame().toArrow()
+            made = frame()
+            # Arrow's tables from Spark lose the number of rows that have no columns.
+            rows: pa.Table = made.toArrow() if made.columns else _without_columns(made.count())
     except Exception as error:
         raise _error_of_task(error) or error from error
     for place, field in enumerate(session.tables.scan(table).schema):
@@ -61,6 +63,11 @@ def _rows(frame: Callable[[], Any], session: Session, table: TableInfo) -> pa.Ta
             times = [None if text is None else time.fromisoformat(text[:15]) for text in rows.column(place).to_pylist()]
             rows = rows.set_column(place, field.name, pa.array(times, pa.time64("us")))
     return rows
+
+
+def _without_columns(rows: int) -> pa.Table:
+    counted: Any = pa.array([{}] * rows, pa.struct([]))
+    return pa.Table.from_batches([pa.RecordBatch.from_struct_array(counted)])
 
 
 _OF_TASK: Final = re.compile(r"^metastore\.errors\.(\w+): (.*)$", re.MULTILINE)

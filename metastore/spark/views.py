@@ -84,6 +84,9 @@ def frame_of_query(spark: SparkSession, ms: Session, query: str | exp.Query, loo
     expanded = expand(query, lookup)
     unlisted = Unlisted.of(expanded, names.schema)
     bound = bind(expanded, lambda table: unlisted.added_to(names.schema(table), table), is_view=False)
+    if not bound.columns:
+        tables = ", ".join(map(str, bound.tables.values()))
+        raise InvalidRequestError(f"{tables} has no columns: SELECT count(*) for the number of its rows")
     known = {key: unlisted.added_to(names.schema(table), table) for key, table in bound.tables.items()}
     # Rows are chosen by their ids alone, not by a condition of a scan.
     judged = {key: TupleSchema(tuple(c for c in of.columns if c.name != ROW_ID)) for key, of in known.items()}
