@@ -45,12 +45,16 @@ def spark_schema(schema: pa.Schema) -> tuple[spark.StructType, pa.Schema]:
 def require_digits(struct: spark.StructType) -> None:
     """InvalidRequestError for a column with decimals of more digits than Spark holds."""
     for field in struct:
-        for type_ in _decimals(field.dataType):
-            if type_.precision > _MOST_DIGITS:
-                raise InvalidRequestError(
-                    f"column {field.name!r} has DECIMAL({type_.precision}, {type_.scale}), Spark holds {_MOST_DIGITS} "
-                    "digits: ask for the other columns, or take this one as Arrow"
-                )
+        if (type_ := too_wide(field.dataType)) is not None:
+            raise InvalidRequestError(
+                f"column {field.name!r} has DECIMAL({type_.precision}, {type_.scale}), Spark holds {_MOST_DIGITS} "
+                "digits: ask for the other columns, or take this one as Arrow"
+            )
+
+
+def too_wide(type_: spark.DataType) -> spark.DecimalType | None:
+    """A decimal in ``type_`` of more digits than Spark holds, if there is one."""
+    return next((each for each in _decimals(type_) if each.precision > _MOST_DIGITS), None)
 
 
 def _decimals(type_: spark.DataType) -> Iterator[spark.DecimalType]:
