@@ -82,6 +82,8 @@ def reads_natively(type_: pa.DataType) -> bool:
         return all(reads_natively(type_.field(index).type) for index in range(type_.num_fields))
     if pa.types.is_timestamp(type_):
         return bool(type_.unit == "us")
+    if pa.types.is_decimal(type_):
+        return bool(type_.precision <= _MOST_DIGITS)
     return not (pa.types.is_time(type_) or pa.types.is_null(type_))
 
 
