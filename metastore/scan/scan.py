@@ -7,11 +7,12 @@ question. Where rows must be judged by more than an Arrow expression can say, Du
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from datetime import tzinfo
 from functools import cached_property, lru_cache
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, Final
 
 import pyarrow as pa
 import pyarrow.dataset as ds
@@ -22,6 +23,7 @@ from metastore.duck.session import connection, relation
 from metastore.duck.sql_filter import filtered, named_by
 from metastore.errors import InvalidRequestError, StorageError
 from metastore.formats.arrow_schema import require_narrow_decimals
+from metastore.formats.bloom_filters import Probes
 from metastore.formats.names import PARQUET
 from metastore.model.tuple_schema import TupleSchema
 from metastore.predicates.arrow_filter import NotExact, RowFilter, arrow_filter
@@ -31,12 +33,14 @@ from metastore.scan.aggregates import Aggregate, aggregate
 from metastore.scan.arrow_types import has_floats
 from metastore.scan.explanation import Explanation
 from metastore.scan.plan import ScanFile, ScanPlan
+from metastore.scan.probes import probes_of
 from metastore.scan.rows import (
     PARQUET_READER,
     ParquetFiles,
     ReadChunk,
     RowNumbers,
     fragments,
+    probed,
     read_rows_at_once,
     reading_scanned,
 )
@@ -46,6 +50,11 @@ if TYPE_CHECKING:
     import duckdb
     import pandas as pd
     import polars as pl
+
+
+_MOST_PROBED_FILES: Final = 256
+"""Files of one dataset whose bloom filters are read: Arrow keeps the footers of these."""
+_MOST_PROBED_AT_ONCE: Final = 8
 
 
 @dataclass(frozen=True)
@@ -259,7 +268,14 @@ class Scan:
             text=plan.text,
             reader=None if plan.kept_by is None else plan.kept_by.reader(self.paths),
             found_by=plan.found_by,
+            probes=self._probes,
         )
+
+    @cached_property
+    def _probes(self) -> Probes:
+        """What bloom filters are asked for."""
+        plan = self.plan
+        return probes_of(plan.question, plan.columns) if plan.format == PARQUET and plan.kept_by is None else {}
 
     def _refuse_own_row_id(self) -> None:
         """InvalidRequestError where the files' own column of that name is asked for, and not the ids of rows."""
@@ -310,7 +326,10 @@ class Scan:
         store, root = open_location(plan.location, plan.options)
         readable = plan.readable
         schema = pa.schema([readable.field(name) for name in columns])
-        parts: list[ds.Fragment] = list(fragments(self.files, plan.location, schema, store, root))
+        parts: list[Any] = list(fragments(self.files, plan.location, schema, store, root))
+        if self._probes and len(parts) <= _MOST_PROBED_FILES:
+            with ThreadPoolExecutor(_MOST_PROBED_AT_ONCE) as threads:
+                parts = list(threads.map(lambda part, file: probed(part, file, self._probes), parts, self.files))
         return ParquetFiles(parts, schema, PARQUET_READER, store)
 
     @cached_property

@@ -51,8 +51,8 @@ LAYERS = (
     {"inspection", "views", "procedures"},
     {"integrity", "sql"},
     {"session"},
-    {"doctor", "spark"},
-    {"daemon"},
+    {"spark"},
+    {"daemon", "doctor"},
     {"cli"},
     {"demo"},
 )
