@@ -300,7 +300,7 @@ def _reduced(node: exp.Reduce) -> exp.Expr:
     return node
 
 
-def _named(node: exp.Anonymous) -> exp.Expr:
+def _call_by_name(node: exp.Anonymous) -> exp.Expr:
     if node.name.lower() in ("date_part", "datepart") and len(node.expressions) == 2:
         part, of = node.expressions
         return _extract(exp.Extract(this=exp.var(part.name), expression=of))
@@ -361,6 +361,6 @@ FUNCTION_WORDS: Final[Mapping[type[exp.Expr], Callable[[Any], exp.Expr]]] = {
     **dict.fromkeys((exp.Avg, exp.Median), _except_for("VARCHAR", *TIMES)),
     **dict.fromkeys((exp.AtTimeZone, exp.FromTimeZone), _in_other_zone),
     exp.UnixSeconds: _around("CAST(floor(epoch_us(:of) / 1000000) AS BIGINT)"),
-    exp.Anonymous: _named,
+    exp.Anonymous: _call_by_name,
 }
 """The makers by sqlglot's kind of call."""
