@@ -28,9 +28,11 @@ __all__ = ["app"]
 def files(
     invocation: Invocation,
     folder: Annotated[Path, typer.Argument(metavar="FOLDER", help="Every data file below it is tried.")],
+    *,
+    spark: Annotated[bool, typer.Option("--spark", help="Read by Spark, too: about a second for each file.")] = False,
 ) -> object:
     """Analyze each file of a folder by itself, read it through every door, and compare. Changes nothing."""
     from metastore.cli.commands import doctor
 
     with invocation.output.progress(f"doctor {folder}", "files") as on_progress:
-        return doctor.files(folder, on_progress)
+        return doctor.files(folder, on_progress, spark=spark)

@@ -79,6 +79,9 @@ DOORS: Final[Mapping[str, ReadRows]] = {
 }
 """The doors of this process by name; the first is the one that others are compared with."""
 
+RUN_BY_OTHERS: Final = frozenset({"to_arrow_dataset", "to_duckdb", "spark_read_table", "spark_select"})
+"""Doors whose rows Arrow, DuckDB or Spark reads when the caller asks for them: a damaged file is their error then."""
+
 
 def name_in_sql(table: TableInfo) -> str:
     """``table`` as a statement names it."""

@@ -18,7 +18,7 @@ import pyarrow as pa
 
 from metastore.config import Settings
 from metastore.doctor.aggregates import contradictions
-from metastore.doctor.doors import DOORS, Answer, ReadRows, ask
+from metastore.doctor.doors import DOORS, RUN_BY_OTHERS, Answer, ReadRows, ask
 from metastore.doctor.same_rows import difference
 from metastore.errors import InvalidRequestError, MetastoreError
 from metastore.formats.names import suffix_of
@@ -147,8 +147,10 @@ def _outcome(answers: Mapping[str, Answer], contradictions_: list[str]) -> str:
 
 def _contradictions(session: Session, table: TableInfo, path: Path, answers: Mapping[str, Answer]) -> Iterator[str]:
     """What breaks the law, in a few words each."""
+    doors = [door for door in answers if door != "analyze"]
+    first_refuses = answers.get(next(iter(doors), ""), Answer()).code is not None
     for door, answer in answers.items():
-        if answer.is_foreign:
+        if answer.is_foreign and not (first_refuses and door in RUN_BY_OTHERS):
             yield f"{door} raises {answer.error}"
     rows = {door: answer.rows for door, answer in answers.items() if answer.rows is not None and door != "analyze"}
     refusals = {door: answer for door, answer in answers.items() if answer.code is not None}

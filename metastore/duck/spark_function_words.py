@@ -13,10 +13,11 @@ from typing import Any, Final
 
 from sqlglot import exp
 
-from metastore.duck.mixed_kinds import of_one_kind
+from metastore.duck.mixed_kinds import divided, of_one_kind
 from metastore.duck.spark_casts import cast_as_spark
 from metastore.duck.spark_formats import moment_of_text, text_of_moment
-from metastore.duck.spark_functions import refused, require_known
+from metastore.duck.spark_functions import refused
+from metastore.duck.spark_named_functions import FRACTIONS, SPELLED_OTHERWISE, TIMES, by_name, unless
 from metastore.duck.value_kinds import INSTANTS, TEXTS, kind_of
 from metastore.duck.words import phrase
 
@@ -30,15 +31,6 @@ _UNITS: Final = {
 }
 _DATE_PARTS: Final = frozenset({"DOW", "DAYOFWEEK", "SECOND", "SECONDS", "S", "SEC", "SECS"})
 _DAYS_OF_WEEK_ISO: Final = frozenset({"DOW_ISO", "DAYOFWEEK_ISO"})
-_FRACTIONS: Final = ("DOUBLE", "FLOAT", "DECIMAL")
-_TIMES: Final = ("TIMESTAMP", "DATE", "TIME", "INTERVAL")
-_SPELLED_OTHERWISE: Final = ("DOUBLE", "FLOAT", "BLOB", "TIMESTAMP WITH TIME ZONE")
-_OCTETS: Final = (
-    "octet_length(CASE WHEN typeof(:a) = 'BLOB' THEN CAST(:a AS BLOB) "
-    "WHEN typeof(:a) IN ('DOUBLE', 'FLOAT', 'TIMESTAMP WITH TIME ZONE') "
-    "THEN error('Spark spells this value in another way than DuckDB: cast it to a text first') "
-    "ELSE encode(CAST(:a AS TEXT)) END)"
-)
 
 
 def _around(template: str) -> Callable[[Any], exp.Expr]:
@@ -154,29 +146,11 @@ def _seconds(node: exp.StrToUnix) -> exp.Expr:
     return phrase("CAST(floor(epoch_us(CAST(:a AS TIMESTAMPTZ)) / 1000000) AS BIGINT)", a=node.this.copy())
 
 
-def _unknown(node: exp.Anonymous) -> exp.Expr:
-    name, given = node.name.lower(), node.expressions
-    if name == "date_part" and given:
-        return _extract(exp.Extract(this=exp.var(given[0].name), expression=given[1]))
-    template = _FUNCTIONS.get((name, len(given)))
-    if template is None:
-        require_known(node)
-        return node
-    return phrase(template, **{place: each.copy() for place, each in zip("abc", given, strict=False)})
-
-
-def _unless(*types: str, what: str) -> str:
-    """``:a``, but an error where it is of one of DuckDB's ``types``, of which Spark makes something else."""
-    tests = " OR ".join(f"typeof(:a) LIKE '{type_}%'" for type_ in types)
-    why = f"DuckDB has no {what}() of such a value that means what Spark''s does: cast it first"
-    return f"CASE WHEN {tests} THEN error('{why}') ELSE :a END"
-
-
 def _except_for(*types: str) -> Callable[[Any], exp.Expr]:
     def guarded(node: exp.Func) -> exp.Expr:
         words = node.copy()
         value = words.this.expressions[0] if isinstance(words.this, exp.Distinct) else words.this
-        value.replace(phrase(_unless(*types, what=node.sql_name().lower()), a=value.copy()))
+        value.replace(phrase(unless(*types, what=node.sql_name().lower()), a=value.copy()))
         return words
 
     return guarded
@@ -233,7 +207,7 @@ def _concatenated(node: exp.Concat) -> exp.Expr:
     if len(node.expressions) < 2:
         raise refused("concat() of one value")
     words = node.copy()
-    template = _unless(*_SPELLED_OTHERWISE, what="concat")
+    template = unless(*SPELLED_OTHERWISE, what="concat")
     for value in words.expressions:
         if kind_of(value) not in TEXTS:
             value.replace(phrase(template, a=value.copy()))
@@ -247,7 +221,7 @@ def _joined(node: exp.GroupConcat) -> exp.Expr:
         words.set("separator", exp.Literal.string(""))
     value = words.this.this if isinstance(words.this, (exp.Order, exp.Distinct)) else words.this
     if isinstance(value, exp.Column):
-        value.replace(phrase(_unless(*_SPELLED_OTHERWISE, what="listagg"), a=value.copy()))
+        value.replace(phrase(unless(*SPELLED_OTHERWISE, what="listagg"), a=value.copy()))
     return words
 
 
@@ -257,12 +231,21 @@ def _position(node: exp.StrPosition) -> exp.Expr:
         raise refused("instr() or locate() with such a place to begin at")
     if start is None:
         return node
+    if not isinstance(node.args["substr"], exp.Literal) or not node.args["substr"].name:
+        raise refused("locate() of what is no constant, from a place on")
     return phrase(
         "CASE WHEN length(:text) < :start THEN 0 ELSE :it END",
         text=node.this.copy(),
         start=start.copy(),
         it=node.copy(),
     )
+
+
+def _whole_quotient(node: exp.IntDiv) -> exp.Expr:
+    """``div``, of whole numbers."""
+    words = divided(node).copy()
+    words.this.replace(phrase(unless(*FRACTIONS, what="div"), a=words.this.copy()))
+    return words
 
 
 def _is_positive(number: exp.Expr) -> bool:
@@ -317,27 +300,12 @@ def _reduced(node: exp.Reduce) -> exp.Expr:
     return node
 
 
-_FUNCTIONS: Final[Mapping[tuple[str, int], str]] = {
-    ("weekday", 1): "isodow(:a) - 1",
-    ("isnull", 1): "(:a IS NULL)",
-    ("isnotnull", 1): "(:a IS NOT NULL)",
-    # As Java's %: the sum of two remainders keeps the sign of the divisor only where the first one has another.
-    ("pmod", 2): "CASE WHEN :b = 0 AND :a IS NOT NULL THEN error('division by zero') "
-    "WHEN :a % :b < 0 THEN (:a % :b + :b) % :b ELSE :a % :b END",
-    ("octet_length", 1): _OCTETS,
-    ("bit_length", 1): f"8 * {_OCTETS}",
-    ("try_to_date", 1): "CASE WHEN typeof(:a) = 'VARCHAR' THEN try_spark_date(CAST(:a AS TEXT)) "
-    "ELSE TRY_CAST(:a AS DATE) END",
-    ("positive", 1): "+(:a)",
-    ("bin", 1): f"bin({_unless(*_FRACTIONS, 'VARCHAR', 'BLOB', what='bin')})",
-    ("mean", 1): f"avg({_unless('VARCHAR', *_TIMES, what='mean')})",
-    ("percentile", 2): "quantile_cont(CAST(:a AS DOUBLE), :b)",
-    ("cardinality", 1): "cardinality(:a)",
-    ("timestamp_seconds", 1): "to_timestamp(:a)",
-    ("unix_date", 1): "CAST(:a AS DATE) - DATE '1970-01-01'",
-    ("unix_micros", 1): "epoch_us(:a)",
-}
-"""Functions that sqlglot does not know, by their name and number of arguments: what they are in DuckDB."""
+def _call_by_name(node: exp.Anonymous) -> exp.Expr:
+    if node.name.lower() in ("date_part", "datepart") and len(node.expressions) == 2:
+        part, of = node.expressions
+        return _extract(exp.Extract(this=exp.var(part.name), expression=of))
+    return by_name(node)
+
 
 FUNCTION_WORDS: Final[Mapping[type[exp.Expr], Callable[[Any], exp.Expr]]] = {
     exp.TsOrDsToDate: _day,
@@ -379,6 +347,7 @@ FUNCTION_WORDS: Final[Mapping[type[exp.Expr], Callable[[Any], exp.Expr]]] = {
     exp.Concat: _concatenated,
     exp.GroupConcat: _joined,
     exp.StrPosition: _position,
+    exp.IntDiv: _whole_quotient,
     exp.RegexpSplit: _split,
     exp.JSONExtractScalar: _in_json,
     exp.Rand: _random,
@@ -387,11 +356,11 @@ FUNCTION_WORDS: Final[Mapping[type[exp.Expr], Callable[[Any], exp.Expr]]] = {
     **dict.fromkeys((exp.ArgMax, exp.ArgMin), _of_one_row),
     exp.Reduce: _reduced,
     **dict.fromkeys((exp.Ceil, exp.Floor), _rounded),
-    exp.Space: _except_for(*_FRACTIONS),
-    exp.Hex: _except_for(*_FRACTIONS),
-    **dict.fromkeys((exp.Avg, exp.Median), _except_for("VARCHAR", *_TIMES)),
+    exp.Space: _except_for(*FRACTIONS),
+    exp.Hex: _except_for(*FRACTIONS),
+    **dict.fromkeys((exp.Avg, exp.Median), _except_for("VARCHAR", *TIMES)),
     **dict.fromkeys((exp.AtTimeZone, exp.FromTimeZone), _in_other_zone),
     exp.UnixSeconds: _around("CAST(floor(epoch_us(:of) / 1000000) AS BIGINT)"),
-    exp.Anonymous: _unknown,
+    exp.Anonymous: _call_by_name,
 }
 """The makers by sqlglot's kind of call."""

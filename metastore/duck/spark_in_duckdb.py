@@ -118,7 +118,7 @@ _WORDS: Final[Mapping[type[exp.Expr], Callable[[Any], exp.Expr]]] = {
     exp.Between: between,
     exp.Case: chosen,
     **dict.fromkeys((exp.Add, exp.Sub, exp.Mul), computed),
-    **dict.fromkeys((exp.Div, exp.IntDiv, exp.Mod), divided),
+    **dict.fromkeys((exp.Div, exp.Mod), divided),
     **dict.fromkeys((exp.Union, exp.Intersect, exp.Except), unified),
     exp.Group: _grouping,
 }

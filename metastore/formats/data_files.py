@@ -21,7 +21,8 @@ from metastore.formats.avro_files import open_avro
 from metastore.formats.csv_files import open_csv
 from metastore.formats.json_files import open_json
 from metastore.formats.names import compression_of_suffix
-from metastore.formats.orc_times import require_safe_times
+from metastore.formats.orc_statistics import OrcStatistics, orc_statistics
+from metastore.formats.orc_times import in_microseconds, require_safe_times, type_in_microseconds
 from metastore.formats.source_file import SourceFile
 from metastore.formats.text_options import DEFAULTS, DELIMITED, TextOptions
 from metastore.model.column_path import repeated_names
@@ -37,13 +38,14 @@ class FileData:
     """One file: its schema, and its rows; of each batch the columns of ``schema`` that were asked for.
 
     ``undeclared`` are the names of further columns, which a declared schema leaves out; of delimited text only.
-    ``properties`` are those of the schema in the metastore.
+    ``properties`` are those of the schema in the metastore. ``footer`` reads what a footer says of the columns.
     """
 
     schema: pa.Schema
     batches: Callable[[Names], Iterator[pa.RecordBatch]]
     undeclared: Names = ()
     properties: Mapping[str, str] = field(default_factory=dict)
+    footer: Callable[[], OrcStatistics | None] = lambda: None
 
 
 @dataclass(frozen=True)
@@ -105,10 +107,11 @@ def reading_data(file: SourceFile, format_: str) -> AbstractContextManager[None]
     return reading_file(file.path, what, gone="the table was listed; run ANALYZE again", errors=Exception)
 
 
-def _open_orc(source: Callable[[], Any], _declared: TupleSchema | None) -> tuple[pa.Schema, Any]:
+def _open_orc(source: Callable[[], Any], _declared: TupleSchema | None) -> FileData:
     file = orc.ORCFile(source())
     if repeated := repeated_names(file.schema.names):
         raise FormatError(f"its schema names {repeated} more than once")
+    schema = pa.schema([field.with_type(type_in_microseconds(field.type)) for field in file.schema])
 
     def batches(names: Names) -> Iterator[pa.RecordBatch]:
         for stripe in range(file.nstripes):
@@ -117,9 +120,15 @@ def _open_orc(source: Callable[[], Any], _declared: TupleSchema | None) -> tuple
             except pa.ArrowException as error:
                 found = filter(None, (_unreadable_column(file, stripe, name) for name in names))
                 raise next(found, FormatError(str(error))) from error
-            yield batch
+            own = [schema.field(name) for name in batch.schema.names]
+            cut = [in_microseconds(column, field.type) for column, field in zip(batch.columns, own, strict=True)]
+            yield pa.RecordBatch.from_arrays(cut, schema=pa.schema(own)) if own else batch
 
-    return file.schema, batches
+    def footer() -> OrcStatistics | None:
+        with source() as tail:
+            return orc_statistics(tail)
+
+    return FileData(schema, batches, footer=footer)
 
 
 def _unreadable_column(file: orc.ORCFile, stripe: int, name: str) -> FormatError | None:
@@ -143,7 +152,7 @@ def _reader(
 _TEXT: Final = (*DELIMITED, "JSON")
 _SPELLED: Final = {"PARQUET": "Parquet", "AVRO": "Avro"}
 _READERS: Final = {
-    "ORC": _reader(_open_orc),
+    "ORC": _open_orc,
     "AVRO": _reader(open_avro),
     "JSON": _reader(open_json),
 }

@@ -26,6 +26,7 @@ class LeafFacts(NamedTuple):
     """One leaf column of a file: its bytes on the disk, its values (nulls counted), its nulls, and bounds; or None.
 
     Bounds are Python's own values: int, float, str, bytes, Decimal, date, datetime (naive, also for moments in UTC).
+    ``is_exact``: the bounds are values of the file, as every reader finds them.
     """
 
     size: int | None = None
@@ -33,6 +34,7 @@ class LeafFacts(NamedTuple):
     nulls: int | None = None
     low: Any = None
     high: Any = None
+    is_exact: bool = False
 
 
 class FileFacts(NamedTuple):

@@ -49,6 +49,8 @@ _TYPES: Final[dict[int, pa.DataType]] = {
 }
 _WHOLE: Final = frozenset({1, 2, 3, 4})
 _TEXTS: Final = frozenset({7, 16, _CHAR})
+_EXACT: Final = frozenset({0, *_WHOLE, 7, _DECIMAL, 15, 16})
+"""Types whose bounds are values of the file. Not CHAR: some writers pad its bounds, and others its values."""
 
 
 def read_orc(source: pa.NativeFile, size: int) -> FileFacts:
@@ -112,7 +114,7 @@ class _Footer:
         # Statistics of an encrypted file stand elsewhere, and those here are masked.
         known = len(self._statistics) == len(self._types) and 10 not in self._footer
         schema = pa.schema(self._fields(0))
-        leaves = [self._leaf(column, repeated, known=known) for column, repeated in self._leaves(0, repeated=False)]
+        leaves = [self._leaf(column, above, known=known) for column, above in self._leaves(0, ())]
         splits = [stripe.count(1) for stripe in self._footer.messages(3)]
         return FileFacts(self._rows, schema, leaves, splits)
 
@@ -143,37 +145,47 @@ class _Footer:
             case _:
                 raise FormatError("it has a union, which Iceberg has no counterpart for")
 
-    def _leaves(self, column: int, *, repeated: bool) -> Iterator[tuple[int, bool]]:
+    def _leaves(self, column: int, above: tuple[int, ...]) -> Iterator[tuple[int, tuple[int, ...]]]:
+        """The leaves at ``column`` and below it, each with the kinds of the columns ``above`` it within the row."""
         kind = self._types[column].number(1)
         if kind not in (_STRUCT, _LIST, _MAP):
-            yield column, repeated
+            yield column, above
             return
         for child in self._types[column].numbers(2):
-            yield from self._leaves(child, repeated=repeated or kind != _STRUCT)
+            yield from self._leaves(child, (*above, kind) if column else ())
 
-    def _leaf(self, column: int, repeated: bool, *, known: bool) -> LeafFacts:
+    def _leaf(self, column: int, above: tuple[int, ...], *, known: bool) -> LeafFacts:
         if not known:
             return LeafFacts()
         statistics = self._statistics[column]
         size = statistics.count(11) if 11 in statistics else None
-        if repeated or 1 not in statistics:
+        if any(kind != _STRUCT for kind in above) or 1 not in statistics:
             return LeafFacts(size)
         values = statistics.count(1)
         if values > self._rows:
             return LeafFacts(size)
-        low, high = _bounds(self._types[column].number(1), statistics, self._writer) if values else (None, None)
+        kind = self._types[column].number(1)
+        doubt = self._writer.doubts(WrittenColumn(_MINOR_TYPES.get(kind, ""), in_struct=len(above) > 1), ORC)
+        low, high = _bounds(kind, statistics) if values and Doubt.BOUNDS not in doubt else (None, None)
         if low is not None and high is not None and high < low:
             low = high = None
-        return LeafFacts(size, self._rows, self._rows - values, trusted(low), trusted(high))
+        if Doubt.NULLS in doubt:
+            return LeafFacts(size, low=trusted(low), high=trusted(high))
+        is_exact = kind in _EXACT and not (kind in _TEXTS and _is_shortened(statistics))
+        return LeafFacts(size, self._rows, self._rows - values, trusted(low), trusted(high), is_exact)
+
+
+def _is_shortened(statistics: Message) -> bool:
+    """Whether a bound of a text stands for longer texts."""
+    found = statistics.message(4)
+    return found is None or 4 in found or 5 in found
 
 
 _MINOR_TYPES: Final = {5: "FLOAT4", 6: "FLOAT8", 7: "VARCHAR", 9: "TIMESTAMP", 16: "VARCHAR", _CHAR: "VARCHAR"}
 """Types that the register of writers' faults names."""
 
 
-def _bounds(kind: int, statistics: Message, writer: Writer) -> tuple[Any, Any]:
-    if Doubt.BOUNDS in writer.doubts(WrittenColumn(_MINOR_TYPES.get(kind, "")), ORC):
-        return None, None
+def _bounds(kind: int, statistics: Message) -> tuple[Any, Any]:
     try:
         if kind in _WHOLE and (found := statistics.message(2)):
             return found.signed(1), found.signed(2)

@@ -1,14 +1,16 @@
-"""Times in ORC, which an Arrow before release 25 silently reads as other times.
+"""Times in ORC: an Arrow before release 25 silently reads some as other times, and tables have them in microseconds.
 
 Place in the flow: whoever opens an ORC file asks here before it reads columns: ANALYZE and scans of directories, and
-the row scan of Iceberg tables. Light, since every task imports it.
+the row scan of Iceberg tables. ANALYZE and scans of directories cut nanoseconds off here, downwards, as Spark does.
+Light, since every task imports it.
 """
 
 from __future__ import annotations
 
-from typing import Final
+from typing import Any, Final
 
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from metastore.errors import EngineError
 
@@ -26,3 +28,36 @@ def require_safe_times(schema: pa.Schema, arrow_version: str) -> None:
                 f"column {column.name} has times in ORC, and PyArrow {arrow_version} reads those before 1677 and after "
                 f"2262 as other times: pip install 'pyarrow>={_REFUSES_FAR_TIMES}'"
             )
+
+
+def type_in_microseconds(type_: Any) -> Any:
+    """``type_`` with its times in microseconds, also within structs, lists and maps."""
+    if pa.types.is_timestamp(type_):
+        return pa.timestamp("us", type_.tz)
+    if pa.types.is_struct(type_):
+        inner = [type_.field(place) for place in range(type_.num_fields)]
+        return pa.struct([field.with_type(type_in_microseconds(field.type)) for field in inner])
+    if pa.types.is_map(type_):
+        return pa.map_(type_in_microseconds(type_.key_type), type_in_microseconds(type_.item_type))
+    if pa.types.is_list(type_):
+        return pa.list_(type_.value_field.with_type(type_in_microseconds(type_.value_type)))
+    return type_
+
+
+def in_microseconds(values: Any, type_: Any) -> Any:
+    """An array of an ORC file in ``type_``, which :func:`type_in_microseconds` gave; times are cut off downwards."""
+    if values.type.equals(type_):
+        return values
+    if pa.types.is_timestamp(type_):
+        return pc.floor_temporal(values, unit="microsecond").cast(type_)
+    null = values.is_null() if values.null_count else None
+    if pa.types.is_struct(type_):
+        fields = [type_.field(place) for place in range(type_.num_fields)]
+        parts = [in_microseconds(values.field(place), field.type) for place, field in enumerate(fields)]
+        return pa.StructArray.from_arrays(parts, fields=fields, mask=null)
+    if pa.types.is_map(type_):
+        keys, items = (in_microseconds(values.keys, type_.key_type), in_microseconds(values.items, type_.item_type))
+        mapped: Any = pa.MapArray.from_arrays
+        return mapped(values.offsets, keys, items, type_, mask=null)
+    listed: Any = pa.ListArray.from_arrays
+    return listed(values.offsets, in_microseconds(values.values, type_.value_type), type_, mask=null)

@@ -119,7 +119,7 @@ def _leaves(schema: Sequence[Any]) -> Iterator[_Leaf]:
         repetitions += node.repetition == _REPEATED
         if node.children:
             above.append((node.children, definitions, repetitions))
-        else:
+        elif node.type is not None:  # a node with neither children nor a type is a group without fields
             width = node.width if node.type == _FIXED else _WIDTHS[node.type]
             yield _Leaf(node.type, width, definitions, repetitions)
 

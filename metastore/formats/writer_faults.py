@@ -36,7 +36,8 @@ class Doubt(Flag):
 class WrittenColumn:
     """What a fault may depend on: Drill's minor type, Parquet's physical type, and how Arrow may have held the values.
 
-    ``dictionary``: Arrow wrote it from a dictionary array, or may have. ``in_struct``: a struct around it can be null.
+    ``dictionary``: Arrow wrote it from a dictionary array, or may have. ``in_struct``: a struct around it can be null;
+    in ORC, it is in a struct within a struct.
     """
 
     type: str
@@ -159,6 +160,10 @@ def _dictionaries(column: WrittenColumn) -> bool:
     return column.dictionary
 
 
+def _in_structs(column: WrittenColumn) -> bool:
+    return column.in_struct
+
+
 def _dictionaries_in_structs(column: WrittenColumn) -> bool:
     return column.dictionary and column.in_struct
 
@@ -232,5 +237,7 @@ WRITER_FAULTS: Final[tuple[WriterFault, ...]] = (
     WriterFault(r".*", _of_types("TIMESTAMP"), _E, "apache/orc#497 (ORC-611)", format=ORC),
     WriterFault(r".*", _TEXTS, _E, "apache/orc#342 (ORC-203)", format=ORC),
     WriterFault(r"CUDF", _of_types("TIMESTAMP"), _B, "NVIDIA/cudf#14325", format=ORC),
+    # Arrow counts zeros for the fields of a null struct within a struct.
+    WriterFault(r"ORC C\+\+", _in_structs, _N | _E, "apache/orc#368 (ORC-471)", format=ORC),
 )
 """The register. An entry is added, never weakened: files that were written stay as they are."""

@@ -14,7 +14,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
-from functools import cached_property
+from functools import cached_property, partial
 from typing import Any, Final
 
 import numpy as np
@@ -24,6 +24,7 @@ import pyarrow.dataset as ds
 from pyarrow import fs
 
 from metastore.errors import FormatError, NotFoundError, StorageError
+from metastore.formats.bloom_filters import Probes, possible_groups
 from metastore.formats.data_files import Opening
 from metastore.formats.names import PARQUET
 from metastore.formats.parquet_footer import read_footer
@@ -75,6 +76,8 @@ class ReadChunk:
     text: TextOptions = DEFAULTS
     """How delimited text is written."""
     found_by: ColumnFinder | None = field(default=None, repr=False)
+    probes: Probes = field(default_factory=dict, repr=False)
+    """Values that rows have, by which bloom filters exclude row groups."""
 
     @cached_property
     def output(self) -> pa.Schema:
@@ -244,6 +247,25 @@ def fragments(
         yield made  # the stubs give the base class
 
 
+def probed(part: ds.ParquetFileFragment, file: ScanFile, probes: Probes) -> ds.ParquetFileFragment:
+    """``part``, the one of ``file``, without the row groups that bloom filters exclude.
+
+    Only of files that ANALYZE knows: from the footers of others Arrow's objects may not be made. What cannot be read
+    is left to the scan, which says so.
+    """
+    wanted = {name: values for name, values in probes.items() if name not in file.constants}
+    if not wanted or file.schema is None or file.matched:
+        return part
+    source: Any = part
+    try:
+        groups = [group.id for group in part.row_groups]
+        opened = partial(source.filesystem.open_input_file, source.path)
+        left = possible_groups(opened, source.metadata, wanted, groups)
+        return part if len(left) == len(groups) else source.subset(row_group_ids=list(left))
+    except (pa.ArrowException, OSError):
+        return part
+
+
 def _guarantee(constants: Mapping[str, Any], schema: pa.Schema) -> pc.Expression:
     """What is true of every row that has these ``constants``."""
     guarantee = pc.scalar(True)
@@ -287,7 +309,8 @@ class _FileReader:
         }
         self._read = [name for name in needed if name not in file.constants]
         self._schema = pa.schema([chunk.schema.field(name) for name in self._read])
-        [self._fragment] = fragments([file], chunk.location, self._schema, store, root)
+        [part] = fragments([file], chunk.location, self._schema, store, root)
+        self._fragment = probed(part, file, chunk.probes) if chunk.format == PARQUET else part
         self._finder = chunk.found_by if file.matched else None
 
     def batches(self) -> Iterator[pa.RecordBatch]:
@@ -356,4 +379,15 @@ class _FileReader:
             whole = whole.filter(self._chunk.where.expression)
         if whole.num_rows:
             chosen = whole.select(list(self._chunk.columns))
-            yield chosen if self._chunk.types is None else chosen.cast(self._chunk.types, safe=False)
+            yield chosen if self._chunk.types is None else _in_types(chosen, self._chunk.types)
+
+
+def _in_types(rows: pa.RecordBatch, types: pa.Schema) -> pa.RecordBatch:
+    """``rows`` in ``types``; nanoseconds are cut off downwards, while Arrow's cast cuts them off toward 1970."""
+    columns = [
+        pc.floor_temporal(column, unit="microsecond")
+        if pa.types.is_timestamp(column.type) and column.type.unit == "ns"
+        else column
+        for column in rows.columns
+    ]
+    return pa.RecordBatch.from_arrays(columns, schema=rows.schema).cast(types, safe=False) if columns else rows

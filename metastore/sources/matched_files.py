@@ -12,6 +12,7 @@ import pyarrow as pa
 
 from metastore.formats.arrow_schema import tuple_schema
 from metastore.formats.data_files import FileData
+from metastore.formats.orc_statistics import OrcStatistics
 from metastore.model.drill_types import DrillType
 from metastore.sources.table_columns import TableColumns, as_kept
 
@@ -35,7 +36,14 @@ def renamed(data: FileData, columns: TableColumns) -> FileData:
             else:
                 yield batch
 
-    return FileData(schema, batches, data.undeclared, kept.schema.properties)
+    def footer() -> OrcStatistics | None:
+        known = data.footer()
+        if known is None:
+            return None
+        by_path = {kept.path(path): statistics for path, statistics in known.columns.items()}
+        return OrcStatistics(known.rows, {path: found for path, found in by_path.items() if path is not None})
+
+    return FileData(schema, batches, data.undeclared, kept.schema.properties, footer)
 
 
 def _type_by(own: Any, wanted: DrillType) -> Any:

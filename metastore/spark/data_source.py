@@ -34,7 +34,7 @@ from metastore.procedures.framework.types import parse_timestamp
 from metastore.pruning.row_id import ROW_ID
 from metastore.spark.own_tables import OwnTable, OwnTableReader, Versions
 from metastore.spark.scan_source import TableScanReader, table_schema, table_version
-from metastore.spark.spark_types import spark_schema
+from metastore.spark.spark_types import require_digits, spark_schema
 
 FORMAT: Final = "metastore"
 """What Spark calls the source."""
@@ -138,7 +138,9 @@ class MetastoreSource(DataSource):
         else:
             with Metastore.open(request.settings) as metastore:
                 found = spark_schema(table.schema(metastore))[0]
-        return _chosen(found, request.columns)
+        chosen = _chosen(found, request.columns)
+        require_digits(chosen)
+        return chosen
 
     def reader(self, schema: StructType) -> DataSourceReader:
         """The read of these columns, which the user may have declared; Spark asks for one for every scan."""

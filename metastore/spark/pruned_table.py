@@ -38,7 +38,7 @@ from metastore.session import Session, TableLike
 from metastore.sources.directories import directories_of, named_values
 from metastore.spark.engine import SparkEngine
 from metastore.spark.reading import read_directory, read_files
-from metastore.spark.spark_types import reads_natively, spark_schema
+from metastore.spark.spark_types import reads_natively, require_digits, spark_schema
 from metastore.spark.task_parts import split
 from metastore.stores.arrow import open_location
 
@@ -77,6 +77,7 @@ def read_table(
         _refuse_other_quotes(spark, where)
     zone = spark.conf.get("spark.sql.session.timeZone")
     scan = ms.tables.scan(table, where, columns, row_id=row_id, exclude=exclude, among=among, time_zone=zone)
+    require_digits(spark_schema(scan.schema)[0])
     if _tells_files(spark) and _is_native(scan) and not isinstance(where, BooleanExpression):
         return _natively(spark, scan)
     return _by_arrow(_engines.setdefault(spark, SparkEngine(proxy(spark))), scan)
@@ -198,7 +199,7 @@ def _is_native(scan: Scan) -> bool:
     return (
         None not in texts
         and not any(map(_has_types_beyond_spark, own))
-        and not _is_packed_beyond_spark(scan)
+        and not _is_written_beyond_spark(scan)
         and all(_agree(schema, plan.schema) for schema in schemas)
         and not any(_is_odd(file, plan.location) for file in scan.files)
         and _is_found(scan)
@@ -207,18 +208,22 @@ def _is_native(scan: Scan) -> bool:
 
 
 def _has_types_beyond_spark(schema: TupleSchema) -> bool:
-    """Whether a file has half floats, which Spark refuses, or variants, which it makes values of its own of."""
+    """Whether a file has half floats or groups without fields, which Spark refuses, or variants.
+
+    Of variants it makes values of its own.
+    """
     return any(
-        "float16" in column.properties.values() or _VARIANT.search(column.type) is not None for column in schema.columns
+        "float16" in column.properties.values() or _BEYOND_STRUCTS.search(column.type) is not None
+        for column in schema.columns
     )
 
 
-_VARIANT: Final = re.compile(r"STRUCT<(?=[^<>]*`metadata` VARBINARY)(?=[^<>]*`value` VARBINARY)")
-"""How a variant is stored: two columns of bytes, and perhaps typed ones."""
+_BEYOND_STRUCTS: Final = re.compile(r"STRUCT<(?:>|(?=[^<>]*`metadata` VARBINARY)(?=[^<>]*`value` VARBINARY))")
+"""A group without fields, or a variant: two columns of bytes, and perhaps typed ones."""
 
 
-def _is_packed_beyond_spark(scan: Scan) -> bool:
-    """Whether the first file is compressed by what Spark's reader lacks; a table's files come from one writer."""
+def _is_written_beyond_spark(scan: Scan) -> bool:
+    """Whether Spark's reader lacks a codec or type of the first file; a table's files come from one writer."""
     if not scan.files:
         return False
     store, root = open_location(scan.plan.location, scan.plan.options)
@@ -228,11 +233,18 @@ def _is_packed_beyond_spark(scan: Scan) -> bool:
             metadata = read_footer(source).metadata
     except (pa.ArrowException, OSError):
         return False  # whoever reads the file says what is wrong with it
-    if not metadata.num_row_groups:
-        return False
-    group = metadata.row_group(0)
-    return any(group.column(index).compression in _BEYOND_SPARK for index in range(group.num_columns))
+    leaves = [metadata.schema.column(index) for index in range(metadata.num_columns)]
+    if any(leaf.logical_type.type in _TYPES_BEYOND_SPARK for leaf in leaves) or _SET.search(str(metadata.schema)):
+        return True
+    groups = [metadata.row_group(0)] if metadata.num_row_groups else []
+    return any(group.column(index).compression in _BEYOND_SPARK for group in groups for index in range(len(leaves)))
 
+
+_TYPES_BEYOND_SPARK: Final = ("FLOAT16", "UNDEFINED")
+"""Half floats, and types that are newer than Spark's reader: it refuses a file that has one in any column."""
+
+_SET: Final = re.compile(r"\(Map\) \{\s*repeated group [^{;]*\{[^{};]*;\s*\}")
+"""A map of keys alone, as Arrow shows a schema; Arrow reads it as a list, and Spark looks for values."""
 
 _BEYOND_SPARK: Final = ("BROTLI", "LZO")
 

@@ -51,7 +51,9 @@ def read_directory(spark: SparkSession, location: str, schema: StructType, direc
 def _frame_of_scan(
     spark: SparkSession, base_path: str, schema: StructType | None, paths: Sequence[str], listings: int
 ) -> DataFrame:
-    reader = spark.read.option("basePath", base_path)
+    # A table may be one file; the base is a directory to Spark, below which it looks for columns in names.
+    is_file = base_path in paths and len(paths) == listings == 1
+    reader = spark.read.option("basePath", base_path.rpartition("/")[0] if is_file else base_path)
     if schema is not None:
         reader = reader.schema(schema)
     with _listed_by_the_driver(spark, listings):

@@ -6,11 +6,13 @@ have no type that every edge of it takes, becomes text (``12:30:00.000001``); a 
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any, Final
 
 import pyarrow as pa
 from pyspark.sql import types as spark
+
+from metastore.errors import InvalidRequestError
 
 _PLAIN: Final[Mapping[pa.DataType, tuple[spark.DataType, pa.DataType]]] = {
     pa.bool_(): (spark.BooleanType(), pa.bool_()),
@@ -40,12 +42,48 @@ def spark_schema(schema: pa.Schema) -> tuple[spark.StructType, pa.Schema]:
     return struct, pa.schema([pa.field(name, arrow) for name, (_, arrow) in pairs])
 
 
+def require_digits(struct: spark.StructType) -> None:
+    """InvalidRequestError for a column with decimals of more digits than Spark holds."""
+    for field in struct:
+        if (type_ := too_wide(field.dataType)) is not None:
+            raise InvalidRequestError(
+                f"column {field.name!r} has DECIMAL({type_.precision}, {type_.scale}), Spark holds {_MOST_DIGITS} "
+                "digits: ask for the other columns, or take this one as Arrow"
+            )
+
+
+def too_wide(type_: spark.DataType) -> spark.DecimalType | None:
+    """A decimal in ``type_`` of more digits than Spark holds, if there is one."""
+    return next((each for each in _decimals(type_) if each.precision > _MOST_DIGITS), None)
+
+
+def _decimals(type_: spark.DataType) -> Iterator[spark.DecimalType]:
+    match type_:
+        case spark.DecimalType():
+            yield type_
+        case spark.StructType():
+            for field in type_:
+                yield from _decimals(field.dataType)
+        case spark.MapType():
+            yield from _decimals(type_.keyType)
+            yield from _decimals(type_.valueType)
+        case spark.ArrayType():
+            yield from _decimals(type_.elementType)
+        case _:
+            pass
+
+
+_MOST_DIGITS: Final = 38
+
+
 def reads_natively(type_: pa.DataType) -> bool:
     """Whether Spark's own Parquet reader gives a column of this type the values that Arrow gives it."""
     if pa.types.is_nested(type_):
         return all(reads_natively(type_.field(index).type) for index in range(type_.num_fields))
     if pa.types.is_timestamp(type_):
         return bool(type_.unit == "us")
+    if pa.types.is_decimal(type_):
+        return bool(type_.precision <= _MOST_DIGITS)
     return not (pa.types.is_time(type_) or pa.types.is_null(type_))
 
 

@@ -8,18 +8,20 @@ from __future__ import annotations
 
 import re
 import uuid
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any, Final
 
 from pyspark.sql import DataFrame, SparkSession
 from sqlglot import exp
 
 from metastore.errors import EngineError, InvalidRequestError
+from metastore.formats.arrow_schema import arrow_schema
 from metastore.model.identity import TableInfo
 from metastore.model.tuple_schema import TupleSchema
 from metastore.pruning.row_id import ROW_ID
 from metastore.session import Session
 from metastore.spark.pruned_table import ESCAPED_LITERALS, read_table, refuse_variables
+from metastore.spark.spark_types import spark_schema, too_wide
 from metastore.spark.unlisted import Unlisted
 from metastore.views.binding import bind
 from metastore.views.dialects import translate
@@ -84,19 +86,34 @@ def frame_of_query(spark: SparkSession, ms: Session, query: str | exp.Query, loo
     expanded = expand(query, lookup)
     unlisted = Unlisted.of(expanded, names.schema)
     bound = bind(expanded, lambda table: unlisted.added_to(names.schema(table), table), is_view=False)
+    if not bound.columns:
+        tables = ", ".join(map(str, bound.tables.values()))
+        raise InvalidRequestError(f"{tables} has no columns: SELECT count(*) for the number of its rows")
     known = {key: unlisted.added_to(names.schema(table), table) for key, table in bound.tables.items()}
     # Rows are chosen by their ids alone, not by a condition of a scan.
     judged = {key: TupleSchema(tuple(c for c in of.columns if c.name != ROW_ID)) for key, of in known.items()}
     pruning, ids = conditions(bound, judged), unlisted.row_ids(bound)
+    asked = {column.name.lower() for column in bound.query.find_all(exp.Column)}
 
     def frame(key: str, table: TableInfo) -> DataFrame:
         more = unlisted.names.get(table)
-        columns = [column.name for column in known[key].columns if column.name != ROW_ID] if more else None
+        wide = {name for name in _too_wide(known[key]) if name.lower() not in asked}
+        listed = [column.name for column in known[key].columns if column.name != ROW_ID and column.name not in wide]
+        columns = listed if listed and (more or wide) else None
         row_id = ROW_ID in (more or ())
         return read_table(spark, ms, table, pruning.get(key), columns, row_id=row_id, among=ids.get(key))
 
     frames = {key: frame(key, table) for key, table in bound.tables.items()}
     return run(spark, bound.query, frames, [column.name for column in bound.columns])
+
+
+def _too_wide(schema: TupleSchema) -> Iterator[str]:
+    """Columns that Spark cannot hold, which are read only if a query names them: then they are refused."""
+    for column in schema.columns:
+        if "DECIMAL" in column.type:
+            [field], _ = spark_schema(arrow_schema(TupleSchema((column,))))
+            if too_wide(field.dataType) is not None:
+                yield column.name
 
 
 def run(

@@ -53,8 +53,8 @@ LAYERS = (
     {"inspection", "views", "procedures"},
     {"integrity", "sql"},
     {"session"},
-    {"doctor", "spark"},
-    {"daemon"},
+    {"spark"},
+    {"daemon", "doctor"},
     {"cli"},
     {"__main__", "demo"},
 )

@@ -21,6 +21,7 @@ import pyarrow as pa
 import pyarrow.csv
 import pyarrow.parquet as pq
 from pyarrow import orc
+from support.odd_parquet import write_odd_parquet
 
 DAY = date(2024, 2, 29)
 NOON = datetime(2024, 2, 29, 12, 30, 15, 123456)
@@ -275,6 +276,7 @@ def _json(folder: Path) -> None:
 WRITERS: Final[Mapping[str, Callable[[Path], None]]] = {
     "arrow_parquet": _arrow_parquet,
     "arrow_int96": _arrow_int96,
+    "odd_parquet": write_odd_parquet,
     "arrow_orc": _arrow_orc,
     "arrow_csv": _arrow_csv,
     "duckdb": _duckdb,

@@ -135,17 +135,25 @@ def _file_row(file: SourceFile, data: FileData, chunk: DataChunk) -> UnitRow:
     schema = with_twins(replace(schema, properties=data.properties))
     measured = chosen(leaves, chunk.columns)
     described = [] if chunk.describing is None else chosen(leaves, chunk.describing.columns)
-    measures = [LeafMeasure(leaf) for leaf in measured]
+    footer = data.footer() if measured or not described else None
+    known = (
+        {}
+        if footer is None
+        else {leaf.key: footer.columns[leaf.path] for leaf in measured if leaf.path in footer.columns}
+    )
+    measures = [LeafMeasure(leaf) for leaf in measured if leaf.key not in known]
     describers = _Describers(file, described)
-    names = list(dict.fromkeys(leaf.path[0] for leaf in (*measured, *described))) or list(data.schema.names[:1])
-    rows = 0
-    for batch in data.batches(names):
+    read = (*(measure.leaf for measure in measures), *described)
+    names = list(dict.fromkeys(leaf.path[0] for leaf in read)) or list(data.schema.names[:1])
+    rows = 0 if read or footer is None else footer.rows
+    for batch in data.batches(names) if read or footer is None else ():
         for measure in measures:
             values = None if measure.leaf.opaque else leaf_array(batch, measure.leaf.path)
             measure.add(values, batch.num_rows)
         describers.add(batch, rows)
         rows += batch.num_rows
-    statistics = {measure.leaf.key: _certain(measure, chunk.format).to_json() for measure in measures}
+    known |= {measure.leaf.key: _certain(measure, chunk.format) for measure in measures}
+    statistics = {leaf.key: known[leaf.key].to_json() for leaf in measured}
     return file_row(file, schema, statistics, rows, descriptions_text(describers.descriptions()))
 
 

@@ -1,0 +1,82 @@
+"""The doors of Spark to a table's rows, tried beside those of this process.
+
+Place in the flow: ``metastore doctor files --spark`` adds them to :data:`metastore.doctor.doors.DOORS`. Promise: rows
+come in the order of the file, and in the table's types where Spark has another form of the same value: it has no time
+of day here, which becomes text.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping
+from datetime import time
+from typing import Any, Final
+
+import pyarrow as pa
+
+from metastore import errors
+from metastore.doctor.doors import ReadRows, name_in_sql
+from metastore.errors import MetastoreError
+from metastore.model.identity import TableInfo
+from metastore.session import Session
+from metastore.spark import read_table, register_source, select
+from metastore.spark.data_source import FORMAT, SETTINGS, settings_option
+from metastore.spark.session import quiet_about_pandas, spark_session
+
+_LOCAL: Final = {"spark.master": "local[1]", "spark.sql.session.timeZone": "UTC"}
+
+
+def local_spark_doors() -> Mapping[str, ReadRows]:
+    """The doors of the session that runs, or of a local one that is started. EngineError where Spark cannot start."""
+    return spark_doors(spark_session(_LOCAL))
+
+
+def spark_doors(spark: Any) -> Mapping[str, ReadRows]:
+    """The doors of the SparkSession ``spark`` by name."""
+    register_source(spark)
+
+    def of_read_table(session: Session, table: TableInfo) -> pa.Table:
+        return _rows(lambda: read_table(spark, session, table), session, table)
+
+    def of_select(session: Session, table: TableInfo) -> pa.Table:
+        query = f"SELECT * FROM {name_in_sql(table)}"  # noqa: S608 - the name is quoted
+        return _rows(lambda: select(spark, session, query), session, table)
+
+    def of_data_source(session: Session, table: TableInfo) -> pa.Table:
+        reader = spark.read.format(FORMAT).option(SETTINGS, settings_option(session.settings))
+        return _rows(lambda: reader.load(name_in_sql(table)), session, table)
+
+    return {"spark_read_table": of_read_table, "spark_select": of_select, "spark_source": of_data_source}
+
+
+def _rows(frame: Callable[[], Any], session: Session, table: TableInfo) -> pa.Table:
+    """The rows of a DataFrame, with times of day as the table has them. Raises the error of ours that a task raised."""
+    try:
+        with quiet_about_pandas():
+            made = frame()
+            # Arrow's tables from Spark lose the number of rows that have no columns.
+            rows: pa.Table = made.toArrow() if made.columns else _without_columns(made.count())
+    except Exception as error:
+        raise _error_of_task(error) or error from error
+    for place, field in enumerate(session.tables.scan(table).schema):
+        if pa.types.is_time(field.type) and pa.types.is_string(rows.schema.field(place).type):
+            times = [None if text is None else time.fromisoformat(text[:15]) for text in rows.column(place).to_pylist()]
+            rows = rows.set_column(place, field.name, pa.array(times, pa.time64("us")))
+    return rows
+
+
+def _without_columns(rows: int) -> pa.Table:
+    counted: Any = pa.array([{}] * rows, pa.struct([]))
+    return pa.Table.from_batches([pa.RecordBatch.from_struct_array(counted)])
+
+
+_OF_TASK: Final = re.compile(r"^metastore\.errors\.(\w+): (.*)$", re.MULTILINE)
+
+
+def _error_of_task(error: Exception) -> MetastoreError | None:
+    """Our own error in what Spark says of a failed task."""
+    if (found := _OF_TASK.search(str(error))) is None:
+        return None
+    kind = getattr(errors, found[1], MetastoreError)
+    made: MetastoreError = kind(found[2])
+    return made

@@ -1,0 +1,70 @@
+"""What ANALYZE takes from an ORC footer instead of the data: exact counts and bounds of columns, and the rows.
+
+Place in the flow: a task that reads an ORC file asks here first, and reads only the columns that are not here. Promise:
+statistics are those that the data would give. So floats (NaN), times (zones), bytes and shortened texts are not here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from decimal import Context, Decimal
+from typing import Any, Final, NamedTuple
+
+import pyarrow as pa
+
+from metastore.errors import FormatError
+from metastore.formats.arrow_schema import tuple_schema
+from metastore.formats.facts import LeafFacts
+from metastore.formats.orc_facts import read_orc
+from metastore.model.column_path import ColumnPath
+from metastore.model.statistics import ColumnStatistics
+
+_DIGITS: Final = Context(prec=38)
+
+
+class OrcStatistics(NamedTuple):
+    """The rows of a file, and the statistics of those columns of which the footer says all, by path."""
+
+    rows: int
+    columns: Mapping[ColumnPath, ColumnStatistics]
+
+
+def orc_statistics(source: pa.NativeFile) -> OrcStatistics | None:
+    """What the footer says; None for a footer that only Arrow can read. Raises OSError where the store fails."""
+    try:
+        facts = read_orc(source, source.size())
+    except FormatError:
+        return None
+    types = {leaf.path: leaf.type for leaf in tuple_schema(facts.schema)[1]}
+    found: dict[ColumnPath, ColumnStatistics] = {}
+    paths = [path for field in facts.schema for path in _leaves((field.name,), field.type, repeated=False)]
+    for (path, type_, repeated), leaf in zip(paths, facts.leaves, strict=True):
+        if not repeated and (known := _statistics(types[path], type_, leaf)) is not None:
+            found[path] = known
+    return OrcStatistics(facts.records, found)
+
+
+def _statistics(name: str, type_: Any, leaf: LeafFacts) -> ColumnStatistics | None:
+    if leaf.nulls is None or leaf.values is None or pa.types.is_floating(type_):
+        return None
+    present = leaf.values - leaf.nulls
+    if present == 0:
+        return ColumnStatistics(name, nulls=leaf.nulls, non_nulls=0)
+    if not leaf.is_exact or leaf.low is None or leaf.high is None:
+        return None
+    low, high = (_scaled(bound, type_) for bound in (leaf.low, leaf.high))
+    return ColumnStatistics(name, low, high, nulls=leaf.nulls, non_nulls=present)
+
+
+def _scaled(bound: Any, type_: Any) -> Any:
+    """``bound`` with as many digits after the point as its column has."""
+    return bound.quantize(Decimal(1).scaleb(-type_.scale), context=_DIGITS) if isinstance(bound, Decimal) else bound
+
+
+def _leaves(path: ColumnPath, type_: Any, *, repeated: bool) -> Iterator[tuple[ColumnPath, Any, bool]]:
+    if not pa.types.is_nested(type_):
+        yield path, type_, repeated
+        return
+    inside = repeated or not pa.types.is_struct(type_)
+    for inner in (type_.field(place) for place in range(type_.num_fields)):
+        yield from _leaves((*path, inner.name), inner.type, repeated=inside)

@@ -1,0 +1,171 @@
+"""Parquet files as old and foreign writers make them: layouts of maps and lists, types and groups that are rare.
+
+Each is written by Arrow, and its footer changed into what the other writer says.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from decimal import Decimal
+from pathlib import Path
+from typing import Any, Final
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+from support.footers import (
+    LIST,
+    LOGICAL,
+    MAP,
+    MAP_KEY_VALUE,
+    OPTIONAL,
+    REPEATED,
+    REQUIRED,
+    Struct,
+    annotate,
+    change_schema,
+    element,
+    group,
+    rename,
+    set_numbers,
+)
+
+Change = Callable[[list[Struct]], None]
+
+PAIRS: Final = pa.array([[("a", 1), ("b", None)], None, [], [("c", 3)]], pa.map_(pa.string(), pa.int64()))
+STRUCTS: Final = pa.array(
+    [[{"key": "a", "value": 1}, {"key": "b", "value": None}], None, [], [{"key": "c", "value": 3}]],
+    pa.list_(pa.field("e", pa.struct([("key", pa.string()), ("value", pa.int64())]), nullable=False)),
+)
+NUMBERS: Final = pa.array([[1, 2], None, [], [3]], pa.list_(pa.field("e", pa.int64(), nullable=False)))
+TEXTS: Final = pa.array([["a", "b"], None, [], ["c"]], pa.list_(pa.field("key", pa.string(), nullable=False)))
+POINTS: Final = pa.array([b"\x01\x01\0\0\0" + bytes(16), None, b"\x01\x01\0\0\0" + b"\1" * 16, b""], pa.binary())
+SHORT: Final = pa.array([(10**15).to_bytes(8, "big"), None, (-150).to_bytes(2, "big", signed=True), b"\0"], pa.binary())
+LONG: Final = pa.array([(10**40).to_bytes(20, "big"), None, (-150).to_bytes(2, "big", signed=True), b"\0"], pa.binary())
+MONTHS: Final = pa.array([bytes(12), None, b"\1" * 12, b"\2" * 12], pa.binary(12))
+UNKNOWN, GEOMETRY, GEOGRAPHY, NEWER = 11, 17, 18, 40
+"""Logical types by number; no specification has the last one."""
+DECIMAL, ENUM, BSON, INTERVAL = 5, 4, 20, 21
+"""Converted types."""
+
+
+def _as_written(_: list[Struct]) -> None:
+    """Change nothing."""
+
+
+def _old_map(converted: int, middle: str, inner: int | None = None) -> Change:
+    """The group ``v`` annotated as in files of before 2014, with a repeated group called ``middle``."""
+
+    def change(elements: list[Struct]) -> None:
+        outer = element(elements, "v")
+        outer.pop(LOGICAL, None)
+        set_numbers(outer, converted=converted)
+        repeated = elements[elements.index(outer) + 1]
+        rename(repeated, middle)
+        set_numbers(repeated, converted=inner)
+
+    return change
+
+
+def _optional_keys(elements: list[Struct]) -> None:
+    """A list of structs becomes a map whose keys may be null, as Presto wrote them."""
+    outer = element(elements, "v")
+    outer.pop(LOGICAL, None)
+    set_numbers(outer, converted=MAP)
+    place = elements.index(outer) + 1
+    elements[place : place + 2] = [group("key_value", 2, REPEATED)]
+
+
+def _two_levels(elements: list[Struct]) -> None:
+    """A list of two levels, as Thrift and old Avro wrote it."""
+    outer = element(elements, "v")
+    outer.pop(LOGICAL, None)
+    set_numbers(outer, converted=LIST)
+    del elements[elements.index(outer) + 1]
+    set_numbers(element(elements, "element"), repetition=REPEATED)
+
+
+def _beside_group(repetition: int) -> Change:
+    """A group without fields becomes the column ``v``, and what was called so is ``w``."""
+
+    def change(elements: list[Struct]) -> None:
+        rename(element(elements, "v"), "w")
+        set_numbers(elements[0], children=3)
+        elements.append(group("v", 0, repetition))
+
+    return change
+
+
+def _around_group(elements: list[Struct]) -> None:
+    """A group without fields becomes the first field of the struct ``v``."""
+    outer = element(elements, "v")
+    set_numbers(outer, children=2)
+    elements.insert(elements.index(outer) + 1, group("nothing", 0, OPTIONAL))
+
+
+def _logical(number: int, crs: str | None = None) -> Change:
+    return lambda elements: annotate(element(elements, "v"), number, crs=crs)
+
+
+def _converted(number: int, scale: int | None = None, precision: int | None = None) -> Change:
+    def change(elements: list[Struct]) -> None:
+        column = element(elements, "v")
+        column.pop(LOGICAL, None)
+        set_numbers(column, converted=number, scale=scale, precision=precision)
+
+    return change
+
+
+def _renamed(elements: list[Struct]) -> None:
+    _old_map(MAP, "entries")(elements)
+    rename(element(elements, "key"), "k")
+    rename(element(elements, "value"), "item")
+
+
+def _wide(digits: int) -> pa.Array[Any]:
+    return pa.array([Decimal(10) ** (digits - 3), None, Decimal("-1.5"), Decimal(0)], pa.decimal256(digits, 2))
+
+
+FILES: Final[Mapping[str, tuple[pa.Array[Any], Change]]] = {
+    "map_of_2013": (PAIRS, _old_map(MAP, "map", MAP_KEY_VALUE)),
+    "map_of_hive": (PAIRS, _old_map(MAP_KEY_VALUE, "map")),
+    "map_named_otherwise": (PAIRS, _renamed),
+    "map_of_optional_keys": (STRUCTS, _optional_keys),
+    "map_of_keys_alone": (TEXTS, _old_map(MAP, "key_value")),
+    "list_of_two_levels": (NUMBERS, _two_levels),
+    "group_without_fields": (pa.array(["x", None, "y", "z"]), _beside_group(OPTIONAL)),
+    "required_group_without_fields": (pa.array(["x", None, "y", "z"]), _beside_group(REQUIRED)),
+    "group_in_struct": (pa.array([{"x": 1}, None, {"x": None}, {"x": 2}]), _around_group),
+    "null_of_bytes": (pa.array([b"a", None, b"b", b""], pa.binary()), _logical(UNKNOWN)),
+    "null_of_doubles": (pa.array([1.0, None, 2.0, 3.0]), _logical(UNKNOWN)),
+    "null_of_no_bytes": (pa.nulls(4, pa.binary()), _logical(UNKNOWN)),
+    "decimal_of_39": (_wide(39), _as_written),
+    "decimal_of_76": (_wide(76), _as_written),
+    "decimal_in_short_bytes": (SHORT, _converted(DECIMAL, 2, 20)),
+    "decimal_in_long_bytes": (LONG, _converted(DECIMAL, 2, 45)),
+    "decimal_of_80": (pa.array([bytes(34), None, b"\1" * 34, bytes(34)], pa.binary(34)), _converted(DECIMAL, 2, 80)),
+    "half": (pa.array([1.5, None, float("nan"), -0.0], pa.float16()), _as_written),
+    "half_in_list": (pa.array([[1.5], None, [], [None]], pa.list_(pa.float16())), _as_written),
+    "uuid": (pa.array([b"0" * 16, None, b"1" * 16, bytes(16)], pa.uuid()), _as_written),
+    "interval": (MONTHS, _converted(INTERVAL)),
+    "bson": (POINTS, _converted(BSON)),
+    "enum": (pa.array(["a", None, "b", "c"]), _converted(ENUM)),
+    "geometry": (POINTS, _logical(GEOMETRY)),
+    "geometry_of_crs": (POINTS, _logical(GEOMETRY, crs="EPSG:3857")),
+    "geography": (POINTS, _logical(GEOGRAPHY)),
+    "newer_type": (POINTS, _logical(NEWER)),
+}
+"""The column ``v`` and the change of the footer, by what is odd about the file."""
+
+
+_CODECS: Final[Sequence[Any]] = ("brotli", "lz4", "none", "gzip")
+
+
+def write_odd_parquet(folder: Path, kinds: Sequence[str] = tuple(FILES)) -> None:
+    """One file of each kind into ``folder``: columns ``id``, 1 to 4, and ``v``."""
+    for number, kind in enumerate(kinds):
+        column, change = FILES[kind]
+        path = folder / f"{kind}.parquet"
+        codec = _CODECS[number % 4]
+        pq.write_table(pa.table({"id": [1, 2, 3, 4], "v": column}), path, compression=codec)
+        if change is not _as_written:
+            change_schema(path, change)
