@@ -9,6 +9,7 @@ from typing import Any, Final
 import duckdb
 import pyarrow as pa
 import pytest
+from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 from support.engine_values import comparable
 
@@ -59,7 +60,7 @@ def by_duckdb(query: str) -> pa.Table | None:
         try:
             said = in_duckdbs_words(parse_query(query)).sql(dialect=SparkInDuckDb)
             define_what(said, engine)
-            return engine.execute(said).to_arrow_table()
+            return engine.sql(said).to_arrow_table()
         except (InvalidRequestError, duckdb.Error):
             return None
 
@@ -72,7 +73,10 @@ def test_examples_of_spark_have_sparks_values_or_are_refused(spark: SparkSession
             ours = by_duckdb(query)
             if ours is None:
                 continue
-            theirs = spark.sql(query).toArrow()
+            try:
+                theirs = spark.sql(query).toArrow()
+            except PySparkException:  # of what Spark's own documentation shows as an error, or has for other sessions
+                continue
             if rows(ours) != rows(theirs):
                 wrong.append(f"{query}: {rows(ours)}, Spark has {rows(theirs)}")
             answered.add(name)
