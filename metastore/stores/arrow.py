@@ -11,7 +11,11 @@ from pyarrow import fs
 
 from metastore.errors import InvalidRequestError
 from metastore.redaction import showable
+from metastore.stores.arrow_options import data_properties
 from metastore.stores.hdfs_arrow import HdfsArrow
+from metastore.stores.locations import StoreLocation, is_served
+from metastore.stores.object_store_arrow import TAIL_BYTES, ObjectArrow
+from metastore.stores.object_store_client import Buckets
 from metastore.stores.webhdfs import Clusters
 
 HDFS = ("hdfs://", "webhdfs://", "swebhdfs://")
@@ -20,12 +24,25 @@ HDFS = ("hdfs://", "webhdfs://", "swebhdfs://")
 def open_location(location: str, options: Mapping[str, str] | None = None) -> tuple[fs.FileSystem, str]:
     """The file system of a location and the path on it. InvalidRequestError for a scheme that nothing here knows.
 
-    ``location`` is plain text: a blank, a ``#`` or a ``%20`` is part of a name. ``options`` are those of pyarrow's
-    client; on HDFS, Hadoop's own keys.
+    ``location`` is plain text: a blank, a ``#`` or a ``%20`` is part of a name. ``options`` are Hadoop's keys; on object
+    stores also PyIceberg's and those of pyarrow's clients, by :mod:`metastore.stores.arrow_options`. Raises ConfigError
+    for values that a store's client refuses.
     """
     if location.startswith("/"):
         return fs.LocalFileSystem(), location
+    if is_served(location) and not location.startswith(HDFS):
+        place = StoreLocation.parse(location)
+        return _object_store(place.root, tuple(sorted((options or {}).items()))), location.rstrip("/")
     return _remote(location, tuple(sorted((options or {}).items())))
+
+
+@lru_cache(maxsize=64)
+def _object_store(root: str, options: tuple[tuple[str, str], ...]) -> fs.FileSystem:
+    """One client for all locations of a bucket that share their options."""
+    place = StoreLocation.parse(root)
+    buckets = Buckets(data_properties(place, dict(options)), f"the keys of the storage plugin of {root}")
+    buckets.of(place)
+    return fs.PyFileSystem(ObjectArrow(buckets, TAIL_BYTES))
 
 
 @lru_cache(maxsize=64)

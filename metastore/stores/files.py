@@ -19,7 +19,8 @@ from metastore.stores.hdfs_arrow import HdfsArrow
 from metastore.stores.hdfs_io import HdfsFileIO
 from metastore.stores.local import LocalFileIO, local_path, make_durable
 from metastore.stores.locations import is_local
-from metastore.stores.object_store_io import ArrowReads, ObjectFileIO
+from metastore.stores.object_store_arrow import ObjectArrow
+from metastore.stores.object_store_io import ObjectFileIO
 from metastore.stores.threads import for_each
 
 
@@ -64,7 +65,7 @@ def arrow_paths(io: FileIO, locations: Sequence[str]) -> tuple[pafs.FileSystem, 
     if isinstance(io, LocalFileIO):
         return pafs.LocalFileSystem(), [local_path(location) for location in locations]
     if isinstance(io, ObjectFileIO):
-        return pafs.PyFileSystem(ArrowReads(io.buckets)), list(locations)
+        return pafs.PyFileSystem(ObjectArrow(io.buckets)), list(locations)
     if isinstance(io, HdfsFileIO):
         return pafs.PyFileSystem(HdfsArrow(io.clusters)), list(locations)
     if isinstance(io, PyArrowFileIO):

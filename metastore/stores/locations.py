@@ -17,7 +17,7 @@ StoreKind = Literal["s3", "gcs", "azure", "hdfs"]
 _KINDS: Final[dict[str, StoreKind]] = {
     **dict.fromkeys(("s3", "s3a", "s3n"), "s3"),
     **dict.fromkeys(("gs", "gcs"), "gcs"),
-    **dict.fromkeys(("abfs", "abfss", "wasb", "wasbs"), "azure"),
+    **dict.fromkeys(("abfs", "abfss", "wasb", "wasbs", "az"), "azure"),
     **dict.fromkeys(("hdfs", "webhdfs", "swebhdfs"), "hdfs"),
 }
 _EXPECTED: Final[dict[StoreKind, str]] = {
@@ -40,6 +40,12 @@ _AUTHORITIES: Final[dict[StoreKind, re.Pattern[str]]] = {
 def is_local(location: str) -> bool:
     """Whether ``location`` is a plain path or a ``file:`` URI."""
     return "://" not in location or location.startswith("file:")
+
+
+def is_served(location: str) -> bool:
+    """Whether ``location`` is on an object store or on HDFS."""
+    scheme, separator, _ = location.partition("://")
+    return bool(separator) and scheme in _KINDS
 
 
 @dataclass(frozen=True)

@@ -103,12 +103,15 @@ class Bucket:
 class Buckets:
     """The buckets that FileIO ``properties`` open, each made on first use; safe across threads.
 
-    A forked process starts with none, since a client's connections and threads do not survive a fork.
+    ``configured_by`` names the keys of the configuration, for errors. A forked process starts with none, since a client's connections and threads do not survive a fork.
     """
 
-    def __init__(self, properties: Mapping[str, str]) -> None:
-        self._properties = dict(properties)
-        remember(self._properties)  # Tasks in other processes read no configuration.
+    def __init__(
+        self, properties: Mapping[str, str], configured_by: str = "drill.metastore.iceberg.config.properties"
+    ) -> None:
+        self.properties = dict(properties)
+        self.configured_by = configured_by
+        remember(self.properties)  # Tasks in other processes read no configuration.
         self._open: dict[tuple[int, str], Bucket] = {}
         self._lock = threading.Lock()
 
@@ -122,11 +125,9 @@ class Buckets:
 
     def _made(self, place: StoreLocation) -> Bucket:
         try:
-            return Bucket(_store(place, self._properties, 5), _store(place, self._properties, 0))
+            return Bucket(_store(place, self.properties, 5), _store(place, self.properties, 0))
         except (BaseError, ValueError, TypeError, OSError) as error:
-            raise ConfigError(
-                f"drill.metastore.iceberg.config.properties do not open {place.root}: {_short_reason(error)}"
-            ) from None
+            raise ConfigError(f"{self.configured_by} do not open {place.root}: {_short_reason(error)}") from None
 
 
 def _short_reason(error: BaseException) -> str:

@@ -1,4 +1,4 @@
-"""PyIceberg's FileIO over object stores, and the Arrow file system that reads through it; both by obstore.
+"""PyIceberg's FileIO over object stores, by obstore.
 
 One request writes a file and one reads it: the files of a metastore are small, and a request costs more than a
 megabyte does. Only larger data files are read in ranges.
@@ -11,23 +11,20 @@ import io
 import time
 from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, Final, NoReturn
+from typing import Any, Final
 
 import obstore
-import pyarrow as pa
-import pyarrow.fs as pafs
 from pyiceberg.io import FileIO, InputFile, InputStream, OutputFile, OutputStream
 from pyiceberg.typedef import EMPTY_DICT, Properties
 
 from metastore.stores.bounded_reading import ReadLimits
 from metastore.stores.conditional_put import create_object
 from metastore.stores.locations import StoreLocation
-from metastore.stores.object_store_client import Bucket, Buckets
-from metastore.stores.whole_files import WHOLE_BYTES, RangedFile, WholeFile
+from metastore.stores.object_store_arrow import PartsUpload
+from metastore.stores.object_store_client import Buckets
+from metastore.stores.whole_files import WholeFile
 
 _DEFAULT_LIMITS: Final = ReadLimits()
-_PART_BYTES: Final = 16 << 20
-"""Parts of a large object that is written: a store takes 10,000 of them."""
 
 
 class ObjectFileIO(FileIO):
@@ -56,7 +53,7 @@ class ObjectFileIO(FileIO):
         Not for names that others may take: it writes over what is there.
         """
         place = StoreLocation.parse(location)
-        return _PartsUpload(self.buckets.of(place), place.key)
+        return PartsUpload(self.buckets.of(place), place.key)
 
     def delete(self, location: str | InputFile | OutputFile) -> None:
         """Remove the file. Raises FileNotFoundError when there is none, on stores that tell (S3 does not)."""
@@ -134,83 +131,3 @@ class ObjectFile(InputFile, OutputFile):
     def to_input_file(self) -> InputFile:
         """Itself, for reading."""
         return self
-
-
-class _PartsUpload(io.RawIOBase):
-    """A large object, a part a request."""
-
-    def __init__(self, bucket: Bucket, key: str) -> None:
-        super().__init__()
-        self._bucket = bucket
-        with bucket.plain_errors():
-            self._writer = obstore.open_writer(bucket.store, key, buffer_size=_PART_BYTES)
-        self._position = 0
-
-    def writable(self) -> bool:
-        return True
-
-    def tell(self) -> int:
-        return self._position
-
-    def write(self, content: Any) -> int:
-        with self._bucket.plain_errors():
-            self._writer.write(content)
-        self._position += len(content)
-        return len(content)
-
-    def close(self) -> None:
-        if not self.closed:
-            super().close()
-            with self._bucket.plain_errors():
-                self._writer.close()
-
-
-class ArrowReads(pafs.FileSystemHandler):
-    """What Arrow needs to read objects by URI, for ``pyarrow.fs.PyFileSystem``; it lists and changes nothing."""
-
-    def __init__(self, buckets: Buckets) -> None:
-        self._buckets = buckets
-
-    def open_input_file(self, path: str) -> pa.NativeFile:
-        """A small object whole, by one request; a larger one by the ranges that are read."""
-        place = StoreLocation.parse(path)
-        bucket = self._buckets.of(place)
-        with bucket.plain_errors():
-            found = obstore.get(bucket.store, place.key)
-            size = found.meta["size"]
-            if size <= WHOLE_BYTES:
-                return pa.BufferReader(found.bytes().to_bytes())
-
-        def fetch(begin: int, end: int) -> bytes:
-            with bucket.plain_errors():
-                return bytes(obstore.get_range(bucket.store, place.key, start=begin, end=end))
-
-        return pa.PythonFile(RangedFile(size, fetch), mode="r")
-
-    def open_input_stream(self, path: str) -> pa.NativeFile:
-        """As :meth:`open_input_file`."""
-        return self.open_input_file(path)
-
-    def get_file_info(self, paths: Sequence[str]) -> list[pafs.FileInfo]:
-        """Each is taken for a file, as manifests name nothing else: opening it tells."""
-        return [pafs.FileInfo(path, pafs.FileType.File) for path in paths]
-
-    def get_type_name(self) -> str:
-        """For Arrow's messages."""
-        return "object-store"
-
-    def normalize_path(self, path: str) -> str:
-        """Keys are taken as they stand."""
-        return path
-
-    def __eq__(self, other: object) -> bool:
-        return isinstance(other, ArrowReads) and other._buckets is self._buckets
-
-    def __hash__(self) -> int:
-        return hash(id(self._buckets))
-
-    def _refuse(self, *_: Any, **__: Any) -> NoReturn:
-        raise io.UnsupportedOperation("this file system only reads files")
-
-    get_file_info_selector = create_dir = delete_dir = delete_dir_contents = delete_root_dir_contents = _refuse
-    delete_file = move = copy_file = open_output_stream = open_append_stream = _refuse

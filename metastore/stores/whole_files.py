@@ -63,12 +63,16 @@ class WholeFile(CreatedAtClose):
 
 
 class RangedFile(io.RawIOBase):
-    """A file of ``size`` bytes that is read by ranges: ``fetch(start, end)`` gives what stands from start to end."""
+    """A file of ``size`` bytes that is read by ranges: ``fetch(start, end)`` returns the bytes from start to end.
 
-    def __init__(self, size: int, fetch: Callable[[int, int], bytes]) -> None:
+    ``tail`` is the end of the file, as far as it is known already.
+    """
+
+    def __init__(self, size: int, fetch: Callable[[int, int], bytes], tail: bytes = b"") -> None:
         super().__init__()
         self._size = size
         self._fetch = fetch
+        self._tail = tail
         self._position = 0
 
     def readable(self) -> bool:
@@ -93,6 +97,10 @@ class RangedFile(io.RawIOBase):
         end = self._size if size < 0 else min(self._size, self._position + size)
         if end <= self._position:
             return b""
-        got = self._fetch(self._position, end)
+        known_from = self._size - len(self._tail)
+        if self._position >= known_from:
+            got = self._tail[self._position - known_from : end - known_from]
+        else:
+            got = self._fetch(self._position, min(end, known_from)) + self._tail[: max(0, end - known_from)]
         self._position += len(got)
         return got

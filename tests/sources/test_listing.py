@@ -117,16 +117,6 @@ def test_uris_list_as_uris(root: Path) -> None:
 ODD = ["my table", "ä ö", "a#b", "a?b", "a%20b", "100%", "k=1/x:@&+;,y"]
 
 
-@pytest.mark.parametrize("name", ODD)
-@pytest.mark.parametrize("options", [{}, {"region": "eu-west-1"}])
-def test_a_location_is_plain_text(name: str, options: dict[str, str]) -> None:
-    """No sign in it is taken for the escape, the query or the fragment of a URI, and none costs the options."""
-    options = {"endpoint_override": "127.0.0.1:1", **options}
-    store, path = open_location(f"s3://bucket/{name}", options)
-    assert isinstance(store, fs.S3FileSystem)
-    assert (path, store.region) == (f"bucket/{name}", options.get("region", "us-east-1"))
-
-
 def test_odd_locations_are_listed_on_an_object_store(
     s3_server: S3Server, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:

@@ -1,0 +1,250 @@
+"""The Arrow file system over object stores, by obstore: it reads, writes and lists files by location.
+
+Place in the flow: ANALYZE, scans and views read data by it, the component tables their own files. Tasks list and read
+tables by it, so it stands apart from :mod:`metastore.stores.object_store_io`, which needs PyIceberg.
+
+Promises: paths are whole locations and keep the spelling of the location asked for. A file that another one replaces
+while it is read is an error, never a mix of both. Keys that no location can say (``a//b``) are an error of the listing.
+"""
+
+from __future__ import annotations
+
+import io
+import posixpath
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from datetime import datetime, timedelta, timezone
+from typing import Any, Final, NoReturn
+
+import obstore
+import pyarrow as pa
+import pyarrow.fs as pafs
+from obstore.exceptions import GenericError
+
+from metastore.stores.locations import StoreLocation
+from metastore.stores.object_store_client import Bucket, Buckets
+from metastore.stores.whole_files import WHOLE_BYTES, RangedFile
+
+TAIL_BYTES: Final = 64 << 10
+"""The end of a data file that comes with the first request: nearly all footers fit, and small files as a whole."""
+
+_PART_BYTES: Final = 16 << 20
+"""Parts of a large object that is written: a store takes 10,000 of them."""
+
+_EPOCH: Final = datetime(1970, 1, 1, tzinfo=timezone.utc)
+
+
+class PartsUpload(io.RawIOBase):
+    """A large object, written in parts; it exists once the stream is closed."""
+
+    def __init__(self, bucket: Bucket, key: str) -> None:
+        super().__init__()
+        self._bucket = bucket
+        with bucket.plain_errors():
+            self._writer = obstore.open_writer(bucket.store, key, buffer_size=_PART_BYTES)
+        self._position = 0
+
+    def writable(self) -> bool:
+        """Always."""
+        return True
+
+    def tell(self) -> int:
+        """How many bytes were written."""
+        return self._position
+
+    def write(self, content: Any) -> int:
+        """Send ``content``, or keep it until a part is full; how many bytes that are."""
+        with self._bucket.plain_errors():
+            self._writer.write(content)
+        self._position += len(content)
+        return len(content)
+
+    def close(self) -> None:
+        """Make the object."""
+        if not self.closed:
+            super().close()
+            with self._bucket.plain_errors():
+                self._writer.close()
+
+
+class ObjectArrow(pafs.FileSystemHandler):
+    """Object stores for ``pyarrow.fs.PyFileSystem``. Pickles as the properties of its buckets.
+
+    ``tail_bytes``: the first request of a file reads so many bytes at its end, as footers need. None reads a file up to
+    :data:`WHOLE_BYTES` whole.
+    """
+
+    def __init__(self, buckets: Buckets, tail_bytes: int | None = None) -> None:
+        self._buckets = buckets
+        self._tail_bytes = tail_bytes
+
+    def open_input_file(self, path: str) -> pa.NativeFile:
+        """A small object by one request; a larger one by the ranges that are read."""
+        place, bucket = self._at(path)
+        with bucket.plain_errors():
+            if self._tail_bytes is None or place.kind == "azure":  # Azure has no ranges that count from the end
+                return _whole_or_ranges(place, bucket)
+            return _from_the_end(place, bucket, self._tail_bytes)
+
+    def open_input_stream(self, path: str) -> pa.NativeFile:
+        """A small object by one request; a larger one in pieces of :data:`WHOLE_BYTES`."""
+        place, bucket = self._at(path)
+        with bucket.plain_errors():
+            file = _whole_or_ranges(place, bucket)
+        return file if isinstance(file, pa.BufferReader) else pa.BufferedInputStream(file, WHOLE_BYTES)
+
+    def open_output_stream(self, path: str, metadata: Mapping[str, str]) -> pa.NativeFile:
+        """An object over whatever has the name."""
+        place, bucket = self._at(path)
+        return pa.PythonFile(PartsUpload(bucket, place.key), mode="w")
+
+    def get_file_info(self, paths: Sequence[str]) -> list[pafs.FileInfo]:
+        """What each is: an object, else a directory where keys continue the name."""
+        return [self._info(path) for path in paths]
+
+    def _info(self, path: str) -> pafs.FileInfo:
+        place, bucket = self._at(path)
+        key = place.key.strip("/")
+        try:
+            with bucket.plain_errors():
+                if key and not place.key.endswith("/"):
+                    head = obstore.head(bucket.store, key)
+                    return _file_info(path, head)
+        except FileNotFoundError:
+            pass
+        try:
+            with bucket.plain_errors():
+                is_there = any(obstore.list(bucket.store, key or None)) or not key
+        except FileNotFoundError:
+            is_there = False
+        return pafs.FileInfo(path, pafs.FileType.Directory if is_there else pafs.FileType.NotFound)
+
+    def get_file_info_selector(self, selector: pafs.FileSelector) -> list[pafs.FileInfo]:
+        """What is below a directory; FileNotFoundError if there is nothing, unless the selector allows that."""
+        place, bucket = self._at(selector.base_dir)
+        base = selector.base_dir.rstrip("/")
+        with bucket.plain_errors():
+            listed = self._recursive if selector.recursive else self._direct
+            found = list(listed(place, bucket, base))
+        if not found and place.key.strip("/") and not selector.allow_not_found:
+            raise FileNotFoundError(f"there is nothing below {selector.base_dir}")
+        return found
+
+    def _direct(self, place: StoreLocation, bucket: Bucket, base: str) -> Iterator[pafs.FileInfo]:
+        key = place.key.strip("/")
+        found = obstore.list_with_delimiter(bucket.store, key or None)
+        for prefix in found["common_prefixes"]:
+            yield pafs.FileInfo(f"{base}/{posixpath.basename(prefix.rstrip('/'))}", pafs.FileType.Directory)
+        for entry in found["objects"]:
+            yield _file_info(f"{base}/{posixpath.basename(entry['path'])}", entry)
+
+    def _recursive(self, place: StoreLocation, bucket: Bucket, base: str) -> Iterator[pafs.FileInfo]:
+        key = place.key.strip("/")
+        before = len(key) + 1 if key else 0
+        seen: set[str] = {""}
+        for page in obstore.list(bucket.store, key or None):
+            for entry in page:
+                below = entry["path"][before:]
+                for folder in reversed(list(_above(posixpath.dirname(below), seen))):
+                    yield pafs.FileInfo(f"{base}/{folder}", pafs.FileType.Directory)
+                yield _file_info(f"{base}/{below}", entry)
+
+    def create_dir(self, path: str, recursive: bool) -> None:
+        """Nothing to do: a directory comes with its first object."""
+
+    def delete_dir(self, path: str) -> None:
+        """All objects below the directory."""
+        self.delete_dir_contents(path)
+
+    def delete_dir_contents(self, path: str, missing_dir_ok: bool = False) -> None:
+        """All objects below the directory; FileNotFoundError if there are none, unless ``missing_dir_ok``."""
+        place, bucket = self._at(path)
+        key = place.key.strip("/")
+        if not key:
+            raise io.UnsupportedOperation("this file system does not empty a whole bucket")
+        with bucket.plain_errors():
+            keys = [entry["path"] for page in obstore.list(bucket.store, key) for entry in page]
+            if keys:
+                obstore.delete(bucket.store, keys)
+        if not keys and not missing_dir_ok:
+            raise FileNotFoundError(f"there is nothing below {path}")
+
+    def delete_file(self, path: str) -> None:
+        """The object. S3 does not tell whether there was one."""
+        place, bucket = self._at(path)
+        with bucket.plain_errors():
+            obstore.delete(bucket.store, place.key)
+
+    def _at(self, path: str) -> tuple[StoreLocation, Bucket]:
+        place = StoreLocation.parse(path)
+        return place, self._buckets.of(place)
+
+    def get_type_name(self) -> str:
+        """For Arrow's messages."""
+        return "object-store"
+
+    def normalize_path(self, path: str) -> str:
+        """Keys are taken as they stand."""
+        return path
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return _opened, (self._buckets.properties, self._buckets.configured_by, self._tail_bytes)
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, ObjectArrow) and other._buckets is self._buckets
+
+    def __hash__(self) -> int:
+        return hash(id(self._buckets))
+
+    def _refuse(self, *_: Any, **__: Any) -> NoReturn:
+        raise io.UnsupportedOperation("this file system neither moves, copies nor appends, nor empties a whole bucket")
+
+    delete_root_dir_contents = move = copy_file = open_append_stream = _refuse
+
+
+def _opened(properties: Mapping[str, str], configured_by: str, tail_bytes: int | None) -> ObjectArrow:
+    return ObjectArrow(Buckets(properties, configured_by), tail_bytes)
+
+
+def _whole_or_ranges(place: StoreLocation, bucket: Bucket) -> pa.NativeFile:
+    found = obstore.get(bucket.store, place.key)
+    size = found.meta["size"]
+    if size <= WHOLE_BYTES:
+        return pa.BufferReader(found.bytes().to_bytes())
+    return pa.PythonFile(_ranges(place, bucket, size, found.meta["e_tag"]), mode="r")
+
+
+def _from_the_end(place: StoreLocation, bucket: Bucket, tail_bytes: int) -> pa.NativeFile:
+    try:
+        found = obstore.get(bucket.store, place.key, options={"range": {"suffix": tail_bytes}})
+        tail = found.bytes().to_bytes()
+    except GenericError:  # a store without such ranges, or an empty object, of which no range can be sent
+        return _whole_or_ranges(place, bucket)
+    return pa.PythonFile(_ranges(place, bucket, found.meta["size"], found.meta["e_tag"], tail), mode="r")
+
+
+def _ranges(place: StoreLocation, bucket: Bucket, size: int, e_tag: str | None, tail: bytes = b"") -> RangedFile:
+    """The object of ``size`` bytes, which end with ``tail``, as long as it has ``e_tag``."""
+
+    def fetch(begin: int, end: int) -> bytes:
+        options: Any = {"range": (begin, end), **({"if_match": e_tag} if e_tag else {})}
+        with bucket.plain_errors():
+            return obstore.get(bucket.store, place.key, options=options).bytes().to_bytes()
+
+    return RangedFile(size, fetch, tail)
+
+
+def _file_info(path: str, entry: Any) -> pafs.FileInfo:
+    return pafs.FileInfo(path, pafs.FileType.File, size=entry["size"], mtime_ns=_ns(entry["last_modified"]))
+
+
+def _ns(time: datetime) -> int:
+    """Epoch nanoseconds, exactly."""
+    return (time - _EPOCH) // timedelta(microseconds=1) * 1000
+
+
+def _above(folder: str, seen: set[str]) -> Iterable[str]:
+    """``folder`` and the directories above it that were not ``seen`` before, the lowest first."""
+    while folder not in seen:
+        seen.add(folder)
+        yield folder
+        folder = posixpath.dirname(folder)
