@@ -42,6 +42,7 @@ _FREE_MAPS = tuple(
         "iceberg.components.*.properties",
         "catalogs.*",
         "storage.*.properties",
+        "storage.*.config",
         "engine.spark",
     )
 )
@@ -124,7 +125,8 @@ class StoragePluginSettings:
 
     Workspaces of type ``delta`` hold Delta tables. The other types have workspaces of their own, called like their
     schemas: ``hive`` has the URI of a Hive Metastore in ``connection``, ``jdbc`` that of a database, and ``iceberg``
-    the name of a ``catalog``.
+    the name of a ``catalog``. ``properties`` are those of the keys ``config``, as Drill's plugins have it, and
+    ``properties``, which win.
     """
 
     name: str
@@ -324,13 +326,15 @@ def _plugin(name: str, section: Section, cwd: Path | None) -> StoragePluginSetti
         check_hive(section, connection, with_port=False)
     elif is_local(connection):
         section.require_no_host("connection", connection)
-    workspaces = section.section("workspaces").sections() if kind in ("file", "delta") else {}
+    in_folders = kind in ("file", "delta")
+    workspaces = section.section("workspaces").sections() if in_folders else {}
+    keys_of_drill = _set(section.properties("config")) if in_folders else {}
     return StoragePluginSettings(
         name=name,
         connection=connection,
         enabled=section.flag("enabled", default=True),
         workspaces={each: _workspace(each, workspace, connection, cwd) for each, workspace in workspaces.items()},
-        properties=_set(section.properties("properties")),
+        properties={**keys_of_drill, **_set(section.properties("properties"))},
         type=kind,
         catalog=catalog,
         formats={each: _format(each, own) for each, own in section.section("formats").sections().items()},

@@ -1,9 +1,10 @@
 """Table name or path -> the place of its data, by the storage plugins of the configuration. Pure: nothing is opened.
 
 A named table ``plugin.workspace.name`` lies at the workspace's location plus its name. A table given by its path gets
-the name that leads there: the workspace with the longest matching location lends plugin and workspace; a path in no
-workspace belongs to workspace ``default`` of plugin ``dfs`` (or, off the local disk, of a plugin called like the
-scheme), which, as in Drill, stands at the root, so that the name is the path without its leading slash.
+the name that leads there: the workspace with the longest matching location lends plugin, workspace and the spelling of
+its scheme. ``s3``, ``s3a`` and ``s3n`` are one scheme, and so are those of GCS and of Azure. A path in no workspace
+belongs to workspace ``default`` of plugin ``dfs`` (or, off the local disk, of a plugin called like the one scheme of
+its store), which, as in Drill, stands at the root, so that the name is the path without its leading slash.
 
 Names are checked as text, so that ``..`` cannot leave the workspace. Symbolic links are followed: who may place a link
 in a workspace already decides what data lies there.
@@ -26,6 +27,7 @@ from metastore.model.identity import TableInfo
 from metastore.sources.kinds import KINDS
 from metastore.sources.source_table import SourceTable
 from metastore.stores.local import local_path
+from metastore.stores.locations import one_spelling
 
 _SCHEME = re.compile(r"([A-Za-z][A-Za-z0-9+.-]*)://")
 _CONTROL = re.compile(r"[\x00-\x1f\x7f]")
@@ -66,10 +68,11 @@ def _parsed_name(table: TableInfo | str | PurePath) -> TableInfo:
 
 
 def _by_path(storage: Mapping[str, StoragePluginSettings], location: str) -> SourceTable:
+    location = one_spelling(location)
     matches = [
         (len(root), plugin, workspace, location[len(root) :].lstrip("/"))
         for plugin, workspace in _workspaces(storage)
-        if location.startswith((root := workspace_location(plugin, workspace)).rstrip("/") + "/")
+        if location.startswith((root := one_spelling(workspace_location(plugin, workspace))).rstrip("/") + "/")
     ]
     if matches:
         _, plugin, workspace, name = max(matches, key=lambda match: match[0])

@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 from functools import reduce
 
-from pyspark.sql import DataFrame
+from pyspark.sql import DataFrame, SparkSession
 from sqlglot import exp
 
 from metastore.engine import Capabilities
@@ -19,6 +19,7 @@ from metastore.scan.rows import read_rows
 from metastore.scan.scan import Scan
 from metastore.spark.engine import SparkEngine
 from metastore.spark.failures import reason_of
+from metastore.spark.locations import spark_location
 from metastore.spark.pinned_settings import pinned
 from metastore.spark.spark_types import spark_schema
 from metastore.spark.task_parts import split
@@ -42,7 +43,7 @@ class SparkQueryEngine(SparkEngine):
             }
             rows = run(spark, query, frames)
             try:
-                rows.write.mode("append").parquet(_uri(target.location))
+                rows.write.mode("append").parquet(_uri(spark, target.location))
             except MetastoreError:
                 raise
             except Exception as error:
@@ -51,12 +52,12 @@ class SparkQueryEngine(SparkEngine):
 
 def _frame(engine: SparkEngine, source: Source, tasks: int) -> DataFrame:
     if isinstance(source, Written):
-        return engine.spark.read.parquet(_uri(source.location))
+        return engine.spark.read.parquet(_uri(engine.spark, source.location))
     assert isinstance(source, Scan)
     struct, types = spark_schema(source.chunk.output)
     return engine.rows(split(replace(source.chunk, types=types), tasks), read_rows, struct)
 
 
-def _uri(location: str) -> str:
-    """A location as Spark takes it, whatever its default file system is."""
-    return f"file://{location}" if location.startswith("/") else location
+def _uri(spark: SparkSession, location: str) -> str:
+    """A location as Spark takes it, whatever its default file system is; Spark's own error says what it cannot open."""
+    return f"file://{location}" if location.startswith("/") else spark_location(spark, location) or location

@@ -37,10 +37,12 @@ from metastore.scan.scan import Scan
 from metastore.session import Session, TableLike
 from metastore.sources.directories import directories_of, named_values
 from metastore.spark.engine import SparkEngine
+from metastore.spark.locations import spark_location
 from metastore.spark.reading import read_directory, read_files
 from metastore.spark.spark_types import reads_natively, require_digits, spark_schema
 from metastore.spark.task_parts import split
 from metastore.stores.arrow import open_location
+from metastore.stores.locations import is_on_object_store
 
 ESCAPED_LITERALS: Final = "spark.sql.parser.escapedStringLiterals"
 """With this setting, of Spark 1.6's, a backslash in a text is one: there is no way to write some texts then."""
@@ -78,8 +80,9 @@ def read_table(
     zone = spark.conf.get("spark.sql.session.timeZone")
     scan = ms.tables.scan(table, where, columns, row_id=row_id, exclude=exclude, among=among, time_zone=zone)
     require_digits(spark_schema(scan.schema)[0])
-    if _tells_files(spark) and _is_native(scan) and not isinstance(where, BooleanExpression):
-        return _natively(spark, scan)
+    location = _native_location(spark, scan)
+    if location and _tells_files(spark) and _is_native(scan) and not isinstance(where, BooleanExpression):
+        return _natively(spark, scan, location)
     return _by_arrow(_engines.setdefault(spark, SparkEngine(proxy(spark))), scan)
 
 
@@ -122,18 +125,27 @@ def _by_arrow(engine: SparkEngine, scan: Scan) -> DataFrame:
     return frame.where(where).select(*map(_name, scan.columns))
 
 
-def _natively(spark: SparkSession, scan: Scan) -> DataFrame:
+def _native_location(spark: SparkSession, scan: Scan) -> str | None:
+    """Where Spark's own reader finds the table; None where it lacks a file system for it, or the plugin's keys."""
+    location = scan.plan.location
+    if scan.plan.options and is_on_object_store(location):
+        return None
+    return spark_location(spark, location)
+
+
+def _natively(spark: SparkSession, scan: Scan, location: str) -> DataFrame:
+    """The rows of ``scan`` by Spark's own reader, which finds the table at ``location``, perhaps spelled otherwise."""
     plan = scan.plan
     levels = [name for name in plan.readable.names if LEVEL.fullmatch(name) and _is_level(name, scan)]
     stored = pa.schema([column for column in plan.schema if column.name not in levels])
     struct = spark_schema(stored)[0]
     directories = _alike(scan) if plan.is_everything else 0
     if directories:
-        frame = read_directory(spark, plan.location, struct, directories)
+        frame = read_directory(spark, location, struct, directories)
     else:
-        frame = read_files(spark, plan.location, struct, scan.paths)
+        frame = read_files(spark, location, struct, [location + path[len(plan.location) :] for path in scan.paths])
     if levels and scan.files:
-        below = _directories(plan.location)
+        below = _directories(location)
         frame = frame.withColumns({name: _level(below, int(name.removeprefix("dir"))) for name in levels})
     elif levels:
         frame = frame.withColumns({name: sql.lit(None).cast("string") for name in levels})

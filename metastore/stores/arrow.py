@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Mapping
 from functools import lru_cache
 from urllib.parse import quote, urlencode
@@ -12,11 +13,14 @@ from pyarrow import fs
 from metastore.errors import InvalidRequestError
 from metastore.redaction import showable
 from metastore.stores.arrow_options import data_properties
+from metastore.stores.aws_settings import says_any, says_region, with_profile
 from metastore.stores.hdfs_arrow import HdfsArrow
-from metastore.stores.locations import StoreLocation, is_served
+from metastore.stores.locations import StoreLocation, is_on_object_store
 from metastore.stores.object_store_arrow import TAIL_BYTES, ObjectArrow
 from metastore.stores.object_store_client import Buckets
 from metastore.stores.webhdfs import Clusters
+
+_ENDPOINTS = ("s3.endpoint", "AWS_ENDPOINT_URL", "AWS_ENDPOINT_URL_S3", "AWS_ENDPOINT")
 
 HDFS = ("hdfs://", "webhdfs://", "swebhdfs://")
 
@@ -24,13 +28,13 @@ HDFS = ("hdfs://", "webhdfs://", "swebhdfs://")
 def open_location(location: str, options: Mapping[str, str] | None = None) -> tuple[fs.FileSystem, str]:
     """The file system of a location and the path on it. InvalidRequestError for a scheme that nothing here knows.
 
-    ``location`` is plain text: a blank, a ``#`` or a ``%20`` is part of a name. ``options`` are Hadoop's keys; on object
-    stores also PyIceberg's and those of pyarrow's clients, by :mod:`metastore.stores.arrow_options`. Raises ConfigError
-    for values that a store's client refuses.
+    ``location`` is plain text: a blank, a ``#`` or a ``%20`` is part of a name. ``options`` are Hadoop's keys; on
+    object stores also PyIceberg's and those of pyarrow's clients, by :mod:`metastore.stores.arrow_options`. Raises
+    ConfigError for values that a store's client refuses.
     """
     if location.startswith("/"):
         return fs.LocalFileSystem(), location
-    if is_served(location) and not location.startswith(HDFS):
+    if is_on_object_store(location):
         place = StoreLocation.parse(location)
         return _object_store(place.root, tuple(sorted((options or {}).items()))), location.rstrip("/")
     return _remote(location, tuple(sorted((options or {}).items())))
@@ -40,9 +44,22 @@ def open_location(location: str, options: Mapping[str, str] | None = None) -> tu
 def _object_store(root: str, options: tuple[tuple[str, str], ...]) -> fs.FileSystem:
     """One client for all locations of a bucket that share their options."""
     place = StoreLocation.parse(root)
-    buckets = Buckets(data_properties(place, dict(options)), f"the keys of the storage plugin of {root}")
+    properties = data_properties(place, dict(options))
+    if place.kind == "s3":
+        properties = _with_region(place.bucket, with_profile(properties, os.environ))
+    buckets = Buckets(properties, f"the keys of the storage plugin of {root}")
     buckets.of(place)
     return fs.PyFileSystem(ObjectArrow(buckets, TAIL_BYTES))
+
+
+def _with_region(bucket: str, properties: dict[str, str]) -> dict[str, str]:
+    """``properties`` with the region of a bucket of Amazon's that nothing names: S3 itself is asked."""
+    if says_region(properties, os.environ) or says_any(_ENDPOINTS, {**os.environ, **properties}):
+        return properties
+    try:
+        return {**properties, "s3.region": fs.resolve_s3_region(bucket)}
+    except OSError:  # the client says what is wrong when it asks
+        return properties
 
 
 @lru_cache(maxsize=64)

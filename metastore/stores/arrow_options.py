@@ -64,9 +64,10 @@ def data_properties(place: StoreLocation, options: Mapping[str, str]) -> dict[st
         elif name not in dotted and name != scheme:
             known = (*names, endpoint, scheme)
             raise InvalidRequestError(
-                f"{name} is no option of {place.scheme}:// locations{did_you_mean(name, known)}; known are Hadoop's and "
-                f"PyIceberg's keys, and {', '.join(sorted(known))}"
+                f"{name} is no option of {place.scheme}:// locations{did_you_mean(name, known)}; known are Hadoop's "
+                f"and PyIceberg's keys, and {', '.join(sorted(known))}"
             )
-    if key == "adls.account-host" and key in found and place.account not in found[key].partition("://")[2]:
+    if place.kind == "azure" and key in found and place.account not in found[key]:
         found[key] = f"{found[key].rstrip('/')}/{place.account}"
-    return {**file_io_properties(place.root, dotted), **found, **{n: v for n, v in dotted.items() if not n.startswith("fs.")}}
+    of_pyiceberg = {name: value for name, value in dotted.items() if not name.startswith("fs.")}
+    return {**file_io_properties(place.root, dotted), **found, **of_pyiceberg}

@@ -27,6 +27,9 @@ _EXPECTED: Final[dict[StoreKind, str]] = {
     "hdfs": "<namenode>:<port> or the name of a nameservice",
 }
 
+_SHARED: Final[dict[StoreKind | None, str]] = {"s3": "s3", "gcs": "gs", "azure": "abfss"}
+"""The one scheme of each object store."""
+
 _BUCKET: Final = re.compile(r"[A-Za-z0-9][\w.-]*")
 _CONTAINER: Final = re.compile(r"[A-Za-z0-9$][\w.-]*@[A-Za-z0-9][\w.-]*")
 _AUTHORITIES: Final[dict[StoreKind, re.Pattern[str]]] = {
@@ -42,10 +45,26 @@ def is_local(location: str) -> bool:
     return "://" not in location or location.startswith("file:")
 
 
-def is_served(location: str) -> bool:
-    """Whether ``location`` is on an object store or on HDFS."""
+def is_on_object_store(location: str) -> bool:
+    """Whether ``location`` is on S3, GCS or Azure."""
     scheme, separator, _ = location.partition("://")
-    return bool(separator) and scheme in _KINDS
+    return bool(separator) and _KINDS.get(scheme) in _SHARED
+
+
+def one_spelling(location: str) -> str:
+    """``location`` with the scheme that all spellings of its store share: ``s3``, ``gs`` or ``abfss``.
+
+    ``s3a://b/k`` and ``s3n://b/k`` become ``s3://b/k``. On Azure the host of blobs (``wasb``) becomes that of files.
+    Local paths, HDFS and unknown schemes stay as they are: there another scheme is another service.
+    """
+    scheme, separator, rest = location.partition("://")
+    kind = _KINDS.get(scheme) if separator else None
+    if kind not in _SHARED:
+        return location
+    if kind == "azure":
+        authority, slash, key = rest.partition("/")
+        rest = f"{authority.replace('.blob.', '.dfs.', 1)}{slash}{key}"
+    return f"{_SHARED[kind]}://{rest}"
 
 
 @dataclass(frozen=True)

@@ -53,10 +53,11 @@ class PartsUpload(io.RawIOBase):
 
     def write(self, content: Any) -> int:
         """Send ``content``, or keep it until a part is full; how many bytes that are."""
+        part = memoryview(content).cast("B")
         with self._bucket.plain_errors():
-            self._writer.write(content)
-        self._position += len(content)
-        return len(content)
+            self._writer.write(part)
+        self._position += part.nbytes
+        return part.nbytes
 
     def close(self) -> None:
         """Make the object."""

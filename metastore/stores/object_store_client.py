@@ -103,7 +103,8 @@ class Bucket:
 class Buckets:
     """The buckets that FileIO ``properties`` open, each made on first use; safe across threads.
 
-    ``configured_by`` names the keys of the configuration, for errors. A forked process starts with none, since a client's connections and threads do not survive a fork.
+    ``configured_by`` names the keys of the configuration, for errors. A forked process starts with none, since a
+    client's connections and threads do not survive a fork.
     """
 
     def __init__(

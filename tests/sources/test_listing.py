@@ -6,7 +6,6 @@ import os
 from pathlib import Path
 
 import pytest
-from pyarrow import fs
 from services.s3 import ACCESS_KEY, SECRET_KEY, S3Server
 
 from metastore.errors import InvalidRequestError, NotFoundError, StorageError
