@@ -83,6 +83,8 @@ class Document:
     places: Sequence[Place] = ()
     given: Mapping[str, Any] = field(default_factory=dict)
     """The mapping that it was made of, for a tier that is given in code."""
+    below: KeyPath = ()
+    """Where its lines stand in ``root``, for a file whose keys begin elsewhere."""
 
     @cached_property
     def is_of_files(self) -> bool:
@@ -93,7 +95,7 @@ class Document:
     def assigned(self) -> Sequence[Assignment]:
         """Every statement, in order."""
         found = (*assignments(self.lines), *assignments_in(self.given))
-        return [replace(each, key=tuple(map(_name, each.key))) for each in found]
+        return [replace(each, key=(*self.below, *map(_name, each.key))) for each in found]
 
     @cached_property
     def _plain_lines(self) -> Sequence[str]:

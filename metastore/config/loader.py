@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import Any
 
 from metastore.config.collisions import Assignment, collisions, said_of_lost
+from metastore.config.drill_plugins import FILE_NAME, storage_plugins
 from metastore.config.hocon import Document, Place, is_file, is_present, parse_document, read_document
 from metastore.config.java_properties import JavaEnvironment
 from metastore.config.resolution import ABSENT, KeyPath, Node, Resolution, overlay
@@ -25,10 +26,12 @@ from metastore.errors import ConfigError
 _DIRECTORY_VARIABLE = "METASTORE_CONF_DIR"
 _DIRECTORY = "conf"
 _OVERRIDE = "override"
+_PLUGINS = "drill plugins"
 _MAIN_FILES = (
     ("drill module", "drill-module.conf"),
     ("drill distrib", "drill-distrib.conf"),
     ("drill override", "drill-override.conf"),
+    (_PLUGINS, FILE_NAME),
 )
 _METASTORE_FILES = (
     ("module", "drill-metastore-module.conf"),
@@ -58,6 +61,8 @@ class Tier:
     name: str
     document: Document
     path: Path | None = None
+    notes: tuple[str, ...] = ()
+    """What in it has no effect, for a file of Drill's."""
 
 
 class Configuration:
@@ -74,6 +79,11 @@ class Configuration:
     def sources(self) -> str:
         """The tiers that were read, for a message about what none of them holds."""
         return ", ".join(str(Origin(tier.name, tier.path)) for tier in self._tiers)
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """What the tiers say that has no effect."""
+        return tuple(f"{note} ({tier.path})" for tier in self._tiers for note in tier.notes)
 
     def get(self, key: KeyPath) -> Any:
         """The value of ``key`` with all substitutions resolved; None where it is null or absent."""
@@ -136,7 +146,15 @@ def find_tiers(conf: str | Path | None, environ: Mapping[str, str], cwd: Path | 
     ``cwd`` None is the working directory. Raises ConfigError, naming the places tried, when what was asked for is not
     there.
     """
-    return [defaults(), *(Tier(name, read_document(path), path) for name, path in _files(conf, environ, cwd))]
+    return [defaults(), *(_tier(name, path) for name, path in _files(conf, environ, cwd))]
+
+
+def _tier(name: str, path: Path) -> Tier:
+    document = read_document(path)
+    if name != _PLUGINS:
+        return Tier(name, document, path)
+    plugins, notes = storage_plugins(document)
+    return Tier(name, plugins, path, notes)
 
 
 @cache

@@ -245,6 +245,7 @@ def _settings(tiers: list[Tier], environ: Mapping[str, str], cwd: Path | None) -
     policies = policy_settings(root.section("policies"), catalogs)
     warnings = (
         *_implementation_notes(root),
+        *configuration.notes,
         *property_notes(iceberg.components),
         *policy_notes(policies),
         *reading.misplaced(*root.key),

@@ -70,7 +70,7 @@ class PartsUpload(io.RawIOBase):
 class ObjectArrow(pafs.FileSystemHandler):
     """Object stores for ``pyarrow.fs.PyFileSystem``. Pickles as the properties of its buckets.
 
-    ``tail_bytes``: the first request of a file reads so many bytes at its end, as footers need. None reads a file up to
+    ``tail_bytes``: how many bytes at the end of a file its first request reads, for its footer. None reads a file up to
     :data:`WHOLE_BYTES` whole.
     """
 

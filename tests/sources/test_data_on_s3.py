@@ -23,10 +23,12 @@ Open = Callable[..., Session]
 
 
 def hadoop(server: S3Server) -> dict[str, str]:
+    """S3A's keys."""
     return server.hadoop(server.endpoint)
 
 
 def of_pyiceberg(server: S3Server) -> dict[str, str]:
+    """PyIceberg's keys."""
     return {
         "s3.endpoint": server.endpoint,
         "s3.region": "us-east-1",
@@ -36,6 +38,7 @@ def of_pyiceberg(server: S3Server) -> dict[str, str]:
 
 
 def of_pyarrow(server: S3Server) -> dict[str, str]:
+    """Options of pyarrow's client."""
     host = server.endpoint.removeprefix("http://")
     own = {"endpoint_override": host, "scheme": "http", "region": "us-east-1"}
     return {**own, "access_key": ACCESS_KEY, "secret_key": SECRET_KEY}
@@ -54,7 +57,7 @@ def bucket(s3_server: S3Server, tmp_path: Any) -> str:
 
 
 @pytest.fixture
-def open_session(tmp_path: Any, bucket: str) -> Open:
+def open_session(tmp_path: Any) -> Open:
     """Open a session whose plugin ``s3`` has ``connection`` and keys, in ``config`` or ``properties``."""
 
     def open_(connection: str, **keys: Mapping[str, str]) -> Session:
