@@ -14,7 +14,8 @@ FILE = """
   # as Drill ships it, with Hadoop's keys
   s3: {
     type: "file", connection: "s3a://company-data", enabled: true,
-    config: { "fs.s3a.access.key": "AKIAEXAMPLE", "fs.s3a.secret.key": ${SECRET}, "fs.s3a.endpoint.region": "eu-central-1" }
+    config: { "fs.s3a.access.key": "AKIAEXAMPLE", "fs.s3a.secret.key": ${SECRET},
+      "fs.s3a.endpoint.region": "eu-central-1" }
     workspaces: {
       sales: { location: "/sales", writable: false, defaultInputFormat: "psv", allowAccessOutsideWorkspace: true }
       plain: { location: "/plain", writable: true, defaultInputFormat: null, allowAccessOutsideWorkspace: false }
@@ -29,7 +30,8 @@ FILE = """
   dfs: { type: "file", connection: "file:///", workspaces: { root: { location: "/srv" } }, formats: null }
   kafka: { type: "kafka", kafkaConsumerProps: { "bootstrap.servers": "x:9092" } }
   warehouse: { type: "hive", enabled: false, configProps: { "hive.metastore.uris": "thrift://hms:9083" } }
-  shop: { type: "jdbc", driver: "org.postgresql.Driver", url: "jdbc:postgresql://db/shop", username: "u", password: "open sesame" }
+  shop: { type: "jdbc", driver: "org.postgresql.Driver", url: "jdbc:postgresql://db/shop",
+    username: "u", password: "open sesame" }
 }
 """
 
@@ -86,9 +88,7 @@ def test_the_metastores_files_win_over_it(folder: Path) -> None:
 
 def test_a_lost_key_is_an_error_here_too(folder: Path) -> None:
     """Hadoop's keys without quotes: one takes the other away."""
-    text = (
-        'storage.s3 { type: file, connection: "s3a://b", config { fs.s3a.endpoint: "x", fs.s3a.endpoint.region: "y" } }'
-    )
+    text = 'storage.s3 { connection: "s3a://b", config { fs.s3a.endpoint: "x", fs.s3a.endpoint.region: "y" } }'
     (folder / "storage-plugins-override.conf").write_text(text)
     with pytest.raises(ConfigError, match=r"fs\.s3a\.endpoint .*is lost because of .*fs\.s3a\.endpoint\.region"):
         read(folder)
