@@ -32,9 +32,11 @@ from metastore.model.drill_types import minor_type, parse_type
 from metastore.model.statistics import ColumnStatistics, Value
 from metastore.model.tuple_schema import TupleSchema
 from metastore.sources.delta_log import require_bounded_log
+from metastore.sources.delta_options import delta_options
 from metastore.sources.delta_rows import DeltaFile, DeltaRows, RowNumbers, stored_path, stored_schema
 from metastore.sources.provided import Measures, ProvidedFile, by_key, column_statistics, source_file, state_of
 from metastore.stores.bounded_reading import Limit, ReadLimits
+from metastore.stores.locations import one_spelling
 
 FORMAT: Final = "DELTA"
 
@@ -63,7 +65,7 @@ class DeltaSource:
 
     def __init__(self, location: str, options: Mapping[str, str] | None = None, limit: Limit = _DEFAULT_LIMIT) -> None:
         self.location = location
-        self._options = options
+        self._options = delta_options(location, options or {})
         self._limit = limit
 
     def files(self) -> Sequence[SourceFile]:
@@ -93,7 +95,7 @@ class DeltaSource:
         files = {path: DeltaFile(actions[path]["partition"] or {}, self._deleted.get(path)) for path in paths}
         stored = stored_schema(self._arrow) if self._mapped else self._arrow
         by_id = self._mapped and self._mapping == "id"
-        return DeltaRows(self.location, self._arrow, stored, files, dict(self._options or {}), by_id)
+        return DeltaRows(self.location, self._arrow, stored, files, self._options, by_id)
 
     @cached_property
     def _table(self) -> Any:
@@ -103,7 +105,7 @@ class DeltaSource:
             raise EngineError(f"Delta tables are read by deltalake: {install_command('delta')}") from error
         try:
             require_bounded_log(self.location, self._options, self._limit)
-            return deltalake.DeltaTable(self.location, storage_options=dict(self._options or {}) or None)
+            return deltalake.DeltaTable(one_spelling(self.location), storage_options=self._options or None)
         except deltalake.exceptions.TableNotFoundError as error:
             raise NotFoundError(f"there is no Delta table at {self.location}") from error
         except (deltalake.exceptions.DeltaError, OSError) as error:

@@ -10,6 +10,7 @@ from typing import Final
 import pyarrow.fs as pafs
 
 from metastore.stores.bounded_reading import Limit
+from metastore.stores.locations import one_spelling
 
 _FOLDER: Final = "_delta_log"
 _CHECKPOINT: Final = re.compile(r"(\d{20})\.checkpoint\..*parquet")
@@ -36,5 +37,5 @@ def require_bounded_log(location: str, options: Mapping[str, str] | None, limit:
 def _opened(location: str, options: Mapping[str, str] | None) -> tuple[pafs.FileSystem, str]:
     if location.startswith("/"):
         return pafs.LocalFileSystem(), f"{location}/{_FOLDER}"
-    handler = import_module("deltalake.fs").DeltaStorageHandler(location, dict(options or {}) or None)
+    handler = import_module("deltalake.fs").DeltaStorageHandler(one_spelling(location), dict(options or {}) or None)
     return pafs.PyFileSystem(handler), _FOLDER

@@ -18,6 +18,7 @@ import pyarrow as pa
 import pyarrow.dataset as ds
 from pyarrow import fs
 
+from metastore.stores.locations import one_spelling
 from metastore.stores.read_errors import reading_file
 
 RowNumbers = np.ndarray[Any, np.dtype[np.int64]]
@@ -104,7 +105,7 @@ class DeltaRows:
         if path.startswith("/"):
             return fs.LocalFileSystem(), path
         root = self.location if path.startswith(f"{self.location}/") else path.rpartition("/")[0]
-        handler = import_module("deltalake.fs").DeltaStorageHandler(root, dict(self.options) or None)
+        handler = import_module("deltalake.fs").DeltaStorageHandler(one_spelling(root), dict(self.options) or None)
         return fs.PyFileSystem(handler), path[len(root) + 1 :]
 
 

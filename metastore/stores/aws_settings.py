@@ -36,12 +36,13 @@ def with_profile(properties: Mapping[str, str], environ: Mapping[str, str]) -> d
     profile = environ.get("AWS_PROFILE") or "default"
     home = Path(environ.get("HOME") or "~").expanduser()
     found: dict[str, str] = {}
+    kept = _section(environ.get("AWS_SHARED_CREDENTIALS_FILE") or home / ".aws/credentials", profile)
     if not says_any(_CREDENTIALS, properties) and not says_any(_CREDENTIAL_VARIABLES, environ):
-        kept = _section(environ.get("AWS_SHARED_CREDENTIALS_FILE") or home / ".aws/credentials", profile)
         found = {_KEYS[name]: value for name, value in kept.items() if name in _KEYS and value}
     if not says_region(properties, environ):
         name = profile if profile == "default" else f"profile {profile}"
-        region = _section(environ.get("AWS_CONFIG_FILE") or home / ".aws/config", name).get("region")
+        configured = _section(environ.get("AWS_CONFIG_FILE") or home / ".aws/config", name)
+        region = kept.get("region") or configured.get("region")
         found.update({"s3.region": region} if region else {})
     return {**properties, **found}
 

@@ -568,9 +568,11 @@ def test_delta_keeps_decimals_as_doubles(others: Others) -> None:
     assert found == [{"min(dec)": min(values), "max(dec)": max(values)}]
 
 
-def test_tables_in_an_object_store_are_read(s3_server: S3Server, tmp_path: Path) -> None:
-    """PyIceberg opens the files by the catalog's properties, Arrow those of Delta by deltalake's; in tasks, too."""
-    s3_server.create("lake-of-others")
+@pytest.mark.parametrize(("keys", "scheme"), [("deltalake", "s3"), ("hadoop", "s3a"), ("pyiceberg", "s3n")])
+def test_tables_in_an_object_store_are_read(keys: str, scheme: str, s3_server: S3Server, tmp_path: Path) -> None:
+    """PyIceberg opens the files by the catalog's properties, deltalake those of Delta by the plugin's; in tasks, too."""
+    bucket = f"lake-of-others-{keys}"
+    s3_server.create(bucket)
     options = {
         "AWS_ENDPOINT_URL": s3_server.endpoint,
         "AWS_ACCESS_KEY_ID": ACCESS_KEY,
@@ -584,8 +586,10 @@ def test_tables_in_an_object_store_are_read(s3_server: S3Server, tmp_path: Path)
         "s3.secret-access-key": SECRET_KEY,
         "s3.region": "us-east-1",
     }
-    catalog = {"type": "sql", "uri": f"sqlite:///{tmp_path}/c.db", "warehouse": "s3://lake-of-others/w", **properties}
-    place = {"connection": "s3://lake-of-others", "workspaces.w.location": "/d", "properties": options}
+    catalog = {"type": "sql", "uri": f"sqlite:///{tmp_path}/c.db", "warehouse": f"s3://{bucket}/w", **properties}
+    spelled = {"deltalake": options, "hadoop": s3_server.hadoop(s3_server.endpoint), "pyiceberg": properties}[keys]
+    quoted = {f'"{key}"': value for key, value in spelled.items()}
+    place = {"connection": f"{scheme}://{bucket}", "workspaces.w.location": "/d", "config": quoted}
     given = {
         "drill.metastore.iceberg.location": {"base_path": str(tmp_path), "relative_path": "metastore"},
         "drill.metastore.catalogs.prod": catalog,
@@ -597,7 +601,7 @@ def test_tables_in_an_object_store_are_read(s3_server: S3Server, tmp_path: Path)
     with connect(Settings.from_mapping(given, environ={})) as session:
         session.catalogs.open("prod").create_namespace("shop")
         session.catalogs.open("prod").create_table("shop.t", sales(0).schema).append(sales(0, "a b/ü"))
-        url = "s3://lake-of-others/d/t"
+        url = f"s3://{bucket}/d/t"
         write_deltalake(url, sales(0, "a b/ü"), partition_by=["kind"], storage_options=options)
         for name in ("lake.shop.t", "delta.w.t"):
             session.analyze(name)

@@ -36,6 +36,13 @@ def test_a_profile_is_the_last_word(environ: dict[str, str]) -> None:
     assert with_profile({}, {**environ, "AWS_CONTAINER_CREDENTIALS_FULL_URI": "u"}) == {"s3.region": "eu-west-1"}
 
 
+def test_the_file_of_credentials_may_name_the_region(environ: dict[str, str], tmp_path: Path) -> None:
+    """As for the AWS command line, it wins there."""
+    with (tmp_path / ".aws/credentials").open("a") as file:
+        file.write("region = eu-north-1\n")
+    assert with_profile({}, {**environ, "AWS_PROFILE": "other"})["s3.region"] == "eu-north-1"
+
+
 def test_what_is_no_profile_adds_nothing(environ: dict[str, str], tmp_path: Path) -> None:
     """A profile that is not there, files that are not there, and one that is no INI file."""
     assert with_profile({}, {**environ, "AWS_PROFILE": "none"}) == {}
