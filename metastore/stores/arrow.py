@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Mapping
 from functools import lru_cache
-from urllib.parse import quote, urlencode
+from urllib.parse import quote, urlencode, urlsplit
 
 import pyarrow as pa
 from pyarrow import fs
@@ -17,7 +17,7 @@ from metastore.stores.aws_settings import says_any, says_region, with_profile
 from metastore.stores.hdfs_arrow import HdfsArrow
 from metastore.stores.locations import StoreLocation, is_on_object_store
 from metastore.stores.object_store_arrow import TAIL_BYTES, ObjectArrow
-from metastore.stores.object_store_client import Buckets
+from metastore.stores.object_store_client import Buckets, is_cut_off
 from metastore.stores.webhdfs import Clusters
 
 _ENDPOINTS = ("s3.endpoint", "AWS_ENDPOINT_URL", "AWS_ENDPOINT_URL_S3", "AWS_ENDPOINT")
@@ -35,8 +35,10 @@ def open_location(location: str, options: Mapping[str, str] | None = None) -> tu
     if location.startswith("/"):
         return fs.LocalFileSystem(), location
     if is_on_object_store(location):
-        place = StoreLocation.parse(location)
-        return _object_store(place.root, tuple(sorted((options or {}).items()))), location.rstrip("/")
+        place, settings = StoreLocation.parse(location), tuple(sorted((options or {}).items()))
+        if is_cut_off() and place.kind == "s3":
+            return _arrow_s3(place.root, settings), f"{place.bucket}/{place.key}".rstrip("/")
+        return _object_store(place.root, settings), location.rstrip("/")
     return _remote(location, tuple(sorted((options or {}).items())))
 
 
@@ -44,12 +46,34 @@ def open_location(location: str, options: Mapping[str, str] | None = None) -> tu
 def _object_store(root: str, options: tuple[tuple[str, str], ...]) -> fs.FileSystem:
     """One client for all locations of a bucket that share their options."""
     place = StoreLocation.parse(root)
-    properties = data_properties(place, dict(options))
-    if place.kind == "s3":
-        properties = _with_region(place.bucket, with_profile(properties, os.environ))
-    buckets = Buckets(properties, f"the keys of the storage plugin of {root}")
+    buckets = Buckets(_properties(place, options), f"the keys of the storage plugin of {root}")
     buckets.of(place)
     return fs.PyFileSystem(ObjectArrow(buckets, TAIL_BYTES))
+
+
+@lru_cache(maxsize=64)
+def _arrow_s3(root: str, options: tuple[tuple[str, str], ...]) -> fs.FileSystem:
+    """Arrow's own client, which works in a forked child, as obstore's does not."""
+    properties = _properties(StoreLocation.parse(root), options)
+    endpoint = urlsplit(properties.get("s3.endpoint", ""))
+    return fs.S3FileSystem(
+        access_key=properties.get("s3.access-key-id"),
+        secret_key=properties.get("s3.secret-access-key"),
+        session_token=properties.get("s3.session-token"),
+        anonymous=properties.get("s3.anonymous") == "true",
+        region=properties.get("s3.region"),
+        role_arn=properties.get("s3.role-arn"),
+        scheme=endpoint.scheme or None,
+        endpoint_override=endpoint.netloc or None,
+        force_virtual_addressing=properties.get("s3.force-virtual-addressing") == "true",
+    )
+
+
+def _properties(place: StoreLocation, options: tuple[tuple[str, str], ...]) -> dict[str, str]:
+    properties = data_properties(place, dict(options))
+    if place.kind != "s3":
+        return properties
+    return _with_region(place.bucket, with_profile(properties, os.environ))
 
 
 def _with_region(bucket: str, properties: dict[str, str]) -> dict[str, str]:

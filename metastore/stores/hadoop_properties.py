@@ -8,6 +8,7 @@ counterpart: each reader takes what it knows. Keys for one bucket or storage acc
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Callable, Mapping
 from typing import Final
 from urllib.parse import urlsplit
@@ -24,6 +25,8 @@ ADLS_AUTHORITY_HOST: Final = "adls.authority-host"
 """Keys of our own, for what the connectors can say and PyIceberg has no key for."""
 
 _CENTRAL_S3: Final = "s3.amazonaws.com"
+_REGION_OF_AMAZON: Final = re.compile(r"s3[.-](?:dualstack\.)?([a-z]{2}(?:-[a-z]+)+-\d)\.amazonaws\.com(?:\.cn)?")
+"""The host of a region: S3A takes the region from it where no key names one."""
 _CENTRAL_AZURE: Final = "core.windows.net"
 
 
@@ -149,7 +152,10 @@ def _s3_endpoint(hadoop: Mapping[str, str]) -> dict[str, str]:
     if host in ("", _CENTRAL_S3):
         return {}
     secure = _is_true(hadoop.get("fs.s3a.connection.ssl.enabled", "true"))
-    return {"s3.endpoint": endpoint if "://" in endpoint else f"{'https' if secure else 'http'}://{host}"}
+    found = {"s3.endpoint": endpoint if "://" in endpoint else f"{'https' if secure else 'http'}://{host}"}
+    if (region := _REGION_OF_AMAZON.fullmatch(host)) and not hadoop.get("fs.s3a.endpoint.region"):
+        found["s3.region"] = region[1]
+    return found
 
 
 def _azure_endpoint(place: StoreLocation, hadoop: Mapping[str, str]) -> dict[str, str]:

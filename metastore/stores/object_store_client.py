@@ -71,12 +71,53 @@ _QUERY: Final = re.compile(r"(https?://[^\s?]+)\?\S*")
 _LONGEST_TEXT: Final = 600
 
 
+@dataclass
+class _AskingProcess:
+    """The process whose threads carry the requests of the library; a forked child has no such threads, and would wait.
+
+    The library starts its threads with the first request, once in a process and its children.
+    """
+
+    pid: int | None = None
+
+    def begin(self) -> None:
+        """Note that this process sends a request. Raises StorageError in a child of one that did."""
+        if self.pid is None:
+            self.pid = os.getpid()
+        elif self.pid != os.getpid():
+            raise StorageError(
+                "this process was forked from one that had asked an object store already, and the client does not "
+                "survive a fork: start processes by multiprocessing's spawn or forkserver, or fork before the first "
+                "request"
+            )
+
+
+_ASKING: Final = _AskingProcess()
+
+
+def is_cut_off() -> bool:
+    """Whether this process was forked from one that had sent requests: no client works here."""
+    return _ASKING.pid is not None and _ASKING.pid != os.getpid()
+
+
 @dataclass(frozen=True)
 class Bucket:
-    """One bucket or container: ``store`` tries again by itself, ``once`` sends a request one time only."""
+    """One bucket or container. Whoever takes a client of it is about to send a request."""
 
-    store: Store
-    once: Store
+    _again: Store
+    _once: Store
+
+    @property
+    def store(self) -> Store:
+        """A client that tries again by itself. Raises StorageError where a fork has cut it off."""
+        _ASKING.begin()
+        return self._again
+
+    @property
+    def once(self) -> Store:
+        """A client that sends a request one time only. Raises StorageError where a fork has cut it off."""
+        _ASKING.begin()
+        return self._once
 
     def told(self, error: BaseException) -> str:
         """What obstore says, without its debugging output and without credentials."""

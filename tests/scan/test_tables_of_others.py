@@ -570,7 +570,7 @@ def test_delta_keeps_decimals_as_doubles(others: Others) -> None:
 
 @pytest.mark.parametrize(("keys", "scheme"), [("deltalake", "s3"), ("hadoop", "s3a"), ("pyiceberg", "s3n")])
 def test_tables_in_an_object_store_are_read(keys: str, scheme: str, s3_server: S3Server, tmp_path: Path) -> None:
-    """PyIceberg opens the files by the catalog's properties, deltalake those of Delta by the plugin's; in tasks, too."""
+    """PyIceberg opens the files by the keys of the catalog, deltalake those of Delta by the plugin's; in tasks, too."""
     bucket = f"lake-of-others-{keys}"
     s3_server.create(bucket)
     options = {

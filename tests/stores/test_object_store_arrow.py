@@ -11,9 +11,13 @@ import pytest
 from obstore.store import S3Store
 from pyarrow import fs
 from services.s3 import S3Server
+from support.forked import in_child
 
+from metastore.errors import StorageError
+from metastore.sources.listing import list_files
 from metastore.stores.arrow import open_location
 from metastore.stores.object_store_arrow import TAIL_BYTES
+from metastore.stores.opening import open_store
 
 
 @pytest.fixture
@@ -95,6 +99,31 @@ def test_it_writes_and_removes(bucket: S3Store, opened: tuple[fs.FileSystem, str
     assert [entry["path"] for page in bucket.list() for entry in page] == ["tx"]
     with pytest.raises(FileNotFoundError):
         store.delete_dir(f"{root}/t")
+
+
+def test_a_forked_child_reads_and_never_waits(
+    s3_server: S3Server, bucket: S3Store, opened: tuple[fs.FileSystem, str]
+) -> None:
+    """The library's threads do not survive a fork: a child opens data on S3 by Arrow's client; else it is told."""
+    store, root = opened
+    keys = s3_server.hadoop(s3_server.endpoint)
+    bucket.put("t/k=1/f", b"data")
+    assert store.open_input_file(f"{root}/t/k=1/f").read() == b"data"
+
+    def work() -> None:
+        [file] = list_files(f"{root}/t", options=keys).files
+        assert (file.path, file.size) == (f"{root}/t/k=1/f", 4)
+        again, path = open_location(file.path, keys)
+        assert again.open_input_file(path).read() == b"data"
+        with pytest.raises(StorageError, match="forked.*spawn"):
+            store.open_input_file(f"{root}/t/k=1/f")
+        pointers, files = open_store(root, keys)
+        with pytest.raises(StorageError, match="forked.*spawn"):
+            pointers.create_if_absent(f"{root}/v1", b"x")
+        with pytest.raises(StorageError, match="forked.*spawn"):
+            files.new_input(f"{root}/t/k=1/f").open()
+
+    assert in_child(work)() == 0
 
 
 def test_it_goes_to_other_processes(bucket: S3Store, opened: tuple[fs.FileSystem, str]) -> None:

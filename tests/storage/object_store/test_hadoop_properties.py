@@ -92,6 +92,25 @@ def test_an_endpoint_without_scheme_asks_whether_to_encrypt() -> None:
     assert file_io_properties("s3a://b/x", properties)["s3.endpoint"] == "http://minio:9000"
 
 
+@pytest.mark.parametrize(
+    ("endpoint", "region"),
+    [
+        ("s3.us-west-2.amazonaws.com", "us-west-2"),
+        ("https://s3-eu-central-1.amazonaws.com", "eu-central-1"),
+        ("s3.dualstack.us-gov-east-1.amazonaws.com", "us-gov-east-1"),
+        ("s3.cn-north-1.amazonaws.com.cn", "cn-north-1"),
+        ("s3.amazonaws.com", None),
+        ("s3.us-west-2.example.com", None),
+    ],
+)
+def test_an_endpoint_of_amazon_names_its_region(endpoint: str, region: str | None) -> None:
+    """As S3A takes it; the key of the region wins."""
+    keys = {"fs.s3a.endpoint": endpoint}
+    assert file_io_properties("s3a://b/x", keys).get("s3.region") == region
+    keys["fs.s3a.endpoint.region"] = "mine"
+    assert file_io_properties("s3a://b/x", keys)["s3.region"] == "mine"
+
+
 def test_an_azure_endpoint_asks_whether_to_encrypt() -> None:
     """ABFS's default is yes; who names the scheme that encrypts gets it in any case."""
     properties = {"fs.azure.abfs.endpoint": "azurite:10000", "fs.azure.always.use.https": "false"}
