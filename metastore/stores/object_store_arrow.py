@@ -12,6 +12,7 @@ from __future__ import annotations
 import io
 import posixpath
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from datetime import datetime, timedelta, timezone
 from typing import Any, Final, NoReturn
 
@@ -29,6 +30,9 @@ TAIL_BYTES: Final = 64 << 10
 
 _PART_BYTES: Final = 16 << 20
 """Parts of a large object that is written: a store takes 10,000 of them."""
+
+_PIECES_AT_ONCE: Final = 8
+"""A long range comes in pieces of :data:`WHOLE_BYTES`, and this is how many are fetched at once."""
 
 _EPOCH: Final = datetime(1970, 1, 1, tzinfo=timezone.utc)
 
@@ -226,10 +230,18 @@ def _from_the_end(place: StoreLocation, bucket: Bucket, tail_bytes: int) -> pa.N
 def _ranges(place: StoreLocation, bucket: Bucket, size: int, e_tag: str | None, tail: bytes = b"") -> RangedFile:
     """The object of ``size`` bytes, which end with ``tail``, as long as it has ``e_tag``."""
 
-    def fetch(begin: int, end: int) -> bytes:
+    def fetch_piece(begin: int, end: int) -> bytes:
         options: Any = {"range": (begin, end), **({"if_match": e_tag} if e_tag else {})}
         with bucket.plain_errors():
             return obstore.get(bucket.store, place.key, options=options).bytes().to_bytes()
+
+    def fetch(begin: int, end: int) -> bytes:
+        begins = range(begin, end, WHOLE_BYTES)
+        if len(begins) == 1:
+            return fetch_piece(begin, end)
+        with ThreadPoolExecutor(min(len(begins), _PIECES_AT_ONCE)) as threads:
+            pieces = threads.map(lambda each: fetch_piece(each, min(each + WHOLE_BYTES, end)), begins)
+            return b"".join(pieces)
 
     return RangedFile(size, fetch, tail)
 

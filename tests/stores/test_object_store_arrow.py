@@ -32,7 +32,7 @@ def opened(s3_server: S3Server, bucket: S3Store) -> tuple[fs.FileSystem, str]:
     return open_location(f"s3a://{bucket.config['bucket']}", s3_server.hadoop(s3_server.endpoint))
 
 
-@pytest.mark.parametrize("size", [0, 1, TAIL_BYTES - 1, TAIL_BYTES, TAIL_BYTES + 1, 9_000_000])
+@pytest.mark.parametrize("size", [0, 1, TAIL_BYTES - 1, TAIL_BYTES, TAIL_BYTES + 1, 9_000_000, 30_000_000])
 def test_a_file_has_its_bytes(size: int, bucket: S3Store, opened: tuple[fs.FileSystem, str]) -> None:
     """From the start, from the end, and across the border of what the first request brought."""
     store, root = opened
