@@ -34,7 +34,8 @@ class _Translation:
         if kind == "file":
             return self._of_files(name, given)
         if kind == "hive" and (uri := _at(given, "configProps", "hive.metastore.uris")):
-            return {"type": "hive", "uri": uri, "enabled": given.get("enabled", True)}
+            keys = {key: value for key, value in given["configProps"].items() if key.startswith("fs")}
+            return {"type": "hive", "uri": uri, "enabled": given.get("enabled", True), "config": keys}
         if kind == "jdbc" and (url := given.get("url")):
             login = {"user": given.get("username"), "password": given.get("password")}
             properties = {key: value for key, value in login.items() if value is not None}

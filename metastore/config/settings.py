@@ -329,7 +329,7 @@ def _plugin(name: str, section: Section, cwd: Path | None) -> StoragePluginSetti
         section.require_no_host("connection", connection)
     in_folders = kind in ("file", "delta")
     workspaces = section.section("workspaces").sections() if in_folders else {}
-    keys_of_drill = _set(section.properties("config")) if in_folders else {}
+    keys_of_drill = _set(section.properties("config")) if in_folders or kind == "hive" else {}
     return StoragePluginSettings(
         name=name,
         connection=connection,

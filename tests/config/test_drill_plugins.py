@@ -29,7 +29,8 @@ FILE = """
   }
   dfs: { type: "file", connection: "file:///", workspaces: { root: { location: "/srv" } }, formats: null }
   kafka: { type: "kafka", kafkaConsumerProps: { "bootstrap.servers": "x:9092" } }
-  warehouse: { type: "hive", enabled: false, configProps: { "hive.metastore.uris": "thrift://hms:9083" } }
+  warehouse: { type: "hive", enabled: false, configProps: { "hive.metastore.uris": "thrift://hms:9083",
+    "fs.s3a.endpoint.region": "eu-west-1" } }
   shop: { type: "jdbc", driver: "org.postgresql.Driver", url: "jdbc:postgresql://db/shop",
     username: "u", password: "open sesame" }
 }
@@ -61,6 +62,7 @@ def test_it_is_a_tier(folder: Path) -> None:
     assert {name: each.location for name, each in settings.storage["dfs"].workspaces.items()} == {"root": "/srv"}
     hive, shop = settings.storage["warehouse"], settings.storage["shop"]
     assert (hive.type, hive.connection, hive.enabled) == ("hive", "thrift://hms:9083", False)
+    assert hive.properties == {"fs.s3a.endpoint.region": "eu-west-1"}
     assert (shop.type, shop.connection) == ("jdbc", "jdbc:postgresql://db/shop")
     assert shop.properties == {"user": "u", "password": "open sesame"}
     assert str(folder) in str(settings.origins["drill.metastore.storage.s3.connection"])
