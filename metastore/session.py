@@ -206,16 +206,13 @@ class Session:
         return analyze(self.metastore.tables, self.source(table), self.engine_for, request, on_progress=on_progress)
 
     def tables_matching(self, *patterns: str) -> list[TableInfo]:
-        """The tables whose names fit one of ``patterns``, such as ``dfs.shop.*`` or ``dfs.shop``, or all of them.
-
-        Those that were analyzed, and new ones: see :func:`metastore.analyze.worklist.worklist`.
-        """
+        """The tables with metadata, and new ones, that fit one of ``patterns`` such as ``dfs.shop.a*``; else all."""
         from metastore.analyze.worklist import worklist
 
         return worklist(self.settings, self.metastore.tables, patterns)
 
     def analyze_all(self, tables: Iterable[TableInfo] | None = None, **asked: Any) -> Iterator[TableOutcome]:
-        """Bring ``tables``, by default all, up to date as :meth:`analyze`; one that fails has its error as its outcome."""
+        """Bring ``tables``, by default all, up to date as :meth:`analyze`; a failure is an outcome too."""
         from metastore.analyze.worklist import analyze_each
 
         wanted = self.tables_matching() if tables is None else tables
