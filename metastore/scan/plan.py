@@ -250,7 +250,7 @@ def only_row_groups(planned: ScanPlan, named: Mapping[str, Collection[int]], why
         files=files,
         pruned=replace(
             pruned,
-            files=[file for file in pruned.files if file.path in read],
+            files=pruned.files.only(read),
             files_count=replace(pruned.files_count, kept=len(files)),
             row_groups_count=replace(pruned.row_groups_count, kept=groups),
             skipped_in_segments=skipped,

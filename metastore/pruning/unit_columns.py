@@ -1,0 +1,137 @@
+"""Units of one level as columns: what pruning needs of segments, files and row groups, decoded once.
+
+Texts that repeat (folders, schemas) are kept once, and statistics of those columns alone that a question asks for.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Any, Final
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from metastore.model.statistics_json import holder_pattern, read_holders
+from metastore.model.vocabulary import IDENTIFIER_SEPARATOR, Statistic
+from metastore.pruning.statistics_columns import StatisticsColumns
+from metastore.pruning.statistics_texts import decoded
+
+UNKNOWN: Final = -(2**63)
+"""A number that is not recorded."""
+
+Longs = np.ndarray[Any, np.dtype[np.int64]]
+
+
+@dataclass(frozen=True, eq=False)
+class Coded:
+    """A column of texts: for each row its place in ``names``, -1 for none."""
+
+    codes: np.ndarray[Any, np.dtype[np.int32]]
+    names: Sequence[str]
+
+    @classmethod
+    def of(cls, column: pa.ChunkedArray[Any] | pa.Array[Any]) -> Coded:
+        """The texts of an Arrow column."""
+        whole: Any = column.combine_chunks() if isinstance(column, pa.ChunkedArray) else column
+        encoded = whole.dictionary_encode()
+        names: list[Any] = encoded.dictionary.to_pylist()
+        return cls(pc.fill_null(encoded.indices, -1).to_numpy(zero_copy_only=False), names)
+
+    @classmethod
+    def of_texts(cls, texts: Sequence[str]) -> Coded:
+        """The same of a list."""
+        return cls.of(pa.array(texts, pa.string()))
+
+    def take(self, positions: Any) -> Coded:
+        """The rows at ``positions``."""
+        return Coded(self.codes[positions], self.names)
+
+
+@dataclass(frozen=True, eq=False)
+class UnitColumns:
+    """Units of one level: their schemas (in Drill's JSON), and statistics by column (a quoted path)."""
+
+    schemas: Coded
+    by_column: Mapping[str, StatisticsColumns]
+
+    @classmethod
+    def of(cls, units: pa.Table, asked: Collection[str]) -> UnitColumns:
+        """Those of ``units`` in on-disk columns, with the statistics of the columns ``asked`` for."""
+        maps = _whole(units["columnsStatistics"]) if asked else None
+        by_column = {column: decoded(pc.map_lookup(maps, pa.scalar(column), "first")) for column in asked}
+        return cls(Coded.of(units["schema"]), by_column)
+
+    def __len__(self) -> int:
+        return len(self.schemas.codes)
+
+    def take(self, positions: Any) -> UnitColumns:
+        """The units at ``positions``."""
+        by_column = {column: known.take(positions) for column, known in self.by_column.items()}
+        return UnitColumns(self.schemas.take(positions), by_column)
+
+
+@dataclass(frozen=True, eq=False)
+class FileUnits:
+    """FILE units: paths, folders by their identifiers, and the recorded sizes and times of modification.
+
+    Sizes are bytes, times epoch nanoseconds; :data:`UNKNOWN` where none is recorded.
+    """
+
+    paths: pa.Array[Any]
+    folders: Coded
+    sizes: Longs
+    times: Longs
+
+    @classmethod
+    def of(cls, units: pa.Table) -> FileUnits:
+        """Those of ``units`` in on-disk columns."""
+        holders = _whole(units["metadataStatistics"])
+        return cls(
+            _whole(units["path"]),
+            _folders_of(units["metadataIdentifier"]),
+            _recorded(holders, Statistic.LENGTH),
+            _recorded(holders, Statistic.MODIFICATION_TIME_NANOS),
+        )
+
+    def __len__(self) -> int:
+        return len(self.paths)
+
+
+def _whole(column: pa.ChunkedArray[Any]) -> Any:
+    # combine_chunks copies even a single chunk, and the map column is by far the largest.
+    return column.chunk(0) if column.num_chunks == 1 else column.combine_chunks()
+
+
+def _folders_of(identifiers: pa.ChunkedArray[Any]) -> Coded:
+    """The folder that each file's identifier names, "" for the table's own."""
+    texts: list[Any] = identifiers.to_pylist()
+    names: dict[str, int] = {}
+    codes = [names.setdefault(text.rpartition(IDENTIFIER_SEPARATOR)[0], len(names)) for text in texts]
+    return Coded(np.array(codes, np.int32), list(names))
+
+
+def _recorded(holders: Any, name: str) -> Longs:
+    """The whole number that the holders of each unit tell under ``name``; the last one counts."""
+    found = np.full(len(holders), UNKNOWN, np.int64)
+    texts = holders.flatten()
+    named = pc.match_substring(texts, name)
+    owners = pc.list_parent_indices(holders).filter(named).to_pylist()
+    pattern = _holder_pattern(name)
+    for owner, text in zip(owners, texts.filter(named).to_pylist(), strict=True):
+        match = pattern.fullmatch(text)
+        if match is not None:
+            found[owner] = int(match[1])
+        elif name in (told := read_holders([text])):
+            value = told[name]
+            found[owner] = value if type(value) is int and abs(value) < -UNKNOWN else UNKNOWN
+    return found
+
+
+@lru_cache
+def _holder_pattern(name: str) -> re.Pattern[str]:
+    """Whole numbers as :func:`metastore.model.statistics_json.holder_json` writes them."""
+    return re.compile(re.escape(holder_pattern(name) % 0).replace("0", "(-?[0-9]{1,18})"))
