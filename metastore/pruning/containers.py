@@ -77,8 +77,12 @@ class UnitStatistics:
         if column in self._directory_columns:
             return self._by_folder.of(column, np.ones(len(self._units), np.bool_))
         several = self._spellings.get(parse_path(column)[0])
-        found = self._units.by_column[column] if several is None else self._spelled(column, several)
+        found = self._stored(column) if several is None else self._spelled(column, several)
         return found.all_null_where(self._absent(column) & ~found.has(KNOWN))
+
+    def _stored(self, column: str) -> StatisticsColumns:
+        found = self._units.by_column.get(column)
+        return StatisticsColumns.nothing(len(self._units)) if found is None else found
 
     def _spelled(self, column: str, several: Sequence[str]) -> StatisticsColumns:
         """Of containers whose files spell the column in one way; of several ways nothing is known."""
@@ -90,7 +94,7 @@ class UnitStatistics:
         codes = self._units.schemas.codes
         positions = np.arange(len(codes))
         parts = [
-            self._units.by_column[key].take(np.where(np.isin(codes, of_schemas), positions, -1))
+            self._stored(key).take(np.where(np.isin(codes, of_schemas), positions, -1))
             for key, of_schemas in spelled.items()
         ]
         return together(parts) if parts else StatisticsColumns.nothing(len(codes))

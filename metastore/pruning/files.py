@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from metastore.model.column_path import parse as parse_path
 from metastore.pruning.bound_arrays import Mask
@@ -19,8 +18,8 @@ from metastore.pruning.decided_files import KEPT_COLUMNS, KeptFiles, SkippedFile
 from metastore.pruning.evaluate import Evaluation, Excluded, Exclusion, tests_text
 from metastore.pruning.file_columns import FileColumns
 from metastore.pruning.known_files import KnownFiles
-from metastore.pruning.unit_columns import UNKNOWN, Coded, FileUnits, Longs, UnitColumns
-from metastore.pruning.units import Portion
+from metastore.pruning.portion_columns import PortionColumns, RowGroupUnits
+from metastore.pruning.unit_columns import UNKNOWN, Coded, FileUnits, Longs
 from metastore.sources.directories import DirectoryColumns
 
 _MAY_MATCH = "may match"
@@ -28,8 +27,9 @@ _MAY_MATCH = "may match"
 
 @dataclass(frozen=True, eq=False)
 class _Candidates:
-    """Files that their own statistics leave, as columns of kept files, and the folder of each."""
+    """Files that their own statistics leave (``left``, of all), as columns of kept files, and the folder of each."""
 
+    left: Mask
     columns: pa.Table
     folders: Coded
 
@@ -47,14 +47,13 @@ class _RowGroups:
 class FileDecisions:
     """What was decided of the unchanged files so far; ``why_not`` tells of a folder what excludes its segment.
 
-    Without a listing, ``known`` meets the files here. ``asked`` are the columns whose statistics the question needs.
+    Without a listing, ``known`` meets the files here.
     """
 
     known: KnownFiles
     directories: DirectoryColumns
     evaluation: Evaluation
     why_not: Callable[[str], Exclusion | None]
-    asked: Collection[str]
     spellings: Mapping[str, Sequence[str]] = field(default_factory=dict)
     pseudo: FileColumns = field(default_factory=FileColumns)
     kept: KeptFiles = field(default_factory=KeptFiles)
@@ -64,14 +63,18 @@ class FileDecisions:
     judged: bool = False
     """Whether statistics of any file were asked for."""
 
-    def decide(self, portion: Portion) -> None:
+    def decide(self, portion: PortionColumns) -> None:
         """Decide the files of ``portion``; each file once."""
-        found = [self._files(units) for units in portion.files()]
+        if self.known.listing is None:
+            self.known.meet_portion(portion)
+        found = [self._files(files) for files in portion.files]
         together = pa.concat_tables([one.columns for one in found] or [KEPT_COLUMNS.empty_table()])
         columns = together.unify_dictionaries().combine_chunks()
         paths = _whole(columns["path"])
         folders = _joined([one.folders for one in found])
-        groups = _Groups(len(paths), [self._row_groups(units, paths, folders) for units in portion.row_groups()])
+        places = _places([one.left for one in found])
+        parts = [self._row_groups(units, places, paths, folders) for units in portion.row_groups]
+        groups = _Groups(len(paths), parts)
         self.row_groups_kept += int((~groups.excluded).sum())
         if not groups.excluded.any():
             self.kept.add(columns)
@@ -86,39 +89,31 @@ class FileDecisions:
             paths.take(pa.array(nothing_left)), lambda row: groups.why_nothing_is_left(int(nothing_left[row]))
         )
 
-    def _files(self, units: pa.Table) -> _Candidates:
+    def _files(self, files: FileUnits) -> _Candidates:
         """Those that their own statistics leave."""
-        files, columns = FileUnits.of(units), UnitColumns.of(units, self.asked)
-        if self.known.listing is None:
-            self.known.meet(files)
         is_open = np.array([self.why_not(folder) is None for folder in files.folders.names], np.bool_)
         in_doubt = self.known.are_unchanged(files.paths) & is_open[files.folders.codes]
         self.judged = self.judged or bool(in_doubt.any())
-        statistics = UnitStatistics(columns, files.folders, self.directories, self.spellings)
+        statistics = UnitStatistics(files.columns, files.folders, self.directories, self.spellings)
         excluded = self.evaluation.exclude(in_doubt, self.pseudo.beside(statistics, files.paths))
         self.skipped.add(files.paths, excluded)
-        left = np.flatnonzero(in_doubt & ~excluded.mask)
-        paths, sizes = files.paths.take(pa.array(left)), self.known.sizes_now(files)[left]
-        kept = kept_columns(
-            paths,
-            _reasons(statistics.lacking(), left),
-            pa.array(sizes, mask=sizes == UNKNOWN),
-            columns.schemas.take(left),
-        )
-        return _Candidates(kept, files.folders.take(left))
+        is_left = in_doubt & ~excluded.mask
+        left = np.flatnonzero(is_left)
+        paths, sizes = files.paths.take(left), self.known.sizes_now(files)[left]
+        known_sizes = pa.array(sizes, mask=sizes == UNKNOWN)
+        reasons, schemas = _reasons(statistics.lacking(), left), files.columns.schemas.take(left)
+        return _Candidates(is_left, kept_columns(paths, reasons, known_sizes, schemas), files.folders.take(left))
 
-    def _row_groups(self, units: pa.Table, paths: pa.Array[Any], folders: Coded) -> _RowGroups:
-        """Of ``units`` those of the files at ``paths``, and what excludes them."""
-        if self.known.listing is None:
-            self.known.meet_row_groups(units["path"])
-        places = pc.fill_null(pc.index_in(units["path"], paths), -1).to_numpy()
-        mine = np.flatnonzero(places >= 0)
-        units = units if len(mine) == len(places) else units.take(pa.array(mine))
-        columns, files = UnitColumns.of(units, self.asked), places[mine]
+    def _row_groups(self, units: RowGroupUnits, places: Longs, paths: pa.Array[Any], folders: Coded) -> _RowGroups:
+        """Of ``units`` those of the candidates at ``paths``, and what excludes them; ``places`` tell of each file."""
+        files = np.where(units.files < 0, -1, places[units.files]) if len(places) else np.full(len(units), -1)
+        mine = np.flatnonzero(files >= 0)
+        files = files[mine]
+        columns = units.columns if len(mine) == len(units) else units.columns.take(mine)
         statistics = UnitStatistics(columns, folders.take(files), self.directories, self.spellings)
-        beside = self.pseudo.beside(statistics, _whole(units["path"]))
+        beside = self.pseudo.beside(statistics, paths.take(files))
         excluded = self.evaluation.exclude(np.ones(len(mine), np.bool_), beside)
-        return _RowGroups(files.astype(np.int64), units["rowGroupIndex"].to_numpy().astype(np.int64), excluded)
+        return _RowGroups(files, units.numbers[mine], excluded)
 
 
 class _Groups:
@@ -214,6 +209,12 @@ class _Groups:
 
 def _whole(column: pa.ChunkedArray[Any]) -> Any:
     return column.combine_chunks()
+
+
+def _places(left: Sequence[Mask]) -> Longs:
+    """For each file of a portion its place among those that are left, -1 for the others."""
+    is_left = np.concatenate([np.zeros(0, np.bool_), *left])
+    return np.where(is_left, np.cumsum(is_left) - 1, -1)
 
 
 def _joined(columns: Sequence[Coded]) -> Coded:

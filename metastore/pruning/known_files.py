@@ -13,8 +13,8 @@ import numpy as np
 import pyarrow as pa
 
 from metastore.pruning.bound_arrays import Mask
+from metastore.pruning.portion_columns import PortionColumns
 from metastore.pruning.unit_columns import UNKNOWN, FileUnits, Longs
-from metastore.pruning.units import Portion
 
 Fingerprint = tuple[int, int]
 """Size in bytes and modification time in epoch nanoseconds."""
@@ -38,17 +38,15 @@ class KnownFiles:
         self.row_groups = 0
         """Number of row groups of unchanged files."""
 
-    def meet_portion(self, portion: Portion) -> None:
+    def meet_portion(self, portion: PortionColumns) -> None:
         """Take note of all files of ``portion``, and of their row groups."""
-        for units in portion.files():
-            self.meet(FileUnits.of(units))
-        for units in portion.row_groups():
-            self.meet_row_groups(units["path"])
-
-    def meet_row_groups(self, paths: pa.ChunkedArray[Any] | pa.Array[Any]) -> None:
-        """Take note of the row groups of files that were met, by the paths of their files."""
-        gone = sum(path in self._gone for path in paths.to_pylist()) if self._gone else 0
-        self.row_groups += len(paths) - gone
+        for files in portion.files:
+            self.meet(files)
+        is_here = self.are_unchanged(portion.paths) if self._gone else None
+        for row_groups in portion.row_groups:
+            self.row_groups += len(row_groups)
+            if is_here is not None:
+                self.row_groups -= int((~is_here[row_groups.files[row_groups.files >= 0]]).sum())
 
     def meet(self, files: FileUnits) -> None:
         """Take note of ``files``; each file once."""
@@ -73,7 +71,7 @@ class KnownFiles:
         counts = np.bincount(files.folders.codes[which], minlength=len(files.folders.names)).tolist()
         self.unchanged.update({folder: n for folder, n in zip(files.folders.names, counts, strict=True) if n})
 
-    def are_unchanged(self, paths: pa.Array[Any]) -> Mask:
+    def are_unchanged(self, paths: pa.ChunkedArray[Any] | pa.Array[Any]) -> Mask:
         """Which of the files at ``paths``, which were met, are as they were."""
         if not self._gone:
             return np.ones(len(paths), np.bool_)

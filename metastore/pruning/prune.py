@@ -33,8 +33,9 @@ from metastore.pruning.file_columns import FileColumns
 from metastore.pruning.files import FileDecisions
 from metastore.pruning.known_files import Fingerprint, KnownFiles
 from metastore.pruning.result import Count, PruneResult, SegmentDecision
+from metastore.pruning.table_units import TableUnits, Units
 from metastore.pruning.unit_columns import Coded, UnitColumns
-from metastore.pruning.units import UNIT_COLUMNS, UNIT_TYPES, TableUnits, Units, of_kind
+from metastore.pruning.units import UNIT_COLUMNS, UNIT_TYPES, of_kind
 from metastore.sources.directories import DirectoryColumns, directories_of
 from metastore.sources.spellings import spellings_of
 
@@ -72,7 +73,7 @@ def prune(
         pseudo = FileColumns.asked(str(question), taken, table.root, listing, is_kept=not directories_tell)
     known = KnownFiles(listing)
     if listing is not None:
-        for portion in source.fingerprints(None):
+        for portion in source.known():
             known.meet_portion(portion)
     new_folders = [IDENTIFIER_SEPARATOR.join(directories_of(path, table.root)) for path in known.unknown]
     directories = table.directories({*table.folders, *known.folders, *new_folders} if directories_tell else set())
@@ -84,7 +85,7 @@ def prune(
         result = _decided(question, source, table, known, directories, time_zone, pseudo)
     except InvalidRequestError:
         known = KnownFiles(None)
-        for portion in source.fingerprints(None):
+        for portion in source.known():
             known.meet_portion(portion)
         if known.folders <= table.folders:
             raise
@@ -116,11 +117,8 @@ def _decided(
     excluded = {int(i): segments.why(int(i)) for i in np.flatnonzero(segments.mask)}
     why_not = _nearest({table.segment_folders[i]: exclusion for i, exclusion in excluded.items()})
     left_out = frozenset(names[i] for i in excluded if IDENTIFIER_SEPARATOR not in names[i])
-    if known.listing is None:
-        for portion in source.fingerprints(left_out):
-            known.meet_portion(portion)
-    files = FileDecisions(known, directories, evaluation, why_not, asked, spellings, pseudo)
-    for portion in source.lower(left_out):
+    files = FileDecisions(known, directories, evaluation, why_not, spellings, pseudo)
+    for portion in source.portions(left_out, asked):
         files.decide(portion)
     in_segments: Counter[str] = Counter()
     for folder, number in known.unchanged.items():

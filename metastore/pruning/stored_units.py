@@ -6,7 +6,7 @@ component's data files has, and of a top-level segment with more files one batch
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterator
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Final, TypeVar
@@ -21,8 +21,10 @@ from metastore.model.identity import TableInfo
 from metastore.model.table_unit import TableMetadataUnit
 from metastore.model.vocabulary import GENERAL_INFO, MetadataType
 from metastore.operations.read import Read
+from metastore.pruning.kept_portions import KeptPortions
+from metastore.pruning.portion_columns import PortionColumns
+from metastore.pruning.table_units import TableUnits, Units
 from metastore.pruning.units import (
-    FINGERPRINT_COLUMNS,
     LOWER_COLUMNS,
     LOWER_TYPES,
     UNIT_COLUMNS,
@@ -30,8 +32,6 @@ from metastore.pruning.units import (
     UPPER_TYPES,
     Portion,
     TablePortion,
-    TableUnits,
-    Units,
 )
 from metastore.storage.file_groups import FileGroup
 
@@ -45,6 +45,9 @@ bytes are those of their data file."""
 BYTES_IN_MEMORY: Final = 8 << 20
 """A table's units are read at once if their data files are no larger: a fifth of a gigabyte at most, while they are
 decoded. Of larger ones the statistics that nobody needs would cost more than to open files again."""
+
+_BYTES_OF_A_KEY: Final = 400
+"""That the key of a partition takes in memory, about."""
 
 _ATTEMPTS: Final = 5
 
@@ -73,17 +76,53 @@ class StoredUnits:
         return read.at(self.version).to_arrow()
 
     def lower(self, without: frozenset[str]) -> Iterator[Portion]:
-        """The files but for those of the segments ``without``, with their statistics."""
-        return self._portions(LOWER_COLUMNS, NotIn("metadataKey", without) if without else AlwaysTrue())
-
-    def fingerprints(self, of: frozenset[str] | None) -> Iterator[Portion]:
-        """The files of the segments ``of``, or all files, without their statistics."""
-        if of is None or of:
-            yield from self._portions(FINGERPRINT_COLUMNS, AlwaysTrue() if of is None else In("metadataKey", of))
-
-    def _portions(self, columns: tuple[str, ...], condition: BooleanExpression) -> Iterator[Portion]:
-        read = self.tables.read().filter(And(self._mine(), condition)).columns(*columns)
+        """The files but for those of the segments ``without``, as they are stored."""
+        condition = NotIn("metadataKey", without) if without else AlwaysTrue()
+        read = self.tables.read().filter(And(self._mine(), condition)).columns(*LOWER_COLUMNS)
         return portions(read.at(self.version))
+
+    def portions(self, without: frozenset[str], asked: Collection[str]) -> Iterator[PortionColumns]:
+        """All files, those of the segments ``without`` without statistics, unless these are there already."""
+        groups = self._groups
+        for group in groups.files:
+            is_left = [key[-1] not in without for key in group.keys]
+            if not any(is_left):
+                yield self._decoded(group, ())
+            elif all(is_left) or self._is_decoded(group, asked):
+                yield self._decoded(group, asked)
+            else:
+                yield self._decoded(group.only(is_left), asked)
+                yield self._decoded(group.only([not one for one in is_left]), ())
+        if groups.answered.num_rows:
+            yield PortionColumns.of(TablePortion(groups.answered), asked)
+
+    def known(self) -> Iterator[PortionColumns]:
+        """All files, without statistics, unless these are there already."""
+        return self.portions(frozenset(), ())
+
+    @cached_property
+    def _groups(self) -> _Groups:
+        """The data files of the metastore that hold the files' units. A version never changes, so they are kept."""
+        question = f"files of {self.table} at {self.version} in {self.only}"
+        known = self._kept.cache.find(question)
+        if isinstance(known, _Groups):
+            return known
+        read = self.tables.read().metadata_types(*LOWER_TYPES).filter(self._mine()).columns(*LOWER_COLUMNS)
+        parts = read.at(self.version).parts()
+        found = _Groups(parts.answered, tuple(_lower(group) for group in parts.groups))
+        self._kept.cache.put(question, found, found.nbytes)
+        return found
+
+    @property
+    def _kept(self) -> KeptPortions:
+        return KeptPortions(self.tables.backing.reader.cache)
+
+    def _is_decoded(self, group: FileGroup, asked: Collection[str]) -> bool:
+        known = self._kept.find(group.name)
+        return known is not None and known.asked.issuperset(asked)
+
+    def _decoded(self, group: FileGroup, asked: Collection[str]) -> PortionColumns:
+        return self._kept.get(group.name, asked, lambda columns: _portion(replace(group, columns=columns)))
 
     def _mine(self) -> BooleanExpression:
         mine = of_table(self.table)
@@ -96,7 +135,8 @@ class StoredUnits:
         """
         read = self.tables.read().metadata_types(*UNIT_TYPES).filter(self._mine()).columns(*self.upper_columns)
         units = read.at(self.version).few(BYTES_IN_MEMORY)
-        return None if units is None else TableUnits(units)
+        name = f"units of {self.table} at {self.version} in {self.only}"
+        return None if units is None else TableUnits(units, self._kept, name)
 
 
 def units_of(units: StoredUnits) -> Units:
@@ -108,12 +148,31 @@ def portions(read: Read[TableMetadataUnit]) -> Iterator[Portion]:
     """The FILE and ROW_GROUP units of ``read``, whose filter is over partition columns; its columns name the type."""
     parts = read.metadata_types(*LOWER_TYPES).parts(open_small=True)
     yield TablePortion(parts.answered)
-    # Which data files hold these units has been found out; what is left to ask of their rows is the type.
     for group in parts.groups:
-        if group.rows > ROWS_AT_ONCE or group.size_bytes > BYTES_AT_ONCE:
-            yield _Batches(group)
-        else:
-            yield TablePortion(_table(replace(group, expression=In("metadataType", set(map(str, LOWER_TYPES))))))
+        yield _portion(_lower(group))
+
+
+@dataclass(frozen=True)
+class _Groups:
+    """Rows that manifests answer, and the groups of data files that are read."""
+
+    answered: pa.Table
+    files: tuple[FileGroup, ...]
+
+    @property
+    def nbytes(self) -> int:
+        return self.answered.nbytes + sum(len(path) + _BYTES_OF_A_KEY for group in self.files for path in group.paths)
+
+
+def _lower(group: FileGroup) -> FileGroup:
+    # Which data files hold the units has been found out; what is left to ask of their rows is the type.
+    return replace(group, expression=In("metadataType", set(map(str, LOWER_TYPES))))
+
+
+def _portion(group: FileGroup) -> Portion:
+    if group.rows > ROWS_AT_ONCE or group.size_bytes > BYTES_AT_ONCE:
+        return _Batches(group)
+    return TablePortion(pa.Table.from_batches(group.batches(), group.schema))
 
 
 @dataclass(frozen=True)
@@ -132,10 +191,6 @@ class _Batches:
         for batch in replace(self.group, expression=EqualTo("metadataType", str(kind))).batches():
             if batch.num_rows:
                 yield pa.Table.from_batches([batch])
-
-
-def _table(group: FileGroup) -> pa.Table:
-    return pa.Table.from_batches(group.batches(), group.schema)
 
 
 def in_newest(tables: Tables, ask: Callable[[int], T]) -> T:

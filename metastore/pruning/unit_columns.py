@@ -46,6 +46,11 @@ class Coded:
         """The same of a list."""
         return cls.of(pa.array(texts, pa.string()))
 
+    @property
+    def nbytes(self) -> int:
+        """Bytes that it takes, about."""
+        return int(self.codes.nbytes) + sum(map(len, self.names))
+
     def take(self, positions: Any) -> Coded:
         """The rows at ``positions``."""
         return Coded(self.codes[positions], self.names)
@@ -73,6 +78,15 @@ class UnitColumns:
         by_column = {column: known.take(positions) for column, known in self.by_column.items()}
         return UnitColumns(self.schemas.take(positions), by_column)
 
+    def beside(self, other: UnitColumns) -> UnitColumns:
+        """These, and the statistics that ``other`` has of the same units."""
+        return UnitColumns(self.schemas, {**other.by_column, **self.by_column})
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes that they take, about; schemas are the same texts for nearly all units of a table."""
+        return self.schemas.nbytes + sum(known.nbytes for known in self.by_column.values())
+
 
 @dataclass(frozen=True, eq=False)
 class FileUnits:
@@ -85,20 +99,28 @@ class FileUnits:
     folders: Coded
     sizes: Longs
     times: Longs
+    columns: UnitColumns
 
     @classmethod
-    def of(cls, units: pa.Table) -> FileUnits:
-        """Those of ``units`` in on-disk columns."""
+    def of(cls, units: pa.Table, asked: Collection[str]) -> FileUnits:
+        """Those of ``units`` in on-disk columns, with the statistics of the columns ``asked`` for."""
         holders = _whole(units["metadataStatistics"])
         return cls(
             _whole(units["path"]),
             _folders_of(units["metadataIdentifier"]),
             _recorded(holders, Statistic.LENGTH),
             _recorded(holders, Statistic.MODIFICATION_TIME_NANOS),
+            UnitColumns.of(units, asked),
         )
 
     def __len__(self) -> int:
         return len(self.paths)
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes that they take, about."""
+        numbers = self.sizes.nbytes + self.times.nbytes
+        return self.paths.nbytes + self.folders.nbytes + numbers + self.columns.nbytes
 
 
 def _whole(column: pa.ChunkedArray[Any]) -> Any:

@@ -58,6 +58,8 @@ class FilesToRead(NamedTuple):
     rows: int
     size_bytes: int
     tiny: bool
+    keys: tuple[PartitionKey, ...] = ()
+    """The partition of each."""
 
 
 def grouped(files: Sequence[PlannedFile]) -> Iterator[FilesToRead]:
@@ -91,7 +93,8 @@ def _all_of(files: Sequence[PlannedFile]) -> FilesToRead:
 
 def _together(group: Sequence[PlannedFile], rows: int, size_bytes: int) -> FilesToRead:
     tiny = rows <= ROWS_OF_A_PART and all(planned.size_bytes <= _TINY for planned in group)
-    return FilesToRead(tuple(planned.path for planned in group), rows, size_bytes, tiny)
+    paths, keys = (tuple(planned.path for planned in group), tuple(planned.key for planned in group))
+    return FilesToRead(paths, rows, size_bytes, tiny, keys)
 
 
 def batches_of(

@@ -8,7 +8,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import cached_property
+from hashlib import sha256
 from itertools import islice
 
 import pyarrow as pa
@@ -20,6 +22,7 @@ from metastore.errors import FormatError, StorageError
 from metastore.mapping.arrow import plain_arrow_schema
 from metastore.mapping.filters import bound, columns_read
 from metastore.mapping.row_test import RowTest
+from metastore.mapping.rows import PartitionKey
 from metastore.mapping.schema import iceberg_schema
 from metastore.model.fields import Unit
 from metastore.storage.data_files import FilesToRead, batches_of, fetched, rows_of
@@ -41,6 +44,21 @@ class FileGroup:
     """How large they are as they are stored."""
     tiny: bool = False
     """Whether each file is fetched whole."""
+    keys: tuple[PartitionKey, ...] = ()
+    """The partition of each file, where the group is one of a whole read."""
+
+    @cached_property
+    def name(self) -> str:
+        """A name that no other files have."""
+        return sha256("\n".join(self.paths).encode()).hexdigest()
+
+    def only(self, wanted: Sequence[bool]) -> FileGroup:
+        """Those of its files that are ``wanted``, which are taken for as large as the others."""
+        paths, keys = (
+            [one for one, is_wanted in zip(all_, wanted, strict=True) if is_wanted] for all_ in (self.paths, self.keys)
+        )
+        rows, size = (-(-all_ * len(paths) // len(self.paths)) for all_ in (self.rows, self.size_bytes))
+        return replace(self, paths=tuple(paths), keys=tuple(keys), rows=rows, size_bytes=size)
 
     @property
     def schema(self) -> pa.Schema:

@@ -206,6 +206,7 @@ class Reader:
             files.rows,
             files.size_bytes,
             files.tiny,
+            files.keys,
         )
 
     def _wanted(self, columns: Sequence[str] | None) -> tuple[str, ...]:

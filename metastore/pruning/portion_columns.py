@@ -1,0 +1,85 @@
+"""A portion of a table's files with their row groups as columns: what is kept of units once they were read.
+
+JSON is not kept: of a million files the paths take most of the memory.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from metastore.pruning.unit_columns import FileUnits, Longs, UnitColumns
+from metastore.pruning.units import Portion
+
+
+@dataclass(frozen=True, eq=False)
+class RowGroupUnits:
+    """ROW_GROUP units: the place of each one's file among the portion's, -1 for no file of it, and its number there."""
+
+    files: Longs
+    numbers: Longs
+    columns: UnitColumns
+
+    def __len__(self) -> int:
+        return len(self.files)
+
+
+@dataclass(frozen=True, eq=False)
+class PortionColumns:
+    """Units of some files in the batches that they were read in, each file with all of its row groups.
+
+    ``asked`` are the columns (quoted paths) whose statistics are here.
+    """
+
+    files: tuple[FileUnits, ...]
+    row_groups: tuple[RowGroupUnits, ...]
+    asked: frozenset[str]
+
+    @classmethod
+    def of(cls, portion: Portion, asked: Collection[str]) -> PortionColumns:
+        """Those of ``portion``, with statistics of the columns ``asked`` for."""
+        files = tuple(FileUnits.of(units, asked) for units in portion.files())
+        paths = pa.chunked_array([each.paths for each in files], pa.string())
+        row_groups = tuple(_row_groups(units, paths, asked) for units in portion.row_groups())
+        return cls(files, row_groups, frozenset(asked))
+
+    @property
+    def paths(self) -> pa.ChunkedArray[Any]:
+        """The paths of all files."""
+        return pa.chunked_array([each.paths for each in self.files], pa.string())
+
+    def beside(self, other: PortionColumns) -> PortionColumns:
+        """These, and the statistics that ``other`` has of the same units."""
+        if [len(each) for each in self.row_groups] != [len(each) for each in other.row_groups]:
+            return self
+        if [len(each) for each in self.files] != [len(each) for each in other.files] or self.paths != other.paths:
+            return self
+        if any(
+            (one.files != two.files).any() or (one.numbers != two.numbers).any()
+            for one, two in zip(self.row_groups, other.row_groups, strict=True)
+        ):
+            return self
+        files, row_groups = (
+            tuple(replace(one, columns=one.columns.beside(two.columns)) for one, two in zip(mine, others, strict=True))
+            for mine, others in ((self.files, other.files), (self.row_groups, other.row_groups))
+        )
+        return PortionColumns(files, row_groups, self.asked | other.asked)  # type: ignore[arg-type]
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes that they take, about."""
+        own = sum(each.nbytes for each in self.files)
+        return own + sum(each.files.nbytes + each.numbers.nbytes + each.columns.nbytes for each in self.row_groups)
+
+
+def _row_groups(units: pa.Table, paths: pa.ChunkedArray[Any], asked: Collection[str]) -> RowGroupUnits:
+    places: Any = pc.fill_null(pc.index_in(units["path"], paths), -1)
+    numbers: Any = pc.fill_null(units["rowGroupIndex"], 0)
+    return RowGroupUnits(
+        places.to_numpy().astype(np.int32), numbers.to_numpy().astype(np.int32), UnitColumns.of(units, asked)
+    )
