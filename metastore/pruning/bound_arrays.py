@@ -165,17 +165,17 @@ class Numbers(BoundArray):
         """See :class:`BoundArray`."""
         if not self.known[position]:
             return None
-        value: Any = self.values[position]
+        found: Any = self.values[position]
+        value: Any = found if self.values.dtype == object else found.item()
         if self.values.dtype == object:
-            return value  # type: ignore[no-any-return]
-        value = value.item()
+            return value  # type: ignore[no-any-return] # objects are values
         if self.kind is Kind.BOOLEAN:
             return bool(value)
         if self.kind is Kind.DATE:
             return EPOCH_DATE + timedelta(days=value)
         if self.kind in _MOMENTS:
             return from_micros(value, _MOMENTS[self.kind], zoned=self.kind is Kind.INSTANT)
-        return Decimal(value).scaleb(-self.scale) if self.decimal else value  # type: ignore[no-any-return]
+        return Decimal(value).scaleb(-self.scale) if self.decimal else value
 
     @property
     def nbytes(self) -> int:
@@ -248,7 +248,8 @@ class Texts(BoundArray):
 
     def take(self, positions: Positions) -> Texts:
         """See :class:`BoundArray`."""
-        return replace(self, values=self.values.take(pa.array(positions, mask=positions < 0)))
+        places: Any = pa.array(positions, mask=positions < 0)
+        return replace(self, values=self.values.take(places))
 
     def at(self, position: int) -> Value | None:
         """See :class:`BoundArray`."""

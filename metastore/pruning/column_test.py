@@ -154,7 +154,7 @@ _BOUNDS: Final[Mapping[type[BooleanExpression], tuple[str, Callable[[BoundPair, 
 def _comparison(node: BooleanExpression, column: PredicateColumn) -> tuple[str, OutsideBounds]:
     operator, outside = _BOUNDS[type(node)]
     assert isinstance(node, LiteralPredicate)
-    value = plain_literal(node.literal, zoned=column.zoned)
+    value: Any = plain_literal(node.literal, zoned=column.zoned)
 
     def excludes(pair: BoundPair) -> Mask:
         return outside(pair, value) if have_order(pair.kind, kind_of(value)) else _nothing(pair)
@@ -180,7 +180,8 @@ def _membership(node: In | NotIn, column: PredicateColumn) -> tuple[str, Outside
             return is_next & pair.low.same_as(pair.high)
         first = np.where(pair.low.known, places, 0)
         beyond = first == len(values)
-        return beyond | pair.high.above(values, np.where(beyond, 0, first))
+        found: Mask = beyond | pair.high.above(values, np.where(beyond, 0, first))
+        return found
 
     asked = f"{negated}IN ({_some(values)})"
     return asked, _of_integers(excludes) if _is_integer_beside_text(values, column) else excludes
@@ -195,7 +196,7 @@ def _recurring(node: Recurring) -> tuple[str, OutsideBounds]:
             return found
         # Two days more than the part allows: clocks may be set between the bounds.
         near = (pair.high.values - pair.low.values) // _DAY_LENGTHS[pair.kind] < part.days + 2
-        for position in np.flatnonzero(near & pair.low.known & pair.high.known):
+        for position in np.flatnonzero(near & pair.low.known & pair.high.known).tolist():
             found[position] = excludes_part(node, pair.low.at(position), pair.high.at(position))
         return found
 
@@ -237,7 +238,7 @@ def _of_integers(outside: OutsideBounds) -> OutsideBounds:
         if pair.kind is not Kind.TEXT:
             return _nothing(pair)
         numbers: list[Any] = [None] * len(pair.low.known)
-        for position in np.flatnonzero(pair.low.same_as(pair.high)):
+        for position in np.flatnonzero(pair.low.same_as(pair.high)).tolist():
             text = str(pair.low.at(position))
             numbers[position] = int(text) if INTEGER_TEXT.fullmatch(text) else None
         return outside(bound_pair(Kind.NUMBER, numbers, numbers))

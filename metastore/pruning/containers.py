@@ -38,7 +38,7 @@ class FolderStatistics:
             self._directory_columns.statistics(column, tuple(folder.split(IDENTIFIER_SEPARATOR)) if folder else ())
             for folder in self._folders.names
         ]
-        return StatisticsColumns.of(by_folder).take(self._folders.codes)
+        return StatisticsColumns.of(by_folder).take(self._folders.codes.astype(np.int64))
 
 
 class UnitStatistics:

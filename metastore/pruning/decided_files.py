@@ -110,7 +110,8 @@ class Files(Sequence[F]):
     @property
     def paths(self) -> list[str]:
         """Their paths."""
-        return [path for part in self._parts for path in part["path"].to_pylist()]
+        columns: list[list[Any]] = [part["path"].to_pylist() for part in self._parts]
+        return [path for paths in columns for path in paths]
 
 
 class KeptFiles(Files[KeptFile]):
@@ -143,7 +144,7 @@ class KeptFiles(Files[KeptFile]):
         wanted = pa.array(list(paths), pa.string())
         for part, why in zip(self._parts, self._skipped_row_groups, strict=True):
             rows = np.flatnonzero(mask_of(pc.is_in(part["path"], wanted)))
-            found.add(part.take(pa.array(rows)), lambda row, rows=rows, why=why: why(int(rows[row])))  # type: ignore[misc]
+            found.add(part.take(rows), lambda row, rows=rows, why=why: why(int(rows[row])))  # type: ignore[misc]
         return found
 
     def _made(self, part: int, columns: pa.Table, first: int) -> Iterator[KeptFile]:
@@ -168,7 +169,7 @@ class SkippedFiles(Files[SkippedFile]):
         positions = np.flatnonzero(excluded.mask)
         if len(positions):
             self.by_tests.update(excluded.count_by_tests())
-            self.add_each(paths.take(pa.array(positions)), lambda row: excluded.why(positions[row]))
+            self.add_each(paths.take(positions), lambda row: excluded.why(positions[row]))
 
     def add_each(self, paths: pa.Array[Any], why: Callable[[int], Exclusion]) -> None:
         """The files at ``paths``, with what tells of a place why its file is excluded. They are not counted."""

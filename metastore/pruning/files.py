@@ -82,12 +82,10 @@ class FileDecisions:
         nothing_left, kept = np.flatnonzero(groups.nothing_left), np.flatnonzero(~groups.nothing_left)
         place = columns.schema.get_field_index("row_groups")
         narrowed = columns.set_column(place, columns.schema.field(place), groups.left())
-        self.kept.add(narrowed.take(pa.array(kept)), lambda row: groups.why(int(kept[row])))
+        self.kept.add(narrowed.take(kept), lambda row: groups.why(int(kept[row])))
         self.row_groups_skipped_by.update(groups.count_by_tests(kept))
         self.skipped.by_tests.update(groups.count_files_by_tests(nothing_left))
-        self.skipped.add_each(
-            paths.take(pa.array(nothing_left)), lambda row: groups.why_nothing_is_left(int(nothing_left[row]))
-        )
+        self.skipped.add_each(paths.take(nothing_left), lambda row: groups.why_nothing_is_left(int(nothing_left[row])))
 
     def _files(self, files: FileUnits) -> _Candidates:
         """Those that their own statistics leave."""
@@ -152,7 +150,9 @@ class _Groups:
         lengths = np.where(is_whole, 0, left)
         offsets = np.concatenate([[0], np.cumsum(lengths)]).astype(np.int32)
         values = pa.array(self._numbers[in_order].astype(np.int32))
-        return pa.ListArray.from_arrays(pa.array(offsets), values, mask=pa.array(is_whole))
+        found: Any = pa.ListArray
+        lists: pa.Array[Any] = found.from_arrays(pa.array(offsets), values, mask=pa.array(is_whole))
+        return lists
 
     def why(self, file: int) -> dict[int, Exclusion]:
         """Why row groups of one file are excluded, by their numbers, in their order."""

@@ -59,7 +59,7 @@ class KnownFiles:
         places = self._listed.meet(files.paths)
         unchanged = self._listed.as_recorded(places, files)
         self._count(files, unchanged)
-        for position in np.flatnonzero(~unchanged):
+        for position in np.flatnonzero(~unchanged).tolist():
             path = files.paths[position].as_py()
             self._gone.add(path)
             if places[position] < 0:
@@ -150,4 +150,5 @@ class _Listed:
 
     def _found(self, paths: pa.Array[Any]) -> Longs:
         of = self._places.get
-        return np.fromiter((of(path, -1) for path in paths.to_pylist()), np.int64, len(paths))
+        texts: list[Any] = paths.to_pylist()
+        return np.fromiter((of(path, -1) for path in texts), np.int64, len(paths))

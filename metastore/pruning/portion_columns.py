@@ -54,21 +54,28 @@ class PortionColumns:
         return pa.chunked_array([each.paths for each in self.files], pa.string())
 
     def beside(self, other: PortionColumns) -> PortionColumns:
-        """These, and the statistics that ``other`` has of the same units."""
-        if [len(each) for each in self.row_groups] != [len(each) for each in other.row_groups]:
+        """These, and the statistics that ``other`` has, if it was made of the same units in the same order."""
+        if not self._is_like(other):
             return self
-        if [len(each) for each in self.files] != [len(each) for each in other.files] or self.paths != other.paths:
-            return self
-        if any(
-            (one.files != two.files).any() or (one.numbers != two.numbers).any()
-            for one, two in zip(self.row_groups, other.row_groups, strict=True)
-        ):
-            return self
-        files, row_groups = (
-            tuple(replace(one, columns=one.columns.beside(two.columns)) for one, two in zip(mine, others, strict=True))
-            for mine, others in ((self.files, other.files), (self.row_groups, other.row_groups))
+        files = zip(self.files, other.files, strict=True)
+        row_groups = zip(self.row_groups, other.row_groups, strict=True)
+        return PortionColumns(
+            tuple(replace(one, columns=one.columns.beside(two.columns)) for one, two in files),
+            tuple(replace(one, columns=one.columns.beside(two.columns)) for one, two in row_groups),
+            self.asked | other.asked,
         )
-        return PortionColumns(files, row_groups, self.asked | other.asked)  # type: ignore[arg-type]
+
+    def _is_like(self, other: PortionColumns) -> bool:
+        mine, others = (
+            ([len(files) for files in one.files], [len(row_groups) for row_groups in one.row_groups])
+            for one in (self, other)
+        )
+        if mine != others or self.paths != other.paths:
+            return False
+        pairs = zip(self.row_groups, other.row_groups, strict=True)
+        return all(
+            np.array_equal(one.files, two.files) and np.array_equal(one.numbers, two.numbers) for one, two in pairs
+        )
 
     @property
     def nbytes(self) -> int:
@@ -78,8 +85,7 @@ class PortionColumns:
 
 
 def _row_groups(units: pa.Table, paths: pa.ChunkedArray[Any], asked: Collection[str]) -> RowGroupUnits:
-    places: Any = pc.fill_null(pc.index_in(units["path"], paths), -1)
-    numbers: Any = pc.fill_null(units["rowGroupIndex"], 0)
-    return RowGroupUnits(
-        places.to_numpy().astype(np.int32), numbers.to_numpy().astype(np.int32), UnitColumns.of(units, asked)
-    )
+    found: Any = pc.index_in(units["path"], paths)
+    numbers: Any = units["rowGroupIndex"]
+    places, own = (pc.fill_null(column, -1).to_numpy().astype(np.int32) for column in (found, numbers))
+    return RowGroupUnits(places, own, UnitColumns.of(units, asked))

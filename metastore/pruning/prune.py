@@ -267,7 +267,7 @@ def _decide_unproven(files: FileDecisions, root: str) -> None:
     left = np.flatnonzero(~excluded.mask)
     sizes = pa.array([known.size_now(paths[i]) for i in left], pa.int64())
     reasons_left = Coded.of_texts([reasons[i] for i in left])
-    files.kept.add(kept_columns(all_paths.take(pa.array(left)), reasons_left, sizes, None))
+    files.kept.add(kept_columns(all_paths.take(left), reasons_left, sizes, None))
 
 
 def _bytes(known: KnownFiles, kept: int | None) -> Count | None:

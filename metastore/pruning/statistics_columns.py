@@ -87,7 +87,8 @@ class StatisticsColumns:
 
     def has(self, flag: int) -> Mask:
         """Which containers have ``flag``."""
-        return (self.flags & flag) != 0
+        found: Mask = (self.flags & flag) != 0
+        return found
 
     @cached_property
     def has_bounds(self) -> Mask:

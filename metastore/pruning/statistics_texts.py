@@ -36,7 +36,8 @@ def decoded(texts: pa.Array[Any]) -> StatisticsColumns:
     """Statistics by ``texts``, JSON or null for each container. FormatError as the reader of one text has it."""
     distinct = texts.dictionary_encode()
     different: list[Any] = distinct.dictionary.to_pylist()
-    indices = pc.fill_null(distinct.indices.cast(pa.int64()), -1).to_numpy(zero_copy_only=False)
+    places: Any = distinct.indices.cast(pa.int64())
+    indices = pc.fill_null(places, -1).to_numpy(zero_copy_only=False)
     return _of_distinct(different).take(indices)
 
 
