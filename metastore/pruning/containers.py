@@ -63,7 +63,7 @@ class UnitStatistics:
         """See :class:`metastore.pruning.evaluate.Statistics`; a column that a unit's schema lacks is all null."""
         found = self._found.get(column)
         if found is None:
-            found = self._found[column] = self._read(column)
+            found = self._found[column] = self._told_by_units(column)
         if column not in self._directory_columns:
             lacking = among & ~found.has(KNOWN)
             self._lacking[column] = lacking | self._lacking.get(column, np.bool_(False))
@@ -73,7 +73,7 @@ class UnitStatistics:
         """By column that was asked about, in the order of asking, the containers of which nothing is known."""
         return self._lacking
 
-    def _read(self, column: str) -> StatisticsColumns:
+    def _told_by_units(self, column: str) -> StatisticsColumns:
         if column in self._directory_columns:
             return self._by_folder.of(column, np.ones(len(self._units), np.bool_))
         several = self._spellings.get(parse_path(column)[0])

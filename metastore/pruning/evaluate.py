@@ -83,6 +83,10 @@ class Excluded:
         """Why one of them is excluded, which it has to be."""
         return Exclusion(Cause(test, self._known(test, container)) for test in self.combinations[self.codes[container]])
 
+    def tests(self, container: int) -> str:
+        """The tests that excluded one of them, as a person reads them."""
+        return tests_text(self.combinations[self.codes[container]])
+
     def count_by_tests(self, among: Mask | None = None) -> Counter[str]:
         """How many are excluded, of all or of those ``among`` them, by the tests that did it."""
         counts = np.bincount(self.codes[self.mask if among is None else self.mask & among]).tolist()

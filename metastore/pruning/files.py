@@ -45,7 +45,7 @@ class _RowGroups:
 
 @dataclass
 class FileDecisions:
-    """What was decided of the unchanged files so far; ``why_not`` tells of a folder what excludes its segment.
+    """What was decided of the unchanged files so far; ``why_not`` tells of a folder which tests exclude its segment.
 
     Without a listing, ``known`` meets the files here.
     """
@@ -53,7 +53,7 @@ class FileDecisions:
     known: KnownFiles
     directories: DirectoryColumns
     evaluation: Evaluation
-    why_not: Callable[[str], Exclusion | None]
+    why_not: Callable[[str], str | None]
     spellings: Mapping[str, Sequence[str]] = field(default_factory=dict)
     pseudo: FileColumns = field(default_factory=FileColumns)
     kept: KeptFiles = field(default_factory=KeptFiles)

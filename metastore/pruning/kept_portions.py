@@ -8,8 +8,11 @@ from __future__ import annotations
 from collections.abc import Callable, Collection
 from dataclasses import dataclass
 
+import pyarrow as pa
+
 from metastore.iceberg.open_tables import FileCache
 from metastore.pruning.portion_columns import PortionColumns
+from metastore.pruning.unit_columns import UnitColumns
 from metastore.pruning.units import FILE_COLUMNS, LOWER_COLUMNS, Portion
 
 
@@ -28,6 +31,18 @@ class KeptPortions:
         if known is not None:
             found = found.beside(known)
         self.cache.put(_key(name), found, found.nbytes)
+        return found
+
+    def segments(self, name: str, asked: Collection[str], read: Callable[[], pa.Table]) -> UnitColumns:
+        """The segments of what is called ``name`` with the columns ``asked`` for; ``read`` gets their units."""
+        key = f"segments of {name}"
+        known = self.cache.find(key)
+        if isinstance(known, UnitColumns) and known.by_column.keys() >= set(asked):
+            return known
+        found = UnitColumns.of(read(), asked)
+        if isinstance(known, UnitColumns):
+            found = found.beside(known)
+        self.cache.put(key, found, found.nbytes)
         return found
 
     def find(self, name: str) -> PortionColumns | None:

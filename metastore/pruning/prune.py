@@ -28,13 +28,13 @@ from metastore.predicates.columns import Columns
 from metastore.predicates.predicate import Question, parse
 from metastore.pruning.containers import FolderStatistics, UnitStatistics
 from metastore.pruning.decided_files import kept_columns
-from metastore.pruning.evaluate import Evaluation, Exclusion
+from metastore.pruning.evaluate import Evaluation
 from metastore.pruning.file_columns import FileColumns
 from metastore.pruning.files import FileDecisions
 from metastore.pruning.known_files import Fingerprint, KnownFiles
-from metastore.pruning.result import Count, PruneResult, SegmentDecision
+from metastore.pruning.result import Count, PruneResult, SegmentDecisions
 from metastore.pruning.table_units import TableUnits, Units
-from metastore.pruning.unit_columns import Coded, UnitColumns
+from metastore.pruning.unit_columns import Coded
 from metastore.pruning.units import UNIT_COLUMNS, UNIT_TYPES, of_kind
 from metastore.sources.directories import DirectoryColumns, directories_of
 from metastore.sources.spellings import spellings_of
@@ -112,18 +112,18 @@ def _decided(
     names, spellings = table.segment_names, spellings_of(table.schema)
     asked = _columns_asked(predicate.columns, directories, pseudo, spellings)
     folders = Coded.of_texts(table.segment_folders)
-    of_segments = UnitStatistics(UnitColumns.of(table.segments, asked), folders, directories, spellings)
+    of_segments = UnitStatistics(source.segments(asked), folders, directories, spellings)
     segments = evaluation.exclude(np.ones(len(names), np.bool_), pseudo.beside(of_segments, None))
-    excluded = {int(i): segments.why(int(i)) for i in np.flatnonzero(segments.mask)}
-    why_not = _nearest({table.segment_folders[i]: exclusion for i, exclusion in excluded.items()})
+    excluded = np.flatnonzero(segments.mask).tolist()
+    why_not = _nearest({table.segment_folders[i]: segments.tests(i) for i in excluded})
     left_out = frozenset(names[i] for i in excluded if IDENTIFIER_SEPARATOR not in names[i])
     files = FileDecisions(known, directories, evaluation, why_not, spellings, pseudo)
     for portion in source.portions(left_out, asked):
         files.decide(portion)
     in_segments: Counter[str] = Counter()
     for folder, number in known.unchanged.items():
-        if exclusion := why_not(folder):
-            in_segments[exclusion.tests] += number
+        if tests := why_not(folder):
+            in_segments[tests] += number
 
     _decide_unproven(files, table.root)
     reasons = _reasons(evaluation, files)
@@ -134,7 +134,7 @@ def _decided(
     return PruneResult(
         predicate=predicate.text,
         notes=notes,
-        segments=[SegmentDecision(name, excluded.get(i)) for i, name in enumerate(names)],
+        segments=SegmentDecisions(names, segments),
         files=files.kept,
         skipped_files=files.skipped,
         files_count=Count(known.count, len(files.kept)),
@@ -238,11 +238,11 @@ class _Table:
         )
 
 
-def _nearest(excluded: Mapping[str, Exclusion]) -> Callable[[str], Exclusion | None]:
-    """Tells of a folder why its segment, or one around it, was excluded; None when none was."""
+def _nearest(excluded: Mapping[str, str]) -> Callable[[str], str | None]:
+    """Tells of a folder which tests excluded its segment, or one around it; None when none did."""
 
     @cache
-    def nearest(folder: str) -> Exclusion | None:
+    def nearest(folder: str) -> str | None:
         while folder not in excluded:
             folder, separator, _ = folder.rpartition(IDENTIFIER_SEPARATOR)
             if not separator:

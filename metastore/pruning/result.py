@@ -9,10 +9,11 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
+from typing import overload
 
 from metastore.predicates.columns import PredicateColumn
 from metastore.pruning.decided_files import KeptFiles, SkippedFiles
-from metastore.pruning.evaluate import Exclusion
+from metastore.pruning.evaluate import Excluded, Exclusion
 
 
 @dataclass(frozen=True)
@@ -46,6 +47,33 @@ class SegmentDecision:
         return "may match" if self.exclusion is None else str(self.exclusion)
 
 
+class SegmentDecisions(Sequence[SegmentDecision]):
+    """The segments in the order of the metadata; each is made when it is asked for."""
+
+    def __init__(self, identifiers: Sequence[str], excluded: Excluded) -> None:
+        self._identifiers = identifiers
+        self._excluded = excluded
+
+    def __len__(self) -> int:
+        return len(self._identifiers)
+
+    @overload
+    def __getitem__(self, which: int) -> SegmentDecision: ...
+    @overload
+    def __getitem__(self, which: slice) -> list[SegmentDecision]: ...
+    def __getitem__(self, which: int | slice) -> SegmentDecision | list[SegmentDecision]:
+        if isinstance(which, slice):
+            return [self[position] for position in range(*which.indices(len(self)))]
+        position = range(len(self))[which]
+        is_excluded = self._excluded.codes[position] >= 0
+        return SegmentDecision(self._identifiers[position], self._excluded.why(position) if is_excluded else None)
+
+    @property
+    def kept(self) -> int:
+        """How many may match."""
+        return len(self) - int(self._excluded.mask.sum())
+
+
 @dataclass(frozen=True)
 class PruneResult:
     """The decision over a whole table.
@@ -59,7 +87,7 @@ class PruneResult:
 
     predicate: str
     notes: Sequence[str]
-    segments: Sequence[SegmentDecision]
+    segments: SegmentDecisions
     files: KeptFiles
     skipped_files: SkippedFiles
     files_count: Count
@@ -82,7 +110,7 @@ class PruneResult:
     @property
     def segments_count(self) -> Count:
         """Segments in all, and those that may match."""
-        return Count(len(self.segments), sum(segment.kept for segment in self.segments))
+        return Count(len(self.segments), self.segments.kept)
 
     @cached_property
     def skipped_by(self) -> Mapping[str, int]:

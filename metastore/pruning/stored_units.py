@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Iterator
 from dataclasses import dataclass, replace
 from functools import cached_property
+from hashlib import sha256
 from typing import Final, TypeVar
 
 import pyarrow as pa
@@ -24,6 +25,7 @@ from metastore.operations.read import Read
 from metastore.pruning.kept_portions import KeptPortions
 from metastore.pruning.portion_columns import PortionColumns
 from metastore.pruning.table_units import TableUnits, Units
+from metastore.pruning.unit_columns import UnitColumns
 from metastore.pruning.units import (
     LOWER_COLUMNS,
     LOWER_TYPES,
@@ -32,6 +34,7 @@ from metastore.pruning.units import (
     UPPER_TYPES,
     Portion,
     TablePortion,
+    of_kind,
 )
 from metastore.storage.file_groups import FileGroup
 
@@ -72,8 +75,24 @@ class StoredUnits:
 
     @cached_property
     def _upper(self) -> pa.Table:
+        question = f"upper {self.upper_columns} {self._name}"
+        known = self._kept.cache.find(question)
+        if isinstance(known, pa.Table):
+            return known
         read = self.tables.read().metadata_types(*UPPER_TYPES).filter(self._mine()).columns(*self.upper_columns)
-        return read.at(self.version).to_arrow()
+        units = read.at(self.version).to_arrow()
+        self._kept.cache.put(question, units, units.nbytes)
+        return units
+
+    def segments(self, asked: Collection[str]) -> UnitColumns:
+        """The segments, with the statistics of the columns ``asked`` for."""
+        return self._kept.segments(self._name, asked, lambda: of_kind(self.upper(), MetadataType.SEGMENT))
+
+    @property
+    def _name(self) -> str:
+        """A name that no other units have: a version never changes, so what is kept under it is never wrong."""
+        only = "" if self.only is None else sha256("\n".join(sorted(self.only)).encode()).hexdigest()
+        return f"{self.tables.backing.table.name} {self.table} {self.version} {only}"
 
     def lower(self, without: frozenset[str]) -> Iterator[Portion]:
         """The files but for those of the segments ``without``, as they are stored."""
@@ -103,7 +122,7 @@ class StoredUnits:
     @cached_property
     def _groups(self) -> _Groups:
         """The data files of the metastore that hold the files' units. A version never changes, so they are kept."""
-        question = f"files of {self.table} at {self.version} in {self.only}"
+        question = f"files {self._name}"
         known = self._kept.cache.find(question)
         if isinstance(known, _Groups):
             return known
@@ -133,10 +152,15 @@ class StoredUnits:
 
         None where their data files have over :data:`BYTES_IN_MEMORY`. Columns are ``upper_columns``.
         """
+        are_many = f"over {BYTES_IN_MEMORY} bytes {self._name}"
+        if self._kept.cache.find(are_many):
+            return None
         read = self.tables.read().metadata_types(*UNIT_TYPES).filter(self._mine()).columns(*self.upper_columns)
         units = read.at(self.version).few(BYTES_IN_MEMORY)
-        name = f"units of {self.table} at {self.version} in {self.only}"
-        return None if units is None else TableUnits(units, self._kept, name)
+        if units is None:
+            self._kept.cache.put(are_many, True, len(are_many))
+            return None
+        return TableUnits(units, self._kept, f"all {self._name}")
 
 
 def units_of(units: StoredUnits) -> Units:

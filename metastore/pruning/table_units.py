@@ -14,6 +14,7 @@ from metastore.model.tuple_schema import TupleSchema
 from metastore.model.vocabulary import MetadataType
 from metastore.pruning.kept_portions import KeptPortions
 from metastore.pruning.portion_columns import PortionColumns
+from metastore.pruning.unit_columns import UnitColumns
 from metastore.pruning.units import Portion, TablePortion, of_kind
 
 
@@ -22,6 +23,9 @@ class Units(Protocol):
 
     def upper(self) -> pa.Table:
         """All units above the files, in on-disk columns: :data:`metastore.pruning.units.UNIT_COLUMNS`."""
+
+    def segments(self, asked: Collection[str]) -> UnitColumns:
+        """The SEGMENT units of :meth:`upper`, in their order, with the statistics of the columns ``asked`` for."""
 
     def lower(self, without: frozenset[str]) -> Iterator[Portion]:
         """The files as they are stored, in on-disk columns: :data:`metastore.pruning.units.LOWER_COLUMNS`.
@@ -51,6 +55,15 @@ class TableUnits:
     def upper(self) -> pa.Table:
         """See :class:`Units`."""
         return self.units
+
+    def segments(self, asked: Collection[str]) -> UnitColumns:
+        """See :class:`Units`."""
+        if self.kept is None:
+            return UnitColumns.of(self._segments(), asked)
+        return self.kept.segments(self.name, asked, self._segments)
+
+    def _segments(self) -> pa.Table:
+        return of_kind(self.units, MetadataType.SEGMENT)
 
     def lower(self, without: frozenset[str]) -> Iterator[Portion]:
         """See :class:`Units`."""
@@ -95,6 +108,10 @@ class UnitsWithSchema:
         place = units.schema.get_field_index("schema")
         now = pc.if_else(of_table, pa.scalar(self.schema, units.schema.field(place).type), units["schema"])
         return units.set_column(place, units.schema.field(place), now)
+
+    def segments(self, asked: Collection[str]) -> UnitColumns:
+        """See :class:`Units`."""
+        return self.units.segments(asked)
 
     def lower(self, without: frozenset[str]) -> Iterator[Portion]:
         """See :class:`Units`."""

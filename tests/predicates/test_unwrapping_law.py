@@ -84,7 +84,7 @@ class Known:
     def excluded_by(self, predicate: Predicate) -> dict[int, Exclusion]:
         """The containers that a predicate excludes, each with the reason."""
         found = Evaluation(predicate).exclude(np.ones(len(self.tables), np.bool_), self)
-        return {int(place): found.why(place) for place in np.flatnonzero(found.mask)}
+        return {place: found.why(place) for place in np.flatnonzero(found.mask).tolist()}
 
     def _of_one(self, column: str, table: pa.Table) -> ColumnStatistics:
         values: Any = table

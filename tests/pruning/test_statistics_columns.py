@@ -31,8 +31,8 @@ from pyiceberg.expressions import (
     NotNull,
     NotStartsWith,
     StartsWith,
-    literal,
 )
+from pyiceberg.expressions.literals import literal
 
 from metastore.errors import FormatError
 from metastore.model.drill_types import FLOAT_TYPES, DrillType
