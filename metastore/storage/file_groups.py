@@ -54,11 +54,10 @@ class FileGroup:
 
     def only(self, wanted: Sequence[bool]) -> FileGroup:
         """Those of its files that are ``wanted``, which are taken for as large as the others."""
-        paths, keys = (
-            [one for one, is_wanted in zip(all_, wanted, strict=True) if is_wanted] for all_ in (self.paths, self.keys)
-        )
+        paths = tuple(path for path, is_wanted in zip(self.paths, wanted, strict=True) if is_wanted)
+        keys = tuple(key for key, is_wanted in zip(self.keys, wanted, strict=True) if is_wanted)
         rows, size = (-(-all_ * len(paths) // len(self.paths)) for all_ in (self.rows, self.size_bytes))
-        return replace(self, paths=tuple(paths), keys=tuple(keys), rows=rows, size_bytes=size)
+        return replace(self, paths=paths, keys=keys, rows=rows, size_bytes=size)
 
     @property
     def schema(self) -> pa.Schema:
