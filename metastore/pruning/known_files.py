@@ -12,9 +12,10 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
+from metastore.mapping.recorded_numbers import UNKNOWN
 from metastore.pruning.bound_arrays import Mask
 from metastore.pruning.portion_columns import PortionColumns
-from metastore.pruning.unit_columns import UNKNOWN, FileUnits, Longs
+from metastore.pruning.unit_columns import FileUnits, Longs
 
 Fingerprint = tuple[int, int]
 """Size in bytes and modification time in epoch nanoseconds."""
@@ -42,6 +43,11 @@ class KnownFiles:
         """Take note of all files of ``portion``, and of their row groups."""
         for files in portion.files:
             self.meet(files)
+        for each in portion.counted:
+            self.unchanged[each.folder] += each.files
+            self.row_groups += each.row_groups
+            if self._recorded_size is not None:
+                self._recorded_size = None if each.size is None else self._recorded_size + each.size
         is_here = self.are_unchanged(portion.paths) if self._gone else None
         for row_groups in portion.row_groups:
             self.row_groups += len(row_groups)

@@ -29,6 +29,16 @@ class RowGroupUnits:
         return len(self.files)
 
 
+@dataclass(frozen=True)
+class CountedFiles:
+    """All files of one folder: how many they are, their row groups, and their bytes, None where one is unknown."""
+
+    folder: str
+    files: int
+    row_groups: int
+    size: int | None
+
+
 @dataclass(frozen=True, eq=False)
 class PortionColumns:
     """Units of some files in the batches that they were read in, each file with all of its row groups.
@@ -39,6 +49,8 @@ class PortionColumns:
     files: tuple[FileUnits, ...]
     row_groups: tuple[RowGroupUnits, ...]
     asked: frozenset[str]
+    counted: tuple[CountedFiles, ...] = ()
+    """Files that are counted and not told one by one."""
 
     @classmethod
     def of(cls, portion: Portion, asked: Collection[str]) -> PortionColumns:

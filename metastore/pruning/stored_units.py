@@ -6,7 +6,8 @@ component's data files has, and of a top-level segment with more files one batch
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterator
+from collections import Counter
+from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
 from hashlib import sha256
@@ -18,10 +19,12 @@ from pyiceberg.expressions import AlwaysTrue, And, BooleanExpression, EqualTo, I
 from metastore.components.requests import of_table
 from metastore.components.tables import Tables
 from metastore.errors import NotFoundError, StorageError
+from metastore.mapping.segment_digest import SegmentDigest
 from metastore.model.identity import TableInfo
 from metastore.model.table_unit import TableMetadataUnit
 from metastore.model.vocabulary import GENERAL_INFO, MetadataType
 from metastore.operations.read import Read
+from metastore.pruning.digested_segments import counted, digested_segments
 from metastore.pruning.kept_portions import KeptPortions
 from metastore.pruning.portion_columns import PortionColumns
 from metastore.pruning.table_units import TableUnits, Units
@@ -36,6 +39,7 @@ from metastore.pruning.units import (
     TablePortion,
     of_kind,
 )
+from metastore.storage.data_files import PlannedFile
 from metastore.storage.file_groups import FileGroup
 
 T = TypeVar("T")
@@ -70,7 +74,10 @@ class StoredUnits:
     """Metadata keys of the segments that these units are of, beside the table's own; None for all."""
 
     def upper(self) -> pa.Table:
-        """The units of the table and its segments, in ``upper_columns``."""
+        """The units of the table and its segments, in ``upper_columns``.
+
+        Of segments with a digest pruning needs no more than that, so their files are not opened.
+        """
         return self._upper
 
     @cached_property
@@ -79,8 +86,15 @@ class StoredUnits:
         known = self._kept.cache.find(question)
         if isinstance(known, pa.Table):
             return known
-        read = self.tables.read().metadata_types(*UPPER_TYPES).filter(self._mine()).columns(*self.upper_columns)
+        digests = self._digests if self.upper_columns == UNIT_COLUMNS else {}
+        mine = self._mine()
+        if digests:
+            others = {planned.key[-1] for planned in self._files if planned.key[-1] not in digests}
+            mine = And(mine, In("metadataKey", {GENERAL_INFO, *others}))
+        read = self.tables.read().metadata_types(*UPPER_TYPES).filter(mine).columns(*self.upper_columns)
         units = read.at(self.version).to_arrow()
+        if digests:
+            units = pa.concat_tables([units, digested_segments(digests, units.schema)])
         self._kept.cache.put(question, units, units.nbytes)
         return units
 
@@ -101,35 +115,57 @@ class StoredUnits:
         return portions(read.at(self.version))
 
     def portions(self, without: frozenset[str], asked: Collection[str]) -> Iterator[PortionColumns]:
-        """All files, those of the segments ``without`` without statistics, unless these are there already."""
-        groups = self._groups
-        for group in groups.files:
-            is_left = [key[-1] not in without for key in group.keys]
-            if not any(is_left):
-                yield self._decoded(group, ())
-            elif all(is_left) or self._is_decoded(group, asked):
+        """All files, those of the segments ``without`` without statistics, or as numbers where digests have them."""
+        for group in self._groups:
+            keys = [planned.key[-1] for planned in group.files]
+            if all(key not in without for key in keys) or self._is_decoded(group, asked):
                 yield self._decoded(group, asked)
-            else:
-                yield self._decoded(group.only(is_left), asked)
-                yield self._decoded(group.only([not one for one in is_left]), ())
-        if groups.answered.num_rows:
-            yield PortionColumns.of(TablePortion(groups.answered), asked)
+                continue
+            left, others = ([(key in without) is is_out for key in keys] for is_out in (False, True))
+            if any(left):
+                yield self._decoded(group.only(left), asked)
+            digested = [(key, self._digests[key]) for key in keys if key in without and key in self._digests]
+            if digested:
+                yield counted(digested)
+            others = [is_other and key not in self._digests for key, is_other in zip(keys, others, strict=True)]
+            if any(others):
+                yield self._decoded(group.only(others), ())
 
     def known(self) -> Iterator[PortionColumns]:
         """All files, without statistics, unless these are there already."""
         return self.portions(frozenset(), ())
 
     @cached_property
-    def _groups(self) -> _Groups:
+    def _groups(self) -> tuple[FileGroup, ...]:
         """The data files of the metastore that hold the files' units. A version never changes, so they are kept."""
-        question = f"files {self._name}"
+        question = f"groups {self._name}"
         known = self._kept.cache.find(question)
-        if isinstance(known, _Groups):
+        if isinstance(known, tuple):
             return known
         read = self.tables.read().metadata_types(*LOWER_TYPES).filter(self._mine()).columns(*LOWER_COLUMNS)
-        parts = read.at(self.version).parts()
-        found = _Groups(parts.answered, tuple(_lower(group) for group in parts.groups))
-        self._kept.cache.put(question, found, found.nbytes)
+        found = tuple(map(_lower, read.at(self.version).groups()))
+        size = sum(len(planned.path) + _BYTES_OF_A_KEY for group in found for planned in group.files)
+        self._kept.cache.put(question, found, size)
+        return found
+
+    @property
+    def _files(self) -> Iterator[PlannedFile]:
+        return (planned for group in self._groups for planned in group.files)
+
+    @cached_property
+    def _digests(self) -> Mapping[str, SegmentDigest]:
+        """The digests of segments, by their metadata keys: of those of which all units are in one file."""
+        question = f"digests {self._name}"
+        known = self._kept.cache.find(question)
+        if isinstance(known, dict):
+            return known
+        files = Counter(planned.key[-1] for planned in self._files)
+        found = {
+            planned.key[-1]: digest
+            for planned in self._files
+            if files[planned.key[-1]] == 1 and (digest := SegmentDigest.from_bytes(planned.digest)) is not None
+        }
+        self._kept.cache.put(question, found, sum(map(_size_of, found.values())))
         return found
 
     @property
@@ -152,15 +188,11 @@ class StoredUnits:
 
         None where their data files have over :data:`BYTES_IN_MEMORY`. Columns are ``upper_columns``.
         """
-        are_many = f"over {BYTES_IN_MEMORY} bytes {self._name}"
-        if self._kept.cache.find(are_many):
+        if sum(planned.size_bytes for planned in self._files) > BYTES_IN_MEMORY:
             return None
         read = self.tables.read().metadata_types(*UNIT_TYPES).filter(self._mine()).columns(*self.upper_columns)
         units = read.at(self.version).few(BYTES_IN_MEMORY)
-        if units is None:
-            self._kept.cache.put(are_many, True, len(are_many))
-            return None
-        return TableUnits(units, self._kept, f"all {self._name}")
+        return None if units is None else TableUnits(units, self._kept, f"all {self._name}")
 
 
 def units_of(units: StoredUnits) -> Units:
@@ -176,16 +208,8 @@ def portions(read: Read[TableMetadataUnit]) -> Iterator[Portion]:
         yield _portion(_lower(group))
 
 
-@dataclass(frozen=True)
-class _Groups:
-    """Rows that manifests answer, and the groups of data files that are read."""
-
-    answered: pa.Table
-    files: tuple[FileGroup, ...]
-
-    @property
-    def nbytes(self) -> int:
-        return self.answered.nbytes + sum(len(path) + _BYTES_OF_A_KEY for group in self.files for path in group.paths)
+def _size_of(digest: SegmentDigest) -> int:
+    return _BYTES_OF_A_KEY + sum(map(len, (*digest.statistics, *digest.statistics.values())))
 
 
 def _lower(group: FileGroup) -> FileGroup:

@@ -5,23 +5,18 @@ Texts that repeat (folders, schemas) are kept once, and statistics of those colu
 
 from __future__ import annotations
 
-import re
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
-from functools import lru_cache
-from typing import Any, Final
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from metastore.model.statistics_json import holder_pattern, read_holders
+from metastore.mapping.recorded_numbers import recorded_numbers
 from metastore.model.vocabulary import IDENTIFIER_SEPARATOR, Statistic
 from metastore.pruning.statistics_columns import StatisticsColumns
 from metastore.pruning.statistics_texts import decoded
-
-UNKNOWN: Final = -(2**63)
-"""A number that is not recorded."""
 
 Longs = np.ndarray[Any, np.dtype[np.int64]]
 
@@ -92,7 +87,7 @@ class UnitColumns:
 class FileUnits:
     """FILE units: paths, folders by their identifiers, and the recorded sizes and times of modification.
 
-    Sizes are bytes, times epoch nanoseconds; :data:`UNKNOWN` where none is recorded.
+    Sizes are bytes, times epoch nanoseconds; :data:`metastore.mapping.recorded_numbers.UNKNOWN` where none is recorded.
     """
 
     paths: pa.Array[Any]
@@ -108,8 +103,8 @@ class FileUnits:
         return cls(
             _whole(units["path"]),
             _folders_of(units["metadataIdentifier"]),
-            _recorded(holders, Statistic.LENGTH),
-            _recorded(holders, Statistic.MODIFICATION_TIME_NANOS),
+            recorded_numbers(holders, Statistic.LENGTH),
+            recorded_numbers(holders, Statistic.MODIFICATION_TIME_NANOS),
             UnitColumns.of(units, asked),
         )
 
@@ -134,26 +129,3 @@ def _folders_of(identifiers: pa.ChunkedArray[Any]) -> Coded:
     names: dict[str, int] = {}
     codes = [names.setdefault(text.rpartition(IDENTIFIER_SEPARATOR)[0], len(names)) for text in texts]
     return Coded(np.array(codes, np.int32), list(names))
-
-
-def _recorded(holders: Any, name: str) -> Longs:
-    """The whole number that the holders of each unit tell under ``name``; the last one counts."""
-    found = np.full(len(holders), UNKNOWN, np.int64)
-    texts = holders.flatten()
-    named = pc.match_substring(texts, name)
-    owners = pc.list_parent_indices(holders).filter(named).to_pylist()
-    pattern = _holder_pattern(name)
-    for owner, text in zip(owners, texts.filter(named).to_pylist(), strict=True):
-        match = pattern.fullmatch(text)
-        if match is not None:
-            found[owner] = int(match[1])
-        elif name in (told := read_holders([text])):
-            value = told[name]
-            found[owner] = value if type(value) is int and abs(value) < -UNKNOWN else UNKNOWN
-    return found
-
-
-@lru_cache
-def _holder_pattern(name: str) -> re.Pattern[str]:
-    """Whole numbers as :func:`metastore.model.statistics_json.holder_json` writes them."""
-    return re.compile(re.escape(holder_pattern(name) % 0).replace("0", "(-?[0-9]{1,18})"))

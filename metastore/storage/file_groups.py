@@ -22,10 +22,9 @@ from metastore.errors import FormatError, StorageError
 from metastore.mapping.arrow import plain_arrow_schema
 from metastore.mapping.filters import bound, columns_read
 from metastore.mapping.row_test import RowTest
-from metastore.mapping.rows import PartitionKey
 from metastore.mapping.schema import iceberg_schema
 from metastore.model.fields import Unit
-from metastore.storage.data_files import FilesToRead, batches_of, fetched, rows_of
+from metastore.storage.data_files import FilesToRead, PlannedFile, batches_of, fetched, rows_of, together
 
 
 @dataclass(frozen=True)
@@ -44,8 +43,8 @@ class FileGroup:
     """How large they are as they are stored."""
     tiny: bool = False
     """Whether each file is fetched whole."""
-    keys: tuple[PartitionKey, ...] = ()
-    """The partition of each file, where the group is one of a whole read."""
+    files: tuple[PlannedFile, ...] = ()
+    """What is known of each file, where the group is one of a whole read."""
 
     @cached_property
     def name(self) -> str:
@@ -53,11 +52,12 @@ class FileGroup:
         return sha256("\n".join(self.paths).encode()).hexdigest()
 
     def only(self, wanted: Sequence[bool]) -> FileGroup:
-        """Those of its files that are ``wanted``, which are taken for as large as the others."""
-        paths = tuple(path for path, is_wanted in zip(self.paths, wanted, strict=True) if is_wanted)
-        keys = tuple(key for key, is_wanted in zip(self.keys, wanted, strict=True) if is_wanted)
-        rows, size = (-(-all_ * len(paths) // len(self.paths)) for all_ in (self.rows, self.size_bytes))
-        return replace(self, paths=paths, keys=keys, rows=rows, size_bytes=size)
+        """Those of its files that are ``wanted``."""
+        files = [planned for planned, is_wanted in zip(self.files, wanted, strict=True) if is_wanted]
+        read = together(files)
+        return replace(
+            self, paths=read.paths, rows=read.rows, size_bytes=read.size_bytes, tiny=read.tiny, files=read.files
+        )
 
     @property
     def schema(self) -> pa.Schema:
