@@ -32,6 +32,9 @@ _MOST_BYTES: Final = 2_048
 """Compressed. Entries are decoded whenever a manifest is, so statistics of wide tables do not belong there: their
 segments are opened."""
 
+_MOST_TEXT: Final = 1 << 20
+"""Nothing that is larger was written as a digest."""
+
 _USUAL: Final = (
     ColumnStatistics("VARCHAR", "a", "b", min_exact=False, max_exact=False).to_json()
     + ColumnStatistics("BIGINT", 0, 0, nulls=0, non_nulls=0, rows=0).to_json()
@@ -69,8 +72,10 @@ class SegmentDigest:
         """The digest that is stored as ``content``; None without one, and for one of another version."""
         if not content:
             return None
+        stored = zlib.decompressobj(zdict=_USUAL)
         try:
-            told: Any = json.loads(zlib.decompressobj(zdict=_USUAL).decompress(content))
+            text = stored.decompress(content, _MOST_TEXT)
+            told: Any = json.loads(text) if stored.eof and not stored.unused_data else None
         except (zlib.error, ValueError):
             return None
         return cls(*told[1:]) if isinstance(told, list) and told[:1] == [_VERSION] else None
