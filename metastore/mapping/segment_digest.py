@@ -17,7 +17,6 @@ from typing import Any, Final
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from metastore.mapping.recorded_numbers import UNKNOWN, recorded_numbers
 from metastore.model.statistics import ColumnStatistics
@@ -83,32 +82,26 @@ class SegmentDigest:
 
 def digest_of(rows: pa.Table) -> bytes | None:
     """The digest of a partition of ``rows``, units of one table in on-disk columns; None where it can have none."""
-    kinds = {kind: pc.equal(rows["metadataType"], pa.scalar(kind.value)) for kind in _KINDS}
-    segments = rows.filter(kinds[MetadataType.SEGMENT])
-    if segments.num_rows != 1:
+    kinds: list[Any] = rows["metadataType"].to_pylist()
+    if kinds.count(MetadataType.SEGMENT.value) != 1:
         return None
-    segment: dict[str, Any] = segments.select(
-        ["metadataKey", "metadataIdentifier", "schema", "columnsStatistics"]
-    ).to_pylist()[0]
-    key = segment["metadataKey"]
-    files = rows.filter(kinds[MetadataType.FILE])
-    if segment["metadataIdentifier"] != key or not _are_of(files["metadataIdentifier"], key):
-        return None
-    holders: Any = files["metadataStatistics"].combine_chunks()
-    sizes = recorded_numbers(holders, Statistic.LENGTH)
+    place = kinds.index(MetadataType.SEGMENT.value)
+    [segment] = rows.select(_OF_A_SEGMENT).slice(place, 1).to_pylist()
     statistics = dict(segment["columnsStatistics"] or ())
-    if len(statistics) > _MOST_COLUMNS:
+    key = segment["metadataKey"]
+    if segment["metadataIdentifier"] != key or len(statistics) > _MOST_COLUMNS:
         return None
-    return SegmentDigest(
-        files.num_rows,
-        rows.filter(kinds[MetadataType.ROW_GROUP]).num_rows,
-        None if (sizes == UNKNOWN).any() else int(np.sum(sizes)),
-        segment["schema"],
-        statistics,
-    ).to_bytes()
+    files = np.array([place for place, kind in enumerate(kinds) if kind == MetadataType.FILE.value], np.int64)
+    if not _are_of(rows["metadataIdentifier"].take(files), key):
+        return None
+    holders: Any = rows["metadataStatistics"].take(files).combine_chunks()
+    sizes = recorded_numbers(holders, Statistic.LENGTH)
+    size = None if (sizes == UNKNOWN).any() else int(np.sum(sizes))
+    row_groups = kinds.count(MetadataType.ROW_GROUP.value)
+    return SegmentDigest(len(files), row_groups, size, segment["schema"], statistics).to_bytes()
 
 
-_KINDS: Final = (MetadataType.SEGMENT, MetadataType.FILE, MetadataType.ROW_GROUP)
+_OF_A_SEGMENT: Final = ["metadataKey", "metadataIdentifier", "schema", "columnsStatistics"]
 
 
 def _are_of(identifiers: pa.ChunkedArray[Any], key: str) -> bool:
