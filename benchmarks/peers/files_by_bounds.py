@@ -64,7 +64,8 @@ def by_duckdb(path: str, low: int, high: int) -> pa.Table:
     """The files that may hold ids from ``low`` to below ``high``."""
     with duckdb.connect() as connection:
         question = "SELECT path FROM read_parquet(?) WHERE high >= ? AND low < ?"
-        return connection.sql(question, params=[path, low, high]).to_arrow_table()
+        found: pa.Table = connection.sql(question, params=[path, low, high]).to_arrow_table()
+        return found
 
 
 def delta_log(files: MadeUpFiles, folder: str) -> None:

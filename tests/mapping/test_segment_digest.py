@@ -21,7 +21,7 @@ KNOWN = ColumnStatistics("INT", 1, 9, nulls=0, non_nulls=4).to_json()
 
 def unit(kind: str, identifier: str, key: str = "k=1", **more: Any) -> TableMetadataUnit:
     """A unit of a table in the partition of ``key``."""
-    names = {"storage_plugin": "dfs", "workspace": "tmp", "table_name": "t"}
+    names: dict[str, Any] = {"storage_plugin": "dfs", "workspace": "tmp", "table_name": "t"}
     return TableMetadataUnit(**names, metadata_type=kind, metadata_key=key, metadata_identifier=identifier, **more)
 
 
