@@ -72,21 +72,23 @@ class StoredUnits:
     upper_columns: tuple[str, ...] = UNIT_COLUMNS
     only: frozenset[str] | None = None
     """Metadata keys of the segments that these units are of, beside the table's own; None for all."""
+    by_digest: bool = True
+    """Whether of segments with a digest that is enough; row ids need the segments' own units."""
 
     def upper(self) -> pa.Table:
         """The units of the table and its segments, in ``upper_columns``.
 
-        Of segments with a digest pruning needs no more than that, so their files are not opened.
+        Segments with a digest have those columns alone that it tells, and their files are not opened.
         """
         return self._upper
 
     @cached_property
     def _upper(self) -> pa.Table:
-        question = f"upper {self.upper_columns} {self._name}"
+        question = f"upper {self.upper_columns} {self.by_digest} {self._name}"
         known = self._kept.cache.find(question)
         if isinstance(known, pa.Table):
             return known
-        digests = self._digests if self.upper_columns == UNIT_COLUMNS else {}
+        digests = self._digests if self.by_digest else {}
         mine = self._mine()
         if digests:
             others = {planned.key[-1] for planned in self._files if planned.key[-1] not in digests}
