@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from datetime import date, datetime, time, timedelta
 from decimal import Decimal
 from enum import Enum
@@ -70,6 +70,21 @@ def have_order(one: Kind, other: Kind) -> bool:
     return one is other or (one in _NUMERIC and other in _NUMERIC)
 
 
+Neighbours: TypeAlias = "tuple[np.ndarray[Any, Any], np.ndarray[Any, Any], Mask]"
+"""Of each literal its two neighbours in the form of some bounds, and whether it is of that form itself."""
+
+
+@dataclass(frozen=True, eq=False)
+class SortedValues:
+    """Literals of one kind in their order, at least one, and what they are in the forms of bounds met so far."""
+
+    values: Sequence[Value]
+    neighbours: dict[tuple[Kind, str, int], Neighbours] = field(default_factory=dict)
+
+    def __len__(self) -> int:
+        return len(self.values)
+
+
 class BoundArray:
     """One bound of many containers, of one ``kind``; ``known`` tells which containers have one.
 
@@ -87,11 +102,11 @@ class BoundArray:
         """Where both are known and equal; ``other`` is of the same form."""
         raise NotImplementedError
 
-    def places(self, values: Sequence[Value]) -> tuple[Positions, Mask]:
+    def places(self, values: SortedValues) -> tuple[Positions, Mask]:
         """How many of the sorted ``values`` lie below each bound, and whether the next one equals it."""
         raise NotImplementedError
 
-    def above(self, values: Sequence[Value], places: Positions) -> Mask:
+    def above(self, values: SortedValues, places: Positions) -> Mask:
         """Whether ``values[places[i]]`` lies above bound ``i``; ``places`` are within ``values``."""
         raise NotImplementedError
 
@@ -141,7 +156,7 @@ class Numbers(BoundArray):
         both[both] = (self.values[both] == other.values[both]).astype(np.bool_)
         return both
 
-    def places(self, values: Sequence[Value]) -> tuple[Positions, Mask]:
+    def places(self, values: SortedValues) -> tuple[Positions, Mask]:
         """See :class:`BoundArray`."""
         low, _, is_exact = self._all_neighbours(values)
         mine = self.values if self.values.dtype != object else np.where(self.known, self.values, low[0])
@@ -150,7 +165,7 @@ class Numbers(BoundArray):
         is_next = self.known & is_exact[next_] & (low[next_] == mine).astype(np.bool_)
         return found, is_next
 
-    def above(self, values: Sequence[Value], places: Positions) -> Mask:
+    def above(self, values: SortedValues, places: Positions) -> Mask:
         """See :class:`BoundArray`."""
         _, high, _ = self._all_neighbours(values)
         found = np.zeros(len(self.known), np.bool_)
@@ -182,8 +197,15 @@ class Numbers(BoundArray):
         """See :class:`BoundArray`."""
         return int(self.known.nbytes + self.values.nbytes * (8 if self.values.dtype == object else 1))
 
-    def _all_neighbours(self, values: Sequence[Value]) -> tuple[np.ndarray[Any, Any], np.ndarray[Any, Any], Mask]:
-        """:meth:`_neighbours` of each, cut to what the form holds, and which values the form holds itself."""
+    def _all_neighbours(self, values: SortedValues) -> Neighbours:
+        """:meth:`_neighbours` of each, cut to what the form holds; portions of a table mostly are of one form."""
+        form = (self.kind, self.values.dtype.str, self.scale)
+        found = values.neighbours.get(form)
+        if found is None:
+            found = values.neighbours[form] = self._cut_neighbours(values.values)
+        return found
+
+    def _cut_neighbours(self, values: Sequence[Value]) -> Neighbours:
         pairs = [self._neighbours(value) for value in values]
         is_exact = [low == high for low, high in pairs]
         if self.values.dtype == np.int64:
@@ -231,15 +253,15 @@ class Texts(BoundArray):
         assert isinstance(other, Texts)
         return mask_of(pc.equal(self.values, other.values))
 
-    def places(self, values: Sequence[Value]) -> tuple[Positions, Mask]:
+    def places(self, values: SortedValues) -> tuple[Positions, Mask]:
         """See :class:`BoundArray`."""
-        known, mine, wanted = self.known, self._objects(values[0]), _objects(values)
+        known, mine, wanted = self.known, self._objects(values.values[0]), _objects(values.values)
         found = np.searchsorted(wanted, mine, "left")
         return found, known & (wanted[np.minimum(found, len(values) - 1)] == mine).astype(np.bool_)
 
-    def above(self, values: Sequence[Value], places: Positions) -> Mask:
+    def above(self, values: SortedValues, places: Positions) -> Mask:
         """See :class:`BoundArray`."""
-        found: Mask = self.known & (_objects(values)[places] > self._objects(values[0])).astype(np.bool_)
+        found: Mask = self.known & (_objects(values.values)[places] > self._objects(values.values[0])).astype(np.bool_)
         return found
 
     def starts_with(self, prefix: str) -> Mask:

@@ -38,7 +38,7 @@ from metastore.predicates.columns import PredicateColumn
 from metastore.predicates.literals import INTEGER_TEXT, plain_literal
 from metastore.predicates.recurring import PARTS, Recurring
 from metastore.predicates.recurring import excludes as excludes_part
-from metastore.pruning.bound_arrays import Kind, Mask, Numbers, Texts, have_order, kind_of
+from metastore.pruning.bound_arrays import Kind, Mask, Numbers, SortedValues, Texts, have_order, kind_of
 from metastore.pruning.statistics_columns import (
     ALL_NULL,
     COUNTS_NANS,
@@ -171,16 +171,17 @@ def _membership(node: In | NotIn, column: PredicateColumn) -> tuple[str, Outside
         # Text beside numbers, or a NaN: no order, nothing to exclude by.
         return f"{negated}IN ({', '.join(map(show, values))})", _nothing
     values.sort()
+    wanted = SortedValues(values)
 
     def excludes(pair: BoundPair) -> Mask:
         if not have_order(pair.kind, kind_of(values[0])):
             return _nothing(pair)
-        places, is_next = pair.low.places(values)
+        places, is_next = pair.low.places(wanted)
         if negated:
             return is_next & pair.low.same_as(pair.high)
         first = np.where(pair.low.known, places, 0)
         beyond = first == len(values)
-        found: Mask = beyond | pair.high.above(values, np.where(beyond, 0, first))
+        found: Mask = beyond | pair.high.above(wanted, np.where(beyond, 0, first))
         return found
 
     asked = f"{negated}IN ({_some(values)})"
