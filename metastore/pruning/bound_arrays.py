@@ -7,13 +7,11 @@ as Python objects. A literal that the form cannot hold is compared by its two ne
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import date, datetime, time, timedelta
 from decimal import Decimal
 from enum import Enum
-from fractions import Fraction
 from typing import Any, Final, TypeAlias
 
 import numpy as np
@@ -22,7 +20,8 @@ import pyarrow.compute as pc
 
 from metastore.epoch import EPOCH_DATE
 from metastore.model.statistics import Value
-from metastore.model.statistics_json import from_micros, micros
+from metastore.model.statistics_json import from_micros
+from metastore.pruning.neighbours import FAR, LONGS, as_long, floats_around, longs_around
 
 Mask: TypeAlias = "np.ndarray[Any, np.dtype[np.bool_]]"
 Positions: TypeAlias = "np.ndarray[Any, np.dtype[np.int64]]"
@@ -53,9 +52,6 @@ _KINDS: Final[Mapping[type, Kind]] = {
     time: Kind.TIME,
 }
 _MOMENTS: Final[Mapping[Kind, str]] = {Kind.TIME: "TIME", Kind.LOCAL: "TIMESTAMP", Kind.INSTANT: "TIMESTAMP"}
-_LONGS: Final = (-(2**63), 2**63 - 1)
-_FAR: Final = 60
-"""A decimal of more digits before or after its point is beyond, or between, all that 64 bits hold at a usual scale."""
 
 
 def kind_of(value: Value) -> Kind:
@@ -209,7 +205,7 @@ class Numbers(BoundArray):
         pairs = [self._neighbours(value) for value in values]
         is_exact = [low == high for low, high in pairs]
         if self.values.dtype == np.int64:
-            least, most = _LONGS
+            least, most = LONGS
             is_exact = [same and least <= low <= most for same, (low, _) in zip(is_exact, pairs, strict=True)]
             pairs = [(min(max(low, least), most), min(max(high, least), most)) for low, high in pairs]
         lows, highs = (np.empty(len(pairs), self.values.dtype) for _ in (0, 1))
@@ -225,7 +221,7 @@ class Numbers(BoundArray):
             whole = as_long(value)
             return whole, whole
         assert isinstance(value, (int, float, Decimal))
-        return _floats_around(value) if self.values.dtype == np.float64 else _longs_around(value, self.scale)
+        return floats_around(value) if self.values.dtype == np.float64 else longs_around(value, self.scale)
 
 
 @dataclass(frozen=True, eq=False)
@@ -302,20 +298,13 @@ def bound_array(kind: Kind, values: Sequence[Value | None]) -> BoundArray:
         if types == {float}:
             return Numbers(kind, known, np.array([0.0 if value is None else value for value in values], np.float64))
         scale = max((-_exponent(value) for value in values if isinstance(value, Decimal)), default=0)
-        if float in types or len(types) > 1 or scale > _FAR:
+        if float in types or len(types) > 1 or scale > FAR:
             return Numbers(kind, known, _objects(values))
         scaled = [0 if value is None else _scaled(value, scale) for value in values]
-        if scaled and not _LONGS[0] <= min(scaled) <= max(scaled) <= _LONGS[1]:
+        if scaled and not LONGS[0] <= min(scaled) <= max(scaled) <= LONGS[1]:
             return Numbers(kind, known, _objects(values))
         return Numbers(kind, known, np.array(scaled, np.int64), scale, Decimal in types)
     return Numbers(kind, known, np.array([0 if value is None else as_long(value) for value in values], np.int64))
-
-
-def as_long(value: Any) -> int:
-    """A boolean as 0 or 1, a date as days, a time or date-time as microseconds: in the order of the values."""
-    if isinstance(value, (datetime, time)):
-        return micros(value)
-    return int((value - EPOCH_DATE).days) if isinstance(value, date) else int(value)
 
 
 def mask_of(values: Any) -> Mask:
@@ -358,33 +347,9 @@ def _scaled(value: Any, scale: int) -> int:
         return int(value)
     sign, digits, exponent = value.as_tuple()
     assert isinstance(exponent, int)
-    if exponent + scale > _FAR:
-        return _LONGS[1] + 1  # beyond 64 bits, whatever its sign
+    if exponent + scale > FAR:
+        return LONGS[1] + 1  # beyond 64 bits, whatever its sign
     return (-1 if sign else 1) * int("".join(map(str, digits)) or 0) * int(10 ** (exponent + scale))
-
-
-def _longs_around(value: float | Decimal, scale: int) -> tuple[Any, Any]:
-    """The whole numbers around ``value`` times ten to the power of ``scale``."""
-    if isinstance(value, int) and not scale:
-        return int(value), int(value)
-    if isinstance(value, float) and not math.isfinite(value):
-        return value, value
-    if isinstance(value, Decimal) and value and abs(value.adjusted()) > _FAR:
-        if value.adjusted() > 0:
-            return (math.inf, math.inf) if value > 0 else (-math.inf, -math.inf)
-        return (0, 1) if value > 0 else (-1, 0)
-    exact = Fraction(value) * 10**scale
-    return math.floor(exact), math.ceil(exact)
-
-
-def _floats_around(value: float | Decimal) -> tuple[float, float]:
-    try:
-        nearest = float(value)
-    except OverflowError:
-        nearest = math.inf if value > 0 else -math.inf
-    if nearest > value:
-        return math.nextafter(nearest, -math.inf), nearest
-    return (nearest, math.nextafter(nearest, math.inf)) if nearest < value else (nearest, nearest)
 
 
 _SIGNS: Final[Mapping[str, Callable[[Any, Any], Any]]] = {
