@@ -58,6 +58,7 @@ def test_a_partition_that_is_one_segment_has_a_digest() -> None:
     [
         [file("k=1/a")],
         [segment(), unit("SEGMENT", "k=1/m=2"), file("k=1/m=2/a")],
+        [segment(), unit("SEGMENT", "k=1/m=2"), file("k=1/a")],
         [segment(), file("k=1/m=2/a")],
         [segment(), file("k=2/a")],
         [segment(), file("a")],
@@ -65,7 +66,17 @@ def test_a_partition_that_is_one_segment_has_a_digest() -> None:
         [segment(statistics={f"`c{number}`": KNOWN for number in range(65)})],
         [segment(statistics={"`n`": KNOWN.replace("INT", "".join(map(chr, range(256, 4000))))})],
     ],
-    ids=["none", "nested", "a file below", "a file elsewhere", "a file above", "other name", "wide", "long"],
+    ids=[
+        "none",
+        "nested",
+        "empty below",
+        "a file below",
+        "a file elsewhere",
+        "a file above",
+        "other name",
+        "wide",
+        "long",
+    ],
 )
 def test_others_have_none(units: list[TableMetadataUnit]) -> None:
     """Their files are opened as ever."""

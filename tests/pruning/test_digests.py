@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.parquet as pq
 import pytest
 
@@ -171,6 +172,25 @@ def test_what_another_program_writes_anew_is_opened(
         result = prune("n = 777777", stored(session))
         assert [Path(path).name for path in result.paths] == ["new.parquet"]
         assert said(result) == said(prune("n = 777777", in_memory(session)))
+
+
+def test_what_another_program_adds_to_a_partition_is_opened(opened_session: Callable[[], Session], lake: Path) -> None:
+    """The partition's first file has a digest still, which tells nothing of the second."""
+    with opened_session() as session:
+        session.analyze(TABLE)
+        read = session.tables.read().metadata_types(MetadataType.FILE, MetadataType.ROW_GROUP)
+        rows = read.filter("metadataKey = 'part=23'").to_arrow()
+        path = rows.schema.get_field_index("path")
+        added = rows.set_column(path, rows.schema.field(path), pc.replace_substring(rows["path"], ".parquet", ".added"))
+        for column in ("metadataKey", "metadataIdentifier", "path", "location"):
+            place = rows.schema.get_field_index(column)
+            moved = pc.replace_substring(added[column], "part=23", "part=4")
+            added = added.set_column(place, added.schema.field(place), moved)
+    FileSystemCatalog("other", str(lake.parent / "metastore")).load_table("tables").append(added)
+    with opened_session() as session:
+        result = prune("n = 2313", stored(session))
+        assert result.files_count.total == (SEGMENTS + 1) * FILES
+        assert said(result) == said(prune("n = 2313", in_memory(session)))
 
 
 def test_tables_of_nested_directories_are_opened(opened_session: Callable[[], Session], lake: Path) -> None:

@@ -47,8 +47,8 @@ from metastore.pruning.statistics_texts import decoded
 UTC = timezone.utc
 WIDE = st.integers(-(2**70), 2**70)
 VALUES: dict[str, st.SearchStrategy[Any]] = {
-    "INT": st.integers(-(2**31), 2**31 - 1),
-    "BIGINT": st.integers(-(2**63), 2**63 - 1) | st.integers(-3, 3),
+    "INT": st.integers(-3, 3) | st.integers(-(2**31), 2**31 - 1),
+    "BIGINT": st.integers(-3, 3) | st.integers(-(2**63), 2**63 - 1),
     "UINT8": st.integers(0, 2**64 - 1),
     "FLOAT4": st.floats(width=32, allow_nan=False),
     "FLOAT8": st.floats(allow_nan=False) | st.sampled_from([0.0, -0.0, 1.5, 2.0]),
@@ -64,12 +64,15 @@ VALUES: dict[str, st.SearchStrategy[Any]] = {
 }
 """By minor type, and one name for times with a zone."""
 
+BETWEEN = st.sampled_from([-2.5, -0.5, 0.5, 1.5, 2.25])
+"""Between whole numbers."""
+
 LITERALS: dict[str, st.SearchStrategy[Any]] = {
     **VALUES,
-    "BIGINT": WIDE | st.floats(allow_nan=False) | st.integers(-3, 3),
-    "INT": st.integers(-5, 5) | WIDE,
+    "BIGINT": WIDE | st.floats(allow_nan=False) | st.integers(-3, 3) | BETWEEN,
+    "INT": st.integers(-5, 5) | WIDE | BETWEEN,
     "FLOAT8": st.floats(allow_nan=False) | WIDE | st.sampled_from([0.0, -0.0, 1.5, 2**53 + 1]),
-    "VARDECIMAL": VALUES["VARDECIMAL"] | st.integers(-5, 5),
+    "VARDECIMAL": VALUES["VARDECIMAL"] | st.integers(-5, 5) | BETWEEN,
 }
 COUNTS = st.none() | st.integers(0, 3)
 
