@@ -180,6 +180,7 @@ def test_what_another_program_adds_to_a_partition_is_opened(opened_session: Call
         session.analyze(TABLE)
         read = session.tables.read().metadata_types(MetadataType.FILE, MetadataType.ROW_GROUP)
         rows = read.filter("metadataKey = 'part=23'").to_arrow()
+        rows = rows.filter(pc.ends_with(rows["path"], "/0.parquet"))
         path = rows.schema.get_field_index("path")
         added = rows.set_column(path, rows.schema.field(path), pc.replace_substring(rows["path"], ".parquet", ".added"))
         for column in ("metadataKey", "metadataIdentifier", "path", "location"):
@@ -189,7 +190,7 @@ def test_what_another_program_adds_to_a_partition_is_opened(opened_session: Call
     FileSystemCatalog("other", str(lake.parent / "metastore")).load_table("tables").append(added)
     with opened_session() as session:
         result = prune("n = 2313", stored(session))
-        assert result.files_count.total == (SEGMENTS + 1) * FILES
+        assert result.files_count.total == SEGMENTS * FILES + 1
         assert said(result) == said(prune("n = 2313", in_memory(session)))
 
 

@@ -183,6 +183,8 @@ COUNTED = (
         TEXT % ('{"java.lang.Long":1704067200001}', "DATE"),
         TEXT % ('{"java.lang.Long":999999999999999999}', "DATE"),
         TEXT % ('{"java.lang.Long":999999999999999999}', "TIMESTAMP"),
+        TEXT.replace("min", "max") % ('{"java.lang.Long":1704067200001}', "DATE"),
+        TEXT.replace("min", "max") % ('{"java.lang.Long":-1}', "DATE"),
         TEXT % ("3723000", "TIME"),
         TEXT % ("null", "INT"),
         TEXT % ("-1", "OTHER"),
