@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection
 from dataclasses import dataclass
+from hashlib import sha256
 
 import pyarrow as pa
 
@@ -33,13 +34,17 @@ class KeptPortions:
         self.cache.put(_key(name), found, found.nbytes)
         return found
 
-    def segments(self, name: str, asked: Collection[str], read: Callable[[], pa.Table]) -> UnitColumns:
-        """The segments of what is called ``name`` with the columns ``asked`` for; ``read`` gets their units."""
-        key = f"segments of {name}"
+    def segments(self, name: str, asked: Collection[str], units: pa.Table) -> UnitColumns:
+        """``units``, the segments of what is called ``name``, with the columns ``asked`` for.
+
+        What is kept is of segments in one order: how they were read decides in which they stand.
+        """
+        order = sha256("\n".join(map(str, units["metadataIdentifier"].to_pylist())).encode()).hexdigest()
+        key = f"segments of {name} in {order}"
         known = self.cache.find(key)
         if isinstance(known, UnitColumns) and known.by_column.keys() >= set(asked):
             return known
-        found = UnitColumns.of(read(), asked)
+        found = UnitColumns.of(units, asked)
         if isinstance(known, UnitColumns):
             found = found.beside(known)
         self.cache.put(key, found, found.nbytes)

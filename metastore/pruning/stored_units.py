@@ -102,7 +102,7 @@ class StoredUnits:
 
     def segments(self, asked: Collection[str]) -> UnitColumns:
         """The segments, with the statistics of the columns ``asked`` for."""
-        return self._kept.segments(self._name, asked, lambda: of_kind(self.upper(), MetadataType.SEGMENT))
+        return self._kept.segments(self._name, asked, of_kind(self.upper(), MetadataType.SEGMENT))
 
     @property
     def _name(self) -> str:

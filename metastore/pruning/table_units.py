@@ -58,12 +58,10 @@ class TableUnits:
 
     def segments(self, asked: Collection[str]) -> UnitColumns:
         """See :class:`Units`."""
+        segments = of_kind(self.units, MetadataType.SEGMENT)
         if self.kept is None:
-            return UnitColumns.of(self._segments(), asked)
-        return self.kept.segments(self.name, asked, self._segments)
-
-    def _segments(self) -> pa.Table:
-        return of_kind(self.units, MetadataType.SEGMENT)
+            return UnitColumns.of(segments, asked)
+        return self.kept.segments(self.name, asked, segments)
 
     def lower(self, without: frozenset[str]) -> Iterator[Portion]:
         """See :class:`Units`."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -214,6 +215,18 @@ def test_tables_of_nested_directories_are_opened(opened_session: Callable[[], Se
             trusted = session.prune(TABLE, question, list_files=False)
             listed = session.prune(TABLE, question)
             assert sorted(trusted.paths) == sorted(listed.paths)
+
+
+def test_units_with_and_without_digests_are_told_apart(opened_session: Callable[[], Session], lake: Path) -> None:
+    """In one session, for scans with row ids and for others: their segments stand in another order."""
+    write(lake / "part=15" / "month=1", 15_000)
+    with opened_session() as session:
+        session.analyze(TABLE)
+        units = in_memory(session)
+        for by_digest in (True, False, True):
+            for question in ("n = 2313", "n >= 2800"):
+                found = prune(question, replace(stored(session), by_digest=by_digest))
+                assert said(found) == said(prune(question, units)), (by_digest, question)
 
 
 def test_a_listing_asks_the_files_of_every_segment(opened_session: Callable[[], Session], lake: Path) -> None:
