@@ -77,6 +77,14 @@ class Session:
         self.catalogs = Catalogs(metastore)
         """All Iceberg tables that can be named: the components, and those of ``drill.metastore.catalogs``."""
 
+    def _repr_html_(self) -> str:
+        """Where the metastore is, and what it can name, as a notebook shows it; nothing is opened."""
+        from metastore.notebook import facts
+
+        settings, catalogs = self.settings, ", ".join(self.catalogs.names())
+        rows = [("location", settings.iceberg.base_location), ("storage plugins", ", ".join(settings.storage))]
+        return facts("metastore", [*rows, ("catalogs", catalogs), ("engine", settings.engine.kind)])
+
     @property
     def settings(self) -> Settings:
         """The settings that the metastore was opened with."""
@@ -296,7 +304,7 @@ class Session:
         self.close()
 
     def query_runner(self, files: int) -> QueryRunner:
-        """Who runs the query of a materialized view over so many files: Spark when it is the engine, else DuckDB."""
+        """What runs the query of a materialized view over ``files`` files: Spark if it is the engine, else DuckDB."""
         from metastore.views.runner import DuckDBRunner
 
         engine = self.engine_for(files)

@@ -141,8 +141,9 @@ Exploded = tuple[Sequence[int], Mapping[str, Sequence[Any]]]
 class Source:
     """Units of ``kinds`` of ``component`` as rows; a column without a value is null.
 
-    A unit is one row, or as many as ``explode`` makes of it, which is told the wanted ones of its own columns; these
-    stand in ``exploded``, each with the unit columns that it needs. ``explode_needs`` are needed in any case.
+    A unit is one row, or the rows that ``explode`` returns. ``explode`` gets the names of its columns that are wanted.
+    ``exploded`` lists these columns, each with the unit columns that it needs. ``explode_needs`` are needed in any
+    case.
     """
 
     component: str

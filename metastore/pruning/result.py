@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import overload
 
+from metastore.notebook import grid
 from metastore.predicates.columns import PredicateColumn
 from metastore.pruning.decided_files import KeptFiles, SkippedFiles
 from metastore.pruning.evaluate import Excluded, Exclusion
@@ -118,3 +119,20 @@ class PruneResult:
         counts = Counter(self.skipped_in_segments)
         counts.update(self.skipped_files.by_tests)
         return dict(counts.most_common())
+
+    def _repr_html_(self) -> str:
+        """The screen of `metastore prune` as a notebook shows it."""
+        counted = (
+            ("segments", self.segments_count),
+            ("files", self.files_count),
+            ("row groups", self.row_groups_count),
+            ("bytes", self.bytes_count),
+        )
+        rows = [(name, count.kept, count.total, _share(count)) for name, count in counted if count is not None]
+        notes = [f"{count:,} files skipped by {test}" for test, count in self.skipped_by.items()]
+        notes += [f"note: {note}" for note in self.notes]
+        return grid(f"where {self.predicate}", ("", "to read", "of", "skipped"), rows, notes)
+
+
+def _share(count: Count) -> str:
+    return f"{100 * count.skipped / count.total:.1f}%" if count.total else "–"

@@ -140,7 +140,7 @@ def plan(  # noqa: PLR0913 - what a session knows of one table
 ) -> ScanPlan:
     """Plan the scan of ``table`` from its ``units``, above the files in :data:`PLAN_COLUMNS`, and what exists now.
 
-    ``names`` are the columns to read, of which pseudo columns (:mod:`metastore.pruning.file_columns`) are told.
+    ``names`` are the columns to read, pseudo columns (:mod:`metastore.pruning.file_columns`) among them.
 
     With ``kept``, a table whose keeper says its columns, they are those that it has now. With ``kept_by`` its
     directories say nothing.

@@ -1,10 +1,10 @@
 """Location -> its data files: through ``pyarrow.fs`` in one call that lists everything, on the local disk by a walk.
 
 What counts as data is what Spark would read: names that begin with ``_`` or ``.`` are skipped, except that a partition
-directory may be called ``_x=1``; so are files still being copied and files of no bytes, which hold no rows. Nor is it
-data what people lay beside it: texts about a table (README, LICENSE, …), checksums, scripts and pages, told by name and
-suffix alone. Every other file below the table is data, whatever its suffix. Where a stream of Spark's writes the table,
-a log says which of them are; that there is one is told here, and :mod:`metastore.sources.sink_log` reads it.
+directory may be called ``_x=1``; so are files still being copied and files of no bytes, which hold no rows. Files that
+people put beside data are no data: texts about a table (README, LICENSE, …), checksums, scripts and pages. Name and
+suffix alone decide. Every other file below the table is data, whatever its suffix. Where a stream of Spark's writes the
+table, a log says which of them are; this module finds it, and :mod:`metastore.sources.sink_log` reads it.
 """
 
 from __future__ import annotations

@@ -27,15 +27,15 @@ from metastore.stores.files import arrow_paths
 T = TypeVar("T")
 
 FILES_AT_ONCE: Final = 8
-"""So many are fetched at a time where there is something to wait for."""
+"""Number of files fetched concurrently from a store with latency."""
 
 ROWS_OF_A_PART: Final = 10_000
 BYTES_OF_A_PART: Final = 4 << 20
-"""As they are stored. Units of narrow tables are some kilobytes each, those of wide ones a hundred; decoded, and while
-they are, so many rows or bytes take some hundred megabytes at most."""
+"""As they are stored. Units of narrow tables are some kilobytes each, those of wide ones a hundred; decoded, and during
+decoding, rows and bytes up to this limit take some hundred megabytes at most."""
 
 _BATCHES_AHEAD: Final = 2
-"""Of a file that has more rows: so many batches at most are decoded before they are asked for."""
+"""Most batches of a file with more rows that are decoded before they are asked for."""
 
 _TINY: Final = 1 << 16
 """Bytes of a file of which the footer is a good part; the rest is not worth a second round trip."""

@@ -142,7 +142,7 @@ class Parts:
 
 @contextmanager
 def _reading(component: str) -> Iterator[None]:
-    """Meanwhile what goes wrong is told as errors of the component."""
+    """Meanwhile failures are raised as errors of the component."""
     try:
         yield
     except OSError as error:

@@ -11,12 +11,12 @@ import pyarrow as pa
 import pytest
 from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
+from support.engine_values import comparable
 
 from metastore.duck.spark_in_duckdb import SparkInDuckDb, in_duckdbs_words
 from metastore.duck.spark_texts import define_what
 from metastore.errors import InvalidRequestError
 from metastore.views.text import parse_query
-from tests.spark.test_spark_in_duckdb import comparable
 
 pytestmark = pytest.mark.spark
 
