@@ -1,4 +1,4 @@
-"""What a manifest entry tells of a segment, so that a reader need not open the segment's file to leave it out.
+"""What a manifest entry says about a segment, so that a reader can leave the segment out without opening its file.
 
 A digest stands in the entry's lower bounds under a field id that no column has. Iceberg's readers ask for bounds by the
 ids of columns and never meet it. It belongs to one data file, and so is right as long as that file is: a program that
@@ -43,7 +43,7 @@ _USUAL: Final = (
 
 @dataclass(frozen=True)
 class SegmentDigest:
-    """One segment: the numbers of its files and row groups, and all that its SEGMENT unit tells of columns.
+    """One segment: the numbers of its files and row groups, and all that its SEGMENT unit says about columns.
 
     ``size`` is the bytes of all files, None where one is unknown; ``schema`` is Drill's JSON; ``statistics`` are JSON
     by quoted path.

@@ -122,7 +122,7 @@ class KeptFiles(Files[KeptFile]):
         self._skipped_row_groups: list[Callable[[int], Mapping[int, Exclusion]]] = []
 
     def add(self, part: pa.Table, skipped_row_groups: Callable[[int], Mapping[int, Exclusion]] | None = None) -> None:
-        """Files in the columns of :data:`KEPT_COLUMNS`; what is left out of one of them is told by its place."""
+        """Files in the columns of :data:`KEPT_COLUMNS`; ``skipped_row_groups`` gives what is left out of a file."""
         self._add(part)
         self._skipped_row_groups.append(skipped_row_groups or (lambda _: _NOTHING))
 
@@ -172,7 +172,7 @@ class SkippedFiles(Files[SkippedFile]):
             self.add_each(paths.take(positions), lambda row: excluded.why(positions[row]))
 
     def add_each(self, paths: pa.Array[Any], why: Callable[[int], Exclusion]) -> None:
-        """The files at ``paths``, with what tells of a place why its file is excluded. They are not counted."""
+        """The files at ``paths``, ``why`` gives the reason for a place. They are not counted."""
         self._add(pa.table({"path": paths}))
         self._why.append(why)
 

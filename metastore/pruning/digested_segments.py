@@ -13,7 +13,7 @@ from metastore.pruning.portion_columns import CountedFiles, PortionColumns
 
 
 def digested_segments(digests: Mapping[str, SegmentDigest], schema: pa.Schema) -> pa.Table:
-    """SEGMENT units in the columns of ``schema``, as far as digests (by metadata key) tell of them."""
+    """SEGMENT units in the columns of ``schema``, with what digests (by metadata key) hold."""
     told: dict[str, list[Any]] = {
         "metadataType": [MetadataType.SEGMENT.value] * len(digests),
         "metadataIdentifier": list(digests),

@@ -46,7 +46,7 @@ class _RowGroups:
 
 @dataclass
 class FileDecisions:
-    """What was decided of the unchanged files so far; ``why_not`` tells of a folder which tests exclude its segment.
+    """What was decided of the unchanged files so far; ``why_not`` gives the tests that exclude a folder's segment.
 
     Without a listing, ``known`` meets the files here.
     """
@@ -104,7 +104,7 @@ class FileDecisions:
         return _Candidates(is_left, kept_columns(paths, reasons, known_sizes, schemas), files.folders.take(left))
 
     def _row_groups(self, units: RowGroupUnits, places: Longs, paths: pa.Array[Any], folders: Coded) -> _RowGroups:
-        """Of ``units`` those of the candidates at ``paths``, and what excludes them; ``places`` tell of each file."""
+        """Of ``units`` those of the candidates at ``paths``, and what excludes them; ``places`` are those of files."""
         files = np.where(units.files < 0, -1, places[units.files]) if len(places) else np.full(len(units), -1)
         mine = np.flatnonzero(files >= 0)
         files = files[mine]

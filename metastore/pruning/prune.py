@@ -155,7 +155,7 @@ def _columns_asked(
     pseudo: FileColumns,
     spellings: Mapping[str, Sequence[str]],
 ) -> list[str]:
-    """The quoted paths under which units may have statistics that tell of ``columns``."""
+    """The quoted paths under which units may have statistics about ``columns``."""
     told = {quote((name,)) for name in pseudo.names}
     asked: dict[str, None] = {}
     for column in columns:
@@ -239,7 +239,7 @@ class _Table:
 
 
 def _nearest(excluded: Mapping[str, str]) -> Callable[[str], str | None]:
-    """Tells of a folder which tests excluded its segment, or one around it; None when none did."""
+    """A function from a folder to the tests that excluded its segment, or one around it; None when none did."""
 
     @cache
     def nearest(folder: str) -> str | None:

@@ -118,7 +118,7 @@ class StatisticsColumns:
         return StatisticsColumns(np.where(absent, flags, self.flags), types, codes, self.bounds)
 
     def at(self, position: int) -> ColumnStatistics | None:
-        """What a person is told of one container: its bounds, and whether all is null; None for nothing."""
+        """What a person reads about one container: its bounds, and whether all is null; None for nothing."""
         if not self.flags[position] & KNOWN:
             return None
         low: Value | None = None

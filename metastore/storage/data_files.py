@@ -50,7 +50,7 @@ class PlannedFile(NamedTuple):
     key: PartitionKey = ()
     """The partition that it is a file of."""
     digest: bytes | None = None
-    """What its manifest tells of a segment; see :mod:`metastore.mapping.segment_digest`."""
+    """The digest of a segment in its manifest entry; see :mod:`metastore.mapping.segment_digest`."""
 
 
 class FilesToRead(NamedTuple):
