@@ -235,7 +235,7 @@ class Session:
         """
         from metastore.pruning.prune import prune
         from metastore.pruning.stored_units import StoredUnits, in_newest, units_of
-        from metastore.pruning.units import Units, UnitsWithSchema
+        from metastore.pruning.table_units import Units, UnitsWithSchema
 
         tables = self.metastore.tables
         source = self.source(table) if list_files else None
