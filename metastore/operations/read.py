@@ -120,6 +120,10 @@ class Read(Generic[U]):
         """
         return self._reader.partitions(self._choose, self._expression())
 
+    def groups(self) -> tuple[FileGroup, ...]:
+        """The rows in groups of data files, which tell what manifests know of each file. Raises as :meth:`parts`."""
+        return self._reader.groups(self._choose, self._expression(), self._columns)
+
     def execute(self) -> list[U]:
         """The rows as units; columns that were not asked for stay None. Raises as :meth:`to_arrow`."""
         return from_arrow(self._unit_type, self.to_arrow())

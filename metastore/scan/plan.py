@@ -30,7 +30,8 @@ from metastore.pruning.file_columns import FileColumns
 from metastore.pruning.known_files import Fingerprint
 from metastore.pruning.prune import UNIT_COLUMNS, prune
 from metastore.pruning.result import PruneResult
-from metastore.pruning.units import Units, UnitsWithSchema, of_kind
+from metastore.pruning.table_units import Units, UnitsWithSchema
+from metastore.pruning.units import of_kind
 from metastore.scan.arrow_types import arrow_schema
 from metastore.scan.directories import LEVEL, DirectoryValues
 from metastore.scan.partition_groups import (
@@ -250,7 +251,7 @@ def only_row_groups(planned: ScanPlan, named: Mapping[str, Collection[int]], why
         files=files,
         pruned=replace(
             pruned,
-            files=[file for file in pruned.files if file.path in read],
+            files=pruned.files.only(read),
             files_count=replace(pruned.files_count, kept=len(files)),
             row_groups_count=replace(pruned.row_groups_count, kept=groups),
             skipped_in_segments=skipped,
