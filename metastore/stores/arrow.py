@@ -63,7 +63,7 @@ def _arrow_s3(root: str, options: tuple[tuple[str, str], ...]) -> fs.FileSystem:
         anonymous=properties.get("s3.anonymous") == "true",
         region=properties.get("s3.region"),
         role_arn=properties.get("s3.role-arn"),
-        scheme=endpoint.scheme or None,
+        scheme="http" if endpoint.scheme == "http" else "https",
         endpoint_override=endpoint.netloc or None,
         force_virtual_addressing=properties.get("s3.force-virtual-addressing") == "true",
     )

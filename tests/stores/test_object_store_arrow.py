@@ -67,7 +67,7 @@ def test_directories_are_what_keys_share(
     with urlopen(Request(f"{s3_server.endpoint}/{name}/marked/", data=b"", method="PUT")):  # noqa: S310 - loopback
         pass
 
-    def below(recursive: bool) -> dict[str, str]:
+    def below(recursive: bool) -> dict[str, str | None]:
         found = store.get_file_info(fs.FileSelector(f"{root}/t", recursive=recursive))
         return {info.path[len(root) :]: info.type.name for info in found}
 
