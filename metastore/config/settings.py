@@ -327,9 +327,8 @@ def _plugin(name: str, section: Section, cwd: Path | None) -> StoragePluginSetti
         check_hive(section, connection, with_port=False)
     elif is_local(connection):
         section.require_no_host("connection", connection)
-    in_folders = kind in ("file", "delta")
-    workspaces = section.section("workspaces").sections() if in_folders else {}
-    keys_of_drill = _set(section.properties("config")) if in_folders or kind == "hive" else {}
+    workspaces = section.section("workspaces").sections() if kind in ("file", "delta") else {}
+    keys_of_drill = _set(section.properties("config")) if kind in ("file", "delta", "hive") else {}
     return StoragePluginSettings(
         name=name,
         connection=connection,
