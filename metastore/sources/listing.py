@@ -77,6 +77,20 @@ def list_files(
         raise StorageError(f"cannot list {location}: {error}") from showable(error)
 
 
+def directories_at(location: str, options: Mapping[str, str] | None = None) -> list[str]:
+    """The names of the directories right below ``location`` that may hold data, in order; none if nothing is there.
+
+    Raises StorageError if the store fails.
+    """
+    try:
+        store, root = open_location(location, options or {})
+        entries = store.get_file_info(fs.FileSelector(root, allow_not_found=True))
+    except (OSError, pa.ArrowException) as error:
+        raise StorageError(f"cannot list {location}: {error}") from showable(error)
+    directories = (entry.base_name for entry in entries if entry.type == fs.FileType.Directory)
+    return sorted(name for name in directories if _is_data_name(name))
+
+
 def _listed(
     location: str,
     only_directories: Callable[[str], bool] | None,

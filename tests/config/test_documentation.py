@@ -18,7 +18,10 @@ EXAMPLE = (ROOT / "conf/drill-metastore-distrib.conf.example").read_text(encodin
 
 COMMENTED = re.findall(r"^#(drill\.\S+) = (.+)$", OVERRIDE, re.MULTILINE)
 ROWS = re.findall(r"^\| `(drill\.\S+)` \| (.+?) \| \S.* \| .+ \|$", GUIDE, re.MULTILINE)
-ACTIONS = ("expire_snapshots", "remove_orphan_files", "rewrite_manifests", "rewrite_data_files", "old_metadata")
+ACTIONS = (
+    *("expire_snapshots", "remove_orphan_files", "rewrite_manifests", "rewrite_data_files", "old_metadata"),
+    *("analyze", "refresh"),
+)
 NAMES = {
     r"storage\.dfs\.": "storage.<plugin>.",
     r"workspaces\.(root|tmp)\.": "workspaces.<workspace>.",

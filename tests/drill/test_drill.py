@@ -326,4 +326,4 @@ def found(session: Session, text: str, *, drills: bool) -> list[str]:
     """The tables that ``text`` finds by Drill's rule of NULL, or by SQL's."""
     read = session.tables.read().metadata_types(MetadataType.TABLE)
     read = read.drill_filter(text) if drills else read.filter(text)
-    return sorted(unit.table_name for unit in read.execute())
+    return sorted(unit.table_name or "" for unit in read.execute())

@@ -60,9 +60,10 @@ def by_duckdb(query: str) -> pa.Table | None:
         try:
             said = in_duckdbs_words(parse_query(query)).sql(dialect=SparkInDuckDb)
             define_what(said, engine)
-            return engine.sql(said).to_arrow_table()
+            answer: pa.Table = engine.sql(said).to_arrow_table()
         except (InvalidRequestError, duckdb.Error):
             return None
+        return answer
 
 
 def test_examples_of_spark_have_sparks_values_or_are_refused(spark: SparkSession) -> None:
