@@ -42,10 +42,11 @@ from pyiceberg.types import (
 )
 
 from metastore.epoch import EPOCH_DATE
-from metastore.errors import FormatError, InvalidRequestError, NotFoundError, StorageError
+from metastore.errors import FormatError, NotFoundError, StorageError
 from metastore.formats.arrow_schema import tuple_schema
 from metastore.formats.source_file import SourceFile
 from metastore.iceberg.data_file import require_readable
+from metastore.iceberg.scan_tasks import scan_tasks
 from metastore.model.column_path import ColumnPath
 from metastore.model.drill_types import minor_type
 from metastore.model.statistics import ColumnStatistics, Value
@@ -108,13 +109,8 @@ class IcebergSource:
     @cached_property
     def _tasks(self) -> dict[SourceFile, FileScanTask]:
         try:
-            tasks = list(self._table.scan().plan_files())
+            tasks = scan_tasks(self._table.metadata, self._table.io)
         except (OSError, ValueError, NotImplementedError) as error:
-            if "equality deletes" in str(error):
-                raise InvalidRequestError(
-                    f"{self._name} has equality deletes, which PyIceberg does not read; rewrite its data files by an "
-                    "engine that applies them (Spark or Flink: CALL system.rewrite_data_files), then ask again"
-                ) from error
             raise StorageError(f"the manifests of {self._name} cannot be read: {error}") from error
         columns = [_identity(field) for field in self._table.schema().fields]
         found = {}

@@ -15,6 +15,7 @@ from pyiceberg.manifest import DataFile
 from pyiceberg.schema import Schema
 from pyiceberg.table import Table
 
+from metastore.iceberg.scan_tasks import scan_tasks
 from metastore.mapping.filters import conjuncts
 from metastore.predicates.iceberg_filter import SESSION_ZONE, IcebergFilter, iceberg_filter
 from metastore.predicates.predicate import parse
@@ -50,15 +51,16 @@ def in_memory(asked: AskedRows) -> Narrowed:
 
 def of_iceberg(asked: AskedRows, chosen: IcebergFilter, table: Table) -> Narrowed:
     """Of an Iceberg table, by its manifests."""
-    files = {task.file.file_path: task.file for task in table.scan().plan_files()}
+    files = {task.file.file_path: task.file for task in scan_tasks(table.metadata, table.io)}
     every = list(files)
     if isinstance(chosen.expression, AlwaysTrue):
         return Narrowed(
             chosen.expression, [f"files: {counted(Count(len(every), len(every)))}", *_notes(asked, chosen.notes)]
         )
-    kept = {task.file.file_path for task in table.scan(chosen.expression).plan_files()}
+    kept = {task.file.file_path for task in scan_tasks(table.metadata, table.io, chosen.expression)}
     by = {
-        said(part): len(every) - sum(1 for _ in table.scan(part).plan_files()) for part in conjuncts(chosen.expression)
+        said(part): len(every) - len(scan_tasks(table.metadata, table.io, part))
+        for part in conjuncts(chosen.expression)
     }
     excluding = [f"{number} files: {text}" for text, number in by.items() if number]
     lines = [f"files: {counted(Count(len(every), len(kept)))}"]

@@ -26,6 +26,7 @@ from pyiceberg.table import Table
 
 from metastore.errors import FormatError, InvalidRequestError, MetastoreError, NotFoundError, StorageError
 from metastore.iceberg.row_scan import RowScan
+from metastore.iceberg.scan_tasks import scan_tasks
 from metastore.iceberg.target import TargetTable
 from metastore.iceberg.time_travel import is_branch, table_at
 from metastore.information_schema import InformationSchema
@@ -204,7 +205,7 @@ class Relations:
             try:
                 scan = table.scan(fitting(asked, schema).expression, asked.columns)
                 rows = RowScan(table.metadata, table.io, scan.projection(), scan.row_filter)
-                yield from rows.to_record_batches(scan.plan_files())
+                yield from rows.to_record_batches(scan_tasks(table.metadata, table.io, scan.row_filter))
             except MetastoreError:
                 raise
             except Exception as error:
@@ -290,9 +291,4 @@ def _unreadable(target: TargetTable, error: Exception) -> MetastoreError:
     """What it means that PyIceberg cannot list ``target``; on what is damaged it fails in whatever way comes first."""
     if is_of_store(error):
         return StorageError(f"the files of {target} cannot be read: {error}")
-    if "equality deletes" in str(error):
-        return InvalidRequestError(
-            f"{target} has equality deletes, which PyIceberg does not read; rewrite its data files by an engine that "
-            "applies them (Spark or Flink: CALL system.rewrite_data_files), then ask again"
-        )
     return FormatError(f"the files of {target} cannot be read: {str(error) or repr(error)}")

@@ -24,9 +24,10 @@ from pyiceberg.table.snapshots import Snapshot
 from pyiceberg.table.statistics import BlobMetadata, StatisticsFile
 from pyiceberg.table.update import AssertTableUUID, SetStatisticsUpdate
 
-from metastore.errors import ConflictError, InvalidRequestError, ProcedureError, StorageError
+from metastore.errors import ConflictError, InvalidRequestError, StorageError
 from metastore.iceberg.contention import until_won
 from metastore.iceberg.row_scan import RowScan
+from metastore.iceberg.scan_tasks import scan_tasks
 from metastore.iceberg.target import TargetTable
 from metastore.procedures.framework.declaration import procedure
 from metastore.procedures.framework.model import CallContext
@@ -78,7 +79,7 @@ def compute_table_stats(
             raise InvalidRequestError(f"{target} has no snapshot {snapshot_id}")
         return []
     wanted = _columns(table, snapshot, columns)
-    sketches = _sketches(context, table, snapshot, wanted, _files(table, snapshot))
+    sketches = _sketches(context, table, snapshot, wanted, scan_tasks(metadata, table.io, snapshot=snapshot))
     location = table.location_provider().new_metadata_location(f"{snapshot.snapshot_id}-{uuid.uuid4()}.stats")
     statistics = _written(table, snapshot, location, wanted, sketches)
     _attach(target, context.settings.iceberg.commit.timeout, table, statistics)
@@ -117,19 +118,6 @@ def _columns(table: Table, snapshot: Snapshot, columns: Sequence[str] | None) ->
         if domain_of(types[name]) is None:
             raise InvalidRequestError(f"column {name} is {types[name]}: only columns of plain values can be counted")
     return schema.select(*columns)
-
-
-def _files(table: Table, snapshot: Snapshot) -> list[FileScanTask]:
-    """The files of ``snapshot``. Raises ProcedureError for deletes that PyIceberg does not apply."""
-    try:
-        return list(table.scan(snapshot_id=snapshot.snapshot_id).plan_files())
-    except ValueError as error:
-        if "equality deletes" not in str(error):
-            raise
-        raise ProcedureError(
-            f"{'.'.join(table.name())} has equality deletes, and these are not served: deleted rows would be counted. "
-            "Nothing was changed; rewrite its data files with an engine that applies them, such as Spark"
-        ) from error
 
 
 def _sketches(

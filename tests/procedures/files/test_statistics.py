@@ -16,7 +16,7 @@ from pyiceberg.table import Table
 from pyiceberg.table.puffin import PuffinFile
 from pyiceberg.table.snapshots import Snapshot
 from support.catalog_lake import Lake
-from support.delete_files import delete_where_equal
+from support.delete_files import delete_equal, with_ids
 
 from metastore.errors import FormatError, InvalidRequestError, ProcedureError, StorageError
 from metastore.procedures.expire.expire import expire_snapshots
@@ -99,14 +99,14 @@ def test_deleted_rows_do_not_count(lake: Lake, rows: Any, delete_positions: Any)
     assert ndv(row) == {"id": 1, "city": 1}
 
 
-def test_equality_deletes_are_refused(lake: Lake, written: Table) -> None:
-    """By what they are and what to do, before anything is read or written."""
-    delete_where_equal(written)
-    before = sorted(local(written.location()).rglob("*"))
-    with pytest.raises(ProcedureError, match=r"default.t has equality deletes, .* such as Spark"):
-        lake.call(compute_table_stats)
-    assert sorted(local(written.location()).rglob("*")) == before
-    assert lake.call(compute_table_stats, snapshot_id=head(written).snapshot_id)
+def test_rows_that_equality_deletes_take_do_not_count(lake: Lake, written: Table) -> None:
+    """Nor do they in a snapshot of before, which has them."""
+    ids = pa.array(range(150, 250), pa.int64())
+    delete_equal(written, with_ids(pa.table({"id": ids}), 1), [1])
+    [row] = lake.call(compute_table_stats)
+    assert ndv(row)["id"] == 200
+    [row] = lake.call(compute_table_stats, snapshot_id=head(written).snapshot_id)
+    assert ndv(row)["id"] == 300
 
 
 def test_a_chosen_snapshot(lake: Lake, written: Table) -> None:
