@@ -33,7 +33,7 @@ from metastore.procedures.framework.declaration import procedure
 from metastore.procedures.framework.model import CallContext
 from metastore.procedures.tables.puffin import THETA, Blob, puffin_file
 from metastore.sketches.hashing import distinct_first, domain_of, hashes_of
-from metastore.sketches.theta import Theta, ThetaBuilder
+from metastore.sketches.theta import TABLE_SIZE, Theta, ThetaBuilder
 from metastore.stores.files import discard, flush
 from metastore.stores.new_files import NewFiles
 
@@ -92,7 +92,7 @@ def compute_table_stats(
 
 def sketch_files(chunk: SketchChunk) -> Iterator[pa.RecordBatch]:
     """The task: one row a column, with the sketch of its values in all files of the chunk."""
-    builders = {field.field_id: ThetaBuilder() for field in chunk.schema.fields}
+    builders = {field.field_id: ThetaBuilder(TABLE_SIZE) for field in chunk.schema.fields}
     scan = RowScan(chunk.metadata, chunk.io, chunk.schema, AlwaysTrue())
     for batch in scan.to_record_batches(chunk.files):
         for field, values in zip(chunk.schema.fields, batch.columns, strict=True):
@@ -135,7 +135,7 @@ def _sketches(
         for batch in context.engine(len(files)).run(chunks, sketch_files, _SKETCHES):
             for row in batch.to_pylist():
                 parts[row["field_id"]].append(Theta.from_bytes(row["sketch"]))
-    return {field.field_id: Theta.union(parts[field.field_id]) for field in wanted.fields}
+    return {field.field_id: Theta.union(parts[field.field_id], TABLE_SIZE) for field in wanted.fields}
 
 
 def _written(

@@ -89,6 +89,22 @@ def test_datasketches_reads_and_joins_them(lake: Lake, written: Table) -> None:
     assert written.metadata.statistics == []
 
 
+@pytest.mark.parametrize("distinct", [4_096, 4_097, 50_000])
+def test_sketches_are_of_the_size_of_spark(lake: Lake, distinct: int) -> None:
+    """Exact up to 4,096 values; above, the sketch is that of DataSketches with 2^12 entries."""
+    table = lake.table()
+    for part in (range(distinct // 2), range(distinct // 3, distinct)):
+        table.append(pa.table({"id": list(part), "city": ["x"] * len(part)}))
+    [row] = lake.call(compute_table_stats, columns=["id"])
+    puffin = PuffinFile(local(row["statistics_file"]).read_bytes())
+    sketch = datasketches.compact_theta_sketch.deserialize(puffin.get_blob_payload(puffin.footer.blobs[0]))
+    assert sketch.num_retained == min(distinct, 4_096)
+    if distinct <= 4_096:
+        assert ndv(row)["id"] == distinct
+    else:
+        assert abs(ndv(row)["id"] - distinct) < 4 * distinct / 64  # four standard errors
+
+
 def test_deleted_rows_do_not_count(lake: Lake, rows: Any, delete_positions: Any) -> None:
     """Position deletes are applied before values are counted."""
     table = lake.table()
