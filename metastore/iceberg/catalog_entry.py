@@ -50,7 +50,7 @@ _LOOKS: Final = 10
 _ODD_JSON: Final = (TypeError, AttributeError, LookupError)
 """What reading JSON raises that has not the shape of metadata."""
 
-_NEWEST_WRITTEN: Final = 2
+_NEWEST_WRITTEN: Final = 3
 """The newest format version of which PyIceberg writes metadata."""
 
 _NUMBERED: Final = re.compile(r"(\d+)-[0-9a-f-]{36}(?:\.gz)?\.metadata\.json(?:\.gz)?")
@@ -279,11 +279,10 @@ def require_committable(source: CatalogSource, table: Table) -> None:
     """Refuse a table whose next version cannot be written, before anything is done for it. Raises StorageError."""
     version = table.metadata.format_version
     if source.validates_here and version > _NEWEST_WRITTEN:
-        # PyIceberg would only find out with the metadata file open, and leave it there, empty.
         raise StorageError(
             f"{'.'.join(table.name())} has format version {version}, and in {source} the metadata would be written "
-            "here, by PyIceberg, which cannot write that version; nothing was changed. Use an engine that does, such "
-            "as Spark, or a REST catalog, whose server writes the metadata"
+            "here, which is not possible for that version; nothing was changed. Use an engine that does, such as "
+            "Spark, or a REST catalog, whose server writes the metadata"
         )
 
 
