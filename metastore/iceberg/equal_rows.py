@@ -45,11 +45,22 @@ def equal_to_one(rows: Sequence[Column], keys: Sequence[Column]) -> Mask:
 
 
 def _in_one_column(rows: Column, keys: Column) -> Mask:
-    if pa.types.is_integer(keys.type) and keys.null_count < len(keys):
-        low, high = (bound.as_py() for bound in _compute.min_max(keys).values())
-        if high - low < _DENSE:
-            return _among_dense(rows, keys, low, high)
+    if pa.types.is_integer(keys.type):
+        keys = _between_those_of(rows, keys)
+        if keys.null_count < len(keys):
+            low, high = (bound.as_py() for bound in _compute.min_max(keys).values())
+            if high - low < _DENSE:
+                return _among_dense(rows, keys, low, high)
     return _bools(_compute.is_in(rows, value_set=_whole(keys)))
+
+
+def _between_those_of(rows: Column, keys: Column) -> Column:
+    """The keys that are null or between the least and the greatest of ``rows``: few where rows are sorted."""
+    low, high = _compute.min_max(rows).values()
+    if not low.is_valid:
+        return keys.filter(keys.is_null())
+    inside = _compute.and_(_compute.greater_equal(keys, low), _compute.less_equal(keys, high))
+    return keys.filter(_compute.fill_null(inside, True))
 
 
 def _among_dense(rows: Column, keys: Column, low: int, high: int) -> Mask:

@@ -123,7 +123,7 @@ class EqualityDeletes:
             return
         all_: list[Keys] | None = []
         size = 0
-        for keys in self._read(delete, ids):
+        for keys in self._pieces_of_file(delete, ids):
             size += _size(keys)
             if all_ is not None:
                 all_.append(keys)
@@ -146,7 +146,7 @@ class EqualityDeletes:
                 _, oldest = self._kept.popitem(last=False)
                 self._bytes -= _size(oldest)
 
-    def _read(self, delete: Delete, ids: tuple[int, ...]) -> Iterator[Keys]:
+    def _pieces_of_file(self, delete: Delete, ids: tuple[int, ...]) -> Iterator[Keys]:
         with reading_file(delete.path), open_ranges(self._io, delete.path) as source:
             file = open_data_file(source, delete.format, delete.path)
             held = pyarrow_to_schema(file.schema, self._names, self._version <= 2, self._version)

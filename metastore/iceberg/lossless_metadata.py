@@ -118,11 +118,11 @@ def _require_known(version: int, before: Mapping[str, Any], after: Mapping[str, 
     for schema in before["schemas"]:
         if schema["schema-id"] == before["current-schema-id"]:
             read = next(each for each in after["schemas"] if each["schema-id"] == schema["schema-id"])
-            if _plain(schema["fields"]) != _plain(read["fields"]):
+            if _as_text(schema["fields"]) != _as_text(read["fields"]):
                 raise _refused(version, "changes columns, of which some have what this package does not know")
 
 
-def _plain(fields: object) -> str:
+def _as_text(fields: object) -> str:
     """Fields as text that compares by content: types are written with and without blanks."""
     return re.sub(r"\s", "", json.dumps(fields, sort_keys=True))
 

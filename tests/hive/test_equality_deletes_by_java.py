@@ -26,7 +26,7 @@ ROWS = pa.table(
 
 def keys(name: str, field_id: int) -> pa.Table:
     """Every other row's value of a column, as keys."""
-    return with_ids(pa.table({name: ROWS[name].take([2, 4, 6, 8])}), field_id)
+    return with_ids(ROWS.select([name]).take([2, 4, 6, 8]), field_id)
 
 
 def delete_by_every_column(table: Table, by_k: bool) -> None:

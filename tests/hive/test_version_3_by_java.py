@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from datetime import datetime, timedelta, timezone
+from typing import Any
 
 import pytest
 from services.hive_tables import HiveMaker
@@ -25,7 +26,7 @@ def test_metadata_that_was_changed_here(session: Session, hive: HiveMaker, icebe
     iceberg_java.run(f"INSERT INTO {full} SELECT id, 'b' FROM range(100, 200)")
     iceberg_java.run(f"DELETE FROM {full} WHERE id % 10 = 3")
 
-    def call(procedure: str, **arguments: object) -> None:
+    def call(procedure: str, **arguments: Any) -> None:
         session.call(f"lake.system.{procedure}", schema=hive.database, table_name=table, **arguments)
 
     def theirs(version: str = "") -> list[str]:

@@ -50,7 +50,7 @@ class Lake:
         target = self.session.catalogs.target("lake", "db", "t")
         found = newest_document(target.source, target.identifier)
         assert found is not None
-        return json.loads(json.dumps(found.content))
+        return dict(json.loads(json.dumps(found.content)))
 
     @property
     def snapshots(self) -> list[int]:

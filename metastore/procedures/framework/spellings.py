@@ -43,11 +43,11 @@ def in_our_words(
     """
     names = {argument.name for argument in procedure.arguments}
     if given and given[0].name is None:
-        return _positional(procedure, catalog, given)
-    return [each for argument in given for each in _named(names, catalog, argument, now_ms)]
+        return _by_position(procedure, catalog, given)
+    return [each for argument in given for each in _by_name(names, catalog, argument, now_ms)]
 
 
-def _positional(procedure: BaseProcedure, catalog: str, given: Sequence[GivenArgument]) -> list[GivenArgument]:
+def _by_position(procedure: BaseProcedure, catalog: str, given: Sequence[GivenArgument]) -> list[GivenArgument]:
     """Spark's ``'db.t'`` in the first place: where the second is no text, or one argument would be missing."""
     schema_and_name = [argument.name for argument in procedure.arguments[:2]]
     first, *others = given
@@ -63,7 +63,7 @@ def _positional(procedure: BaseProcedure, catalog: str, given: Sequence[GivenArg
     return [replace(first, value=schema), replace(first, value=table), *others]
 
 
-def _named(names: set[str], catalog: str, given: GivenArgument, now_ms: Callable[[], int]) -> Iterator[GivenArgument]:
+def _by_name(names: set[str], catalog: str, given: GivenArgument, now_ms: Callable[[], int]) -> Iterator[GivenArgument]:
     said = given.name or ""
     name = said if given.exact else said.lower()
     if name == "table" and "table" not in names and "table_name" in names and isinstance(given.value, str):

@@ -64,7 +64,7 @@ def session(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Session]:
     with metastore.connect(Settings.from_mapping({"drill.metastore": settings}, environ={})) as opened:
         catalog = opened.catalogs.open("catalog_name")
         catalog.create_namespace("db")
-        table = catalog.create_table("db.sample", pa.schema([("id", pa.int64()), ("name", pa.string())]))
+        table = catalog.create_table("db.sample", pa.table({"id": [1], "name": ["a"]}).schema)
         table.append(pa.table({"id": [1], "name": ["a"]}))
         yield opened
 

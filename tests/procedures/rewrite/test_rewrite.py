@@ -491,8 +491,8 @@ def test_equality_deletes_that_apply_to_nothing_go_when_asked(lake: Lake) -> Non
 
 def test_equality_deletes_of_a_large_file(lake: Lake, by_duckdb: Read) -> None:
     """Cut into pieces, each of which is applied the keys of its rows."""
-    table = lake.create(pa.schema([("id", pa.int64()), ("text", pa.string())]))
-    table.append(pa.table({"id": range(200_000), "text": [f"{n * 7919 % 200_003:x}" * 8 for n in range(200_000)]}))
+    content = pa.table({"id": range(200_000), "text": [f"{n * 7919 % 200_003:x}" * 8 for n in range(200_000)]})
+    lake.create(content.schema).append(content)
     delete_equal(lake.load(), keys(*range(0, 200_000, 2)), [1])
     lake.rewrite(options={"target-file-size-bytes": str(300_000), "rewrite-all": "true"})
     found = by_duckdb(lake.load())
