@@ -73,7 +73,7 @@ class IcebergSource:
     @property
     def location(self) -> str:
         """As :attr:`metastore.sources.provided.Provided.location`."""
-        return _without_scheme(self._table.location()).rstrip("/")
+        return plain_path(self._table.location()).rstrip("/")
 
     def files(self) -> Sequence[SourceFile]:
         """As :meth:`metastore.sources.provided.Provided.files`."""
@@ -117,7 +117,7 @@ class IcebergSource:
         for task in tasks:
             # Other delete files, or other columns, are another state of the file.
             state = state_of(columns, sorted(each.file_path for each in task.delete_files))
-            found[source_file(_without_scheme(task.file.file_path), task.file.file_size_in_bytes, state)] = task
+            found[source_file(plain_path(task.file.file_path), task.file.file_size_in_bytes, state)] = task
         if len(found) < len(tasks):
             raise FormatError(f"the manifests of {self._name} name a data file twice; PyIceberg would read it twice")
         return found
@@ -227,7 +227,7 @@ def _day(days: int) -> date | None:
         return None
 
 
-def _without_scheme(location: str) -> str:
+def plain_path(location: str) -> str:
     """A plain path on the local disk, as the metastore has it."""
     if location.startswith("file:"):
         return "/" + location[len("file:") :].lstrip("/")
