@@ -13,7 +13,7 @@ python := $(VENV)/bin/python
 # The extras whose dependencies requirements.lock pins.
 locked := avro,aws,daemon,delta,demo,java,lint,polars,postgres,report,sql,test
 
-.PHONY: help demo hms test safety lint format audit lock bench clean
+.PHONY: help demo docs hms test safety lint format audit lock bench clean
 .DEFAULT_GOAL := help
 
 help: ## Show the targets
@@ -21,6 +21,9 @@ help: ## Show the targets
 
 demo: $(VENV)/.with-demo,java ## Analyze, prune and query real data with Spark, from nothing
 	@"$(python)" -m metastore.demo $(ARGS)
+
+docs: $(VENV)/.with-docs ## Build the documentation's site into site/; a broken link is an error
+	@NO_MKDOCS_2_WARNING=1 "$(python)" -m mkdocs build --quiet $(ARGS)
 
 hms: $(VENV)/.with-test ## Start a Hive Metastore on loopback and print its URI, until Ctrl-C
 	@PYTHONPATH=tests "$(python)" -m services.hms $(ARGS)
@@ -31,7 +34,8 @@ test: $(VENV)/.with-test ## Run all tests
 safety: $(VENV)/.with-test ## Break stores, inputs and processes for long, and see that nothing is lost
 	@SAFETY=long HYPOTHESIS_PROFILE=nightly "$(python)" -m pytest tests/safety -o faulthandler_timeout=0 $(ARGS)
 
-lint: $(VENV)/.with-lint ## Check style, format and types
+lint: $(VENV)/.with-lint ## Check style, format, types and plain English
+	@"$(python)" .ci/wording.py
 	@"$(python)" -m ruff check .
 	@"$(python)" -m ruff format --check .
 	@"$(python)" -m mypy
@@ -54,12 +58,12 @@ bench: $(VENV)/.with-test ## Run the benchmarks, each beside its peers
 	@"$(python)" -m benchmarks $(ARGS)
 
 clean: ## Remove the environment and everything that was generated
-	rm -rf "$(VENV)" build dist .mypy_cache .pytest_cache .ruff_cache .hypothesis spark-warehouse metastore_db derby.log
+	rm -rf "$(VENV)" build dist site .mypy_cache .pytest_cache .ruff_cache .hypothesis spark-warehouse metastore_db derby.log
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +
 
 # The stem names the extras to install.
 $(VENV)/.with-%: pyproject.toml | $(VENV)/bin/python
-	@echo "Installing metastore[$*] into $(VENV) ..."
+	@echo "Installing lake-metastore[$*] into $(VENV) ..."
 	@"$(python)" -m pip install --quiet --disable-pip-version-check --use-pep517 --editable ".[$*]"
 	@touch "$@"
 

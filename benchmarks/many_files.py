@@ -1,28 +1,31 @@
 """Question: the time to choose, of a table's 100,000 files in 1,000 segments, those that a query must read.
 
-No file is made: both sides know the same names, counts and bounds, ours as units and PyIceberg as entries of manifests,
-1,000 files in each, in the order of the bounds: the best that it can have. Ours trusts what it knows, as PyIceberg does
-(``list_files=False``), so no directory is listed. One query falls into one segment, one touches a tenth of all, and
-one keeps every file. Warm: the session and the table have been used before, for other queries.
+No file is made: all sides know the same names, counts and bounds (:mod:`benchmarks.peers.files_by_bounds`). Ours trusts
+what it knows, as the others do (``list_files=False``), so no directory is listed. One query falls into one segment, one
+touches a tenth of all, and one keeps every file; then fifty conditions, and a list of 10,000 values. "Just opened" is a
+new session, and a table that was just loaded; otherwise they have been used before. PyIceberg is asked of 100,000 files
+at most: it takes minutes to make more.
 """
 
 from __future__ import annotations
 
-import os
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from typing import Any, Final
 
+from deltalake import DeltaTable
 from pyiceberg.catalog.sql import SqlCatalog
-from pyiceberg.conversions import to_bytes
-from pyiceberg.manifest import DataFile, DataFileContent, FileFormat
-from pyiceberg.partitioning import PartitionField, PartitionSpec
-from pyiceberg.schema import Schema
+from pyiceberg.expressions import In
 from pyiceberg.table import Table
-from pyiceberg.transforms import IdentityTransform
-from pyiceberg.typedef import Record
-from pyiceberg.types import LongType, NestedField
 
 from benchmarks.measuring import OURS, Contender, Pace, Series, measure
+from benchmarks.peers.files_by_bounds import (
+    MadeUpFiles,
+    by_delta,
+    by_duckdb,
+    delta_log,
+    iceberg_table,
+    typed_bounds,
+)
 from metastore.config.settings import Settings
 from metastore.metastore import Metastore
 from metastore.model.identity import TableInfo, file_identifier, row_group_identifier
@@ -34,7 +37,6 @@ from metastore.model.vocabulary import GENERAL_INFO, MetadataType, Statistic
 from metastore.session import Session
 
 QUESTION: Final = "prune"
-PEER: Final = "PyIceberg, plan_files"
 FILES: Final = 100_000
 FILES_OF_A_SEGMENT: Final = 100
 
@@ -43,48 +45,87 @@ ROWS: Final = 1_000
 TABLE: Final = TableInfo("dfs", "tmp", "orders")
 _ROOT: Final = "/data/orders"
 _UNITS_OF_A_TRANSACTION: Final = 20_000
-_FILES_OF_AN_APPEND: Final = 1_000
+_MOST_OF_PYICEBERG: Final = 100_000
+_VALUES: Final = 10_000
+_PARTS: Final = 50
 _SCHEMA_JSON: Final = TupleSchema((SchemaColumn("id", "BIGINT"),)).to_json()
 
 
 def run(folder: str, files: int, pace: Pace, say: Callable[[str], None]) -> list[Series]:
     """Measure over so many files, a multiple of 100; what is built is in ``folder`` and stays there."""
-    say(f"building units of {files:,} files")
-    ours = _ours(folder, files)
-    say(f"building manifests of {files:,} files")
-    catalog = SqlCatalog("peer", uri=f"sqlite:///{folder}/peer.db", warehouse=f"file://{folder}/peer")
-    theirs = _theirs(catalog, files)
+    made_up = MadeUpFiles(_ROOT, files, FILES_OF_A_SEGMENT, ROWS)
+    say(f"building units, a log and bounds of {files:,} files")
+    settings = settings_at(folder)
+    fill(settings, files, FILES_OF_A_SEGMENT)
+    bounds, delta = f"{folder}/bounds.parquet", f"{folder}/delta"
+    typed_bounds(made_up, bounds)
+    delta_log(made_up, delta)
+    loaded = DeltaTable(delta)
+    iceberg: Table | None = None
+    if files <= _MOST_OF_PYICEBERG:
+        say(f"building manifests of {files:,} files")
+        catalog = SqlCatalog("peer", uri=f"sqlite:///{folder}/peer.db", warehouse=f"file://{folder}/peer")
+        iceberg = iceberg_table(made_up, catalog)
     rows = files * ROWS
     queries = {
         "one segment": (rows // 2, rows // 2 + ROWS),
         "a tenth of the files": (rows // 2, rows // 2 + rows // 10),
         "every file": (0, rows),
     }
-    with ours, catalog:
+    with Session(Metastore.open(settings)) as session:
+        _prune(session, "id >= 0")(None)  # The first question of a session is measured by itself.
         series: list[Series] = []
         for case, (low, high) in queries.items():
-            say(f"prune: {case}")
             where = f"id >= {low} and id < {high}"
-            contenders = [
-                Contender(OURS, _prune(ours, where), answer=int),
-                Contender(PEER, _plan(theirs, where), answer=int),
+            opened = [
+                Contender(OURS, _prune(session, where), answer=int),
+                Contender("DuckDB, typed bounds", _duckdb(bounds, low, high), answer=int),
+                Contender("delta-rs, add actions", _delta(lambda: loaded, low, high), answer=int),
             ]
-            series += measure(QUESTION, case, files, contenders, pace, items=files)
+            just_opened = [
+                Contender(OURS, _prune_opened(settings, where), answer=int),
+                Contender("DuckDB, typed bounds", _duckdb(bounds, low, high), answer=int),
+                Contender("delta-rs, add actions", _delta(lambda: DeltaTable(delta), low, high), answer=int),
+            ]
+            if iceberg is not None:
+                opened.append(Contender("PyIceberg, plan_files", _plan(iceberg, where), answer=int))
+            for name, contenders in ((case, opened), (f"{case}, just opened", just_opened)):
+                say(f"prune: {name}")
+                series += measure(QUESTION, name, files, contenders, pace, items=files)
+        every_second = range(0, min(rows, _VALUES * 2 * ROWS), 2 * ROWS)
+        parts = " or ".join(f"id = {(part * 7919) % rows} and id < {rows}" for part in range(_PARTS // 2))
+        for name, question in (
+            (f"{_PARTS} conditions", parts),
+            (f"a list of {len(every_second):,} values", In("id", set(every_second))),
+        ):
+            say(f"prune: {name}")
+            contender = Contender(OURS, _prune(session, question), answer=int)
+            series += measure(QUESTION, name, files, [contender], pace, items=files)
     return series
 
 
-def _prune(session: Session, where: str) -> Callable[[object], int]:
+def _prune(session: Session, where: Any) -> Callable[[object], int]:
     return lambda _: len(session.prune(str(TABLE), where, list_files=False).files)
+
+
+def _prune_opened(settings: Settings, where: str) -> Callable[[object], int]:
+    def prune(_: object) -> int:
+        with Session(Metastore.open(settings)) as session:
+            return len(session.prune(str(TABLE), where, list_files=False).files)
+
+    return prune
+
+
+def _duckdb(bounds: str, low: int, high: int) -> Callable[[object], int]:
+    return lambda _: by_duckdb(bounds, low, high).num_rows
+
+
+def _delta(table: Callable[[], DeltaTable], low: int, high: int) -> Callable[[object], int]:
+    return lambda _: by_delta(table(), low, high).num_rows
 
 
 def _plan(table: Table, where: str) -> Callable[[object], int]:
     return lambda _: sum(1 for _ in table.scan(row_filter=where).plan_files())
-
-
-def _ours(folder: str, files: int) -> Session:
-    settings = settings_at(folder)
-    fill(settings, files, FILES_OF_A_SEGMENT)
-    return Session(Metastore.open(settings))
 
 
 def settings_at(folder: str) -> Settings:
@@ -149,35 +190,4 @@ def _unit(kind: MetadataType, first: int, files: int, **values: Any) -> TableMet
         columns_statistics={"`id`": statistics.to_json()},
         metadata_statistics=(holder_json(Statistic.ROW_COUNT, rows), holder_json(Statistic.LENGTH, 1)),
         **values,
-    )
-
-
-def _theirs(catalog: SqlCatalog, files: int) -> Table:
-    catalog.create_namespace("benchmark")
-    schema = Schema(NestedField(1, "id", LongType()), NestedField(2, "part", LongType()))
-    spec = PartitionSpec(PartitionField(2, 1000, IdentityTransform(), "part"))
-    table = catalog.create_table(("benchmark", "orders"), schema, partition_spec=spec)
-    for start in range(0, files, _FILES_OF_AN_APPEND):
-        with table.transaction() as transaction, transaction.update_snapshot().fast_append() as append:
-            for file in range(start, min(files, start + _FILES_OF_AN_APPEND)):
-                append.append_data_file(_entry(file))
-    return table
-
-
-def _entry(file: int) -> DataFile:
-    part = file // FILES_OF_A_SEGMENT
-    bounds: Sequence[int] = (file * ROWS, file * ROWS + ROWS - 1)
-    low, high = ({1: to_bytes(LongType(), bound)} for bound in bounds)
-    return DataFile.from_args(
-        content=DataFileContent.DATA,
-        file_path=os.path.join(_ROOT, f"part={part:06d}", f"{file:08d}.parquet"),
-        file_format=FileFormat.PARQUET,
-        partition=Record(part),
-        record_count=ROWS,
-        file_size_in_bytes=1,
-        value_counts={1: ROWS},
-        null_value_counts={1: 0},
-        lower_bounds=low,
-        upper_bounds=high,
-        spec_id=0,
     )

@@ -4,7 +4,9 @@ What opens a metastore is loaded when it is first asked for: a program that only
 """
 
 import typing as _typing
+import warnings as _warnings
 
+from metastore import distribution as _distribution
 from metastore.errors import (
     ConfigError,
     ConflictError,
@@ -28,6 +30,10 @@ if _typing.TYPE_CHECKING:
     from metastore.session import Session as Session
     from metastore.session import connect as connect
 
+__version__ = _distribution.VERSION
+if _told := _distribution.conflict():
+    _warnings.warn(_told, RuntimeWarning, stacklevel=2)
+
 __getattr__, __dir__ = _loaded_on_use(
     __name__, {"Metastore": "metastore", "MetastoreRegistry": "metastore", "Session": "session", "connect": "session"}
 )
@@ -50,5 +56,6 @@ __all__ = [
     "StorageError",
     "TableInfo",
     "TableMetadataUnit",
+    "__version__",
     "connect",
 ]

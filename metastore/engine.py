@@ -185,7 +185,7 @@ class LocalEngine:
         self.close()
 
     def _helpers_pay(self, elapsed: float, left: float) -> bool:
-        """After so many seconds, when ``left`` times as much work is left as was done in them."""
+        """After this number of seconds, if the work left is ``left`` times the work done."""
         if self.parallelism == 1 or elapsed <= self._helpers_pay_from / 5:  # too early to tell how long the rest takes
             return False
         return elapsed * left + self._seconds_alone > self._helpers_pay_from

@@ -2,10 +2,10 @@
 
 A fork copies memory, but of the threads only the one that forked. A lock that another thread held at that moment would
 stay locked in the child for ever, and what it guarded may be half changed. So each owner of such state says how it
-begins anew, and every child begins anew before it runs anything else.
+begins anew. Every child does so before it runs anything else.
 
-A module that another thread was importing would stay half imported, and locked. So nothing is imported by reading and
-committing: what PyIceberg and Arrow import when it is first used is imported with the modules that use it.
+A module that another thread was importing would stay half imported, and locked. So reading and committing import
+nothing. What PyIceberg and Arrow import on first use is imported with the modules that use it.
 
 Before Python 3.12 a cached property has a lock too, one for all objects of its class: those of this package and of
 PyIceberg are renewed here.

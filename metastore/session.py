@@ -10,7 +10,7 @@ needs it first, since all of them take longer to load than many a command takes 
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from datetime import timedelta
 from functools import cached_property
@@ -38,6 +38,7 @@ if TYPE_CHECKING:
 
     from metastore.analyze.reading import Progress
     from metastore.analyze.result import AnalyzeResult
+    from metastore.analyze.worklist import TableOutcome
     from metastore.config.settings import StoragePluginSettings
     from metastore.information_schema import InformationSchema
     from metastore.integrity.findings import CheckReport
@@ -76,6 +77,14 @@ class Session:
         self._engines: dict[str, Engine] = {}
         self.catalogs = Catalogs(metastore)
         """All Iceberg tables that can be named: the components, and those of ``drill.metastore.catalogs``."""
+
+    def _repr_html_(self) -> str:
+        """Where the metastore is, and what it can name, as a notebook shows it; nothing is opened."""
+        from metastore.notebook import facts
+
+        settings, catalogs = self.settings, ", ".join(self.catalogs.names())
+        rows = [("location", settings.iceberg.base_location), ("storage plugins", ", ".join(settings.storage))]
+        return facts("metastore", [*rows, ("catalogs", catalogs), ("engine", settings.engine.kind)])
 
     @property
     def settings(self) -> Settings:
@@ -196,6 +205,19 @@ class Session:
         )
         return analyze(self.metastore.tables, self.source(table), self.engine_for, request, on_progress=on_progress)
 
+    def tables_matching(self, *patterns: str) -> list[TableInfo]:
+        """The tables with metadata, and new ones, that fit one of ``patterns`` such as ``dfs.shop.a*``; else all."""
+        from metastore.analyze.worklist import worklist
+
+        return worklist(self.settings, self.metastore.tables, patterns)
+
+    def analyze_all(self, tables: Iterable[TableInfo] | None = None, **asked: Any) -> Iterator[TableOutcome]:
+        """Bring ``tables``, by default all, up to date as :meth:`analyze`; a failure is an outcome too."""
+        from metastore.analyze.worklist import analyze_each
+
+        wanted = self.tables_matching() if tables is None else tables
+        return analyze_each(wanted, lambda table: self.analyze(table, **asked))
+
     def prune(
         self,
         table: TableLike,
@@ -213,7 +235,7 @@ class Session:
         """
         from metastore.pruning.prune import prune
         from metastore.pruning.stored_units import StoredUnits, in_newest, units_of
-        from metastore.pruning.units import Units, UnitsWithSchema
+        from metastore.pruning.table_units import Units, UnitsWithSchema
 
         tables = self.metastore.tables
         source = self.source(table) if list_files else None
@@ -270,9 +292,9 @@ class Session:
 
     def no_metadata(self, table: TableInfo) -> NotFoundError:
         """The error for a table without metadata; names the nearest that have some."""
-        names = ("storagePlugin", "workspace", "tableName")
-        read = self.metastore.tables.read().metadata_types(MetadataType.TABLE).columns(*names)
-        known = {".".join(row[name] for name in names) for row in read.to_arrow().to_pylist()}
+        from metastore.analyze.worklist import analyzed_tables, plain_name
+
+        known = set(map(plain_name, analyzed_tables(self.metastore.tables)))
         if str(table) in known:
             return NotFoundError(f"the version that was asked for knows nothing of {table}, which the newest one knows")
         near = nearest(str(table), known)
@@ -296,7 +318,7 @@ class Session:
         self.close()
 
     def query_runner(self, files: int) -> QueryRunner:
-        """Who runs the query of a materialized view over so many files: Spark when it is the engine, else DuckDB."""
+        """What runs the query of a materialized view over ``files`` files: Spark if it is the engine, else DuckDB."""
         from metastore.views.runner import DuckDBRunner
 
         engine = self.engine_for(files)

@@ -1,4 +1,4 @@
-"""Who runs this: owner of what is made, and the user that clusters are told where no configuration says another."""
+"""Who runs this: owner of what is made, and the user that clusters see if no configuration names another."""
 
 from __future__ import annotations
 

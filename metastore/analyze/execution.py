@@ -160,7 +160,7 @@ class Execution:
         return tops
 
     def _is_for_tasks(self, unknown: int, stored_bytes: int = 0, files: Sequence[SourceFile] = ()) -> bool:
-        """Whether a segment of which so many files are to be read is made by the task that reads them.
+        """Whether the task that reads a segment's files also makes the segment, given the number of files to read.
 
         Where nothing but footers is read; of other files, each is a task's own.
         """
@@ -334,7 +334,7 @@ def _total(stored: Stored, before: pa.Table, tops: Sequence[Part], keys: frozens
 
 
 def _later(files: Sequence[SourceFile], modified: int) -> int:
-    """How many ``files`` were modified after the time in epoch ms: at least so many are new, or have changed."""
+    """How many ``files`` were modified after the time in epoch ms: at least these are new, or have changed."""
     return sum(file.mtime_ns // 1_000_000 > modified for file in files)
 
 

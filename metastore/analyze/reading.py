@@ -93,11 +93,11 @@ class Reading:
         return self._wanted.format == PARQUET and self._wanted.describing is None and self._source.provided is None
 
     def expect(self, files: int) -> None:
-        """So many files will be read in all, at least."""
+        """Set the number of files that will be read in all, at least."""
         self._expected = max(self._expected, files)
 
     def tell(self, files: int) -> None:
-        """So many more files are read."""
+        """Count files that were read since the last call."""
         if files:
             self._done += files
             self.expect(self._done)

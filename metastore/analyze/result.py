@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from metastore.model.identity import TableInfo
+from metastore.notebook import facts
 
 
 @dataclass(frozen=True)
@@ -35,3 +36,25 @@ class AnalyzeResult:
     reason: str | None = None
     engine: str | None = None
     without_bounds: Mapping[str, str] = field(default_factory=dict)
+
+    def _repr_html_(self) -> str:
+        """What was found and done, as a notebook shows it; what is nothing is left out."""
+        counts = {
+            "files": self.files,
+            "new": self.new,
+            "changed": self.changed,
+            "removed": self.removed,
+            "rows": self.rows,
+            "metadata units": self.units,
+        }
+        return facts(
+            f"{self.table}: {self.status}",
+            [
+                *((name, count or None) for name, count in counts.items()),
+                ("time", f"{self.seconds:.2f} s"),
+                ("engine", self.engine),
+                ("all files concerned", self.reason),
+                *((f"{column} cannot skip files", why) for column, why in self.without_bounds.items()),
+                ("version", str(self.version)),
+            ],
+        )

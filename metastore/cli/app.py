@@ -16,6 +16,7 @@ import typer
 from metastore.cli.command import app as app
 from metastore.cli.command import command as command
 from metastore.cli.invocation import Invocation
+from metastore.errors import InvalidRequestError
 
 
 class Level(str, Enum):
@@ -67,7 +68,16 @@ def config(invocation: Invocation) -> object:
 @command
 def analyze(  # noqa: PLR0913, PLR0917 - one for each option of the command
     invocation: Invocation,
-    table: TableArgument,
+    table: Annotated[
+        str | None,
+        typer.Argument(
+            metavar="TABLE",
+            help="plugin.workspace.table, a path, or several tables: 'dfs.shop.*', dfs.shop for all of it.",
+        ),
+    ] = None,
+    every: Annotated[
+        bool, typer.Option("--all", help="All tables that were analyzed, and new ones in your workspaces.")
+    ] = False,
     columns: Annotated[
         str | None, typer.Option(help="Statistics for these columns only: a,b.c; an empty text for none.")
     ] = None,
@@ -99,12 +109,18 @@ def analyze(  # noqa: PLR0913, PLR0917 - one for each option of the command
         ),
     ] = None,
 ) -> object:
-    """Bring the metadata of a table up to date with its files."""
+    """Bring the metadata of a table, or of many, up to date with its files."""
+    from metastore.cli.commands import many
     from metastore.cli.commands import statistics as wishes
 
     asked = wishes.request(
         columns, level.value, statistics, sample, format_, schema, option or (), case_sensitive, bounds
     )
+    if (table is None) is every and (every or many.is_several(invocation.session, table or "")):
+        with invocation.output.progress("analyze tables", "tables") as on_progress:
+            return many.analyze(invocation.session, None if every else table, vars(asked), on_progress)
+    if table is None or every:
+        raise InvalidRequestError("say which table: plugin.workspace.table, a path, a pattern, or --all alone")
     with invocation.output.progress(f"analyze {table}", "files") as on_progress:
         return invocation.session.analyze(table, **vars(asked), on_progress=on_progress)
 

@@ -5,11 +5,11 @@ A command's function takes the invocation and its own arguments, and returns the
 
 from __future__ import annotations
 
+import json
 import os
 from collections.abc import Callable
 from enum import Enum
 from functools import wraps
-from importlib.metadata import version as version_of
 from inspect import Parameter, Signature, signature
 from pathlib import Path
 from typing import Annotated, Any, Final, TypeVar
@@ -31,7 +31,6 @@ app = typer.Typer(
     name="metastore",
     help="Analyze tables once, then skip the files that a query cannot need: Apache Drill's Iceberg metastore.",
     no_args_is_help=True,
-    add_completion=False,
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
@@ -49,10 +48,12 @@ _GLOBAL = "Global options"
 Conf = Annotated[
     Path | None,
     typer.Option(
-        help="Configuration: a folder or a file; else $METASTORE_CONF_DIR, else conf/.", rich_help_panel=_GLOBAL
+        help="Configuration: a folder or a file; else $METASTORE_CONF_DIR, else conf/.",
+        rich_help_panel=_GLOBAL,
+        is_eager=True,  # `--version` shows its files, wherever it stands
     ),
 ]
-Json = Annotated[bool, typer.Option("--json", help="Print one JSON document.", rich_help_panel=_GLOBAL)]
+Json = Annotated[bool, typer.Option("--json", help="Print one JSON document.", rich_help_panel=_GLOBAL, is_eager=True)]
 Verbose = Annotated[
     int,
     typer.Option(
@@ -71,9 +72,12 @@ EngineOption = Annotated[
 Command = TypeVar("Command", bound=Callable[..., object])
 
 
-def _print_version(asked: bool) -> None:
+def _print_version(ctx: typer.Context, asked: bool) -> None:
     if asked:
-        typer.echo(f"metastore {version_of('metastore')}")
+        from metastore.cli.commands.about import about, text  # noqa: PLC0415 - `--help` answers at once
+
+        found = about(ctx.params["conf"])
+        typer.echo(json.dumps(found) if ctx.params["as_json"] else text(found))
         raise typer.Exit
 
 
@@ -85,7 +89,8 @@ def _before_the_command(
     verbose: Verbose = 0,
     engine: EngineOption = None,
     version: Annotated[  # noqa: ARG001 - its callback does it all
-        bool, typer.Option("--version", callback=_print_version, is_eager=True, help="Print the version.")
+        bool,
+        typer.Option("--version", callback=_print_version, help="Print versions, and the configuration's files."),
     ] = False,
 ) -> None:
     ctx.obj = GlobalOptions(conf, as_json, verbose, engine.value if engine else None)
@@ -115,7 +120,7 @@ def command(function: Command, group: typer.Typer = app) -> Command:
 
 
 def _require_place() -> None:
-    """Refuse to begin in a folder that was removed: PyIceberg looks for its own files there, come what may."""
+    """Refuse to begin in a folder that was removed: PyIceberg always looks for its own files there."""
     try:
         os.getcwd()
     except OSError as error:

@@ -1,4 +1,4 @@
-"""The process edge of the command line: ``metastore`` and ``python -m metastore.cli``.
+"""The process edge of the command line: ``metastore`` and ``python -m metastore``.
 
 Whatever happens ends in an exit code and, where something went wrong, one ``error:`` line: no traceback unless asked.
 """
@@ -10,6 +10,8 @@ import io
 import os
 import sys
 from typing import Final, NoReturn
+
+from metastore.distribution import conflict
 
 _OBJECTS_PER_COLLECTION: Final = 10_000
 """While a command loads, objects are made by the hundred thousand, and stay: to look through them at Python's 700 takes
@@ -27,6 +29,8 @@ def main() -> NoReturn:
         if isinstance(stream, io.TextIOWrapper):
             stream.reconfigure(errors="backslashreplace")  # a terminal that lacks a character is no reason to fail
     gc.set_threshold(_OBJECTS_PER_COLLECTION)
+    if not hasattr(sys.modules["metastore"], "MetastoreError") and (told := conflict()):
+        sys.exit(f"error: {told}")
     try:
         from metastore.cli.doctor_app import app  # noqa: PLC0415 - Ctrl-C while modules load is no traceback either
 

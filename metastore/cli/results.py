@@ -51,7 +51,7 @@ class Results:
 
 @dataclass(frozen=True)
 class Left:
-    """The prompt was left after so many statements."""
+    """The prompt was left after this number of statements."""
 
     statements: int
 
@@ -71,7 +71,7 @@ class HiveTables:
 
 @dataclass(frozen=True)
 class Skipping:
-    """So many files (or row groups of files that are read) were skipped because no row passes ``test``."""
+    """The number of files, or row groups of files that are read, that were skipped because no row passes ``test``."""
 
     test: str
     count: int

@@ -23,13 +23,13 @@ from metastore.cli.results import Ended, HiveTables, Left, Pruned, Results, Rows
 from metastore.doctor.files import DIFFERENT, FolderReport
 
 _MOST_ROWS = 50
-"""A screen shows so many lines of a list that can be very long; the JSON document has all."""
+"""Most lines of a long list on a screen; the JSON document has all."""
 
 _MOST_NOTES = 10
-"""A screen shows so many notes on columns."""
+"""Most notes on columns that a screen shows."""
 
 _MOST_VALUES = 500
-"""A screen shows so many rows of a statement."""
+"""Most rows of a statement that a screen shows."""
 
 
 @singledispatch

@@ -2,7 +2,7 @@
 
 Beside read, modify and metadata they can be created, replaced, got, listed, renamed and dropped by name. Each of these
 is one transaction that holds only if nobody touched the names concerned since they were looked at; if somebody did, it
-looks again, so that of two who create the same name one is told that it exists.
+looks again, so that of two who create the same name one gets the error that it exists.
 """
 
 from __future__ import annotations

@@ -20,7 +20,7 @@ from metastore.model.identity import MetadataInfo, TableInfo
 from metastore.model.table_unit import TableMetadataUnit
 from metastore.model.vocabulary import GENERAL_INFO, MetadataType
 from metastore.operations.read import Read
-from metastore.predicates.exact_filter import Filter, exact_filter
+from metastore.predicates.given_filter import Filter, expression_of
 
 _Units = list[TableMetadataUnit]
 
@@ -66,7 +66,7 @@ class Request:
         if self.column is not None:
             parts.append(EqualTo("column", self.column))
         if self.filter is not None:
-            parts.append(exact_filter(self.filter, iceberg_schema(TableMetadataUnit)))
+            parts.append(expression_of(self.filter, iceberg_schema(TableMetadataUnit)))
         return all_of(parts)
 
 

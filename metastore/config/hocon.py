@@ -304,7 +304,7 @@ def _without_braces(text: str) -> str:
 
 
 def _node(parsed: Any, level: int = 0) -> Node:
-    """What pyhocon parsed, in nodes that know nothing of it. RecursionError for what is nested too deep."""
+    """What pyhocon parsed, in nodes that do not depend on it. RecursionError for what is nested too deep."""
     if level > _DEEPEST:
         raise RecursionError
     if isinstance(parsed, ConfigTree):

@@ -41,13 +41,14 @@ class PolicySettings:
     """The layers. ``named`` has those of catalogs, namespaces and tables by their dotted name: ``lake.shop.orders``.
 
     A name of one part is a catalog's. What is a namespace and what a table is told apart, since a catalog may have both
-    under one name.
+    under one name. ``plugins`` are the storage plugins: layers of their names are for tables in folders and databases.
     """
 
     default: Layer = field(default_factory=dict)
     catalogs: Mapping[str, Layer] = field(default_factory=dict)
     namespaces: Mapping[str, Layer] = field(default_factory=dict)
     tables: Mapping[str, Layer] = field(default_factory=dict)
+    plugins: frozenset[str] = frozenset()
 
 
 def _flag(section: Section, name: str) -> bool | None:
@@ -113,6 +114,8 @@ FIELDS: Final[Mapping[str, Mapping[str, _Reader]]] = {
     "rewrite_manifests": {**_EVERY, "min_manifests": _count},
     "rewrite_data_files": {**_EVERY, "target_file_size": _bytes, "min_input_files": _count},
     "old_metadata": {**_EVERY, "keep": _count, "owned": _locations},
+    "analyze": _EVERY,
+    "refresh": _EVERY,
 }
 """The fields of every action, and how each is read. Everyone has the first six."""
 
@@ -120,10 +123,11 @@ _REQUIRED: Final = ("enabled", "schedule", "quiet")
 _NAME: Final = re.compile(r"[^.\s]+(\.[^.\s]+)*")
 
 
-def policy_settings(section: Section, catalogs: Collection[str]) -> PolicySettings:
-    """The layers below ``drill.metastore.policies``; ``catalogs`` are the configured ones.
+def policy_settings(section: Section, catalogs: Collection[str], plugins: Collection[str]) -> PolicySettings:
+    """The layers below ``drill.metastore.policies``; ``catalogs`` and storage ``plugins`` are the configured ones.
 
-    Raises ConfigError for a wrong value, and for a layer of a catalog that is not configured.
+    Where both have a name it is the catalog's. Raises ConfigError for a wrong value, and for a layer of what is not
+    configured.
     """
     shipped = Reading(Configuration([defaults()], {})).section(*section.key, "default")
     default = {**_layer(shipped), **_layer(section.section("default"))}
@@ -132,12 +136,13 @@ def policy_settings(section: Section, catalogs: Collection[str]) -> PolicySettin
             if default[f"{action}.{name}"].value is None:
                 holder = section.section("default").section(action)
                 holder.required(name, None)
-    known = {OWN_CATALOG, *catalogs}
+    known = {OWN_CATALOG, *catalogs, *plugins}
     return PolicySettings(
         default,
         _layers(section.section("catalogs"), 1, known),
         _layers(section.section("namespaces"), 2, known),
         _layers(section.section("tables"), 3, known),
+        frozenset(plugins) - {OWN_CATALOG, *catalogs},
     )
 
 
@@ -150,7 +155,7 @@ def _layers(section: Section, parts: int, catalogs: Collection[str]) -> dict[str
             raise section.refusal(name, f"a name like {shape} is expected; quote names with dots")
         if pieces[0] not in catalogs:
             raise section.refusal(
-                name, f"no catalog {pieces[0]} is configured; there are {', '.join(sorted(catalogs))}"
+                name, f"no catalog or storage plugin {pieces[0]} is configured; there are {', '.join(sorted(catalogs))}"
             )
         found[name] = _layer(layer)
     return found

@@ -6,7 +6,7 @@ what holds for one table. The daemon asks here which actions there are for the m
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from typing import Final
 
 from metastore.config.catalogs import OWN_CATALOG
@@ -16,14 +16,21 @@ from metastore.config.policies import LayerValue, PolicySettings
 OWN_ACTIONS: Final = ("expire_snapshots", "remove_orphan_files")
 """The actions that the daemon does to the metastore's own tables."""
 
+PLUGIN_ACTIONS: Final = ("analyze", "refresh")
+"""The actions that the daemon does to tables of storage plugins, and to no others."""
+
 _ONE_COMMIT: Final = "a run of rewrite_manifests is one commit and cannot be done in part; budget.seconds bounds it"
 _EXPIRATION: Final = (
     "the metastore's own tables are expired as a whole; budget.seconds bounds the time before the commit"
 )
 
+_ONE_RUN: Final = "a table is analyzed or refreshed as a whole; analyze.budget.seconds bounds the time to read files"
+
 _NOWHERE: Final[Mapping[str, str]] = {
     "rewrite_manifests.budget.files": _ONE_COMMIT,
     "rewrite_manifests.budget.bytes": _ONE_COMMIT,
+    **{f"analyze.budget.{unit}": _ONE_RUN for unit in ("files", "bytes")},
+    **{f"refresh.budget.{unit}": _ONE_RUN for unit in ("files", "bytes", "seconds")},
 }
 _NOT_ON_OWN: Final[Mapping[str, str]] = {
     "expire_snapshots.budget.files": _EXPIRATION,
@@ -32,24 +39,39 @@ _NOT_ON_OWN: Final[Mapping[str, str]] = {
 }
 
 
-def why_without_effect(name: str, catalog: str) -> str | None:
+def applies(action: str, catalog: str, plugins: Collection[str]) -> bool:
+    """Whether there is anything that ``action`` could do to tables of ``catalog``, which may be one of ``plugins``."""
+    if catalog == OWN_CATALOG:
+        return action in OWN_ACTIONS
+    return (action in PLUGIN_ACTIONS) is (catalog in plugins)
+
+
+def why_without_effect(name: str, catalog: str, plugins: Collection[str] = ()) -> str | None:
     """Why the value ``name`` (``action.field``) has no effect on tables of ``catalog``; None where it has one."""
-    if name in _NOWHERE or catalog != OWN_CATALOG:
-        return _NOWHERE.get(name)
     action = name.partition(".")[0]
+    if name in _NOWHERE or not catalog:
+        return _NOWHERE.get(name)
+    if catalog != OWN_CATALOG and not applies(action, catalog, plugins):
+        done = ", ".join(PLUGIN_ACTIONS)
+        return f"{done} are for tables of storage plugins, the other actions for tables of catalogs"
+    if catalog != OWN_CATALOG:
+        return None
     if action not in OWN_ACTIONS:
         return f"the metastore's own tables need no {action}; they have {' and '.join(OWN_ACTIONS)}"
     return _NOT_ON_OWN.get(name)
 
 
-def values_without_effect(values: Mapping[str, LayerValue], catalog: str) -> Iterator[str]:
+def values_without_effect(
+    values: Mapping[str, LayerValue], catalog: str, plugins: Collection[str] = ()
+) -> Iterator[str]:
     """One sentence for each of ``values`` that somebody set and that has no effect on tables of ``catalog``."""
     for name, given in values.items():
         # What switches off something that is never done is honoured.
         if not given.value or given.origin == defaults().name:
             continue
-        if (reason := why_without_effect(name, catalog)) is not None:
-            tables = f"on tables of the catalog {OWN_CATALOG}" if name not in _NOWHERE else "on any table"
+        if (reason := why_without_effect(name, catalog, plugins)) is not None:
+            kind = "storage plugin" if catalog in plugins else "catalog"
+            tables = f"on tables of the {kind} {catalog}" if name not in _NOWHERE else "on any table"
             yield f"{given.key} ({given.origin}) has no effect {tables}: {reason}"
 
 
@@ -57,7 +79,7 @@ def policy_notes(settings: PolicySettings) -> Iterator[str]:
     """As above for all layers; the default one is warned about only if a value has no effect anywhere."""
     yield from values_without_effect(settings.default, "")
     for name, layer in _named_layers(settings):
-        yield from values_without_effect(layer, name.partition(".")[0])
+        yield from values_without_effect(layer, name.partition(".")[0], settings.plugins)
 
 
 def _named_layers(settings: PolicySettings) -> Iterable[tuple[str, Mapping[str, LayerValue]]]:

@@ -240,7 +240,7 @@ def _settings(tiers: list[Tier], environ: Mapping[str, str], cwd: Path | None) -
     catalogs = catalogs_settings(root.section("catalogs"), cwd)
     procedures = procedure_settings(root.section("procedures"))
     daemon = daemon_settings(root.section("daemon"))
-    policies = policy_settings(root.section("policies"), catalogs)
+    policies = policy_settings(root.section("policies"), catalogs, storage)
     warnings = (
         *_implementation_notes(root),
         *property_notes(iceberg.components),

@@ -19,11 +19,11 @@ from pyiceberg.table import CommitTableResponse, Table
 from pyiceberg.table.update import TableRequirement, TableUpdate
 
 from metastore.config.catalogs import OWN_CATALOG
-from metastore.config.policy_effects import OWN_ACTIONS
+from metastore.daemon import workspaces
 from metastore.daemon.guard import Guard, GuardedCatalogs, GuardedEngine
 from metastore.daemon.inquiry import Inquiries
 from metastore.daemon.logs import told, unforeseen
-from metastore.daemon.policy import Action, ActionPolicy, TableName
+from metastore.daemon.policy import WORKSPACE_ACTIONS, Action, ActionPolicy, TableName
 from metastore.errors import MetastoreError, ProcedureError
 from metastore.expiration.handler import ExpirationHandler
 from metastore.expiration.policy import ExpirationPolicy
@@ -40,8 +40,10 @@ PROCEDURES: Final[Mapping[Action, str]] = {
     Action.REWRITE_MANIFESTS: "system.rewrite_manifests",
     Action.REWRITE_DATA_FILES: "system.rewrite_data_files",
     Action.OLD_METADATA: "system.remove_old_metadata",
+    Action.ANALYZE: "analyze",
+    Action.REFRESH: "refresh",
 }
-"""What is called for each action."""
+"""What is called for each action; the last two are no procedures, but methods of the session."""
 
 _DELETE_OLD: Final = "write.metadata.delete-after-commit.enabled"
 _PREVIOUS: Final = "write.metadata.previous-versions-max"
@@ -85,11 +87,6 @@ class Outcome:
     defect: Exception | None = None
 
 
-def applies(action: Action, table: TableName) -> bool:
-    """Whether there is anything that ``action`` could do to that table, whatever its state."""
-    return table.catalog != OWN_CATALOG or action.value in OWN_ACTIONS
-
-
 class Actions:
     """Carries actions out on the tables of ``session``; with ``dry_run`` only tells what they would do.
 
@@ -118,11 +115,12 @@ class Actions:
         """Do it. Never raises but for what ends the process: whatever fails is the outcome."""
         began = self._monotonic()
         guard = Guard(self._lease, self._stopping, lambda: self._monotonic() - began, policy.budget)
-        name = f"{table.catalog}.{PROCEDURES[policy.action]}"
+        called = PROCEDURES[policy.action]
+        name = called if policy.action in WORKSPACE_ACTIONS else f"{table.catalog}.{called}"
         before = Facts()
         try:
             guard.before_change()
-            before = self._facts(table)
+            before = Facts() if policy.action in WORKSPACE_ACTIONS else self._facts(table)
             result = self._act(_Call(self, table, policy, guard))
         except MetastoreError as error:
             status = guard.why or ("stopped" if self._stopping() else "failed")
@@ -159,6 +157,10 @@ class Actions:
                 return self._rewrite_data_files(call)
             case Action.OLD_METADATA:
                 return self._old_metadata(call)
+            case Action.ANALYZE:
+                return workspaces.analyze(self._session, table, call.guard, dry_run=self._dry_run)
+            case Action.REFRESH:
+                return workspaces.refresh(self._session, table, dry_run=self._dry_run)
 
     def _expire(self, call: _Call) -> Mapping[str, Any]:
         given = {
@@ -293,7 +295,7 @@ class Actions:
 
     def _facts_if_any(self, table: TableName, otherwise: Facts) -> Facts:
         try:
-            return self._facts(table)
+            return Facts() if table.catalog not in self._session.catalogs.names() else self._facts(table)
         except Exception as error:  # noqa: BLE001 - why it cannot be read is told by the run, if by anything
             if unforeseen(error):
                 _log.warning("how %s stands now cannot be told: %s", table, told(error), exc_info=error)

@@ -82,7 +82,7 @@ def due(
 
 
 def wait_after(failures: int, settings: DaemonSettings) -> timedelta:
-    """How long an action rests after it failed so many times in a row (1 or more)."""
+    """How long an action rests after a number of failures in a row (1 or more)."""
     doubled: timedelta = settings.backoff * (1 << min(failures - 1, _MOST_DOUBLINGS))
     return min(doubled, settings.longest_backoff)
 

@@ -1,7 +1,7 @@
 """The endpoint: ``/metrics`` for Prometheus and ``/healthz``, on the loopback unless a token protects it.
 
 Whoever may reach another address must say the token, compared in constant time; without one configured the endpoint
-does not start there. It serves two paths by GET, reads no body, and tells nothing of configuration or data but names of
+does not start there. It serves two paths by GET, reads no body, and shows no configuration and no data but names of
 actions and tables. Metrics are made by prometheus_client (extra ``daemon``) when they are asked for.
 """
 
@@ -28,7 +28,7 @@ from metastore.errors import ConfigError, StorageError
 _log: Final = logging.getLogger(__name__)
 
 _PATIENCE: Final = 3
-"""A loop that has shown no life for so many intervals, and is at no table, is not healthy."""
+"""Intervals without a sign of life after which a loop that is at no table is not healthy."""
 
 _SOCKET_SECONDS: Final = 10
 

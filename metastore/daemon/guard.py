@@ -2,7 +2,7 @@
 
 Place in the flow: the daemon calls procedures on :class:`GuardedCatalogs` and a :class:`GuardedEngine`, so that the
 guard is asked right before a table's commit is published, before every chunk of files is deleted or rewritten, and, for
-time and stopping, whenever a task has brought something. Procedures know nothing of it: to them a commit was refused.
+time and stopping, whenever a task has brought something. Procedures do not notice it: to them a commit was refused.
 What they leave when they are cut short is theirs to complete in the next run.
 
 Why a leader that is paused between the question and the act does no harm: a commit holds only if the table is as it was

@@ -129,7 +129,7 @@ def _measured(session: Session, name: TableName, *, count_orphans: bool) -> dict
 
 
 def small_files(files: int, size: int, partitions: int, target: int) -> float:
-    """Which part of so many files would be saved if each partition had files of ``target`` bytes; 0 for a few."""
+    """The share of the files that would be saved if each partition had files of ``target`` bytes; 0 for a few."""
     ideal = max(partitions, math.ceil(size / target))
     return max(0.0, (files - ideal) / files) if files >= _FEW_FILES else 0.0
 

@@ -22,7 +22,7 @@ from metastore.errors import ConflictError, FormatError, MetastoreError, Storage
 _log: Final = logging.getLogger(__name__)
 
 RENEWALS: Final = 3
-"""So many signs of life are given in the time after which others take over."""
+"""Number of signs of life in the time after which others take over."""
 
 
 @dataclass(frozen=True)

@@ -53,12 +53,12 @@ def every_table(catalogs: Catalogs, trouble: Trouble) -> Iterator[TableName]:
 
 
 def look_at(
-    catalogs: Catalogs,
+    tables_of: Callable[[str, Trouble], Iterator[Namespace | TableName]],
     names: Iterable[str],
     inquiries: Inquiries,
     show_life: Callable[[], object] = lambda: None,
 ) -> tuple[Seen, Mapping[str, Exception]]:
-    """What the catalogs ``names`` have, and what was passed over, with the error of each.
+    """What the catalogs and storage plugins ``names`` have, and what was passed over, with the error of each.
 
     Each answer is waited for as long as ``inquiries`` allow; ``show_life`` is called when one came. Never raises for a
     catalog: its error is among what was passed over.
@@ -67,7 +67,7 @@ def look_at(
     passed_over: dict[str, Exception] = {}
     for catalog in names:
         seen.catalogs.add(catalog)
-        question = partial(catalog_of, catalogs, catalog, passed_over.__setitem__)
+        question = partial(tables_of, catalog, passed_over.__setitem__)
         try:
             for each in inquiries.ask(f"catalog {catalog}", question):
                 show_life()

@@ -12,20 +12,23 @@ import uuid
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Final
 
 from metastore.config.policies import PolicySettings
-from metastore.daemon.actions import Actions, Facts, Outcome, applies, said
+from metastore.config.policy_effects import applies
+from metastore.daemon.actions import Actions, Facts, Outcome, said
 from metastore.daemon.decide import Decision, Situation, decide, due
 from metastore.daemon.history import History, day_of
 from metastore.daemon.inquiry import Inquiries
 from metastore.daemon.lease import RENEWALS, Election, Heartbeat
 from metastore.daemon.listing import look_at
 from metastore.daemon.logs import told, unforeseen
-from metastore.daemon.policy import TableName, policies
+from metastore.daemon.policy import WORKSPACE_ACTIONS, Action, TableName, policies
 from metastore.daemon.schedule import Schedule
 from metastore.daemon.state import State
-from metastore.daemon.unmatched import Unmatched, enables, unmatched
+from metastore.daemon.unmatched import Unmatched, unmatched
+from metastore.daemon.workspaces import changed_ms, looked_after, materialized_views, table_name, tables_of
 from metastore.errors import ConflictError
 from metastore.model.run_unit import RunUnit
 from metastore.session import Session
@@ -221,11 +224,15 @@ class Daemon:
         tables = self._tables()
         self.state.tables = 0
         self.state.last_runs = self._history.runs_known
+        settings = self._session.settings.policies
+        views = set(map(table_name, materialized_views(self._session))) if settings.plugins else set()
         for table in tables:
             self.state.tables += 1
             self._show_life()
-            for policy in policies(self._session.settings.policies, table):
-                if policy.enabled and applies(policy.action, table):
+            for policy in policies(settings, table):
+                if not policy.enabled or not applies(policy.action, table.catalog, settings.plugins):
+                    continue
+                if policy.action not in WORKSPACE_ACTIONS or (policy.action is Action.REFRESH) is (table in views):
                     yield Situation(table, policy, self._history.last(table, policy.action))
 
     def _with_commit(self, situation: Situation, now_ms: int) -> Situation | None:
@@ -237,9 +244,8 @@ class Daemon:
             return situation
         table = situation.table
         try:
-            target = self._session.catalogs.target(table.catalog, table.schema, table.name)
-            [facts] = self._inquiries.ask(f"table {table}", lambda: [Facts.of(target.load())])
-            return replace(situation, committed_ms=facts.committed_ms)
+            [changed] = self._inquiries.ask(f"table {table}", lambda: [self._changed_ms(situation)])
+            return replace(situation, committed_ms=changed)
         except Exception as error:  # noqa: BLE001 - one bad table never stops the rest
             if f"table {table}" in self._inquiries.hanging():
                 self._pass_over(f"table {table}", error)
@@ -248,14 +254,22 @@ class Daemon:
             _log.warning(text, table, told(error), exc_info=unforeseen(error))
             return situation
 
+    def _changed_ms(self, situation: Situation) -> int | None:
+        """When somebody committed to the table last, or changed one of its files."""
+        table = situation.table
+        if situation.policy.action in WORKSPACE_ACTIONS:
+            return changed_ms(self._session, table)
+        target = self._session.catalogs.target(table.catalog, table.schema, table.name)
+        return Facts.of(target.load()).committed_ms
+
     def _tables(self) -> list[TableName]:
-        """Every table of every catalog in which a policy enables anything, as far as they answer.
+        """Every table of every catalog and plugin in which a policy enables anything, as far as they answer.
 
         Reports what is passed over, and policies that match nothing.
         """
-        catalogs, settings = self._session.catalogs, self._session.settings.policies
-        enabled = [name for name in catalogs.names() if enables(settings, name)]
-        seen, passed_over = look_at(catalogs, enabled, self._inquiries, self._show_life)
+        settings = self._session.settings.policies
+        question = partial(tables_of, self._session)
+        seen, passed_over = look_at(question, looked_after(self._session), self._inquiries, self._show_life)
         self.state.passed_over = {}
         for place, error in passed_over.items():
             self._pass_over(place, error)

@@ -9,7 +9,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from datetime import timedelta
 from enum import Enum
-from typing import Any
+from typing import Any, Final
 
 from metastore.config.policies import FIELDS, Layer, LayerValue, PolicySettings
 from metastore.errors import InvalidRequestError
@@ -26,9 +26,15 @@ class Action(str, Enum):
     EXPIRE_SNAPSHOTS = "expire_snapshots"
     REMOVE_ORPHAN_FILES = "remove_orphan_files"
     OLD_METADATA = "old_metadata"
+    ANALYZE = "analyze"
+    REFRESH = "refresh"
 
     def __str__(self) -> str:
         return self.value
+
+
+WORKSPACE_ACTIONS: Final = frozenset({Action.ANALYZE, Action.REFRESH})
+"""The actions on tables of storage plugins."""
 
 
 @dataclass(frozen=True)

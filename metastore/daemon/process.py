@@ -46,7 +46,7 @@ def check(settings: Settings) -> None:
 
 
 def run_once(session: Session, *, dry_run: bool, state: State | None = None) -> Sequence[RunUnit]:
-    """One pass, or with ``dry_run`` what it would do; ``state`` is told how it went.
+    """One pass, or with ``dry_run`` what it would do; ``state`` is given the outcome.
 
     Runs that failed are among the runs; ``state.passed_over`` has what could not be listed. Raises
     ConfigError, ConflictError beside a working daemon, and what keeps a pass from looking at any table.

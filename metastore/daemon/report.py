@@ -27,7 +27,7 @@ from metastore.session import Session
 _log: Final = logging.getLogger(__name__)
 
 _MOST_LINES: Final = 12
-"""A chart shows so many tables, the largest ones."""
+"""Most tables that a chart shows; the largest are shown."""
 
 
 @dataclass(frozen=True, order=True)

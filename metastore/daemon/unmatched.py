@@ -10,13 +10,14 @@ from collections.abc import Collection, Iterator
 from dataclasses import dataclass, field
 
 from metastore.config.policies import Layer, PolicySettings
+from metastore.config.policy_effects import applies
 from metastore.daemon.policy import TableName
 from metastore.suggestions import did_you_mean
 
 
 @dataclass
 class Seen:
-    """What a look at the catalogs has found: ``catalogs`` and ``namespaces`` by name, and ``tables``.
+    """What a look at the catalogs and plugins has found: these and ``namespaces`` by name, and ``tables``.
 
     ``unknown`` are catalogs and namespaces that could not be listed, or not whole.
     """
@@ -51,11 +52,16 @@ def unmatched(settings: PolicySettings, seen: Seen) -> list[Unmatched]:
 
 
 def enables(settings: PolicySettings, catalog: str) -> bool:
-    """Whether a policy enables anything in that catalog."""
+    """Whether a policy enables anything that can be done in that catalog, or storage plugin."""
     layers: list[Layer] = [settings.default, settings.catalogs.get(catalog, {})]
     for named in (settings.namespaces, settings.tables):
         layers += [layer for name, layer in named.items() if name.startswith(f"{catalog}.")]
-    return any(given.value for layer in layers for name, given in layer.items() if name.endswith(".enabled"))
+    return any(
+        given.value and applies(name.removesuffix(".enabled"), catalog, settings.plugins)
+        for layer in layers
+        for name, given in layer.items()
+        if name.endswith(".enabled")
+    )
 
 
 def _layers(settings: PolicySettings) -> Iterator[tuple[str, str, Layer]]:

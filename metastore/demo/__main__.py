@@ -92,7 +92,7 @@ def _months(text: str) -> list[int]:
 
 
 def _stop_spark() -> None:
-    """Before the process ends: a Python worker that sees the JVM go first ends in a traceback, after all was told."""
+    """Stop Spark before the process ends: a worker that sees the JVM end first prints a traceback."""
     if (spark := active_session()) is not None:
         spark.stop()
 

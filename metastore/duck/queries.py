@@ -18,6 +18,7 @@ from typing import Any, Final
 
 import pyarrow as pa
 
+from metastore.distribution import install_command
 from metastore.duck.session import ALL_ROWS, SANDBOX, judges_arrow, settings_of_release
 from metastore.duck.spark_texts import define_what
 from metastore.errors import InvalidRequestError, MetastoreError
@@ -80,7 +81,7 @@ class Duck:
         try:
             self._duckdb: Any = import_module("duckdb")
         except ModuleNotFoundError as error:
-            raise InvalidRequestError("SELECT needs duckdb: pip install 'metastore[sql]'") from error
+            raise InvalidRequestError(f"SELECT needs duckdb: {install_command('sql')}") from error
         self._connection = self._duckdb.connect(":memory:")
         for setting in (*settings_of_release(), *_SETTINGS):
             self._connection.execute(setting)

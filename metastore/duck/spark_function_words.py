@@ -17,7 +17,7 @@ from metastore.duck.mixed_kinds import divided, of_one_kind
 from metastore.duck.spark_casts import cast_as_spark
 from metastore.duck.spark_formats import moment_of_text, text_of_moment
 from metastore.duck.spark_functions import refused
-from metastore.duck.spark_named_functions import FRACTIONS, SPELLED_OTHERWISE, TIMES, by_name, unless
+from metastore.duck.spark_named_functions import FRACTIONS, OCTETS, SPELLED_OTHERWISE, TIMES, by_name, unless
 from metastore.duck.value_kinds import INSTANTS, TEXTS, kind_of
 from metastore.duck.words import phrase
 
@@ -252,6 +252,10 @@ def _is_positive(number: exp.Expr) -> bool:
     return isinstance(number, exp.Literal) and number.name.isdecimal() and bool(number.name.strip("0"))
 
 
+def _bits(node: exp.BitLength) -> exp.Expr:
+    return phrase(f"8 * {OCTETS}", a=node.this.copy())
+
+
 def _split(node: exp.RegexpSplit) -> exp.Expr:
     pattern, limit = node.expression, node.args.get("limit")
     if not isinstance(pattern, exp.Literal) or not pattern.name or limit is not None:
@@ -300,7 +304,7 @@ def _reduced(node: exp.Reduce) -> exp.Expr:
     return node
 
 
-def _named(node: exp.Anonymous) -> exp.Expr:
+def _call_by_name(node: exp.Anonymous) -> exp.Expr:
     if node.name.lower() in ("date_part", "datepart") and len(node.expressions) == 2:
         part, of = node.expressions
         return _extract(exp.Extract(this=exp.var(part.name), expression=of))
@@ -348,6 +352,7 @@ FUNCTION_WORDS: Final[Mapping[type[exp.Expr], Callable[[Any], exp.Expr]]] = {
     exp.GroupConcat: _joined,
     exp.StrPosition: _position,
     exp.IntDiv: _whole_quotient,
+    exp.BitLength: _bits,
     exp.RegexpSplit: _split,
     exp.JSONExtractScalar: _in_json,
     exp.Rand: _random,
@@ -361,6 +366,6 @@ FUNCTION_WORDS: Final[Mapping[type[exp.Expr], Callable[[Any], exp.Expr]]] = {
     **dict.fromkeys((exp.Avg, exp.Median), _except_for("VARCHAR", *TIMES)),
     **dict.fromkeys((exp.AtTimeZone, exp.FromTimeZone), _in_other_zone),
     exp.UnixSeconds: _around("CAST(floor(epoch_us(:of) / 1000000) AS BIGINT)"),
-    exp.Anonymous: _named,
+    exp.Anonymous: _call_by_name,
 }
 """The makers by sqlglot's kind of call."""

@@ -58,7 +58,7 @@ _MISSING: Final = re.compile(r'Function with name "?(\w+)"? does not exist')
 
 
 def in_duckdbs_words(tree: _Tree) -> _Tree:
-    """``tree``, of Spark's dialect, such that DuckDB makes of it what Spark does; itself stays as it is.
+    """``tree``, of Spark's dialect, rewritten so that DuckDB's result is Spark's; ``tree`` itself does not change.
 
     Raises InvalidRequestError for what DuckDB is known to take for something else and has no words for.
     """

@@ -16,7 +16,7 @@ from metastore.duck.words import phrase
 FRACTIONS: Final = ("DOUBLE", "FLOAT", "DECIMAL")
 TIMES: Final = ("TIMESTAMP", "DATE", "TIME", "INTERVAL")
 SPELLED_OTHERWISE: Final = ("DOUBLE", "FLOAT", "BLOB", "TIMESTAMP WITH TIME ZONE")
-_OCTETS: Final = (
+OCTETS: Final = (
     "octet_length(CASE WHEN typeof(:a) = 'BLOB' THEN CAST(:a AS BLOB) "
     "WHEN typeof(:a) IN ('DOUBLE', 'FLOAT', 'TIMESTAMP WITH TIME ZONE') "
     "THEN error('Spark spells this value in another way than DuckDB: cast it to a text first') "
@@ -38,8 +38,7 @@ _FUNCTIONS: Final[Mapping[tuple[str, int], str]] = {
     # As Java's %: the sum of two remainders keeps the sign of the divisor only where the first one has another.
     ("pmod", 2): "CASE WHEN :b = 0 AND :a IS NOT NULL THEN error('division by zero') "
     "WHEN :a % :b < 0 THEN (:a % :b + :b) % :b ELSE :a % :b END",
-    ("octet_length", 1): _OCTETS,
-    ("bit_length", 1): f"8 * {_OCTETS}",
+    ("octet_length", 1): OCTETS,
     ("try_to_date", 1): "CASE WHEN typeof(:a) = 'VARCHAR' THEN try_spark_date(CAST(:a AS TEXT)) "
     "ELSE TRY_CAST(:a AS DATE) END",
     ("positive", 1): unless("VARCHAR", what="positive"),

@@ -36,7 +36,7 @@ _NAN: Final = rf"{_BLANK_OF_NUMBERS}((?i:nan)|[+-]NaN){_BLANK_OF_NUMBERS}"
 
 _MOMENT: Final = rf"(?is){_BLANK}(?:(?:epoch|now|today|tomorrow|yesterday)\b|[+-]?[1-9]\d"
 _OF_MOMENT_OR_FAR: Final = {digits: f"{_MOMENT}{{{digits - 1}}}).*" for digits in (6, 7)}
-"""Words for a moment, and years of so many digits that they reach the ends of DuckDB's calendar."""
+"""Words for a moment, and years long enough to reach the ends of DuckDB's calendar."""
 
 _WITHOUT_DAY: Final = rf"(?s){_BLANK}(T\d|\d{{1,2}}:).*"
 _HEXADECIMAL: Final = rf"(?i){_BLANK_OF_NUMBERS}[+-]?0x.*"

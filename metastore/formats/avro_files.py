@@ -14,6 +14,7 @@ from uuid import UUID
 
 import pyarrow as pa
 
+from metastore.distribution import install_command
 from metastore.errors import EngineError, FormatError
 from metastore.formats.arrow_schema import OPAQUE
 from metastore.formats.avro_header import PlainHeader
@@ -83,7 +84,7 @@ def _fastavro() -> Any:
     try:
         return importlib.import_module("fastavro")
     except ImportError as error:
-        raise EngineError("Avro files are read by fastavro: install metastore[avro]") from error
+        raise EngineError(f"Avro files are read by fastavro: {install_command('avro')}") from error
 
 
 def _empty_columns(rows: int) -> pa.RecordBatch:

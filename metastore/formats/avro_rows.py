@@ -14,6 +14,7 @@ from typing import Any, Final
 
 import pyarrow as pa
 
+from metastore.distribution import install_command
 from metastore.errors import EngineError, FormatError
 from metastore.formats.avro_header import PlainHeader
 from metastore.formats.avro_schema import arrow_schema_of
@@ -71,7 +72,7 @@ def _fastavro() -> Any:
     try:
         return importlib.import_module("fastavro")
     except ImportError as error:
-        raise EngineError("Avro files are read by fastavro: install metastore[avro]") from error
+        raise EngineError(f"Avro files are read by fastavro: {install_command('avro')}") from error
 
 
 def _without_logical_types(avro: Any) -> Any:

@@ -227,7 +227,7 @@ class _Delimited:
 
 
 def counted(rows: int) -> pa.RecordBatch:
-    """A batch of so many rows and no columns: what Arrow makes of no columns has no rows."""
+    """A batch of ``rows`` rows and no columns: what Arrow makes of no columns has no rows."""
     nothing: Any = pa.array([{}] * rows, pa.struct([]))
     return pa.RecordBatch.from_struct_array(nothing)
 

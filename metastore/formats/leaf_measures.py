@@ -75,7 +75,7 @@ def as_orc_means(known: ColumnStatistics, leaf: ArrowLeaf) -> ColumnStatistics:
     """What is certain of moments in ORC, whatever reads them.
 
     A moment without a zone is taken as that of the writer's clock, or as an instant by the zones of writer and reader
-    (as Spark does), which may be as far apart as any two. And fractions of seconds before 1970 are told differently:
+    (as Spark does), which may be as far apart as any two. Libraries read fractions of seconds before 1970 differently:
     libraries are one second apart there, up to the first second after.
     """
     if leaf.type != "TIMESTAMP":

@@ -75,7 +75,7 @@ def read_orc(source: pa.NativeFile, size: int) -> FileFacts:
 
 
 def require_readable_times(facts: FileFacts) -> None:
-    """FormatError for a column whose statistics tell of times that Arrow's reader of ORC refuses.
+    """FormatError for a column whose statistics contain times that Arrow's reader of ORC refuses.
 
     It counts nanoseconds, as nothing else does here, and so has the years from 1677 to 2262.
     """

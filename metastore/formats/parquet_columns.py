@@ -56,7 +56,7 @@ class Leaf:
 
     @cached_property
     def measure(self) -> Callable[[pq.ColumnChunkMetaData, int], Bounds]:
-        """What a footer says of this column in one row group of so many rows.
+        """What a footer says of this column in one row group of ``rows`` rows.
 
         Numbers that contradict the type, the rows or each other are unknown. Raises ValueError when the chunk's type is
         not the column's. A function of its own, since it is called for each chunk of each file: what it needs to know

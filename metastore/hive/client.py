@@ -87,8 +87,8 @@ LOCK_POLLS: Final = (0.05, 0.1, 0.2, 0.4, 0.8, 1.6, 3.2)
 class HiveClient:
     """One connection to a Hive Metastore, opened on first use; a context manager.
 
-    ``uri`` is ``thrift://host:port``, or several with commas between them, tried in their order. ``user`` is whom the
-    service is told that it serves; None means whoever runs this. May be used from several threads, which take turns.
+    ``uri`` is ``thrift://host:port``, or several with commas between them, tried in their order. ``user`` is the name
+    that the service sees; None means the user who runs this. May be used from several threads, which take turns.
     """
 
     def __init__(
@@ -244,7 +244,7 @@ class HiveClient:
             raise StorageError(f"{error}; nothing but a lock was asked for, and nothing was changed") from error
 
     def _unlock(self, database: str, name: str, lock: int) -> None:
-        """Give a lock back. It is one lock that is gone then, however often the service is told. NotFoundError."""
+        """Give a lock back. One lock is released, however often the service gets the request. NotFoundError."""
         self._ask_again_if_broken(f"unlock table {database}.{name}", "unlock", UnlockRequest(lockid=lock))
 
     def locks(self, database: str, name: str) -> list[Any]:

@@ -1,6 +1,6 @@
 """Hive tables of text or with ``char``, and of partitions in several formats or places: each by its own descriptor.
 
-Their directories tell nothing that units could be kept by; so such a table says itself what is in its files, partition
+Their directories say nothing by which units could be kept. The table itself says what is in its files, partition
 columns included, as an Iceberg table does (:class:`metastore.sources.provided.Provided`). What the metastore's service
 says of a partition (format, SerDe, delimiters, values, types) goes into the state of its files: when that is altered,
 they count as changed.

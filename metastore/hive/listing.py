@@ -94,7 +94,7 @@ class Store:
             return list(threads.map(lambda location: self._folder(location, nested), locations))
 
     def make_durable(self, folder: str) -> None:
-        """Make the files of a folder survive a crash: an object store promised it already, a local disk is told."""
+        """Make the files of a folder survive a crash; an object store promised it already."""
         store, path = self.place(folder)
         if isinstance(store, fs.LocalFileSystem):
             make_durable(entry.path for entry in store.get_file_info(fs.FileSelector(path)))

@@ -1,8 +1,8 @@
 """The columns of a Hive table against what is in a file: which is which, what is too much, and what does not fit. Pure.
 
 Names count without regard to case, as Hive has it; the ``_col0`` of ORC's old writers count by their position. Lists
-and maps are matched by their structure, whatever a writer called their parts. What comes out tells Iceberg's name
-mapping which names files use, and tells of each leaf of a file which leaf of the table it is.
+and maps are matched by their structure, whatever a writer called their parts. The result gives Iceberg's name mapping
+the names that files use, and maps each leaf of a file to the table's leaf.
 """
 
 from __future__ import annotations
@@ -41,8 +41,8 @@ class Match:
     """One file schema against the table.
 
     ``leaves`` has for each leaf of the file, depth first, its place among the table's leaves, None for what the table
-    has not. ``aliases`` are the files' names of each column or field, by the table's path. ``moments`` tells of each
-    timestamp, by its path, whether the file says that it is adjusted to UTC. ``problems`` are clauses for people.
+    has not. ``aliases`` are the files' names of each column or field, by the table's path. ``moments`` maps the path of
+    each timestamp to whether the file says that it is adjusted to UTC. ``problems`` are clauses for people.
     """
 
     leaves: list[int | None] = field(default_factory=list)

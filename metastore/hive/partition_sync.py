@@ -41,7 +41,7 @@ class Synced:
 def synchronize(
     client: HiveClient, store: Store, table: HiveTable, mode: SyncMode, *, case_sensitive: bool, dry_run: bool
 ) -> Synced:
-    """Bring partitions in that only folders tell of, and drop those whose folder is gone, as ``mode`` says.
+    """Add partitions that exist only as folders, and drop those whose folder is gone, as ``mode`` says.
 
     Raises ProcedureError for a table without partitions, or whose partitions are not Hive's to change.
     """

@@ -142,7 +142,7 @@ def leaves_of(columns: Sequence[tuple[str, HiveType]]) -> list[Leaf]:
 def iceberg_type(
     type_: HiveType, path: Path, *, is_moment: Callable[[Path], bool], next_id: Callable[[], int]
 ) -> IcebergType:
-    """The Iceberg type; ``is_moment`` tells of each ``timestamp``, by its path, whether it is adjusted to UTC."""
+    """The Iceberg type; ``is_moment`` maps the path of each ``timestamp`` to whether it is adjusted to UTC."""
 
     def of(name: str, inner: HiveType) -> IcebergType:
         return iceberg_type(inner, (*path, name), is_moment=is_moment, next_id=next_id)

@@ -71,7 +71,7 @@ class CheckedDecoder:
         self.read(DOUBLE.size)
 
     def read_bytes(self) -> bytes:
-        """A number, and so many bytes."""
+        """A number, and that number of bytes."""
         return self.read(self.read_int())
 
     def read_utf8(self) -> str:
@@ -91,7 +91,7 @@ class CheckedDecoder:
 
 @dataclass(frozen=True)
 class Block:
-    """So many records, uncompressed, and what decodes them."""
+    """A number of records, uncompressed, and what decodes them."""
 
     count: int
     content: bytes

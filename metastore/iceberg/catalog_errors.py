@@ -1,8 +1,8 @@
 """What the errors of foreign catalogs mean, in one place: which are a catalog's, and what they say of a commit.
 
 A commit that certainly did not land may be cleaned up after, and tried again where others were in its way. Everything
-that is not certain is left as it is: the committer then asks the fresh metadata. Libraries are told by the names of
-their modules, so that none of them is imported for it.
+that is not certain is left as it is: the committer then asks the fresh metadata. Libraries are recognized by their
+modules' names, so none of them is imported for it.
 """
 
 from __future__ import annotations

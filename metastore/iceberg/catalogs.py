@@ -26,6 +26,7 @@ from pyiceberg.utils.config import Config, merge_config
 from metastore.config.catalogs import CatalogSettings
 from metastore.config.limits import LimitSettings
 from metastore.config.settings import ComponentSettings, IcebergSettings
+from metastore.distribution import install_command
 from metastore.errors import ConfigError, StorageError
 from metastore.forks import renew_in_child
 from metastore.iceberg.catalog_errors import is_of_database, of_a_catalog, said
@@ -267,7 +268,7 @@ def _load(settings: CatalogSettings, key: str, store_properties: Mapping[str, st
         return _load_even_in_a_race(settings.name, properties)
     except NotInstalledError as error:
         extra = _EXTRAS.get(settings.type)
-        hint = f"; pip install 'metastore[{extra}]'" if extra else ""
+        hint = f"; {install_command(extra)}" if extra else ""
         raise ConfigError(f"{key}.type = {settings.type}: its library is not installed ({error}){hint}") from error
     except (ValueError, NoSuchPropertyException) as error:
         raise ConfigError(f"{key} of type {settings.type} cannot be used: {said(error)}") from showable(error)

@@ -30,7 +30,8 @@ _LOOKS: Final = 100
 _HINT_BYTES: Final = 64
 """A hint is a number; what is longer is none."""
 _CONFIRMATIONS: Final = 10
-"""So many looks in a row must show that a version is lost: a listing is no snapshot, and can miss the newest ones."""
+"""Number of looks in a row that must show that a version is lost: a listing is no snapshot, and can miss the newest
+ones."""
 _WAY_ON: Final = (
     "Nothing was read or changed. Restore the metadata folder from a backup, or let `metastore repair --dry-run` show "
     "what can be saved"

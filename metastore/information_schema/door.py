@@ -25,7 +25,7 @@ from metastore.mapping.filters import columns_read, compiled
 from metastore.metastore import Metastore
 from metastore.model.vocabulary import MetadataType
 from metastore.operations.read import Read
-from metastore.predicates.exact_filter import Filter, exact_filter
+from metastore.predicates.given_filter import Filter, expression_of
 from metastore.storage.file_groups import FileGroup
 
 
@@ -41,7 +41,7 @@ class Request:
     def of(cls, name: str, columns: Iterable[str] | None, where: Filter | None) -> Request:
         """Names are taken in any case. Raises NotFoundError, and InvalidRequestError for what does not fit."""
         found = relation(name)
-        expression = AlwaysTrue() if where is None else exact_filter(where, found.iceberg_schema)
+        expression = AlwaysTrue() if where is None else expression_of(where, found.iceberg_schema)
         try:
             condition = bind(found.iceberg_schema, expression, case_sensitive=False)
         except (ValueError, TypeError) as error:

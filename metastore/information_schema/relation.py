@@ -27,8 +27,7 @@ from pyiceberg.types import (
 )
 
 from metastore.errors import InvalidRequestError
-from metastore.model.statistics import read_holders
-from metastore.model.statistics_json import read_row_count
+from metastore.mapping.recorded_numbers import exact_row_counts, recorded_numbers, with_nulls
 from metastore.model.vocabulary import MetadataType
 
 CATALOG: Final = "DRILL"
@@ -91,9 +90,7 @@ def holder(name: str) -> Value:
     """A whole number among the metadata statistics; null where it is not known."""
 
     def make(units: pa.Table) -> Array:
-        return pa.array(
-            [read_holders(texts or ()).get(name) for texts in units["metadataStatistics"].to_pylist()], LONG
-        )
+        return with_nulls(recorded_numbers(units["metadataStatistics"].combine_chunks(), name))
 
     return Value(make, ("metadataStatistics",))
 
@@ -102,7 +99,7 @@ def row_count() -> Value:
     """The number of rows; null where it is not exact, as of files that others delete rows of."""
 
     def make(units: pa.Table) -> Array:
-        return pa.array([read_row_count(texts) for texts in units["metadataStatistics"].to_pylist()], LONG)
+        return exact_row_counts(units["metadataStatistics"].combine_chunks())
 
     return Value(make, ("metadataStatistics",))
 
@@ -144,8 +141,9 @@ Exploded = tuple[Sequence[int], Mapping[str, Sequence[Any]]]
 class Source:
     """Units of ``kinds`` of ``component`` as rows; a column without a value is null.
 
-    A unit is one row, or as many as ``explode`` makes of it, which is told the wanted ones of its own columns; these
-    stand in ``exploded``, each with the unit columns that it needs. ``explode_needs`` are needed in any case.
+    A unit is one row, or the rows that ``explode`` returns. ``explode`` gets the names of its columns that are wanted.
+    ``exploded`` lists these columns, each with the unit columns that it needs. ``explode_needs`` are needed in any
+    case.
     """
 
     component: str

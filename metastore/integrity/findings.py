@@ -6,6 +6,8 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Literal
 
+from metastore.notebook import facts, grid
+
 Severity = Literal["error", "warning", "note"]
 
 
@@ -42,6 +44,13 @@ class CheckReport:
     def errors(self) -> int:
         """How many findings must be mended."""
         return sum(finding.severity == "error" for finding in self.findings)
+
+    def _repr_html_(self) -> str:
+        """The findings, as a notebook shows them."""
+        rows = [(each.severity, each.subject, each.what, each.next_step) for each in self.findings]
+        if not rows:
+            return facts("Everything is in order.", ())
+        return grid("Findings", ("severity", "subject", "what is wrong", "next step"), rows)
 
 
 def some(findings: Iterable[Finding], most: int) -> list[Finding]:

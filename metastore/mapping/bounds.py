@@ -16,6 +16,7 @@ from pyiceberg.conversions import to_bytes
 from pyiceberg.schema import Schema
 from pyiceberg.types import PrimitiveType
 
+from metastore.mapping.segment_digest import DIGEST_ID, digest_of
 from metastore.model.fields import Unit
 
 LONGEST_BOUND: Final = 256
@@ -32,7 +33,7 @@ class ColumnBounds:
 
 
 def bounds_of(unit_type: type[Unit], schema: Schema, rows: pa.Table) -> ColumnBounds:
-    """Counts and bounds of ``rows`` for the unit's bounded columns."""
+    """Counts and bounds of ``rows`` for the unit's bounded columns, and the digest of what is one segment."""
     found = ColumnBounds({}, {}, {}, {})
     for name in unit_type.bounded_columns:
         field = schema.find_field(name)
@@ -51,4 +52,6 @@ def bounds_of(unit_type: type[Unit], schema: Schema, rows: pa.Table) -> ColumnBo
         if max(len(lower), len(upper)) <= LONGEST_BOUND:
             found.lower_bounds[field.field_id] = lower
             found.upper_bounds[field.field_id] = upper
+    if unit_type.digested and (digest := digest_of(rows)) is not None:
+        found.lower_bounds[DIGEST_ID] = digest
     return found

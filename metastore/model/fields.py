@@ -98,6 +98,9 @@ class Unit:
     kind_column: ClassVar[str | None] = None
     """Column that tells kinds of units of one partition apart, where a reader wants one kind and not the others."""
 
+    digested: ClassVar[bool] = False
+    """Whether partitions of these units may be segments, of which manifests keep a digest."""
+
     @classmethod
     def cluster(cls, key: Sequence[str]) -> int:
         """Number of the cluster that the partition ``key`` belongs to; manifests hold entries of one cluster only."""

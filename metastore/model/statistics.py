@@ -36,15 +36,15 @@ from metastore.model.vocabulary import Statistic
 
 __all__ = ["ColumnStatistics", "Value", "holder_json", "merge", "parse_many", "read_holders"]
 
-_MIN_MICROS, _MAX_MICROS = "minMicros", "maxMicros"
+MIN_MICROS, MAX_MICROS = "minMicros", "maxMicros"
 """Ours: a bound of a TIME or TIMESTAMP column to the microsecond, where Drill's milliseconds lose some."""
 
-_LOWER, _UPPER = "lowerBound", "upperBound"
+LOWER, UPPER = "lowerBound", "upperBound"
 """Ours: a bound that Drill has a name for and cannot compare (of decimals, bytes, unsigned numbers): its queries fail
 over it."""
 
-_NANS_COUNT = "nanCount"
-_TIME_ZONE = "timeZone"
+NANS_COUNT = "nanCount"
+TIME_ZONE = "timeZone"
 """Ours: "UTC" for a TIMESTAMP column that is adjusted to UTC; left out for local date-times."""
 
 _COMPARED_BY_DRILL = frozenset(
@@ -84,21 +84,21 @@ class ColumnStatistics:
         holders: list[str] = []
         zoned = False
         if (low := self.min) is not None:
-            name = Statistic.MIN_VALUE if self.type in _COMPARED_BY_DRILL else _LOWER
-            zoned = _add_bound(holders, self.type, low, self.min_exact, name, _MIN_MICROS, 0)
+            name = Statistic.MIN_VALUE if self.type in _COMPARED_BY_DRILL else LOWER
+            zoned = _add_bound(holders, self.type, low, self.min_exact, name, MIN_MICROS, 0)
         if (high := self.max) is not None:
-            name = Statistic.MAX_VALUE if self.type in _COMPARED_BY_DRILL else _UPPER
-            zoned |= _add_bound(holders, self.type, high, self.max_exact, name, _MAX_MICROS, 999)
+            name = Statistic.MAX_VALUE if self.type in _COMPARED_BY_DRILL else UPPER
+            zoned |= _add_bound(holders, self.type, high, self.max_exact, name, MAX_MICROS, 999)
         for name, count in (
             (Statistic.NULLS_COUNT, self.nulls),
             (Statistic.NON_NULLS_COUNT, self.non_nulls),
             (Statistic.ROW_COUNT, self.rows),
-            (_NANS_COUNT, self.nans),
+            (NANS_COUNT, self.nans),
         ):
             if count is not None:
                 holders.append(holder_json(name, count))
         if zoned:
-            holders.append(holder_json(_TIME_ZONE, "UTC"))
+            holders.append(holder_json(TIME_ZONE, "UTC"))
         return f'{{"statistics":[{",".join(holders)}],"type":"{self.type}"}}'
 
     @classmethod
@@ -144,17 +144,17 @@ def _from_document(document: Any) -> ColumnStatistics:
     except (KeyError, TypeError, AttributeError) as error:
         raise FormatError(f"column statistics lack {error}: {str(document)[:200]}") from error
     get = found.get
-    zoned = type_ == "TIMESTAMP" and _TIME_ZONE in found
+    zoned = type_ == "TIMESTAMP" and TIME_ZONE in found
     try:
-        low, low_exact = _bound(get(_LOWER) or get(Statistic.MIN_VALUE), get(_MIN_MICROS), type_, zoned, False)
-        high, high_exact = _bound(get(_UPPER) or get(Statistic.MAX_VALUE), get(_MAX_MICROS), type_, zoned, True)
+        low, low_exact = _bound(get(LOWER) or get(Statistic.MIN_VALUE), get(MIN_MICROS), type_, zoned, False)
+        high, high_exact = _bound(get(UPPER) or get(Statistic.MAX_VALUE), get(MAX_MICROS), type_, zoned, True)
     except (TypeError, ValueError) as error:
         raise FormatError(f"column statistics have a bound that is no {type_}: {str(document)[:200]}") from error
     nulls, non_nulls, rows, nans = (
         _count(get(Statistic.NULLS_COUNT, _ABSENT)[0]),
         _count(get(Statistic.NON_NULLS_COUNT, _ABSENT)[0]),
         _count(get(Statistic.ROW_COUNT, _ABSENT)[0]),
-        _count(get(_NANS_COUNT, _ABSENT)[0]),
+        _count(get(NANS_COUNT, _ABSENT)[0]),
     )
     if rows is not None and nulls is not None and non_nulls is not None:
         rows = max(rows, nulls + non_nulls)  # Drill, where it reads data, counts only values as a column's rows.

@@ -25,6 +25,7 @@ class TableMetadataUnit(Unit):
     location_columns: ClassVar[tuple[str, ...]] = ("storagePlugin", "workspace", "tableName")
     bounded_columns: ClassVar[tuple[str, ...]] = ("owner", "tableType", "metadataType", "location", "lastModifiedTime")
     kind_column: ClassVar[str | None] = "metadataType"
+    digested: ClassVar[bool] = True
 
     storage_plugin: str | None = stored_as("storagePlugin", ColumnType.STRING)
     workspace: str | None = stored_as("workspace", ColumnType.STRING)

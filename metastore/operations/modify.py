@@ -17,7 +17,7 @@ from metastore.mapping.schema import iceberg_schema, partition_spec
 from metastore.model.fields import Unit
 from metastore.model.vocabulary import MetadataType
 from metastore.operations.changes import Delete, Operation, Overwrite, outcome_of
-from metastore.predicates.exact_filter import Filter, exact_filter
+from metastore.predicates.given_filter import Filter, expression_of
 from metastore.storage.background_writer import Ahead, BackgroundWriter
 from metastore.storage.clustering import Change
 from metastore.storage.group_commit import GroupCommitter
@@ -180,7 +180,7 @@ class Modify(Generic[U]):
         return partitions
 
     def _partition_filter(self, filter_: Filter) -> BooleanExpression:
-        expression = exact_filter(filter_, iceberg_schema(self._unit_type))
+        expression = expression_of(filter_, iceberg_schema(self._unit_type))
         require_partition_columns(iceberg_schema(self._unit_type), partition_spec(self._unit_type), expression)
         return expression
 

@@ -16,7 +16,7 @@ from metastore.mapping.rows import PartitionKey, from_arrow
 from metastore.mapping.schema import iceberg_schema, require_fit
 from metastore.model.fields import Unit, require_columns
 from metastore.model.vocabulary import MetadataType
-from metastore.predicates.exact_filter import Filter, exact_filter
+from metastore.predicates.given_filter import Filter, expression_of
 from metastore.storage.file_groups import FileGroup, Parts
 from metastore.storage.reader import Reader
 
@@ -58,7 +58,7 @@ class Read(Generic[U]):
 
         NULL follows SQL: a row without a value passes neither ``!=`` nor ``NOT IN``, nor a comparison under NOT.
         """
-        expression = as_sql(exact_filter(filter_, iceberg_schema(self._unit_type)))
+        expression = as_sql(expression_of(filter_, iceberg_schema(self._unit_type)))
         require_fit(self._unit_type, expression)
         self._filter = And(self._filter, expression)
         return self
@@ -68,7 +68,7 @@ class Read(Generic[U]):
 
         So ``!=`` and ``NOT IN`` pass a row without a value, as a comparison by ``=`` under NOT does.
         """
-        expression = as_drill(exact_filter(filter_, iceberg_schema(self._unit_type)))
+        expression = as_drill(expression_of(filter_, iceberg_schema(self._unit_type)))
         require_fit(self._unit_type, expression)
         self._filter = And(self._filter, expression)
         return self
@@ -119,6 +119,10 @@ class Read(Generic[U]):
         Raises as :meth:`parts`.
         """
         return self._reader.partitions(self._choose, self._expression())
+
+    def groups(self) -> tuple[FileGroup, ...]:
+        """The rows in groups of data files, which tell what manifests know of each file. Raises as :meth:`parts`."""
+        return self._reader.groups(self._choose, self._expression(), self._columns)
 
     def execute(self) -> list[U]:
         """The rows as units; columns that were not asked for stay None. Raises as :meth:`to_arrow`."""

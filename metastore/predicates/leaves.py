@@ -56,7 +56,7 @@ class Leaves:
     def contain(
         self, column: PredicateColumn, literals: Iterable[Literal], text: str, *, inverted: bool
     ) -> BooleanExpression:
-        """``column IN (literals)``, of which there is at least one."""
+        """``column IN (literals)`` with at least one literal."""
         literals = list(literals)
         condition, usable = membership(self._remembered(column), literals, self.zone, inverted=inverted)
         if literals:

@@ -22,7 +22,7 @@ class NumberGrid:
 
     @classmethod
     def of_integer(cls, bits: int, *, signed: bool = True) -> NumberGrid:
-        """Whole numbers of so many bits."""
+        """Whole numbers of ``bits`` bits."""
         if not signed:
             return cls(Decimal(0), Decimal(2**bits - 1))
         return cls(Decimal(-(2 ** (bits - 1))), Decimal(2 ** (bits - 1) - 1))

@@ -49,7 +49,7 @@ def _may_go_first(table: exp.Table, others: list[exp.Expr], joins: list[exp.Join
     """Whether rows of ``table``, one of ``others``, that WHERE drops may be dropped before the joins.
 
     Not on the side of an outer join that is filled with nulls, and not where joins look for the nearest row, or
-    count rows. Nor where more hangs on a table than its name, such as the joins of a FROM that comes first.
+    count rows. The same holds where a table has more than its name, such as the joins of a FROM that comes first.
     """
     if not is_plain(table):
         return False

@@ -1,17 +1,18 @@
-"""One leaf of a condition as a test of one column's statistics: does it exclude every row, and how is that said.
+"""One leaf of a condition as a test of one column's statistics: which containers have no row that passes it, and why.
 
-Bounds contain the data, exact or not, so inexact ones need no care here. Where the container's type has another order
-than the column's (a file that held integers where the table now holds text), only "all null" excludes.
+A test is run over the statistics of many containers at once. Bounds contain the data, exact or not, so inexact ones
+need no care here. Where a container's type has another order than the column's (a file that held integers where the
+table now holds text), only "all null" excludes. Values of two kinds have no order, so they exclude nothing.
 """
 
 from __future__ import annotations
 
-from bisect import bisect_left
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from datetime import datetime
-from typing import Any
+from typing import Any, Final
 
+import numpy as np
 from pyiceberg.expressions import (
     BooleanExpression,
     EqualTo,
@@ -35,18 +36,31 @@ from metastore.model.drill_types import FLOAT_TYPES
 from metastore.model.statistics import ColumnStatistics
 from metastore.predicates.columns import PredicateColumn
 from metastore.predicates.literals import INTEGER_TEXT, plain_literal
-from metastore.predicates.recurring import Recurring
+from metastore.predicates.recurring import PARTS, Recurring
 from metastore.predicates.recurring import excludes as excludes_part
+from metastore.pruning.bound_arrays import Kind, Mask, Numbers, SortedValues, Texts, have_order, kind_of
+from metastore.pruning.statistics_columns import (
+    ALL_NULL,
+    COUNTS_NANS,
+    COUNTS_NULLS,
+    KNOWN,
+    NO_NAN,
+    NO_NULL,
+    BoundPair,
+    StatisticsColumns,
+    bound_pair,
+)
 
-Excludes = Callable[[ColumnStatistics], bool]
+Excludes = Callable[[StatisticsColumns], Mask]
+OutsideBounds = Callable[[BoundPair], Mask]
 Explains = Callable[[ColumnStatistics], str]
 
 
 @dataclass(frozen=True)
 class ColumnTest:
-    """``column`` is the quoted path; ``text`` what a person reads; ``excludes`` is certain when it says True.
+    """``column`` is the quoted path; ``text`` what a person reads; ``excludes`` is certain where it says True.
 
-    ``can_judge`` says whether statistics hold what the test ``needs``, so that other values would have excluded.
+    ``can_judge`` says which statistics hold what the test ``needs``, so that other values would have excluded.
     """
 
     column: str
@@ -60,9 +74,15 @@ class ColumnTest:
         return self.text
 
 
-NEVER = ColumnTest(
-    "", "the predicate is never true", lambda _: True, lambda _: "the predicate is never true", lambda _: True
-)
+def _all(known: StatisticsColumns) -> Mask:
+    return np.ones(len(known), np.bool_)
+
+
+def _has(flag: int) -> Excludes:
+    return lambda known: known.has(flag)
+
+
+NEVER: Final = ColumnTest("", "the predicate is never true", _all, lambda _: "the predicate is never true", _all)
 
 _SAME_ORDER: Mapping[str, frozenset[str]] = {
     "VARCHAR": frozenset({"VARCHAR"}),
@@ -76,164 +96,153 @@ def column_test(node: BooleanExpression, column: PredicateColumn) -> ColumnTest:
     """The test for one leaf of a condition over ``column``."""
     name = ".".join(column.path)
     if isinstance(node, IsNull):
-        return ColumnTest(
-            column.key,
-            f"{name} IS NULL",
-            _has_no_null,
-            lambda _: f"{name}: no nulls",
-            _counts_nulls,
-            "a count of nulls",
-        )
+        return _of_flags(column, f"{name} IS NULL", NO_NULL, f"{name}: no nulls", COUNTS_NULLS, "a count of nulls")
     if isinstance(node, NotNull):
-        return ColumnTest(
-            column.key,
-            f"{name} IS NOT NULL",
-            _is_all_null,
-            lambda _: f"{name}: all null",
-            _counts_nulls,
-            "a count of nulls",
-        )
+        return _of_flags(column, f"{name} IS NOT NULL", ALL_NULL, f"{name}: all null", COUNTS_NULLS, "a count of nulls")
     if isinstance(node, IsNaN):
-        return ColumnTest(
-            column.key, f"{name} is NaN", _has_no_nan, lambda _: f"{name}: no NaN", _counts_nans, "a count of NaN"
-        )
+        return _of_flags(column, f"{name} is NaN", NO_NAN, f"{name}: no NaN", COUNTS_NANS, "a count of NaN")
     if isinstance(node, Recurring):
-        asked, bounds = _recurring(node)
+        asked, outside = _recurring(node)
     elif isinstance(node, (In, NotIn)):
-        asked, bounds = _membership(node, column)
+        asked, outside = _membership(node, column)
     elif isinstance(node, (StartsWith, NotStartsWith)):
-        asked, bounds = _prefix(node)
+        asked, outside = _prefix(node)
     else:
-        asked, bounds = _comparison(node, column)
+        asked, outside = _comparison(node, column)
     text = f"{name} {asked}"
 
     def explain(known: ColumnStatistics) -> str:
         return f"{name}: {_bounds_text(known)}; asked: {asked}"
 
-    return ColumnTest(column.key, text, _guarded(bounds, column), explain, _has_bounds)
+    return ColumnTest(column.key, text, _guarded(outside, column), explain, lambda known: known.has_bounds)
 
 
-def _has_no_null(known: ColumnStatistics) -> bool:
-    return known.nulls == 0 or (known.rows is not None and known.rows == known.non_nulls)
+def _of_flags(column: PredicateColumn, text: str, proves: int, why: str, counts: int, needs: str) -> ColumnTest:
+    return ColumnTest(column.key, text, _has(proves), lambda _: why, _has(counts), needs)
 
 
-def _is_all_null(known: ColumnStatistics) -> bool:
-    return known.all_null
-
-
-def _has_no_nan(known: ColumnStatistics) -> bool:
-    return known.nans == 0 or known.all_null
-
-
-def _counts_nulls(known: ColumnStatistics) -> bool:
-    return known.all_null or known.nulls is not None or (known.rows is not None and known.non_nulls is not None)
-
-
-def _counts_nans(known: ColumnStatistics) -> bool:
-    return known.all_null or known.nans is not None
-
-
-def _has_bounds(known: ColumnStatistics) -> bool:
-    return known.all_null or known.min is not None or known.max is not None
-
-
-def _guarded(bounds: Excludes, column: PredicateColumn) -> Excludes:
-    """``bounds`` for containers that have values of a type comparable with the column's."""
+def _guarded(outside: OutsideBounds, column: PredicateColumn) -> Excludes:
+    """``outside`` for containers that have values of a type comparable with the column's."""
     same_order = _SAME_ORDER.get(column.type.name)
 
-    def excludes(known: ColumnStatistics) -> bool:
-        if known.all_null:
-            return True
-        if same_order is not None and known.type not in same_order:
-            return False
-        try:
-            return bounds(known)
-        except TypeError:  # values of different types, such as local times and instants, have no order
-            return False
+    def excludes(known: StatisticsColumns) -> Mask:
+        by_bounds = np.zeros(len(known), np.bool_)
+        for pair in known.bounds:
+            by_bounds |= outside(pair)
+        if same_order is not None:
+            by_bounds &= known.of_types(same_order)
+        return known.has(ALL_NULL) | (by_bounds & known.has(KNOWN))
 
     return excludes
 
 
-_BOUNDS: Mapping[type[BooleanExpression], tuple[str, Callable[[Any, Any, Any], bool]]] = {
-    LessThan: ("<", lambda low, _, value: low is not None and low >= value),
-    LessThanOrEqual: ("<=", lambda low, _, value: low is not None and low > value),
-    GreaterThan: (">", lambda _, high, value: high is not None and high <= value),
-    GreaterThanOrEqual: (">=", lambda _, high, value: high is not None and high < value),
-    EqualTo: ("=", lambda low, high, value: (low is not None and low > value) or (high is not None and high < value)),
-    NotEqualTo: ("!=", lambda low, high, value: low is not None and low == high == value),
+def _nothing(pair: BoundPair) -> Mask:
+    return np.zeros(len(pair.low.known), np.bool_)
+
+
+_BOUNDS: Final[Mapping[type[BooleanExpression], tuple[str, Callable[[BoundPair, Any], Mask]]]] = {
+    LessThan: ("<", lambda pair, value: pair.low.compare(">=", value)),
+    LessThanOrEqual: ("<=", lambda pair, value: pair.low.compare(">", value)),
+    GreaterThan: (">", lambda pair, value: pair.high.compare("<=", value)),
+    GreaterThanOrEqual: (">=", lambda pair, value: pair.high.compare("<", value)),
+    EqualTo: ("=", lambda pair, value: pair.low.compare(">", value) | pair.high.compare("<", value)),
+    NotEqualTo: ("!=", lambda pair, value: pair.low.compare("=", value) & pair.high.compare("=", value)),
 }
-"""For each comparison: its sign, and whether bounds (low, high) exclude it for a value."""
+"""For each comparison: its sign, and where bounds exclude it for a value."""
 
 
-def _comparison(node: BooleanExpression, column: PredicateColumn) -> tuple[str, Excludes]:
+def _comparison(node: BooleanExpression, column: PredicateColumn) -> tuple[str, OutsideBounds]:
     operator, outside = _BOUNDS[type(node)]
     assert isinstance(node, LiteralPredicate)
-    value = plain_literal(node.literal, zoned=column.zoned)
+    value: Any = plain_literal(node.literal, zoned=column.zoned)
 
-    def excludes(known: ColumnStatistics) -> bool:
-        return outside(known.min, known.max, value)
+    def excludes(pair: BoundPair) -> Mask:
+        return outside(pair, value) if have_order(pair.kind, kind_of(value)) else _nothing(pair)
 
     return f"{operator} {show(value)}", _of_integers(excludes) if _is_integer_beside_text([value], column) else excludes
 
 
-def _membership(node: In | NotIn, column: PredicateColumn) -> tuple[str, Excludes]:
+def _membership(node: In | NotIn, column: PredicateColumn) -> tuple[str, OutsideBounds]:
     assert isinstance(node, SetPredicate)
     values: list[Any] = [plain_literal(literal, zoned=column.zoned) for literal in node.literals]
-    distinct = set(values)
-    negated = isinstance(node, NotIn)
-    try:
-        values.sort()
-    except TypeError:  # text beside numbers: no order, nothing to exclude by
-        return f"{'NOT ' if negated else ''}IN ({', '.join(map(show, values))})", lambda _: False
+    negated = "NOT " if isinstance(node, NotIn) else ""
+    kinds = {kind_of(value) for value in values}
+    if not all(have_order(kind, kind_of(values[0])) for kind in kinds) or any(value != value for value in values):
+        # Text beside numbers, or a NaN: no order, nothing to exclude by.
+        return f"{negated}IN ({', '.join(map(show, values))})", _nothing
+    values.sort()
+    wanted = SortedValues(values)
 
-    def none_inside(known: ColumnStatistics) -> bool:
-        first = 0 if known.min is None else bisect_left(values, known.min)
-        return first == len(values) or (known.max is not None and values[first] > known.max)
+    def excludes(pair: BoundPair) -> Mask:
+        if not have_order(pair.kind, kind_of(values[0])):
+            return _nothing(pair)
+        places, is_next = pair.low.places(wanted)
+        if negated:
+            return is_next & pair.low.same_as(pair.high)
+        first = np.where(pair.low.known, places, 0)
+        beyond = first == len(values)
+        found: Mask = beyond | pair.high.above(wanted, np.where(beyond, 0, first))
+        return found
 
-    def only_one(known: ColumnStatistics) -> bool:
-        return known.min is not None and known.min == known.max and known.min in distinct
-
-    excludes = only_one if negated else none_inside
-    asked = f"{'NOT ' if negated else ''}IN ({_some(values)})"
+    asked = f"{negated}IN ({_some(values)})"
     return asked, _of_integers(excludes) if _is_integer_beside_text(values, column) else excludes
 
 
-def _recurring(node: Recurring) -> tuple[str, Excludes]:
-    def outside(known: ColumnStatistics) -> bool:
-        return known.min is not None and known.max is not None and excludes_part(node, known.min, known.max)
+def _recurring(node: Recurring) -> tuple[str, OutsideBounds]:
+    part = PARTS[node.part]
 
-    return f"has {node.part.lower()} {_some(list(node.values))}", outside
+    def outside(pair: BoundPair) -> Mask:
+        found = _nothing(pair)
+        if pair.kind not in _DAY_LENGTHS or not (isinstance(pair.low, Numbers) and isinstance(pair.high, Numbers)):
+            return found
+        # Two days more than the part allows: clocks may be set between the bounds.
+        near = (pair.high.values - pair.low.values) // _DAY_LENGTHS[pair.kind] < part.days + 2
+        for position in np.flatnonzero(near & pair.low.known & pair.high.known).tolist():
+            found[position] = excludes_part(node, pair.low.at(position), pair.high.at(position))
+        return found
+
+    return f"has {part.name} {_some(list(node.values))}", outside
 
 
-def _prefix(node: StartsWith | NotStartsWith) -> tuple[str, Excludes]:
-    prefix: Any = node.literal.value
+_DAY_LENGTHS: Final = {Kind.DATE: 1, Kind.LOCAL: 86_400_000_000, Kind.INSTANT: 86_400_000_000}
+"""How many of the numbers that its bounds are kept as make a day."""
 
-    def none_starts(known: ColumnStatistics) -> bool:
-        low: Any = known.min
-        high: Any = known.max
-        return (high is not None and high < prefix) or (low is not None and low > prefix and not low.startswith(prefix))
 
-    def all_start(known: ColumnStatistics) -> bool:
+def _prefix(node: StartsWith | NotStartsWith) -> tuple[str, OutsideBounds]:
+    prefix = str(node.literal.value)
+
+    def none_starts(pair: BoundPair) -> Mask:
+        if not isinstance(pair.low, Texts) or not isinstance(pair.high, Texts) or pair.kind is not Kind.TEXT:
+            return _nothing(pair)
+        behind = pair.low.compare(">", prefix) & ~pair.low.starts_with(prefix)
+        return pair.high.compare("<", prefix) | behind
+
+    def all_start(pair: BoundPair) -> Mask:
         # Whatever lies between two texts with a prefix has that prefix.
-        return all(isinstance(bound, str) and bound.startswith(prefix) for bound in (known.min, known.max))
+        if not isinstance(pair.low, Texts) or not isinstance(pair.high, Texts) or pair.kind is not Kind.TEXT:
+            return _nothing(pair)
+        return pair.low.starts_with(prefix) & pair.high.starts_with(prefix)
 
     if isinstance(node, NotStartsWith):
         return f"NOT LIKE {show(prefix + '%')}", all_start
     return f"LIKE {show(prefix + '%')}", none_starts
 
 
-def _is_integer_beside_text(values: list[Any], column: PredicateColumn) -> bool:
+def _is_integer_beside_text(values: Sequence[Any], column: PredicateColumn) -> bool:
     return column.type.name == "VARCHAR" and type(values[0]) is int
 
 
-def _of_integers(excludes: Excludes) -> Excludes:
-    """``excludes`` for text that is compared with integers: certain only for one text that is an integer's own."""
+def _of_integers(outside: OutsideBounds) -> OutsideBounds:
+    """``outside`` for text that is compared with integers: certain only for one text that is an integer's own."""
 
-    def of_text(known: ColumnStatistics) -> bool:
-        if known.min != known.max or not isinstance(known.min, str) or not INTEGER_TEXT.fullmatch(known.min):
-            return False
-        number = int(known.min)
-        return excludes(replace(known, min=number, max=number))
+    def of_text(pair: BoundPair) -> Mask:
+        if pair.kind is not Kind.TEXT:
+            return _nothing(pair)
+        numbers: list[Any] = [None] * len(pair.low.known)
+        for position in np.flatnonzero(pair.low.same_as(pair.high)).tolist():
+            text = str(pair.low.at(position))
+            numbers[position] = int(text) if INTEGER_TEXT.fullmatch(text) else None
+        return outside(bound_pair(Kind.NUMBER, numbers, numbers))
 
     return of_text
 

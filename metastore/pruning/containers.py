@@ -1,7 +1,7 @@
-"""Segments, files and row groups as evaluation sees them: statistics by column, read only when asked for.
+"""Segments, files and row groups as evaluation sees them: statistics by column, of units and names of directories.
 
-Units come as Arrow columns. A column's JSON is looked up in the map column and parsed for the containers in question
-and no others; what a directory's name says needs no statistics at all.
+What a directory's name says needs no statistics at all, and comes before what units say. A column that a unit's schema
+lacks is null in all of its rows.
 """
 
 from __future__ import annotations
@@ -9,39 +9,36 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from functools import lru_cache
 
-import pyarrow as pa
-import pyarrow.compute as pc
+import numpy as np
 
 from metastore.model.column_path import parse as parse_path
 from metastore.model.column_path import quote as quote_path
-from metastore.model.drill_types import NO_TYPE
-from metastore.model.statistics import ColumnStatistics, parse_many
 from metastore.model.tuple_schema import TupleSchema
 from metastore.model.vocabulary import IDENTIFIER_SEPARATOR
+from metastore.pruning.bound_arrays import Mask
+from metastore.pruning.statistics_columns import KNOWN, StatisticsColumns, together
+from metastore.pruning.unit_columns import Coded, UnitColumns
 from metastore.sources.directories import DirectoryColumns
 
-_ABSENT = ColumnStatistics(NO_TYPE, non_nulls=0)
-"""A column that a file does not have reads as null."""
+_NO_SPELLINGS: Mapping[str, Sequence[str]] = {}
 
 
 class FolderStatistics:
     """What the folders of containers say, and nothing else: all that is known of files that were never analyzed."""
 
-    def __init__(self, folders: Sequence[str], directory_columns: DirectoryColumns) -> None:
+    def __init__(self, folders: Coded, directory_columns: DirectoryColumns) -> None:
         self._folders = folders
         self._directory_columns = directory_columns
 
-    def of(self, column: str, containers: Sequence[int]) -> Sequence[ColumnStatistics | None]:
+    def of(self, column: str, among: Mask) -> StatisticsColumns:
         """See :class:`metastore.pruning.evaluate.Statistics`."""
         if column not in self._directory_columns:
-            return [None] * len(containers)
-        by_folder = {
-            folder: self._directory_columns.statistics(
-                column, tuple(folder.split(IDENTIFIER_SEPARATOR)) if folder else ()
-            )
-            for folder in {self._folders[i] for i in containers}
-        }
-        return [by_folder[self._folders[i]] for i in containers]
+            return StatisticsColumns.nothing(len(among))
+        by_folder = [
+            self._directory_columns.statistics(column, tuple(folder.split(IDENTIFIER_SEPARATOR)) if folder else ())
+            for folder in self._folders.names
+        ]
+        return StatisticsColumns.of(by_folder).take(self._folders.codes.astype(np.int64))
 
 
 class UnitStatistics:
@@ -49,64 +46,67 @@ class UnitStatistics:
 
     def __init__(
         self,
-        units: pa.Table,
-        folders: Sequence[str],
+        units: UnitColumns,
+        folders: Coded,
         directory_columns: DirectoryColumns,
-        spellings: Mapping[str, Sequence[str]] | None = None,
+        spellings: Mapping[str, Sequence[str]] = _NO_SPELLINGS,
     ) -> None:
         """``spellings``: the names of a column in files, by its own, where files spell it in several ways."""
-        self._spellings = spellings or {}
-        column = units["columnsStatistics"]
-        # combine_chunks copies even a single chunk, and the map column is by far the largest.
-        self._statistics = column.chunk(0) if column.num_chunks == 1 else column.combine_chunks()
-        self._schemas = units["schema"]
+        self._units = units
+        self._spellings = spellings
         self._directory_columns = directory_columns
         self._by_folder = FolderStatistics(folders, directory_columns)
-        self._lacking: dict[int, list[str]] = {}
+        self._found: dict[str, StatisticsColumns] = {}
+        self._lacking: dict[str, Mask] = {}
 
-    def of(self, column: str, containers: Sequence[int]) -> Sequence[ColumnStatistics | None]:
+    def of(self, column: str, among: Mask) -> StatisticsColumns:
         """See :class:`metastore.pruning.evaluate.Statistics`; a column that a unit's schema lacks is all null."""
-        if column in self._directory_columns:
-            return self._by_folder.of(column, containers)
-        everything = list(containers) == list(range(len(self._statistics)))
-        maps = self._statistics if everything else self._statistics.take(pa.array(containers, pa.int64()))
-        if self._spellings and (several := self._spellings.get(parse_path(column)[0])):
-            return [self._spelled(column, several, container) for container in containers]
-        found = parse_many(pc.map_lookup(maps, pa.scalar(column), "first").to_pylist())
-        for position, statistics in enumerate(found):
-            if statistics is None:
-                found[position] = self._without(column, containers[position])
+        found = self._found.get(column)
+        if found is None:
+            found = self._found[column] = self._told_by_units(column)
+        if column not in self._directory_columns:
+            lacking = among & ~found.has(KNOWN)
+            self._lacking[column] = lacking | self._lacking.get(column, np.bool_(False))
         return found
 
-    def lacking(self, container: int) -> Sequence[str]:
-        """Columns that were asked for and that nothing is known of in ``container``."""
-        return self._lacking.get(container, ())
+    def lacking(self) -> Mapping[str, Mask]:
+        """By column that was asked about, in the order of asking, the containers of which nothing is known."""
+        return self._lacking
 
-    def _spelled(self, column: str, several: Sequence[str], container: int) -> ColumnStatistics | None:
-        """Of a container whose files spell the column in one way; of several ways nothing is known."""
-        schema = self._schemas[container].as_py()
-        names = [name for name in several if schema is not None and name in TupleSchema.from_json(schema).by_name]
-        if len(names) == 1:
-            key = quote_path((names[0], *parse_path(column)[1:]))
-            one = self._statistics.slice(container, 1)
-            [known] = parse_many(pc.map_lookup(one, pa.scalar(key), "first").to_pylist())
-            if known is not None:
-                return known
-        return self._without(column, container)
+    def _told_by_units(self, column: str) -> StatisticsColumns:
+        if column in self._directory_columns:
+            return self._by_folder.of(column, np.ones(len(self._units), np.bool_))
+        several = self._spellings.get(parse_path(column)[0])
+        found = self._stored(column) if several is None else self._spelled(column, several)
+        return found.all_null_where(self._absent(column) & ~found.has(KNOWN))
 
-    def _without(self, column: str, container: int) -> ColumnStatistics | None:
+    def _stored(self, column: str) -> StatisticsColumns:
+        found = self._units.by_column.get(column)
+        return StatisticsColumns.nothing(len(self._units)) if found is None else found
+
+    def _spelled(self, column: str, several: Sequence[str]) -> StatisticsColumns:
+        """Of containers whose files spell the column in one way; of several ways nothing is known."""
+        spelled: dict[str, list[int]] = {}
+        for code, schema in enumerate(self._units.schemas.names):
+            names = [name for name in several if name in TupleSchema.from_json(schema).by_name]
+            if len(names) == 1:
+                spelled.setdefault(quote_path((names[0], *parse_path(column)[1:])), []).append(code)
+        codes = self._units.schemas.codes
+        positions = np.arange(len(codes))
+        parts = [
+            self._stored(key).take(np.where(np.isin(codes, of_schemas), positions, -1))
+            for key, of_schemas in spelled.items()
+        ]
+        return together(parts) if parts else StatisticsColumns.nothing(len(codes))
+
+    def _absent(self, column: str) -> Mask:
+        """The containers whose schema has no such column."""
         name = parse_path(column)[0].lower()
-        if (names := _lowered_names(self._schemas[container].as_py())) is not None and name not in names:
-            return _ABSENT
-        columns = self._lacking.setdefault(container, [])
-        if column not in columns:
-            columns.append(column)
-        return None
+        lacking = [code for code, schema in enumerate(self._units.schemas.names) if name not in _lowered_names(schema)]
+        return np.isin(self._units.schemas.codes, lacking)
 
 
 @lru_cache(maxsize=64)
-def _lowered_names(schema: str | None) -> frozenset[str] | None:
+def _lowered_names(schema: str) -> frozenset[str]:
     """Names of the columns of a schema in lower case: files may spell a column differently, and engines overlook it."""
-    return (
-        None if schema is None else frozenset(column.name.lower() for column in TupleSchema.from_json(schema).columns)
-    )
+    return frozenset(column.name.lower() for column in TupleSchema.from_json(schema).columns)

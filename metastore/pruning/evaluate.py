@@ -1,30 +1,38 @@
 """Tells containers (segments, files, row groups) that may hold a row that satisfies a condition from those that cannot.
 
 The answer is "no" only where that is certain: no statistics, an unknown bound, values of another type than the column
-has now, all mean "may". Many containers are decided at once: each leaf asks only for the statistics of the containers
-that are still in doubt, so a column's JSON is read for those alone.
+has now, all mean "may". Many containers are decided at once, each leaf of the condition in one go; those that are
+excluded already are not asked about again.
 
-Why a container cannot match is kept as an :class:`Exclusion`, which becomes text only when somebody asks.
+Why a container cannot match is kept as a number: that of the tests which excluded it. It becomes an :class:`Exclusion`,
+and text, when somebody asks.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import NamedTuple, Protocol
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, NamedTuple, Protocol
 
+import numpy as np
 from pyiceberg.expressions import AlwaysFalse, AlwaysTrue, And, BooleanExpression, Or, UnboundPredicate
 
 from metastore.model.statistics import ColumnStatistics
 from metastore.predicates.predicate import Predicate
 from metastore.predicates.recurring import Recurring
+from metastore.pruning.bound_arrays import Mask
 from metastore.pruning.column_test import NEVER, ColumnTest, column_test
+from metastore.pruning.statistics_columns import StatisticsColumns
+
+Codes = np.ndarray[Any, np.dtype[np.int32]]
 
 
 class Statistics(Protocol):
     """Statistics of many containers, read column by column."""
 
-    def of(self, column: str, containers: Sequence[int]) -> Sequence[ColumnStatistics | None]:
-        """Those of ``column`` (a quoted path) in ``containers``, in their order; None where unknown."""
+    def of(self, column: str, among: Mask) -> StatisticsColumns:
+        """Those of ``column`` (a quoted path) in all containers; only those ``among`` them are of interest."""
 
 
 class Cause(NamedTuple):
@@ -37,6 +45,11 @@ class Cause(NamedTuple):
         return str(self.test) if self.statistics is None else self.test.explain(self.statistics)
 
 
+def tests_text(tests: Iterable[ColumnTest]) -> str:
+    """Tests that exclude a container together, as a person reads them."""
+    return " and ".join(dict.fromkeys(map(str, tests)))
+
+
 class Exclusion(tuple[Cause, ...]):
     """Why a container cannot match: all of these causes together, more than one where alternatives were asked for."""
 
@@ -45,10 +58,47 @@ class Exclusion(tuple[Cause, ...]):
     @property
     def tests(self) -> str:
         """The tests that failed, without the container's values: the same for all containers they excluded."""
-        return " and ".join(dict.fromkeys(str(cause.test) for cause in self))
+        return tests_text(cause.test for cause in self)
 
     def __str__(self) -> str:
         return " and ".join(dict.fromkeys(map(str, self)))
+
+
+@dataclass(frozen=True)
+class Excluded:
+    """Containers of which some are excluded: by the tests of the evaluation's ``combinations[code]``, -1 for none."""
+
+    codes: Codes
+    combinations: Sequence[tuple[ColumnTest, ...]]
+    judged_by: Mapping[str, StatisticsColumns]
+    """What was known of the columns that were asked about, by their names."""
+
+    @property
+    def mask(self) -> Mask:
+        """Which are excluded."""
+        found: Mask = self.codes >= 0
+        return found
+
+    def why(self, container: int) -> Exclusion:
+        """Why one of them is excluded, which it has to be."""
+        return Exclusion(Cause(test, self._known(test, container)) for test in self.combinations[self.codes[container]])
+
+    def tests(self, container: int) -> str:
+        """The tests that excluded one of them, as a person reads them."""
+        return tests_text(self.combinations[self.codes[container]])
+
+    def count_by_tests(self, among: Mask | None = None) -> Counter[str]:
+        """How many are excluded, of all or of those ``among`` them, by the tests that did it."""
+        counts = np.bincount(self.codes[self.mask if among is None else self.mask & among]).tolist()
+        found: Counter[str] = Counter()
+        for code, count in enumerate(counts):
+            if count:
+                found[tests_text(self.combinations[code])] += count
+        return found
+
+    def _known(self, test: ColumnTest, container: int) -> ColumnStatistics | None:
+        known = self.judged_by.get(test.column)
+        return None if known is None else known.at(container)
 
 
 class Evaluation:
@@ -61,6 +111,9 @@ class Evaluation:
         self._prepare(predicate.condition, predicate)
         self._asked: set[str] = set()
         self._judged: set[str] = set()
+        self.combinations: list[tuple[ColumnTest, ...]] = []
+        """Tests that excluded a container together; a container's code is a place in this list."""
+        self._codes: dict[tuple[int, ...], int] = {}
 
     def blind_tests(self) -> Sequence[ColumnTest]:
         """Tests that were asked of containers, none of which has the statistics that they need."""
@@ -72,34 +125,54 @@ class Evaluation:
         """All tests of single columns that the predicate is made of."""
         return list(self._tests.values())
 
-    def exclude(self, containers: Sequence[int], statistics: Statistics) -> dict[int, Exclusion]:
-        """Those of ``containers`` in which no row satisfies the predicate, each with the reason."""
-        return self._exclude(self._condition, containers, statistics)
+    def exclude(self, among: Mask, statistics: Statistics) -> Excluded:
+        """Which of the containers ``among`` those of ``statistics`` have no row that satisfies the predicate."""
+        judged_by: dict[str, StatisticsColumns] = {}
 
-    def _exclude(self, node: BooleanExpression, among: Sequence[int], statistics: Statistics) -> dict[int, Exclusion]:
-        if not among or isinstance(node, AlwaysTrue):
-            return {}
+        def of(column: str, in_doubt: Mask) -> StatisticsColumns:
+            judged_by[column] = found = statistics.of(column, in_doubt)
+            return found
+
+        return Excluded(self._exclude(self._condition, among, of), self.combinations, judged_by)
+
+    def _exclude(self, node: BooleanExpression, among: Mask, of: Callable[[str, Mask], StatisticsColumns]) -> Codes:
+        none: Codes = np.full(len(among), -1, np.int32)
+        if isinstance(node, AlwaysTrue) or not among.any():
+            return none
         if isinstance(node, And):
-            out = self._exclude(node.left, among, statistics)
-            rest = [i for i in among if i not in out] if out else among
-            return out | self._exclude(node.right, rest, statistics)
+            left = self._exclude(node.left, among, of)
+            return np.where(left >= 0, left, self._exclude(node.right, among & (left < 0), of))
         if isinstance(node, Or):
-            left = self._exclude(node.left, among, statistics)
-            right = self._exclude(node.right, list(left), statistics)
-            return {i: Exclusion(left[i] + causes) for i, causes in right.items()}
+            left = self._exclude(node.left, among, of)
+            return self._both(left, self._exclude(node.right, left >= 0, of))
         if isinstance(node, AlwaysFalse):
-            return dict.fromkeys(among, Exclusion((Cause(NEVER, None),)))
+            return np.where(among, np.int32(self._code((NEVER,))), none)
         test = self._tests[id(node)]
-        excludes = test.excludes
-        found = statistics.of(test.column, among)
+        found = of(test.column, among)
         self._asked.add(test.text)
-        if test.text not in self._judged and any(known is not None and test.can_judge(known) for known in found):
+        if test.text not in self._judged and (test.can_judge(found) & among).any():
             self._judged.add(test.text)
-        return {
-            i: Exclusion((Cause(test, known),))
-            for i, known in zip(among, found, strict=True)
-            if known is not None and excludes(known)
-        }
+        return np.where(test.excludes(found) & among, np.int32(self._code((test,))), none)
+
+    def _both(self, left: Codes, right: Codes) -> Codes:
+        """The codes of containers that both sides of an alternative exclude."""
+        found: Codes = np.full(len(left), -1, np.int32)
+        excluded = right >= 0
+        pairs = left[excluded].astype(np.int64) * len(self.combinations) + right[excluded]
+        distinct, places = np.unique(pairs, return_inverse=True)
+        codes = [divmod(int(pair), len(self.combinations)) for pair in distinct]
+        made = [self._code(self.combinations[one] + self.combinations[other]) for one, other in codes]
+        if made:
+            found[excluded] = np.array(made, np.int32)[places]
+        return found
+
+    def _code(self, tests: tuple[ColumnTest, ...]) -> int:
+        key = tuple(map(id, tests))
+        code = self._codes.get(key)
+        if code is None:
+            code = self._codes[key] = len(self.combinations)
+            self.combinations.append(tests)
+        return code
 
     def _prepare(self, node: BooleanExpression, predicate: Predicate) -> None:
         if isinstance(node, (And, Or)):

@@ -21,7 +21,7 @@ import re
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
-from typing import Final, NamedTuple
+from typing import Any, Final, NamedTuple
 
 import pyarrow as pa
 
@@ -30,8 +30,10 @@ from metastore.model.column_path import quote
 from metastore.model.drill_types import DrillType
 from metastore.model.statistics import ColumnStatistics, Value
 from metastore.predicates.columns import PredicateColumn
+from metastore.pruning.bound_arrays import Mask
 from metastore.pruning.evaluate import Statistics
 from metastore.pruning.known_files import Fingerprint
+from metastore.pruning.statistics_columns import StatisticsColumns
 from metastore.sources.directories import directories_of
 
 MODIFIED: Final = "$file_modified_time"
@@ -134,27 +136,28 @@ class FileColumns:
         """The value of one column in the rows of the file at ``path``."""
         return _VALUES[name](_File(path, self.location, None if self.modified is None else self.modified.get(path)))
 
-    def beside(self, others: Statistics, paths: Sequence[str] | None) -> Statistics:
+    def beside(self, others: Statistics, paths: pa.Array[Any] | None) -> Statistics:
         """``others`` with these columns of the files at ``paths``, by container; None where a container has several."""
         return _Beside(self, others, paths) if self.names else others
 
 
 class _Beside:
-    def __init__(self, files: FileColumns, others: Statistics, paths: Sequence[str] | None) -> None:
+    def __init__(self, files: FileColumns, others: Statistics, paths: pa.Array[Any] | None) -> None:
         self._files = files
         self._names = {quote((name,)): name for name in files.names}
         self._others = others
         self._paths = paths
 
-    def of(self, column: str, containers: Sequence[int]) -> Sequence[ColumnStatistics | None]:
+    def of(self, column: str, among: Mask) -> StatisticsColumns:
         """See :class:`metastore.pruning.evaluate.Statistics`."""
         name = self._names.get(column)
         if name is None:
-            return self._others.of(column, containers)
+            return self._others.of(column, among)
         if self._paths is None:
-            return [None] * len(containers)
+            return StatisticsColumns.nothing(len(among))
         type_ = "TIMESTAMP" if name == MODIFIED else "VARCHAR"
-        return [_one_value(self._files.value(name, self._paths[i]), type_) for i in containers]
+        paths: list[Any] = self._paths.to_pylist()
+        return StatisticsColumns.of([_one_value(self._files.value(name, path), type_) for path in paths])
 
 
 def _one_value(value: Value | None, type_: str) -> ColumnStatistics | None:

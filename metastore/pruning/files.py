@@ -2,25 +2,51 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 
+from metastore.mapping.recorded_numbers import UNKNOWN
 from metastore.model.column_path import parse as parse_path
+from metastore.pruning.bound_arrays import Mask
 from metastore.pruning.containers import UnitStatistics
-from metastore.pruning.evaluate import Evaluation, Exclusion
+from metastore.pruning.decided_files import KEPT_COLUMNS, KeptFiles, SkippedFiles, kept_columns
+from metastore.pruning.evaluate import Evaluation, Excluded, Exclusion, tests_text
 from metastore.pruning.file_columns import FileColumns
-from metastore.pruning.known_files import FileUnits, KnownFiles
-from metastore.pruning.result import KeptFile, SkippedFile
-from metastore.pruning.units import Portion
+from metastore.pruning.known_files import KnownFiles
+from metastore.pruning.portion_columns import PortionColumns, RowGroupUnits
+from metastore.pruning.unit_columns import Coded, FileUnits, Longs
 from metastore.sources.directories import DirectoryColumns
+
+_MAY_MATCH = "may match"
+
+
+@dataclass(frozen=True, eq=False)
+class _Candidates:
+    """Files that their own statistics leave (``left``, of all), as columns of kept files, and the folder of each."""
+
+    left: Mask
+    columns: pa.Table
+    folders: Coded
+
+
+@dataclass(frozen=True, eq=False)
+class _RowGroups:
+    """Row groups of candidates: the place of each one's file among these, its number there, and what excludes it."""
+
+    files: Longs
+    numbers: Longs
+    excluded: Excluded
 
 
 @dataclass
 class FileDecisions:
-    """What was decided of the unchanged files so far; ``why_not`` tells of a folder what excludes its segment.
+    """What was decided of the unchanged files so far; ``why_not`` gives the tests that exclude a folder's segment.
 
     Without a listing, ``known`` meets the files here.
     """
@@ -28,95 +54,190 @@ class FileDecisions:
     known: KnownFiles
     directories: DirectoryColumns
     evaluation: Evaluation
-    why_not: Callable[[str], Exclusion | None]
+    why_not: Callable[[str], str | None]
     spellings: Mapping[str, Sequence[str]] = field(default_factory=dict)
     pseudo: FileColumns = field(default_factory=FileColumns)
-    kept: list[KeptFile] = field(default_factory=list)
-    skipped: list[SkippedFile] = field(default_factory=list)
+    kept: KeptFiles = field(default_factory=KeptFiles)
+    skipped: SkippedFiles = field(default_factory=SkippedFiles)
+    row_groups_skipped_by: Counter[str] = field(default_factory=Counter)
     row_groups_kept: int = 0
     judged: bool = False
     """Whether statistics of any file were asked for."""
 
-    def decide(self, portion: Portion) -> None:
+    def decide(self, portion: PortionColumns) -> None:
         """Decide the files of ``portion``; each file once."""
-        candidates: list[KeptFile] = []
-        folders: dict[str, str] = {}
-        for units in portion.files():
-            files = FileUnits(units)
-            if self.known.listing is None:
-                self.known.meet(files)
-            candidates += self._files(files, folders)
-        inside, outside = self._row_groups(portion, folders)
-        for file in candidates:
-            excluded = outside.get(file.path)
-            if not excluded:
-                self.kept.append(file)
-            elif left := inside.get(file.path):
-                self.kept.append(replace(file, row_groups=tuple(sorted(left)), skipped_row_groups=excluded))
-            else:
-                causes = Exclusion(cause for why in excluded.values() for cause in why)
-                self.skipped.append(SkippedFile(file.path, causes))
+        if self.known.listing is None:
+            self.known.meet_portion(portion)
+        found = [self._files(files) for files in portion.files]
+        together = pa.concat_tables([one.columns for one in found] or [KEPT_COLUMNS.empty_table()])
+        columns = together.unify_dictionaries().combine_chunks()
+        paths = _whole(columns["path"])
+        folders = _joined([one.folders for one in found])
+        places = _places([one.left for one in found])
+        parts = [self._row_groups(units, places, paths, folders) for units in portion.row_groups]
+        groups = _Groups(len(paths), parts)
+        self.row_groups_kept += int((~groups.excluded).sum())
+        if not groups.excluded.any():
+            self.kept.add(columns)
+            return
+        nothing_left, kept = np.flatnonzero(groups.nothing_left), np.flatnonzero(~groups.nothing_left)
+        place = columns.schema.get_field_index("row_groups")
+        narrowed = columns.set_column(place, columns.schema.field(place), groups.left())
+        self.kept.add(narrowed.take(kept), lambda row: groups.why(int(kept[row])))
+        self.row_groups_skipped_by.update(groups.count_by_tests(kept))
+        self.skipped.by_tests.update(groups.count_files_by_tests(nothing_left))
+        self.skipped.add_each(paths.take(nothing_left), lambda row: groups.why_nothing_is_left(int(nothing_left[row])))
 
-    def _files(self, files: FileUnits, folders: dict[str, str]) -> list[KeptFile]:
-        """Those that their own statistics leave; their folders come into ``folders``, by path."""
-        known, paths = self.known, files.paths
-        in_doubt = [
-            i
-            for i, (path, folder) in enumerate(zip(paths, files.folders, strict=True))
-            if known.is_unchanged(path) and not self.why_not(folder)
-        ]
-        self.judged = self.judged or bool(in_doubt)
-        statistics = UnitStatistics(files.units, files.folders, self.directories, self.spellings)
-        excluded = self.evaluation.exclude(in_doubt, self.pseudo.beside(statistics, paths))
-        self.skipped.extend(SkippedFile(paths[i], exclusion) for i, exclusion in excluded.items())
-        left = [i for i in in_doubt if i not in excluded]
-        folders.update((paths[i], files.folders[i]) for i in left)
-        sizes = (
-            [known.size_now(paths[i]) for i in left] if known.listing is not None else [files.sizes[i] for i in left]
+    def _files(self, files: FileUnits) -> _Candidates:
+        """Those that their own statistics leave."""
+        is_open = np.array([self.why_not(folder) is None for folder in files.folders.names], np.bool_)
+        in_doubt = self.known.are_unchanged(files.paths) & is_open[files.folders.codes]
+        self.judged = self.judged or bool(in_doubt.any())
+        statistics = UnitStatistics(files.columns, files.folders, self.directories, self.spellings)
+        excluded = self.evaluation.exclude(in_doubt, self.pseudo.beside(statistics, files.paths))
+        self.skipped.add(files.paths, excluded)
+        is_left = in_doubt & ~excluded.mask
+        left = np.flatnonzero(is_left)
+        paths, sizes = files.paths.take(left), self.known.sizes_now(files)[left]
+        known_sizes = pa.array(sizes, mask=sizes == UNKNOWN)
+        reasons, schemas = _reasons(statistics.lacking(), left), files.columns.schemas.take(left)
+        return _Candidates(is_left, kept_columns(paths, reasons, known_sizes, schemas), files.folders.take(left))
+
+    def _row_groups(self, units: RowGroupUnits, places: Longs, paths: pa.Array[Any], folders: Coded) -> _RowGroups:
+        """Of ``units`` those of the candidates at ``paths``, and what excludes them; ``places`` are those of files."""
+        files = np.where(units.files < 0, -1, places[units.files]) if len(places) else np.full(len(units), -1)
+        mine = np.flatnonzero(files >= 0)
+        files = files[mine]
+        columns = units.columns if len(mine) == len(units) else units.columns.take(mine)
+        statistics = UnitStatistics(columns, folders.take(files), self.directories, self.spellings)
+        beside = self.pseudo.beside(statistics, paths.take(files))
+        excluded = self.evaluation.exclude(np.ones(len(mine), np.bool_), beside)
+        return _RowGroups(files, units.numbers[mine], excluded)
+
+
+class _Groups:
+    """All row groups of ``count`` files of a portion."""
+
+    def __init__(self, count: int, parts: Sequence[_RowGroups]) -> None:
+        self._count = count
+        self._parts = parts
+        none = np.zeros(0, np.int64)
+        self._files = np.concatenate([none, *(part.files for part in parts)])
+        self._numbers = np.concatenate([none, *(part.numbers for part in parts)])
+        self.excluded: Mask = np.concatenate([none.astype(np.bool_), *(part.excluded.mask for part in parts)])
+        """Of each row group, whether no row of it matches."""
+
+    @cached_property
+    def _counts(self) -> tuple[Longs, Longs]:
+        """Of each file, how many of its row groups are excluded, and how many are left."""
+        excluded, left = (
+            np.bincount(self._files[which], minlength=self._count) for which in (self.excluded, ~self.excluded)
         )
-        schemas = _shared(files.units["schema"], left)
-        return [
-            KeptFile(paths[i], None, _reason(statistics.lacking(i)), size, schema=schema)
-            for i, size, schema in zip(left, sizes, schemas, strict=True)
-        ]
+        return excluded, left
 
-    def _row_groups(
-        self, portion: Portion, folders: dict[str, str]
-    ) -> tuple[dict[str, list[int]], dict[str, dict[int, Exclusion]]]:
-        """Of the files in ``folders``: their row groups that are left, and those that are excluded, by path."""
-        inside: dict[str, list[int]] = {}
-        outside: dict[str, dict[int, Exclusion]] = {}
-        for units in portion.row_groups():
-            paths: list[Any] = units["path"].to_pylist()
-            if self.known.listing is None:
-                self.known.meet_row_groups(paths)
-            live = [i for i, path in enumerate(paths) if path in folders]
-            if not live:
-                continue
-            mine = units if len(live) == len(paths) else units.take(pa.array(live, pa.int64()))
-            excluded = self._excluded(mine, [folders[paths[i]] for i in live], [paths[i] for i in live])
-            self.row_groups_kept += len(live) - len(excluded)
-            indices: list[Any] = mine["rowGroupIndex"].to_pylist()
-            for n, i in enumerate(live):
-                if n in excluded:
-                    outside.setdefault(paths[i], {})[indices[n]] = excluded[n]
-                else:
-                    inside.setdefault(paths[i], []).append(indices[n])
-        return inside, outside
+    @property
+    def nothing_left(self) -> Mask:
+        """Of each file, whether all of its row groups are excluded."""
+        excluded, left = self._counts
+        found: Mask = (excluded > 0) & (left == 0)
+        return found
 
-    def _excluded(self, units: pa.Table, folders: Sequence[str], paths: Sequence[str]) -> dict[int, Exclusion]:
-        statistics = UnitStatistics(units, folders, self.directories, self.spellings)
-        return self.evaluation.exclude(range(units.num_rows), self.pseudo.beside(statistics, paths))
+    def left(self) -> pa.Array[Any]:
+        """The numbers of the row groups that are left of each file, ascending; null where none is excluded."""
+        excluded, left = self._counts
+        is_whole = excluded == 0
+        mine = np.flatnonzero(~self.excluded & ~is_whole[self._files])
+        in_order = mine[np.lexsort((self._numbers[mine], self._files[mine]))]
+        lengths = np.where(is_whole, 0, left)
+        offsets = np.concatenate([[0], np.cumsum(lengths)]).astype(np.int32)
+        values = pa.array(self._numbers[in_order].astype(np.int32))
+        found: Any = pa.ListArray
+        lists: pa.Array[Any] = found.from_arrays(pa.array(offsets), values, mask=pa.array(is_whole))
+        return lists
+
+    def why(self, file: int) -> dict[int, Exclusion]:
+        """Why row groups of one file are excluded, by their numbers, in their order."""
+        first, last = np.searchsorted(self._files[self._by_file], [file, file + 1])
+        return {
+            int(self._numbers[group]): self._why(int(group))
+            for group in np.sort(self._by_file[first:last])
+            if self.excluded[group]
+        }
+
+    def why_nothing_is_left(self, file: int) -> Exclusion:
+        """Why all row groups of one file are excluded: the causes of each, in their order."""
+        return Exclusion(cause for why in self.why(file).values() for cause in why)
+
+    def count_files_by_tests(self, files: Longs) -> Counter[str]:
+        """The ``files``, of which nothing is left, by what excluded their row groups."""
+        found: Counter[str] = Counter()
+        if not len(files):
+            return found
+        codes = np.concatenate([part.excluded.codes for part in self._parts])[self._by_file]
+        starts = np.searchsorted(self._files[self._by_file], np.arange(self._count))
+        counts = np.diff(np.append(starts, len(codes)))
+        mine = np.repeat(np.isin(np.arange(self._count), files), counts)
+        own, firsts = codes[mine], np.append(0, np.cumsum(counts[files]))[:-1]
+        same = np.minimum.reduceat(own, firsts) == np.maximum.reduceat(own, firsts)
+        combinations = self._parts[0].excluded.combinations
+        for code, count in enumerate(np.bincount(own[firsts[same]]).tolist()):
+            if count:
+                found[tests_text(combinations[code])] += count
+        found.update(self.why_nothing_is_left(int(file)).tests for file in files[~same])
+        return found
+
+    def count_by_tests(self, kept: Longs) -> Counter[str]:
+        """Excluded row groups of the files ``kept``, by what excluded them."""
+        is_kept = np.zeros(self._count, np.bool_)
+        is_kept[kept] = True
+        found: Counter[str] = Counter()
+        for part in self._parts:
+            found.update(part.excluded.count_by_tests(is_kept[part.files]))
+        return found
+
+    @cached_property
+    def _by_file(self) -> Longs:
+        """Places of the row groups, those of a file next to each other."""
+        return np.argsort(self._files, kind="stable")
+
+    def _why(self, group: int) -> Exclusion:
+        for part in self._parts:
+            if group < len(part.files):
+                return part.excluded.why(group)
+            group -= len(part.files)
+        raise IndexError(group)
 
 
-def _reason(lacking: Sequence[str]) -> str:
-    if not lacking:
-        return "may match"
-    return f"may match; no statistics for {', '.join('.'.join(parse_path(column)) for column in lacking)}"
+def _whole(column: pa.ChunkedArray[Any]) -> Any:
+    return column.combine_chunks()
 
 
-def _shared(texts: pa.ChunkedArray[Any], positions: Sequence[int]) -> list[str | None]:
-    """The texts at ``positions``, those that are equal as one object: most files of a table have the same schema."""
-    found = texts.take(pa.array(positions, pa.int64())).combine_chunks().dictionary_encode()
-    distinct: list[Any] = found.dictionary.to_pylist()
-    return [None if index is None else distinct[index] for index in found.indices.to_pylist()]
+def _places(left: Sequence[Mask]) -> Longs:
+    """For each file of a portion its place among those that are left, -1 for the others."""
+    is_left = np.concatenate([np.zeros(0, np.bool_), *left])
+    return np.where(is_left, np.cumsum(is_left) - 1, -1)
+
+
+def _joined(columns: Sequence[Coded]) -> Coded:
+    """Columns of texts as one."""
+    names: list[str] = []
+    codes: list[Any] = [np.zeros(0, np.int32)]
+    for column in columns:
+        codes.append(column.codes + len(names))
+        names += column.names
+    return Coded(np.concatenate(codes).astype(np.int32), names)
+
+
+def _reasons(lacking: Mapping[str, Mask], left: Longs) -> Coded:
+    """Why the files ``left`` are kept: they may match, and of some columns nothing is known."""
+    codes = np.zeros(len(left), np.int64)
+    found: list[tuple[str, ...]] = [()]
+    for column, mask in lacking.items():
+        distinct, codes = np.unique(codes * 2 + mask[left], return_inverse=True)
+        found = [found[code // 2] + ((column,) if code % 2 else ()) for code in distinct.tolist()]
+    return Coded(codes.astype(np.int32), [_reason(columns) for columns in found])
+
+
+def _reason(lacking: Iterable[str]) -> str:
+    names = ", ".join(".".join(parse_path(column)) for column in lacking)
+    return f"{_MAY_MATCH}; no statistics for {names}" if names else _MAY_MATCH

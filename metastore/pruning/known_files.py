@@ -7,43 +7,18 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from functools import cached_property
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 
-from metastore.model.recorded_file import is_as_recorded
-from metastore.model.statistics_json import read_holders
-from metastore.model.vocabulary import IDENTIFIER_SEPARATOR, Statistic
-from metastore.pruning.units import Portion
+from metastore.mapping.recorded_numbers import UNKNOWN
+from metastore.pruning.bound_arrays import Mask
+from metastore.pruning.portion_columns import PortionColumns
+from metastore.pruning.unit_columns import FileUnits, Longs
 
 Fingerprint = tuple[int, int]
 """Size in bytes and modification time in epoch nanoseconds."""
-
-
-class FileUnits:
-    """Some FILE units of a table: their paths, and the folders they lie in by their identifiers."""
-
-    def __init__(self, units: pa.Table) -> None:
-        self.units = units
-        self.paths: list[Any] = units["path"].to_pylist()
-        identifiers: list[Any] = units["metadataIdentifier"].to_pylist()
-        # One text for each folder, however many files there are in it.
-        folders = (identifier.rpartition(IDENTIFIER_SEPARATOR)[0] for identifier in identifiers)
-        one: dict[str, str] = {}
-        self.folders: list[str] = [one.setdefault(folder, folder) for folder in folders]
-
-    @cached_property
-    def holders(self) -> list[Any]:
-        """The statistics of each as they are stored."""
-        found: list[Any] = self.units["metadataStatistics"].to_pylist()
-        return found
-
-    @cached_property
-    def sizes(self) -> list[int | None]:
-        """The recorded size of each, None where there is none."""
-        lengths = ([h for h in holders or () if Statistic.LENGTH in h] for holders in self.holders)
-        return [read_holders(found).get(Statistic.LENGTH) for found in lengths]
 
 
 class KnownFiles:
@@ -59,48 +34,58 @@ class KnownFiles:
         self.changed: list[tuple[str, str]] = []
         self.missing: list[str] = []
         self._gone: set[str] = set()
-        self._unmet = None if listing is None else dict(listing)
+        self._listed = None if listing is None else _Listed(listing)
         self._recorded_size: int | None = 0
         self.row_groups = 0
         """Number of row groups of unchanged files."""
 
-    def meet_portion(self, portion: Portion) -> None:
+    def meet_portion(self, portion: PortionColumns) -> None:
         """Take note of all files of ``portion``, and of their row groups."""
-        for units in portion.files():
-            self.meet(FileUnits(units))
-        for units in portion.row_groups():
-            paths: list[Any] = units["path"].to_pylist() if self._gone else [None] * units.num_rows
-            self.meet_row_groups(paths)
-
-    def meet_row_groups(self, paths: Sequence[str | None]) -> None:
-        """Take note of the row groups of files that were met, by the paths of their files."""
-        gone = sum(path in self._gone for path in paths) if self._gone else 0
-        self.row_groups += len(paths) - gone
+        for files in portion.files:
+            self.meet(files)
+        for each in portion.counted:
+            self.unchanged[each.folder] += each.files
+            self.row_groups += each.row_groups
+            if self._recorded_size is not None:
+                self._recorded_size = None if each.size is None else self._recorded_size + each.size
+        is_here = self.are_unchanged(portion.paths) if self._gone else None
+        for row_groups in portion.row_groups:
+            self.row_groups += len(row_groups)
+            if is_here is not None:
+                self.row_groups -= int((~is_here[row_groups.files[row_groups.files >= 0]]).sum())
 
     def meet(self, files: FileUnits) -> None:
         """Take note of ``files``; each file once."""
-        if self._unmet is None:
-            self.unchanged.update(files.folders)
+        if self._listed is None:
+            self._count(files, np.ones(len(files), np.bool_))
             if self._recorded_size is not None:
-                sizes = files.sizes
-                self._recorded_size = (
-                    None if None in sizes else self._recorded_size + sum(map(int, filter(None, sizes)))
-                )
+                is_known = bool((files.sizes != UNKNOWN).all())
+                self._recorded_size = self._recorded_size + int(files.sizes.sum()) if is_known else None
             return
-        for path, folder, holders in zip(files.paths, files.folders, files.holders, strict=True):
-            now = self._unmet.pop(path, None)
-            if now is not None and is_as_recorded(*now, holders or ()):
-                self.unchanged[folder] += 1
-                continue
+        places = self._listed.meet(files.paths)
+        unchanged = self._listed.as_recorded(places, files)
+        self._count(files, unchanged)
+        for position in np.flatnonzero(~unchanged).tolist():
+            path = files.paths[position].as_py()
             self._gone.add(path)
-            if now is None:
+            if places[position] < 0:
                 self.missing.append(path)
             else:
-                self.changed.append((path, folder))
+                self.changed.append((path, files.folders.names[files.folders.codes[position]]))
 
-    def is_unchanged(self, path: str) -> bool:
-        """Whether a file that was met is as it was."""
-        return path not in self._gone
+    def _count(self, files: FileUnits, which: Mask) -> None:
+        counts = np.bincount(files.folders.codes[which], minlength=len(files.folders.names)).tolist()
+        self.unchanged.update({folder: n for folder, n in zip(files.folders.names, counts, strict=True) if n})
+
+    def are_unchanged(self, paths: pa.ChunkedArray[Any] | pa.Array[Any]) -> Mask:
+        """Which of the files at ``paths``, which were met, are as they were."""
+        if not self._gone:
+            return np.ones(len(paths), np.bool_)
+        return np.array([path not in self._gone for path in paths.to_pylist()], np.bool_)
+
+    def sizes_now(self, files: FileUnits) -> Longs:
+        """Sizes of files by the listing, without one as they are recorded."""
+        return files.sizes if self._listed is None else self._listed.sizes_of(files.paths)
 
     def size_now(self, path: str) -> int | None:
         """Size of a file by the listing; None without one."""
@@ -114,15 +99,62 @@ class KnownFiles:
     @property
     def unknown(self) -> Sequence[str]:
         """Paths of files that have no unit."""
-        return list(self._unmet or ())
+        return [] if self._listed is None else self._listed.unmet
 
     @property
     def count(self) -> int:
         """Number of files that exist now, as far as is known."""
-        return self.unchanged.total() + len(self.changed) + len(self._unmet or ())
+        return self.unchanged.total() + len(self.changed) + len(self.unknown)
 
     def total_size(self) -> int | None:
         """Size of all files that exist now, None if one is not known."""
-        if self.listing is not None:
-            return sum(size for size, _ in self.listing.values())
+        if self._listed is not None:
+            return int(self._listed.sizes.sum())
         return self._recorded_size
+
+
+class _Listed:
+    """A listing as columns, and which of its files have been met."""
+
+    def __init__(self, listing: Mapping[str, Fingerprint]) -> None:
+        self._paths = list(listing)
+        self._places = {path: place for place, path in enumerate(self._paths)}
+        fingerprints = np.array(list(listing.values()), np.int64).reshape(-1, 2)
+        self.sizes, self._times = fingerprints[:, 0], fingerprints[:, 1]
+        self._met = np.zeros(len(self._paths), np.bool_)
+
+    def meet(self, paths: pa.Array[Any]) -> Longs:
+        """The place of each path in the listing, -1 for one that is not in it, or was met before."""
+        places = self._found(paths)
+        listed = np.flatnonzero(places >= 0)
+        _, first = np.unique(places[listed], return_index=True)
+        again = np.ones(len(places), np.bool_)
+        again[listed[first]] = self._met[places[listed[first]]]
+        places[again] = -1
+        self._met[places[places >= 0]] = True
+        return places
+
+    def as_recorded(self, places: Longs, files: FileUnits) -> Mask:
+        """Which files have the size and the time of what is listed at their ``places``."""
+        if not len(self._paths):
+            return np.zeros(len(places), np.bool_)
+        same = (self.sizes[places] == files.sizes) & (self._times[places] == files.times)
+        found: Mask = (places >= 0) & (files.sizes != UNKNOWN) & (files.times != UNKNOWN) & same
+        return found
+
+    def sizes_of(self, paths: pa.Array[Any]) -> Longs:
+        """Sizes by the listing; UNKNOWN for what is not in it."""
+        places = self._found(paths)
+        if not len(self._paths):
+            return np.full(len(places), UNKNOWN, np.int64)
+        return np.where(places < 0, UNKNOWN, self.sizes[places])
+
+    @property
+    def unmet(self) -> list[str]:
+        """The paths that were not met."""
+        return [self._paths[place] for place in np.flatnonzero(~self._met)]
+
+    def _found(self, paths: pa.Array[Any]) -> Longs:
+        of = self._places.get
+        texts: list[Any] = paths.to_pylist()
+        return np.fromiter((of(path, -1) for path in texts), np.int64, len(paths))

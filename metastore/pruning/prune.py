@@ -14,23 +14,28 @@ from dataclasses import dataclass
 from functools import cache, cached_property
 from typing import Any, Final
 
+import numpy as np
 import pyarrow as pa
 from pyiceberg.expressions import AlwaysTrue
 
 from metastore.errors import InvalidRequestError
 from metastore.model.column_path import parse as parse_path
+from metastore.model.column_path import quote
 from metastore.model.drill_types import parse_type
 from metastore.model.tuple_schema import CASE_SENSITIVE, KEPT, LOGICAL_TYPE, TupleSchema
 from metastore.model.vocabulary import DEFAULT_SEGMENT, IDENTIFIER_SEPARATOR, MetadataType
 from metastore.predicates.columns import Columns
 from metastore.predicates.predicate import Question, parse
 from metastore.pruning.containers import FolderStatistics, UnitStatistics
-from metastore.pruning.evaluate import Evaluation, Exclusion
+from metastore.pruning.decided_files import kept_columns
+from metastore.pruning.evaluate import Evaluation
 from metastore.pruning.file_columns import FileColumns
 from metastore.pruning.files import FileDecisions
 from metastore.pruning.known_files import Fingerprint, KnownFiles
-from metastore.pruning.result import Count, KeptFile, PruneResult, SegmentDecision, SkippedFile
-from metastore.pruning.units import UNIT_COLUMNS, UNIT_TYPES, TableUnits, Units, of_kind
+from metastore.pruning.result import Count, PruneResult, SegmentDecisions
+from metastore.pruning.table_units import TableUnits, Units
+from metastore.pruning.unit_columns import Coded
+from metastore.pruning.units import UNIT_COLUMNS, UNIT_TYPES, of_kind
 from metastore.sources.directories import DirectoryColumns, directories_of
 from metastore.sources.spellings import spellings_of
 
@@ -68,7 +73,7 @@ def prune(
         pseudo = FileColumns.asked(str(question), taken, table.root, listing, is_kept=not directories_tell)
     known = KnownFiles(listing)
     if listing is not None:
-        for portion in source.fingerprints(None):
+        for portion in source.known():
             known.meet_portion(portion)
     new_folders = [IDENTIFIER_SEPARATOR.join(directories_of(path, table.root)) for path in known.unknown]
     directories = table.directories({*table.folders, *known.folders, *new_folders} if directories_tell else set())
@@ -80,7 +85,7 @@ def prune(
         result = _decided(question, source, table, known, directories, time_zone, pseudo)
     except InvalidRequestError:
         known = KnownFiles(None)
-        for portion in source.fingerprints(None):
+        for portion in source.known():
             known.meet_portion(portion)
         if known.folders <= table.folders:
             raise
@@ -105,24 +110,22 @@ def _decided(
     evaluation = Evaluation(predicate)
 
     names, spellings = table.segment_names, spellings_of(table.schema)
-    of_segments = UnitStatistics(table.segments, table.segment_folders, directories, spellings)
-    segments = evaluation.exclude(range(len(names)), pseudo.beside(of_segments, None))
-    why_not = _nearest({table.segment_folders[i]: exclusion for i, exclusion in segments.items()})
-    left_out = frozenset(names[i] for i in segments if IDENTIFIER_SEPARATOR not in names[i])
-    if known.listing is None:
-        for portion in source.fingerprints(left_out):
-            known.meet_portion(portion)
+    asked = _columns_asked(predicate.columns, directories, pseudo, spellings)
+    folders = Coded.of_texts(table.segment_folders)
+    of_segments = UnitStatistics(source.segments(asked), folders, directories, spellings)
+    segments = evaluation.exclude(np.ones(len(names), np.bool_), pseudo.beside(of_segments, None))
+    excluded = np.flatnonzero(segments.mask).tolist()
+    why_not = _nearest({table.segment_folders[i]: segments.tests(i) for i in excluded})
+    left_out = frozenset(names[i] for i in excluded if IDENTIFIER_SEPARATOR not in names[i])
     files = FileDecisions(known, directories, evaluation, why_not, spellings, pseudo)
-    for portion in source.lower(left_out):
+    for portion in source.portions(left_out, asked):
         files.decide(portion)
     in_segments: Counter[str] = Counter()
     for folder, number in known.unchanged.items():
-        if exclusion := why_not(folder):
-            in_segments[exclusion.tests] += number
+        if tests := why_not(folder):
+            in_segments[tests] += number
 
-    unproven_kept, unproven_skipped = _unproven(known, table.root, directories, evaluation, pseudo)
-    files.kept.extend(unproven_kept)
-    files.skipped.extend(unproven_skipped)
+    _decide_unproven(files, table.root)
     reasons = _reasons(evaluation, files)
     notes = [*predicate.notes, *reasons, *_wide_bounds(table.schema, predicate.columns, reasons)]
     kept_whole = len(files.kept) == known.count and files.row_groups_kept == known.row_groups
@@ -131,18 +134,36 @@ def _decided(
     return PruneResult(
         predicate=predicate.text,
         notes=notes,
-        segments=[SegmentDecision(name, segments.get(i)) for i, name in enumerate(names)],
+        segments=SegmentDecisions(names, segments),
         files=files.kept,
         skipped_files=files.skipped,
         files_count=Count(known.count, len(files.kept)),
         row_groups_count=Count(known.row_groups, files.row_groups_kept),
-        bytes_count=_bytes(known, files.kept),
+        bytes_count=_bytes(known, files.kept.size),
         directory_columns=directories.columns,
         unknown=known.unknown,
         changed=[path for path, _ in known.changed],
         missing=known.missing,
         skipped_in_segments=in_segments,
+        row_groups_skipped_by=dict(files.row_groups_skipped_by.most_common()),
     )
+
+
+def _columns_asked(
+    columns: Iterable[str],
+    directories: DirectoryColumns,
+    pseudo: FileColumns,
+    spellings: Mapping[str, Sequence[str]],
+) -> list[str]:
+    """The quoted paths under which units may have statistics about ``columns``."""
+    told = {quote((name,)) for name in pseudo.names}
+    asked: dict[str, None] = {}
+    for column in columns:
+        if column in told or column in directories:
+            continue
+        name, *inside = parse_path(column)
+        asked.update(dict.fromkeys(quote((each, *inside)) for each in (name, *spellings.get(name, ()))))
+    return list(asked)
 
 
 def _reasons(evaluation: Evaluation, files: FileDecisions) -> list[str]:
@@ -217,11 +238,11 @@ class _Table:
         )
 
 
-def _nearest(excluded: Mapping[str, Exclusion]) -> Callable[[str], Exclusion | None]:
-    """Tells of a folder why its segment, or one around it, was excluded; None when none was."""
+def _nearest(excluded: Mapping[str, str]) -> Callable[[str], str | None]:
+    """A function from a folder to the tests that excluded its segment, or one around it; None when none did."""
 
     @cache
-    def nearest(folder: str) -> Exclusion | None:
+    def nearest(folder: str) -> str | None:
         while folder not in excluded:
             folder, separator, _ = folder.rpartition(IDENTIFIER_SEPARATOR)
             if not separator:
@@ -231,25 +252,24 @@ def _nearest(excluded: Mapping[str, Exclusion]) -> Callable[[str], Exclusion | N
     return nearest
 
 
-def _unproven(
-    known: KnownFiles, root: str, directories: DirectoryColumns, evaluation: Evaluation, pseudo: FileColumns
-) -> tuple[list[KeptFile], list[SkippedFile]]:
+def _decide_unproven(files: FileDecisions, root: str) -> None:
     """Decide changed and unknown files, of which only the folders are certain."""
-    files = [(path, folder, CHANGED) for path, folder in known.changed]
-    files += [(path, IDENTIFIER_SEPARATOR.join(directories_of(path, root)), UNKNOWN) for path in known.unknown]
-    of_folders = FolderStatistics([folder for _, folder, _ in files], directories)
-    excluded = evaluation.exclude(range(len(files)), pseudo.beside(of_folders, [path for path, _, _ in files]))
-    skipped = [SkippedFile(files[i][0], exclusion) for i, exclusion in excluded.items()]
-    kept = [
-        KeptFile(path, None, reason, known.size_now(path))
-        for i, (path, _, reason) in enumerate(files)
-        if i not in excluded
-    ]
-    return kept, skipped
+    known = files.known
+    unproven = [(path, folder, CHANGED) for path, folder in known.changed]
+    unproven += [(path, IDENTIFIER_SEPARATOR.join(directories_of(path, root)), UNKNOWN) for path in known.unknown]
+    if not unproven:
+        return
+    paths, folders, reasons = (list(column) for column in zip(*unproven, strict=True))
+    of_folders = FolderStatistics(Coded.of_texts(folders), files.directories)
+    all_paths = pa.array(paths, pa.string())
+    excluded = files.evaluation.exclude(np.ones(len(paths), np.bool_), files.pseudo.beside(of_folders, all_paths))
+    files.skipped.add(all_paths, excluded)
+    left = np.flatnonzero(~excluded.mask)
+    sizes = pa.array([known.size_now(paths[i]) for i in left], pa.int64())
+    reasons_left = Coded.of_texts([reasons[i] for i in left])
+    files.kept.add(kept_columns(all_paths.take(left), reasons_left, sizes, None))
 
 
-def _bytes(known: KnownFiles, kept: Sequence[KeptFile]) -> Count | None:
+def _bytes(known: KnownFiles, kept: int | None) -> Count | None:
     total = known.total_size()
-    if total is None or any(file.size is None for file in kept):
-        return None
-    return Count(total, sum(file.size for file in kept if file.size is not None))
+    return None if total is None or kept is None else Count(total, kept)

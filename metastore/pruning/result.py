@@ -9,13 +9,12 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Final
+from typing import overload
 
+from metastore.notebook import grid
 from metastore.predicates.columns import PredicateColumn
-from metastore.pruning.evaluate import Exclusion
-
-_NOTHING: Final[Mapping[int, Exclusion]] = {}
-"""One for all: most files have no such row groups, and there may be a million of them."""
+from metastore.pruning.decided_files import KeptFiles, SkippedFiles
+from metastore.pruning.evaluate import Excluded, Exclusion
 
 
 @dataclass(frozen=True)
@@ -49,39 +48,39 @@ class SegmentDecision:
         return "may match" if self.exclusion is None else str(self.exclusion)
 
 
-@dataclass(frozen=True, slots=True)
-class KeptFile:
-    """One file to read: all of it, or the row groups of ``row_groups`` (ascending) only.
+class SegmentDecisions(Sequence[SegmentDecision]):
+    """The segments in the order of the metadata; each is made when it is asked for."""
 
-    ``schema`` is the file's in Drill's JSON; None for files that are new or have changed.
-    """
+    def __init__(self, identifiers: Sequence[str], excluded: Excluded) -> None:
+        self._identifiers = identifiers
+        self._excluded = excluded
 
-    path: str
-    row_groups: tuple[int, ...] | None
-    reason: str
-    size: int | None = None
-    skipped_row_groups: Mapping[int, Exclusion] = field(default_factory=lambda: _NOTHING, compare=False, repr=False)
-    schema: str | None = field(default=None, compare=False, repr=False)
+    def __len__(self) -> int:
+        return len(self._identifiers)
 
-
-@dataclass(frozen=True, slots=True)
-class SkippedFile:
-    """One file not to read, decided by its own statistics or directories; files of skipped segments are not listed."""
-
-    path: str
-    exclusion: Exclusion
+    @overload
+    def __getitem__(self, which: int) -> SegmentDecision: ...
+    @overload
+    def __getitem__(self, which: slice) -> list[SegmentDecision]: ...
+    def __getitem__(self, which: int | slice) -> SegmentDecision | list[SegmentDecision]:
+        if isinstance(which, slice):
+            return [self[position] for position in range(*which.indices(len(self)))]
+        position = range(len(self))[which]
+        is_excluded = self._excluded.codes[position] >= 0
+        return SegmentDecision(self._identifiers[position], self._excluded.why(position) if is_excluded else None)
 
     @property
-    def reason(self) -> str:
-        """Why no row of it matches."""
-        return str(self.exclusion)
+    def kept(self) -> int:
+        """How many may match."""
+        return len(self) - int(self._excluded.mask.sum())
 
 
 @dataclass(frozen=True)
 class PruneResult:
     """The decision over a whole table.
 
-    ``files`` are all that must be read. ``files_count`` counts the files that exist now; ``row_groups_count`` those
+    ``files`` are all that must be read; ``files.table`` has them as Arrow columns.
+    ``files_count`` counts the files that exist now; ``row_groups_count`` those
     that are known, so of unchanged files; ``bytes_count`` is None where a size is not known. ``unknown`` files were not
     there at ANALYZE, ``changed`` ones have another size or time since, ``missing`` ones are gone (and need no reading).
     ``directory_columns`` are those that the question could name, of the types that the decision took them to have.
@@ -89,9 +88,9 @@ class PruneResult:
 
     predicate: str
     notes: Sequence[str]
-    segments: Sequence[SegmentDecision]
-    files: Sequence[KeptFile]
-    skipped_files: Sequence[SkippedFile]
+    segments: SegmentDecisions
+    files: KeptFiles
+    skipped_files: SkippedFiles
     files_count: Count
     row_groups_count: Count
     bytes_count: Count | None
@@ -101,20 +100,39 @@ class PruneResult:
     missing: Sequence[str] = ()
     skipped_in_segments: Mapping[str, int] = field(default_factory=dict)
     """Number of files skipped with their segment, by what excluded the segment."""
+    row_groups_skipped_by: Mapping[str, int] = field(default_factory=dict)
+    """Number of row groups that are left out of kept files, by what excluded them, the most effective first."""
 
     @property
     def paths(self) -> list[str]:
         """Paths of all files that must be read."""
-        return [file.path for file in self.files]
+        return self.files.paths
 
     @property
     def segments_count(self) -> Count:
         """Segments in all, and those that may match."""
-        return Count(len(self.segments), sum(segment.kept for segment in self.segments))
+        return Count(len(self.segments), self.segments.kept)
 
     @cached_property
     def skipped_by(self) -> Mapping[str, int]:
         """Number of skipped files by the part of the predicate that excluded them, the most effective first."""
         counts = Counter(self.skipped_in_segments)
-        counts.update(skipped.exclusion.tests for skipped in self.skipped_files)
+        counts.update(self.skipped_files.by_tests)
         return dict(counts.most_common())
+
+    def _repr_html_(self) -> str:
+        """The screen of `metastore prune` as a notebook shows it."""
+        counted = (
+            ("segments", self.segments_count),
+            ("files", self.files_count),
+            ("row groups", self.row_groups_count),
+            ("bytes", self.bytes_count),
+        )
+        rows = [(name, count.kept, count.total, _share(count)) for name, count in counted if count is not None]
+        notes = [f"{count:,} files skipped by {test}" for test, count in self.skipped_by.items()]
+        notes += [f"note: {note}" for note in self.notes]
+        return grid(f"where {self.predicate}", ("", "to read", "of", "skipped"), rows, notes)
+
+
+def _share(count: Count) -> str:
+    return f"{100 * count.skipped / count.total:.1f}%" if count.total else "–"

@@ -6,9 +6,11 @@ component's data files has, and of a top-level segment with more files one batch
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections import Counter
+from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
+from hashlib import sha256
 from typing import Final, TypeVar
 
 import pyarrow as pa
@@ -17,12 +19,17 @@ from pyiceberg.expressions import AlwaysTrue, And, BooleanExpression, EqualTo, I
 from metastore.components.requests import of_table
 from metastore.components.tables import Tables
 from metastore.errors import NotFoundError, StorageError
+from metastore.mapping.segment_digest import SegmentDigest
 from metastore.model.identity import TableInfo
 from metastore.model.table_unit import TableMetadataUnit
 from metastore.model.vocabulary import GENERAL_INFO, MetadataType
 from metastore.operations.read import Read
+from metastore.pruning.digested_segments import counted, digested_segments
+from metastore.pruning.kept_portions import KeptPortions
+from metastore.pruning.portion_columns import PortionColumns
+from metastore.pruning.table_units import TableUnits, Units
+from metastore.pruning.unit_columns import UnitColumns
 from metastore.pruning.units import (
-    FINGERPRINT_COLUMNS,
     LOWER_COLUMNS,
     LOWER_TYPES,
     UNIT_COLUMNS,
@@ -30,9 +37,9 @@ from metastore.pruning.units import (
     UPPER_TYPES,
     Portion,
     TablePortion,
-    TableUnits,
-    Units,
+    of_kind,
 )
+from metastore.storage.data_files import PlannedFile
 from metastore.storage.file_groups import FileGroup
 
 T = TypeVar("T")
@@ -45,6 +52,9 @@ bytes are those of their data file."""
 BYTES_IN_MEMORY: Final = 8 << 20
 """A table's units are read at once if their data files are no larger: a fifth of a gigabyte at most, while they are
 decoded. Of larger ones the statistics that nobody needs would cost more than to open files again."""
+
+_BYTES_OF_A_KEY: Final = 400
+"""That the key of a partition takes in memory, about."""
 
 _ATTEMPTS: Final = 5
 
@@ -62,28 +72,114 @@ class StoredUnits:
     upper_columns: tuple[str, ...] = UNIT_COLUMNS
     only: frozenset[str] | None = None
     """Metadata keys of the segments that these units are of, beside the table's own; None for all."""
+    by_digest: bool = True
+    """Whether of segments with a digest that is enough; row ids need the segments' own units."""
 
     def upper(self) -> pa.Table:
-        """The units of the table and its segments, in ``upper_columns``."""
+        """The units of the table and its segments, in ``upper_columns``.
+
+        Segments with a digest have those columns alone that it tells, and their files are not opened.
+        """
         return self._upper
 
     @cached_property
     def _upper(self) -> pa.Table:
-        read = self.tables.read().metadata_types(*UPPER_TYPES).filter(self._mine()).columns(*self.upper_columns)
-        return read.at(self.version).to_arrow()
+        question = f"upper {self.upper_columns} {self.by_digest} {self._name}"
+        known = self._kept.cache.find(question)
+        if isinstance(known, pa.Table):
+            return known
+        digests = self._digests if self.by_digest else {}
+        mine = self._mine()
+        if digests:
+            others = {planned.key[-1] for planned in self._files if planned.key[-1] not in digests}
+            mine = And(mine, In("metadataKey", {GENERAL_INFO, *others}))
+        read = self.tables.read().metadata_types(*UPPER_TYPES).filter(mine).columns(*self.upper_columns)
+        units = read.at(self.version).to_arrow()
+        if digests:
+            units = pa.concat_tables([units, digested_segments(digests, units.schema)])
+        self._kept.cache.put(question, units, units.nbytes)
+        return units
+
+    def segments(self, asked: Collection[str]) -> UnitColumns:
+        """The segments, with the statistics of the columns ``asked`` for."""
+        return self._kept.segments(self._name, asked, of_kind(self.upper(), MetadataType.SEGMENT))
+
+    @property
+    def _name(self) -> str:
+        """A name that no other units have: a version never changes, so what is kept under it is never wrong."""
+        only = "" if self.only is None else sha256("\n".join(sorted(self.only)).encode()).hexdigest()
+        return f"{self.tables.backing.table.name} {self.table} {self.version} {only}"
 
     def lower(self, without: frozenset[str]) -> Iterator[Portion]:
-        """The files but for those of the segments ``without``, with their statistics."""
-        return self._portions(LOWER_COLUMNS, NotIn("metadataKey", without) if without else AlwaysTrue())
-
-    def fingerprints(self, of: frozenset[str] | None) -> Iterator[Portion]:
-        """The files of the segments ``of``, or all files, without their statistics."""
-        if of is None or of:
-            yield from self._portions(FINGERPRINT_COLUMNS, AlwaysTrue() if of is None else In("metadataKey", of))
-
-    def _portions(self, columns: tuple[str, ...], condition: BooleanExpression) -> Iterator[Portion]:
-        read = self.tables.read().filter(And(self._mine(), condition)).columns(*columns)
+        """The files but for those of the segments ``without``, as they are stored."""
+        condition = NotIn("metadataKey", without) if without else AlwaysTrue()
+        read = self.tables.read().filter(And(self._mine(), condition)).columns(*LOWER_COLUMNS)
         return portions(read.at(self.version))
+
+    def portions(self, without: frozenset[str], asked: Collection[str]) -> Iterator[PortionColumns]:
+        """All files, those of the segments ``without`` without statistics, or as numbers where digests have them."""
+        for group in self._groups:
+            keys = [planned.key[-1] for planned in group.files]
+            if all(key not in without for key in keys) or self._is_decoded(group, asked):
+                yield self._decoded(group, asked)
+                continue
+            left, others = ([(key in without) is is_out for key in keys] for is_out in (False, True))
+            if any(left):
+                yield self._decoded(group.only(left), asked)
+            digested = [(key, self._digests[key]) for key in keys if key in without and key in self._digests]
+            if digested:
+                yield counted(digested)
+            others = [is_other and key not in self._digests for key, is_other in zip(keys, others, strict=True)]
+            if any(others):
+                yield self._decoded(group.only(others), ())
+
+    def known(self) -> Iterator[PortionColumns]:
+        """All files, without statistics, unless these are there already."""
+        return self.portions(frozenset(), ())
+
+    @cached_property
+    def _groups(self) -> tuple[FileGroup, ...]:
+        """The data files of the metastore that hold the files' units. A version never changes, so they are kept."""
+        question = f"groups {self._name}"
+        known = self._kept.cache.find(question)
+        if isinstance(known, tuple):
+            return known
+        read = self.tables.read().metadata_types(*LOWER_TYPES).filter(self._mine()).columns(*LOWER_COLUMNS)
+        found = tuple(map(_lower, read.at(self.version).groups()))
+        size = sum(len(planned.path) + _BYTES_OF_A_KEY for group in found for planned in group.files)
+        self._kept.cache.put(question, found, size)
+        return found
+
+    @property
+    def _files(self) -> Iterator[PlannedFile]:
+        return (planned for group in self._groups for planned in group.files)
+
+    @cached_property
+    def _digests(self) -> Mapping[str, SegmentDigest]:
+        """The digests of segments, by their metadata keys: of those of which all units are in one file."""
+        question = f"digests {self._name}"
+        known = self._kept.cache.find(question)
+        if isinstance(known, dict):
+            return known
+        files = Counter(planned.key[-1] for planned in self._files)
+        found = {
+            planned.key[-1]: digest
+            for planned in self._files
+            if files[planned.key[-1]] == 1 and (digest := SegmentDigest.from_bytes(planned.digest)) is not None
+        }
+        self._kept.cache.put(question, found, sum(map(_size_of, found.values())))
+        return found
+
+    @property
+    def _kept(self) -> KeptPortions:
+        return KeptPortions(self.tables.backing.reader.cache)
+
+    def _is_decoded(self, group: FileGroup, asked: Collection[str]) -> bool:
+        known = self._kept.find(group.name)
+        return known is not None and known.asked.issuperset(asked)
+
+    def _decoded(self, group: FileGroup, asked: Collection[str]) -> PortionColumns:
+        return self._kept.get(group.name, asked, lambda columns: _portion(replace(group, columns=columns)))
 
     def _mine(self) -> BooleanExpression:
         mine = of_table(self.table)
@@ -94,9 +190,11 @@ class StoredUnits:
 
         None where their data files have over :data:`BYTES_IN_MEMORY`. Columns are ``upper_columns``.
         """
+        if sum(planned.size_bytes for planned in self._files) > BYTES_IN_MEMORY:
+            return None
         read = self.tables.read().metadata_types(*UNIT_TYPES).filter(self._mine()).columns(*self.upper_columns)
         units = read.at(self.version).few(BYTES_IN_MEMORY)
-        return None if units is None else TableUnits(units)
+        return None if units is None else TableUnits(units, self._kept, f"all {self._name}")
 
 
 def units_of(units: StoredUnits) -> Units:
@@ -108,12 +206,23 @@ def portions(read: Read[TableMetadataUnit]) -> Iterator[Portion]:
     """The FILE and ROW_GROUP units of ``read``, whose filter is over partition columns; its columns name the type."""
     parts = read.metadata_types(*LOWER_TYPES).parts(open_small=True)
     yield TablePortion(parts.answered)
-    # Which data files hold these units has been found out; what is left to ask of their rows is the type.
     for group in parts.groups:
-        if group.rows > ROWS_AT_ONCE or group.size_bytes > BYTES_AT_ONCE:
-            yield _Batches(group)
-        else:
-            yield TablePortion(_table(replace(group, expression=In("metadataType", set(map(str, LOWER_TYPES))))))
+        yield _portion(_lower(group))
+
+
+def _size_of(digest: SegmentDigest) -> int:
+    return _BYTES_OF_A_KEY + sum(map(len, (*digest.statistics, *digest.statistics.values())))
+
+
+def _lower(group: FileGroup) -> FileGroup:
+    # Which data files hold the units has been found out; what is left to ask of their rows is the type.
+    return replace(group, expression=In("metadataType", set(map(str, LOWER_TYPES))))
+
+
+def _portion(group: FileGroup) -> Portion:
+    if group.rows > ROWS_AT_ONCE or group.size_bytes > BYTES_AT_ONCE:
+        return _Batches(group)
+    return TablePortion(pa.Table.from_batches(group.batches(), group.schema))
 
 
 @dataclass(frozen=True)
@@ -132,10 +241,6 @@ class _Batches:
         for batch in replace(self.group, expression=EqualTo("metadataType", str(kind))).batches():
             if batch.num_rows:
                 yield pa.Table.from_batches([batch])
-
-
-def _table(group: FileGroup) -> pa.Table:
-    return pa.Table.from_batches(group.batches(), group.schema)
 
 
 def in_newest(tables: Tables, ask: Callable[[int], T]) -> T:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
+from metastore.notebook import lines
 from metastore.pruning.result import Count
 from metastore.scan.plan import ScanPlan
 
@@ -31,6 +32,10 @@ class Explanation:
     """Path of each file that is read, and why, with the row groups that are left of it."""
     read_in_doubt: Sequence[str]
     notes: Sequence[str]
+
+    def _repr_html_(self) -> str:
+        """Its text, as a notebook shows it."""
+        return lines(str(self))
 
     @classmethod
     def of(cls, plan: ScanPlan) -> Explanation:

@@ -30,7 +30,8 @@ from metastore.pruning.file_columns import FileColumns
 from metastore.pruning.known_files import Fingerprint
 from metastore.pruning.prune import UNIT_COLUMNS, prune
 from metastore.pruning.result import PruneResult
-from metastore.pruning.units import Units, UnitsWithSchema, of_kind
+from metastore.pruning.table_units import Units, UnitsWithSchema
+from metastore.pruning.units import of_kind
 from metastore.scan.arrow_types import arrow_schema
 from metastore.scan.directories import LEVEL, DirectoryValues
 from metastore.scan.partition_groups import (
@@ -139,7 +140,7 @@ def plan(  # noqa: PLR0913 - what a session knows of one table
 ) -> ScanPlan:
     """Plan the scan of ``table`` from its ``units``, above the files in :data:`PLAN_COLUMNS`, and what exists now.
 
-    ``names`` are the columns to read, of which pseudo columns (:mod:`metastore.pruning.file_columns`) are told.
+    ``names`` are the columns to read, pseudo columns (:mod:`metastore.pruning.file_columns`) among them.
 
     With ``kept``, a table whose keeper says its columns, they are those that it has now. With ``kept_by`` its
     directories say nothing.
@@ -250,7 +251,7 @@ def only_row_groups(planned: ScanPlan, named: Mapping[str, Collection[int]], why
         files=files,
         pruned=replace(
             pruned,
-            files=[file for file in pruned.files if file.path in read],
+            files=pruned.files.only(read),
             files_count=replace(pruned.files_count, kept=len(files)),
             row_groups_count=replace(pruned.row_groups_count, kept=groups),
             skipped_in_segments=skipped,

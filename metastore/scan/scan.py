@@ -134,6 +134,10 @@ class Scan:
         plan = self.plan
         return Explanation.of(plan if plan.whole is None else plan.whole())
 
+    def _repr_html_(self) -> str:
+        """How it is read, and why, as a notebook shows it; no row is read."""
+        return self.explain()._repr_html_()
+
     def count(self) -> int:
         """The number of rows, from exact statistics where they are, else by reading what must be read."""
         if self.exclude:

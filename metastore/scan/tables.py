@@ -107,6 +107,7 @@ class ScannedTables(Tables):
             list_files=list_files,
             at=at,
             row_ids=row_id,
+            numbered=exclude is not None or among is not None,
             names=columns or (),
         )
         if among is not None:
@@ -153,7 +154,7 @@ class ScannedTables(Tables):
         """
         return self.scan(table, where, time_zone=time_zone, list_files=list_files).aggregate(expressions)
 
-    def _plan(
+    def _plan(  # noqa: PLR0913 - what a scan asks of its plan
         self,
         source: SourceTable,
         where: Where | None,
@@ -162,10 +163,14 @@ class ScannedTables(Tables):
         list_files: bool = True,
         at: int | None = None,
         row_ids: bool = False,
+        numbered: bool = False,
         only: Collection[str] | None = None,
         names: Sequence[str] = (),
     ) -> ScanPlan:
-        """A plan over the whole table, or over the partitions with the metadata keys ``only``."""
+        """A plan over the whole table, or over the partitions with the metadata keys ``only``.
+
+        ``numbered`` says that ids of rows are to be found in it, though its own rows get none.
+        """
         info = source.table
         kept_by = _kept_by(source)
 
@@ -173,7 +178,8 @@ class ScannedTables(Tables):
         listed_for_time = MODIFIED in pseudo_columns(" ".join((str(where or ""), *names)), ())
 
         def planned_at(version: int) -> ScanPlan:
-            stored = StoredUnits(self, info, version, PLAN_COLUMNS, None if only is None else frozenset(only))
+            keys = None if only is None else frozenset(only)
+            stored = StoredUnits(self, info, version, PLAN_COLUMNS, keys, by_digest=not (row_ids or numbered))
             units = units_of(stored)
             if not units.upper().num_rows:
                 raise self._places.no_metadata(info)
@@ -206,9 +212,11 @@ class ScannedTables(Tables):
         if list_files:
             names = top_level_directories(source)
         else:
-            # Of files too: another writer may have left out the segment that they lie in.
-            keys = self._units(source.table, ("metadataKey",), (MetadataType.SEGMENT, MetadataType.FILE), at)
-            names = [key for key in keys["metadataKey"].unique().to_pylist() if key and key != DEFAULT_SEGMENT]
+            # Manifests know the partitions, whichever units a writer may have left out of them.
+            read = self.read().metadata_types(MetadataType.SEGMENT, MetadataType.FILE).filter(of_table(source.table))
+            groups = (read if at is None else read.at(at)).groups()
+            keys = {planned.key[-1] for group in groups for planned in group.files}
+            names = [key for key in keys if key and key != DEFAULT_SEGMENT]
         if names is None or len(names) < WORTH_IT:
             return None
         left = directories_left(

@@ -72,7 +72,7 @@ class RowSample:
     def histogram(self, values: int, low: float | None, high: float | None) -> tuple[int, list[float]] | None:
         """An equi-depth histogram of ``values`` values, between exact bounds where they are known; None for none.
 
-        It is the number of values in each bucket, and the borders, ascending, which enclose so many.
+        It is the number of values in each bucket, and the ascending borders of the buckets.
         """
         if not len(self.values) or not values:
             return None

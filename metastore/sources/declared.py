@@ -1,7 +1,7 @@
 """A schema that a user declares, as text: ``a INT, b VARCHAR NOT NULL, c STRUCT<`x` DOUBLE>``.
 
-Place in the flow: ANALYZE asks for it before any file is opened, so that a mistake in the text is told as one of the
-text. Promise: what comes of it can be read into Arrow, and types are spelled as those of files are.
+Place in the flow: ANALYZE asks for it before any file is opened, so that a mistake in the text is reported as one of
+the text. Promise: what comes of it can be read into Arrow, and types are spelled as those of files are.
 """
 
 from __future__ import annotations

@@ -23,6 +23,7 @@ from urllib.parse import unquote
 import numpy as np
 import pyarrow as pa
 
+from metastore.distribution import install_command
 from metastore.errors import EngineError, InvalidRequestError, NotFoundError, StorageError
 from metastore.formats.arrow_schema import tuple_schema
 from metastore.formats.source_file import SourceFile
@@ -99,7 +100,7 @@ class DeltaSource:
         try:
             deltalake = importlib.import_module("deltalake")
         except ImportError as error:
-            raise EngineError("Delta tables are read by deltalake: install metastore[delta]") from error
+            raise EngineError(f"Delta tables are read by deltalake: {install_command('delta')}") from error
         try:
             require_bounded_log(self.location, self._options, self._limit)
             return deltalake.DeltaTable(self.location, storage_options=dict(self._options or {}) or None)

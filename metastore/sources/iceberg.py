@@ -1,8 +1,8 @@
 """Iceberg tables of configured catalogs: files and statistics from the manifests of the current snapshot.
 
-A file of a snapshot never changes; its state is told by the delete files that apply to it and by the table's columns,
+A file of a snapshot never changes; its state consists of the delete files that apply to it and the table's columns,
 since a name may have come to mean another column. Bounds of texts and bytes may be cut short and are not exact; where a
-file has rows that delete files take away, its bounds still contain what is left, and its counts are told only where
+file has rows that delete files take away, its bounds still contain what is left, and its counts are used only where
 they cannot have changed. A value that a file's partition fixes is that of all its rows.
 """
 

@@ -1,10 +1,10 @@
 """Location -> its data files: through ``pyarrow.fs`` in one call that lists everything, on the local disk by a walk.
 
 What counts as data is what Spark would read: names that begin with ``_`` or ``.`` are skipped, except that a partition
-directory may be called ``_x=1``; so are files still being copied and files of no bytes, which hold no rows. Nor is it
-data what people lay beside it: texts about a table (README, LICENSE, …), checksums, scripts and pages, told by name and
-suffix alone. Every other file below the table is data, whatever its suffix. Where a stream of Spark's writes the table,
-a log says which of them are; that there is one is told here, and :mod:`metastore.sources.sink_log` reads it.
+directory may be called ``_x=1``; so are files still being copied and files of no bytes, which hold no rows. Files that
+people put beside data are no data: texts about a table (README, LICENSE, …), checksums, scripts and pages. Name and
+suffix alone decide. Every other file below the table is data, whatever its suffix. Where a stream of Spark's writes the
+table, a log says which of them are; this module finds it, and :mod:`metastore.sources.sink_log` reads it.
 """
 
 from __future__ import annotations
@@ -75,6 +75,20 @@ def list_files(
         ) from error
     except (OSError, pa.ArrowException) as error:
         raise StorageError(f"cannot list {location}: {error}") from showable(error)
+
+
+def directories_at(location: str, options: Mapping[str, str] | None = None) -> list[str]:
+    """The names of the directories right below ``location`` that may hold data, in order; none if nothing is there.
+
+    Raises StorageError if the store fails.
+    """
+    try:
+        store, root = open_location(location, options or {})
+        entries = store.get_file_info(fs.FileSelector(root, allow_not_found=True))
+    except (OSError, pa.ArrowException) as error:
+        raise StorageError(f"cannot list {location}: {error}") from showable(error)
+    directories = (entry.base_name for entry in entries if entry.type == fs.FileType.Directory)
+    return sorted(name for name in directories if _is_data_name(name))
 
 
 def _listed(

@@ -15,6 +15,7 @@ from importlib.util import find_spec as _find_spec
 
 from metastore.errors import EngineError as _EngineError
 from metastore.loaded_on_use import loaded_on_use as _loaded_on_use
+from metastore.spark.supported import require_supported as _require_supported
 
 # PySpark runs without pandas, but refuses the Arrow functions that everything here stands on. This is also read by the
 # Python that Spark starts for a data source, which may be another one.
@@ -24,6 +25,10 @@ if _missing:
         f"Spark for Python is not installed, or without its Arrow part: {_sys.executable} lacks {', '.join(_missing)}. "
         "Run pip install 'pyspark[sql]' there, or set PYSPARK_PYTHON to a Python that has it"
     )
+
+import pyspark as _pyspark  # noqa: E402 - an error of ours says that it is missing
+
+_require_supported(_pyspark.__version__)
 
 if _typing.TYPE_CHECKING:
     from metastore.spark.connection import connect as connect

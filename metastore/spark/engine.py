@@ -16,7 +16,6 @@ from __future__ import annotations
 
 import os
 import pickle
-import re
 import uuid
 import zipfile
 import zlib
@@ -39,6 +38,7 @@ from metastore.engine import Capabilities, Chunk, ResultsTooLargeError
 from metastore.errors import EngineError, InvalidRequestError, MetastoreError
 from metastore.interrupts import result_of
 from metastore.spark import worker
+from metastore.spark.failures import reason_of
 from metastore.spark.jdbc import read_jdbc
 from metastore.spark.pinned_settings import pinned
 from metastore.spark.session import (
@@ -73,8 +73,6 @@ after Spark has seen it ends every job of the session, those of others, too."""
 
 _CANCELLED_AGAIN_AFTER: Final = 0.1
 """Seconds that an interrupted job is given to end before it is cancelled once more."""
-
-_OF_WORKER: Final = "An exception was thrown from the Python worker:"
 
 _Job = Callable[[Iterable[int]], Iterator[tuple[str, bytes]]]
 """Numbers of partitions -> what their tasks answer."""
@@ -212,7 +210,7 @@ class SparkEngine:
         try:
             found = _collect(spark, job, partitions)
         except Exception as error:
-            reason = "its session was stopped" if is_stopped(spark) else _reason(error)
+            reason = reason_of(error, spark)
             if _MAX_RESULT in str(error):
                 raise ResultsTooLargeError(
                     f"the results of a job of {partitions} tasks exceed {_MAX_RESULT}: {reason}; "
@@ -310,18 +308,3 @@ def _collect(spark: SparkSession, job: _Job, partitions: int) -> list[tuple[str,
             with suppress(*GONE):
                 context.removeJobTag(tag)
     return answers
-
-
-def _reason(error: Exception) -> str:
-    """The one line of a Spark error that says why; the Java stack around it stays in the cause."""
-    text = str(error)
-    if missing := re.search(r"ModuleNotFoundError: No module named '([^'\n]+)'", text):
-        return (
-            f"the Python of the workers has no {missing[1]}. Install it there (pip install 'pyspark[sql]' brings what "
-            "Spark needs), or set PYSPARK_PYTHON to a Python that has it"
-        )
-    if _OF_WORKER in text:
-        raised = [line for line in text.splitlines() if re.match(r"\w[\w.]*(Error|Exception)\b", line)]
-        return raised[-1] if raised else " ".join(text.split())
-    failure = re.search(r"most recent failure: (.*)", text) or re.search(r"^: (.*)", text, re.MULTILINE)
-    return failure.group(1) if failure else text.partition("\n")[0]

@@ -18,6 +18,7 @@ from metastore.errors import EngineError, MetastoreError
 from metastore.scan.rows import read_rows
 from metastore.scan.scan import Scan
 from metastore.spark.engine import SparkEngine
+from metastore.spark.failures import reason_of
 from metastore.spark.pinned_settings import pinned
 from metastore.spark.spark_types import spark_schema
 from metastore.spark.task_parts import split
@@ -45,8 +46,7 @@ class SparkQueryEngine(SparkEngine):
             except MetastoreError:
                 raise
             except Exception as error:
-                said = str(error).partition("\n")[0]
-                raise EngineError(f"Spark cannot write {target.location}: {said}") from error
+                raise EngineError(f"Spark cannot write {target.location}: {reason_of(error, spark)}") from error
 
 
 def _frame(engine: SparkEngine, source: Source, tasks: int) -> DataFrame:

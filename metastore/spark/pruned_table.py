@@ -176,7 +176,7 @@ def _level(below: Column, level: int) -> Column:
 
 
 def _tells_files(spark: SparkSession) -> bool:
-    """Whether Spark's own reader tells of which file a row is; that of version 2 of its data sources does not."""
+    """Whether Spark's own reader names the file of a row; the reader of data source version 2 does not."""
     of_version_1 = spark.conf.get("spark.sql.sources.useV1SourceList", "parquet") or ""
     return "parquet" in of_version_1.lower().split(",")
 

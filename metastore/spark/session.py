@@ -29,6 +29,7 @@ from pyspark.sql import SparkSession
 
 from metastore.errors import EngineError
 from metastore.java import find_java
+from metastore.spark.supported import require_supported
 
 _RUNTIME: Final = {
     # While this is off (the default) Spark refuses to read from a Python data source that accepts filters.
@@ -109,7 +110,11 @@ def is_stopped(spark: SparkSession) -> bool:
 
 
 def adopt(spark: SparkSession) -> SparkSession:
-    """Make a running session, classic or Connect, fit for use; its static configuration and time zone stay."""
+    """Make a running session, classic or Connect, fit for use; its static configuration and time zone stay.
+
+    Raises EngineError if its Spark is older than what is supported.
+    """
+    require_supported(spark.version)
     for key, value in _RUNTIME.items():
         spark.conf.set(key, value)
     return spark

@@ -86,7 +86,7 @@ def reader(
 
 
 def package_files(package: str = _PACKAGE) -> Iterator[tuple[str, bytes]]:
-    """Path and content of every file of a package, in order, be it a directory or inside a zip."""
+    """Path and content of every file of a package, in order, in a directory or inside a zip."""
 
     def walk(folder: Any, prefix: str) -> Iterator[tuple[str, bytes]]:
         for entry in sorted(folder.iterdir(), key=lambda entry: str(entry.name)):

@@ -40,7 +40,7 @@ class Name:
 
 @dataclass(frozen=True)
 class Statement:
-    """A text that is one statement, without the semicolon at its end; ``on_progress`` is told of long work."""
+    """A text that is one statement, without the semicolon at its end; ``on_progress`` is called during long work."""
 
     text: str
     tokens: tuple[Token, ...]

@@ -50,7 +50,7 @@ class StatementTarget(Protocol):
 
     @property
     def analyze(self) -> Callable[..., AnalyzeResult]:
-        """ANALYZE of a table, with the wishes of :class:`metastore.analyze.run.Request` by name."""
+        """ANALYZE of a table, with the options of :class:`metastore.analyze.run.Request` by name."""
 
     def drop_metadata(self, table: TableInfo | str, *, if_exists: bool = False) -> bool:
         """Forget a table; True if there was anything to forget."""

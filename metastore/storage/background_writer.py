@@ -44,7 +44,7 @@ class _Unwritten:
     file: Future[DataFile]
 
     def write(self, writer: PartitionWriter, files: NewFiles) -> None:
-        """Keep the promise; what writing raises is told by it, and not raised here."""
+        """Keep the promise; it holds what writing raises, and nothing is raised here."""
         try:
             self.file.set_result(writer.write_one(self.partition, files))
         except BaseException as error:  # noqa: BLE001 - as an executor's own futures have it

@@ -41,7 +41,7 @@ def bound_for(live_entries: int) -> int:
 class Change:
     """What one commit does to the entries: remove those with ``replaced`` keys or that a filter matches, add ``added``.
 
-    ``may_match`` tells of a manifest whether a filter could match an entry of it; ``matches`` which entries it matches.
+    ``may_match`` says whether a filter could match an entry of a manifest, ``matches`` which entries it matches.
     """
 
     replaced: frozenset[PartitionKey] = frozenset()

@@ -27,15 +27,15 @@ from metastore.stores.files import arrow_paths
 T = TypeVar("T")
 
 FILES_AT_ONCE: Final = 8
-"""So many are fetched at a time where there is something to wait for."""
+"""Number of files fetched concurrently from a store with latency."""
 
 ROWS_OF_A_PART: Final = 10_000
 BYTES_OF_A_PART: Final = 4 << 20
-"""As they are stored. Units of narrow tables are some kilobytes each, those of wide ones a hundred; decoded, and while
-they are, so many rows or bytes take some hundred megabytes at most."""
+"""As they are stored. Units of narrow tables are some kilobytes each, those of wide ones a hundred; decoded, and during
+decoding, rows and bytes up to this limit take some hundred megabytes at most."""
 
 _BATCHES_AHEAD: Final = 2
-"""Of a file that has more rows: so many batches at most are decoded before they are asked for."""
+"""Most batches of a file with more rows that are decoded before they are asked for."""
 
 _TINY: Final = 1 << 16
 """Bytes of a file of which the footer is a good part; the rest is not worth a second round trip."""
@@ -49,6 +49,8 @@ class PlannedFile(NamedTuple):
     size_bytes: int
     key: PartitionKey = ()
     """The partition that it is a file of."""
+    digest: bytes | None = None
+    """The digest of a segment in its manifest entry; see :mod:`metastore.mapping.segment_digest`."""
 
 
 class FilesToRead(NamedTuple):
@@ -58,6 +60,8 @@ class FilesToRead(NamedTuple):
     rows: int
     size_bytes: int
     tiny: bool
+    files: tuple[PlannedFile, ...] = ()
+    """What is known of each."""
 
 
 def grouped(files: Sequence[PlannedFile]) -> Iterator[FilesToRead]:
@@ -66,13 +70,13 @@ def grouped(files: Sequence[PlannedFile]) -> Iterator[FilesToRead]:
     rows = size_bytes = 0
     for planned in files:
         if group and (rows + planned.rows > ROWS_OF_A_PART or size_bytes + planned.size_bytes > BYTES_OF_A_PART):
-            yield _together(group, rows, size_bytes)
+            yield together(group)
             group, rows, size_bytes = [], 0, 0
         group.append(planned)
         rows += planned.rows
         size_bytes += planned.size_bytes
     if group:
-        yield _together(group, rows, size_bytes)
+        yield together(group)
 
 
 def by_partition(files: Iterable[PlannedFile]) -> dict[PartitionKey, FilesToRead]:
@@ -89,9 +93,11 @@ def _all_of(files: Sequence[PlannedFile]) -> FilesToRead:
     return FilesToRead(tuple(planned.path for planned in files), rows, size_bytes, is_a_part)
 
 
-def _together(group: Sequence[PlannedFile], rows: int, size_bytes: int) -> FilesToRead:
+def together(group: Sequence[PlannedFile]) -> FilesToRead:
+    """``group`` as files that are read together, each of them whole where they are small."""
+    rows, size_bytes = sum(planned.rows for planned in group), sum(planned.size_bytes for planned in group)
     tiny = rows <= ROWS_OF_A_PART and all(planned.size_bytes <= _TINY for planned in group)
-    return FilesToRead(tuple(planned.path for planned in group), rows, size_bytes, tiny)
+    return FilesToRead(tuple(planned.path for planned in group), rows, size_bytes, tiny, tuple(group))
 
 
 def batches_of(

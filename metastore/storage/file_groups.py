@@ -8,7 +8,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import cached_property
+from hashlib import sha256
 from itertools import islice
 
 import pyarrow as pa
@@ -22,7 +24,7 @@ from metastore.mapping.filters import bound, columns_read
 from metastore.mapping.row_test import RowTest
 from metastore.mapping.schema import iceberg_schema
 from metastore.model.fields import Unit
-from metastore.storage.data_files import FilesToRead, batches_of, fetched, rows_of
+from metastore.storage.data_files import FilesToRead, PlannedFile, batches_of, fetched, rows_of, together
 
 
 @dataclass(frozen=True)
@@ -41,6 +43,21 @@ class FileGroup:
     """How large they are as they are stored."""
     tiny: bool = False
     """Whether each file is fetched whole."""
+    files: tuple[PlannedFile, ...] = ()
+    """What is known of each file, where the group is one of a whole read."""
+
+    @cached_property
+    def name(self) -> str:
+        """A name that no other files have."""
+        return sha256("\n".join(self.paths).encode()).hexdigest()
+
+    def only(self, wanted: Sequence[bool]) -> FileGroup:
+        """Those of its files that are ``wanted``."""
+        files = [planned for planned, is_wanted in zip(self.files, wanted, strict=True) if is_wanted]
+        read = together(files)
+        return replace(
+            self, paths=read.paths, rows=read.rows, size_bytes=read.size_bytes, tiny=read.tiny, files=read.files
+        )
 
     @property
     def schema(self) -> pa.Schema:
@@ -125,7 +142,7 @@ class Parts:
 
 @contextmanager
 def _reading(component: str) -> Iterator[None]:
-    """Meanwhile what goes wrong is told as errors of the component."""
+    """Meanwhile failures are raised as errors of the component."""
     try:
         yield
     except OSError as error:

@@ -1,9 +1,9 @@
 """The folders that are the metastore's own: what lies there is never a table's data, and no workspace may lie there.
 
-Place in the flow: a metastore that is opened asks :func:`require_apart`, and whoever lists a table's files is told by
-:func:`folders_within` what to pass over. A workspace may contain such folders, as the shipped ones ``/`` and ``/tmp``
-contain everything. Places are compared as :mod:`metastore.stores.containment` does: links are followed, and the schemes
-of one store are one.
+Place in the flow: a metastore that is opened asks :func:`require_apart`, and :func:`folders_within` names the folders
+that a listing of a table's files passes over. A workspace may contain such folders, as the shipped ones ``/`` and
+``/tmp`` contain everything. Places are compared as :mod:`metastore.stores.containment` does: links are followed, and
+the schemes of one store are one.
 """
 
 from __future__ import annotations

@@ -51,7 +51,7 @@ ENCODED: Final = pa.struct(
 
 @dataclass(frozen=True)
 class EncodedPartition:
-    """What a partition of so many ``rows`` is to hold: a whole Parquet file, and the bounds of its columns."""
+    """What a partition of ``rows`` is to hold: a whole Parquet file, and the bounds of its columns."""
 
     key: PartitionKey
     rows: int

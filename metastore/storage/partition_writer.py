@@ -30,8 +30,9 @@ _THREADS: Final = 4
 _FILES_AT_ONCE: Final = 16
 """Files are quickly written, so that handing each alone to a thread would cost too."""
 _FEW: Final = 4
-"""So many are written to the local disk before threads have begun. And a process that commits a little now and then has
-no threads that come and go: each takes a lock of Arrow's allocator (mimalloc), which a child may be forked with."""
+"""Number of files that are written to the local disk before threads have begun. And a process that commits a little now
+and then has no threads that come and go: each takes a lock of Arrow's allocator (mimalloc), which a child may be forked
+with."""
 
 
 @dataclass(frozen=True)

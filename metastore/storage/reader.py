@@ -34,6 +34,7 @@ from metastore.mapping.filters import bound
 from metastore.mapping.row_test import RowTest
 from metastore.mapping.rows import PartitionKey, conform
 from metastore.mapping.schema import added_fields, evolved
+from metastore.mapping.segment_digest import DIGEST_ID
 from metastore.storage.data_files import FILES_AT_ONCE, FilesToRead, PlannedFile, batches_of, by_partition, grouped
 from metastore.storage.file_groups import FileGroup, Parts, needed_columns
 from metastore.storage.key_range import split
@@ -149,16 +150,37 @@ class Reader:
         if table is None:
             return {}
         self.table.state_of(table)
+        files, rest = self._files(table, choose, expression)
+        columns = self._wanted(None)
+        return {key: self._group(table, own, columns, rest) for key, own in by_partition(files).items()}
+
+    def groups(
+        self, choose: SnapshotChoice, expression: BooleanExpression, columns: Sequence[str] | None
+    ) -> tuple[FileGroup, ...]:
+        """The same rows with ``columns``, in groups of files that tell what manifests know of each of their files.
+
+        Manifests answer nothing here, as in :meth:`partitions`. Raises as :meth:`parts`.
+        """
+        wanted = self._wanted(columns)
+        table = self.table.load()
+        if table is None:
+            return ()
+        self.table.state_of(table)
+        files, rest = self._files(table, choose, expression)
+        return tuple(self._group(table, group, wanted, rest) for group in grouped(files))
+
+    def _files(
+        self, table: Table, choose: SnapshotChoice, expression: BooleanExpression
+    ) -> tuple[list[PlannedFile], BooleanExpression]:
+        """The files of partitions that can hold matching rows, and what is left to test of their rows."""
         schema, spec = self._schema(table.metadata), table.metadata.spec()
         wanted = split(expression, spec)
         manifests = self.table.manifests(table.io)
         try:
             found = plan(manifests, manifests.of(choose(table.metadata)), schema, spec, wanted)
-            files = by_partition(map(_planned, found))
+            return list(map(_planned, found)), wanted.rest
         except OSError as error:
             raise StorageError(f"cannot read {self.table.name}: {error}") from error
-        columns = self._wanted(None)
-        return {key: self._group(table, own, columns, wanted.rest) for key, own in files.items()}
 
     def batches(
         self, choose: SnapshotChoice, expression: BooleanExpression, columns: Sequence[str] | None
@@ -206,6 +228,7 @@ class Reader:
             files.rows,
             files.size_bytes,
             files.tiny,
+            files.files,
         )
 
     def _wanted(self, columns: Sequence[str] | None) -> tuple[str, ...]:
@@ -331,7 +354,10 @@ def _in_bounds(schema: Schema, expression: BooleanExpression) -> Callable[[DataF
 
 
 def _planned(data_file: DataFile) -> PlannedFile:
-    return PlannedFile(data_file.file_path, data_file.record_count, data_file.file_size_in_bytes, key_of(data_file))
+    digest = (data_file.lower_bounds or {}).get(DIGEST_ID)
+    return PlannedFile(
+        data_file.file_path, data_file.record_count, data_file.file_size_in_bytes, key_of(data_file), digest
+    )
 
 
 def _small(files: Sequence[PlannedFile]) -> bool:

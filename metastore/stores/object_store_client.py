@@ -20,6 +20,7 @@ from typing import Any, Final
 from obstore.exceptions import BaseError, PermissionDeniedError, UnauthenticatedError
 from obstore.store import AzureStore, GCSStore, S3Store
 
+from metastore.distribution import install_command
 from metastore.errors import ConfigError, StorageError
 from metastore.redaction import remember, without_secrets
 from metastore.stores.hadoop_properties import (
@@ -197,9 +198,7 @@ def _assumed(
     try:
         from boto3 import client  # noqa: PLC0415 - an extra, needed for nothing else
     except ImportError as error:
-        raise ConfigError(
-            f"to assume the role {role} the extra `aws` is needed: pip install 'metastore[aws]'"
-        ) from error
+        raise ConfigError(f"to assume the role {role} the extra `aws` is needed: {install_command('aws')}") from error
     sts = client(
         "sts",
         aws_access_key_id=keys["access_key_id"],

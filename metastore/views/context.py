@@ -37,7 +37,7 @@ class ViewSession(Protocol):
         """Forget the metadata of ``table``."""
 
     def query_runner(self, files: int) -> QueryRunner:
-        """Who runs a query over so many files."""
+        """Who runs a query over a number of files."""
 
 
 def workspace_of(session: ViewSession, view: TableInfo) -> Workspace:

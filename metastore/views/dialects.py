@@ -55,7 +55,7 @@ def _unknown_functions(tree: exp.Expr) -> list[str]:
 
 @contextmanager
 def _silent() -> Iterator[None]:
-    """What cannot be translated is told in the result; sqlglot would log it too."""
+    """The result says what cannot be translated; sqlglot would log it too."""
     logger = logging.getLogger("sqlglot")
     before, logger.disabled = logger.disabled, True
     try:

@@ -1,7 +1,7 @@
 """Iceberg views: to and from a catalog that has them.
 
 PyIceberg 0.12 creates, loads and drops views in REST catalogs alone; all its other catalogs say that they have none,
-which is told in those words. An Iceberg view keeps its query in any number of dialects, and the columns with their
+and the error repeats those words. An Iceberg view keeps its query in any number of dialects, and the columns with their
 types, so that a column whose type is not known must be cast first.
 
 Tables are called otherwise in another catalog: ``tables`` says how, by full names on both sides.

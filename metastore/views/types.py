@@ -19,7 +19,7 @@ UNKNOWN: Final = "ANY"
 
 _MOST_DIGITS: Final = 38
 _SUM_DIGITS: Final = 10
-"""By so many digits a sum of decimals is wider than its values, in Spark and in Drill."""
+"""Number of digits by which a sum of decimals is wider than its values, in Spark and in Drill."""
 
 _FROM_SQLGLOT: Final = {
     exp.DType.BOOLEAN: "BOOLEAN",

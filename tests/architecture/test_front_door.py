@@ -30,6 +30,7 @@ PUBLIC = [
     "StorageError",
     "TableInfo",
     "TableMetadataUnit",
+    "__version__",
     "connect",
 ]
 """Only ever added to, and only on purpose: every name is a promise to keep."""

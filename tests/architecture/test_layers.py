@@ -20,12 +20,14 @@ LAYERS = (
     {
         "clock",
         "digests",
+        "distribution",
         "epoch",
         "errors",
         "expendable",
         "forks",
         "interrupts",
         "loaded_on_use",
+        "notebook",
         "quoting",
         "suggestions",
         "user",
@@ -54,7 +56,7 @@ LAYERS = (
     {"spark"},
     {"daemon", "doctor"},
     {"cli"},
-    {"demo"},
+    {"__main__", "demo"},
 )
 """Modules and packages of ``metastore``, lowest first: each may import from lower layers only, never from its own."""
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Callable
 from datetime import timedelta
@@ -347,3 +348,35 @@ def test_no_command_is_left_out() -> None:
     assert names == {arguments[0] for arguments in SCREENS} | {"register", "daemon", "report"}
     guide = (Path(__file__).parents[2] / "docs" / "guide" / "command-line.md").read_text()
     assert names == set(re.findall(r"^\$ metastore ([a-z-]+)", guide, re.MULTILINE))
+
+
+def test_several_tables_are_analyzed_and_new_ones_found(run: Run, site: Site) -> None:
+    """By pattern, workspace or all; one that fails is told of, and ends the command with a failure."""
+    (site.data.parent / "broken").mkdir()
+    assert {row["table"]: row["status"] for row in run("analyze", "dfs.shop", "--json").document["rows"]} == {
+        "dfs.shop.sales": "analyzed"
+    }
+    (site.data.parent / "broken" / "a.parquet").write_bytes(b"no parquet")
+    ran = run("analyze", "--all", "--json")
+    assert ran.code == 1
+    assert "1 of 2 tables could not be analyzed" in ran.err
+    rows = {row["table"]: row for row in json.loads(ran.out)["rows"]}
+    assert (rows["dfs.shop.sales"]["status"], rows["dfs.shop.broken"]["status"]) == ("up to date", "failed")
+    assert rows["dfs.shop.broken"]["error"].startswith("format.invalid")
+    assert [row["table"] for row in run("analyze", "dfs.shop.s*", "--json").document["rows"]] == ["dfs.shop.sales"]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "told"),
+    [
+        (["analyze"], "say which table"),
+        (["analyze", "dfs.shop.sales", "--all"], "--all alone"),
+        (["analyze", "dfs.shop.x*"], "no table fits 'dfs.shop.x\\*'"),
+        (["analyze", "--all", "--schema", "a INT"], "schema: such options are for one table"),
+    ],
+)
+def test_what_to_analyze_is_clear(run: Run, arguments: list[str], told: str) -> None:
+    """Or refused."""
+    ran = run(*arguments)
+    assert ran.code == 1
+    assert re.search(told, ran.err)

@@ -15,6 +15,8 @@ from typing import Any
 
 import pytest
 
+from metastore.distribution import VERSION
+
 Run = Callable[..., Any]
 
 
@@ -191,3 +193,42 @@ def test_ctrl_c_is_exit_code_130(analyzed: Any, command: Run, environment: dict[
         terminal.wait_for("interrupted")
     assert "Traceback" not in terminal.seen
     assert len(analyzed.tables.requests.tables_metadata()) == 1
+
+
+def test_the_version_names_what_it_runs_on(process: Run, site: Any) -> None:
+    """This package, Python, PyIceberg, Spark and Java, and the files of the configuration, given before or after."""
+    for arguments in (
+        ("--json", "--version", "--conf", str(site.conf)),
+        ("--conf", str(site.conf), "--json", "--version"),
+    ):
+        ran = process(*arguments)
+        assert ran.code == 0
+        assert ran.document["configuration"] == [str(site.conf)]
+        assert {"lake-metastore", "Python", "PyIceberg", "PyArrow", "Spark", "DuckDB", "Java"} < set(ran.document)
+    lines = process("--version").out.splitlines()
+    assert lines[0].split() == ["lake-metastore", VERSION]
+
+
+def test_a_configuration_that_cannot_be_read_is_told_with_the_version(process: Run) -> None:
+    """The versions are what a report of the mistake needs."""
+    ran = process("--version", "--conf", "/nowhere/at/all")
+    assert ran.code == 0
+    assert "cannot be read: the configuration '/nowhere/at/all' does not exist" in ran.out
+
+
+def test_python_m_metastore_is_the_command(environment: dict[str, str]) -> None:
+    """With the same options."""
+    ran = subprocess.run(
+        [sys.executable, "-m", "metastore", "--help"], capture_output=True, check=True, env=environment, text=True
+    )
+    assert "Usage: python -m metastore" in ran.stdout
+
+
+def test_completion_of_a_shell_lists_commands(environment: dict[str, str]) -> None:
+    """What typer's script for bash asks for."""
+    asked = {"_METASTORE_COMPLETE": "complete_bash", "COMP_WORDS": "metastore ana", "COMP_CWORD": "1"}
+    program = "import sys; sys.argv[0] = 'metastore'; from metastore.cli.main import main; main()"
+    ran = subprocess.run(
+        [sys.executable, "-c", program], capture_output=True, check=False, env={**environment, **asked}, text=True
+    )
+    assert ran.stdout.split() == ["analyze"]

@@ -13,11 +13,15 @@ from metastore.config.loader import defaults
 ROOT = Path(__file__).parents[2]
 GUIDE = (ROOT / "docs/guide/configuration.md").read_text(encoding="utf-8")
 OVERRIDE = (ROOT / "conf/drill-metastore-override.conf").read_text(encoding="utf-8")
-DOCUMENTS = [ROOT / "README.md", *sorted((ROOT / "docs/guide").glob("*.md"))]
+DOCUMENTS = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*/*.md"))]
 EXAMPLE = (ROOT / "conf/drill-metastore-distrib.conf.example").read_text(encoding="utf-8")
 
 COMMENTED = re.findall(r"^#(drill\.\S+) = (.+)$", OVERRIDE, re.MULTILINE)
-ROWS = re.findall(r"^\| `(drill\.\S+)` \| (.+?) \| .+ \|$", GUIDE, re.MULTILINE)
+ROWS = re.findall(r"^\| `(drill\.\S+)` \| (.+?) \| \S.* \| .+ \|$", GUIDE, re.MULTILINE)
+ACTIONS = (
+    *("expire_snapshots", "remove_orphan_files", "rewrite_manifests", "rewrite_data_files", "old_metadata"),
+    *("analyze", "refresh"),
+)
 NAMES = {
     r"storage\.dfs\.": "storage.<plugin>.",
     r"workspaces\.(root|tmp)\.": "workspaces.<workspace>.",
@@ -68,7 +72,21 @@ def test_the_guide_lists_every_key() -> None:
         for pattern, name in NAMES.items():
             key = re.sub(pattern, name, key)  # noqa: PLW2901
         general.add(key)
-    assert sorted(key for key, _ in ROWS) == sorted(general)
+    listed = [key.replace("<action>", name) for key, _ in ROWS for name in (ACTIONS if "<action>" in key else ("",))]
+    assert sorted(listed) == sorted(general)
+
+
+@pytest.mark.parametrize(("key", "default"), [(key, default) for key, default in ROWS if "<action>" in key])
+def test_the_guide_shows_the_defaults_of_every_action(key: str, default: str) -> None:
+    """One value for most actions, then `value` for `action`, `action` of the others."""
+    usual, *others = default.split("; ")
+    values = dict.fromkeys(ACTIONS, usual.strip("`"))
+    for other in others:
+        value, _, names = other.partition(" for ")
+        values |= dict.fromkeys((name.strip("`") for name in names.split(", ")), value.strip("`"))
+    assert tuple(values) == ACTIONS
+    for action, value in values.items():
+        assert effective(f"{key.replace('<action>', action)} = {value}") == effective("")
 
 
 @pytest.mark.parametrize(("key", "default"), [(key, default) for key, default in ROWS if "<" not in key])

@@ -14,7 +14,7 @@ from metastore.metastore import Metastore
 from metastore.model.fields import column_names, columns_of
 from metastore.model.table_unit import TableMetadataUnit
 from metastore.model.vocabulary import MetadataType
-from metastore.predicates.exact_filter import Filter
+from metastore.predicates.given_filter import Filter
 
 MakeUnit = Callable[..., TableMetadataUnit]
 ALL, TABLE, SEGMENT, FILE = MetadataType.ALL, MetadataType.TABLE, MetadataType.SEGMENT, MetadataType.FILE

@@ -9,9 +9,8 @@ import pytest
 
 from metastore.config import Settings, load, load_text
 from metastore.config.policies import FIELDS
-from metastore.config.policy_effects import why_without_effect
-from metastore.daemon.actions import applies
-from metastore.daemon.policy import Action, ActionPolicy, Budget, TableName, effective, policies
+from metastore.config.policy_effects import applies, why_without_effect
+from metastore.daemon.policy import WORKSPACE_ACTIONS, Action, ActionPolicy, Budget, TableName, effective, policies
 from metastore.errors import ConfigError, InvalidRequestError
 
 LAKE = "drill.metastore.catalogs.lake.type = in-memory\n"
@@ -71,7 +70,7 @@ def test_every_value_names_its_key_and_file(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("text", "reason"),
     [
-        ("catalogs.lakes.expire_snapshots.enabled = true", "no catalog lakes is configured"),
+        ("catalogs.lakes.expire_snapshots.enabled = true", "no catalog or storage plugin lakes is configured"),
         ('tables."lake.shop".expire_snapshots.enabled = true', "catalog.namespace.table"),
         ("namespaces.lake.expire_snapshots.enabled = true", "catalog.namespace"),
         ("catalogs.lake.expire_snapshots.retain_last = 0", "at least 1"),
@@ -149,7 +148,7 @@ def test_values_with_an_effect_are_not_warned_about() -> None:
         "catalogs.metastore.expire_snapshots.owned = null",
     ]
     lines += [f"catalogs.metastore.remove_orphan_files.{name} = {value}" for name, value in values.items()]
-    for action in (each for each in FIELDS if each != "rewrite_manifests"):
+    for action in (each for each in FIELDS if each not in ("rewrite_manifests", "analyze", "refresh")):
         lines += [f"catalogs.lake.{action}.{name} = {value}" for name, value in values.items()]
     text = LAKE + "".join(f"drill.metastore.policies.{line}\n" for line in lines)
     assert load_text(text).warnings == ()
@@ -157,7 +156,8 @@ def test_values_with_an_effect_are_not_warned_about() -> None:
 
 def test_what_is_told_to_have_no_effect_on_own_tables_are_the_actions_that_are_never_done() -> None:
     """One list serves the daemon and the warnings."""
-    own, other = TableName.parse("metastore.components.tables"), TableName.parse("lake.shop.orders")
-    for action in Action:
-        assert applies(action, own) == (why_without_effect(f"{action}.enabled", own.catalog) is None)
-        assert applies(action, other)
+    for catalog in ("metastore", "lake", "dfs"):
+        for action in Action:
+            without = why_without_effect(f"{action}.enabled", catalog, {"dfs"})
+            assert applies(action, catalog, {"dfs"}) == (without is None)
+    assert {action for action in Action if applies(action, "dfs", {"dfs"})} == WORKSPACE_ACTIONS

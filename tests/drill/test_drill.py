@@ -19,7 +19,7 @@ import pyarrow.parquet as pq
 import pytest
 from services.drill import Drill
 
-from metastore import MetadataType, Session
+from metastore import MetadataType, Session, TableMetadataUnit
 from metastore.config import Settings
 from metastore.session import connect
 
@@ -302,3 +302,28 @@ def test_either_side_goes_on_where_the_other_was(drill: Drill, session: Session,
     [row] = drill.query("ANALYZE TABLE dfs.lake.orders DROP METADATA")
     assert row["ok"]
     assert not session.tables.read().metadata_types(MetadataType.ALL).filter("tableName = 'orders'").execute()
+
+
+def test_null_is_to_drill_filters_what_it_is_to_drill(drill: Drill, session: Session) -> None:
+    """Drill's own code and ours find the same tables; by ``filter`` those differ where NULL passes with Drill."""
+    units = [
+        TableMetadataUnit("dfs", "lake", name, owner=owner, metadata_type="TABLE", metadata_key="GENERAL_INFO")
+        for name, owner in (("of_a", "a"), ("of_b", "b"), ("of_none", None))
+    ]
+    session.tables.modify().overwrite(units).execute()
+    try:
+        told = [line.split("\t") for line in drill.told_by("MetastoreFilters").splitlines() if line.startswith("FOUND")]
+        theirs = {text: sorted(filter(None, names.split(","))) for _, text, names in told}
+        assert len(theirs) == 18
+        assert {text: found(session, text, drills=True) for text in theirs} == theirs
+        differing = {text for text in theirs if found(session, text, drills=False) != theirs[text]}
+        assert differing == {text for text, names in theirs.items() if "of_none" in names} - {"owner IS NULL"}
+    finally:
+        session.tables.modify().delete("workspace = 'lake'").execute()
+
+
+def found(session: Session, text: str, *, drills: bool) -> list[str]:
+    """The tables that ``text`` finds by Drill's rule of NULL, or by SQL's."""
+    read = session.tables.read().metadata_types(MetadataType.TABLE)
+    read = read.drill_filter(text) if drills else read.filter(text)
+    return sorted(unit.table_name or "" for unit in read.execute())

@@ -16,6 +16,7 @@ from metastore.mapping.rows import to_arrow
 from metastore.mapping.schema import iceberg_schema
 from metastore.model.table_unit import TableMetadataUnit
 from metastore.predicates.exact_filter import exact_filter
+from metastore.predicates.given_filter import expression_of
 
 SCHEMA = iceberg_schema(TableMetadataUnit)
 UNITS = [
@@ -52,7 +53,8 @@ def test_what_is_no_exact_filter_is_refused(text: str, message: str) -> None:
 def test_expressions_pass() -> None:
     """As they are."""
     expression = EqualTo("owner", "a")
-    assert exact_filter(expression, SCHEMA) is expression
+    assert expression_of(expression, SCHEMA) is expression
+    assert expression_of("owner = 'a'", SCHEMA) == expression
 
 
 @pytest.mark.parametrize("owner", ["it's", "''", '"', "%", "東京 🗼", ""])

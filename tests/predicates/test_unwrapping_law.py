@@ -9,6 +9,7 @@ from decimal import Decimal
 from typing import Any
 
 import duckdb
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 import pytest
@@ -25,7 +26,8 @@ from metastore.model.statistics import ColumnStatistics
 from metastore.predicates.columns import Columns
 from metastore.predicates.condition import DUCKDB, Condition
 from metastore.predicates.predicate import Predicate, parse
-from metastore.pruning.evaluate import Evaluation
+from metastore.pruning.evaluate import Evaluation, Exclusion
+from metastore.pruning.statistics_columns import StatisticsColumns
 
 FIELDS: list[tuple[str, pa.DataType]] = [
     ("i", pa.int32()),
@@ -75,9 +77,14 @@ class Known:
 
     tables: Sequence[pa.Table]
 
-    def of(self, column: str, containers: Sequence[int]) -> Sequence[ColumnStatistics | None]:
+    def of(self, column: str, among: Any) -> StatisticsColumns:
         """Bounds, nulls and NaN of the column."""
-        return [self._of_one(column, self.tables[i]) for i in containers]
+        return StatisticsColumns.of([self._of_one(column, table) for table in self.tables])
+
+    def excluded_by(self, predicate: Predicate) -> dict[int, Exclusion]:
+        """The containers that a predicate excludes, each with the reason."""
+        found = Evaluation(predicate).exclude(np.ones(len(self.tables), np.bool_), self)
+        return {place: found.why(place) for place in np.flatnonzero(found.mask).tolist()}
 
     def _of_one(self, column: str, table: pa.Table) -> ColumnStatistics:
         values: Any = table
@@ -130,7 +137,7 @@ def test_what_is_excluded_holds_no_row(engine: duckdb.DuckDBPyConnection, text: 
     if "::" not in text and "date_part" not in text:
         predicates += [parse(text, COLUMNS, "UTC"), parse(text, COLUMNS)]
     for predicate in predicates:
-        excluded = Evaluation(predicate).exclude(range(len(tables)), Known(tables))
+        excluded = Known(tables).excluded_by(predicate)
         for number, why in excluded.items():
             assert not found(engine, tables[number], text), f"{text}: {why}"
 
@@ -184,7 +191,7 @@ def test_functions_keep_the_containers_that_match(text: str, kept: int) -> None:
     ]
     predicate = parse(text, Columns(tuple_schema(schema)[0]), "UTC")
     assert not predicate.notes
-    excluded = Evaluation(predicate).exclude(range(12), Known(tables))
+    excluded = Known(tables).excluded_by(predicate)
     assert 12 - len(excluded) == kept
 
 
@@ -217,7 +224,7 @@ def test_overflow_is_kept() -> None:
     tables = [pa.table({"i": pa.array([value], pa.int32())}) for value in (2**31 - 1, 0, -(2**31))]
     columns = Columns(tuple_schema(tables[0].schema)[0])
     for text, kept in (("i + 1 < 0", {0, 2}), ("i - 1 > 0", {0, 2}), ("-i < 0", {0, 2}), ("i * 2 = -2", {0, 2})):
-        excluded = Evaluation(parse(text, columns)).exclude(range(3), Known(tables))
+        excluded = Known(tables).excluded_by(parse(text, columns))
         assert {0, 1, 2} - excluded.keys() == kept, text
 
 

@@ -86,3 +86,20 @@ def test_names_of_directories_keep_files_that_no_segment_is_known_of(many: Any) 
     many.tables.modify().overwrite(files).execute()
     assert many.scan("part = 17", list_files=False).to_arrow().num_rows == 8
     assert many.scan("part = 16", list_files=False).to_arrow().num_rows == 8
+
+
+def test_a_scan_of_trusted_metadata_opens_what_digests_leave(many: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The table's unit, and of one segment the files; with row ids the segments' units too."""
+    opened: list[str] = []
+    batches = data_files.batches_of
+
+    def noted(io: Any, unit_type: Any, files: data_files.FilesToRead, *more: Any) -> Any:
+        opened.extend(files.paths)
+        return batches(io, unit_type, files, *more)
+
+    monkeypatch.setattr(reader, "batches_of", noted)
+    monkeypatch.setattr("metastore.storage.file_groups.batches_of", noted)
+    assert many.scan("n = 63", list_files=False).to_arrow()["n"].to_pylist() == [63]
+    assert len(opened) <= 3
+    assert many.scan("n = 63", list_files=False, row_id=True).to_arrow()["n"].to_pylist() == [63]
+    assert len(opened) > 20

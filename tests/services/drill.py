@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import subprocess
 import urllib.error
 import urllib.request
 from collections.abc import Iterator, Sequence
@@ -17,7 +18,7 @@ from metastore.java import find_java
 
 SOURCES = Path(__file__).with_name("drill")
 RELEASE = "1.21.1"  # the newest of which Drill's Iceberg metastore is published
-_OPENED = ("lang", "net", "nio", "util")
+_OPENED_FLAGS = tuple(f"--add-opens=java.base/java.{name}=ALL-UNNAMED" for name in ("lang", "net", "nio", "util"))
 _TIMEOUT_S = 120
 
 _DRILL = """drill.exec {
@@ -69,6 +70,16 @@ class Drill(NamedTuple):
         rows: list[dict[str, Any]] = told["rows"]
         return rows
 
+    def told_by(self, program: str) -> str:
+        """What a Java program among the sources prints, which has Drill's classes and configuration."""
+        home = find_java().home
+        classes = f"{self.folder / 'conf'}:{(self.folder / 'classpath').read_text().strip()}"
+        command = [str(home / "bin/java"), *BRIEFLY, *_OPENED_FLAGS, "-cp", classes, str(SOURCES / f"{program}.java")]
+        ran = subprocess.run(command, capture_output=True, text=True, check=False, timeout=_TIMEOUT_S)
+        if ran.returncode:
+            raise DrillError(f"{program} failed: {ran.stderr[-2000:]}")
+        return ran.stdout
+
     def plan(self, sql: str) -> str:
         """How Drill would carry out a query."""
         [row] = self.query(f"EXPLAIN PLAN FOR {sql}")
@@ -91,10 +102,9 @@ def drill(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Drill]:
 
 
 def _command(home: Path, classes: str, ready: int) -> Sequence[str]:
-    opened = [f"--add-opens=java.base/java.{name}=ALL-UNNAMED" for name in _OPENED]
     return [
         str(home / "bin/java"),
         *("-Xmx768m", "-XX:MaxDirectMemorySize=1g", *BRIEFLY),
-        *(*opened, "--add-opens=java.base/sun.nio.ch=ALL-UNNAMED", "-Dio.netty.tryReflectionSetAccessible=true"),
+        *(*_OPENED_FLAGS, "--add-opens=java.base/sun.nio.ch=ALL-UNNAMED", "-Dio.netty.tryReflectionSetAccessible=true"),
         *("-cp", classes, str(SOURCES / "DrillServer.java"), str(ready)),
     ]

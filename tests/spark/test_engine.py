@@ -23,7 +23,7 @@ from pyspark.sql import SparkSession
 from metastore.engine import LocalEngine
 from metastore.errors import EngineError, FormatError, InvalidRequestError
 from metastore.spark import SparkEngine
-from metastore.spark.engine import _OF_WORKER, JOB_BYTES, _collect, _jobs, _own_code_zipped, _reason
+from metastore.spark.engine import JOB_BYTES, _collect, _jobs, _own_code_zipped
 
 pytestmark = pytest.mark.spark
 
@@ -224,13 +224,3 @@ def test_an_interrupt_before_spark_has_begun_ends_the_job(spark: SparkSession, m
     with pytest.raises(KeyboardInterrupt):
         _collect(spark, wait_long, 2)
     assert time.monotonic() - began < 60
-
-
-def test_what_the_workers_lack_is_named() -> None:
-    """Spark's own text has it in the last line of a traceback, below a first line that says nothing."""
-    trace = f'{_OF_WORKER}\nTraceback (most recent call last):\n  File "worker.py", line 1, in loads\n'
-    lacking = _reason(RuntimeError(f"{trace}ModuleNotFoundError: No module named 'pyarrow'\n"))
-    assert lacking.startswith("the Python of the workers has no pyarrow. Install it there")
-    assert "PYSPARK_PYTHON" in lacking
-    assert _reason(RuntimeError(f"{trace}OSError: no space left\n\n at java")) == "OSError: no space left"
-    assert _reason(RuntimeError(f"{_OF_WORKER}\n it went")) == f"{_OF_WORKER} it went"

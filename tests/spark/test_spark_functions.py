@@ -9,13 +9,14 @@ from typing import Any, Final
 import duckdb
 import pyarrow as pa
 import pytest
+from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
+from support.engine_values import comparable
 
 from metastore.duck.spark_in_duckdb import SparkInDuckDb, in_duckdbs_words
 from metastore.duck.spark_texts import define_what
 from metastore.errors import InvalidRequestError
 from metastore.views.text import parse_query
-from tests.spark.test_spark_in_duckdb import comparable
 
 pytestmark = pytest.mark.spark
 
@@ -59,9 +60,10 @@ def by_duckdb(query: str) -> pa.Table | None:
         try:
             said = in_duckdbs_words(parse_query(query)).sql(dialect=SparkInDuckDb)
             define_what(said, engine)
-            return engine.execute(said).to_arrow_table()
+            answer: pa.Table = engine.sql(said).to_arrow_table()
         except (InvalidRequestError, duckdb.Error):
             return None
+        return answer
 
 
 def test_examples_of_spark_have_sparks_values_or_are_refused(spark: SparkSession) -> None:
@@ -72,10 +74,14 @@ def test_examples_of_spark_have_sparks_values_or_are_refused(spark: SparkSession
             ours = by_duckdb(query)
             if ours is None:
                 continue
-            theirs = spark.sql(query).toArrow()
+            try:
+                theirs = spark.sql(query).toArrow()
+            except PySparkException:  # of what Spark's own documentation shows as an error, or has for other sessions
+                continue
             if rows(ours) != rows(theirs):
                 wrong.append(f"{query}: {rows(ours)}, Spark has {rows(theirs)}")
             answered.add(name)
     assert wrong == []
-    listed = set(re.findall(r"`([^`]+)`", PAGE.read_text(encoding="utf-8").partition("## Functions")[2]))
-    assert answered | OF_THE_MOMENT | ANY_OF_SEVERAL >= listed >= answered - {"<", ">"}
+    _, _, page = PAGE.read_text(encoding="utf-8").partition("## Functions")
+    listed = set(re.findall(r"`(\w+)`", page.partition("## Refused functions")[0]))
+    assert listed - OF_THE_MOMENT - ANY_OF_SEVERAL == {name for name in answered if name.isidentifier()}

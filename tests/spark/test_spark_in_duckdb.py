@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import math
-from datetime import date, datetime, timezone
+from datetime import datetime, timezone
 from decimal import Decimal
 from typing import Any
 
@@ -12,6 +11,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 from pyspark.sql import SparkSession
+from support.engine_values import comparable
 
 from metastore.config.settings import Settings
 from metastore.duck.spark_in_duckdb import SparkInDuckDb, in_duckdbs_words
@@ -112,19 +112,6 @@ REFUSED = [
 def expressions(text: str) -> list[str]:
     """The expressions of a list."""
     return [one.strip() for line in text.splitlines() for one in line.split(";") if one.strip()]
-
-
-def comparable(value: Any) -> Any:
-    """A value as both engines' Python has it."""
-    if isinstance(value, bool) or value is None:
-        return value
-    if isinstance(value, (int, float, Decimal)):
-        return "NaN" if math.isnan(value) else float(f"{float(value):.12g}")
-    if isinstance(value, datetime):
-        return value.replace(tzinfo=None)  # both sessions are in UTC
-    if isinstance(value, date):
-        return datetime(value.year, value.month, value.day)
-    return [comparable(one) for one in value] if isinstance(value, list) else value
 
 
 def test_duckdb_gives_sparks_values(spark: SparkSession) -> None:

@@ -51,7 +51,7 @@ class Limits:
     """Up to this size, stored units of a distant store are fetched together, which takes a tenth of the round trips;
     above it, each chunk fetches its own when it is sent."""
     data_bytes: int = 256 << 20
-    """Nor is a segment of more bytes in files left to one task, where their data may be read for bounds."""
+    """If data may be read for bounds, a segment with more bytes in its files is divided among tasks, too."""
     driver_rows: int = 20_000
     """Stored units, of some kilobytes each, that the driver holds when it makes segments itself."""
 

@@ -45,7 +45,7 @@ class StoredUnits(Protocol):
 
 @dataclass(frozen=True)
 class SegmentChunk:
-    """All files of some top-level segments, whose ``states`` are told by key, and what is ``stored`` of these segments.
+    """All files of some top-level segments, with the segments' ``states`` by key and what is ``stored`` of them.
 
     ``level`` is what is to be stored, ``is_flat`` tells that the table has no directories. ``stored`` are the data
     files that hold the segments' units; ``anew`` tells that the footers of unchanged files are to be read, too.

@@ -35,7 +35,9 @@ class _Segment:
 
 
 class Gathering:
-    """Waits for so many files of each segment as ``awaited`` tells by key; a batch is :func:`read_footers`'s.
+    """Collects rows until every file of a segment has arrived; ``awaited`` maps keys to numbers of files.
+
+    A batch is :func:`read_footers`'s.
 
     ``kept`` are rows of the files, and of their row groups, that need not be read.
     """

@@ -32,7 +32,7 @@ OF_PARTS: Final = (
 """The columns that tell the part which a unit stands for."""
 
 OF_SEGMENTS: Final = ("metadataKey", "metadataIdentifier", *OF_PARTS)
-"""Those that tell of which segment it is, too, and in which state that was."""
+"""The same, with the columns that name the segment and its state."""
 
 
 @dataclass(frozen=True)

@@ -117,7 +117,7 @@ def _column(parts: _Parts, key: str) -> OfSegments:
 
 
 def _counts_everything(parts: Iterable[Part]) -> bool:
-    """Whether all rows are counted exactly, and nothing is told that cannot be subtracted."""
+    """Whether all rows are counted exactly, and every figure can be subtracted."""
     return all(part.whole and not part.descriptions for part in parts)
 
 

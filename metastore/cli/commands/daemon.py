@@ -7,6 +7,7 @@ import logging
 from collections import Counter
 from collections.abc import Sequence
 from datetime import datetime, timedelta, timezone
+from functools import partial
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any, Final
@@ -28,6 +29,7 @@ from metastore.daemon.process import run_once, serve
 from metastore.daemon.report import draw
 from metastore.daemon.state import State
 from metastore.daemon.unmatched import unmatched
+from metastore.daemon.workspaces import tables_of
 from metastore.errors import NotFoundError
 from metastore.model.run_unit import RunUnit
 from metastore.session import Session
@@ -86,11 +88,11 @@ def explain(invocation: Invocation, table: str) -> Rows:
     if find_spec("croniter") is not None:
         check_schedules(settings.policies)
     name = TableName.parse(table)
-    if name.catalog not in (known := [OWN_CATALOG, *settings.catalogs]):
-        raise NotFoundError(f"no catalog {name.catalog} is configured; there are {', '.join(known)}")
+    if name.catalog not in (known := [OWN_CATALOG, *settings.catalogs, *sorted(settings.policies.plugins)]):
+        raise NotFoundError(f"no catalog or storage plugin {name.catalog} is configured; there are {', '.join(known)}")
     _warn_of_unmatched(invocation.session, name)
     values = effective(settings.policies, name)
-    for note in values_without_effect(values, name.catalog):
+    for note in values_without_effect(values, name.catalog, settings.policies.plugins):
         if note not in settings.warnings:
             _log.warning("%s", note)
     rows = ((name, _shown(given.value), given.key, given.origin) for name, given in values.items())
@@ -100,7 +102,7 @@ def explain(invocation: Invocation, table: str) -> Rows:
 def _warn_of_unmatched(session: Session, table: TableName) -> None:
     settings = session.settings
     inquiries = Inquiries(settings.daemon.answer_timeout.total_seconds())
-    seen, passed_over = look_at(session.catalogs, [table.catalog], inquiries)
+    seen, passed_over = look_at(partial(tables_of, session), [table.catalog], inquiries)
     for place, error in passed_over.items():
         _log.warning("%s is passed over, so whether policies match anything there is not known: %s", place, told(error))
     for each in unmatched(settings.policies, seen):

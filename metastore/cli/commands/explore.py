@@ -136,7 +136,7 @@ def tables(session: Session, pattern: str | None = None, at: str | None = None) 
 
 
 def describe(session: Session, table: str, at: str | None = None) -> TableDescription:
-    """One table with its columns. Raises NotFoundError when the version knows nothing of it."""
+    """One table with its columns. Raises NotFoundError if the version does not have it."""
     version = version_at(session, at)
     info = session.table_info(table)
     asked = (*_SUMMARY_COLUMNS, "tableType", "schema", "columnsStatistics", "partitionKeys", "additionalMetadata")
@@ -163,7 +163,7 @@ def describe(session: Session, table: str, at: str | None = None) -> TableDescri
 
 
 def segments(session: Session, table: str, at: str | None = None) -> SegmentList:
-    """The segments of a table, nested ones included. Raises NotFoundError when the version knows nothing of it."""
+    """The segments of a table, nested ones included. Raises NotFoundError if the version does not have it."""
     version, info, read = _units_of_table(session, table, at)
     columns = ("metadataIdentifier", "location", "locations", "lastModifiedTime", "metadataStatistics")
     found: list[SegmentSummary] = []

@@ -12,8 +12,7 @@ from typing import Any, Final, overload
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from metastore.model.statistics import read_holders
-from metastore.model.statistics_json import read_row_count
+from metastore.mapping.recorded_numbers import exact_row_counts, recorded_numbers, with_nulls
 from metastore.model.vocabulary import Statistic
 from metastore.pruning.units import Portion
 
@@ -101,21 +100,21 @@ def natural_order(name: str) -> str:
 
 
 def _columns(units: pa.Table, row_groups: Counter[str | None], wanted: Callable[[str], bool]) -> pa.Table:
-    rows: list[dict[str, Any]] = []
-    for unit in units.to_pylist():
-        if wanted(unit["metadataIdentifier"]):
-            holders = read_holders(unit["metadataStatistics"] or [])
-            rows.append(
-                {
-                    "file": unit["metadataIdentifier"],
-                    "path": unit["path"],
-                    "rows": read_row_count(unit["metadataStatistics"]),
-                    "bytes": holders.get(Statistic.LENGTH),
-                    "row_groups": row_groups[unit["path"]],
-                    "modified": unit["lastModifiedTime"],
-                }
-            )
-    return pa.Table.from_pylist(rows, pa.schema(_FIELDS))
+    names: list[Any] = units["metadataIdentifier"].to_pylist()
+    chosen = [position for position, name in enumerate(names) if wanted(name)]
+    if len(chosen) < len(names):
+        units = units.take(pa.array(chosen, pa.int64()))
+    holders: Any = units["metadataStatistics"].combine_chunks()
+    paths: list[Any] = units["path"].to_pylist()
+    columns: dict[str, Any] = {
+        "file": units["metadataIdentifier"],
+        "path": units["path"],
+        "rows": exact_row_counts(holders),
+        "bytes": with_nulls(recorded_numbers(holders, Statistic.LENGTH)),
+        "row_groups": pa.array([row_groups[path] for path in paths], pa.int64()),
+        "modified": units["lastModifiedTime"],
+    }
+    return pa.table(columns, pa.schema(_FIELDS))
 
 
 def _summary(row: dict[str, Any]) -> FileSummary:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from datetime import timedelta
+from functools import partial
 from typing import TYPE_CHECKING
 
 from metastore.cli.incomplete import Incomplete
@@ -81,10 +82,11 @@ def _of_policies(session: Session, limit_s: float) -> Iterator[ShownFinding]:
     """Policies that match nothing, as far as the catalogs answer in time."""
     from metastore.daemon.inquiry import Inquiries  # noqa: PLC0415 - for this command alone
     from metastore.daemon.listing import look_at  # noqa: PLC0415 - as above
-    from metastore.daemon.unmatched import enables, unmatched  # noqa: PLC0415 - as above
+    from metastore.daemon.unmatched import unmatched  # noqa: PLC0415 - as above
+    from metastore.daemon.workspaces import looked_after, tables_of  # noqa: PLC0415 - as above
 
-    policies, catalogs = session.settings.policies, session.catalogs
-    seen, _ = look_at(catalogs, [name for name in catalogs.names() if enables(policies, name)], Inquiries(limit_s))
+    policies = session.settings.policies
+    seen, _ = look_at(partial(tables_of, session), looked_after(session), Inquiries(limit_s))
     for each in unmatched(policies, seen):
         yield ShownFinding("warning", each.key, f"matches nothing: {each.reason}", f"mend or remove it ({each.origin})")
 

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections import Counter
-
 from metastore.cli.commands.file_summaries import natural_order
 from metastore.cli.results import KeptFile, Pruned, SegmentDecision, SkippedFile, Skipping
 from metastore.pruning.result import PruneResult
@@ -21,8 +19,6 @@ def prune(
 ) -> Pruned:
     """Decide by the metadata of ``table``, with each file if ``with_files``. Raises as :meth:`Session.prune`."""
     result = session.prune(table, where, list_files=list_files, time_zone=time_zone)
-    kept = tuple(KeptFile(each.path, each.reason, each.size, each.row_groups) for each in result.files)
-    skipped = tuple(SkippedFile(each.path, each.reason) for each in result.skipped_files)
     return Pruned(
         table=str(session.table_info(table)),
         predicate=result.predicate,
@@ -32,7 +28,7 @@ def prune(
         row_groups=result.row_groups_count,
         bytes=result.bytes_count,
         skipped_by=tuple(Skipping(test, count) for test, count in result.skipped_by.items()),
-        row_groups_skipped_by=_row_groups_skipped_by(result),
+        row_groups_skipped_by=tuple(Skipping(test, count) for test, count in result.row_groups_skipped_by.items()),
         new=len(result.unknown),
         changed=len(result.changed),
         missing=len(result.missing),
@@ -40,11 +36,14 @@ def prune(
             SegmentDecision(each.identifier, each.kept, each.reason)
             for each in sorted(result.segments, key=lambda each: natural_order(each.identifier))
         ),
-        kept_files=kept if with_files else None,
-        skipped_files=skipped if with_files else None,
+        kept_files=_kept(result) if with_files else None,
+        skipped_files=_skipped(result) if with_files else None,
     )
 
 
-def _row_groups_skipped_by(result: PruneResult) -> tuple[Skipping, ...]:
-    tests = Counter(why.tests for file in result.files for why in file.skipped_row_groups.values())
-    return tuple(Skipping(test, count) for test, count in tests.most_common())
+def _kept(result: PruneResult) -> tuple[KeptFile, ...]:
+    return tuple(KeptFile(each.path, each.reason, each.size, each.row_groups) for each in result.files)
+
+
+def _skipped(result: PruneResult) -> tuple[SkippedFile, ...]:
+    return tuple(SkippedFile(each.path, each.reason) for each in result.skipped_files)

@@ -1,4 +1,4 @@
-"""``init``, ``register`` and ``config``: the store is made ready, changes its catalog, and its settings are told."""
+"""``init``, ``register`` and ``config``: prepare the store, change its catalog, show its settings."""
 
 from __future__ import annotations
 

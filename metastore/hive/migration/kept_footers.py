@@ -1,6 +1,6 @@
 """Footers that were read, kept beside a table until it is migrated, so that a killed migration goes on where it was.
 
-Only for tables of so many files that reading again would take long. Each batch lies in a file of its own in the hidden
+Only for tables with enough files that reading again would take long. Each batch lies in a file of its own in the hidden
 folder, with location, size and time of every data file that it speaks of: a row counts only for a file that is still
 listed so, and only for the columns that the table has now. What cannot be read, or speaks of files that changed, is
 passed over; the folder goes with all other attempts once the table is migrated. Nothing here can make a migration fail.
@@ -27,7 +27,7 @@ from metastore.hive.migration.staging import HIDDEN_FOLDER
 from metastore.hive.migration.survey import Survey
 
 WORTH_KEEPING: Final = 1_000
-"""Below so many footers to read, a second of work, nothing is kept."""
+"""Fewer footers to read, a second of work, are not kept."""
 
 _FOLDER: Final = "footers"
 _SUFFIX: Final = ".arrow"

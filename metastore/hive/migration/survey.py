@@ -18,7 +18,7 @@ from metastore.hive.partitions import PARTITION_TYPES, typed_value
 from metastore.hive.tables import MIGRATABLE, FileFormat, HivePartition, HiveTable
 
 _MOST_NAMED = 5
-"""So many of the same kind are named one by one."""
+"""Most findings of the same kind that are named one by one."""
 
 State = tuple[object, ...]
 """Whatever must not change between the survey and the switch; compared, never looked into."""

@@ -29,8 +29,8 @@ class Rows(Enum):
 class TextSerde:
     """One way of reading lines. Characters are single bytes; None for an ``escape`` or ``quote`` that there is not.
 
-    ``null`` is the text of a field that is null. ``odd`` tells of a property that changes what values mean in a way not
-    known here: lines are counted then, and nothing is said of values.
+    ``null`` is the text of a field that is null. ``odd`` names a property that changes what values mean in a way not
+    known here. Lines are counted then, and no value is read.
     """
 
     rows: Rows

@@ -44,8 +44,8 @@ C = TypeVar("C")
 class CallContext:
     """What a call knows beside its arguments.
 
-    ``catalog`` is the one that the procedure was called in. ``engine`` gives the engine for so many work items.
-    ``now_ms`` is the time; ``progress`` is told how many work items are done, and of how many.
+    ``catalog`` is the one that the procedure was called in. ``engine`` returns the engine for a number of work items.
+    ``now_ms`` is the time; ``progress`` is called with the number of work items that are done, and the total.
     """
 
     catalogs: Catalogs
@@ -169,8 +169,9 @@ class Plan:
     ``task`` is an importable function (or a partial of one) that makes Arrow batches of ``fragment_schema`` from one of
     the ``chunks``, which pickle; progress counts a batch as a work item done. ``pinned`` is the snapshot that the plan
     is for. ``describe`` tells people what will be done. ``files`` is how many files the chunks stand for, by which the
-    engine is chosen; None: one each. With a ``wave`` the engine is given so many chunks at a time, and ``finish`` gets
-    fragments as they come, so that it may commit several times: what is committed then, ``abort`` must know itself.
+    engine is chosen; None: one each. With a ``wave`` the engine is given this number of chunks at a time, and
+    ``finish`` gets fragments as they come, so that it may commit several times: what is committed then, ``abort`` must
+    know itself.
     """
 
     chunks: Sequence[Any]
@@ -216,7 +217,10 @@ class DistributedProcedure(BaseProcedure, ABC, Generic[C]):
 
     @abstractmethod
     def finish(self, context: C, plan: Plan, fragments: Iterable[pa.RecordBatch]) -> Rows:
-        """Commit what the tasks made, once unless the plan has a wave, and tell of it; no chunks, no fragments."""
+        """Commit what the tasks made, once unless the plan has a wave, and return the result.
+
+        Without chunks there are no fragments.
+        """
 
     @abstractmethod
     def abort(self, context: C, plan: Plan, fragments: Iterable[pa.RecordBatch]) -> None:

@@ -299,7 +299,7 @@ def _as_map(wanted: ArgumentType, value: Mapping[Any, Any]) -> dict[Any, Any]:
 
 
 def _within(wanted: ArgumentType, value: Any, what: str) -> Any:
-    """A value inside another, which cannot be NULL: a procedure is told of nothing by leaving it out."""
+    """A value inside another, which cannot be NULL: an argument that is left out is the way to give none."""
     if value is None:
         raise InvalidRequestError(f"{what} cannot be NULL")
     return cast_to(wanted, value)

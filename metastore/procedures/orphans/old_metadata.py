@@ -78,7 +78,7 @@ def remove_old_metadata(
 
 @dataclass(frozen=True)
 class _Found:
-    """Metadata files that may go, oldest version first; ``table`` is what that was told by.
+    """Metadata files that may go, oldest version first; ``table`` is the state that decides.
 
     ``kept`` says why they stay all the same, by location, where it cannot be known whether others need them.
     """

@@ -202,7 +202,7 @@ class ReplaceCommit:
     def _write(
         self, commit: _ManifestsOfCommit, head: Snapshot, going: Mapping[_Place, int], new: Sequence[DataFile]
     ) -> Snapshot:
-        """Write manifests and list of the new snapshot, without so many entries of each place as ``going`` says."""
+        """Write manifests and list of the new snapshot, without the entries that ``going`` counts for each place."""
         table = commit.table
         old = {manifest for manifest, _ in going}
         metadata = table.metadata
@@ -342,7 +342,7 @@ class _ManifestsOfCommit:
         self._write(entries, self._specs[spec_id], ManifestContent.DATA)
 
     def without(self, manifests: Sequence[ManifestFile], going: Mapping[_Place, int]) -> list[DataFile]:
-        """The entries of ``manifests`` with so many of each place in ``going`` marked as deleted; their files."""
+        """Mark as deleted the entries of ``manifests`` that ``going`` counts for each place; return their files."""
         gone: list[DataFile] = []
         left = Counter(going)
         for content in ManifestContent:

@@ -24,7 +24,7 @@ _SPREAD: Final = 1.1
 """A remainder is spread over the other files as long as these stay below this many times the target."""
 
 _REPARTITIONED: Final = 8
-"""Rows that move to other partitions are taken in pieces of so many targets: smaller ones leave more small files."""
+"""Size of the pieces, in targets, for rows that move to other partitions: smaller ones leave more small files."""
 
 
 @dataclass(frozen=True)

@@ -226,7 +226,7 @@ def _job(context: RewriteCall) -> RewriteJob:
 
 
 def _wave(context: RewriteCall, chunks: list[Piece]) -> int:
-    """So many pieces that the engine is at work on as many groups as the call allows, never fewer than one piece."""
+    """The number of pieces that keeps the engine at work on as many groups as the call allows, at least one."""
     groups = max(1, len(context.choice.groups))
     return max(1, -(-len(chunks) * min(groups, context.options.max_concurrent_groups) // groups))
 

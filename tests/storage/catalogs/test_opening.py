@@ -86,7 +86,7 @@ def test_a_missing_library_names_the_extra(tmp_path: Path, monkeypatch: pytest.M
     """The one that brings it."""
     monkeypatch.setitem(__import__("sys").modules, "psycopg2", None)
     metastore = on(tmp_path, type="sql", uri="postgresql+psycopg2://127.0.0.1:1/x")
-    with pytest.raises(ConfigError, match=r"pip install 'metastore\[postgres\]'"):
+    with pytest.raises(ConfigError, match=r"pip install 'lake-metastore\[postgres\]'"):
         metastore.tables.metadata.history()
 
 

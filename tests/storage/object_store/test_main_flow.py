@@ -201,7 +201,8 @@ def test_expiration_leaves_what_the_last_version_needs(
 @pytest.mark.parametrize("kind", ["s3"], indirect=True)
 def test_the_guide_to_configuration(server: Any, root: str, bucket: ObjectStore, unit: MakeUnit) -> None:
     """Its lines for S3 open a bucket, with another endpoint, another bucket, and the keys in the environment."""
-    text = next(block for block in re.findall(r"```hocon\n(.*?)```", GUIDE.read_text(), re.DOTALL) if "s3a://" in block)
+    blocks = re.findall(r"```hocon\n(.*?)```", GUIDE.read_text(), re.DOTALL)
+    text = next(block for block in blocks if "s3a://bucket" in block)
     keys = server.hadoop(server.endpoint)
     environ = {"ACCESS_KEY": keys["fs.s3a.access.key"], "SECRET_KEY": keys["fs.s3a.secret.key"]}
     text = text.replace("https://minio.example:9000", server.endpoint).replace("s3a://bucket", root)

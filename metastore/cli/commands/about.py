@@ -1,0 +1,63 @@
+"""What ``metastore --version`` prints: the versions in use, and the files of the configuration."""
+
+from __future__ import annotations
+
+import os
+import platform
+from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
+from typing import Final
+
+from metastore.config.loader import find_tiers
+from metastore.distribution import DISTRIBUTION, VERSION
+from metastore.errors import ConfigError, EngineError
+from metastore.java import find_java
+
+_LIBRARIES: Final = {"PyIceberg": "pyiceberg", "PyArrow": "pyarrow", "Spark": "pyspark", "DuckDB": "duckdb"}
+
+
+def about(conf: Path | None) -> dict[str, str | list[str]]:
+    """Names and versions, in the order of the screen; ``configuration`` lists the files that are read, lowest first.
+
+    Nothing is imported or started but ``java``. Where something is missing or cannot be read, the text says so.
+    """
+    return {
+        DISTRIBUTION: VERSION,
+        "Python": platform.python_version(),
+        **{name: _version_of(distribution) for name, distribution in _LIBRARIES.items()},
+        "Java": _java(),
+        "configuration": _files_of_configuration(conf),
+    }
+
+
+def text(found: dict[str, str | list[str]]) -> str:
+    """One line for each entry, names in one column; each file of the configuration has a line."""
+    width = max(map(len, found))
+    lines = []
+    for name, value in found.items():
+        values = [value] if isinstance(value, str) else value
+        lines += [f"{name if not row else '':<{width}}  {each}" for row, each in enumerate(values)]
+    return "\n".join(lines)
+
+
+def _version_of(distribution: str) -> str:
+    try:
+        return version(distribution)
+    except PackageNotFoundError:
+        return "not installed"
+
+
+def _java() -> str:
+    try:
+        java = find_java()
+    except EngineError:
+        return "none that Spark can run on"
+    return f"{java.version} at {java.home}"
+
+
+def _files_of_configuration(conf: Path | None) -> list[str]:
+    try:
+        tiers = find_tiers(conf, os.environ, None)
+    except ConfigError as error:
+        return [f"cannot be read: {error}"]
+    return [str(tier.path) for tier in tiers if tier.path is not None] or ["none found; defaults are used"]

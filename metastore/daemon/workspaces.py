@@ -1,0 +1,110 @@
+"""Tables of storage plugins for the daemon: which there are, when their files changed, and bringing one up to date.
+
+Place in the flow: beside tables of catalogs, the loop lists those of plugins here; :class:`metastore.daemon.actions`
+carries ``analyze`` and ``refresh`` out. Both are one commit at their end, and are repeated without harm: a run whose
+lease was lost meanwhile changes nothing that the next one would not.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+from metastore.analyze.worklist import analyzed_tables, names_workspace, new_tables
+from metastore.daemon.guard import Guard
+from metastore.daemon.listing import Namespace, Trouble, catalog_of
+from metastore.daemon.policy import TableName
+from metastore.daemon.unmatched import enables
+from metastore.errors import MetastoreError
+from metastore.model.identity import TableInfo
+from metastore.session import Session
+from metastore.sources.listing import list_files
+
+
+def tables_of(session: Session, name: str, trouble: Trouble) -> Iterator[Namespace | TableName]:
+    """What the catalog or, where there is none of that ``name``, the storage plugin has."""
+    if name in session.catalogs.names():
+        return catalog_of(session.catalogs, name, trouble)
+    return plugin_of(session, name, trouble)
+
+
+def looked_after(session: Session) -> list[str]:
+    """The catalogs and storage plugins in which a policy enables anything."""
+    policies = session.settings.policies
+    return [name for name in (*session.catalogs.names(), *sorted(policies.plugins)) if enables(policies, name)]
+
+
+def plugin_of(session: Session, plugin: str, trouble: Trouble) -> Iterator[Namespace | TableName]:
+    """Every workspace of a storage plugin, and its tables: with metadata, new ones, and materialized views.
+
+    Folders of the shipped workspaces are looked into only where a policy names the workspace.
+    """
+    settings = session.settings
+    named = [*settings.policies.namespaces, *settings.policies.tables]
+    known = [each for each in analyzed_tables(session.metastore.tables) if each.storage_plugin == plugin]
+    views = [view for view in materialized_views(session) if view.storage_plugin == plugin]
+    for workspace in sorted({*settings.storage[plugin].workspaces, *(each.workspace for each in (*known, *views))}):
+        yield Namespace(plugin, workspace)
+    yield from map(table_name, (*known, *views))
+    try:
+        yield from map(table_name, new_tables(settings, plugin, known, lambda name: names_workspace(named, name)))
+    except MetastoreError as error:
+        trouble(f"new tables of {plugin}", error)
+
+
+def materialized_views(session: Session) -> Sequence[TableInfo]:
+    """All of them."""
+    return [unit.info for unit in session.materialized_views.list()]
+
+
+def table_name(table: TableInfo) -> TableName:
+    """The name by which policies know a table of a plugin."""
+    return TableName(table.storage_plugin, table.workspace, table.name)
+
+
+def table_info(table: TableName) -> TableInfo:
+    """The table of a plugin that a policy's name means."""
+    return TableInfo(table.catalog, table.schema, table.name)
+
+
+def changed_ms(session: Session, table: TableName) -> int | None:
+    """When the newest file of a table in a folder was changed, in epoch ms; None where that is not known."""
+    source = session.source(table_info(table))
+    try:
+        files = list_files(source.location, options=source.options, passed_over=source.passed_over).files
+    except MetastoreError:  # it has no folder, or is a view
+        return None
+    return max((file.mtime_ns // 1_000_000 for file in files), default=None)
+
+
+def analyze(session: Session, table: TableName, guard: Guard, *, dry_run: bool) -> Mapping[str, Any]:
+    """Bring the metadata of a table up to date; nothing where it is. ``guard`` may end it while files are read."""
+    if dry_run:
+        return {"would": "analyze what changed"}
+    done = session.analyze(
+        table_info(table), on_progress=lambda done, of: guard.before_change() if done == of else guard.between()
+    )
+    if done.status != "analyzed":
+        return {}
+    counted = (
+        "files",
+        "new",
+        "changed",
+        "removed",
+        "rows",
+        "segments_written",
+        "segments_removed",
+        "version",
+        "engine",
+    )
+    return {name: getattr(done, name) for name in counted}
+
+
+def refresh(session: Session, table: TableName, *, dry_run: bool) -> Mapping[str, Any]:
+    """Bring the rows of a materialized view up to date; nothing where they are."""
+    if dry_run:
+        return {"would": "refresh what changed"}
+    done = session.materialized_views.refresh(table_info(table))
+    if done.mode == "up to date":
+        return {}
+    return {name: getattr(done, name) for name in ("mode", "reason", "files", "rows", "version", "engine")}

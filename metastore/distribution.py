@@ -1,0 +1,40 @@
+"""What this package is installed from: the distribution's name and version, and how to install one of its extras.
+
+On the Python index the name ``metastore`` belongs to another project, whose package has the same name as this one.
+"""
+
+from __future__ import annotations
+
+import os
+from typing import Final
+
+DISTRIBUTION: Final = "lake-metastore"
+"""The name that pip knows. The package, the command and the data source are called ``metastore``."""
+
+VERSION: Final = "0.1.0"
+"""The version of this package. The build reads it from here."""
+
+_PACKAGES: Final = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
+
+
+def install_command(extra: str) -> str:
+    """The shell command that installs ``extra``: ``pip install 'lake-metastore[sql]'`` for ``sql``."""
+    return f"pip install '{DISTRIBUTION}[{extra}]'"
+
+
+def conflict(folder: str = _PACKAGES) -> str | None:
+    """What to tell if the other distribution named ``metastore`` is installed in ``folder`` too, else None.
+
+    ``folder`` holds this package, by default the one that runs. Both distributions write ``metastore/__init__.py``, so
+    the one that was installed last has replaced it. Removing either removes the file.
+    """
+    try:
+        names = os.listdir(folder)
+    except OSError:  # The package runs from an archive: no other distribution writes there.
+        return None
+    if not any(name.startswith("metastore-") and name.endswith((".dist-info", ".egg-info")) for name in names):
+        return None
+    return (
+        f"the distribution metastore in {folder} is another project whose package has the same name; run: "
+        f"pip uninstall --yes metastore && pip install --force-reinstall --no-deps {DISTRIBUTION}"
+    )

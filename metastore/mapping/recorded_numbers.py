@@ -1,0 +1,65 @@
+"""Whole numbers that units record among their ``metadataStatistics``, as a column."""
+
+from __future__ import annotations
+
+import re
+from functools import lru_cache
+from typing import Any, Final
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from metastore.model.statistics_json import holder_pattern, read_holders, read_row_count
+from metastore.model.vocabulary import Statistic
+
+UNKNOWN: Final = -(2**63)
+"""A number that is not recorded."""
+
+
+def recorded_numbers(holders: pa.Array[Any], name: str) -> np.ndarray[Any, np.dtype[np.int64]]:
+    """The whole number that each unit's ``holders`` tell under ``name``, or :data:`UNKNOWN`; the last one counts."""
+    found = np.full(len(holders), UNKNOWN, np.int64)
+    lists: Any = holders
+    texts = lists.flatten()
+    named = pc.match_substring(texts, name)
+    owners = pc.list_parent_indices(lists).filter(named).to_pylist()
+    pattern = _pattern(name)
+    for owner, text in zip(owners, texts.filter(named).to_pylist(), strict=True):
+        match = pattern.fullmatch(text)
+        if match is not None:
+            found[owner] = int(match[1])
+        elif name in (told := read_holders([text])):
+            value = told[name]
+            found[owner] = value if type(value) is int and abs(value) < -UNKNOWN else UNKNOWN
+    return found
+
+
+def exact_row_counts(holders: pa.Array[Any]) -> pa.Array[Any]:
+    """The number of rows of each unit where it is exact, else null.
+
+    As :func:`metastore.model.statistics_json.read_row_count` says of one unit.
+    """
+    found = recorded_numbers(holders, Statistic.ROW_COUNT)
+    lists: Any = holders
+    texts = lists.flatten()
+    named = pc.match_substring(texts, Statistic.ROW_COUNT)
+    owners = pc.list_parent_indices(lists).filter(named).to_pylist()
+    pattern = _pattern(Statistic.ROW_COUNT)
+    for owner, text in zip(owners, texts.filter(named).to_pylist(), strict=True):
+        if pattern.fullmatch(text) is None:
+            count = read_row_count(lists[owner].as_py())
+            found[owner] = UNKNOWN if count is None else count
+    return with_nulls(found)
+
+
+def with_nulls(numbers: np.ndarray[Any, np.dtype[np.int64]]) -> pa.Array[Any]:
+    """Numbers as Arrow has them, null where one is :data:`UNKNOWN`."""
+    found: pa.Array[Any] = pa.array(numbers, mask=numbers == UNKNOWN)
+    return found
+
+
+@lru_cache
+def _pattern(name: str) -> re.Pattern[str]:
+    """Whole numbers as :func:`metastore.model.statistics_json.holder_json` writes them."""
+    return re.compile(re.escape(holder_pattern(name) % 0).replace("0", "(-?[0-9]{1,18})"))

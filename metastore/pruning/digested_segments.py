@@ -1,0 +1,36 @@
+"""Segments by their digests: as units above the files, and as numbers of files that are counted alone."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+import pyarrow as pa
+
+from metastore.mapping.segment_digest import SegmentDigest
+from metastore.model.vocabulary import DEFAULT_SEGMENT, MetadataType
+from metastore.pruning.portion_columns import CountedFiles, PortionColumns
+
+
+def digested_segments(digests: Mapping[str, SegmentDigest], schema: pa.Schema) -> pa.Table:
+    """SEGMENT units in the columns of ``schema``, with what digests (by metadata key) hold."""
+    told: dict[str, list[Any]] = {
+        "metadataType": [MetadataType.SEGMENT.value] * len(digests),
+        "metadataIdentifier": list(digests),
+        "schema": [digest.schema for digest in digests.values()],
+        "columnsStatistics": [list(digest.statistics.items()) for digest in digests.values()],
+    }
+    columns = [
+        pa.array(told[field.name], field.type) if field.name in told else pa.nulls(len(digests), field.type)
+        for field in schema
+    ]
+    return pa.Table.from_arrays(columns, schema=schema)
+
+
+def counted(digests: Iterable[tuple[str, SegmentDigest]]) -> PortionColumns:
+    """The files of segments (by metadata key) as numbers."""
+    files = tuple(
+        CountedFiles("" if key == DEFAULT_SEGMENT else key, digest.files, digest.row_groups, digest.size)
+        for key, digest in digests
+    )
+    return PortionColumns((), (), frozenset(), files)

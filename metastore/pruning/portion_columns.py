@@ -1,0 +1,103 @@
+"""A portion of a table's files with their row groups as columns: what is kept of units once they were read.
+
+JSON is not kept: of a million files the paths take most of the memory.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from metastore.pruning.unit_columns import FileUnits, Longs, UnitColumns
+from metastore.pruning.units import Portion
+
+
+@dataclass(frozen=True, eq=False)
+class RowGroupUnits:
+    """ROW_GROUP units: the place of each one's file among the portion's, -1 for no file of it, and its number there."""
+
+    files: Longs
+    numbers: Longs
+    columns: UnitColumns
+
+    def __len__(self) -> int:
+        return len(self.files)
+
+
+@dataclass(frozen=True)
+class CountedFiles:
+    """All files of one folder: how many they are, their row groups, and their bytes, None where one is unknown."""
+
+    folder: str
+    files: int
+    row_groups: int
+    size: int | None
+
+
+@dataclass(frozen=True, eq=False)
+class PortionColumns:
+    """Units of some files in the batches that they were read in, each file with all of its row groups.
+
+    ``asked`` are the columns (quoted paths) whose statistics are here.
+    """
+
+    files: tuple[FileUnits, ...]
+    row_groups: tuple[RowGroupUnits, ...]
+    asked: frozenset[str]
+    counted: tuple[CountedFiles, ...] = ()
+    """Files that are counted and not told one by one."""
+
+    @classmethod
+    def of(cls, portion: Portion, asked: Collection[str]) -> PortionColumns:
+        """Those of ``portion``, with statistics of the columns ``asked`` for."""
+        files = tuple(FileUnits.of(units, asked) for units in portion.files())
+        paths = pa.chunked_array([each.paths for each in files], pa.string())
+        row_groups = tuple(_row_groups(units, paths, asked) for units in portion.row_groups())
+        return cls(files, row_groups, frozenset(asked))
+
+    @property
+    def paths(self) -> pa.ChunkedArray[Any]:
+        """The paths of all files."""
+        return pa.chunked_array([each.paths for each in self.files], pa.string())
+
+    def beside(self, other: PortionColumns) -> PortionColumns:
+        """These, and the statistics that ``other`` has, if it was made of the same units in the same order."""
+        if not self._is_like(other):
+            return self
+        files = zip(self.files, other.files, strict=True)
+        row_groups = zip(self.row_groups, other.row_groups, strict=True)
+        return PortionColumns(
+            tuple(replace(one, columns=one.columns.beside(two.columns)) for one, two in files),
+            tuple(replace(one, columns=one.columns.beside(two.columns)) for one, two in row_groups),
+            self.asked | other.asked,
+        )
+
+    def _is_like(self, other: PortionColumns) -> bool:
+        mine, others = (
+            ([len(files) for files in one.files], [len(row_groups) for row_groups in one.row_groups])
+            for one in (self, other)
+        )
+        if mine != others or self.paths != other.paths:
+            return False
+        pairs = zip(self.row_groups, other.row_groups, strict=True)
+        return all(
+            np.array_equal(one.files, two.files) and np.array_equal(one.numbers, two.numbers) for one, two in pairs
+        )
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes that they take, about."""
+        own = sum(each.nbytes for each in self.files)
+        return own + sum(each.files.nbytes + each.numbers.nbytes + each.columns.nbytes for each in self.row_groups)
+
+
+def _row_groups(units: pa.Table, paths: pa.ChunkedArray[Any], asked: Collection[str]) -> RowGroupUnits:
+    found: Any = pc.index_in(units["path"], paths)
+    numbers: Any = units["rowGroupIndex"]
+    places, own = (pc.fill_null(column, -1).to_numpy().astype(np.int32) for column in (found, numbers))
+    return RowGroupUnits(places, own, UnitColumns.of(units, asked))

@@ -1,0 +1,74 @@
+"""What is shipped for containers, clusters and releases fits the package: names, versions, paths and settings."""
+
+from __future__ import annotations
+
+import re
+from importlib import import_module
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import metastore
+from metastore.config import load_text
+from metastore.distribution import DISTRIBUTION, VERSION
+
+ROOT = Path(metastore.__file__).parents[1]
+YAML = sorted((*ROOT.glob("deploy/**/*.yaml"), *ROOT.glob(".github/**/*.yml"), ROOT / "CITATION.cff"))
+ENVIRONMENT = {"ACCESS_KEY": "lake", "SECRET_KEY": "lake-secret", "DAEMON_TOKEN": "t" * 40}
+
+
+def documents(path: Path) -> list[Any]:
+    """What a YAML file holds."""
+    yaml: Any = import_module("yaml")
+    return list(yaml.safe_load_all(path.read_text(encoding="utf-8")))
+
+
+@pytest.mark.parametrize("path", YAML, ids=lambda path: path.relative_to(ROOT).as_posix())
+def test_yaml_is_well_formed(path: Path) -> None:
+    """Each file parses to something."""
+    assert all(documents(path))
+
+
+def settings(text: str) -> list[str]:
+    """The warnings of a configuration with the variables that a deployment has."""
+    for name, value in ENVIRONMENT.items():
+        text = re.sub(rf"\$\{{\??{name}\}}", f'"{value}"', text)
+    return [str(each) for each in load_text(text).warnings]
+
+
+def test_configurations_load_without_a_warning() -> None:
+    """That of the Compose file, and that of the Kubernetes manifests."""
+    assert settings((ROOT / "deploy/compose.conf").read_text()) == []
+    config_map = documents(ROOT / "deploy/kubernetes/daemon.yaml")[0]
+    assert settings(config_map["data"]["drill-metastore-override.conf"]) == []
+
+
+def test_the_manifests_fit_together() -> None:
+    """Selectors find pods, volumes exist, nothing runs as root, and the image has this version."""
+    config_map, deployment, cron = documents(ROOT / "deploy/kubernetes/daemon.yaml")
+    assert deployment["spec"]["selector"]["matchLabels"] == deployment["spec"]["template"]["metadata"]["labels"]
+    for pod in (deployment["spec"]["template"]["spec"], cron["spec"]["jobTemplate"]["spec"]["template"]["spec"]):
+        [container] = pod["containers"]
+        assert {each["name"] for each in container["volumeMounts"]} == {each["name"] for each in pod["volumes"]}
+        assert pod["volumes"][0]["configMap"]["name"] == config_map["metadata"]["name"]
+        assert pod["securityContext"]["runAsNonRoot"]
+        assert container["image"].endswith(f":{VERSION}")
+
+
+def test_the_image_installs_this_distribution_with_extras_that_exist() -> None:
+    """And runs the command as a user of its own, with a check of its health."""
+    text = (ROOT / "deploy/Dockerfile").read_text()
+    [(wheel, extras)] = re.findall(r"/wheels/(\w+)-\*\.whl\)\[([a-z,]+)\]", text)
+    assert wheel == DISTRIBUTION.replace("-", "_")
+    project = (ROOT / "pyproject.toml").read_text()
+    assert all(re.search(rf"^{extra} = \[", project, re.MULTILINE) for extra in extras.split(","))
+    assert re.search(r"^USER 10001$", text, re.MULTILINE)
+    assert "HEALTHCHECK" in text
+
+
+def test_the_version_stands_in_one_place_and_its_copies_agree() -> None:
+    """The release refuses a tag that is not the version; the citation names the version."""
+    assert f'VERSION: Final = "{VERSION}"' in (ROOT / "metastore/distribution.py").read_text().splitlines()
+    assert r"VERSION: Final = \"${GITHUB_REF_NAME#v}\"" in (ROOT / ".github/workflows/release.yml").read_text()
+    assert documents(ROOT / "CITATION.cff")[0]["version"] == VERSION
