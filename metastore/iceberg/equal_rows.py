@@ -24,7 +24,7 @@ Mask = Any
 """A NumPy array of booleans."""
 
 _DENSE: Final = 1 << 26
-"""Whole numbers that lie in a range of so many are looked up by place: one byte each."""
+"""Keys that are whole numbers in a range of this length are looked up in a table of one byte a number."""
 
 
 def equal_to_one(rows: Sequence[Column], keys: Sequence[Column]) -> Mask:

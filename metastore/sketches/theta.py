@@ -34,7 +34,7 @@ _SEED_HASH: Final = 0x93CC
 _READ_ONLY_COMPACT_ORDERED: Final = 0x1A
 _EMPTY: Final = 0x04
 _PENDING: Final = 8
-"""A builder puts its hashes together whenever it holds so many times the size."""
+"""A builder combines its hashes when it holds this many times its size."""
 
 
 @dataclass(frozen=True, eq=False)

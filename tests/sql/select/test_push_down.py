@@ -21,11 +21,11 @@ from support.sales_lake import Lake
 
 from metastore.errors import InvalidRequestError
 from metastore.formats.arrow_schema import tuple_schema
+from metastore.iceberg.row_scan import RowScan
 from metastore.predicates.columns import Columns
 from metastore.predicates.iceberg_filter import iceberg_filter
 from metastore.predicates.predicate import parse
 from metastore.scan.tables import ScannedTables
-from metastore.sql import relations
 from metastore.sql.push_down import AskedRows, asked_of
 from metastore.sql.query_text import QueryText
 from metastore.sql.statement import Statement
@@ -170,16 +170,16 @@ def test_any_shape_of_query_gives_what_duckdb_gives(lake: Lake, query: str, name
 
 @pytest.fixture
 def scans(monkeypatch: pytest.MonkeyPatch) -> list[int]:
-    """How many files each scan of an Iceberg table planned."""
+    """How many files each scan of an Iceberg table read."""
     found: list[int] = []
-    plan = relations.scan_tasks
+    read = RowScan.by_file
 
-    def counted(*asked: Any) -> Any:
-        files = plan(*asked)
+    def counted(self: RowScan, tasks: Any) -> Any:
+        files = list(tasks)
         found.append(len(files))
-        return files
+        return read(self, files)
 
-    monkeypatch.setattr(relations, "scan_tasks", counted)
+    monkeypatch.setattr(RowScan, "by_file", counted)
     return found
 
 
