@@ -81,7 +81,7 @@ def test_rows_are_those_of_duckdb(lake: Lake, where: str) -> None:
     query = f"SELECT id, k, {columns} FROM {{}} WHERE {asked}"
     found = lake.session.sql(query.format("lake.db.t"))
     assert sorted((tuple(row.values()) for row in found.to_pylist()), key=repr) == lake.by_duckdb(query.format("t"))
-    told = lake.session.sql(f"EXPLAIN {query.format('lake.db.t')}").column(0).to_pylist()
+    told = map(str, lake.session.sql(f"EXPLAIN {query.format('lake.db.t')}").column(0).to_pylist())
     [line] = [each.strip() for each in told if each.strip().startswith("files:")]
     assert line.startswith(f"files: {CONDITIONS[where]} of 4 read") or CONDITIONS[where] == 4
 
