@@ -7,6 +7,7 @@ as Python objects. A literal that the form cannot hold is compared by its two ne
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import date, datetime, time, timedelta
@@ -81,7 +82,7 @@ class SortedValues:
         return len(self.values)
 
 
-class BoundArray:
+class BoundArray(ABC):
     """One bound of many containers, of one ``kind``; ``known`` tells which containers have one.
 
     Comparisons are False where nothing is known.
@@ -90,34 +91,34 @@ class BoundArray:
     kind: Kind
     known: Mask
 
+    @abstractmethod
     def compare(self, sign: str, value: Value) -> Mask:
         """``bound sign value`` for each container; ``sign`` is one of ``< <= > >= =``."""
-        raise NotImplementedError
 
+    @abstractmethod
     def same_as(self, other: BoundArray) -> Mask:
         """Where both are known and equal; ``other`` is of the same form."""
-        raise NotImplementedError
 
+    @abstractmethod
     def places(self, values: SortedValues) -> tuple[Positions, Mask]:
         """How many of the sorted ``values`` lie below each bound, and whether the next one equals it."""
-        raise NotImplementedError
 
+    @abstractmethod
     def above(self, values: SortedValues, places: Positions) -> Mask:
         """Whether ``values[places[i]]`` lies above bound ``i``; ``places`` are within ``values``."""
-        raise NotImplementedError
 
+    @abstractmethod
     def take(self, positions: Positions) -> BoundArray:
         """The bounds at ``positions``; -1 gives an unknown one."""
-        raise NotImplementedError
 
+    @abstractmethod
     def at(self, position: int) -> Value | None:
         """One bound as a Python value."""
-        raise NotImplementedError
 
     @property
+    @abstractmethod
     def nbytes(self) -> int:
         """Bytes that it takes, about."""
-        raise NotImplementedError
 
 
 @dataclass(frozen=True, eq=False)

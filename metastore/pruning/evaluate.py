@@ -83,9 +83,10 @@ class Excluded:
         """Why one of them is excluded, which it has to be."""
         return Exclusion(Cause(test, self._known(test, container)) for test in self.combinations[self.codes[container]])
 
-    def tests(self, container: int) -> str:
-        """The tests that excluded one of them, as a person reads them."""
-        return tests_text(self.combinations[self.codes[container]])
+    def tests(self, containers: Iterable[int]) -> list[str]:
+        """The tests that excluded each of ``containers``, as a person reads them."""
+        texts = list(map(tests_text, self.combinations))
+        return [texts[code] for code in self.codes[list(containers)].tolist()]
 
     def count_by_tests(self, among: Mask | None = None) -> Counter[str]:
         """How many are excluded, of all or of those ``among`` them, by the tests that did it."""

@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cache, cached_property
+from functools import cache, cached_property, lru_cache
 from typing import Any, Final
 
 import numpy as np
@@ -21,7 +21,7 @@ from pyiceberg.expressions import AlwaysTrue
 from metastore.errors import InvalidRequestError
 from metastore.model.column_path import parse as parse_path
 from metastore.model.column_path import quote
-from metastore.model.drill_types import parse_type
+from metastore.model.drill_types import DrillType, parse_type
 from metastore.model.tuple_schema import CASE_SENSITIVE, KEPT, LOGICAL_TYPE, TupleSchema
 from metastore.model.vocabulary import DEFAULT_SEGMENT, IDENTIFIER_SEPARATOR, MetadataType
 from metastore.predicates.columns import Columns
@@ -115,7 +115,8 @@ def _decided(
     of_segments = UnitStatistics(source.segments(asked), folders, directories, spellings)
     segments = evaluation.exclude(np.ones(len(names), np.bool_), pseudo.beside(of_segments, None))
     excluded = np.flatnonzero(segments.mask).tolist()
-    why_not = _nearest({table.segment_folders[i]: segments.tests(i) for i in excluded})
+    folders_excluded = [table.segment_folders[i] for i in excluded]
+    why_not = _nearest(dict(zip(folders_excluded, segments.tests(excluded), strict=True)))
     left_out = frozenset(names[i] for i in excluded if IDENTIFIER_SEPARATOR not in names[i])
     files = FileDecisions(known, directories, evaluation, why_not, spellings, pseudo)
     for portion in source.portions(left_out, asked):
@@ -230,12 +231,20 @@ class _Table:
             name: parse_type(column.type) if is_kept and (column := self.schema.by_name.get(name)) else None
             for name in self.of_directories
         }
-        return DirectoryColumns(
-            (tuple(folder.split(IDENTIFIER_SEPARATOR)) for folder in folders if folder),
-            of_files,
-            known,
-            case_sensitive=CASE_SENSITIVE in self.schema.properties,
-        )
+        case_sensitive = CASE_SENSITIVE in self.schema.properties
+        return _directory_columns(frozenset(folders), frozenset(of_files), tuple(known.items()), case_sensitive)
+
+
+@lru_cache(maxsize=2)
+def _directory_columns(
+    folders: frozenset[str],
+    of_files: frozenset[str],
+    known: tuple[tuple[str, DrillType | None], ...],
+    case_sensitive: bool,
+) -> DirectoryColumns:
+    """Kept for the next questions about the same table: ten thousand folders take as long as all other decisions."""
+    directories = (tuple(folder.split(IDENTIFIER_SEPARATOR)) for folder in folders if folder)
+    return DirectoryColumns(directories, of_files, dict(known), case_sensitive=case_sensitive)
 
 
 def _nearest(excluded: Mapping[str, str]) -> Callable[[str], str | None]:
