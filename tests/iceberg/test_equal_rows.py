@@ -59,6 +59,15 @@ def test_they_are_those_found_value_by_value(table: tuple[list[Any], list[Any]])
     assert equal_to_one(rows, keys).tolist() == expected
 
 
+def test_every_nan_is_the_same() -> None:
+    """Arrow tells those of other bits or signs apart; in one column, and beside another."""
+    rows = pa.chunked_array([pa.array(np.array([NAN, OTHER_NAN, -NAN, 1.0]))])
+    keys = pa.array(np.array([OTHER_NAN]))
+    assert equal_to_one([rows], [keys]).tolist() == [True, True, True, False]
+    beside = pa.chunked_array([pa.array(["a", "a", "b", "a"])])
+    assert equal_to_one([rows, beside], [keys, pa.array(["a"])]).tolist() == [True, True, False, False]
+
+
 @pytest.mark.parametrize("spread", [1, 1_000_003])
 def test_many_keys_of_two_columns(spread: int) -> None:
     """Codes of combinations do not overflow, and no combination of two keys is taken for a third."""

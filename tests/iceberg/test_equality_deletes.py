@@ -93,7 +93,7 @@ def by_id(*ids: int | None) -> pa.Table:
 
 
 def test_they_apply_to_older_files_alone(lake: Lake) -> None:
-    """Not to those of the same commit, and not to rows that were inserted again."""
+    """Not to rows that were inserted again."""
     lake.create()
     lake.append(1, 2, 3)
     delete_equal(lake.table, by_id(2, 3, 9), [1])
