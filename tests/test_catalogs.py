@@ -14,6 +14,7 @@ from pyiceberg.exceptions import CommitFailedException
 from pyiceberg.table import Table
 from pyiceberg.table.refs import SnapshotRefType
 from pyiceberg.table.update import (
+    AddSnapshotUpdate,
     AssertRefSnapshotId,
     RemoveSnapshotRefUpdate,
     SetPropertiesUpdate,
@@ -192,17 +193,21 @@ def test_a_commit_gives_the_new_version(catalogs: Catalogs) -> None:
 
 
 def test_a_format_version_that_pyiceberg_does_not_write(catalogs: Catalogs, tmp_path: Path) -> None:
-    """A commit is refused before the metadata file is begun: an empty one would stand beside the true ones."""
+    """Its metadata is written here; a commit that cannot be is refused before the metadata file is begun."""
     lake = catalogs.open("lake")
     metadata = json.loads(lake.load_table("db.orders").metadata.model_dump_json())
     path = tmp_path / "lake" / "db" / "orders" / "metadata" / f"00009-{uuid4()}.metadata.json"
     path.write_text(json.dumps({**metadata, "format-version": 3, "next-row-id": 0}))
     lake.register_table("db.third", str(path))
-    before = sorted(tmp_path.rglob("*"))
     target = catalogs.table("lake", "db", "third")
-    for update in (branch("b", metadata["current-snapshot-id"]), SetPropertiesUpdate(updates={"a": "b"})):
-        with pytest.raises(StorageError, match="db.third has format version 3, .*nothing was changed. Use an engine"):
-            target.commit(target.load(), [], [update])
+    done = target.commit(target.load(), [], [SetPropertiesUpdate(updates={"a": "b"})])
+    assert target.load().properties["a"] == "b"
+    before = sorted(tmp_path.rglob("*"))
+    snapshot = done.metadata.snapshots[-1].model_copy(
+        update={"snapshot_id": 5, "sequence_number": 99, "first_row_id": 0, "added_rows": 1}
+    )
+    with pytest.raises(StorageError, match="version 3; nothing was changed. Use an engine"):
+        target.commit(done, [], [AddSnapshotUpdate(snapshot=snapshot)])
     assert sorted(tmp_path.rglob("*")) == before
 
 

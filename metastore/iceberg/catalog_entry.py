@@ -50,7 +50,6 @@ _LOOKS: Final = 10
 _ODD_JSON: Final = (TypeError, AttributeError, LookupError)
 """What reading JSON raises that has not the shape of metadata."""
 
-_NEWEST_WRITTEN: Final = 2
 """The newest format version of which PyIceberg writes metadata."""
 
 _NUMBERED: Final = re.compile(r"(\d+)-[0-9a-f-]{36}(?:\.gz)?\.metadata\.json(?:\.gz)?")
@@ -275,23 +274,10 @@ def _unknown_types(source: CatalogSource, identifier: Identifier) -> Mapping[str
         return {}
 
 
-def require_committable(source: CatalogSource, table: Table) -> None:
-    """Refuse a table whose next version cannot be written, before anything is done for it. Raises StorageError."""
-    version = table.metadata.format_version
-    if source.validates_here and version > _NEWEST_WRITTEN:
-        # PyIceberg would only find out with the metadata file open, and leave it there, empty.
-        raise StorageError(
-            f"{'.'.join(table.name())} has format version {version}, and in {source} the metadata would be written "
-            "here, by PyIceberg, which cannot write that version; nothing was changed. Use an engine that does, such "
-            "as Spark, or a REST catalog, whose server writes the metadata"
-        )
-
-
 def publish(
     source: CatalogSource, table: Table, requirements: Sequence[TableRequirement], updates: Sequence[TableUpdate]
 ) -> CommitTableResponse:
     """Publish the next version of any table of ``source``. Raises as :meth:`CatalogEntry.commit`."""
-    require_committable(source, table)
     try:
         with source.turn:
             return source.opened.commit_table(table, tuple(requirements), tuple(updates))

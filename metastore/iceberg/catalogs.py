@@ -31,6 +31,8 @@ from metastore.errors import ConfigError, StorageError
 from metastore.forks import renew_in_child
 from metastore.iceberg.catalog_errors import is_of_database, of_a_catalog, said
 from metastore.iceberg.file_system_catalog import FileSystemCatalog
+from metastore.iceberg.iceberg_private import writing_metadata_by
+from metastore.iceberg.lossless_metadata import write_metadata
 from metastore.redaction import remember, showable
 from metastore.stores.arrow_io import BoundedArrowFileIO
 from metastore.stores.hadoop_properties import file_io_properties
@@ -303,5 +305,7 @@ def _loaded(name: str, properties: Mapping[str, Any]) -> Catalog:
         from metastore.iceberg import server_catalogs  # noqa: PLC0415 - its libraries take long to import
 
         rest, hive = server_catalogs.RestCatalogThatEnds, server_catalogs.HiveCatalogThatEnds
-        return rest(name, **given) if given["type"] == "rest" else hive(name, **given)
-    return load_catalog(name, **properties)
+        return (
+            rest(name, **given) if given["type"] == "rest" else writing_metadata_by(write_metadata, hive(name, **given))
+        )
+    return writing_metadata_by(write_metadata, load_catalog(name, **properties))

@@ -8,6 +8,7 @@ keep to that layout can write at once. Loaded metadata is kept by the identity o
 from __future__ import annotations
 
 import errno
+import json
 import threading
 import uuid
 from collections.abc import Iterator
@@ -39,6 +40,8 @@ from pyiceberg.view.metadata import ViewVersion
 
 from metastore.errors import DamageError, FormatError, InvalidRequestError, MetastoreError, StorageError
 from metastore.iceberg.catalog_errors import UNREADABLE
+from metastore.iceberg.lossless_metadata import WRITTEN_BY_PYICEBERG, next_document
+from metastore.iceberg.metadata_json import read_document
 from metastore.iceberg.next_metadata import in_order, serialized, updated
 from metastore.iceberg.version_files import FoundVersion, VersionFiles
 from metastore.stores.bounded_reading import table_metadata
@@ -151,10 +154,11 @@ class FileSystemCatalog(Catalog):
             metadata = in_order(updated(current.metadata, (*updates, marking), base), current.metadata)
         except ValueError as error:
             raise CommitFailedException(f"the table changed since the updates were made for it: {error}") from error
+        content = self._content(base, metadata)
         versions = self._versions(metadata.location)
         version = _version_of(base) + 1
         try:
-            won = versions.publish(version, serialized(metadata), lambda: self._is_built_upon(table, version, mark))
+            won = versions.publish(version, content, lambda: self._is_built_upon(table, version, mark))
         except FileNotFoundError as error:
             # Raised by what is loaded, this means that a race was lost; here it says nothing.
             raise OSError(errno.EIO, f"it is open whether version {version} was published: {error}") from error
@@ -165,6 +169,12 @@ class FileSystemCatalog(Catalog):
         if identity is not None:
             self._remember(self.identifier_to_tuple(table.name()), FoundVersion(version, location, identity), metadata)
         return CommitTableResponse(metadata=metadata, metadata_location=location)
+
+    def _content(self, base: str, metadata: TableMetadata) -> bytes:
+        """The next version file; of format version 3 it is made from the JSON of the one at ``base``."""
+        if metadata.format_version <= WRITTEN_BY_PYICEBERG:
+            return serialized(metadata)
+        return json.dumps(next_document(read_document(self.io, base), metadata)).encode()
 
     def remove_old_metadata(self, table: Table) -> Deleted:
         """Delete the version files before that of ``table``, oldest first; stops at the first that will not go.

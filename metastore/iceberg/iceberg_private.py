@@ -3,14 +3,17 @@
 ``_InclusiveMetricsEvaluator`` tells from a manifest entry's counts and bounds whether its file can hold a matching row.
 PyIceberg has no public form of it, and a second implementation here would be one to keep right.
 ``_get_parquet_writer_kwargs`` reads the table properties that say how data files are written.
+``MetastoreCatalog._write_metadata`` writes metadata.json for every catalog that keeps a pointer to it.
 ``Transaction._updates`` is what a transaction would commit, so that it is committed by our own rules.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from functools import partial
 from typing import Any
 
+from pyiceberg.catalog import Catalog
 from pyiceberg.expressions import BooleanExpression
 from pyiceberg.expressions.visitors import _InclusiveMetricsEvaluator
 from pyiceberg.io.pyarrow import _get_parquet_writer_kwargs
@@ -28,6 +31,17 @@ def metrics_evaluator(schema: Schema, expression: BooleanExpression) -> Callable
 def parquet_writer_options(properties: Mapping[str, str]) -> dict[str, Any]:
     """Arguments of pyarrow's Parquet writer that a table with ``properties`` asks for: codec, page sizes."""
     return _get_parquet_writer_kwargs(dict(properties))
+
+
+def writing_metadata_by(write: Callable[..., None], catalog: Catalog) -> Catalog:
+    """``catalog``, which from now on writes metadata files by ``write``. One whose server writes them stays as it is.
+
+    ``write`` takes the metadata, a FileIO, a path, and by name ``overwrite``.
+    """
+    for name, how in (("_write_metadata", write), ("_write_metadata_no_exist_check", partial(write, overwrite=True))):
+        if hasattr(catalog, name):
+            setattr(catalog, name, how)
+    return catalog
 
 
 def pending(transaction: Transaction) -> tuple[tuple[TableRequirement, ...], tuple[TableUpdate, ...]]:

@@ -8,8 +8,6 @@ Promise: what is returned is the metadata that the catalog's entry points to, wi
 
 from __future__ import annotations
 
-import json
-import zlib
 from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass
@@ -23,10 +21,9 @@ from pyiceberg.io import FileIO, load_file_io
 from pyiceberg.typedef import Identifier
 
 from metastore.errors import FormatError, StorageError
-from metastore.iceberg.catalog_errors import said
 from metastore.iceberg.catalogs import CatalogSource
 from metastore.iceberg.file_system_catalog import FileSystemCatalog
-from metastore.stores.bounded_reading import ReadLimits, gunzipped, whole
+from metastore.iceberg.metadata_json import checked, read_document
 
 _POINTER: Final = "metadata_location"
 _NOT_FOUND: Final = 404
@@ -79,22 +76,6 @@ def _look(source: CatalogSource, identifier: Identifier) -> MetadataDocument | N
     catalog = source.opened
     io = catalog.io if isinstance(catalog, FileSystemCatalog) else load_file_io(catalog.properties, location)
     return MetadataDocument(location, read_document(io, location), io)
-
-
-def read_document(io: FileIO, location: str) -> Mapping[str, Any]:
-    """The JSON of a metadata file. Raises FileNotFoundError, StorageError, FormatError."""
-    try:
-        limit = ReadLimits.of(io.properties).named("metadata_json")
-        content = whole(io.new_input(location), limit)
-        is_packed = ".gz." in location or location.endswith(".gz")
-        found = json.loads(gunzipped(content, location, limit) if is_packed else content)
-    except FileNotFoundError:
-        raise
-    except (ValueError, EOFError, zlib.error) as error:
-        raise FormatError(f"{location} is not the metadata of an Iceberg table: {error}") from error
-    except OSError as error:
-        raise StorageError(f"cannot read the metadata file {location}: {said(error)}") from error
-    return _checked(found, location)
 
 
 def _pointer(catalog: Catalog, identifier: Identifier) -> str:
@@ -176,10 +157,4 @@ def _document_of_rest(source: CatalogSource, catalog: RestCatalog, identifier: I
     given = [StorageCredential.model_validate(each) for each in answer.get("storage-credentials") or ()]
     vended = catalog._resolve_storage_credentials(given, location)  # noqa: SLF001 - as above
     io = load_file_io({**catalog.properties, **(answer.get("config") or {}), **vended}, location)
-    return MetadataDocument(location, _checked(answer.get("metadata"), location), io)
-
-
-def _checked(content: object, location: str) -> Mapping[str, Any]:
-    if not isinstance(content, dict) or not isinstance(content.get("location"), str):
-        raise FormatError(f"{location} is not the metadata of an Iceberg table: it names no location")
-    return content
+    return MetadataDocument(location, checked(answer.get("metadata"), location), io)

@@ -1,15 +1,16 @@
-"""Rows of an Iceberg table's data files: columns by their ids, position deletes applied, a condition judged.
+"""Rows of an Iceberg table's data files: columns by their ids, deletes of both kinds applied, a condition judged.
 
 The one reading of data files for SELECT, statistics and verification; a rewrite uses the same pieces on parts of files
 (:mod:`metastore.procedures.rewrite.reading`). PyIceberg has a scan too. It has no Avro, reads INT96 in nanoseconds,
-makes null lists of structs empty ones, and takes rows from a file that only its neighbours' delete files name: one that
-was added again after these were written.
+makes null lists of structs empty ones, refuses equality deletes, and takes rows from a file that only its neighbours'
+delete files name: one that was added again after these were written.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
-from typing import Any
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from itertools import accumulate
+from typing import Any, Final
 
 import pyarrow as pa
 from pyiceberg.expressions import AlwaysTrue, BooleanExpression
@@ -23,10 +24,15 @@ from pyiceberg.table.metadata import TableMetadata
 from pyiceberg.utils.concurrent import ExecutorFactory
 
 from metastore.iceberg.data_file import open_data_file
+from metastore.iceberg.delete_index import Delete
+from metastore.iceberg.equality_deletes import EqualityDeletes
 from metastore.iceberg.position_deletes import Positions, deleted_positions, merged, without
 from metastore.iceberg.projection import Projection, partition_constants
 from metastore.stores.files import open_ranges
 from metastore.stores.read_errors import reading_file
+
+_AHEAD: Final = 32 << 20
+"""Bytes of equality delete files that are read before the first data file."""
 
 
 class RowScan:
@@ -43,6 +49,7 @@ class RowScan:
         used = extract_field_ids(self._condition) if self._condition is not None else set()
         self._ids = schema.field_ids | used
         self._names = metadata.name_mapping()
+        self._equality = EqualityDeletes.of_table(metadata, io)
 
     def to_record_batches(self, tasks: Iterable[FileScanTask]) -> Iterator[pa.RecordBatch]:
         """The rows file by file, in the order of ``tasks``; a file's rows are in memory at once.
@@ -57,40 +64,41 @@ class RowScan:
         tasks = list(tasks)
         executor = ExecutorFactory.get_or_create()
         paths = {task.file.file_path for task in tasks}
-        deletes = list({delete for task in tasks for delete in task.delete_files})
+        applied = [sorted(map(Delete.of, task.delete_files)) for task in tasks]
+        by_position = list({delete for deletes in applied for delete in deletes if not delete.equality_ids})
 
-        def deleted(delete: DataFile) -> Mapping[str, list[Positions]]:
-            with reading_file(delete.file_path):
-                return deleted_positions(self._io, delete.file_path, delete.file_format, paths)
+        def deleted(delete: Delete) -> Mapping[str, list[Positions]]:
+            with reading_file(delete.path):
+                return deleted_positions(self._io, delete.path, delete.format, paths)
 
-        positions = dict(zip(deletes, executor.map(deleted, deletes), strict=True))
+        positions = dict(zip(by_position, executor.map(deleted, by_position), strict=True))
+        # Data files are read at the same time, and all of them need these.
+        list(executor.map(self._equality.prepare, _few(delete for task in tasks for delete in task.delete_files)))
 
-        def rows(task: FileScanTask) -> list[pa.RecordBatch]:
+        def rows(task: FileScanTask, deletes: Sequence[Delete]) -> list[pa.RecordBatch]:
             path = task.file.file_path
-            own = merged(part for delete in task.delete_files for part in positions[delete].get(path, ()))
+            named = [positions[delete].get(path, ()) for delete in deletes if not delete.equality_ids]
+            own = merged(part for parts in named for part in parts)
             with reading_file(path):
-                return list(self._rows(task.file, own))
+                return self._rows(task.file, own, [delete for delete in deletes if delete.equality_ids])
 
-        yield from zip((task.file.file_path for task in tasks), executor.map(rows, tasks), strict=True)
+        yield from zip((task.file.file_path for task in tasks), executor.map(rows, tasks, applied), strict=True)
 
-    def _rows(self, data: DataFile, deleted: Positions | None) -> Iterator[pa.RecordBatch]:
+    def _rows(self, data: DataFile, deleted: Positions | None, equality: Sequence[Delete]) -> list[pa.RecordBatch]:
         version = self._metadata.format_version
+        keys = {column for delete in equality for column in delete.equality_ids}
         with open_ranges(self._io, data.file_path) as source:
             file = open_data_file(source, data.file_format, data.file_path)
             # Versions 1 and 2 have no nanoseconds.
             held = pyarrow_to_schema(file.schema, self._names, version <= 2, version)
             constants = partition_constants(self._metadata.specs()[data.spec_id], data.partition)
             projection = Projection(held, self._schema, self._arrow, constants)
-            columns = [field.name for field in held.fields if _has(field, self._ids)]
+            columns = [field.name for field in held.fields if _has(field, self._ids | keys)]
             condition = self._of_file(held, constants)
-            row = 0
-            for batch in file.matching(None if deleted is not None else condition, columns):
-                kept = without(batch, row, deleted)
-                row += batch.num_rows
-                if deleted is not None and condition is not None:
-                    kept = _true_for(condition, kept)
-                if kept.num_rows:
-                    yield projection.apply(kept)
+            batches = _chosen(file.matching(None if deleted is not None else condition, columns), deleted, condition)
+            if not equality:
+                return list(map(projection.apply, batches))
+            return list(map(projection.apply, self._equality.without(list(batches), held, constants, equality)))
 
     def _of_file(self, held: Schema, constants: Mapping[int, Any]) -> Any:
         """The condition in the file's names as Arrow's expression; None for none."""
@@ -99,6 +107,25 @@ class RowScan:
         missing = {own: value for own, value in constants.items() if own not in held.field_ids}
         translated = translate_column_names(self._condition, held, True, missing)
         return expression_to_pyarrow(bind(held, translated, case_sensitive=True), held)
+
+
+def _chosen(batches: Iterable[pa.RecordBatch], deleted: Positions | None, condition: Any) -> Iterator[pa.RecordBatch]:
+    """The rows of a file's ``batches`` that are not deleted; the condition is applied here where deletes count rows."""
+    row = 0
+    for batch in batches:
+        kept = without(batch, row, deleted)
+        row += batch.num_rows
+        if deleted is not None and condition is not None:
+            kept = _true_for(condition, kept)
+        if kept.num_rows:
+            yield kept
+
+
+def _few(deletes: Iterable[DataFile]) -> list[Delete]:
+    """The first equality delete files that together are small enough to be read ahead."""
+    sizes = {Delete.of(delete): delete.file_size_in_bytes for delete in deletes if delete.equality_ids}
+    ends = accumulate(sizes.values())
+    return [delete for delete, end in zip(sizes, ends, strict=True) if end <= _AHEAD]
 
 
 def _has(field: Any, ids: set[int]) -> bool:

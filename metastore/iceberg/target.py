@@ -25,7 +25,7 @@ from metastore.errors import (
     NotFoundError,
     OutcomeUnknownError,
 )
-from metastore.iceberg.catalog_entry import newest, publish, require_committable
+from metastore.iceberg.catalog_entry import newest, publish
 from metastore.iceberg.catalog_errors import failures_of, of_a_catalog, said
 from metastore.iceberg.catalogs import CatalogSource
 from metastore.iceberg.metadata_document import MetadataDocument, newest_document, newest_pointer
@@ -89,10 +89,6 @@ class TargetTable:
         """
         with failures_of(self.source):
             return newest_document(self.source, self.identifier)
-
-    def require_committable(self, table: Table) -> None:
-        """Refuse what :meth:`commit` would refuse of this table whatever the change. Raises StorageError."""
-        require_committable(self.source, table)
 
     def commit(self, table: Table, requirements: Sequence[TableRequirement], updates: Sequence[TableUpdate]) -> Table:
         """Publish the next version of the table that was loaded as ``table``; the table as it is then.

@@ -42,10 +42,11 @@ from pyiceberg.types import (
 )
 
 from metastore.epoch import EPOCH_DATE
-from metastore.errors import FormatError, InvalidRequestError, NotFoundError, StorageError
+from metastore.errors import FormatError, NotFoundError, StorageError
 from metastore.formats.arrow_schema import tuple_schema
 from metastore.formats.source_file import SourceFile
 from metastore.iceberg.data_file import require_readable
+from metastore.iceberg.scan_tasks import scan_tasks
 from metastore.model.column_path import ColumnPath
 from metastore.model.drill_types import minor_type
 from metastore.model.statistics import ColumnStatistics, Value
@@ -72,7 +73,7 @@ class IcebergSource:
     @property
     def location(self) -> str:
         """As :attr:`metastore.sources.provided.Provided.location`."""
-        return _without_scheme(self._table.location()).rstrip("/")
+        return plain_path(self._table.location()).rstrip("/")
 
     def files(self) -> Sequence[SourceFile]:
         """As :meth:`metastore.sources.provided.Provided.files`."""
@@ -108,20 +109,15 @@ class IcebergSource:
     @cached_property
     def _tasks(self) -> dict[SourceFile, FileScanTask]:
         try:
-            tasks = list(self._table.scan().plan_files())
+            tasks = scan_tasks(self._table.metadata, self._table.io)
         except (OSError, ValueError, NotImplementedError) as error:
-            if "equality deletes" in str(error):
-                raise InvalidRequestError(
-                    f"{self._name} has equality deletes, which PyIceberg does not read; rewrite its data files by an "
-                    "engine that applies them (Spark or Flink: CALL system.rewrite_data_files), then ask again"
-                ) from error
             raise StorageError(f"the manifests of {self._name} cannot be read: {error}") from error
         columns = [_identity(field) for field in self._table.schema().fields]
         found = {}
         for task in tasks:
             # Other delete files, or other columns, are another state of the file.
             state = state_of(columns, sorted(each.file_path for each in task.delete_files))
-            found[source_file(_without_scheme(task.file.file_path), task.file.file_size_in_bytes, state)] = task
+            found[source_file(plain_path(task.file.file_path), task.file.file_size_in_bytes, state)] = task
         if len(found) < len(tasks):
             raise FormatError(f"the manifests of {self._name} name a data file twice; PyIceberg would read it twice")
         return found
@@ -231,7 +227,7 @@ def _day(days: int) -> date | None:
         return None
 
 
-def _without_scheme(location: str) -> str:
+def plain_path(location: str) -> str:
     """A plain path on the local disk, as the metastore has it."""
     if location.startswith("file:"):
         return "/" + location[len("file:") :].lstrip("/")

@@ -39,7 +39,9 @@ class IcebergRows:
     def made(cls, metadata: TableMetadata, io: FileIO, tasks: Mapping[str, FileScanTask]) -> IcebergRows:
         """A reader that carries no more than reading needs: no history, and no bounds of columns."""
         nothing: dict[str, Any] = {"snapshots": [], "snapshot_log": [], "metadata_log": [], "refs": {}}
-        nothing |= {"statistics": [], "schemas": [metadata.schema()]}
+        nothing |= {"statistics": []}
+        if not any(delete.equality_ids for each in tasks.values() for delete in each.delete_files):
+            nothing |= {"schemas": [metadata.schema()]}  # deletes may name columns that were dropped since
         bare = {
             path: FileScanTask(_bare(each.file), set(map(_bare, each.delete_files))) for path, each in tasks.items()
         }
@@ -91,6 +93,7 @@ def _bare(file: DataFile) -> DataFile:
         partition=file.partition,
         record_count=file.record_count,
         file_size_in_bytes=file.file_size_in_bytes,
+        equality_ids=file.equality_ids,
     )
     made.spec_id = file.spec_id
     return made

@@ -140,6 +140,8 @@ def _constant(cursor: Cursor, depth: int) -> Any:
 
 def _array(cursor: Cursor, depth: int) -> list[Any]:
     cursor.expect_word("ARRAY")
+    if cursor.accept(TokenType.L_PAREN):  # as Spark has it
+        return list(_listed(cursor, TokenType.R_PAREN, ")", lambda each: _constant(each, depth + 1)))
     cursor.expect(TokenType.L_BRACKET, "[")
     return list(_listed(cursor, TokenType.R_BRACKET, "]", lambda each: _constant(each, depth + 1)))
 
@@ -149,10 +151,14 @@ def _map(cursor: Cursor, depth: int) -> dict[Any, Any]:
     cursor.expect(TokenType.L_PAREN, "(")
     if cursor.accept(TokenType.R_PAREN):
         return {}
-    keys = _array(cursor, depth)
-    cursor.expect(TokenType.COMMA, ",")
-    values = _array(cursor, depth)
-    cursor.expect(TokenType.R_PAREN, ")")
+    if cursor.word == "ARRAY":
+        keys = _array(cursor, depth)
+        cursor.expect(TokenType.COMMA, ",")
+        values = _array(cursor, depth)
+        cursor.expect(TokenType.R_PAREN, ")")
+    else:  # as Spark has it: key, value, key, value
+        flat = list(_listed(cursor, TokenType.R_PAREN, ")", lambda each: _constant(each, depth + 1)))
+        keys, values = flat[::2], flat[1::2]
     if len(keys) != len(values):
         raise cursor.statement.error(f"a map of {len(keys)} keys has {len(values)} values", first)
     if any(isinstance(key, list | dict) for key in keys):

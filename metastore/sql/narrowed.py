@@ -7,7 +7,7 @@ each part that could not, with the reason.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from pyiceberg.expressions import AlwaysTrue, BooleanExpression
 from pyiceberg.expressions.visitors import bind, extract_field_ids
@@ -15,12 +15,14 @@ from pyiceberg.manifest import DataFile
 from pyiceberg.schema import Schema
 from pyiceberg.table import Table
 
+from metastore.iceberg.scan_tasks import scan_tasks
 from metastore.mapping.filters import conjuncts
 from metastore.predicates.iceberg_filter import SESSION_ZONE, IcebergFilter, iceberg_filter
 from metastore.predicates.predicate import parse
 from metastore.pruning.result import Count
 from metastore.scan.explanation import counted, listed
 from metastore.scan.scan import Scan
+from metastore.sql.columns_of_files import may_have_rows, of_table
 from metastore.sql.push_down import AskedRows, said
 
 
@@ -48,25 +50,28 @@ def in_memory(asked: AskedRows) -> Narrowed:
     return Narrowed(AlwaysTrue(), told)
 
 
-def of_iceberg(asked: AskedRows, chosen: IcebergFilter, table: Table) -> Narrowed:
-    """Of an Iceberg table, by its manifests."""
-    files = {task.file.file_path: task.file for task in table.scan().plan_files()}
+def of_iceberg(asked: AskedRows, chosen: IcebergFilter, table: Table, extra: Sequence[str] = ()) -> Narrowed:
+    """Of an Iceberg table, by its manifests, and by the columns ``extra`` of its files."""
+    is_meant, told = may_have_rows(chosen.expression, extra), chosen.expression
+    chosen = replace(chosen, expression=of_table(told, extra))
+    files = {task.file.file_path: task.file for task in scan_tasks(table.metadata, table.io)}
     every = list(files)
-    if isinstance(chosen.expression, AlwaysTrue):
-        return Narrowed(
-            chosen.expression, [f"files: {counted(Count(len(every), len(every)))}", *_notes(asked, chosen.notes)]
-        )
-    kept = {task.file.file_path for task in table.scan(chosen.expression).plan_files()}
+    if isinstance(told, AlwaysTrue):
+        return Narrowed(told, [f"files: {counted(Count(len(every), len(every)))}", *_notes(asked, chosen.notes)])
+    found = {task.file.file_path for task in scan_tasks(table.metadata, table.io, chosen.expression)}
+    kept = set(filter(is_meant, found))
     by = {
-        said(part): len(every) - sum(1 for _ in table.scan(part).plan_files()) for part in conjuncts(chosen.expression)
+        said(part): len(every) - len(scan_tasks(table.metadata, table.io, part))
+        for part in conjuncts(chosen.expression)
     }
+    by["columns of the file"] = len(every) - sum(map(is_meant, every))
     excluding = [f"{number} files: {text}" for text, number in by.items() if number]
     lines = [f"files: {counted(Count(len(every), len(kept)))}"]
     if excluding:
         lines += ["skipped by:", *listed(excluding)]
     lines.append("row groups: those of the files read are chosen by their own statistics when they are opened")
     notes = [*chosen.notes, *_without_bounds(chosen.expression, table, files.values())]
-    return Narrowed(chosen.expression, [*lines, *_notes(asked, notes, nothing=len(kept) == len(every) > 0)])
+    return Narrowed(told, [*lines, *_notes(asked, notes, nothing=len(kept) == len(every) > 0)])
 
 
 def _without_bounds(condition: BooleanExpression, table: Table, files: Iterable[DataFile]) -> Iterator[str]:

@@ -26,6 +26,7 @@ from pyiceberg.table import Table
 
 from metastore.errors import FormatError, InvalidRequestError, MetastoreError, NotFoundError, StorageError
 from metastore.iceberg.row_scan import RowScan
+from metastore.iceberg.scan_tasks import scan_tasks
 from metastore.iceberg.target import TargetTable
 from metastore.iceberg.time_travel import is_branch, table_at
 from metastore.information_schema import InformationSchema
@@ -41,6 +42,7 @@ from metastore.pruning.row_id import ROW_ID
 from metastore.scan.arrow_types import arrow_schema
 from metastore.scan.directories import LEVEL
 from metastore.scan.scan import Scan
+from metastore.sql.columns_of_files import beside, columns_of_files, may_have_rows, of_table, with_columns
 from metastore.sql.narrowed import Narrowed, fitting, in_memory, narrowed_by, of_iceberg, of_scan
 from metastore.sql.push_down import AskedRows
 from metastore.sql.target import StatementTarget
@@ -109,7 +111,7 @@ class Relations:
         info = self.plugin_name(parts)
         if info is not None:
             return self._analyzed(info, wanted, named, unlisted)
-        return self._of_catalog(parts[0], ".".join(parts[1:-1]), parts[-1], wanted)
+        return self._of_catalog(parts[0], ".".join(parts[1:-1]), parts[-1], wanted, unlisted)
 
     def plugin_name(self, parts: Sequence[str]) -> TableInfo | None:
         """The name that these parts are in a storage plugin; None for a name in a catalog, or INFORMATION_SCHEMA.
@@ -163,7 +165,7 @@ class Relations:
             found.iceberg_schema,
         )
 
-    def _of_catalog(self, catalog: str, schema: str, name: str, wanted: Wanted) -> Relation:
+    def _of_catalog(self, catalog: str, schema: str, name: str, wanted: Wanted, unlisted: Collection[str]) -> Relation:
         base, dollar, kind = name.rpartition("$")
         if dollar:
             target = self._target.catalogs.table(catalog, schema, base)
@@ -171,7 +173,9 @@ class Relations:
             rows = metadata_table(target, kind, version)
             return Relation(rows.schema, lambda asked: iter(rows.select(asked.columns).to_batches()), in_memory)
         target = self._target.catalogs.target(catalog, schema, name)
-        return self._of_component(target, wanted) if target.is_component else self._of_iceberg(target, wanted)
+        if target.is_component:
+            return self._of_component(target, wanted)
+        return self._of_iceberg(target, wanted, unlisted)
 
     def _of_component(self, target: TargetTable, wanted: Wanted) -> Relation:
         component = self._target.metastore.components[target.name]
@@ -189,7 +193,7 @@ class Relations:
             plain_arrow_schema(unit), read, lambda asked: narrowed_by(asked, fitting(asked, schema)), schema
         )
 
-    def _of_iceberg(self, target: TargetTable, wanted: Wanted) -> Relation:
+    def _of_iceberg(self, target: TargetTable, wanted: Wanted, unlisted: Collection[str]) -> Relation:
         table = (
             self._tables.get(str(target))
             or self._target.catalogs.table(target.catalog_name, target.schema_name, target.name).load()
@@ -198,13 +202,21 @@ class Relations:
         if wanted is not None:
             branch = is_branch(table.metadata, wanted)
             table = table_at(table, resolve_version(table, wanted), by_its_own_schema=branch)
-        schema = table.schema()
+        own = schema_to_pyarrow(table.schema(), include_field_ids=False)
+        extra = columns_of_files(unlisted, own.names)
+        schema = with_columns(table.schema(), extra)
 
         def read(asked: AskedRows) -> Iterator[pa.RecordBatch]:
             try:
-                scan = table.scan(fitting(asked, schema).expression, asked.columns)
+                expression = fitting(asked, schema).expression
+                is_meant, more = may_have_rows(expression, extra), [name for name in extra if name in asked.columns]
+                scan = table.scan(
+                    of_table(expression, extra), tuple(name for name in asked.columns if name not in extra)
+                )
                 rows = RowScan(table.metadata, table.io, scan.projection(), scan.row_filter)
-                yield from rows.to_record_batches(scan.plan_files())
+                tasks = scan_tasks(table.metadata, table.io, scan.row_filter)
+                for path, batches in rows.by_file(task for task in tasks if is_meant(task.file.file_path)):
+                    yield from (beside(batch, path, more) if more else batch for batch in batches)
             except MetastoreError:
                 raise
             except Exception as error:
@@ -212,13 +224,14 @@ class Relations:
 
         def told(asked: AskedRows) -> Narrowed:
             try:
-                return of_iceberg(asked, fitting(asked, schema), table)
+                return of_iceberg(asked, fitting(asked, schema), table, extra)
             except MetastoreError:
                 raise
             except Exception as error:
                 raise _unreadable(target, error) from error
 
-        return Relation(schema_to_pyarrow(schema, include_field_ids=False), read, told, schema)
+        columns = pa.schema([*own, *(pa.field(name, UNLISTED[name]) for name in extra)])
+        return Relation(columns, read, told, schema, extra)
 
     def _analyzed(
         self, info: TableInfo, wanted: Wanted, named: Collection[str], unlisted: Collection[str]
@@ -290,9 +303,4 @@ def _unreadable(target: TargetTable, error: Exception) -> MetastoreError:
     """What it means that PyIceberg cannot list ``target``; on what is damaged it fails in whatever way comes first."""
     if is_of_store(error):
         return StorageError(f"the files of {target} cannot be read: {error}")
-    if "equality deletes" in str(error):
-        return InvalidRequestError(
-            f"{target} has equality deletes, which PyIceberg does not read; rewrite its data files by an engine that "
-            "applies them (Spark or Flink: CALL system.rewrite_data_files), then ask again"
-        )
     return FormatError(f"the files of {target} cannot be read: {str(error) or repr(error)}")

@@ -112,6 +112,14 @@ def test_an_overflow_is_an_error_and_no_missing_row(lake: Lake, where: str) -> N
         lake.scan(where).to_arrow()
 
 
+@pytest.mark.parametrize("where", ["upper(st.b) = 'X'", "st.b LIKE 'x%' AND length(st.b) = 1", "st.n + 1 = 2"])
+def test_a_field_of_a_struct_beside_a_function(lake: Lake, where: str) -> None:
+    """What this package writes for a field in DuckDB is no function that somebody asked for."""
+    lake.write("a.parquet", {"id": [1, 2, 3], "st": [{"b": "x", "n": 1}, {"b": "Y", "n": 2}, None]})
+    lake.analyze()
+    assert lake.scan(where).to_arrow()["id"].to_pylist() == [1]
+
+
 def test_a_number_that_no_cast_can_hold_is_an_error(lake: Lake) -> None:
     """As in Spark's ANSI mode, and so is a text that is no number; what TRY_CAST cannot hold is NULL."""
     rows = {"l": [2**40, 7], "d": [1e30, 7.5], "dec": [Decimal(10) ** 12, Decimal(7)], "s": ["x", "7"]}

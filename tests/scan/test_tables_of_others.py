@@ -475,7 +475,7 @@ def test_rows_that_cannot_be_had_in_the_types_asked_for_are_an_error(shop: Other
 
 
 def test_what_cannot_be_read_is_refused(shop: Others, tmp_path: Path) -> None:
-    """With what to do: row ids, equality deletes, tables of databases."""
+    """With what to do: row ids, tables of databases."""
     tables = shop.session.tables
     for refused in (
         lambda: tables.scan("lake.shop.t", row_id=True),
@@ -490,12 +490,21 @@ def test_what_cannot_be_read_is_refused(shop: Others, tmp_path: Path) -> None:
     shop.session.analyze("db.main.t")
     with pytest.raises(InvalidRequestError, match="JDBC"):
         tables.scan("db.main.t")
+
+
+def test_equality_deletes_of_an_iceberg_table(shop: Others) -> None:
+    """Rows, counts and statistics are those that are left, before the table is analyzed anew and after."""
+    before = shop.session.tables.scan("lake.shop.t").to_arrow().num_rows
     table = shop.iceberg()
     [task] = list(table.scan("id = 10").plan_files())
-    delete_files.delete_where_equal(table.refresh(), task.file.partition)
-    for ask in (tables.scan, shop.session.analyze):
-        with pytest.raises(InvalidRequestError, match=r"equality deletes.*rewrite_data_files"):
-            ask("lake.shop.t")
+    keys = delete_files.with_ids(pa.table({"id": pa.array([10], pa.int64())}), table.schema().find_field("id").field_id)
+    delete_files.delete_equal(table, keys, [table.schema().find_field("id").field_id], task.file.partition)
+    for _ in range(2):
+        found = shop.session.tables.scan("lake.shop.t").to_arrow()
+        assert 10 not in found["id"].to_pylist()
+        assert found.num_rows == before - 1
+        assert shop.session.tables.scan("lake.shop.t", "id = 10").to_arrow().num_rows == 0
+        shop.session.analyze("lake.shop.t")
 
 
 def test_delta_columns_are_found_by_their_mapping(others: Others) -> None:

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import uuid
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from pathlib import Path
 
 import pyarrow as pa
 import pyarrow.parquet as pq
+from pyarrow import orc
 from pyiceberg.manifest import DataFile, DataFileContent, FileFormat, ManifestContent, ManifestEntry, ManifestFile
+from pyiceberg.partitioning import PartitionSpec
 from pyiceberg.table import Table
 from pyiceberg.table.snapshots import Operation, Snapshot, Summary
 from pyiceberg.table.update import AddSnapshotUpdate, AssertRefSnapshotId, SetSnapshotRefUpdate
@@ -62,8 +65,47 @@ def delete_where_equal(table: Table, partition: Record | None = None) -> DataFil
     return file
 
 
-def commit_deletes(table: Table, file: DataFile) -> None:
-    """One snapshot that adds the delete file and changes nothing else."""
+def delete_equal(
+    table: Table,
+    rows: pa.Table,
+    ids: Sequence[int],
+    partition: Record | None = None,
+    spec: PartitionSpec | None = None,
+    *,
+    bounds: Mapping[int, tuple[bytes, bytes]] | None = None,
+    format_: FileFormat = FileFormat.PARQUET,
+) -> DataFile:
+    """Commit an equality delete file of ``rows``, whose fields carry their ids: rows that are equal in ``ids`` go."""
+    path = f"{table.metadata.location}/data/{uuid.uuid4()}-equal.{format_.name.lower()}"
+    local = path.removeprefix("file:").replace("//", "/")
+    Path(local).parent.mkdir(parents=True, exist_ok=True)
+    if format_ is FileFormat.PARQUET:
+        pq.write_table(rows, local)
+    else:
+        orc.write_table(rows, local)
+    file = DataFile.from_args(
+        content=DataFileContent.EQUALITY_DELETES,
+        file_path=path,
+        file_format=format_,
+        partition=partition or Record(),
+        record_count=rows.num_rows,
+        file_size_in_bytes=len(table.io.new_input(path)),
+        lower_bounds={own: low for own, (low, _) in (bounds or {}).items()},
+        upper_bounds={own: high for own, (_, high) in (bounds or {}).items()},
+        equality_ids=list(ids),
+    )
+    commit_deletes(table, file, spec)
+    return file
+
+
+def with_ids(rows: pa.Table, *ids: int) -> pa.Table:
+    """The rows with these field ids, one a column."""
+    fields = [field.with_metadata({"PARQUET:field_id": str(own)}) for field, own in zip(rows.schema, ids, strict=True)]
+    return rows.cast(pa.schema(fields))
+
+
+def commit_deletes(table: Table, file: DataFile, spec: PartitionSpec | None = None) -> None:
+    """One snapshot that adds the delete file and changes nothing else; ``spec`` is the file's, else the current."""
     metadata, io = table.metadata, table.io
     head = metadata.current_snapshot()
     assert head is not None
@@ -71,7 +113,14 @@ def commit_deletes(table: Table, file: DataFile) -> None:
     stem = f"{metadata.location}/metadata/{uuid.uuid4()}"
     entries: list[ManifestEntry] = [added(file, snapshot_id)]
     manifest: ManifestFile = write_manifest_file(
-        NewFiles(io), f"{stem}-m0.avro", 2, table.spec(), table.schema(), snapshot_id, entries, ManifestContent.DELETES
+        NewFiles(io),
+        f"{stem}-m0.avro",
+        2,
+        spec or table.spec(),
+        table.schema(),
+        snapshot_id,
+        entries,
+        ManifestContent.DELETES,
     )
     snapshot = Snapshot(
         snapshot_id=snapshot_id,

@@ -176,8 +176,6 @@ class Expiration:
     def dry(self) -> Mapping[str, Any]:
         """What :meth:`run` would do now, with every file that would go; nothing is changed."""
         planned = self._plan(self.target.load())
-        if planned.changes:
-            self.target.require_committable(planned.table)
         files = [{"location": file.location, "kind": file.kind.value, "bytes": file.size} for file in planned.doomed]
         message = "dry run: nothing was changed"
         if planned.unproven:

@@ -23,6 +23,7 @@ from metastore.procedures.framework.builtin import register_builtin, register_in
 from metastore.procedures.framework.model import BaseProcedure, CallContext
 from metastore.procedures.framework.registry import Provider, Registry
 from metastore.procedures.framework.run import explain, run
+from metastore.procedures.framework.spellings import in_our_words
 
 Progress = Callable[[int, int], None]
 """Called with the number of work items that are done, and of all."""
@@ -96,7 +97,7 @@ class Procedures:
         on_progress: Progress | None = None,
     ) -> pa.Table:
         """Call what was found, with arguments from a text; ``place`` is that of the call in it."""
-        return run(found.procedure, self._context(found, on_progress), bind(found.procedure, given, place))
+        return run(found.procedure, self._context(found, on_progress), self._bound(found, given, place))
 
     def explain(self, name: str, /, *values: Any, **named: Any) -> pa.Table:
         """The plan of that call, one row a line, in column ``plan``. Nothing is changed; raises as :meth:`call`."""
@@ -106,8 +107,11 @@ class Procedures:
         self, found: FoundProcedure, given: Sequence[GivenArgument], place: str | None = None
     ) -> pa.Table:
         """The plan of a call of what was found, with arguments from a text."""
-        lines = explain(found.procedure, self._context(found, None), bind(found.procedure, given, place))
+        lines = explain(found.procedure, self._context(found, None), self._bound(found, given, place))
         return pa.table({"plan": pa.array(lines, pa.string())})
+
+    def _bound(self, found: FoundProcedure, given: Sequence[GivenArgument], place: str | None) -> dict[str, Any]:
+        return bind(found.procedure, in_our_words(found.procedure, found.catalog, given, self._now_ms), place)
 
     def list(self, catalog: str | None = None) -> pa.Table:
         """One row a procedure: catalog, schema, name, kind (normal, distributed), arguments, description.

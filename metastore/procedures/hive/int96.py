@@ -35,7 +35,7 @@ def rewriter(name: str, properties: Mapping[str, str], engine: Callable[[int], E
             location=folder,
             properties={},
             io=PyArrowFileIO(dict(properties)),
-            schema=layout.schema,
+            schemas=(layout.schema,),
             specs=(layout.spec,),
             output_spec_id=layout.spec.spec_id,
             name_mapping=parse_mapping_from_json(layout.name_mapping),

@@ -17,7 +17,7 @@ from typing import Any, Final
 from pyiceberg.table import Table
 
 from metastore.errors import MetastoreError, ProcedureError
-from metastore.iceberg.metadata_document import read_document
+from metastore.iceberg.metadata_json import read_document
 from metastore.procedures.files.spelling import Place, Spelling, agree
 from metastore.stores.trees import StoredFile
 

@@ -82,9 +82,7 @@ def change_ref(
         metadata = table.metadata
         change = decide(metadata)
         updates = _updates(metadata.refs, change)
-        if updates and dry_run:
-            target.require_committable(table)
-        elif updates:
+        if updates and not dry_run:
             target.commit(table, _requirements(metadata, change), updates)
         return metadata, change
 

@@ -27,14 +27,14 @@ from pyiceberg.table.update import AddSnapshotUpdate, AssertRefSnapshotId, Asser
 from metastore.clock import Clock
 from metastore.errors import ConflictError, StorageError
 from metastore.iceberg.contention import until_won
+from metastore.iceberg.delete_index import Deletes, unpartitioned_specs
+from metastore.iceberg.live_files import LiveFile, live_file
 from metastore.iceberg.manifest_reader import read_live_entries
 from metastore.iceberg.manifest_writer import write_manifest_file
 from metastore.iceberg.manifests import added, deleted, existing, write_list
 from metastore.iceberg.schemas import schema_of
 from metastore.iceberg.target import TargetTable
-from metastore.procedures.rewrite.candidates import Deletes, applies, live_file, only_path, unpartitioned_specs
 from metastore.procedures.rewrite.conflicts import Rewritten, conflicts
-from metastore.procedures.rewrite.groups import LiveFile
 from metastore.stores.files import discard, flush
 from metastore.stores.new_files import NewFiles
 
@@ -165,36 +165,38 @@ class ReplaceCommit:
     def _needless(
         self, table: Table, head: Snapshot, groups: Sequence[Rewritten], removed: Sequence[_Place]
     ) -> dict[str, LiveFile]:
-        """Position delete files, by path, that may apply to no file once ``removed`` are gone."""
+        """Delete files of the pinned snapshot, by path, that may apply to no file once ``removed`` are gone.
+
+        Those that came later stay: equality deletes among them apply to the new files.
+        """
         used = {delete.path for group in groups for candidate in group.inputs for delete in candidate.deletes}
         if not used and not self.all_deletes:
             return {}
+        meant = self.pinned.deletes if self.all_deletes else used
+        pinned = self.pinned.snapshot.sequence_number or 0
         deletes: list[LiveFile] = []
         data_manifests: list[ManifestFile] = []
         for manifest in head.manifests(table.io):
             if manifest.content == ManifestContent.DATA:
                 data_manifests.append(manifest)
             else:
-                deletes += [
-                    live for live in _Manifests(table.io).live(manifest) if self.all_deletes or live.path in used
-                ]
-        wanted = {live.path: live for live in deletes if live.file.content == DataFileContent.POSITION_DELETES}
-        specs = {live.file.spec_id for live in wanted.values()}
-        by_place: dict[object, list[LiveFile]] = {}
-        for live in wanted.values():
-            by_place.setdefault(only_path(live.file) or (live.file.spec_id, live.file.partition), []).append(live)
+                found = _Manifests(table.io).live(manifest)
+                deletes += [live for live in found if live.path in meant and live.sequence_number <= pinned]
+        wanted = {live.path: live for live in deletes}
+        unpartitioned = unpartitioned_specs(table.metadata)
+        index = Deletes(deletes, unpartitioned)
+        specs = {live.file.spec_id for live in deletes}
+        everywhere = bool(specs & unpartitioned)
         left = Counter(removed)
         for manifest in data_manifests:
-            if not wanted or manifest.partition_spec_id not in specs:
+            if not wanted or not (everywhere or manifest.partition_spec_id in specs):
                 continue
             for data in _Manifests(table.io).live(manifest):
                 if left[_place(data)]:
                     left[_place(data)] -= 1
                     continue
-                for place in (data.path, (data.file.spec_id, data.file.partition)):
-                    for delete in by_place.get(place, ()):
-                        if applies(delete, data):
-                            wanted.pop(delete.path, None)
+                for delete in index.of(data):
+                    wanted.pop(delete.path, None)
         return wanted
 
     def _write(
@@ -371,7 +373,8 @@ class _ManifestsOfCommit:
 
 def _summary(new: Sequence[DataFile], gone: Sequence[DataFile], parent: Snapshot) -> Summary:
     data = [file for file in gone if file.content == DataFileContent.DATA]
-    deletes = [file for file in gone if file.content != DataFileContent.DATA]
+    by_position = [file for file in gone if file.content == DataFileContent.POSITION_DELETES]
+    by_equality = [file for file in gone if file.content == DataFileContent.EQUALITY_DELETES]
     counts = {
         "added-data-files": len(new),
         "added-records": sum(file.record_count for file in new),
@@ -379,9 +382,11 @@ def _summary(new: Sequence[DataFile], gone: Sequence[DataFile], parent: Snapshot
         "deleted-data-files": len(data),
         "deleted-records": sum(file.record_count for file in data),
         "removed-files-size": sum(file.file_size_in_bytes for file in gone),
-        "removed-delete-files": len(deletes),
-        "removed-position-delete-files": len(deletes),
-        "removed-position-deletes": sum(file.record_count for file in deletes),
+        "removed-delete-files": len(by_position) + len(by_equality),
+        "removed-position-delete-files": len(by_position),
+        "removed-position-deletes": sum(file.record_count for file in by_position),
+        "removed-equality-delete-files": len(by_equality),
+        "removed-equality-deletes": sum(file.record_count for file in by_equality),
         "changed-partition-count": len({(file.spec_id, file.partition) for file in [*new, *gone]}),
     }
     texts = {name: str(count) for name, count in counts.items() if count}

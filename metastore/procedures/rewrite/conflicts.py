@@ -13,8 +13,9 @@ from dataclasses import dataclass
 
 from pyiceberg.manifest import DataFile, DataFileContent
 
-from metastore.procedures.rewrite.candidates import Deletes
-from metastore.procedures.rewrite.groups import Candidate, LiveFile
+from metastore.iceberg.delete_index import Deletes
+from metastore.iceberg.live_files import LiveFile
+from metastore.procedures.rewrite.groups import Candidate
 
 
 @dataclass(frozen=True)

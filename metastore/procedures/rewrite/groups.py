@@ -13,9 +13,11 @@ from dataclasses import dataclass, field
 from itertools import groupby
 from typing import Final, NamedTuple
 
-from pyiceberg.manifest import DataFile, FileFormat
+from pyiceberg.manifest import FileFormat
 from pyiceberg.typedef import Record
 
+from metastore.iceberg.delete_index import Delete
+from metastore.iceberg.live_files import LiveFile
 from metastore.procedures.rewrite.options import RewriteOptions
 
 _SPREAD: Final = 1.1
@@ -25,27 +27,9 @@ _REPARTITIONED: Final = 8
 """Size of the pieces, in targets, for rows that move to other partitions: smaller ones leave more small files."""
 
 
-class LiveFile(NamedTuple):
-    """A data or delete file as the pinned snapshot has it."""
-
-    file: DataFile
-    sequence_number: int
-    manifest: str
-
-    @property
-    def path(self) -> str:
-        """Where the file lies, spelled as in the manifest."""
-        return self.file.file_path
-
-    @property
-    def entry(self) -> tuple[str, int]:
-        """Path and sequence number: what is one in every snapshot. A file that was added twice may have it twice."""
-        return self.path, self.sequence_number
-
-
 @dataclass(frozen=True)
 class Candidate:
-    """A data file that may be rewritten, and the position delete files that may name it."""
+    """A data file that may be rewritten, and the delete files that may apply to it; ``own_deletes`` name it alone."""
 
     live: LiveFile
     deletes: tuple[LiveFile, ...] = ()
@@ -81,15 +65,8 @@ class Group:
         return sum(candidate.size for candidate in self.candidates)
 
 
-class Delete(NamedTuple):
-    """A position delete file."""
-
-    path: str
-    format: FileFormat
-
-
 class Slice(NamedTuple):
-    """Rows ``first`` to ``end`` of a data file, and the position delete files that may name it."""
+    """Rows ``first`` to ``end`` of a data file, and the delete files that may apply to it."""
 
     path: str
     format: FileFormat
@@ -262,7 +239,7 @@ def _limited(
 
 def _slice(candidate: Candidate) -> Slice:
     file = candidate.live.file
-    deletes = tuple(Delete(delete.path, delete.file.file_format) for delete in candidate.deletes)
+    deletes = tuple(Delete.of(delete.file) for delete in candidate.deletes)
     size, rows = candidate.size, candidate.rows
     return Slice(file.file_path, file.file_format, size, rows, 0, rows, file.spec_id, file.partition, deletes)
 

@@ -28,6 +28,7 @@ class SortKey(NamedTuple):
 class RewriteJob:
     """The table as pinned, and what is to become of its rows.
 
+    ``schemas`` are the table's, the current one first; the others are for deletes by columns that were dropped since.
     ``order`` is the order of the rows of a group, none for that in which they are read; ``sort_order_id`` is noted on
     the new files. ``name_mapping`` reads files without field ids. ``keep_going``: a failing task is an answer.
     """
@@ -36,13 +37,18 @@ class RewriteJob:
     location: str
     properties: dict[str, str]
     io: FileIO
-    schema: Schema
+    schemas: tuple[Schema, ...]
     specs: tuple[PartitionSpec, ...]
     output_spec_id: int
     name_mapping: NameMapping | None
     order: tuple[SortKey, ...]
     sort_order_id: int | None
     keep_going: bool
+
+    @property
+    def schema(self) -> Schema:
+        """The current schema."""
+        return self.schemas[0]
 
     @cached_property
     def output_spec(self) -> PartitionSpec:

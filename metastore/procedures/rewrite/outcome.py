@@ -13,9 +13,9 @@ from pyiceberg.table import Table
 from pyiceberg.table.snapshots import Snapshot
 
 from metastore.errors import ConflictError
+from metastore.iceberg.live_files import LiveFiles
 from metastore.iceberg.target import TargetTable
 from metastore.procedures.framework.model import CallContext
-from metastore.procedures.rewrite.candidates import LiveFiles
 from metastore.procedures.rewrite.commit import Committed
 from metastore.procedures.rewrite.conflicts import Rewritten
 from metastore.procedures.rewrite.groups import Choice, Group, output_files

@@ -18,16 +18,14 @@ from pyiceberg.table.snapshots import Snapshot
 from pyiceberg.transforms import VoidTransform
 
 from metastore.errors import ConflictError, InvalidRequestError, NotFoundError, OutcomeUnknownError, ProcedureError
+from metastore.iceberg.delete_index import unpartitioned_specs
+from metastore.iceberg.equality_deletes import schemas_by_age
+from metastore.iceberg.live_files import live_files
 from metastore.iceberg.target import TargetTable
 from metastore.procedures.framework.arguments import Argument
 from metastore.procedures.framework.file_filter import files_by
 from metastore.procedures.framework.model import CallContext, Plan, TableDataRewriteDistributedProcedure
-from metastore.procedures.rewrite.candidates import (
-    candidates,
-    live_files,
-    refuse_what_is_not_served,
-    unpartitioned_specs,
-)
+from metastore.procedures.rewrite.candidates import candidates, refuse_what_is_not_read
 from metastore.procedures.rewrite.commit import Committed, Pinned, ReplaceCommit
 from metastore.procedures.rewrite.conflicts import Rewritten
 from metastore.procedures.rewrite.groups import Piece, choose, pieces
@@ -90,11 +88,10 @@ class RewriteDataFiles(TableDataRewriteDistributedProcedure[RewriteCall]):
             metadata = context.table.metadata
             expression = None if isinstance(context.expression, AlwaysTrue) else context.expression
             context.files = live_files(metadata, context.table.io, context.snapshot, expression)
-            unpartitioned = unpartitioned_specs(metadata)
-            found = candidates(context.files, unpartitioned)
+            found = candidates(context.files, unpartitioned_specs(metadata))
             context.choice = choose(found, context.output_spec_id, options)
             chosen = [candidate for group in context.choice.groups for candidate in group.candidates]
-            refuse_what_is_not_served(str(target), chosen, context.files, unpartitioned)
+            refuse_what_is_not_read(str(target), chosen)
             for group in context.choice.groups:
                 cut = pieces(group, options, whole=bool(context.order))
                 context.pieces[group.number] = len(cut)
@@ -168,7 +165,7 @@ def _commit(context: RewriteCall, groups: list[Rewritten], *, keep_going: bool) 
             snapshot,
             table.metadata.table_uuid,
             files.manifests,
-            frozenset(live.path for live in (*files.position_deletes, *files.equality_deletes)),
+            frozenset(live.path for live in files.deletes),
         ),
         output_spec_id=context.output_spec_id,
         keep_sequence=context.options.use_starting_sequence_number,
@@ -218,7 +215,7 @@ def _job(context: RewriteCall) -> RewriteJob:
         location=metadata.location,
         properties=dict(metadata.properties),
         io=context.table.io,
-        schema=metadata.schema(),
+        schemas=tuple(schemas_by_age(metadata)),
         specs=tuple(metadata.partition_specs),
         output_spec_id=context.output_spec_id,
         name_mapping=metadata.name_mapping(),

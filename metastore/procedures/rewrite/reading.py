@@ -1,41 +1,50 @@
 """The rows of a piece as a stream of batches: slices of files one after another, deleted rows left out.
 
 Memory holds one batch, the deleted positions of the piece's files, and small files that are fetched ahead of their turn
-(a store answers many questions in the time of one).
+(a store answers many questions in the time of one). Where equality deletes apply, it holds some batches and a limited
+part of the keys.
 """
 
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from typing import Any, Final
 
 import pyarrow as pa
 from pyiceberg.io import FileIO
 from pyiceberg.io.pyarrow import pyarrow_to_schema
+from pyiceberg.schema import Schema
 
 from metastore.iceberg.data_file import open_data_file
+from metastore.iceberg.delete_index import Delete
+from metastore.iceberg.equality_deletes import EqualityDeletes
 from metastore.iceberg.position_deletes import Positions, deleted_positions, merged, without
 from metastore.iceberg.projection import Projection, partition_constants
-from metastore.procedures.rewrite.groups import Delete, Slice
+from metastore.procedures.rewrite.groups import Slice
 from metastore.procedures.rewrite.job import RewriteJob
 from metastore.stores.files import open_ranges
 from metastore.stores.read_errors import reading_file
 
 _SMALL_FILE: Final = 4 << 20
 _AHEAD: Final = 8
+_TOGETHER: Final = 32 << 20
+_VERSION: Final = 2
+"""The newest format version of the tables that are rewritten."""
 
 
 def read_rows(job: RewriteJob, slices: Sequence[Slice]) -> Iterator[pa.RecordBatch]:
     """The live rows of ``slices`` in order, as the table's columns. Raises FormatError, which names the file."""
     deleted = _deleted(job.io, slices)
+    equality = EqualityDeletes(job.io, job.schemas, job.name_mapping, _VERSION)
     projections: list[tuple[pa.Schema, int, Projection]] = []
     for cut, source in _opened(job.io, slices):
         with reading_file(cut.path):
             # A file that was added anew has not the old deletes.
-            own = merged(part for delete in cut.deletes for part in deleted[delete].get(cut.path, ()))
-            yield from _slice_rows(job, cut, source, own, projections)
+            by_position = [delete for delete in cut.deletes if not delete.equality_ids]
+            own = merged(part for delete in by_position for part in deleted[delete].get(cut.path, ()))
+            yield from _slice_rows(job, cut, source, own, equality, projections)
 
 
 def _slice_rows(
@@ -43,16 +52,47 @@ def _slice_rows(
     cut: Slice,
     source: Any,
     deleted: Positions | None,
+    equality: EqualityDeletes,
     projections: list[tuple[pa.Schema, int, Projection]],
 ) -> Iterator[pa.RecordBatch]:
     file = open_data_file(source, cut.format, cut.path)
     projection = _projection(job, cut, file.schema, projections)
-    for row, whole in file.batches(cut.first, cut.end, projection.columns):
+    by_equality = [delete for delete in cut.deletes if delete.equality_ids]
+    if not by_equality:
+        yield from map(projection.apply, _live(file.batches(cut.first, cut.end, projection.columns), cut, deleted))
+        return
+    held = pyarrow_to_schema(file.schema, job.name_mapping, downcast_ns_timestamp_to_us=True)
+    wanted = job.file_schema.field_ids | {column for delete in by_equality for column in delete.equality_ids}
+    columns = [field.name for field in held.fields if not Schema(field).field_ids.isdisjoint(wanted)]
+    constants = partition_constants(job.spec(cut.spec_id), cut.partition)
+    for batches in _gathered(_live(file.batches(cut.first, cut.end, columns), cut, deleted)):
+        yield from map(projection.apply, equality.without(batches, held, constants, by_equality))
+
+
+def _live(
+    batches: Iterable[tuple[int, pa.RecordBatch]], cut: Slice, deleted: Positions | None
+) -> Iterator[pa.RecordBatch]:
+    """The rows of ``batches``, numbered by their first rows, that are of ``cut`` and not at a deleted position."""
+    for row, whole in batches:
         start, end = max(row, cut.first), min(row + whole.num_rows, cut.end)
         if start < end:
             batch = without(whole.slice(start - row, end - start), start, deleted)
             if batch.num_rows:
-                yield projection.apply(batch)
+                yield batch
+
+
+def _gathered(batches: Iterable[pa.RecordBatch]) -> Iterator[list[pa.RecordBatch]]:
+    """Neighbours together, so that keys are looked up for many rows at once."""
+    group: list[pa.RecordBatch] = []
+    size = 0
+    for batch in batches:
+        group.append(batch)
+        size += batch.nbytes
+        if size >= _TOGETHER:
+            yield group
+            group, size = [], 0
+    if group:
+        yield group
 
 
 def _projection(
@@ -70,10 +110,10 @@ def _projection(
 
 
 def _deleted(io: FileIO, slices: Sequence[Slice]) -> dict[Delete, dict[str, list[Positions]]]:
-    """What each delete file of ``slices`` says of their data files."""
+    """What each position delete file of ``slices`` says of their data files."""
     paths = {cut.path for cut in slices}
     found = {}
-    for delete in sorted({each for cut in slices for each in cut.deletes}):
+    for delete in sorted({each for cut in slices for each in cut.deletes if not each.equality_ids}):
         with reading_file(delete.path):
             found[delete] = deleted_positions(io, delete.path, delete.format, paths)
     return found

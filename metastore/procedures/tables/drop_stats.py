@@ -60,9 +60,7 @@ def drop_stats(
             return []
         kept = statistics_files(update_table_metadata(metadata, updates))
         gone = {location: file for location, file in statistics_files(metadata).items() if location not in kept}
-        if dry_run:
-            target.require_committable(table)
-        else:
+        if not dry_run:
             target.commit(table, [AssertTableUUID(uuid=metadata.table_uuid)], updates)
         failed = _kept(table, gone, proof)
         if not dry_run:

@@ -24,15 +24,16 @@ from pyiceberg.table.snapshots import Snapshot
 from pyiceberg.table.statistics import BlobMetadata, StatisticsFile
 from pyiceberg.table.update import AssertTableUUID, SetStatisticsUpdate
 
-from metastore.errors import ConflictError, InvalidRequestError, ProcedureError, StorageError
+from metastore.errors import ConflictError, InvalidRequestError, StorageError
 from metastore.iceberg.contention import until_won
 from metastore.iceberg.row_scan import RowScan
+from metastore.iceberg.scan_tasks import scan_tasks
 from metastore.iceberg.target import TargetTable
 from metastore.procedures.framework.declaration import procedure
 from metastore.procedures.framework.model import CallContext
 from metastore.procedures.tables.puffin import THETA, Blob, puffin_file
 from metastore.sketches.hashing import distinct_first, domain_of, hashes_of
-from metastore.sketches.theta import Theta, ThetaBuilder
+from metastore.sketches.theta import TABLE_SIZE, Theta, ThetaBuilder
 from metastore.stores.files import discard, flush
 from metastore.stores.new_files import NewFiles
 
@@ -78,7 +79,7 @@ def compute_table_stats(
             raise InvalidRequestError(f"{target} has no snapshot {snapshot_id}")
         return []
     wanted = _columns(table, snapshot, columns)
-    sketches = _sketches(context, table, snapshot, wanted, _files(table, snapshot))
+    sketches = _sketches(context, table, snapshot, wanted, scan_tasks(metadata, table.io, snapshot=snapshot))
     location = table.location_provider().new_metadata_location(f"{snapshot.snapshot_id}-{uuid.uuid4()}.stats")
     statistics = _written(table, snapshot, location, wanted, sketches)
     _attach(target, context.settings.iceberg.commit.timeout, table, statistics)
@@ -91,7 +92,7 @@ def compute_table_stats(
 
 def sketch_files(chunk: SketchChunk) -> Iterator[pa.RecordBatch]:
     """The task: one row a column, with the sketch of its values in all files of the chunk."""
-    builders = {field.field_id: ThetaBuilder() for field in chunk.schema.fields}
+    builders = {field.field_id: ThetaBuilder(TABLE_SIZE) for field in chunk.schema.fields}
     scan = RowScan(chunk.metadata, chunk.io, chunk.schema, AlwaysTrue())
     for batch in scan.to_record_batches(chunk.files):
         for field, values in zip(chunk.schema.fields, batch.columns, strict=True):
@@ -119,19 +120,6 @@ def _columns(table: Table, snapshot: Snapshot, columns: Sequence[str] | None) ->
     return schema.select(*columns)
 
 
-def _files(table: Table, snapshot: Snapshot) -> list[FileScanTask]:
-    """The files of ``snapshot``. Raises ProcedureError for deletes that PyIceberg does not apply."""
-    try:
-        return list(table.scan(snapshot_id=snapshot.snapshot_id).plan_files())
-    except ValueError as error:
-        if "equality deletes" not in str(error):
-            raise
-        raise ProcedureError(
-            f"{'.'.join(table.name())} has equality deletes, and these are not served: deleted rows would be counted. "
-            "Nothing was changed; rewrite its data files with an engine that applies them, such as Spark"
-        ) from error
-
-
 def _sketches(
     context: CallContext, table: Table, snapshot: Snapshot, wanted: Schema, files: Sequence[FileScanTask]
 ) -> dict[int, Theta]:
@@ -147,7 +135,7 @@ def _sketches(
         for batch in context.engine(len(files)).run(chunks, sketch_files, _SKETCHES):
             for row in batch.to_pylist():
                 parts[row["field_id"]].append(Theta.from_bytes(row["sketch"]))
-    return {field.field_id: Theta.union(parts[field.field_id]) for field in wanted.fields}
+    return {field.field_id: Theta.union(parts[field.field_id], TABLE_SIZE) for field in wanted.fields}
 
 
 def _written(

@@ -16,7 +16,7 @@ from pyiceberg.table import Table
 from pyiceberg.table.puffin import PuffinFile
 from pyiceberg.table.snapshots import Snapshot
 from support.catalog_lake import Lake
-from support.delete_files import delete_where_equal
+from support.delete_files import delete_equal, with_ids
 
 from metastore.errors import FormatError, InvalidRequestError, ProcedureError, StorageError
 from metastore.procedures.expire.expire import expire_snapshots
@@ -89,6 +89,22 @@ def test_datasketches_reads_and_joins_them(lake: Lake, written: Table) -> None:
     assert written.metadata.statistics == []
 
 
+@pytest.mark.parametrize("distinct", [4_096, 4_097, 50_000])
+def test_sketches_are_of_the_size_of_spark(lake: Lake, distinct: int) -> None:
+    """Exact up to 4,096 values; above, the sketch is that of DataSketches with 2^12 entries."""
+    table = lake.table()
+    for part in (range(distinct // 2), range(distinct // 3, distinct)):
+        table.append(pa.table({"id": list(part), "city": ["x"] * len(part)}))
+    [row] = lake.call(compute_table_stats, columns=["id"])
+    puffin = PuffinFile(local(row["statistics_file"]).read_bytes())
+    sketch = datasketches.compact_theta_sketch.deserialize(puffin.get_blob_payload(puffin.footer.blobs[0]))
+    assert sketch.num_retained == min(distinct, 4_096)
+    if distinct <= 4_096:
+        assert ndv(row)["id"] == distinct
+    else:
+        assert abs(ndv(row)["id"] - distinct) < 4 * distinct / 64  # four standard errors
+
+
 def test_deleted_rows_do_not_count(lake: Lake, rows: Any, delete_positions: Any) -> None:
     """Position deletes are applied before values are counted."""
     table = lake.table()
@@ -99,14 +115,14 @@ def test_deleted_rows_do_not_count(lake: Lake, rows: Any, delete_positions: Any)
     assert ndv(row) == {"id": 1, "city": 1}
 
 
-def test_equality_deletes_are_refused(lake: Lake, written: Table) -> None:
-    """By what they are and what to do, before anything is read or written."""
-    delete_where_equal(written)
-    before = sorted(local(written.location()).rglob("*"))
-    with pytest.raises(ProcedureError, match=r"default.t has equality deletes, .* such as Spark"):
-        lake.call(compute_table_stats)
-    assert sorted(local(written.location()).rglob("*")) == before
-    assert lake.call(compute_table_stats, snapshot_id=head(written).snapshot_id)
+def test_rows_that_equality_deletes_take_do_not_count(lake: Lake, written: Table) -> None:
+    """Nor do they in a snapshot of before, which has them."""
+    ids = pa.array(range(150, 250), pa.int64())
+    delete_equal(written, with_ids(pa.table({"id": ids}), 1), [1])
+    [row] = lake.call(compute_table_stats)
+    assert ndv(row)["id"] == 200
+    [row] = lake.call(compute_table_stats, snapshot_id=head(written).snapshot_id)
+    assert ndv(row)["id"] == 300
 
 
 def test_a_chosen_snapshot(lake: Lake, written: Table) -> None:

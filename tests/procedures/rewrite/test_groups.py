@@ -11,7 +11,8 @@ from hypothesis import strategies as st
 from pyiceberg.manifest import DataFile, DataFileContent, FileFormat
 from pyiceberg.typedef import Record
 
-from metastore.procedures.rewrite.groups import Candidate, Choice, Group, LiveFile, choose, output_files, pieces
+from metastore.iceberg.live_files import LiveFile
+from metastore.procedures.rewrite.groups import Candidate, Choice, Group, choose, output_files, pieces
 from metastore.procedures.rewrite.options import RewriteOptions
 
 MB = 1 << 20

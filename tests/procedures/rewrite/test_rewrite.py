@@ -22,10 +22,12 @@ from pyiceberg.transforms import BucketTransform, DayTransform, IdentityTransfor
 from pyiceberg.typedef import Record
 from pyiceberg.types import LongType, NestedField, StringType, TimestamptzType, TimeType
 from pyiceberg.utils.datetime import time_to_micros
+from support.delete_files import delete_equal, with_ids
 from support.rewriting_lake import Lake
 from support.snapshots import current, summary_of
 
 from metastore.errors import InvalidRequestError, NotFoundError, ProcedureError
+from metastore.iceberg.live_files import LiveFile, live_files
 from metastore.model.table_unit import TableMetadataUnit
 
 SCHEMA = Schema(
@@ -443,14 +445,64 @@ def test_new_files_carry_the_sequence_number_of_the_pinned_snapshot(lake: Lake, 
     assert manifest.min_sequence_number == 6
 
 
-@pytest.mark.usefixtures("small_files")
-def test_equality_deletes_are_refused(lake: Lake, delete_where_equal: Callable[..., DataFile]) -> None:
-    """Where they apply to a file that is to be rewritten; the table stays as it is."""
-    delete_where_equal(lake.load())
-    before = lake.load().metadata_location
-    with pytest.raises(ProcedureError, match="equality deletes that apply to"):
-        lake.rewrite()
-    assert lake.load().metadata_location == before
+def keys(*ids: int) -> pa.Table:
+    """Keys of the column ``id``."""
+    return with_ids(pa.table({"id": pa.array(ids, pa.int64())}), 1)
+
+
+def test_equality_deletes_are_applied_and_go(lake: Lake, small_files: Table, by_duckdb: Read) -> None:
+    """With the files that they applied to; rows that were inserted again stay, as engines without us read them."""
+    before = by_duckdb(small_files.refresh())
+    gone = before[0]
+    delete_equal(lake.load(), keys(gone[0]), [1])
+    row = lake.rewrite()
+    assert row["removed_delete_files_count"] == 1
+    table = lake.load()
+    assert by_duckdb(table) == before[1:]
+    summary = current(table).summary
+    assert summary is not None
+    assert summary["removed-equality-deletes"] == "1"
+
+
+def test_equality_deletes_stay_while_they_apply_to_a_file(lake: Lake, small_files: Table, by_duckdb: Read) -> None:
+    """A filter leaves files of the table; what applies to one of these must stay, and is applied once."""
+    rows = by_duckdb(small_files.refresh())
+    delete_equal(lake.load(), keys(rows[0][0], rows[-1][0]), [1])
+    lake.rewrite(filter="id <= 2", options={"rewrite-all": "true"})
+    assert [live.file.content for live in equality(lake.load())] == [DataFileContent.EQUALITY_DELETES]
+    assert lake.session.sql("SELECT * FROM lake.default.t ORDER BY id").num_rows == len(rows) - 2
+    lake.rewrite(options={"rewrite-all": "true"})
+    assert equality(lake.load()) == []
+    assert by_duckdb(lake.load()) == rows[1:-1]
+
+
+def test_equality_deletes_that_apply_to_nothing_go_when_asked(lake: Lake) -> None:
+    """Those that are older than all data files; not one that a file may still have rows of."""
+    table = lake.create(SCHEMA)
+    table.append(rows(1, 2))
+    table.delete("id > 0")
+    delete_equal(lake.load(), keys(1), [1])
+    lake.load().append(rows(3))
+    delete_equal(lake.load(), keys(4), [1])
+    options = {"remove-dangling-deletes": "true", "delete-file-threshold": "9"}
+    assert lake.rewrite(options=options)["removed_delete_files_count"] == 1
+    assert [live.sequence_number for live in equality(lake.load())] == [5]
+
+
+def test_equality_deletes_of_a_large_file(lake: Lake, by_duckdb: Read) -> None:
+    """Cut into pieces, each of which is applied the keys of its rows."""
+    content = pa.table({"id": range(200_000), "text": [f"{n * 7919 % 200_003:x}" * 8 for n in range(200_000)]})
+    lake.create(content.schema).append(content)
+    delete_equal(lake.load(), keys(*range(0, 200_000, 2)), [1])
+    lake.rewrite(options={"target-file-size-bytes": str(300_000), "rewrite-all": "true"})
+    found = by_duckdb(lake.load())
+    assert len(lake.data_files()) > 1
+    assert sorted(row[0] for row in found) == list(range(1, 200_000, 2))
+
+
+def equality(table: Table) -> list[LiveFile]:
+    """The equality delete files of the current snapshot."""
+    return list(live_files(table.metadata, table.io, current(table)).equality_deletes)
 
 
 def test_a_table_of_format_version_3_is_refused(lake: Lake) -> None:

@@ -15,13 +15,13 @@ from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 from pyiceberg.expressions import AlwaysTrue, BooleanExpression, EqualTo, GreaterThan
 from pyiceberg.schema import Schema
-from pyiceberg.table import DataScan
 from pyiceberg.types import NestedField, TimestampNanoType, TimestampType
 from sqlglot import exp
 from support.sales_lake import Lake
 
 from metastore.errors import InvalidRequestError
 from metastore.formats.arrow_schema import tuple_schema
+from metastore.iceberg.row_scan import RowScan
 from metastore.predicates.columns import Columns
 from metastore.predicates.iceberg_filter import iceberg_filter
 from metastore.predicates.predicate import parse
@@ -170,16 +170,16 @@ def test_any_shape_of_query_gives_what_duckdb_gives(lake: Lake, query: str, name
 
 @pytest.fixture
 def scans(monkeypatch: pytest.MonkeyPatch) -> list[int]:
-    """How many files each scan of an Iceberg table planned."""
+    """How many files each scan of an Iceberg table read."""
     found: list[int] = []
-    plan = DataScan.plan_files
+    read = RowScan.by_file
 
-    def counted(self: DataScan) -> Any:
-        files = list(plan(self))
+    def counted(self: RowScan, tasks: Any) -> Any:
+        files = list(tasks)
         found.append(len(files))
-        return files
+        return read(self, files)
 
-    monkeypatch.setattr(DataScan, "plan_files", counted)
+    monkeypatch.setattr(RowScan, "by_file", counted)
     return found
 
 

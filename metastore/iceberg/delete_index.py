@@ -1,0 +1,94 @@
+"""Which delete files apply to a data file: by path, partition and sequence number, as the specification says.
+
+A position delete file applies to data files of its own and of smaller sequence numbers, in its partition. An equality
+delete file applies to those of smaller ones; it applies to the whole table if its spec divides nothing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import NamedTuple
+
+from pyiceberg.manifest import DataFile, DataFileContent, FileFormat
+from pyiceberg.table.metadata import TableMetadata
+from pyiceberg.transforms import VoidTransform
+
+from metastore.errors import FormatError
+from metastore.iceberg.live_files import LiveFile
+from metastore.iceberg.schemas import PATH_ID
+
+
+class Delete(NamedTuple):
+    """What reading needs of a delete file: of positions, or of rows that are equal in the columns ``equality_ids``."""
+
+    path: str
+    format: FileFormat
+    equality_ids: tuple[int, ...] = ()
+
+    @classmethod
+    def of(cls, file: DataFile) -> Delete:
+        """Of an entry. FormatError for an equality delete file that names no columns."""
+        if file.content != DataFileContent.EQUALITY_DELETES:
+            return cls(file.file_path, file.file_format)
+        if not file.equality_ids:
+            raise FormatError(f"{file.file_path} cannot be read: it deletes equal rows, and its entry names no columns")
+        return cls(file.file_path, file.file_format, tuple(file.equality_ids))
+
+
+class Deletes:
+    """Delete files by what they may apply to. ``unpartitioned`` are the ids of the specs that divide nothing."""
+
+    def __init__(self, files: Iterable[LiveFile], unpartitioned: frozenset[int]) -> None:
+        self._by_path: dict[str, list[LiveFile]] = {}
+        self._by_partition: dict[tuple[object, ...], list[LiveFile]] = {}
+        self._everywhere: list[LiveFile] = []
+        for live in files:
+            path = only_path(live.file)
+            if path is not None:
+                self._by_path.setdefault(path, []).append(live)
+            elif live.file.content == DataFileContent.EQUALITY_DELETES and live.file.spec_id in unpartitioned:
+                self._everywhere.append(live)
+            else:
+                self._by_partition.setdefault(_partition(live.file), []).append(live)
+
+    def of(self, data: LiveFile) -> list[LiveFile]:
+        """Delete files that may apply to rows of ``data``, by path, partition and sequence number."""
+        by_partition = self._by_partition.get(_partition(data.file), ())
+        near = [*self._by_path.get(data.path, ()), *by_partition, *self._everywhere]
+        return [live for live in near if _applies(live, data)]
+
+
+def only_path(file: DataFile) -> str | None:
+    """The one data file that a position delete file names, when its bounds prove that there is one."""
+    if file.content != DataFileContent.POSITION_DELETES:
+        return None
+    lower = (file.lower_bounds or {}).get(PATH_ID)
+    upper = (file.upper_bounds or {}).get(PATH_ID)
+    return lower.decode() if lower is not None and lower == upper else None
+
+
+def unpartitioned_specs(metadata: TableMetadata) -> frozenset[int]:
+    """Ids of the specs that divide nothing; those of version 1 keep dropped fields as void ones."""
+    return frozenset(
+        spec.spec_id
+        for spec in metadata.partition_specs
+        if all(isinstance(field.transform, VoidTransform) for field in spec.fields)
+    )
+
+
+def _applies(delete: LiveFile, data: LiveFile) -> bool:
+    if delete.file.content == DataFileContent.EQUALITY_DELETES:
+        return delete.sequence_number > data.sequence_number
+    if delete.sequence_number < data.sequence_number:
+        return False
+    path = data.path.encode()
+    lower = (delete.file.lower_bounds or {}).get(PATH_ID)
+    upper = (delete.file.upper_bounds or {}).get(PATH_ID)
+    # Bounds of texts may be cut short; a lower one stays below, and an upper one is rounded up.
+    return (lower is None or lower <= path) and (upper is None or path <= upper)
+
+
+def _partition(file: DataFile) -> tuple[object, ...]:
+    """Spec and partition of a file as a key. NaN is a partition like others, though no NaN of Python equals another."""
+    values = (file.partition[position] for position in range(len(file.partition)))
+    return (file.spec_id, *("NaN" if isinstance(value, float) and value != value else value for value in values))

@@ -1,0 +1,227 @@
+"""Rows that equality delete files take away from data files, as streaming writers delete them.
+
+Keys are read by field id, in the types of the table: a column that was dropped since still counts, and one that a data
+file lacks has its default there. Keys of delete files are kept up to a limit of bytes and read again beyond it; a file
+of any size is applied piece by piece.
+"""
+
+from __future__ import annotations
+
+from collections import OrderedDict, defaultdict
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from threading import Lock
+from typing import Any, Final
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from pyiceberg.io import FileIO
+from pyiceberg.io.pyarrow import pyarrow_to_schema, schema_to_pyarrow
+from pyiceberg.schema import Schema, prune_columns
+from pyiceberg.table.metadata import TableMetadata
+from pyiceberg.table.name_mapping import NameMapping
+from pyiceberg.typedef import TableVersion
+from pyiceberg.types import NestedField, PrimitiveType, StructType
+
+from metastore.errors import FormatError
+from metastore.iceberg.data_file import open_data_file
+from metastore.iceberg.delete_index import Delete
+from metastore.iceberg.equal_rows import equal_to_one
+from metastore.iceberg.projection import Projection
+from metastore.stores.files import open_ranges
+from metastore.stores.read_errors import reading_file
+
+_arrow: Any = pa
+_compute: Any = pc
+"""Arrow and its functions where the stubs do not know what they take."""
+
+Keys = list[Any]
+"""A column of values for each of the ids of a delete file, in the order of the ids."""
+
+_PIECE: Final = 32 << 20
+_KEPT: Final = 128 << 20
+"""Bytes of keys that are compared at a time, and that one scan keeps."""
+
+
+class EqualityDeletes:
+    """Applies equality delete files to data files of one table; threads may share it."""
+
+    def __init__(self, io: FileIO, schemas: Sequence[Schema], names: NameMapping | None, version: TableVersion) -> None:
+        """``schemas`` are those of the table, the one that is read by first. ``names`` are for files without ids."""
+        self._io = io
+        self._names = names
+        self._version = version
+        self._schemas = schemas
+        self._column = lru_cache(maxsize=None)(self._found)
+        self._kept: OrderedDict[Delete, Keys] = OrderedDict()
+        self._bytes = 0
+        self._lock = Lock()
+
+    @classmethod
+    def of_table(cls, metadata: TableMetadata, io: FileIO) -> EqualityDeletes:
+        """Those of a table as its metadata has it."""
+        return cls(io, schemas_by_age(metadata), metadata.name_mapping(), metadata.format_version)
+
+    def prepare(self, delete: Delete) -> None:
+        """Read the keys of a delete file ahead of their use, if they are few enough to be kept."""
+        for _ in self._of_file(delete, tuple(sorted(delete.equality_ids))):
+            pass
+
+    def without(
+        self,
+        batches: Sequence[pa.RecordBatch],
+        held: Schema,
+        constants: Mapping[int, Any],
+        deletes: Iterable[Delete],
+    ) -> list[pa.RecordBatch]:
+        """The rows of ``batches`` that no file of ``deletes`` deletes; batches of a data file with columns ``held``.
+
+        ``batches`` must have every column whose id the deletes name and the file has; ``constants`` are as for
+        :class:`Projection`. Raises StorageError and FormatError, which name the delete file.
+        """
+        gone = np.zeros(sum(batch.num_rows for batch in batches), dtype=bool)
+        by_ids: dict[tuple[int, ...], list[Delete]] = defaultdict(list)
+        for delete in deletes:
+            by_ids[tuple(sorted(delete.equality_ids))].append(delete)
+        for ids, files in sorted(by_ids.items()):
+            rows = self._columns(batches, held, constants, ids)
+            for keys in self._pieces(sorted(files), ids):
+                gone |= equal_to_one(rows, keys)
+        return list(_kept(batches, gone))
+
+    def _columns(
+        self, batches: Sequence[pa.RecordBatch], held: Schema, constants: Mapping[int, Any], ids: Iterable[int]
+    ) -> list[Any]:
+        """The values of the columns ``ids`` in ``batches``, in chunks."""
+        return [
+            _arrow.chunked_array([column.values(batch, held, constants) for batch in batches], column.type)
+            for column in map(self._column, ids)
+        ]
+
+    def _pieces(self, files: Sequence[Delete], ids: tuple[int, ...]) -> Iterator[Keys]:
+        """The keys of ``files`` in pieces of about the same size: small files together, large ones cut."""
+        waiting: list[Keys] = []
+        size = 0
+        for keys in (piece for file in files for piece in self._of_file(file, ids)):
+            waiting.append(keys)
+            size += _size(keys)
+            if size >= _PIECE:
+                yield _together(waiting)
+                waiting, size = [], 0
+        if waiting:
+            yield _together(waiting)
+
+    def _of_file(self, delete: Delete, ids: tuple[int, ...]) -> Iterator[Keys]:
+        with self._lock:
+            known = self._kept.get(delete)
+            if known is not None:
+                self._kept.move_to_end(delete)
+        if known is not None:
+            yield known
+            return
+        all_: list[Keys] | None = []
+        size = 0
+        for keys in self._pieces_of_file(delete, ids):
+            size += _size(keys)
+            if all_ is not None:
+                all_.append(keys)
+                if size > _PIECE:
+                    yield from all_
+                    all_ = None
+            else:
+                yield keys
+        if all_:
+            keys = _together(all_)
+            self._keep(delete, keys)
+            yield keys
+
+    def _keep(self, delete: Delete, keys: Keys) -> None:
+        with self._lock:
+            if delete not in self._kept:
+                self._kept[delete] = keys
+                self._bytes += _size(keys)
+            while self._bytes > _KEPT:
+                _, oldest = self._kept.popitem(last=False)
+                self._bytes -= _size(oldest)
+
+    def _pieces_of_file(self, delete: Delete, ids: tuple[int, ...]) -> Iterator[Keys]:
+        with reading_file(delete.path), open_ranges(self._io, delete.path) as source:
+            file = open_data_file(source, delete.format, delete.path)
+            held = pyarrow_to_schema(file.schema, self._names, self._version <= 2, self._version)
+            if missing := set(ids) - held.field_ids:
+                raise FormatError(f"it deletes rows by the column with id {min(missing)}, which it does not have")
+            names = [field.name for field in held.fields if not Schema(field).field_ids.isdisjoint(ids)]
+            for batch in file.matching(None, names):
+                if batch.num_rows:
+                    yield [self._column(each).values(batch, held, {}) for each in ids]
+
+    def _found(self, field_id: int) -> _KeyColumn:
+        """The column with an id in the first schema that has it."""
+        for schema in self._schemas:
+            if field_id in schema.field_ids:
+                type_ = schema.find_type(field_id)
+                if not isinstance(type_, PrimitiveType):
+                    raise FormatError(
+                        f"it deletes rows by column {schema.find_column_name(field_id)}, which is {type_}"
+                    )
+                return _KeyColumn.made(prune_columns(schema, {field_id}))
+        raise FormatError(f"it deletes rows by the column with id {field_id}, which no schema of the table has")
+
+
+def schemas_by_age(metadata: TableMetadata) -> list[Schema]:
+    """The current schema of a table, then its other ones, the newest first."""
+    return [metadata.schema(), *sorted(metadata.schemas, key=lambda schema: -schema.schema_id)]
+
+
+@dataclass(frozen=True)
+class _KeyColumn:
+    """One column of plain values, by itself or within structs; the ``schema`` has nothing else."""
+
+    schema: Schema
+    arrow: pa.Schema
+    type: pa.DataType
+
+    @classmethod
+    def made(cls, schema: Schema) -> _KeyColumn:
+        """Of a schema with this column alone. A file that lacks it has nulls, even if the table requires it now."""
+        optional = Schema(*map(_optional, schema.fields))
+        arrow = schema_to_pyarrow(optional, include_field_ids=False)
+        type_: Any = arrow.field(0).type
+        while pa.types.is_struct(type_):
+            type_ = type_.field(0).type
+        return cls(optional, arrow, type_.storage_type if isinstance(type_, pa.BaseExtensionType) else type_)
+
+    def values(self, batch: pa.RecordBatch, held: Schema, constants: Mapping[int, Any]) -> Any:
+        """The column's values in a batch of a file with columns ``held``."""
+        found: Any = Projection(held, self.schema, self.arrow, constants).apply(batch).column(0)
+        while pa.types.is_struct(found.type):
+            found = _compute.struct_field(found, [0])
+        return found.storage if isinstance(found.type, pa.BaseExtensionType) else found
+
+
+def _optional(field: NestedField) -> NestedField:
+    type_ = field.field_type
+    if isinstance(type_, StructType):
+        type_ = StructType(*map(_optional, type_.fields))
+    return field.model_copy(update={"required": False, "field_type": type_})
+
+
+def _together(pieces: Sequence[Keys]) -> Keys:
+    return pieces[0] if len(pieces) == 1 else [pa.concat_arrays(parts) for parts in zip(*pieces, strict=True)]
+
+
+def _size(keys: Keys) -> int:
+    return sum(column.nbytes for column in keys)
+
+
+def _kept(batches: Sequence[pa.RecordBatch], gone: Any) -> Iterator[pa.RecordBatch]:
+    first = 0
+    for batch in batches:
+        part = gone[first : first + batch.num_rows]
+        first += batch.num_rows
+        if not part.any():
+            yield batch
+        elif not part.all():
+            yield batch.filter(pa.array(~part))

@@ -1,0 +1,129 @@
+"""The live files of one snapshot by what they hold, read from its manifests; a condition may choose the data files."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from typing import Final, NamedTuple
+
+from pyiceberg.expressions import BooleanExpression
+from pyiceberg.expressions.visitors import expression_evaluator, inclusive_projection, manifest_evaluator
+from pyiceberg.io import FileIO
+from pyiceberg.manifest import DataFile, DataFileContent, ManifestContent, ManifestEntry, ManifestFile
+from pyiceberg.partitioning import PartitionSpec
+from pyiceberg.schema import Schema
+from pyiceberg.table.metadata import TableMetadata
+from pyiceberg.table.snapshots import Snapshot
+
+from metastore.errors import StorageError
+from metastore.iceberg.iceberg_private import metrics_evaluator
+from metastore.iceberg.manifest_reader import read_live_entries
+from metastore.iceberg.schemas import schema_of
+
+_THREADS: Final = 8
+
+
+class LiveFile(NamedTuple):
+    """A data or delete file as a snapshot has it."""
+
+    file: DataFile
+    sequence_number: int
+    manifest: str
+
+    @property
+    def path(self) -> str:
+        """Where the file lies, spelled as in the manifest."""
+        return self.file.file_path
+
+    @property
+    def entry(self) -> tuple[str, int]:
+        """Path and sequence number: what is one in every snapshot. A file that was added twice may have it twice."""
+        return self.path, self.sequence_number
+
+
+@dataclass(frozen=True)
+class LiveFiles:
+    """The live files of one snapshot, by what they hold; data files may be limited to those that a filter means.
+
+    ``manifests`` are the paths of all its manifests.
+    """
+
+    data: tuple[LiveFile, ...]
+    position_deletes: tuple[LiveFile, ...]
+    equality_deletes: tuple[LiveFile, ...]
+    manifests: frozenset[str] = frozenset()
+
+    @property
+    def deletes(self) -> tuple[LiveFile, ...]:
+        """The delete files of both kinds."""
+        return self.position_deletes + self.equality_deletes
+
+
+def live_file(entry: ManifestEntry, manifest: ManifestFile) -> LiveFile:
+    """The file of a live entry."""
+    return LiveFile(entry.data_file, entry.sequence_number or 0, manifest.manifest_path)
+
+
+def live_files(
+    metadata: TableMetadata, io: FileIO, snapshot: Snapshot, expression: BooleanExpression | None = None
+) -> LiveFiles:
+    """The live files of ``snapshot``; of data files only those that can hold a row matching ``expression``.
+
+    ``expression`` must fit the current schema. It chooses no delete files: a delete file may hold other columns of
+    the deleted rows, and bounds of these say nothing. Raises StorageError when a manifest cannot be read.
+    """
+    tests: dict[int, _FileTest] = {}
+    if expression is not None:
+        tests = {spec.spec_id: _FileTest.of(metadata, spec, expression) for spec in metadata.partition_specs}
+
+    def read(manifest: ManifestFile) -> list[LiveFile]:
+        test = tests.get(manifest.partition_spec_id) if manifest.content == ManifestContent.DATA else None
+        return [
+            live_file(entry, manifest)
+            for entry in read_live_entries(io, manifest)
+            if test is None or test.file(entry.data_file)
+        ]
+
+    try:
+        manifests = snapshot.manifests(io)
+        wanted = [
+            manifest
+            for manifest in manifests
+            if manifest.content == ManifestContent.DELETES
+            or not tests
+            or tests[manifest.partition_spec_id].manifest(manifest)
+        ]
+        with ThreadPoolExecutor(_THREADS, "metastore-manifests") as threads:
+            found = [live for part in threads.map(read, wanted) for live in part]
+    except OSError as error:
+        raise StorageError(f"cannot read the manifests of snapshot {snapshot.snapshot_id}: {error}") from error
+    by_content: dict[DataFileContent, list[LiveFile]] = {content: [] for content in DataFileContent}
+    for live in found:
+        by_content[live.file.content].append(live)
+    return LiveFiles(
+        tuple(by_content[DataFileContent.DATA]),
+        tuple(by_content[DataFileContent.POSITION_DELETES]),
+        tuple(by_content[DataFileContent.EQUALITY_DELETES]),
+        frozenset(manifest.manifest_path for manifest in manifests),
+    )
+
+
+@dataclass(frozen=True)
+class _FileTest:
+    """What a filter requires of manifests and files of one spec."""
+
+    manifest: Callable[[ManifestFile], bool]
+    file: Callable[[DataFile], bool]
+
+    @classmethod
+    def of(cls, metadata: TableMetadata, spec: PartitionSpec, expression: BooleanExpression) -> _FileTest:
+        schema = schema_of(metadata, spec)
+        required = inclusive_projection(metadata.schema(), spec, case_sensitive=True)(expression)
+        partitions = Schema(*spec.partition_type(schema).fields)
+        of_partition = expression_evaluator(partitions, required, case_sensitive=True)
+        of_metrics = metrics_evaluator(metadata.schema(), expression)
+        return cls(
+            manifest_evaluator(spec, schema, required, case_sensitive=True),
+            lambda file: of_partition(file.partition) and of_metrics(file),
+        )

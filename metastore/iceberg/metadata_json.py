@@ -1,0 +1,37 @@
+"""The JSON of a metadata file: read within the limits of the store, unpacked, and checked to be of a table."""
+
+from __future__ import annotations
+
+import json
+import zlib
+from collections.abc import Mapping
+from typing import Any
+
+from pyiceberg.io import FileIO
+
+from metastore.errors import FormatError, StorageError
+from metastore.iceberg.catalog_errors import said
+from metastore.stores.bounded_reading import ReadLimits, gunzipped, whole
+
+
+def read_document(io: FileIO, location: str) -> Mapping[str, Any]:
+    """The JSON of a metadata file. Raises FileNotFoundError, StorageError, FormatError."""
+    try:
+        limit = ReadLimits.of(io.properties).named("metadata_json")
+        content = whole(io.new_input(location), limit)
+        is_packed = ".gz." in location or location.endswith(".gz")
+        found = json.loads(gunzipped(content, location, limit) if is_packed else content)
+    except FileNotFoundError:
+        raise
+    except (ValueError, EOFError, zlib.error) as error:
+        raise FormatError(f"{location} is not the metadata of an Iceberg table: {error}") from error
+    except OSError as error:
+        raise StorageError(f"cannot read the metadata file {location}: {said(error)}") from error
+    return checked(found, location)
+
+
+def checked(content: object, location: str) -> Mapping[str, Any]:
+    """The JSON ``content`` of the file at ``location``. FormatError where it is no metadata of a table."""
+    if not isinstance(content, dict) or not isinstance(content.get("location"), str):
+        raise FormatError(f"{location} is not the metadata of an Iceberg table: it names no location")
+    return content

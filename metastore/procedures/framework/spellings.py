@@ -1,0 +1,107 @@
+"""Arguments in the spelling of Spark, Trino and Presto, turned into ours: one table, before arguments are bound.
+
+Spark names a table by one text, ``'db.t'``; here, as in Presto, schema and name are two arguments. A spelling is
+understood only where the procedure has no argument of that name itself. What is not understood stays as it was given,
+and is refused by its name when it is bound.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import replace
+from datetime import datetime, timedelta, timezone
+from typing import Any, Final
+
+from metastore.config.units import parse_duration
+from metastore.errors import InvalidRequestError
+from metastore.procedures.framework.binding import GivenArgument
+from metastore.procedures.framework.model import BaseProcedure
+
+_NAMES: Final[Mapping[str, tuple[str, ...]]] = {
+    "schema": ("schema_name",),
+    "schema_name": ("schema",),
+    "where": ("filter",),
+    "tag_name": ("tag",),
+    "branch_name": ("branch",),
+    "sort_order": ("sorted_by",),
+    "retention_threshold": ("older_than",),
+}
+"""Names of other engines, and ours that mean the same."""
+
+_PART: Final = re.compile(r"`((?:[^`]|``)+)`|\"((?:[^\"]|\"\")+)\"|([^.`\"]+)")
+_COMMA: Final = re.compile(r",(?![^(]*\))")
+_DURATION: Final = re.compile(r"\s*\d+(\.\d+)?\s*[a-zA-Z]+\s*")
+
+
+def in_our_words(
+    procedure: BaseProcedure, catalog: str, given: Sequence[GivenArgument], now_ms: Callable[[], int]
+) -> list[GivenArgument]:
+    """``given`` by the names of ``procedure``, which is of ``catalog``; durations count back from ``now_ms``.
+
+    Raises InvalidRequestError for the name of a table that has no schema, or is of another catalog.
+    """
+    names = {argument.name for argument in procedure.arguments}
+    if given and given[0].name is None:
+        return _by_position(procedure, catalog, given)
+    return [each for argument in given for each in _by_name(names, catalog, argument, now_ms)]
+
+
+def _by_position(procedure: BaseProcedure, catalog: str, given: Sequence[GivenArgument]) -> list[GivenArgument]:
+    """Spark's ``'db.t'`` in the first place: where the second is no text, or one argument would be missing."""
+    schema_and_name = [argument.name for argument in procedure.arguments[:2]]
+    first, *others = given
+    required = sum(argument.required for argument in procedure.arguments)
+    if (
+        schema_and_name not in (["schema", "table_name"], ["schema_name", "table_name"])
+        or not isinstance(first.value, str)
+        or "." not in first.value
+        or (others and isinstance(others[0].value, str) and len(given) >= required)
+    ):
+        return list(given)
+    schema, table = _table(first.value, catalog, first.place)
+    return [replace(first, value=schema), replace(first, value=table), *others]
+
+
+def _by_name(names: set[str], catalog: str, given: GivenArgument, now_ms: Callable[[], int]) -> Iterator[GivenArgument]:
+    said = given.name or ""
+    name = said if given.exact else said.lower()
+    if name == "table" and "table" not in names and "table_name" in names and isinstance(given.value, str):
+        schema, table = _table(given.value, catalog, given.place)
+        yield replace(given, name="schema" if "schema" in names else "schema_name", value=schema)
+        yield replace(given, name="table_name", value=table)
+        return
+    if name not in names:
+        ours = next((each for each in _NAMES.get(name, ()) if each in names), None)
+        if ours is not None:
+            given = replace(given, name=ours, value=_keys(given.value) if name == "sort_order" else given.value)
+    if (given.name or "").lower() == "older_than":
+        given = replace(given, value=_moment(given.value, now_ms))
+    yield given
+
+
+def _table(text: str, catalog: str, place: str | None) -> tuple[str, str]:
+    parts = [a or b or c for a, b, c in _PART.findall(text)]
+    if len(parts) > 2 and parts[0].lower() == catalog.lower():
+        parts = parts[1:]
+    if len(parts) < 2:
+        at = f"{place}: " if place else ""
+        raise InvalidRequestError(f"{at}table {text!r} names no schema; give schema and name, such as 'db.{text}'")
+    return ".".join(parts[:-1]), parts[-1]
+
+
+def _keys(value: Any) -> Any:
+    """The keys of an order in one text."""
+    return [key.strip() for key in _COMMA.split(value)] if isinstance(value, str) else value
+
+
+def _moment(value: Any, now_ms: Callable[[], int]) -> Any:
+    """The point in time that lies a duration such as ``'7d'`` back; whatever else is given stays."""
+    if not isinstance(value, str) or not _DURATION.fullmatch(value):
+        return value
+    now = datetime.fromtimestamp(now_ms() / 1000, timezone.utc)
+    try:
+        back: timedelta = parse_duration(value.strip())
+    except ValueError as error:
+        raise InvalidRequestError(f"{value!r} is no duration: {error}") from error
+    return now - back

@@ -1,0 +1,142 @@
+"""Calls as Spark's, Trino's and Presto's documentation print them are understood as they stand."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from datetime import datetime, timedelta, timezone
+from typing import Any
+
+import pyarrow as pa
+import pytest
+
+import metastore
+from metastore.config import Settings
+from metastore.errors import InvalidRequestError
+from metastore.procedures.framework.binding import GivenArgument, bind
+from metastore.procedures.framework.spellings import in_our_words
+from metastore.session import Session
+
+PRINTED = [
+    # Spark
+    "CALL catalog_name.system.rollback_to_snapshot('db.sample', 1)",
+    "CALL catalog_name.system.set_current_snapshot('db.sample', 1)",
+    "CALL catalog_name.system.set_current_snapshot(table => 'db.sample', ref => 's1')",
+    "CALL catalog_name.system.cherrypick_snapshot(snapshot_id => 1, table => 'db.sample')",
+    "CALL catalog_name.system.publish_changes(wap_id => 'wap_id_2', table => 'db.sample')",
+    "CALL catalog_name.system.fast_forward('db.sample', 'main', 'audit-branch')",
+    "CALL catalog_name.system.expire_snapshots(table => 'db.sample', snapshot_ids => ARRAY(123))",
+    "CALL catalog_name.system.remove_orphan_files(table => 'db.sample', dry_run => true)",
+    "CALL catalog_name.system.remove_orphan_files(table => 'db.sample', location => 'tablelocation/data')",
+    "CALL catalog_name.system.rewrite_data_files('db.sample')",
+    (
+        "CALL catalog_name.system.rewrite_data_files(table => 'db.sample', strategy => 'sort', "
+        "sort_order => 'id DESC NULLS LAST,name ASC NULLS FIRST')"
+    ),
+    (
+        "CALL catalog_name.system.rewrite_data_files(table => 'db.sample', options => map('min-input-files', '2', "
+        "'remove-dangling-deletes', 'true'))"
+    ),
+    "CALL catalog_name.system.rewrite_data_files(table => 'db.sample', where => 'id = 3 and name = \"foo\"')",
+    "CALL catalog_name.system.rewrite_manifests('db.sample')",
+    "CALL catalog_name.system.compute_table_stats('db.sample')",
+    "CALL catalog_name.system.compute_table_stats(table => 'db.sample', snapshot_id => 1, columns => array('id'))",
+    "CALL catalog_name.system.ancestors_of('catalog_name.db.sample', 1)",
+    "CALL catalog_name.system.ancestors_of(snapshot_id => 1, table => '`db`.`sample`')",
+    # Presto and Trino
+    "CALL catalog_name.system.rollback_to_snapshot('db', 'sample', 1)",
+    "CALL catalog_name.system.rollback_to_snapshot(schema_name => 'db', table_name => 'sample', snapshot_id => 1)",
+    "CALL catalog_name.system.fast_forward('db', 'sample', 'branch1', 'main')",
+    (
+        "CALL catalog_name.system.expire_snapshots(schema => 'db', table_name => 'sample', older_than => "
+        "TIMESTAMP '2023-08-31 00:00:00.000 UTC')"
+    ),
+    "CALL catalog_name.system.expire_snapshots(schema => 'db', table_name => 'sample', retention_threshold => '7d')",
+    "CALL catalog_name.system.remove_orphan_files(schema => 'db', table_name => 'sample', older_than => '10.5 days')",
+]
+
+
+@pytest.fixture(scope="module")
+def session(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Session]:
+    """A session with the table ``catalog_name.db.sample``."""
+    folder = tmp_path_factory.mktemp("lake")
+    lake = {"type": "sql", "uri": f"sqlite:///{folder}/c.db", "warehouse": f"file://{folder}/wh"}
+    settings = {"iceberg.location.base_path": str(folder / "m"), "catalogs.catalog_name": lake}
+    with metastore.connect(Settings.from_mapping({"drill.metastore": settings}, environ={})) as opened:
+        catalog = opened.catalogs.open("catalog_name")
+        catalog.create_namespace("db")
+        table = catalog.create_table("db.sample", pa.table({"id": [1], "name": ["a"]}).schema)
+        table.append(pa.table({"id": [1], "name": ["a"]}))
+        yield opened
+
+
+@pytest.mark.parametrize("call", PRINTED)
+def test_calls_as_they_are_printed(session: Session, call: str) -> None:
+    """Each is bound to arguments of the declared types, and planned on the table that it names."""
+    assert session.sql(f"EXPLAIN {call}").num_rows
+
+
+@pytest.mark.parametrize(
+    "call",
+    [
+        "CALL catalog_name.system.rollback_to_timestamp('db.sample', TIMESTAMP '2021-06-30 00:00:00.000')",
+        "CALL catalog_name.system.expire_snapshots('db.sample', TIMESTAMP '2021-06-30 00:00:00.000', 100)",
+    ],
+)
+def test_a_time_without_a_zone_is_refused(session: Session, call: str) -> None:
+    """Engines take their session's zone; what deletes must not depend on where it is called."""
+    with pytest.raises(InvalidRequestError, match="has no time zone; add one"):
+        session.sql(call)
+
+
+def bound(session: Session, name: str, *values: Any, **named: Any) -> dict[str, Any]:
+    """The arguments of a call at noon of a day."""
+    found = session.procedures.find(f"catalog_name.system.{name}")
+    given = [*map(GivenArgument, values), *(GivenArgument(value, own) for own, value in named.items())]
+    noon = datetime(2024, 5, 6, 12, tzinfo=timezone.utc)
+    words = in_our_words(found.procedure, found.catalog, given, lambda: int(noon.timestamp() * 1000))
+    return bind(found.procedure, words)
+
+
+@pytest.mark.parametrize(
+    ("text", "schema", "name"),
+    [
+        ("db.sample", "db", "sample"),
+        ("a.b.sample", "a.b", "sample"),
+        ("CATALOG_NAME.db.sample", "db", "sample"),
+        ("`db`.`a.b`", "db", "a.b"),
+    ],
+)
+def test_one_text_is_schema_and_name(session: Session, text: str, schema: str, name: str) -> None:
+    """By name and by position."""
+    for found in (bound(session, "ancestors_of", table=text), bound(session, "ancestors_of", text, 1)):
+        assert (found["schema"], found["table_name"]) == (schema, name)
+
+
+def test_two_texts_stay_schema_and_name(session: Session) -> None:
+    """Also where the schema has a dot."""
+    found = bound(session, "ancestors_of", "a.b", "t")
+    assert (found["schema"], found["table_name"]) == ("a.b", "t")
+
+
+@pytest.mark.parametrize(("text", "back"), [("7d", timedelta(days=7)), ("36 hours", timedelta(hours=36))])
+def test_durations_count_back_from_now(session: Session, text: str, back: timedelta) -> None:
+    """Under Trino's name and under ours."""
+    noon = datetime(2024, 5, 6, 12, tzinfo=timezone.utc)
+    for name in ("retention_threshold", "older_than"):
+        found = bound(session, "expire_snapshots", schema="db", table_name="t", **{name: text})
+        assert found["older_than"] == noon - back
+
+
+@pytest.mark.parametrize(
+    ("named", "said"),
+    [
+        ({"table": "sample"}, "table 'sample' names no schema"),
+        ({"table": "db.t", "schema": "db"}, "Duplicate procedure argument: schema"),
+        ({"table": "db.t", "where": "id = 1"}, "Unknown argument name: where"),
+        ({"table": "db.t", "retention_threshold": "7 parsecs"}, "'7 parsecs' is no duration"),
+    ],
+)
+def test_what_is_not_understood_is_refused_by_its_name(session: Session, named: dict[str, Any], said: str) -> None:
+    """As it was given."""
+    with pytest.raises(InvalidRequestError, match=said):
+        bound(session, "expire_snapshots", **named)
