@@ -8,6 +8,8 @@ from __future__ import annotations
 from pyiceberg.expressions import BooleanExpression
 from pyiceberg.schema import Schema
 
+from metastore.forks import imported_when_needed
+
 Filter = BooleanExpression | str
 """A PyIceberg expression over column names, or the same in Spark SQL."""
 
@@ -19,6 +21,6 @@ def expression_of(filter_: Filter, schema: Schema) -> BooleanExpression:
     """
     if isinstance(filter_, BooleanExpression):
         return filter_
-    from metastore.predicates.exact_filter import exact_filter  # noqa: PLC0415 - a parser of SQL takes long to import
-
-    return exact_filter(filter_, schema)
+    reader = imported_when_needed("metastore.predicates.exact_filter")  # a parser of SQL takes long to import
+    expression: BooleanExpression = reader.exact_filter(filter_, schema)
+    return expression

@@ -7,12 +7,14 @@ import sys
 import threading
 from collections.abc import Callable, Iterator
 from functools import partial
+from importlib import import_module
 from pathlib import Path
 
 import pytest
 from support.forked import SECONDS_AT_MOST, in_child
 
 from metastore.config.settings import Settings
+from metastore.forks import imported_when_needed
 from metastore.metastore import Metastore
 from metastore.model.table_unit import TableMetadataUnit
 from metastore.model.tuple_schema import SchemaColumn, TupleSchema
@@ -29,6 +31,7 @@ EVERYTHING = """
 import sys
 from metastore import MetadataType, Metastore, TableMetadataUnit
 from metastore.config.settings import Settings
+from metastore.expressions import EqualTo
 
 def table(name):
     return TableMetadataUnit(
@@ -42,8 +45,8 @@ with Metastore.open(settings) as one, Metastore.open(settings) as other:
     known = set(sys.modules)
     for name in ("a", "b"):
         one.tables.modify().overwrite([table(name)]).execute()
-        other.tables.read().metadata_types(MetadataType.ALL).filter("tableName = 'a' and workspace like 't%'").execute()
-        other.tables.modify().overwrite([table("other")]).delete("tableName = 'b'", MetadataType.ALL).execute()
+        other.tables.read().metadata_types(MetadataType.ALL).filter(EqualTo("tableName", "a")).execute()
+        other.tables.modify().overwrite([table("other")]).delete(EqualTo("tableName", "b"), MetadataType.ALL).execute()
         one.tables.metadata.version
     one.tables.modify().purge()
     print(*sorted(set(sys.modules) - known))
@@ -54,6 +57,21 @@ def test_reading_and_committing_import_nothing(tmp_path: Path) -> None:
     """A child forked while another thread imports a module would wait for it for ever."""
     ran = subprocess.run([sys.executable, "-c", EVERYTHING, str(tmp_path)], capture_output=True, text=True, check=False)
     assert (ran.stdout, ran.stderr) == ("\n", "")
+
+
+def test_a_fork_waits_for_a_module_that_is_imported_on_use(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """So the child has it whole: such as the parser of filters, which is loaded with the first text."""
+    (tmp_path / "its_events.py").write_text("import threading\nbegun, go_on = threading.Event(), threading.Event()\n")
+    (tmp_path / "slow_to_import.py").write_text("import its_events\nits_events.begun.set()\nits_events.go_on.wait()\n")
+    monkeypatch.syspath_prepend(str(tmp_path))
+    events = import_module("its_events")
+    importing = threading.Thread(target=imported_when_needed, args=("slow_to_import",))
+    importing.start()
+    assert events.begun.wait(SECONDS_AT_MOST)
+    threading.Timer(0.2, events.go_on.set).start()
+    end = in_child(partial(imported_when_needed, "slow_to_import"))
+    importing.join()
+    assert end() == 0
 
 
 def test_children_forked_while_threads_read_and_commit_do_both(tmp_path: Path, unit: MakeUnit) -> None:

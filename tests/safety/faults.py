@@ -26,9 +26,9 @@ class Fault(Enum):
 
     FAILS = "fails"
     """It is not done, and an OSError is raised."""
-    LIES = "is done and reports failure"
+    LIES = "succeeds and reports failure"
     """It is done, and an OSError is raised."""
-    MISSES = "is done and says that the file is missing"
+    MISSES = "succeeds and reports a missing file"
     """It is done, and a FileNotFoundError is raised: a network disk's answer to a request that it was sent again."""
     HANGS = "hangs while others write and expire"
     """Others have time to do what they want; then it is done."""
