@@ -104,7 +104,7 @@ def test_policies_of_a_catalog_that_is_not_configured_are_none(conf: Path) -> No
     """A slip in its name is told."""
     ran = CliRunner().invoke(app, ["--conf", str(conf), "policy", "explain", "nosuch.shop.x"])
     assert (ran.exit_code, ran.stdout) == (1, "")
-    assert "no catalog nosuch is configured; there are metastore, lake" in ran.stderr
+    assert "no catalog or storage plugin nosuch is configured; there are metastore, lake" in ran.stderr
 
 
 def test_the_log_can_be_json_lines(conf: Path) -> None:
