@@ -24,6 +24,7 @@ import pyarrow.dataset as ds
 from pyarrow import fs
 
 from metastore.errors import FormatError, NotFoundError, StorageError
+from metastore.formats.accepted_files import accepted_file
 from metastore.formats.bloom_filters import Probes, possible_groups
 from metastore.formats.data_files import Opening
 from metastore.formats.names import PARQUET
@@ -266,6 +267,20 @@ def probed(part: ds.ParquetFileFragment, file: ScanFile, probes: Probes) -> ds.P
         return part
 
 
+def accepted_part(part: ds.ParquetFileFragment, file: ScanFile) -> ds.ParquetFileFragment | None:
+    """``part``, the one of ``file``, which Arrow refuses, with a footer that it accepts; None if its own is not why.
+
+    It can be read once. Raises as :func:`metastore.formats.accepted_files.accepted_file`.
+    """
+    accepted = accepted_file(part.filesystem.open_input_file(part.path))
+    if accepted is None:
+        return None
+    groups = None if file.row_groups is None else list(file.row_groups)
+    guarantee: Any = part.partition_expression
+    made: Any = PARQUET_READER.make_fragment(accepted, None, guarantee, groups)
+    return made
+
+
 def _guarantee(constants: Mapping[str, Any], schema: pa.Schema) -> pc.Expression:
     """What is true of every row that has these ``constants``."""
     guarantee = pc.scalar(True)
@@ -312,8 +327,10 @@ class _FileReader:
         [part] = fragments([file], chunk.location, self._schema, store, root)
         self._fragment = probed(part, file, chunk.probes) if chunk.format == PARQUET else part
         self._finder = chunk.found_by if file.matched else None
+        self._is_accepted = False
 
     def batches(self) -> Iterator[pa.RecordBatch]:
+        """The rows of the file, as :func:`read_rows` has them."""
         if self._chunk.format != PARQUET:
             opening = Opening(
                 self._chunk.format, self._chunk.location, None, self._chunk.options, text=self._chunk.text
@@ -322,20 +339,33 @@ class _FileReader:
                 yield from self._finished(batch, {})
             return
         with reading_scanned(self._file):
-            if ROW_ID not in self._chunk.columns and not any(
-                path == self._file.path for path, _ in self._chunk.exclude
-            ):
-                for batch in self._scan(self._fragment):
-                    yield from self._finished(batch, {})
-                return
-            for group in self._fragment.row_groups:
-                yield from self._row_group(group.id)
+            rows = self._rows(self._fragment)
+            try:
+                first = next(rows, None)
+            except pa.ArrowInvalid:
+                accepted = accepted_part(self._fragment, self._file)
+                if accepted is None:
+                    raise
+                self._is_accepted = True
+                rows = self._rows(accepted)
+                first = next(rows, None)
+            if first is not None:
+                yield first
+                yield from rows
 
-    def _row_group(self, index: int) -> Iterator[pa.RecordBatch]:
+    def _rows(self, part: ds.ParquetFileFragment) -> Iterator[pa.RecordBatch]:
+        if ROW_ID not in self._chunk.columns and not any(path == self._file.path for path, _ in self._chunk.exclude):
+            for batch in self._scan(part):
+                yield from self._finished(batch, {})
+            return
+        for group in part.row_groups:
+            yield from self._row_group(part, group.id)
+
+    def _row_group(self, part: ds.ParquetFileFragment, index: int) -> Iterator[pa.RecordBatch]:
         first = 0
         excluded = self._chunk.exclude.get((self._file.path, index))
         ids = self._file.ids
-        for batch in self._scan(self._fragment.subset(row_group_ids=[index])):  # type: ignore[arg-type] # the stubs are wrong
+        for batch in self._scan(part.subset(row_group_ids=[index])):  # type: ignore[arg-type] # the stubs are wrong
             more = {}
             if ROW_ID in self._chunk.columns:
                 assert ids is not None, "row ids were planned for"
@@ -349,13 +379,13 @@ class _FileReader:
             yield from self._finished(batch, more, mask)
 
     def _scan(self, part: ds.Fragment) -> Iterator[pa.RecordBatch]:
-        if self._finder is None:
-            found = None
-            schema = self._schema
-        else:
+        found = None
+        if self._finder is not None:
             with naming(self._file.path):
                 found = FoundColumns.of(self._finder, self._schema, part.physical_schema)
-            schema = found.read
+        elif self._is_accepted:
+            found = FoundColumns.with_maps(self._schema, part.physical_schema)
+        schema = self._schema if found is None else found.read
         scanner = ds.Scanner.from_fragment(part, schema=schema, columns=schema.names, use_threads=self._chunk.threads)
         batches = scanner.to_batches()  # in the order of the file
         if found is None:
