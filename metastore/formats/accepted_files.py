@@ -7,7 +7,7 @@ Promise: the bytes of column chunks are those of the file, read when they are as
 from __future__ import annotations
 
 from io import SEEK_CUR, SEEK_END, SEEK_SET, RawIOBase
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 import pyarrow as pa
 
@@ -16,7 +16,14 @@ from metastore.formats.parquet_footer import read_footer
 _LENGTH, _MAGIC = 4, b"PAR1"
 
 
-def accepted_file(source: pa.NativeFile) -> pa.NativeFile | None:
+class AcceptedFile(NamedTuple):
+    """A file as Arrow accepts it, and the columns that come as bytes though they are, or have inside, decimals."""
+
+    content: pa.NativeFile
+    columns_of_bytes: frozenset[str]
+
+
+def accepted_file(source: pa.NativeFile) -> AcceptedFile | None:
     """``source`` with a footer that Arrow accepts; None where it accepts the file's own.
 
     Raises pyarrow's errors and OSError where the footer is refused for anything else.
@@ -27,7 +34,7 @@ def accepted_file(source: pa.NativeFile) -> pa.NativeFile | None:
     end = source.size() - len(footer.content) - _LENGTH - len(_MAGIC)
     content = footer.accepted.content
     ending = content + len(content).to_bytes(_LENGTH, "little") + _MAGIC
-    return pa.PythonFile(_WithEnding(source, end, ending), mode="r")
+    return AcceptedFile(pa.PythonFile(_WithEnding(source, end, ending), mode="r"), footer.accepted.columns_of_bytes)
 
 
 class _WithEnding(RawIOBase):

@@ -4,9 +4,10 @@ Arrow parses a footer with care, and answers damage with an error. But what its 
 chunks find wrong is thrown where nothing catches it, and ends the process. So what those objects look at is decoded
 once more, by thrift, and whatever they would refuse is an error first.
 
-Promises: the bytes that are judged are those that Arrow parsed, but for annotations that it refuses; of a footer that was judged every row group, column
-chunk and statistic can be asked for. Judging takes longer than parsing, so tasks in processes of their own do without
-it: there a death is one task's, which the engine reports.
+Promises: the bytes that are judged are those that Arrow parsed, but for annotations that it refuses
+(:mod:`metastore.formats.refused_footers`). Of a footer that was judged every row group, column chunk and statistic can
+be asked for. Judging takes longer than parsing, so tasks in processes of their own do without it: there a death is one
+task's, which the engine reports.
 """
 
 from __future__ import annotations

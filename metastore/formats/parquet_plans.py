@@ -22,7 +22,15 @@ from metastore.formats.refused_footers import with_maps
 from metastore.formats.writer_faults import Doubt, Writer, WrittenColumn
 from metastore.model.column_path import ColumnPath, is_among, repeated_names
 from metastore.model.drill_types import DrillType, StructField, minor_type, parse_type
-from metastore.model.tuple_schema import LOGICAL_TYPE, REFUSED, TIME_ZONE, SchemaColumn, TupleSchema, property_name, with_twins
+from metastore.model.tuple_schema import (
+    LOGICAL_TYPE,
+    REFUSED,
+    TIME_ZONE,
+    SchemaColumn,
+    TupleSchema,
+    property_name,
+    with_twins,
+)
 
 _PLANS_KEPT: Final = 32
 """Plans of wide schemas are megabytes, and tables with more schemas than a few are rare."""
@@ -95,7 +103,7 @@ class Plans:
 def arrow_schema_of(footer: Footer) -> pa.Schema:
     """The columns of a file in Arrow's types; a map whose keys are optional is a map, too."""
     schema = footer.metadata.schema.to_arrow_schema()
-    return schema if footer.accepted is None else pa.schema(map(with_maps, schema), schema.metadata)
+    return schema if footer.accepted is None else pa.schema(map(with_maps, schema))
 
 
 def believes(plan: Plan, metadata: pq.FileMetaData) -> bool:
@@ -181,8 +189,8 @@ class _SchemaReader:
 
     def _leaf(self, path: ColumnPath, properties: dict[str, str], *, repeated: bool) -> DrillType:
         column = self._parquet.column(self._next)
-        digits = self._refused.get(self._next)
-        kind = ParquetType.of(column) if digits is None else ParquetType(f"DECIMAL({digits[0]}, {digits[1]})")
+        wide = self._refused.get(self._next)
+        kind = ParquetType.of(column) if wide is None else ParquetType(f"DECIMAL({wide.digits}, {wide.scale})")
         type_ = kind.type
         if not repeated:
             if kind.logical:

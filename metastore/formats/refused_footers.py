@@ -9,7 +9,7 @@ a list of structs whose repeated group is called :data:`ENTRIES`; such a decimal
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Final, NamedTuple
 
 import pyarrow as pa
@@ -17,7 +17,7 @@ import pyarrow as pa
 from metastore.formats.thrift_structs import DAMAGED, Struct, decoded, encoded
 
 ENTRIES: Final = "metastore:entries"
-"""The repeated group of a map that is read as a list."""
+"""The repeated group of a map that is read as a list. Of keys alone Arrow makes a list of keys in any case."""
 
 MOST_DIGITS: Final = 76
 """Digits of Arrow's widest decimals."""
@@ -32,11 +32,24 @@ _LOGICAL_MAP, _LOGICAL_DECIMAL = 2, 5
 _STOP: Final = b"\0"
 
 
+class WideDecimal(NamedTuple):
+    """A decimal that comes as its bytes, in the column called ``column`` or in a part of it."""
+
+    column: str
+    digits: int
+    scale: int
+
+
 class Accepted(NamedTuple):
-    """A footer that Arrow accepts; ``decimals`` are (digits, scale) by the number of a leaf that comes as bytes."""
+    """A footer that Arrow accepts; ``decimals`` stand by the numbers of their leaves."""
 
     content: bytes
-    decimals: Mapping[int, tuple[int, int]]
+    decimals: Mapping[int, WideDecimal]
+
+    @property
+    def columns_of_bytes(self) -> frozenset[str]:
+        """The columns that are, or have inside, decimals which come as bytes."""
+        return frozenset(each.column for each in self.decimals.values())
 
 
 def without_refusals(footer: bytes, schema: bytes | None) -> Accepted | None:
@@ -50,12 +63,28 @@ def without_refusals(footer: bytes, schema: bytes | None) -> Accepted | None:
         beginning = decoded(schema + _STOP)
         elements: list[Struct] = beginning[_SCHEMA][1][1]
         are_maps = [_read_as_list(elements, place) for place in range(len(elements))]
-        leaves = [each for each in elements if _PHYSICAL in each]
-        decimals = {number: digits for number, leaf in enumerate(leaves) if (digits := _read_as_bytes(leaf))}
+        found = [_read_as_bytes(leaf, column) for column, leaf in _leaves(elements)]
+        decimals = {number: decimal for number, decimal in enumerate(found) if decimal is not None}
         changed = any(are_maps) or bool(decimals)
         return Accepted(encoded(beginning)[:-1] + footer[len(schema) :], decimals) if changed else None
     except (*DAMAGED, TypeError, AttributeError):
         return None
+
+
+def _leaves(elements: Sequence[Struct]) -> Iterator[tuple[str, Struct]]:
+    """Leaves in order, each with the name of its column; ``elements`` are a tree, written down from the top."""
+    column = ""
+    left = [_number(elements[0], _CHILDREN) or 0]  # children still to come, of every group above
+    for each in elements[1:]:
+        while not left[-1]:
+            left.pop()
+        left[-1] -= 1
+        if len(left) == 1:
+            column = each[_NAME][1].decode()
+        if children := _number(each, _CHILDREN):
+            left.append(children)
+        elif _PHYSICAL in each:
+            yield column, each
 
 
 def _read_as_list(elements: Sequence[Struct], place: int) -> bool:
@@ -71,13 +100,12 @@ def _read_as_list(elements: Sequence[Struct], place: int) -> bool:
     outer.pop(_LOGICAL, None)
     outer[_CONVERTED] = (key[_REPETITION][0], _LIST)
     entries.pop(_CONVERTED, None)
-    if _number(entries, _CHILDREN) == 2:  # keys alone are a list to Arrow in any case
-        entries[_NAME] = (entries[_NAME][0], ENTRIES.encode())
+    entries[_NAME] = (entries[_NAME][0], ENTRIES.encode())
     return True
 
 
-def _read_as_bytes(leaf: Struct) -> tuple[int, int] | None:
-    """Digits and scale of a decimal of too many digits, which loses its annotation then; None for anything else."""
+def _read_as_bytes(leaf: Struct, column: str) -> WideDecimal | None:
+    """``leaf`` if it is a decimal of too many digits, which loses its annotation then; None for anything else."""
     annotation = leaf.get(_LOGICAL, (0, {}))[1].get(_LOGICAL_DECIMAL)
     if annotation is not None:  # its fields are the scale and the digits
         scale, digits = _number(annotation[1], 1), _number(annotation[1], 2)
@@ -89,7 +117,7 @@ def _read_as_bytes(leaf: Struct) -> tuple[int, int] | None:
         return None
     for field in (_CONVERTED, _SCALE, _PRECISION, _LOGICAL):
         leaf.pop(field, None)
-    return digits, scale or 0
+    return WideDecimal(column, digits, scale or 0)
 
 
 def _number(struct: Struct, field: int) -> int | None:

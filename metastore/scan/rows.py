@@ -15,7 +15,7 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 import numpy as np
 import pyarrow as pa
@@ -267,18 +267,26 @@ def probed(part: ds.ParquetFileFragment, file: ScanFile, probes: Probes) -> ds.P
         return part
 
 
-def accepted_part(part: ds.ParquetFileFragment, file: ScanFile) -> ds.ParquetFileFragment | None:
+class AcceptedPart(NamedTuple):
+    """A file that Arrow refuses, as it accepts it, to be read once, and the columns of decimals that come as bytes."""
+
+    part: ds.ParquetFileFragment
+    columns_of_bytes: frozenset[str]
+
+
+def accepted_part(part: ds.ParquetFileFragment, file: ScanFile) -> AcceptedPart | None:
     """``part``, the one of ``file``, which Arrow refuses, with a footer that it accepts; None if its own is not why.
 
-    It can be read once. Raises as :func:`metastore.formats.accepted_files.accepted_file`.
+    Raises as :func:`metastore.formats.accepted_files.accepted_file`.
     """
     accepted = accepted_file(part.filesystem.open_input_file(part.path))
     if accepted is None:
         return None
     groups = None if file.row_groups is None else list(file.row_groups)
     guarantee: Any = part.partition_expression
-    made: Any = PARQUET_READER.make_fragment(accepted, None, guarantee, groups)
-    return made
+    content: Any = accepted.content  # the stubs know no files of Arrow
+    made: Any = PARQUET_READER.make_fragment(content, None, guarantee, groups)
+    return AcceptedPart(made, accepted.columns_of_bytes)
 
 
 def _guarantee(constants: Mapping[str, Any], schema: pa.Schema) -> pc.Expression:
@@ -327,7 +335,7 @@ class _FileReader:
         [part] = fragments([file], chunk.location, self._schema, store, root)
         self._fragment = probed(part, file, chunk.probes) if chunk.format == PARQUET else part
         self._finder = chunk.found_by if file.matched else None
-        self._is_accepted = False
+        self._accepted: AcceptedPart | None = None
 
     def batches(self) -> Iterator[pa.RecordBatch]:
         """The rows of the file, as :func:`read_rows` has them."""
@@ -343,11 +351,10 @@ class _FileReader:
             try:
                 first = next(rows, None)
             except pa.ArrowInvalid:
-                accepted = accepted_part(self._fragment, self._file)
-                if accepted is None:
+                self._accepted = accepted_part(self._fragment, self._file)
+                if self._accepted is None:
                     raise
-                self._is_accepted = True
-                rows = self._rows(accepted)
+                rows = self._rows(self._accepted.part)
                 first = next(rows, None)
             if first is not None:
                 yield first
@@ -383,9 +390,14 @@ class _FileReader:
         if self._finder is not None:
             with naming(self._file.path):
                 found = FoundColumns.of(self._finder, self._schema, part.physical_schema)
-        elif self._is_accepted:
+        elif self._accepted is not None:
             found = FoundColumns.with_maps(self._schema, part.physical_schema)
         schema = self._schema if found is None else found.read
+        if self._accepted is not None and (wide := self._accepted.columns_of_bytes.intersection(schema.names)):
+            raise FormatError(
+                f"{self._file.path} has decimals of more digits than Arrow holds in {', '.join(sorted(wide))}: "
+                "ask for the other columns"
+            )
         scanner = ds.Scanner.from_fragment(part, schema=schema, columns=schema.names, use_threads=self._chunk.threads)
         batches = scanner.to_batches()  # in the order of the file
         if found is None:

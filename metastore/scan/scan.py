@@ -22,7 +22,7 @@ from metastore.duck.optional import library
 from metastore.duck.session import connection, relation
 from metastore.duck.sql_filter import filtered, named_by
 from metastore.errors import InvalidRequestError, StorageError
-from metastore.formats.arrow_schema import require_narrow_decimals
+from metastore.formats.arrow_schema import require_held, require_narrow_decimals
 from metastore.formats.bloom_filters import Probes
 from metastore.formats.names import PARQUET
 from metastore.model.tuple_schema import REFUSED, TupleSchema
@@ -113,8 +113,11 @@ class Scan:
     @cached_property
     def schema(self) -> pa.Schema:
         """The columns of the rows, in the types that the metastore knows; if others keep the table, that it has now."""
+        return self._typed(self.columns)
+
+    def _typed(self, names: Iterable[str]) -> pa.Schema:
         readable = self.plan.readable
-        return pa.schema([pa.field(ROW_ID, TYPE) if name == ROW_ID else readable.field(name) for name in self.columns])
+        return pa.schema([pa.field(ROW_ID, TYPE) if name == ROW_ID else readable.field(name) for name in names])
 
     def require(self, known: pa.Schema) -> None:
         """InvalidRequestError when a column is not of the type that it has in ``known``, but what others made of it.
@@ -261,6 +264,7 @@ class Scan:
         plan = self.plan
         if ROW_ID in plan.readable.names:
             self._refuse_own_row_id()
+        require_held(self._typed(self.needed))
         return ReadChunk(
             plan.location,
             plan.readable,
@@ -329,8 +333,8 @@ class Scan:
         """The files as a dataset of ``columns``, unfiltered."""
         plan = self.plan
         store, root = open_location(plan.location, plan.options)
-        readable = plan.readable
-        schema = pa.schema([readable.field(name) for name in columns])
+        schema = self._typed(columns)
+        require_held(schema)
         parts: list[Any] = list(fragments(self.files, plan.location, schema, store, root))
         if self._probes and len(parts) <= _MOST_PROBED_FILES:
             with ThreadPoolExecutor(_MOST_PROBED_AT_ONCE) as threads:
@@ -384,7 +388,7 @@ def _columns_of(file: ScanFile, plan: ScanPlan) -> _OwnColumns:
             accepted = accepted_part(part, file)
             if accepted is None:
                 raise
-            schema, are_refused = accepted.physical_schema, True
+            schema, are_refused = accepted.part.physical_schema, True
     return _OwnColumns({column.name: pa.types.is_string(column.type) for column in schema}, are_refused)
 
 

@@ -25,6 +25,7 @@ from metastore.duck.sql_filter import named_by
 from metastore.errors import InvalidRequestError
 from metastore.formats.names import PARQUET
 from metastore.formats.parquet_footer import read_footer
+from metastore.formats.refused_footers import ENTRIES
 from metastore.model.tuple_schema import TupleSchema
 from metastore.predicates.spark_sql import texts_of
 from metastore.pruning.row_id import ROW_ID, Ids
@@ -255,7 +256,7 @@ def _is_written_beyond_spark(scan: Scan) -> bool:
 _TYPES_BEYOND_SPARK: Final = ("FLOAT16", "UNDEFINED")
 """Half floats, and types that are newer than Spark's reader: it refuses a file that has one in any column."""
 
-_SET: Final = re.compile(r"\(Map\) \{\s*repeated group [^{;]*\{[^{};]*;\s*\}")
+_SET: Final = re.compile(rf"(?:\(Map\) \{{\s*repeated group [^{{;]*|{ENTRIES} )\{{[^{{}};]*;\s*\}}")
 """A map of keys alone, as Arrow shows a schema; Arrow reads it as a list, and Spark looks for values."""
 
 _BEYOND_SPARK: Final = ("BROTLI", "LZO")
