@@ -4,10 +4,10 @@ Arrow parses a footer with care, and answers damage with an error. But what its 
 chunks find wrong is thrown where nothing catches it, and ends the process. So what those objects look at is decoded
 once more, by thrift, and whatever they would refuse is an error first.
 
-Promises: the bytes that are judged are those that Arrow parsed, but for annotations that it refuses
-(:mod:`metastore.formats.refused_footers`). Of a footer that was judged every row group, column chunk and statistic can
-be asked for. Judging takes longer than parsing, so tasks in processes of their own do without it: there a death is one
-task's, which the engine reports.
+Promises: the bytes that are judged are those that Arrow parsed; of a footer that was judged every row group, column
+chunk and statistic can be asked for. Judging takes longer than parsing, so tasks in processes of their own do without
+it: there a death is one task's, which the engine reports. A footer that Arrow refuses for one column is changed first
+(:mod:`metastore.formats.refused_footers`).
 """
 
 from __future__ import annotations
@@ -64,7 +64,7 @@ def read_footer(source: str | pa.NativeFile, *, judged: bool = True) -> Footer:
         ending = len(accepted.content).to_bytes(_END - len(_MAGIC), "little") + _MAGIC
         footer = Footer(_parsed(accepted.content + ending), content, accepted)
     if judged:
-        require_sound(footer.content)
+        require_sound(footer.content if footer.accepted is None else footer.accepted.content)
     return footer
 
 
@@ -89,7 +89,7 @@ def schema_in(content: bytes) -> bytes | None:
                 return None
             protocol.skip(kind)
             protocol.readFieldEnd()
-    except (TException, AssertionError, EOFError, LookupError, ValueError):
+    except (TException, AssertionError, EOFError, LookupError, ValueError, RecursionError):
         return None
     return content[: buffer.cstringio_buf.tell()]
 

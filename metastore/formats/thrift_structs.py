@@ -14,7 +14,7 @@ from thrift.transport.TTransport import TMemoryBuffer
 
 Struct = dict[int, tuple[int, Any]]
 
-DAMAGED: Final = (TException, AssertionError, EOFError, LookupError, ValueError, MemoryError, OverflowError)
+DAMAGED: Final = (TException, AssertionError, EOFError, LookupError, ValueError, MemoryError, OverflowError, RecursionError)
 """What thrift raises for bytes that are no struct."""
 
 

@@ -38,7 +38,9 @@ class FoundColumns:
         places = finder.places(own.names)
         names = tuple(name for name in asked.names if name in places)
         fields: list[Any] = [
-            own.field(places[name]) if finder.says_types else asked.field(name).with_name(places[name])
+            own.field(places[name])
+            if finder.says_types or has_map_as_list(own.field(places[name]).type)
+            else asked.field(name).with_name(places[name])
             for name in names
         ]
         return cls(asked, pa.schema(fields), names)

@@ -1,4 +1,4 @@
-"""Parquet files whose footer says something that no writer at hand says: the footer decoded, changed and written anew."""
+"""Parquet files whose footer says something that no writer at hand says: it is decoded, changed and written anew."""
 
 from __future__ import annotations
 

@@ -154,7 +154,9 @@ def _inside(values: pa.Array[Any]) -> pa.Array[Any]:
 
 def _valued(values: pa.Array[Any]) -> pa.Array[Any]:
     """Maps with a text as key, and these values, one each."""
-    return pa.MapArray.from_arrays(pa.array([0, 1, 2, 3, 4], pa.int32()), pa.array(["a", "b", "c", "d"]), values)
+    made: Any = pa.MapArray.from_arrays
+    maps: pa.Array[Any] = made(pa.array([0, 1, 2, 3, 4], pa.int32()), pa.array(["a", "b", "c", "d"]), values)
+    return maps
 
 
 _MAPS: Final = pa.list_(STRUCTS.type)
