@@ -170,7 +170,9 @@ def _arrow_type(type_: DrillType, *, zoned: bool = False) -> pa.DataType:
         return pa.map_(_arrow_type(type_.parts[0]), _arrow_type(type_.parts[1]))
     if type_.name == "DECIMAL":
         precision, scale = (*type_.arguments, 38, 0)[:2] if len(type_.arguments) != 1 else (*type_.arguments, 0)
-        return pa.decimal128(precision, scale) if precision <= _DIGITS_OF_128_BITS else pa.decimal256(precision, scale)
+        if precision <= _DIGITS_OF_128_BITS:
+            return pa.decimal128(precision, scale)
+        return pa.decimal256(min(precision, 2 * _DIGITS_OF_128_BITS), scale)
     if zoned:
         return pa.timestamp("us", "UTC")
     found = ARROW_TYPES.get(type_.name)
