@@ -32,19 +32,10 @@ from metastore.quoting import double_quoted
 from metastore.scan.aggregates import Aggregate, aggregate
 from metastore.scan.arrow_types import has_floats
 from metastore.scan.explanation import Explanation
+from metastore.scan.parquet_parts import PARQUET_READER, ParquetFiles, accepted_part, fragments, probed
 from metastore.scan.plan import ScanFile, ScanPlan
 from metastore.scan.probes import probes_of
-from metastore.scan.rows import (
-    PARQUET_READER,
-    ParquetFiles,
-    ReadChunk,
-    RowNumbers,
-    accepted_part,
-    fragments,
-    probed,
-    read_rows_at_once,
-    reading_scanned,
-)
+from metastore.scan.rows import ReadChunk, RowNumbers, read_rows_at_once, reading_scanned
 from metastore.stores.arrow import open_location
 
 if TYPE_CHECKING:

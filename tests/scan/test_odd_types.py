@@ -106,14 +106,14 @@ def test_maps_of_optional_keys_are_those_that_duckdb_reads(kind: str, tmp_path: 
     folder = tmp_path / "t" / "day=1"
     folder.mkdir(parents=True)
     write_odd_parquet(folder, [f"map_of_optional_keys{kind}"])
-    expected = duckdb.sql(f"SELECT id, v FROM '{folder}/*.parquet' ORDER BY id").fetchall()
+    expected = duckdb.execute(f"SELECT id, v FROM '{folder}/*.parquet' ORDER BY id").fetchall()
     ms = session(tmp_path)
     ms.analyze("dfs.tmp.t")
     found = ms.sql("SELECT id, v, day FROM dfs.tmp.t WHERE id > 1 ORDER BY id")
     assert found["day"].to_pylist() == [1, 1, 1]
-    assert duckdb.sql("SELECT id, v FROM found").fetchall() == expected[1:]
+    assert duckdb.execute("SELECT id, v FROM found").fetchall() == expected[1:]
     numbered = ms.tables.scan("dfs.tmp.t", "id < 4", ["id", "v"], row_id=True).to_arrow()
-    assert duckdb.sql("SELECT id, v FROM numbered").fetchall() == expected[:3]
+    assert duckdb.execute("SELECT id, v FROM numbered").fetchall() == expected[:3]
     assert len(set(numbered["$row_id"].to_pylist())) == 3
 
 
