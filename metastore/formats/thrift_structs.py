@@ -36,18 +36,18 @@ def _read_struct(protocol: Any) -> Struct:
     protocol.readStructBegin()
     while (field := protocol.readFieldBegin())[1] != TType.STOP:
         _, kind, number = field
-        fields[number] = (kind, _read(protocol, kind))
+        fields[number] = (kind, _read_value(protocol, kind))
         protocol.readFieldEnd()
     protocol.readStructEnd()
     return fields
 
 
-def _read(protocol: Any, kind: int) -> Any:
+def _read_value(protocol: Any, kind: int) -> Any:
     if kind == TType.STRUCT:
         return _read_struct(protocol)
     if kind in (TType.LIST, TType.SET):
         of, size = protocol.readListBegin()
-        values = [_read(protocol, of) for _ in range(size)]
+        values = [_read_value(protocol, of) for _ in range(size)]
         protocol.readListEnd()
         return of, values
     return getattr(protocol, f"read{_KINDS[kind]}")()
@@ -57,20 +57,20 @@ def _write_struct(protocol: Any, fields: Struct) -> None:
     protocol.writeStructBegin("")
     for number, (kind, value) in sorted(fields.items()):
         protocol.writeFieldBegin("", kind, number)
-        _write(protocol, kind, value)
+        _write_value(protocol, kind, value)
         protocol.writeFieldEnd()
     protocol.writeFieldStop()
     protocol.writeStructEnd()
 
 
-def _write(protocol: Any, kind: int, value: Any) -> None:
+def _write_value(protocol: Any, kind: int, value: Any) -> None:
     if kind == TType.STRUCT:
         _write_struct(protocol, value)
     elif kind in (TType.LIST, TType.SET):
         of, values = value
         protocol.writeListBegin(of, len(values))
         for each in values:
-            _write(protocol, of, each)
+            _write_value(protocol, of, each)
         protocol.writeListEnd()
     else:
         getattr(protocol, f"write{_KINDS[kind]}")(value)
