@@ -14,7 +14,16 @@ from thrift.transport.TTransport import TMemoryBuffer
 
 Struct = dict[int, tuple[int, Any]]
 
-DAMAGED: Final = (TException, AssertionError, EOFError, LookupError, ValueError, MemoryError, OverflowError, RecursionError)
+DAMAGED: Final = (
+    TException,
+    AssertionError,
+    EOFError,
+    LookupError,
+    ValueError,
+    MemoryError,
+    OverflowError,
+    RecursionError,
+)
 """What thrift raises for bytes that are no struct."""
 
 
