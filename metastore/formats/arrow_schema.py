@@ -19,6 +19,9 @@ ArrowField: TypeAlias = "pa.Field[Any]"
 OPAQUE: Final = {b"metastore.opaque": b"1"}
 """Metadata of a field whose values are of several types: it is text to Drill, and nothing can be said of its values."""
 
+WIDER: Final = b"metastore.wider"
+"""Metadata of a field that is, or has inside, a decimal wider than any of Arrow's: the column's type."""
+
 PLAIN_TYPES: Final[Mapping[pa.DataType, str]] = {
     pa.null(): NO_TYPE,
     pa.bool_(): "BOOLEAN",
@@ -167,7 +170,9 @@ def _arrow_type(type_: DrillType, *, zoned: bool = False) -> pa.DataType:
         return pa.map_(_arrow_type(type_.parts[0]), _arrow_type(type_.parts[1]))
     if type_.name == "DECIMAL":
         precision, scale = (*type_.arguments, 38, 0)[:2] if len(type_.arguments) != 1 else (*type_.arguments, 0)
-        return pa.decimal128(precision, scale) if precision <= _DIGITS_OF_128_BITS else pa.decimal256(precision, scale)
+        if precision <= _DIGITS_OF_128_BITS:
+            return pa.decimal128(precision, scale)
+        return pa.decimal256(min(precision, 2 * _DIGITS_OF_128_BITS), scale)
     if zoned:
         return pa.timestamp("us", "UTC")
     found = ARROW_TYPES.get(type_.name)
@@ -181,8 +186,19 @@ def chosen(leaves: Sequence[ArrowLeaf], columns: Sequence[ColumnPath] | None) ->
     return [leaf for leaf in leaves if columns is None or is_among(leaf.path, columns)]
 
 
+def require_held(schema: pa.Schema, reader: str = "Arrow", digits: int = 2 * _DIGITS_OF_128_BITS) -> None:
+    """InvalidRequestError where a column is, or has inside, a decimal that is wider than any of Arrow's."""
+    for field in schema:
+        if (type_ := (field.metadata or {}).get(WIDER)) is not None:
+            raise InvalidRequestError(
+                f"column {field.name!r} is of type {type_.decode()}, {reader} holds {digits} digits: "
+                "ask for the other columns"
+            )
+
+
 def require_narrow_decimals(schema: pa.Schema, reader: str) -> None:
     """InvalidRequestError where a column has more digits than ``reader`` (an engine's name) holds, or has it inside."""
+    require_held(schema, reader, _DIGITS_OF_128_BITS)
     for field in schema:
         if (found := _wide_decimal(field.type)) is not None:
             raise InvalidRequestError(

@@ -104,6 +104,8 @@ def _measured(file: pq.ParquetFile, plan: Plan, leaf: Leaf, group: int) -> Colum
     measure: LeafMeasure | None = None
     for batch in table.to_batches():
         values = _only_leaf(batch)
+        if leaf.type == "VARDECIMAL" and not pa.types.is_decimal(values.type):
+            raise ValueError(f"{leaf.key} has decimals of more digits than Arrow holds")
         if pa.types.is_dictionary(values.type):
             values = values.dictionary_decode()
         if measure is None:

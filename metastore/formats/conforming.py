@@ -12,6 +12,7 @@ import pyarrow as pa
 import pyarrow.types as pt
 
 from metastore.errors import FormatError
+from metastore.formats.refused_footers import is_map_as_list
 
 _TEXTS: Final = (pt.is_string, pt.is_large_string, pt.is_string_view, pt.is_binary, pt.is_large_binary)
 
@@ -72,8 +73,22 @@ def _repeated(values: Any, type_: Any, column: str) -> Any:
         items = conformed(whole.items, type_.item_type, f"{column}.value")
         mapped: Any = pa.MapArray.from_arrays
         return mapped(whole.offsets, keys, items, type_, mask=null)
+    if is_map_as_list(values.type) and pt.is_map(type_):
+        return _map(whole, type_, null, column)
     if (pt.is_list(values.type) or pt.is_large_list(values.type)) and pt.is_list(type_):
         inner = conformed(whole.values, type_.value_type, f"{column}.element")
         listed: Any = pa.ListArray.from_arrays
         return listed(whole.offsets.cast(pa.int32()), inner, type_, mask=null)
     raise FormatError(f"column {column} is {values.type} in it, and the table says {type_}")
+
+
+def _map(values: Any, type_: Any, null: Any, column: str) -> Any:
+    """A list of entries as a map. FormatError where a key is null."""
+    if values.flatten().field(0).null_count:
+        raise FormatError(
+            f"column {column} has a map with a null key, which no map of Arrow holds: ask for the other columns"
+        )
+    keys = conformed(values.values.field(0), type_.key_type, f"{column}.key")
+    items = conformed(values.values.field(1), type_.item_type, f"{column}.value")
+    mapped: Any = pa.MapArray.from_arrays
+    return mapped(values.offsets, keys, items, type_, mask=null)

@@ -16,7 +16,7 @@ import pyarrow.parquet as pq
 from metastore.formats.facts import INT96, OLD_CALENDAR, FileFacts, LeafFacts, trusted
 from metastore.formats.parquet_columns import Leaf, combined
 from metastore.formats.parquet_footer import Footer, read_footer
-from metastore.formats.parquet_plans import Plan
+from metastore.formats.parquet_plans import Plan, arrow_schema_of
 
 _MOMENT: Final = pa.timestamp("us", "UTC")
 
@@ -24,12 +24,16 @@ _MOMENT: Final = pa.timestamp("us", "UTC")
 class ParquetFooters:
     """Reads footers one by one, and keeps what files of one schema and writer have in common."""
 
-    def __init__(self) -> None:
+    def __init__(self, *, as_arrow_opens: bool = False) -> None:
+        """With ``as_arrow_opens`` a file is refused that Arrow does not open by its own footer."""
+        self._of_arrow = as_arrow_opens
         self._plans: list[tuple[Plan, pa.Schema, dict[int, Leaf]]] = []
 
     def read(self, source: pa.NativeFile) -> FileFacts:
         """The facts of one file. Raises pyarrow's errors for what is no Parquet file."""
         footer = read_footer(source)
+        if self._of_arrow and footer.accepted is not None:
+            raise pa.ArrowInvalid("it has a map whose keys are optional, or decimals of over 76 digits")
         metadata = footer.metadata
         schema, leaves = self._plan(footer)
         groups = [metadata.row_group(index) for index in range(metadata.num_row_groups)]
@@ -47,18 +51,19 @@ class ParquetFooters:
                 return schema, leaves
         plan = Plan.of(footer, None)
         leaves = {leaf.index: leaf for leaf in plan.leaves}
-        schema = _meant(footer.metadata, old_calendar=plan.old_calendar)
+        schema = _meant(footer, old_calendar=plan.old_calendar)
         if plan.beginning is not None:  # without it, it fits no other footer
             self._plans.append((plan, schema, leaves))
         return schema, leaves
 
 
-def _meant(metadata: pq.FileMetaData, *, old_calendar: bool) -> pa.Schema:
+def _meant(footer: Footer, *, old_calendar: bool) -> pa.Schema:
     """The schema in Arrow's types. INT96 is marked, and made moments in UTC, as everybody writes it.
 
     Days and times of a file of the ``old_calendar`` are marked, too.
     """
-    arrow = metadata.schema.to_arrow_schema().remove_metadata()
+    metadata = footer.metadata
+    arrow = arrow_schema_of(footer).remove_metadata()
     physical = [metadata.schema.column(index).physical_type for index in range(metadata.num_columns)]
     if "INT96" not in physical and not old_calendar:
         return arrow

@@ -6,7 +6,8 @@ once more, by thrift, and whatever they would refuse is an error first.
 
 Promises: the bytes that are judged are those that Arrow parsed; of a footer that was judged every row group, column
 chunk and statistic can be asked for. Judging takes longer than parsing, so tasks in processes of their own do without
-it: there a death is one task's, which the engine reports.
+it: there a death is one task's, which the engine reports. A footer that Arrow refuses for one column is changed first
+(:mod:`metastore.formats.refused_footers`).
 """
 
 from __future__ import annotations
@@ -23,6 +24,7 @@ from thrift.Thrift import TException, TType
 from thrift.transport.TTransport import TMemoryBuffer
 
 from metastore.formats.arrow_reader import ParquetReader
+from metastore.formats.refused_footers import Accepted, without_refusals
 
 _TAIL, _LOCAL_TAIL = 64 << 10, 8 << 10
 """Bytes read at first, in which most footers are whole; from the local disk fewer, since more can be had at once."""
@@ -36,6 +38,7 @@ _BYTE_ARRAY, _FIXED = 6, 7
 _CODECS: Final = range(8)
 _OPTIONAL, _REPEATED = 1, 2
 _VERSION, _SCHEMA = 1, 2
+_MAGIC: Final = b"PAR1"
 
 
 class Footer(NamedTuple):
@@ -43,18 +46,32 @@ class Footer(NamedTuple):
 
     metadata: pq.FileMetaData
     content: bytes
+    accepted: Accepted | None = None
+    """What Arrow made its objects of, where it refuses the file's own footer for one of its columns."""
 
 
 def read_footer(source: str | pa.NativeFile, *, judged: bool = True) -> Footer:
     """The footer of a local file, or of an open one. Raises ArrowInvalid or OSError for one that is none or damaged."""
     tail = _local_tail(source) if isinstance(source, str) else _tail(source, source.size(), _TAIL)
+    length = int.from_bytes(tail[-_END : 4 - _END], "little")
+    content = tail[-_END - length : -_END]
+    try:
+        footer = Footer(_parsed(tail), content)
+    except pa.ArrowInvalid:
+        accepted = without_refusals(content, schema_in(content))
+        if accepted is None:
+            raise
+        ending = len(accepted.content).to_bytes(_END - len(_MAGIC), "little") + _MAGIC
+        footer = Footer(_parsed(accepted.content + ending), content, accepted)
+    if judged:
+        require_sound(footer.content if footer.accepted is None else footer.accepted.content)
+    return footer
+
+
+def _parsed(tail: bytes) -> pq.FileMetaData:
     reader = ParquetReader()
     reader.open(pa.BufferReader(tail))
-    length = int.from_bytes(tail[-_END : 4 - _END], "little")
-    footer = Footer(reader.metadata, tail[-_END - length : -_END])
-    if judged:
-        require_sound(footer.content)
-    return footer
+    return reader.metadata
 
 
 def schema_in(content: bytes) -> bytes | None:
@@ -72,7 +89,7 @@ def schema_in(content: bytes) -> bytes | None:
                 return None
             protocol.skip(kind)
             protocol.readFieldEnd()
-    except (TException, AssertionError, EOFError, LookupError, ValueError):
+    except (TException, AssertionError, EOFError, LookupError, ValueError, RecursionError):
         return None
     return content[: buffer.cstringio_buf.tell()]
 

@@ -18,10 +18,19 @@ import pyarrow.parquet as pq
 from metastore.formats.parquet_columns import Leaf
 from metastore.formats.parquet_footer import Footer, schema_in
 from metastore.formats.parquet_types import ParquetType, is_of_old_calendar, moved_by_spark, reading_of
+from metastore.formats.refused_footers import with_maps
 from metastore.formats.writer_faults import Doubt, Writer, WrittenColumn
 from metastore.model.column_path import ColumnPath, is_among, repeated_names
 from metastore.model.drill_types import DrillType, StructField, minor_type, parse_type
-from metastore.model.tuple_schema import LOGICAL_TYPE, TIME_ZONE, SchemaColumn, TupleSchema, property_name, with_twins
+from metastore.model.tuple_schema import (
+    LOGICAL_TYPE,
+    REFUSED,
+    TIME_ZONE,
+    SchemaColumn,
+    TupleSchema,
+    property_name,
+    with_twins,
+)
 
 _PLANS_KEPT: Final = 32
 """Plans of wide schemas are megabytes, and tables with more schemas than a few are rare."""
@@ -55,7 +64,7 @@ class Plan:
         A struct named in ``columns`` stands for all leaves below it.
         """
         old_calendar = is_of_old_calendar(footer.content)
-        builder = _SchemaReader(footer.metadata, old_calendar=old_calendar)
+        builder = _SchemaReader(footer, old_calendar=old_calendar)
         schema = builder.read()
         leaves = tuple(leaf for leaf in builder.leaves if columns is None or is_among(leaf.path, columns))
         writer = footer.metadata.created_by
@@ -91,6 +100,12 @@ class Plans:
         return plan
 
 
+def arrow_schema_of(footer: Footer) -> pa.Schema:
+    """The columns of a file in Arrow's types; a map whose keys are optional is a map, too."""
+    schema = footer.metadata.schema.to_arrow_schema()
+    return schema if footer.accepted is None else pa.schema(map(with_maps, schema))
+
+
 def believes(plan: Plan, metadata: pq.FileMetaData) -> bool:
     """Whether each number that a footer of ``plan`` states of a leaf is believed here.
 
@@ -121,9 +136,12 @@ class _SchemaReader:
     Parquet's own paths cannot tell a dotted name from a nested one; Arrow's types cannot tell JSON from text.
     """
 
-    def __init__(self, metadata: pq.FileMetaData, *, old_calendar: bool) -> None:
+    def __init__(self, footer: Footer, *, old_calendar: bool) -> None:
+        metadata = footer.metadata
         self._old_calendar = old_calendar
-        self._arrow = metadata.schema.to_arrow_schema()
+        self._arrow = arrow_schema_of(footer)
+        self._refused = {} if footer.accepted is None else footer.accepted.decimals
+        self._is_refused = footer.accepted is not None
         self._parquet = metadata.schema
         self._writer = Writer.of_parquet(metadata.created_by)
         self._next = 0
@@ -140,7 +158,8 @@ class _SchemaReader:
             properties: dict[str, str] = {}
             type_ = self._type(arrow.type, (arrow.name,), properties, repeated=False)
             columns.append(SchemaColumn(arrow.name, str(type_), not arrow.nullable, properties))
-        return with_twins(TupleSchema(tuple(columns)))
+        marks = {REFUSED: "true"} if self._is_refused else {}
+        return with_twins(TupleSchema(tuple(columns), marks))
 
     @property
     def dictionaries(self) -> tuple[int, ...] | None:
@@ -170,7 +189,8 @@ class _SchemaReader:
 
     def _leaf(self, path: ColumnPath, properties: dict[str, str], *, repeated: bool) -> DrillType:
         column = self._parquet.column(self._next)
-        kind = ParquetType.of(column)
+        wide = self._refused.get(self._next)
+        kind = ParquetType.of(column) if wide is None else ParquetType(f"DECIMAL({wide.digits}, {wide.scale})")
         type_ = kind.type
         if not repeated:
             if kind.logical:
@@ -184,7 +204,7 @@ class _SchemaReader:
     def _measured_leaf(self, column: pq.ColumnSchema, kind: ParquetType, path: ColumnPath) -> Leaf:
         type_ = minor_type(kind.type)
         doubt = self._doubt(column, type_, path)
-        reading = None if Doubt.BOUNDS in doubt else reading_of(column, kind)
+        reading = None if Doubt.BOUNDS in doubt or self._next in self._refused else reading_of(column, kind)
         is_whole = type_ not in ("VARCHAR", "VARBINARY") or self._writer.keeps_bounds_whole
         return Leaf(
             self._next,

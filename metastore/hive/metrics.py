@@ -96,7 +96,7 @@ class _MetricsReader:
         self._columns = chunk.columns
         self._leaves = leaves_of(chunk.columns)
         self._encoders = [_encoder(leaf) for leaf in self._leaves]
-        self._parquet = ParquetFooters()
+        self._parquet = ParquetFooters(as_arrow_opens=True)
         self._shapes: dict[str, Match] = {}
         self._learning = threading.Lock()
 

@@ -41,6 +41,9 @@ SPELLINGS: Final = "metastore.spellings"
 TWIN: Final = "metastore.twin"
 """Column property: "true" where one file has another column whose name differs in case alone."""
 
+REFUSED: Final = "metastore.refused"
+"""Schema property: "true" where a file has a column for which Arrow refuses to open it, and is opened otherwise."""
+
 _DIRECTORIES: Final = "metastore.directories"
 """Schema property: the columns of directories in JSON. Drill would look for them in files, and find nulls."""
 

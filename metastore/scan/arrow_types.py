@@ -7,7 +7,7 @@ from typing import Any, Final
 import pyarrow as pa
 
 from metastore.errors import FormatError
-from metastore.formats.arrow_schema import ARROW_TYPES
+from metastore.formats.arrow_schema import ARROW_TYPES, WIDER
 from metastore.model.column_path import ColumnPath
 from metastore.model.drill_types import DrillType, parse_type
 from metastore.model.tuple_schema import LOGICAL_TYPE, TIME_ZONE, SchemaColumn, TupleSchema
@@ -21,8 +21,22 @@ _DIGITS: Final = 38
 
 
 def arrow_schema(schema: TupleSchema) -> pa.Schema:
-    """The columns of ``schema`` in their order, all nullable. FormatError for a type that Arrow has no word for."""
-    return pa.schema([pa.field(column.name, arrow_type(column)) for column in schema.columns])
+    """The columns of ``schema`` in their order, all nullable. FormatError for a type that Arrow has no word for.
+
+    A column of decimals wider than Arrow's stands there as its widest ones, and whoever reads it refuses it.
+    """
+    return pa.schema([_field(column) for column in schema.columns])
+
+
+def _field(column: SchemaColumn) -> pa.Field[Any]:
+    is_wider = _most_digits(parse_type(column.type)) > 2 * _DIGITS
+    return pa.field(column.name, arrow_type(column), metadata={WIDER: column.type} if is_wider else None)
+
+
+def _most_digits(type_: DrillType) -> int:
+    """Digits of the widest decimal in a type; 0 if there is none."""
+    own = type_.arguments[0] if type_.name == "DECIMAL" and type_.arguments else 0
+    return max([own, *map(_most_digits, type_.parts), *(_most_digits(each.type) for each in type_.fields)])
 
 
 def arrow_type(column: SchemaColumn) -> pa.DataType:
@@ -43,8 +57,7 @@ def _type(type_: DrillType, column: SchemaColumn, path: ColumnPath) -> pa.DataTy
         precision, scale = (*type_.arguments, 38, 0)[:2] if len(type_.arguments) != 1 else (type_.arguments[0], 0)
         if precision <= _DIGITS:
             return pa.decimal128(precision, scale)
-        if precision <= 2 * _DIGITS:
-            return pa.decimal256(precision, scale)
+        return pa.decimal256(min(precision, 2 * _DIGITS), scale)
     if name == "STRUCT":
         return pa.struct([pa.field(f.name, _type(f.type, column, (*path, f.name))) for f in type_.fields])
     # Inside arrays and maps no properties are kept, so the path need not go on.

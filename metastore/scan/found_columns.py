@@ -17,6 +17,7 @@ import pyarrow as pa
 from metastore.errors import FormatError
 from metastore.formats.conforming import conformed
 from metastore.formats.data_files import Opening
+from metastore.formats.refused_footers import has_map_as_list
 from metastore.formats.row_files import read_file
 from metastore.formats.source_file import SourceFile
 from metastore.sources.table_columns import ColumnFinder
@@ -37,10 +38,21 @@ class FoundColumns:
         places = finder.places(own.names)
         names = tuple(name for name in asked.names if name in places)
         fields: list[Any] = [
-            own.field(places[name]) if finder.says_types else asked.field(name).with_name(places[name])
+            own.field(places[name])
+            if finder.says_types or has_map_as_list(own.field(places[name]).type)
+            else asked.field(name).with_name(places[name])
             for name in names
         ]
         return cls(asked, pa.schema(fields), names)
+
+    @classmethod
+    def with_maps(cls, asked: pa.Schema, own: pa.Schema) -> FoundColumns:
+        """The columns ``asked`` in a file that has them by the same names, some maps as lists of entries."""
+        fields: list[Any] = [
+            own.field(field.name) if field.name in own.names and has_map_as_list(own.field(field.name).type) else field
+            for field in asked
+        ]
+        return cls(asked, pa.schema(fields), tuple(asked.names))
 
     def as_asked(self, batch: pa.RecordBatch) -> pa.RecordBatch:
         """Rows of ``read`` in the columns ``asked``, null where the file has none.

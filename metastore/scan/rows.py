@@ -14,7 +14,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
-from functools import cached_property, partial
+from functools import cached_property
 from typing import Any, Final
 
 import numpy as np
@@ -24,15 +24,14 @@ import pyarrow.dataset as ds
 from pyarrow import fs
 
 from metastore.errors import FormatError, NotFoundError, StorageError
-from metastore.formats.bloom_filters import Probes, possible_groups
+from metastore.formats.bloom_filters import Probes
 from metastore.formats.data_files import Opening
 from metastore.formats.names import PARQUET
-from metastore.formats.parquet_footer import read_footer
-from metastore.formats.parquet_plans import believes, plans_of
 from metastore.formats.text_options import DEFAULTS, TextOptions
 from metastore.predicates.arrow_filter import RowFilter
 from metastore.pruning.row_id import ROW_ID, TYPE, encode
 from metastore.scan.found_columns import FoundColumns, naming, read_file_found
+from metastore.scan.parquet_parts import AcceptedPart, accepted_part, fragments, probed
 from metastore.scan.plan import ScanFile
 from metastore.sources.provided import Reader
 from metastore.sources.table_columns import ColumnFinder
@@ -41,9 +40,6 @@ from metastore.stores.read_errors import reading_file
 
 RowNumbers = np.ndarray[Any, np.dtype[np.uint64]]
 
-PARQUET_READER: Final = ds.ParquetFileFormat(coerce_int96_timestamp_unit="us")
-"""How Parquet is read. In nanoseconds, Arrow's own choice for INT96, times before 1677 and after 2262 would silently
-become others; Spark writes all moments so by default, and reads microseconds."""
 _FINER: Final = re.compile(r"from time\S*\[ns.*\] to time\S*\[us.*\] would lose data")
 """Arrow's word for nanoseconds that a column of microseconds cannot hold."""
 
@@ -187,95 +183,6 @@ def _taken(chunk: ReadChunk, file: ScanFile, index: int, rows: RowNumbers) -> pa
     return pa.Table.from_batches(read_rows(group), chunk.output).take(rows.astype(np.int64))
 
 
-class ParquetFiles(ds.FileSystemDataset):
-    """Files as a dataset whose scanners keep no footers, and skip no rows by numbers in footers that are not believed.
-
-    Arrow would keep those of all files until the last is read: a third of a megabyte for a hundred columns in two row
-    groups. Who asks a dataset again and again may have them kept by ``cache_metadata=True``.
-    """
-
-    def scanner(self, *args: Any, **options: Any) -> ds.Scanner:
-        """As Arrow's own; DuckDB, too, reads datasets by it.
-
-        Arrow skips row groups by their footers. Where a footer states what is not believed, rows are filtered
-        after they are read.
-        """
-        options = {"cache_metadata": False, **dict(zip(("columns", "filter"), args, strict=False)), **options}
-        if options.get("filter") is None or self._is_believed:
-            return super().scanner(**options)
-        asked = {name: options.pop(name, None) for name in ("columns", "filter")}
-        rows: Any = super().scanner(**options).to_batches()
-        return ds.Scanner.from_batches(rows, schema=self.schema, **asked)
-
-    def filter(self, expression: pc.Expression) -> Any:
-        """As Arrow's own; in memory where Arrow would skip row groups by footers that are not believed."""
-        return super().filter(expression) if self._is_believed else ds.dataset(self.to_table(filter=expression))
-
-    @property
-    def _is_believed(self) -> bool:
-        """Whether the footers of all files state only what is believed."""
-        try:
-            parts = list(self.get_fragments())
-        except ValueError:  # the dataset is filtered, and before that its footers were looked at
-            return True
-        return all(map(_is_believed, parts))
-
-
-def _is_believed(part: ds.Fragment) -> bool:
-    """Whether the footer of a file states only what is believed; True if it cannot be read, which the scan tells."""
-    assert isinstance(part, ds.FileFragment)
-    try:
-        with part.filesystem.open_input_file(part.path) as source:
-            footer = read_footer(source)
-            return believes(plans_of(None).plan(footer), footer.metadata)
-    except (pa.ArrowException, OSError, LookupError, ValueError):
-        return True
-
-
-def fragments(
-    files: Sequence[ScanFile], location: str, schema: pa.Schema, store: fs.FileSystem, root: str
-) -> Iterator[ds.ParquetFileFragment]:
-    """``files`` as parts of an Arrow dataset of ``schema``: the chosen row groups, with what the directories say."""
-    guarantees: dict[int, pc.Expression] = {}
-    for file in files:
-        shared = id(file.constants)  # files of one folder have the same
-        if shared not in guarantees:
-            guarantees[shared] = _guarantee(file.constants, schema)
-        path = root + file.path[len(location) :]
-        groups = None if file.row_groups is None else list(file.row_groups)
-        made: Any = PARQUET_READER.make_fragment(path, store, guarantees[shared], row_groups=groups)
-        yield made  # the stubs give the base class
-
-
-def probed(part: ds.ParquetFileFragment, file: ScanFile, probes: Probes) -> ds.ParquetFileFragment:
-    """``part``, the one of ``file``, without the row groups that bloom filters exclude.
-
-    Only of files that ANALYZE knows: from the footers of others Arrow's objects may not be made. What cannot be read
-    is left to the scan, which says so.
-    """
-    wanted = {name: values for name, values in probes.items() if name not in file.constants}
-    if not wanted or file.schema is None or file.matched:
-        return part
-    source: Any = part
-    try:
-        groups = [group.id for group in part.row_groups]
-        opened = partial(source.filesystem.open_input_file, source.path)
-        left = possible_groups(opened, source.metadata, wanted, groups)
-        return part if len(left) == len(groups) else source.subset(row_group_ids=list(left))
-    except (pa.ArrowException, OSError):
-        return part
-
-
-def _guarantee(constants: Mapping[str, Any], schema: pa.Schema) -> pc.Expression:
-    """What is true of every row that has these ``constants``."""
-    guarantee = pc.scalar(True)
-    for name in schema.names:
-        if name in constants:
-            value, column = constants[name], pc.field(name)
-            guarantee &= column.is_null() if value is None else column == pa.scalar(value, schema.field(name).type)
-    return guarantee
-
-
 @contextmanager
 def reading_scanned(file: ScanFile) -> Iterator[None]:
     """What goes wrong while ``file`` of a scan is read becomes an error of ours that names it and the next step."""
@@ -312,8 +219,10 @@ class _FileReader:
         [part] = fragments([file], chunk.location, self._schema, store, root)
         self._fragment = probed(part, file, chunk.probes) if chunk.format == PARQUET else part
         self._finder = chunk.found_by if file.matched else None
+        self._accepted: AcceptedPart | None = None
 
     def batches(self) -> Iterator[pa.RecordBatch]:
+        """The rows of the file, as :func:`read_rows` has them."""
         if self._chunk.format != PARQUET:
             opening = Opening(
                 self._chunk.format, self._chunk.location, None, self._chunk.options, text=self._chunk.text
@@ -322,20 +231,32 @@ class _FileReader:
                 yield from self._finished(batch, {})
             return
         with reading_scanned(self._file):
-            if ROW_ID not in self._chunk.columns and not any(
-                path == self._file.path for path, _ in self._chunk.exclude
-            ):
-                for batch in self._scan(self._fragment):
-                    yield from self._finished(batch, {})
-                return
-            for group in self._fragment.row_groups:
-                yield from self._row_group(group.id)
+            rows = self._rows(self._fragment)
+            try:
+                first = next(rows, None)
+            except pa.ArrowInvalid:
+                self._accepted = accepted_part(self._fragment, self._file)
+                if self._accepted is None:
+                    raise
+                rows = self._rows(self._accepted.part)
+                first = next(rows, None)
+            if first is not None:
+                yield first
+                yield from rows
 
-    def _row_group(self, index: int) -> Iterator[pa.RecordBatch]:
+    def _rows(self, part: ds.ParquetFileFragment) -> Iterator[pa.RecordBatch]:
+        if ROW_ID not in self._chunk.columns and not any(path == self._file.path for path, _ in self._chunk.exclude):
+            for batch in self._scan(part):
+                yield from self._finished(batch, {})
+            return
+        for group in part.row_groups:
+            yield from self._row_group(part, group.id)
+
+    def _row_group(self, part: ds.ParquetFileFragment, index: int) -> Iterator[pa.RecordBatch]:
         first = 0
         excluded = self._chunk.exclude.get((self._file.path, index))
         ids = self._file.ids
-        for batch in self._scan(self._fragment.subset(row_group_ids=[index])):  # type: ignore[arg-type] # the stubs are wrong
+        for batch in self._scan(part.subset(row_group_ids=[index])):  # type: ignore[arg-type] # the stubs are wrong
             more = {}
             if ROW_ID in self._chunk.columns:
                 assert ids is not None, "row ids were planned for"
@@ -349,13 +270,18 @@ class _FileReader:
             yield from self._finished(batch, more, mask)
 
     def _scan(self, part: ds.Fragment) -> Iterator[pa.RecordBatch]:
-        if self._finder is None:
-            found = None
-            schema = self._schema
-        else:
+        found = None
+        if self._finder is not None:
             with naming(self._file.path):
                 found = FoundColumns.of(self._finder, self._schema, part.physical_schema)
-            schema = found.read
+        elif self._accepted is not None:
+            found = FoundColumns.with_maps(self._schema, part.physical_schema)
+        schema = self._schema if found is None else found.read
+        if self._accepted is not None and (wide := self._accepted.columns_of_bytes.intersection(schema.names)):
+            raise FormatError(
+                f"{self._file.path} has decimals of more digits than Arrow holds in {', '.join(sorted(wide))}: "
+                "ask for the other columns"
+            )
         scanner = ds.Scanner.from_fragment(part, schema=schema, columns=schema.names, use_threads=self._chunk.threads)
         batches = scanner.to_batches()  # in the order of the file
         if found is None:

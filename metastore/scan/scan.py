@@ -12,7 +12,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from datetime import tzinfo
 from functools import cached_property, lru_cache
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 import pyarrow as pa
 import pyarrow.dataset as ds
@@ -22,28 +22,20 @@ from metastore.duck.optional import library
 from metastore.duck.session import connection, relation
 from metastore.duck.sql_filter import filtered, named_by
 from metastore.errors import InvalidRequestError, StorageError
-from metastore.formats.arrow_schema import require_narrow_decimals
+from metastore.formats.arrow_schema import require_held, require_narrow_decimals
 from metastore.formats.bloom_filters import Probes
 from metastore.formats.names import PARQUET
-from metastore.model.tuple_schema import TupleSchema
+from metastore.model.tuple_schema import REFUSED, TupleSchema
 from metastore.predicates.arrow_filter import NotExact, RowFilter, arrow_filter
 from metastore.pruning.row_id import ROW_ID, TYPE
 from metastore.quoting import double_quoted
 from metastore.scan.aggregates import Aggregate, aggregate
 from metastore.scan.arrow_types import has_floats
 from metastore.scan.explanation import Explanation
+from metastore.scan.parquet_parts import PARQUET_READER, ParquetFiles, accepted_part, fragments, probed
 from metastore.scan.plan import ScanFile, ScanPlan
 from metastore.scan.probes import probes_of
-from metastore.scan.rows import (
-    PARQUET_READER,
-    ParquetFiles,
-    ReadChunk,
-    RowNumbers,
-    fragments,
-    probed,
-    read_rows_at_once,
-    reading_scanned,
-)
+from metastore.scan.rows import ReadChunk, RowNumbers, read_rows_at_once, reading_scanned
 from metastore.stores.arrow import open_location
 
 if TYPE_CHECKING:
@@ -112,8 +104,11 @@ class Scan:
     @cached_property
     def schema(self) -> pa.Schema:
         """The columns of the rows, in the types that the metastore knows; if others keep the table, that it has now."""
+        return self._typed(self.columns)
+
+    def _typed(self, names: Iterable[str]) -> pa.Schema:
         readable = self.plan.readable
-        return pa.schema([pa.field(ROW_ID, TYPE) if name == ROW_ID else readable.field(name) for name in self.columns])
+        return pa.schema([pa.field(ROW_ID, TYPE) if name == ROW_ID else readable.field(name) for name in names])
 
     def require(self, known: pa.Schema) -> None:
         """InvalidRequestError when a column is not of the type that it has in ``known``, but what others made of it.
@@ -260,6 +255,7 @@ class Scan:
         plan = self.plan
         if ROW_ID in plan.readable.names:
             self._refuse_own_row_id()
+        require_held(self._typed(self.needed))
         return ReadChunk(
             plan.location,
             plan.readable,
@@ -328,8 +324,8 @@ class Scan:
         """The files as a dataset of ``columns``, unfiltered."""
         plan = self.plan
         store, root = open_location(plan.location, plan.options)
-        readable = plan.readable
-        schema = pa.schema([readable.field(name) for name in columns])
+        schema = self._typed(columns)
+        require_held(schema)
         parts: list[Any] = list(fragments(self.files, plan.location, schema, store, root))
         if self._probes and len(parts) <= _MOST_PROBED_FILES:
             with ThreadPoolExecutor(_MOST_PROBED_AT_ONCE) as threads:
@@ -347,7 +343,8 @@ class Scan:
             return False
         if any(file.matched for file in self.files):
             return False
-        return not any(file.constants.keys() & _columns_of(file, plan).keys() for file in self.files)
+        found = [(file, _columns_of(file, plan)) for file in self.files]
+        return not any(columns.are_refused or file.constants.keys() & columns.texts.keys() for file, columns in found)
 
     def _pushes_down(self) -> bool:
         """Whether Arrow may filter while it reads, by this question and by those that the dataset is asked.
@@ -359,20 +356,34 @@ class Scan:
         if where is not None and any(has_floats(plan.readable.field(name)) for name in where.columns):
             return False
         texts = {column.name for column in plan.schema if pa.types.is_string(column.type)}
-        return all(_columns_of(file, plan).get(name, True) for file in self.files for name in texts)
+        return all(_columns_of(file, plan).texts.get(name, True) for file in self.files for name in texts)
 
 
-def _columns_of(file: ScanFile, plan: ScanPlan) -> Mapping[str, bool]:
-    """The columns of a file, and whether each is text; asks the file itself where the metadata cannot say."""
+class _OwnColumns(NamedTuple):
+    """The columns of a file, whether each is text, and whether Arrow refuses the file for one of them."""
+
+    texts: Mapping[str, bool]
+    are_refused: bool
+
+
+def _columns_of(file: ScanFile, plan: ScanPlan) -> _OwnColumns:
+    """What is known of the columns of a file; asks the file itself where the metadata cannot say."""
     if file.schema is not None:
         return _of_text(file.schema)
     store, root = open_location(plan.location, plan.options)
     with reading_scanned(file):
         [part] = fragments([file], plan.location, pa.schema([]), store, root)
-        schema = part.physical_schema
-    return {column.name: pa.types.is_string(column.type) for column in schema}
+        try:
+            schema, are_refused = part.physical_schema, False
+        except pa.ArrowInvalid:
+            accepted = accepted_part(part, file)
+            if accepted is None:
+                raise
+            schema, are_refused = accepted.part.physical_schema, True
+    return _OwnColumns({column.name: pa.types.is_string(column.type) for column in schema}, are_refused)
 
 
 @lru_cache(maxsize=64)
-def _of_text(schema: str) -> Mapping[str, bool]:
-    return {column.name: column.type == "VARCHAR" for column in TupleSchema.from_json(schema).columns}
+def _of_text(schema: str) -> _OwnColumns:
+    known = TupleSchema.from_json(schema)
+    return _OwnColumns({column.name: column.type == "VARCHAR" for column in known.columns}, REFUSED in known.properties)

@@ -23,8 +23,10 @@ from pyspark.sql import functions as sql
 
 from metastore.duck.sql_filter import named_by
 from metastore.errors import InvalidRequestError
+from metastore.formats.arrow_schema import require_held
 from metastore.formats.names import PARQUET
 from metastore.formats.parquet_footer import read_footer
+from metastore.formats.refused_footers import ENTRIES
 from metastore.model.tuple_schema import TupleSchema
 from metastore.predicates.spark_sql import texts_of
 from metastore.pruning.row_id import ROW_ID, Ids
@@ -39,7 +41,7 @@ from metastore.sources.directories import directories_of, named_values
 from metastore.spark.engine import SparkEngine
 from metastore.spark.locations import spark_location
 from metastore.spark.reading import read_directory, read_files
-from metastore.spark.spark_types import reads_natively, require_digits, spark_schema
+from metastore.spark.spark_types import MOST_DIGITS, reads_natively, require_digits, spark_schema
 from metastore.spark.task_parts import split
 from metastore.stores.arrow import open_location
 from metastore.stores.locations import is_on_object_store
@@ -79,6 +81,7 @@ def read_table(
         _refuse_other_quotes(spark, where)
     zone = spark.conf.get("spark.sql.session.timeZone")
     scan = ms.tables.scan(table, where, columns, row_id=row_id, exclude=exclude, among=among, time_zone=zone)
+    require_held(scan.schema, "Spark", MOST_DIGITS)
     require_digits(spark_schema(scan.schema)[0])
     location = _native_location(spark, scan)
     if location and _tells_files(spark) and _is_native(scan) and not isinstance(where, BooleanExpression):
@@ -255,7 +258,7 @@ def _is_written_beyond_spark(scan: Scan) -> bool:
 _TYPES_BEYOND_SPARK: Final = ("FLOAT16", "UNDEFINED")
 """Half floats, and types that are newer than Spark's reader: it refuses a file that has one in any column."""
 
-_SET: Final = re.compile(r"\(Map\) \{\s*repeated group [^{;]*\{[^{};]*;\s*\}")
+_SET: Final = re.compile(rf"(?:\(Map\) \{{\s*repeated group [^{{;]*|{ENTRIES} )\{{[^{{}};]*;\s*\}}")
 """A map of keys alone, as Arrow shows a schema; Arrow reads it as a list, and Spark looks for values."""
 
 _BEYOND_SPARK: Final = ("BROTLI", "LZO")

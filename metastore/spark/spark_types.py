@@ -47,14 +47,14 @@ def require_digits(struct: spark.StructType) -> None:
     for field in struct:
         if (type_ := too_wide(field.dataType)) is not None:
             raise InvalidRequestError(
-                f"column {field.name!r} has DECIMAL({type_.precision}, {type_.scale}), Spark holds {_MOST_DIGITS} "
+                f"column {field.name!r} has DECIMAL({type_.precision}, {type_.scale}), Spark holds {MOST_DIGITS} "
                 "digits: ask for the other columns, or take this one as Arrow"
             )
 
 
 def too_wide(type_: spark.DataType) -> spark.DecimalType | None:
     """A decimal in ``type_`` of more digits than Spark holds, if there is one."""
-    return next((each for each in _decimals(type_) if each.precision > _MOST_DIGITS), None)
+    return next((each for each in _decimals(type_) if each.precision > MOST_DIGITS), None)
 
 
 def _decimals(type_: spark.DataType) -> Iterator[spark.DecimalType]:
@@ -73,7 +73,7 @@ def _decimals(type_: spark.DataType) -> Iterator[spark.DecimalType]:
             pass
 
 
-_MOST_DIGITS: Final = 38
+MOST_DIGITS: Final = 38
 
 
 def reads_natively(type_: pa.DataType) -> bool:
@@ -83,7 +83,7 @@ def reads_natively(type_: pa.DataType) -> bool:
     if pa.types.is_timestamp(type_):
         return bool(type_.unit == "us")
     if pa.types.is_decimal(type_):
-        return bool(type_.precision <= _MOST_DIGITS)
+        return bool(type_.precision <= MOST_DIGITS)
     return not (pa.types.is_time(type_) or pa.types.is_null(type_))
 
 

@@ -11,10 +11,11 @@ import pyarrow.parquet as pq
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from support.footers import Struct, change_footer
+from support.footers import change_footer
 from thrift.Thrift import TType
 
 from metastore.formats.bloom_filters import Probes, possible_groups, xxh64
+from metastore.formats.thrift_structs import Struct
 
 CREATED_BY = 6
 """The field of a footer with the writer's name."""

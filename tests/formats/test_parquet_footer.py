@@ -18,6 +18,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from support.forked import in_child
+from support.odd_parquet import write_odd_parquet
 
 from metastore.formats.parquet_footer import read_footer, schema_in
 
@@ -55,6 +56,14 @@ def content() -> bytes:
     return sink.getvalue().to_pybytes()
 
 
+@pytest.fixture(scope="module")
+def refused(tmp_path_factory: pytest.TempPathFactory) -> bytes:
+    """A file whose footer is changed before Arrow takes it."""
+    folder = tmp_path_factory.mktemp("odd")
+    write_odd_parquet(folder, ["map_of_optional_keys"])
+    return (folder / "map_of_optional_keys.parquet").read_bytes()
+
+
 def wounds(content: bytes) -> Iterator[bytes]:
     """The file with one bit of its footer turned over, each in its turn."""
     length = struct.unpack("<I", content[-8:-4])[0]
@@ -82,8 +91,10 @@ def outcome(content: bytes) -> bool:
     return True
 
 
-def test_no_turned_bit_ends_the_process(content: bytes) -> None:
+@pytest.mark.parametrize("kind", ["content", "refused"])
+def test_no_turned_bit_ends_the_process(kind: str, request: pytest.FixtureRequest) -> None:
     """In a child, since a process that ended could not say so: every bit, and both outcomes come."""
+    content: bytes = request.getfixturevalue(kind)
     met, told = os.pipe()
 
     def child() -> None:

@@ -17,7 +17,7 @@ import pytest
 from metastore.formats.parquet_footer import read_footer
 from metastore.formats.parquet_plans import Plan, Plans
 from metastore.formats.writer_faults import ORC, PARQUET, WRITER_FAULTS, Doubt, Writer, WriterFault, WrittenColumn
-from metastore.scan.rows import PARQUET_READER, ParquetFiles
+from metastore.scan.parquet_parts import PARQUET_READER, ParquetFiles
 
 TEXTS = pa.dictionary(pa.int32(), pa.string())
 ROWS = pa.table(

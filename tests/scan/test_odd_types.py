@@ -8,13 +8,15 @@ from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
+import duckdb
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 from deltalake import write_deltalake
+from support.odd_parquet import write_odd_parquet
 
 from metastore.config.settings import Settings
-from metastore.errors import InvalidRequestError, MetastoreError, StorageError
+from metastore.errors import FormatError, InvalidRequestError, MetastoreError, StorageError
 from metastore.session import Session, connect
 
 NUMBERS = pa.array([1, 2, None])
@@ -76,6 +78,64 @@ def test_every_door_gives_the_rows_or_refuses_the_column(name: str, tmp_path: Pa
         except InvalidRequestError as error:
             assert "'odd' has DECIMAL" in str(error)  # noqa: PT017 - rows are as good
             assert door in ("duckdb", "polars", "sql")
+
+
+@pytest.mark.parametrize("kind", ["map_of_optional_keys", "map_with_null_key", "decimal_of_80"])
+def test_a_column_for_which_arrow_refuses_the_file_refuses_itself_alone(kind: str, tmp_path: Path) -> None:
+    """Analyzed to each level or not at all, and beside a file that Arrow opens."""
+    (tmp_path / "t").mkdir()
+    write_odd_parquet(tmp_path / "t", [kind])
+    pq.write_table(pa.table({"id": [5, 6]}), tmp_path / "t" / "plain.parquet")
+    with pytest.raises(pa.ArrowInvalid):
+        pq.ParquetFile(tmp_path / "t" / f"{kind}.parquet")
+    ms = session(tmp_path)
+    for level in ("SEGMENT", "FILE", "ROW_GROUP"):
+        assert ms.analyze("dfs.tmp.t", level=level, bounds="data").rows == 6
+        for door, read in DOORS.items():
+            assert read(ms, ["id"]) == 6, door
+            if kind == "map_of_optional_keys":
+                assert read(ms, None) == 6, door
+                continue
+            with pytest.raises((InvalidRequestError, FormatError), match=r"column '?v'? "):
+                read(ms, None)
+
+
+@pytest.mark.parametrize("kind", ["", "_of_flink", "_in_struct", "_in_list", "_in_map"])
+def test_maps_of_optional_keys_are_those_that_duckdb_reads(kind: str, tmp_path: Path) -> None:
+    """With a condition, and with row ids, beside what the directory says."""
+    folder = tmp_path / "t" / "day=1"
+    folder.mkdir(parents=True)
+    write_odd_parquet(folder, [f"map_of_optional_keys{kind}"])
+    expected = duckdb.execute(f"SELECT id, v FROM '{folder}/*.parquet' ORDER BY id").fetchall()
+    ms = session(tmp_path)
+    ms.analyze("dfs.tmp.t")
+    found = ms.sql("SELECT id, v, day FROM dfs.tmp.t WHERE id > 1 ORDER BY id")
+    assert found["day"].to_pylist() == [1, 1, 1]
+    assert duckdb.execute("SELECT id, v FROM found").fetchall() == expected[1:]
+    numbered = ms.tables.scan("dfs.tmp.t", "id < 4", ["id", "v"], row_id=True).to_arrow()
+    assert duckdb.execute("SELECT id, v FROM numbered").fetchall() == expected[:3]
+    assert len(set(numbered["$row_id"].to_pylist())) == 3
+
+
+def test_required_and_optional_keys_are_one_column(tmp_path: Path) -> None:
+    """Files of old and new writers stand in one table."""
+    (tmp_path / "t").mkdir()
+    write_odd_parquet(tmp_path / "t", ["map_of_2013", "map_of_optional_keys"])
+    ms = session(tmp_path)
+    ms.analyze("dfs.tmp.t")
+    rows = ms.tables.scan("dfs.tmp.t").to_arrow()["v"].to_pylist()
+    assert rows == [[("a", 1), ("b", None)], None, [], [("c", 3)]] * 2
+
+
+def test_the_bytes_of_a_wide_decimal_are_no_values_of_another_type(tmp_path: Path) -> None:
+    """Where another file of the table has bytes in the same column."""
+    (tmp_path / "t").mkdir()
+    write_odd_parquet(tmp_path / "t", ["decimal_of_80", "geometry"])
+    ms = session(tmp_path)
+    ms.analyze("dfs.tmp.t")
+    assert ms.tables.scan("dfs.tmp.t", None, ["id"]).to_arrow().num_rows == 8
+    with pytest.raises(FormatError, match=r"decimal_of_80\.parquet has decimals of more digits than Arrow holds in v"):
+        ms.tables.scan("dfs.tmp.t").to_arrow()
 
 
 def delta(place: Path, feature: str, **more: Any) -> None:

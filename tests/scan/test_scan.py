@@ -14,7 +14,7 @@ from pyiceberg.expressions import EqualTo, GreaterThan, In, Not
 from support.scan_lake import Lake
 
 from metastore.errors import FormatError, InvalidRequestError, NotFoundError
-from metastore.scan.rows import ParquetFiles
+from metastore.scan.parquet_parts import ParquetFiles
 from metastore.scan.scan import Scan
 
 TABLE = "dfs.tmp.t"

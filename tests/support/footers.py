@@ -1,19 +1,13 @@
-"""Parquet files whose footer says something that no writer at hand says: the footer decoded, changed and written anew.
-
-A struct of thrift is a dictionary of (type, value) by the numbers of its fields, a list is (type of elements, list).
-"""
+"""Parquet files whose footer says something that no writer at hand says: it is decoded, changed and written anew."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Any, Final
 
-from thrift.protocol.TCompactProtocol import TCompactProtocol
 from thrift.Thrift import TType
-from thrift.transport.TTransport import TMemoryBuffer
 
-Struct = dict[int, tuple[int, Any]]
+from metastore.formats.thrift_structs import Struct, decoded, encoded
 
 SCHEMA, _ROW_GROUPS, _KEY_VALUES = 2, 4, 5
 """Fields of a footer."""
@@ -30,11 +24,9 @@ def change_footer(path: Path, change: Callable[[Struct], None]) -> None:
     """Let ``change`` edit the decoded footer of the Parquet file at ``path``, in place."""
     content = path.read_bytes()
     length = int.from_bytes(content[-8:-4], "little")
-    footer = _read_struct(TCompactProtocol(TMemoryBuffer(content[-8 - length : -8])))
+    footer = decoded(content[-8 - length : -8])
     change(footer)
-    buffer = TMemoryBuffer()
-    _write_struct(TCompactProtocol(buffer), footer)
-    written = buffer.getvalue()
+    written = encoded(footer)
     path.write_bytes(content[: -8 - length] + written + len(written).to_bytes(4, "little") + b"PAR1")
 
 
@@ -97,59 +89,3 @@ def group(name: str, children: int, repetition: int) -> Struct:
     found: Struct = {NAME: (TType.STRING, name.encode())}
     set_numbers(found, repetition=repetition, children=children)
     return found
-
-
-def _read_struct(protocol: Any) -> Struct:
-    fields: Struct = {}
-    protocol.readStructBegin()
-    while (field := protocol.readFieldBegin())[1] != TType.STOP:
-        _, kind, number = field
-        fields[number] = (kind, _read(protocol, kind))
-        protocol.readFieldEnd()
-    protocol.readStructEnd()
-    return fields
-
-
-def _read(protocol: Any, kind: int) -> Any:
-    if kind == TType.STRUCT:
-        return _read_struct(protocol)
-    if kind in (TType.LIST, TType.SET):
-        of, size = protocol.readListBegin()
-        values = [_read(protocol, of) for _ in range(size)]
-        protocol.readListEnd()
-        return of, values
-    return getattr(protocol, _METHODS[kind].replace("write", "read"))()
-
-
-def _write_struct(protocol: Any, fields: Struct) -> None:
-    protocol.writeStructBegin("")
-    for number, (kind, value) in sorted(fields.items()):
-        protocol.writeFieldBegin("", kind, number)
-        _write(protocol, kind, value)
-        protocol.writeFieldEnd()
-    protocol.writeFieldStop()
-    protocol.writeStructEnd()
-
-
-def _write(protocol: Any, kind: int, value: Any) -> None:
-    if kind == TType.STRUCT:
-        _write_struct(protocol, value)
-    elif kind in (TType.LIST, TType.SET):
-        of, values = value
-        protocol.writeListBegin(of, len(values))
-        for each in values:
-            _write(protocol, of, each)
-        protocol.writeListEnd()
-    else:
-        getattr(protocol, _METHODS[kind])(value)
-
-
-_METHODS: Final = {
-    TType.BOOL: "writeBool",
-    TType.BYTE: "writeByte",
-    TType.I16: "writeI16",
-    TType.I32: "writeI32",
-    TType.I64: "writeI64",
-    TType.DOUBLE: "writeDouble",
-    TType.STRING: "writeBinary",
-}

@@ -20,7 +20,6 @@ from support.footers import (
     OPTIONAL,
     REPEATED,
     REQUIRED,
-    Struct,
     annotate,
     change_schema,
     element,
@@ -29,6 +28,8 @@ from support.footers import (
     set_numbers,
 )
 
+from metastore.formats.thrift_structs import Struct
+
 Change = Callable[[list[Struct]], None]
 
 PAIRS: Final = pa.array([[("a", 1), ("b", None)], None, [], [("c", 3)]], pa.map_(pa.string(), pa.int64()))
@@ -36,13 +37,18 @@ STRUCTS: Final = pa.array(
     [[{"key": "a", "value": 1}, {"key": "b", "value": None}], None, [], [{"key": "c", "value": 3}]],
     pa.list_(pa.field("e", pa.struct([("key", pa.string()), ("value", pa.int64())]), nullable=False)),
 )
+NULL_KEY: Final = pa.array([[{"key": None, "value": 1}], None, [], [{"key": "c", "value": 3}]], STRUCTS.type)
+KEYS: Final = pa.array(
+    [[{"key": "a"}, {"key": "b"}], None, [], [{"key": "c"}]],
+    pa.list_(pa.field("e", pa.struct([("key", pa.string())]), nullable=False)),
+)
 NUMBERS: Final = pa.array([[1, 2], None, [], [3]], pa.list_(pa.field("e", pa.int64(), nullable=False)))
 TEXTS: Final = pa.array([["a", "b"], None, [], ["c"]], pa.list_(pa.field("key", pa.string(), nullable=False)))
 POINTS: Final = pa.array([b"\x01\x01\0\0\0" + bytes(16), None, b"\x01\x01\0\0\0" + b"\1" * 16, b""], pa.binary())
 SHORT: Final = pa.array([(10**15).to_bytes(8, "big"), None, (-150).to_bytes(2, "big", signed=True), b"\0"], pa.binary())
 LONG: Final = pa.array([(10**40).to_bytes(20, "big"), None, (-150).to_bytes(2, "big", signed=True), b"\0"], pa.binary())
 MONTHS: Final = pa.array([bytes(12), None, b"\1" * 12, b"\2" * 12], pa.binary(12))
-UNKNOWN, GEOMETRY, GEOGRAPHY, NEWER = 11, 17, 18, 40
+LOGICAL_MAP, UNKNOWN, GEOMETRY, GEOGRAPHY, NEWER = 2, 11, 17, 18, 40
 """Logical types by number; no specification has the last one."""
 DECIMAL, ENUM, BSON, INTERVAL = 5, 4, 20, 21
 """Converted types."""
@@ -66,13 +72,28 @@ def _old_map(converted: int, middle: str, inner: int | None = None) -> Change:
     return change
 
 
-def _optional_keys(elements: list[Struct]) -> None:
-    """A list of structs becomes a map whose keys may be null, as Presto wrote them."""
-    outer = element(elements, "v")
-    outer.pop(LOGICAL, None)
-    set_numbers(outer, converted=MAP)
-    place = elements.index(outer) + 1
-    elements[place : place + 2] = [group("key_value", 2, REPEATED)]
+def _optional_keys(name: str = "v", converted: int = MAP, *, children: int = 2) -> Change:
+    """The first list of structs called ``name`` becomes a map whose keys may be null, as Presto wrote them."""
+
+    def change(elements: list[Struct]) -> None:
+        outer = element(elements, name)
+        outer.pop(LOGICAL, None)
+        set_numbers(outer, converted=converted)
+        place = elements.index(outer) + 1
+        elements[place : place + 2] = [group("key_value", children, REPEATED)]
+
+    return change
+
+
+def _logical_map(elements: list[Struct]) -> None:
+    """Optional keys again, where both annotations say that it is a map, as newer writers have it."""
+    _optional_keys()(elements)
+    annotate(element(elements, "v"), LOGICAL_MAP)
+
+
+def _decimal_in_struct(elements: list[Struct]) -> None:
+    column = element(elements, "x")
+    set_numbers(column, converted=DECIMAL, scale=2, precision=80)
 
 
 def _two_levels(elements: list[Struct]) -> None:
@@ -125,11 +146,37 @@ def _wide(digits: int) -> pa.Array[Any]:
     return pa.array([Decimal(10) ** (digits - 3), None, Decimal("-1.5"), Decimal(0)], pa.decimal256(digits, 2))
 
 
+def _inside(values: pa.Array[Any]) -> pa.Array[Any]:
+    """A struct of a number and these values."""
+    fields = [pa.field("n", pa.int64()), pa.field("m", values.type)]
+    return pa.StructArray.from_arrays([pa.array([1, 2, None, 4]), values], fields=fields)
+
+
+def _valued(values: pa.Array[Any]) -> pa.Array[Any]:
+    """Maps with a text as key, and these values, one each."""
+    made: Any = pa.MapArray.from_arrays
+    maps: pa.Array[Any] = made(pa.array([0, 1, 2, 3, 4], pa.int32()), pa.array(["a", "b", "c", "d"]), values)
+    return maps
+
+
+_MAPS: Final = pa.list_(STRUCTS.type)
+_WIDE: Final = pa.struct([("x", pa.binary(34))])
+
 FILES: Final[Mapping[str, tuple[pa.Array[Any], Change]]] = {
     "map_of_2013": (PAIRS, _old_map(MAP, "map", MAP_KEY_VALUE)),
     "map_of_hive": (PAIRS, _old_map(MAP_KEY_VALUE, "map")),
     "map_named_otherwise": (PAIRS, _renamed),
-    "map_of_optional_keys": (STRUCTS, _optional_keys),
+    "map_of_optional_keys": (STRUCTS, _optional_keys()),
+    "map_of_optional_keys_of_hive": (STRUCTS, _optional_keys(converted=MAP_KEY_VALUE)),
+    "map_of_optional_keys_of_flink": (STRUCTS, _logical_map),
+    "map_of_optional_keys_in_struct": (_inside(STRUCTS), _optional_keys("m")),
+    "map_of_optional_keys_in_list": (
+        pa.array([[[{"key": "a", "value": 1}], []], None, [], [None]], _MAPS),
+        _optional_keys("element"),
+    ),
+    "map_of_optional_keys_in_map": (_valued(STRUCTS), _optional_keys("value")),
+    "optional_keys_alone": (KEYS, _optional_keys(children=1)),
+    "map_with_null_key": (NULL_KEY, _optional_keys()),
     "map_of_keys_alone": (TEXTS, _old_map(MAP, "key_value")),
     "list_of_two_levels": (NUMBERS, _two_levels),
     "group_without_fields": (pa.array(["x", None, "y", "z"]), _beside_group(OPTIONAL)),
@@ -143,6 +190,10 @@ FILES: Final[Mapping[str, tuple[pa.Array[Any], Change]]] = {
     "decimal_in_short_bytes": (SHORT, _converted(DECIMAL, 2, 20)),
     "decimal_in_long_bytes": (LONG, _converted(DECIMAL, 2, 45)),
     "decimal_of_80": (pa.array([bytes(34), None, b"\1" * 34, bytes(34)], pa.binary(34)), _converted(DECIMAL, 2, 80)),
+    "decimal_of_80_in_struct": (
+        pa.array([{"x": bytes(34)}, None, {"x": None}, {"x": b"\1" * 34}], _WIDE),
+        _decimal_in_struct,
+    ),
     "half": (pa.array([1.5, None, float("nan"), -0.0], pa.float16()), _as_written),
     "half_in_list": (pa.array([[1.5], None, [], [None]], pa.list_(pa.float16())), _as_written),
     "uuid": (pa.array([b"0" * 16, None, b"1" * 16, bytes(16)], pa.uuid()), _as_written),

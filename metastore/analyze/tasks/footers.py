@@ -23,6 +23,7 @@ import pyarrow.parquet as pq
 
 from metastore.analyze.units.unit_rows import UnitRow, to_batch
 from metastore.expendable import is_expendable
+from metastore.formats.accepted_files import accepted_file
 from metastore.formats.bounds_from_data import FOOTERS, BoundsFrom, lacks, measured_groups
 from metastore.formats.parquet_columns import Bounds, combined
 from metastore.formats.parquet_footer import Footer, read_footer
@@ -227,7 +228,9 @@ class _FooterReader:
         must = [leaf for leaf, _ in wanted if bounds.names(leaf)]
         store, root = open_location(self._chunk.location, self._chunk.options)
         with store.open_input_file(root + file.path[len(self._chunk.location) :]) as source:
-            part.take(measured_groups(source, part.plan, wanted, must=must), lacking, count)
+            accepted = None if footer.accepted is None else accepted_file(source)
+            readable = source if accepted is None else accepted.content
+            part.take(measured_groups(readable, part.plan, wanted, must=must), lacking, count)
 
     def _as_kept(self, plan: Plan) -> Plan:
         """``plan`` by the names of the table where its keeper says them; one object for each plan."""

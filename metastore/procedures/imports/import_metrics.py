@@ -74,7 +74,7 @@ form, as the spec orders them. ``by_name``: the file has no field ids, so its co
 """
 
 READERS: Final[Mapping[str, Callable[[pa.NativeFile, int], FileFacts]]] = {
-    "PARQUET": lambda source, _: ParquetFooters().read(source),
+    "PARQUET": lambda source, _: ParquetFooters(as_arrow_opens=True).read(source),
     "ORC": lambda source, size: _of_orc(read_orc(source, size)),
     "AVRO": read_avro,
 }

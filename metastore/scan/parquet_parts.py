@@ -1,0 +1,136 @@
+"""Parquet files of a scan as parts of Arrow's datasets: how Arrow opens them, and what it may skip in them.
+
+Place in the flow: :mod:`metastore.scan.rows` reads a file by such a part, and a scan all of its files as one dataset.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from functools import partial
+from typing import Any, Final, NamedTuple
+
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.dataset as ds
+from pyarrow import fs
+
+from metastore.formats.accepted_files import accepted_file
+from metastore.formats.bloom_filters import Probes, possible_groups
+from metastore.formats.parquet_footer import read_footer
+from metastore.formats.parquet_plans import believes, plans_of
+from metastore.scan.plan import ScanFile
+
+PARQUET_READER: Final = ds.ParquetFileFormat(coerce_int96_timestamp_unit="us")
+"""How Parquet is read. In nanoseconds, Arrow's own choice for INT96, times before 1677 and after 2262 would silently
+become others; Spark writes all moments so by default, and reads microseconds."""
+
+
+class ParquetFiles(ds.FileSystemDataset):
+    """Files as a dataset whose scanners keep no footers, and skip no rows by numbers in footers that are not believed.
+
+    Arrow would keep those of all files until the last is read: a third of a megabyte for a hundred columns in two row
+    groups. Who asks a dataset again and again may have them kept by ``cache_metadata=True``.
+    """
+
+    def scanner(self, *args: Any, **options: Any) -> ds.Scanner:
+        """As Arrow's own; DuckDB, too, reads datasets by it.
+
+        Arrow skips row groups by their footers. Where a footer states what is not believed, rows are filtered
+        after they are read.
+        """
+        options = {"cache_metadata": False, **dict(zip(("columns", "filter"), args, strict=False)), **options}
+        if options.get("filter") is None or self._is_believed:
+            return super().scanner(**options)
+        asked = {name: options.pop(name, None) for name in ("columns", "filter")}
+        rows: Any = super().scanner(**options).to_batches()
+        return ds.Scanner.from_batches(rows, schema=self.schema, **asked)
+
+    def filter(self, expression: pc.Expression) -> Any:
+        """As Arrow's own; in memory where Arrow would skip row groups by footers that are not believed."""
+        return super().filter(expression) if self._is_believed else ds.dataset(self.to_table(filter=expression))
+
+    @property
+    def _is_believed(self) -> bool:
+        """Whether the footers of all files state only what is believed."""
+        try:
+            parts = list(self.get_fragments())
+        except ValueError:  # the dataset is filtered, and before that its footers were looked at
+            return True
+        return all(map(_is_believed, parts))
+
+
+def _is_believed(part: ds.Fragment) -> bool:
+    """Whether the footer of a file states only what is believed; True if it cannot be read, which the scan tells."""
+    assert isinstance(part, ds.FileFragment)
+    try:
+        with part.filesystem.open_input_file(part.path) as source:
+            footer = read_footer(source)
+            return believes(plans_of(None).plan(footer), footer.metadata)
+    except (pa.ArrowException, OSError, LookupError, ValueError):
+        return True
+
+
+def fragments(
+    files: Sequence[ScanFile], location: str, schema: pa.Schema, store: fs.FileSystem, root: str
+) -> Iterator[ds.ParquetFileFragment]:
+    """``files`` as parts of an Arrow dataset of ``schema``: the chosen row groups, with what the directories say."""
+    guarantees: dict[int, pc.Expression] = {}
+    for file in files:
+        shared = id(file.constants)  # files of one folder have the same
+        if shared not in guarantees:
+            guarantees[shared] = _guarantee(file.constants, schema)
+        path = root + file.path[len(location) :]
+        groups = None if file.row_groups is None else list(file.row_groups)
+        made: Any = PARQUET_READER.make_fragment(path, store, guarantees[shared], row_groups=groups)
+        yield made  # the stubs give the base class
+
+
+def probed(part: ds.ParquetFileFragment, file: ScanFile, probes: Probes) -> ds.ParquetFileFragment:
+    """``part``, the one of ``file``, without the row groups that bloom filters exclude.
+
+    Only of files that ANALYZE knows: from the footers of others Arrow's objects may not be made. What cannot be read
+    is left to the scan, which says so.
+    """
+    wanted = {name: values for name, values in probes.items() if name not in file.constants}
+    if not wanted or file.schema is None or file.matched:
+        return part
+    source: Any = part
+    try:
+        groups = [group.id for group in part.row_groups]
+        opened = partial(source.filesystem.open_input_file, source.path)
+        left = possible_groups(opened, source.metadata, wanted, groups)
+        return part if len(left) == len(groups) else source.subset(row_group_ids=list(left))
+    except (pa.ArrowException, OSError):
+        return part
+
+
+class AcceptedPart(NamedTuple):
+    """A file that Arrow refuses, as it accepts it, to be read once, and the columns of decimals that come as bytes."""
+
+    part: ds.ParquetFileFragment
+    columns_of_bytes: frozenset[str]
+
+
+def accepted_part(part: ds.ParquetFileFragment, file: ScanFile) -> AcceptedPart | None:
+    """``part``, the one of ``file``, which Arrow refuses, with a footer that it accepts; None if its own is not why.
+
+    Raises as :func:`metastore.formats.accepted_files.accepted_file`.
+    """
+    accepted = accepted_file(part.filesystem.open_input_file(part.path))
+    if accepted is None:
+        return None
+    groups = None if file.row_groups is None else list(file.row_groups)
+    guarantee: Any = part.partition_expression
+    content: Any = accepted.content  # the stubs know no files of Arrow
+    made: Any = PARQUET_READER.make_fragment(content, None, guarantee, groups)
+    return AcceptedPart(made, accepted.columns_of_bytes)
+
+
+def _guarantee(constants: Mapping[str, Any], schema: pa.Schema) -> pc.Expression:
+    """What is true of every row that has these ``constants``."""
+    guarantee = pc.scalar(True)
+    for name in schema.names:
+        if name in constants:
+            value, column = constants[name], pc.field(name)
+            guarantee &= column.is_null() if value is None else column == pa.scalar(value, schema.field(name).type)
+    return guarantee
