@@ -15,7 +15,7 @@ from metastore.distribution import DISTRIBUTION, VERSION
 
 ROOT = Path(metastore.__file__).parents[1]
 YAML = sorted((*ROOT.glob("deploy/**/*.yaml"), *ROOT.glob(".github/**/*.yml"), ROOT / "CITATION.cff"))
-ENVIRONMENT = {"ACCESS_KEY": "lake", "SECRET_KEY": "lake-secret", "DAEMON_TOKEN": "t" * 40}
+ENVIRONMENT = {"ACCESS_KEY": "key-of-this-test", "SECRET_KEY": "secret-of-this-test", "DAEMON_TOKEN": "t" * 40}
 
 
 def documents(path: Path) -> list[Any]:
