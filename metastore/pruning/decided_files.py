@@ -5,6 +5,7 @@ There may be a million of them. Reasons are numbers of tests until somebody read
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from collections import Counter
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -73,9 +74,9 @@ class Files(Sequence[F]):
         self._parts: list[pa.Table] = []
         self._ends: list[int] = []
 
+    @abstractmethod
     def _made(self, part: int, columns: pa.Table, first: int) -> Iterator[F]:
         """The files in ``columns``, which are rows of a part from row ``first`` on."""
-        raise NotImplementedError
 
     def _add(self, part: pa.Table) -> None:
         self._parts.append(part)
