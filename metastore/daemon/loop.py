@@ -225,7 +225,8 @@ class Daemon:
         self.state.tables = 0
         self.state.last_runs = self._history.runs_known
         settings = self._session.settings.policies
-        views = set(map(table_name, materialized_views(self._session))) if settings.plugins else set()
+        of_plugins = any(table.catalog in settings.plugins for table in tables)
+        views = set(map(table_name, materialized_views(self._session))) if of_plugins else set()
         for table in tables:
             self.state.tables += 1
             self._show_life()

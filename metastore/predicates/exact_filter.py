@@ -24,10 +24,10 @@ def exact_filter(text: str, schema: Schema) -> BooleanExpression:
     """
     chosen = iceberg_filter(condition_in(text, schema), schema, by_pyiceberg=False)
     if not chosen.exact:
-        reasons = "; ".join(note for note in chosen.notes if note.startswith("not usable"))
+        unusable = [note for note in chosen.notes if note.startswith("not usable")]
+        reason = "; ".join(unusable) or "it has a function of a column, or a constant that is rounded beside it"
         raise InvalidRequestError(
-            f"the filter {text!r} cannot be carried out: {reasons or 'it has a function of a column'}. "
-            "Compare columns with constants of their types"
+            f"the filter {text!r} cannot be carried out: {reason}. Compare columns with constants of their types"
         )
     return chosen.expression
 

@@ -49,19 +49,21 @@ class Leaves:
         self, column: PredicateColumn, operator: str, literal: Literal, text: str, *, inverted: bool
     ) -> BooleanExpression:
         """``column operator literal``, under NOT if ``inverted``; ``text`` is what a note would show."""
-        condition, usable = comparison(self._remembered(column), operator, literal, self.zone, inverted=inverted)
+        understood = comparison(self._remembered(column), operator, literal, self.zone, inverted=inverted)
+        self.exact &= understood.exact
         self._note_widening(column, literal, text)
-        return self._checked(condition, column, text, usable=usable)
+        return self._checked(understood.condition, column, text, usable=understood.usable)
 
     def contain(
         self, column: PredicateColumn, literals: Iterable[Literal], text: str, *, inverted: bool
     ) -> BooleanExpression:
         """``column IN (literals)`` with at least one literal."""
         literals = list(literals)
-        condition, usable = membership(self._remembered(column), literals, self.zone, inverted=inverted)
+        understood = membership(self._remembered(column), literals, self.zone, inverted=inverted)
+        self.exact &= understood.exact
         if literals:
             self._note_widening(column, literals[0], text)
-        return self._checked(condition, column, text, usable=usable)
+        return self._checked(understood.condition, column, text, usable=understood.usable)
 
     def start_with(self, column: PredicateColumn, prefix: str, *, inverted: bool) -> BooleanExpression:
         """``column LIKE 'prefix%'``."""

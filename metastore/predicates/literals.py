@@ -18,7 +18,7 @@ import struct
 from collections.abc import Callable, Iterable, Sequence
 from datetime import timedelta, tzinfo
 from decimal import Context, Decimal
-from typing import Any
+from typing import Any, NamedTuple
 
 from pyiceberg.expressions import (
     AlwaysTrue,
@@ -63,44 +63,55 @@ INTEGER_TEXT = re.compile(r"-?(0|[1-9]\d{0,17})", re.ASCII)
 """Text that every engine reads as the same integer."""
 
 
+class Understood(NamedTuple):
+    """A condition for a test; ``usable`` if the literals were, ``exact`` if it passes no other rows than the test."""
+
+    condition: BooleanExpression
+    usable: bool
+    exact: bool
+
+
 def comparison(
     column: PredicateColumn, operator: str, literal: Literal, zone: tzinfo | None = None, *, inverted: bool = False
-) -> tuple[BooleanExpression, bool]:
-    """The condition for ``column operator literal`` (under NOT if ``inverted``), and whether the literal was usable."""
+) -> Understood:
+    """The condition for ``column operator literal``, under NOT if ``inverted``."""
     if passes_nulls(column, operator, literal):
-        return AlwaysTrue(), False
+        return Understood(AlwaysTrue(), usable=False, exact=False)
     span = span_of(column, literal, zone)
     asked = _INVERSE[operator] if inverted else operator
     # Text compared with a directory's number: engines that keep directory names as text order them as such.
     if span and asked != "=" and _is_text_for_number(column, literal):
         span = None
     if span is None:
-        return NotNull(column.key), False
+        return Understood(NotNull(column.key), usable=False, exact=False)
     condition = _condition(column.key, asked, span)
     if column.type.name in _FLOATS and (inverted or asked in _REACHES_NAN):
         condition = Or(condition, IsNaN(column.key))
-    return condition, True
+    return Understood(condition, usable=True, exact=span.certain)
 
 
 def membership(
     column: PredicateColumn, literals: Iterable[Literal], zone: tzinfo | None = None, *, inverted: bool = False
-) -> tuple[BooleanExpression, bool]:
+) -> Understood:
     """The same for ``column IN (literals)``; no literal may be None."""
     literals = list(literals)
     if is_of_many_types(column, literals):
-        return NotNull(column.key), False
+        return Understood(NotNull(column.key), usable=False, exact=False)
     spans = [None if inverted and _is_text_for_number(column, v) else span_of(column, v, zone) for v in literals]
     usable = None not in spans
     certain = [span.low for span in spans if span and span.certain]
+    exact = len(certain) == len(literals)
     if inverted:
         condition: BooleanExpression = NotIn(column.key, certain) if certain else NotNull(column.key)
-        return (Or(condition, IsNaN(column.key)) if column.type.name in _FLOATS else condition), usable
+        if column.type.name in _FLOATS:
+            condition = Or(condition, IsNaN(column.key))
+        return Understood(condition, usable, exact)
     if not usable:
-        return NotNull(column.key), False
+        return Understood(NotNull(column.key), usable=False, exact=False)
     wide = [_condition(column.key, "=", span) for span in spans if span and not span.certain]
     narrow = [In(column.key, certain)] if certain else []
     alternatives = [*narrow, *wide]
-    return (Or(*alternatives) if len(alternatives) > 1 else alternatives[0]), True
+    return Understood(Or(*alternatives) if len(alternatives) > 1 else alternatives[0], usable=True, exact=exact)
 
 
 def _condition(key: str, operator: str, span: Span) -> BooleanExpression:

@@ -41,6 +41,9 @@ ROWS = to_arrow(TableMetadataUnit, UNITS)
         ("owner like '%a'", "does not begin with letters"),
         ("owner like 'a%b'", "cannot be carried out"),
         ("left(owner, 1) = 'a'", "it has a function of a column"),
+        ("lastModifiedTime = 9007199254740993e0", "a constant that is rounded beside it"),
+        ("lastModifiedTime NOT IN (9007199254740993e0)", "a constant that is rounded beside it"),
+        ("lastModifiedTime < 9007199254740993e0", "a constant that is rounded beside it"),
         ("owner = tableName", "columns are compared with each other"),
     ],
 )
