@@ -46,7 +46,8 @@ def worklist(settings: Settings, tables: Tables, patterns: Sequence[str] = ()) -
     new = [
         table
         for plugin in plugins
-        for table in new_tables(settings, plugin, known, lambda name: names_workspace(patterns, name))
+        for workspace in searched_workspaces(settings, plugin, lambda name: names_workspace(patterns, name))
+        for table in new_tables(settings, plugin, workspace, known)
     ]
     every = sorted({*known, *new})
     for pattern in patterns:
@@ -72,26 +73,34 @@ def analyzed_tables(tables: Tables) -> list[TableInfo]:
     return sorted({TableInfo(*(row[name] for name in _NAME)) for row in rows})
 
 
-def new_tables(
-    settings: Settings, plugin: str, known: Iterable[TableInfo], named: Callable[[str], bool]
-) -> Iterator[TableInfo]:
-    """Tables of ``plugin`` that nobody analyzed, of its workspaces in their order; none of a catalog or database.
+def searched_workspaces(settings: Settings, plugin: str, named: Callable[[str], bool]) -> list[str]:
+    """The workspaces of ``plugin`` whose folders may have new tables; none of a catalog or database.
 
     ``named`` says of a workspace, ``plugin.workspace``, whether somebody asked for it by name: only then the folders of
-    the shipped ones, ``/`` and ``/tmp``, are looked into. Raises StorageError where a workspace cannot be listed; a
-    folder that is not there has no tables.
+    the shipped ones, ``/`` and ``/tmp``, are looked into.
     """
     storage = settings.storage[plugin]
     if not storage.enabled or not KINDS[storage.type].in_folders:
-        return
-    taken = set(known)
-    for workspace in storage.workspaces.values():
-        if _shipped_workspaces().get((plugin, workspace.name)) == workspace and not named(f"{plugin}.{workspace.name}"):
-            continue
-        for name in directories_at(workspace_location(storage, workspace), storage.properties):
-            table = TableInfo(plugin, workspace.name, name)
-            if table not in taken and _is_new(settings, table):
-                yield table
+        return []
+    shipped = _shipped_workspaces()
+    return [
+        name
+        for name, workspace in storage.workspaces.items()
+        if shipped.get((plugin, name)) != workspace or named(f"{plugin}.{name}")
+    ]
+
+
+def new_tables(settings: Settings, plugin: str, workspace: str, known: Iterable[TableInfo]) -> Iterator[TableInfo]:
+    """Tables of a workspace in a folder that are not ``known``. Raises StorageError where it cannot be listed.
+
+    A folder that is not there has no tables.
+    """
+    storage, taken = settings.storage[plugin], set(known)
+    location = workspace_location(storage, storage.workspaces[workspace])
+    for name in directories_at(location, storage.properties):
+        table = TableInfo(plugin, workspace, name)
+        if table not in taken and _is_new(settings, table):
+            yield table
 
 
 def matching(tables: Iterable[TableInfo], patterns: Sequence[str]) -> list[TableInfo]:

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from metastore.analyze.worklist import analyzed_tables, names_workspace, new_tables
+from metastore.analyze.worklist import analyzed_tables, names_workspace, new_tables, searched_workspaces
 from metastore.daemon.guard import Guard
 from metastore.daemon.listing import Namespace, Trouble, catalog_of
 from metastore.daemon.policy import TableName
@@ -46,10 +46,11 @@ def plugin_of(session: Session, plugin: str, trouble: Trouble) -> Iterator[Names
     for workspace in sorted({*settings.storage[plugin].workspaces, *(each.workspace for each in (*known, *views))}):
         yield Namespace(plugin, workspace)
     yield from map(table_name, (*known, *views))
-    try:
-        yield from map(table_name, new_tables(settings, plugin, known, lambda name: names_workspace(named, name)))
-    except MetastoreError as error:
-        trouble(f"new tables of {plugin}", error)
+    for workspace in searched_workspaces(settings, plugin, lambda name: names_workspace(named, name)):
+        try:
+            yield from map(table_name, new_tables(settings, plugin, workspace, known))
+        except MetastoreError as error:  # noqa: PERF203 - one bad workspace never hides the rest
+            trouble(f"workspace {plugin}.{workspace}", error)
 
 
 def materialized_views(session: Session) -> Sequence[TableInfo]:

@@ -49,6 +49,7 @@ class Site:
                 "drill.metastore.catalogs.lake": lake,
                 "drill.metastore.daemon": {"jitter": 0.0},
                 "drill.metastore.policies": self.policies,
+                "drill.metastore.storage.dfs.workspaces.a.location": str(self.folder / "a"),
                 "drill.metastore.storage.dfs.workspaces.w": {"location": str(self.folder / "data"), "writable": True},
             },
             environ={},

@@ -73,6 +73,17 @@ def test_a_table_that_fails_stops_no_other(make_site: Callable[..., Any]) -> Non
     assert next(run.error for run in runs if run.status == "failed").startswith("format.invalid")
 
 
+def test_a_workspace_that_cannot_be_listed_hides_no_other(make_site: Callable[..., Any]) -> None:
+    """It is passed over by name, and policies for it are not said to match nothing."""
+    site = make_site(namespaces={'"dfs.a"': {"analyze": {"enabled": True}}, '"dfs.w"': {"analyze": {"enabled": True}}})
+    write(site, "sales/a.parquet", [1])
+    (Path(site.folder) / "a").write_text("no folder")
+    daemon = site.daemon()
+    assert brief(daemon.once()) == [("dfs.w.sales", "analyze", "done")]
+    assert list(daemon.state.passed_over) == ["workspace dfs.a"]
+    assert daemon.state.unmatched == []
+
+
 def test_a_table_is_left_alone_while_its_files_change(make_site: Callable[..., Any]) -> None:
     """Until the newest of them is as old as the policy says."""
     site = make_site(tables={'"dfs.w.sales"': {"analyze": {"enabled": True, "quiet": "10 minutes"}}})
@@ -96,7 +107,7 @@ def test_shipped_workspaces_are_looked_into_only_by_name(make_site: Callable[...
     """Nobody wants every folder of the disk to become a table."""
     site = make_site(**ANALYZE)
     assert site.daemon().once() == []
-    assert {*site.settings.storage["dfs"].workspaces} == {"root", "tmp", "w"}
+    assert {*site.settings.storage["dfs"].workspaces} == {"root", "tmp", "w", "a"}
 
 
 @pytest.mark.parametrize(
