@@ -18,7 +18,7 @@ def map_array(offsets: Any, keys: Any, items: Any, type_: Any, null: Any) -> Any
 
 
 def _without_validity(keys: Any) -> Any:
-    """The same keys without bits that say that none is null. Arrow 25 takes such for nulls when it casts a map."""
+    """The same keys without bits that say that none is null: apache/arrow#51029, mended in Arrow 26."""
     validity, *rest = keys.buffers()
     if validity is None or keys.null_count or pa.types.is_nested(keys.type):
         return keys
