@@ -23,7 +23,6 @@ from safety.hive_world import OTHERS, ROWS, HiveTable, HiveWorld
 from safety.sizes import SIZE
 
 from metastore.errors import MetastoreError, OutcomeUnknownError
-from metastore.hive import client as client_module
 from metastore.hive.client import HiveClient
 
 pytestmark = [pytest.mark.integration, pytest.mark.slow, pytest.mark.timeout(3600)]
@@ -36,12 +35,6 @@ CASES: dict[str, tuple[Fault, Callable[[HiveWorld], None]]] = {
     "hangs while others migrate": (Fault.HANGS, HiveWorld.migrate_and_insert),
     "dies": (Fault.DIES, HiveWorld.insert),
 }
-
-
-@pytest.fixture(autouse=True)
-def impatient(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A lock that somebody holds is looked at once more, not for seconds."""
-    monkeypatch.setattr(client_module, "LOCK_POLLS", (0.01,))
 
 
 @pytest.fixture

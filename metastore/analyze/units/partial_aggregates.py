@@ -192,7 +192,7 @@ def _described(part: Part, key: str, path: ColumnPath) -> Description | None:
 
 
 def _of_files_described(files: pa.Table, schema: TupleSchema, counts: Sequence[int]) -> Descriptions:
-    """The descriptions of files of one schema and so many rows, put together."""
+    """The descriptions of files of one schema, put together; ``counts`` are their numbers of rows."""
     of_files = [descriptions_in(text) for text in values(files, "additionalMetadata")]
     described = dict.fromkeys(key for each in of_files for key in each)
     return {
