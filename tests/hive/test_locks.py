@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+from collections.abc import Callable
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import replace
 from typing import Any
@@ -86,7 +87,7 @@ def test_locks_of_the_dead_are_given_back_by_whoever_asks(hive: HiveMaker, hive_
 
 
 def test_a_reversion_that_is_called_again_gives_back_what_the_dead_held(
-    hive: HiveMaker, hive_metastore: str, call: Any, monkeypatch: pytest.MonkeyPatch
+    hive: HiveMaker, hive_metastore: str, call: Callable[..., dict[str, Any]], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """It finds the table Hive's already, and has no need of a lock itself."""
     name = hive.table({"id": "bigint"})
