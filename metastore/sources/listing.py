@@ -40,16 +40,13 @@ _LISTING_THREADS = 8
 
 @dataclass(frozen=True)
 class Listing:
-    """The data files of a table, sorted by directories and name, and when each directory was last modified.
+    """The data files of a table, sorted by directories and name.
 
-    ``directory_times`` is in epoch nanoseconds, None where the store knows no directories; the empty tuple stands for
-    the table itself. Directories without data files are in it too. ``is_logged``: a stream wrote the table, and its log
-    tells which of the files are rows.
+    ``is_logged``: a stream wrote the table, and its log tells which of the files are rows.
     """
 
     location: str
     files: Sequence[SourceFile]
-    directory_times: Mapping[tuple[str, ...], int | None]
     is_logged: bool = False
 
 
@@ -107,7 +104,7 @@ def _listed(
         if location.endswith(_VIEW_SUFFIX):
             raise _is_view(location)
         file = SourceFile((), top.base_name, location, top.size, top.mtime_ns or 0)
-        return Listing(location, [file] if top.size else [], {})
+        return Listing(location, [file] if top.size else [])
     if location.startswith("/"):
         entries = _walked(root, only_directories)
     elif only_directories is None:
@@ -117,8 +114,8 @@ def _listed(
     if passed_over:
         own = tuple(f"{root.rstrip('/')}/{each}/" for each in passed_over)
         entries = (entry for entry in entries if not f"{entry[0]}/".startswith(own))
-    files, times, is_logged = _sorted_out(location, root.rstrip("/"), entries)
-    return Listing(location, files, {(): top.mtime_ns, **times}, is_logged)
+    files, is_logged = _sorted_out(location, root.rstrip("/"), entries)
+    return Listing(location, files, is_logged)
 
 
 def _walked(root: str, wanted: Callable[[str], bool] | None) -> Iterator[Entry]:
@@ -153,13 +150,10 @@ def _descend(store: fs.FileSystem, root: str, wanted: Callable[[str], bool]) -> 
         return list(chain(files, chosen, chain.from_iterable(below)))
 
 
-def _sorted_out(
-    location: str, root: str, entries: Iterable[Entry]
-) -> tuple[list[SourceFile], dict[tuple[str, ...], int | None], bool]:
+def _sorted_out(location: str, root: str, entries: Iterable[Entry]) -> tuple[list[SourceFile], bool]:
     is_logged = False
     known: dict[str, tuple[str, ...] | None] = {"": ()}
     files: list[SourceFile] = []
-    times: dict[tuple[str, ...], int | None] = {}
     start = len(root)
     for path, name, size, mtime_ns in entries:
         if not _is_data_name(name):
@@ -169,19 +163,15 @@ def _sorted_out(
         if parent not in known:
             known[parent] = _directories(parent)
         directories = known[parent]
-        if directories is None:
+        if directories is None or not size:
             continue
-        if size:
-            if name.endswith(_VIEW_SUFFIX):
-                raise _is_view(location + path[start:])
-            if not _lies_beside_data(name):
-                files.append(SourceFile(directories, name, location + path[start:], size, mtime_ns or 0))
-        elif size is None:
-            below = (*directories, name)
-            times[below] = mtime_ns
+        if name.endswith(_VIEW_SUFFIX):
+            raise _is_view(location + path[start:])
+        if not _lies_beside_data(name):
+            files.append(SourceFile(directories, name, location + path[start:], size, mtime_ns or 0))
     files.sort()
     # Some stores list no directories, only what is in them.
-    return files, times, is_logged or f"/{SINK_LOG}" in known
+    return files, is_logged or f"/{SINK_LOG}" in known
 
 
 def _directories(parent: str) -> tuple[str, ...] | None:

@@ -18,15 +18,15 @@ from support.catalog_lake import Lake
 from support.snapshots import current
 
 from metastore.engine import LocalEngine
+from metastore.epoch import millis_since_epoch
 from metastore.errors import InvalidRequestError, ProcedureError
 from metastore.iceberg.target import TargetTable
 from metastore.model.table_unit import TableMetadataUnit
 from metastore.procedures.expire.expire import expire_snapshots
-from metastore.procedures.expire.retention import epoch_ms
+from metastore.procedures.files.listed_folders import ListedFolders
 from metastore.procedures.files.proof import Proof
 from metastore.procedures.files.quarantine import SUFFIX
 from metastore.procedures.files.spelling import Spelling
-from metastore.procedures.orphans.listed_folders import ListedFolders
 from metastore.procedures.orphans.orphans import PrefixMismatch, Reached, orphans
 from metastore.procedures.orphans.remove_orphans import OrphanRemoval, remove_orphan_files
 from metastore.stores.deletion import Deletion
@@ -118,7 +118,7 @@ def test_young_files_stay(lake: Lake, written: Table) -> None:
     """A file is an orphan only when it was changed last before the bound, strictly."""
     path = put(written, "data/young.parquet")
     bound = lake.now - timedelta(days=5)
-    moment = epoch_ms(bound) * 1_000_000
+    moment = millis_since_epoch(bound) * 1_000_000
     os.utime(path, ns=(moment, moment))
     assert lake.call(remove_orphan_files, older_than=bound) == []
     os.utime(path, ns=(moment - 1, moment - 1))
