@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Callable
+from pathlib import Path
 
 import duckdb
 import pyarrow as pa
@@ -126,7 +127,10 @@ def test_other_formats_have_the_rule_too(lake: Lake) -> None:
 )
 @settings(max_examples=15, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 def test_rows_are_those_of_duckdb(
-    new_lake: Any, tmp_path_factory: pytest.TempPathFactory, files: list[dict[str, list[int]]], value: int
+    new_lake: Callable[[Path], Lake],
+    tmp_path_factory: pytest.TempPathFactory,
+    files: list[dict[str, list[int]]],
+    value: int,
 ) -> None:
     """Whatever files spell, as long as none has twins, rows and conditions are those of union_by_name."""
     files = [file for file in files if file]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import re
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -105,7 +106,9 @@ def test_sketches_are_of_the_size_of_spark(lake: Lake, distinct: int) -> None:
         assert abs(ndv(row)["id"] - distinct) < 4 * distinct / 64  # four standard errors
 
 
-def test_deleted_rows_do_not_count(lake: Lake, rows: Any, delete_positions: Any) -> None:
+def test_deleted_rows_do_not_count(
+    lake: Lake, rows: Callable[..., pa.Table], delete_positions: Callable[[Table, str, list[int]], Table]
+) -> None:
     """Position deletes are applied before values are counted."""
     table = lake.table()
     table.append(rows(1, 2, 3))
