@@ -140,7 +140,8 @@ class _SchemaReader:
         metadata = footer.metadata
         self._old_calendar = old_calendar
         self._arrow = arrow_schema_of(footer)
-        self._refused = {} if footer.accepted is None else footer.accepted.decimals
+        self._decimals = {} if footer.accepted is None else footer.accepted.decimals
+        self._unread = {} if footer.accepted is None else footer.accepted.unread
         self._is_refused = footer.accepted is not None
         self._parquet = metadata.schema
         self._writer = Writer.of_parquet(metadata.created_by)
@@ -189,7 +190,7 @@ class _SchemaReader:
 
     def _leaf(self, path: ColumnPath, properties: dict[str, str], *, repeated: bool) -> DrillType:
         column = self._parquet.column(self._next)
-        wide = self._refused.get(self._next)
+        wide = self._decimals.get(self._next)
         kind = ParquetType.of(column) if wide is None else ParquetType(f"DECIMAL({wide.digits}, {wide.scale})")
         type_ = kind.type
         if not repeated:
@@ -204,7 +205,7 @@ class _SchemaReader:
     def _measured_leaf(self, column: pq.ColumnSchema, kind: ParquetType, path: ColumnPath) -> Leaf:
         type_ = minor_type(kind.type)
         doubt = self._doubt(column, type_, path)
-        reading = None if Doubt.BOUNDS in doubt or self._next in self._refused else reading_of(column, kind)
+        reading = None if Doubt.BOUNDS in doubt or path[0] in self._unread else reading_of(column, kind)
         is_whole = type_ not in ("VARCHAR", "VARBINARY") or self._writer.keeps_bounds_whole
         return Leaf(
             self._next,

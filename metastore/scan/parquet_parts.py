@@ -105,10 +105,10 @@ def probed(part: ds.ParquetFileFragment, file: ScanFile, probes: Probes) -> ds.P
 
 
 class AcceptedPart(NamedTuple):
-    """A file that Arrow refuses, as it accepts it, to be read once, and the columns of decimals that come as bytes."""
+    """A file that Arrow refuses, as it accepts it, to be read once, and the columns that must not be read."""
 
     part: ds.ParquetFileFragment
-    columns_of_bytes: frozenset[str]
+    unread: Mapping[str, str]
 
 
 def accepted_part(part: ds.ParquetFileFragment, file: ScanFile) -> AcceptedPart | None:
@@ -123,7 +123,7 @@ def accepted_part(part: ds.ParquetFileFragment, file: ScanFile) -> AcceptedPart 
     guarantee: Any = part.partition_expression
     content: Any = accepted.content  # the stubs know no files of Arrow
     made: Any = PARQUET_READER.make_fragment(content, None, guarantee, groups)
-    return AcceptedPart(made, accepted.columns_of_bytes)
+    return AcceptedPart(made, accepted.unread)
 
 
 def _guarantee(constants: Mapping[str, Any], schema: pa.Schema) -> pc.Expression:

@@ -27,6 +27,7 @@ from metastore.errors import FormatError, NotFoundError, StorageError
 from metastore.formats.bloom_filters import Probes
 from metastore.formats.data_files import Opening
 from metastore.formats.names import PARQUET
+from metastore.formats.refused_footers import REFUSALS, require_no_unread
 from metastore.formats.text_options import DEFAULTS, TextOptions
 from metastore.predicates.arrow_filter import RowFilter
 from metastore.pruning.row_id import ROW_ID, TYPE, encode
@@ -234,7 +235,7 @@ class _FileReader:
             rows = self._rows(self._fragment)
             try:
                 first = next(rows, None)
-            except pa.ArrowInvalid:
+            except REFUSALS:
                 self._accepted = accepted_part(self._fragment, self._file)
                 if self._accepted is None:
                     raise
@@ -277,11 +278,8 @@ class _FileReader:
         elif self._accepted is not None:
             found = FoundColumns.with_maps(self._schema, part.physical_schema)
         schema = self._schema if found is None else found.read
-        if self._accepted is not None and (wide := self._accepted.columns_of_bytes.intersection(schema.names)):
-            raise FormatError(
-                f"{self._file.path} has decimals of more digits than Arrow holds in {', '.join(sorted(wide))}: "
-                "ask for the other columns"
-            )
+        if self._accepted is not None:
+            require_no_unread(self._accepted.unread, schema.names, self._file.path)
         scanner = ds.Scanner.from_fragment(part, schema=schema, columns=schema.names, use_threads=self._chunk.threads)
         batches = scanner.to_batches()  # in the order of the file
         if found is None:

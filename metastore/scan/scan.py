@@ -25,6 +25,7 @@ from metastore.errors import InvalidRequestError, StorageError
 from metastore.formats.arrow_schema import require_held, require_narrow_decimals
 from metastore.formats.bloom_filters import Probes
 from metastore.formats.names import PARQUET
+from metastore.formats.refused_footers import REFUSALS
 from metastore.model.tuple_schema import REFUSED, TupleSchema
 from metastore.predicates.arrow_filter import NotExact, RowFilter, arrow_filter
 from metastore.pruning.row_id import ROW_ID, TYPE
@@ -375,7 +376,7 @@ def _columns_of(file: ScanFile, plan: ScanPlan) -> _OwnColumns:
         [part] = fragments([file], plan.location, pa.schema([]), store, root)
         try:
             schema, are_refused = part.physical_schema, False
-        except pa.ArrowInvalid:
+        except REFUSALS:
             accepted = accepted_part(part, file)
             if accepted is None:
                 raise
