@@ -92,8 +92,8 @@ class Metrics:
         for number in ids:
             if values.get(number, rows) != rows:
                 values.pop(number)
-            if believed_nulls(data, number) is None:
-                nulls.pop(number, None)
+            if not 0 <= nulls.get(number, 0) <= rows:
+                nulls.pop(number)
         counts = (values, nulls, lows, highs)
         said = (data.value_counts, data.null_value_counts, data.lower_bounds, data.upper_bounds)
         if all(mine == (theirs or {}) for mine, theirs in zip(counts, said, strict=True)):
@@ -106,12 +106,6 @@ class Metrics:
             lower_bounds=lows,
             upper_bounds=highs,
         )
-
-
-def believed_nulls(data: DataFile, number: int) -> int | None:
-    """The nulls of the field with this id, which stands in no list; None if they are not known."""
-    nulls = (data.null_value_counts or {}).get(number)
-    return nulls if nulls is not None and 0 <= nulls <= data.record_count else None
 
 
 def believed_manifest(manifest: ManifestFile, types: Sequence[PrimitiveType]) -> ManifestFile | None:

@@ -44,7 +44,7 @@ from metastore.epoch import EPOCH_DATE
 from metastore.errors import FormatError, NotFoundError, StorageError
 from metastore.formats.arrow_schema import tuple_schema
 from metastore.formats.source_file import SourceFile
-from metastore.iceberg.believed_metrics import Bounds, Metrics, believed_nulls
+from metastore.iceberg.believed_metrics import Bounds, Metrics
 from metastore.iceberg.data_file import require_readable
 from metastore.iceberg.scan_tasks import scan_tasks
 from metastore.model.column_path import ColumnPath
@@ -150,7 +150,7 @@ class IcebergSource:
         return Measures(
             _typed(type_, bounds.low),
             _typed(type_, bounds.high),
-            believed_nulls(data, number),
+            (data.null_value_counts or {}).get(number),
             (data.nan_value_counts or {}).get(number),
             exact=bounds.is_exact and not isinstance(type_, (StringType, BinaryType, FixedType)),
         )

@@ -19,7 +19,7 @@ from pyiceberg.transforms import IdentityTransform
 from pyiceberg.types import BinaryType, IntegerType, PrimitiveType, StringType, TimestampType
 
 from metastore.config.settings import Settings
-from metastore.iceberg.believed_metrics import Bounds, Metrics, believed_manifest, believed_nulls
+from metastore.iceberg.believed_metrics import Bounds, Metrics, believed_manifest
 from metastore.session import Session, connect
 
 LONG = "0123456789abcdef0123"
@@ -186,6 +186,4 @@ def test_what_says_nothing_wrong_is_left_as_it_is() -> None:
     assert Metrics(of_delta=True).bounds(TimestampType(), stored, exact) == Bounds(5000, 5001)
     file = DataFile.from_args(record_count=2, value_counts={1: 2}, null_value_counts={1: 1}, lower_bounds={})
     assert Metrics().file(file, []) is file
-    assert believed_nulls(file, 1) == 1
-    assert believed_nulls(file, 2) is None
     assert Metrics().bounds(IntegerType(), b"\1", b"\1\0\0\0") == Bounds(None, 1)
