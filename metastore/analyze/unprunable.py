@@ -9,7 +9,7 @@ from metastore.formats.names import ORC, PARQUET
 from metastore.model.column_path import is_among, quote
 from metastore.model.drill_types import parse_type
 from metastore.model.statistics import ColumnStatistics
-from metastore.model.tuple_schema import DIRECTORY, LOGICAL_TYPE, TupleSchema
+from metastore.model.tuple_schema import DIRECTORY, DOUBTED, LOGICAL_TYPE, TupleSchema
 
 
 def columns_without_bounds(
@@ -40,5 +40,7 @@ def columns_without_bounds(
         if was_read or (bounds.source == "auto" and logical == "int96"):
             found[name] = "its values have no order that all engines agree on, or no bound that can be said"
         else:
-            found[name] = f"a footer lacks bounds that can be believed; ANALYZE … BOUNDS ({name}) reads its data"
+            doubted = schema.by_name[path[0]].leaf_property(DOUBTED, path)
+            why = doubted or "a footer lacks bounds that can be believed"
+            found[name] = f"{why}; ANALYZE … BOUNDS ({name}) reads its data"
     return found

@@ -67,13 +67,11 @@ def _statistics(name: str, type_: Any, leaf: LeafFacts) -> ColumnStatistics | No
 
 def _some(name: str, type_: Any, leaf: LeafFacts, rows: int) -> ColumnStatistics:
     """What holds of a column whose footer does not say all; of texts, which CHAR pads, no bounds do."""
-    counts: dict[str, int] = {"rows": rows}
-    if leaf.nulls is not None and leaf.values is not None:
-        counts = {"nulls": leaf.nulls, "non_nulls": leaf.values - leaf.nulls}
-    if not pa.types.is_timestamp(type_):
-        return ColumnStatistics(name, **counts)
-    low, high = leaf.low, leaf.high
-    return ColumnStatistics(name, low, high, low is None, high is None, **counts)
+    low, high = (leaf.low, leaf.high) if pa.types.is_timestamp(type_) else (None, None)
+    if leaf.nulls is None or leaf.values is None:
+        return ColumnStatistics(name, low, high, low is None, high is None, rows=rows)
+    present = leaf.values - leaf.nulls
+    return ColumnStatistics(name, low, high, low is None, high is None, leaf.nulls, present)
 
 
 def _scaled(bound: Any, type_: Any) -> Any:

@@ -41,6 +41,9 @@ SPELLINGS: Final = "metastore.spellings"
 TWIN: Final = "metastore.twin"
 """Column property: "true" where one file has another column whose name differs in case alone."""
 
+DOUBTED: Final = "metastore.doubted"
+"""Column property of a leaf: which numbers in footers of which writers are not believed, and why; one a writer."""
+
 REFUSED: Final = "metastore.refused"
 """Schema property: "true" where a file has a column for which Arrow refuses to open it, and is opened otherwise."""
 
@@ -48,6 +51,7 @@ _DIRECTORIES: Final = "metastore.directories"
 """Schema property: the columns of directories in JSON. Drill would look for them in files, and find nulls."""
 
 _KIND = "tuple_schema"
+_BETWEEN_DOUBTS: Final = "; "
 _OWN_KEYS = {"format": "drill.format", "default": "drill.default"}
 """Two properties that Drill's JSON writes beside ``properties`` instead of into them."""
 
@@ -154,10 +158,20 @@ def _merge_column(found: list[SchemaColumn], *, everywhere: bool) -> SchemaColum
     for column in found[1:]:
         type_ = common_type(type_, column.type)
     required = everywhere and all(column.required for column in found)
-    properties = _agreed([column.properties for column in found])
+    properties = {**_agreed([column.properties for column in found]), **_doubts(found)}
     if any(TWIN in column.properties for column in found):
         properties = {**properties, TWIN: "true"}
     return SchemaColumn(found[0].name, type_, required, properties)
+
+
+def _doubts(found: list[SchemaColumn]) -> Mapping[str, str]:
+    """What is doubted of the leaves of any of the columns."""
+    all_: dict[str, dict[str, None]] = {}
+    for column in found:
+        for key, told in column.properties.items():
+            if key.startswith(DOUBTED):
+                all_.setdefault(key, {}).update(dict.fromkeys(told.split(_BETWEEN_DOUBTS)))
+    return {key: _BETWEEN_DOUBTS.join(sorted(told)) for key, told in all_.items()}
 
 
 def _agreed(properties: list[Mapping[str, str]]) -> Mapping[str, str]:
