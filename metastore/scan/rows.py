@@ -26,6 +26,7 @@ from pyarrow import fs
 from metastore.errors import FormatError, NotFoundError, StorageError
 from metastore.formats.bloom_filters import Probes
 from metastore.formats.data_files import Opening
+from metastore.formats.element_bounds import ElementProbe
 from metastore.formats.names import PARQUET
 from metastore.formats.refused_footers import REFUSALS, require_no_unread
 from metastore.formats.text_options import DEFAULTS, TextOptions
@@ -75,6 +76,8 @@ class ReadChunk:
     found_by: ColumnFinder | None = field(default=None, repr=False)
     probes: Probes = field(default_factory=dict, repr=False)
     """Values that rows have, by which bloom filters exclude row groups."""
+    elements: Sequence[ElementProbe] = ()
+    """What lists and maps of rows hold, by which bounds of elements exclude row groups."""
 
     @cached_property
     def output(self) -> pa.Schema:
@@ -218,7 +221,7 @@ class _FileReader:
         self._read = [name for name in needed if name not in file.constants]
         self._schema = pa.schema([chunk.schema.field(name) for name in self._read])
         [part] = fragments([file], chunk.location, self._schema, store, root)
-        self._fragment = probed(part, file, chunk.probes) if chunk.format == PARQUET else part
+        self._fragment = probed(part, file, chunk.probes, chunk.elements) if chunk.format == PARQUET else part
         self._finder = chunk.found_by if file.matched else None
         self._accepted: AcceptedPart | None = None
 
