@@ -11,7 +11,7 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from datetime import tzinfo
-from functools import cached_property, lru_cache
+from functools import cached_property, lru_cache, partial
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 import pyarrow as pa
@@ -339,11 +339,9 @@ class Scan:
         parts: list[Any] = list(fragments(self.files, plan.location, schema, store, root))
         if (self._probes or self._elements) and len(parts) <= _MOST_PROBED_FILES:
             with ThreadPoolExecutor(_MOST_PROBED_AT_ONCE) as threads:
-                parts = list(threads.map(self._probed, parts, self.files))
+                probe = partial(probed, probes=self._probes, elements=self._elements)
+                parts = list(threads.map(probe, parts, self.files))
         return ParquetFiles(parts, schema, PARQUET_READER, store)
-
-    def _probed(self, part: Any, file: ScanFile) -> Any:
-        return probed(part, file, self._probes, self._elements)
 
     @cached_property
     def _is_one_dataset(self) -> bool:
