@@ -18,6 +18,7 @@ from sqlglot import exp
 from sqlglot.dialects.duckdb import DuckDB
 from sqlglot.generators.duckdb import DuckDBGenerator
 
+from metastore.duck.fine_times import cast_of_constant, with_nanoseconds
 from metastore.duck.mixed_kinds import (
     SYMBOLS,
     between,
@@ -111,11 +112,11 @@ _WORDS: Final[Mapping[type[exp.Expr], Callable[[Any], exp.Expr]]] = {
     **FUNCTION_WORDS,
     exp.Like: _like,
     exp.ILike: _like,
-    exp.Cast: cast_as_spark,
-    exp.TryCast: cast_as_spark,
-    **dict.fromkeys(SYMBOLS, compared),
-    exp.In: contained,
-    exp.Between: between,
+    exp.Cast: cast_of_constant,
+    exp.TryCast: cast_of_constant,
+    **dict.fromkeys(SYMBOLS, with_nanoseconds(compared)),
+    exp.In: with_nanoseconds(contained),
+    exp.Between: with_nanoseconds(between),
     exp.Case: chosen,
     **dict.fromkeys((exp.Add, exp.Sub, exp.Mul), computed),
     **dict.fromkeys((exp.Div, exp.Mod), divided),

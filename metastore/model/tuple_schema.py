@@ -23,6 +23,9 @@ TIME_ZONE: Final = "metastore.timezone"
 LOGICAL_TYPE: Final = "metastore.logical"
 """Column property: the file format's own name of a type that Drill has none for (uuid, json, …)."""
 
+IN_NANOSECONDS: Final = frozenset({"time_ns", "timestamp_ns"})
+"""Values of :data:`LOGICAL_TYPE` of times that count nanoseconds; all others count microseconds at most."""
+
 _TYPE: Final = "metastore.type"
 """Column property: the column's type, where Drill has no word for it and reads another one."""
 

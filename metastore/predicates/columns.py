@@ -12,7 +12,7 @@ from functools import cached_property
 from metastore.errors import InvalidRequestError
 from metastore.model.column_path import ColumnPath, parse, quote
 from metastore.model.drill_types import DrillType, StructField, parse_type
-from metastore.model.tuple_schema import TIME_ZONE, TupleSchema
+from metastore.model.tuple_schema import IN_NANOSECONDS, LOGICAL_TYPE, TIME_ZONE, TupleSchema
 from metastore.suggestions import did_you_mean
 
 _NEAREST = 3
@@ -22,8 +22,9 @@ _NEAREST = 3
 class PredicateColumn:
     """A column with what reasoning about it needs.
 
-    ``zoned``: a TIMESTAMP adjusted to UTC. ``usable`` is False where engines may disagree about which values the
-    column has (its name differs from another's by case only, or the type of its directory values is in doubt).
+    ``zoned``: a TIMESTAMP adjusted to UTC; ``nanos``: one that counts nanoseconds. ``usable`` is False where engines
+    may disagree about which values the column has (its name differs from another's by case only, or the type of its
+    directory values is in doubt).
     """
 
     path: ColumnPath
@@ -31,6 +32,7 @@ class PredicateColumn:
     zoned: bool = False
     from_directory: bool = False
     usable: bool = True
+    nanos: bool = False
 
     @cached_property
     def key(self) -> str:
@@ -92,7 +94,8 @@ class Columns:
             type_ = fields[found[-1]].type
         inside = tuple(found)
         zoned = column.leaf_property(TIME_ZONE, inside) is not None
-        return PredicateColumn(inside, type_, zoned=zoned, usable=unambiguous)
+        nanos = type_.name == "TIMESTAMP" and column.leaf_property(LOGICAL_TYPE, inside) in IN_NANOSECONDS
+        return PredicateColumn(inside, type_, zoned=zoned, usable=unambiguous, nanos=nanos)
 
     def resolve_reference(self, name: str) -> PredicateColumn:
         """The column that a PyIceberg reference names: a whole name (with its dots) before a path."""
