@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any, Final
 
@@ -14,7 +14,11 @@ from support.scan_lake import TABLE, Lake
 SECOND: Final = 1_704_067_200_000_000_000
 """2024-01-01 00:00:00 UTC in nanoseconds since 1970."""
 
-FILES: Final = ([123_456_789, 123_456_001, 123_456_000, None], [123_999_000, 125_000_001], [700_000_000])
+FILES: Final[Sequence[Sequence[int | None]]] = (
+    [123_456_789, 123_456_001, 123_456_000, None],
+    [123_999_000, 125_000_001],
+    [700_000_000],
+)
 """Nanoseconds after it, file by file."""
 
 TESTS: Final[dict[str, Callable[[int], bool]]] = {
@@ -90,11 +94,11 @@ def test_select_is_duckdb(fine_lake: Lake, test: str) -> None:
         where = asked(test, "t", type_)
         with duckdb.connect() as engine:
             truth = engine.execute(f"SELECT k FROM read_parquet('{fine_lake.root}/*.parquet') WHERE {where}").fetchall()
-        found = fine_lake.session.sql(f"SELECT k FROM {TABLE} WHERE {where}")["k"].to_pylist()
+        found: list[Any] = fine_lake.session.sql(f"SELECT k FROM {TABLE} WHERE {where}")["k"].to_pylist()
         assert sorted(found) == sorted(k for (k,) in truth), where
     where = asked(test, "t", "TIMESTAMP_NS")
     if test == "{} = '.123456789'":
-        plan = fine_lake.session.sql(f"EXPLAIN SELECT k FROM {TABLE} WHERE {where}")["plan"].to_pylist()
+        plan: list[Any] = fine_lake.session.sql(f"EXPLAIN SELECT k FROM {TABLE} WHERE {where}")["plan"].to_pylist()
         first = next(line for line in plan if "files:" in line)
         assert "1 of 3" in first
 

@@ -92,7 +92,8 @@ def test_nanoseconds_are_compared_as_spark_shows_them(spark: SparkSession, tmp_p
     """Spark holds microseconds: a condition given to read_table, or in select, is one on the whole frame."""
     (tmp_path / "t").mkdir()
     second = 1_704_067_200_000_000_000
-    for number, ticks in enumerate(([123_456_789, 123_456_001], [123_999_000, None])):
+    files: list[list[int | None]] = [[123_456_789, 123_456_001], [123_999_000, None]]
+    for number, ticks in enumerate(files):
         values = [None if tick is None else second + tick for tick in ticks]
         columns: dict[str, Any] = {
             "t": pa.array(values, pa.timestamp("ns")),
