@@ -38,6 +38,7 @@ from metastore.model.identity import TableInfo
 from metastore.model.materialized_view_unit import MaterializedViewMetadataUnit
 from metastore.model.vocabulary import MetadataType
 from metastore.predicates.iceberg_filter import SESSION_ZONE
+from metastore.pruning.asked_row_ids import reason_without_ids, row_ids_in
 from metastore.pruning.row_id import ROW_ID
 from metastore.scan.arrow_types import arrow_schema
 from metastore.scan.directories import LEVEL
@@ -46,12 +47,12 @@ from metastore.sql.columns_of_files import beside, columns_of_files, may_have_ro
 from metastore.sql.narrowed import Narrowed, fitting, in_memory, narrowed_by, of_iceberg, of_scan
 from metastore.sql.push_down import AskedRows
 from metastore.sql.target import StatementTarget
-from metastore.sql.unlisted import UNLISTED, reason_without_ids, row_ids_in
 from metastore.stores.read_errors import is_of_store
 from metastore.suggestions import nearest
 from metastore.views.expansion import ViewText
 from metastore.views.freshness import typed_query
 from metastore.views.names import Meaning, Names
+from metastore.views.unlisted import UNLISTED
 
 Wanted = int | str | datetime | None
 """A version: a snapshot's id, the name of a branch or tag, a point in time; None for the newest."""
@@ -102,7 +103,7 @@ class Relations:
         """What a name of these parts means, at the ``wanted`` version; of a view, the query that it stands for.
 
         ``named`` are the names in the query, in lower case: columns that are there only when asked for are looked for
-        among them. ``unlisted`` are the columns of :mod:`metastore.sql.unlisted` that the query means of this table.
+        among them. ``unlisted`` are the columns of :mod:`metastore.views.unlisted` that the query means of this table.
 
         Raises NotFoundError, with the nearest names, and InvalidRequestError for a version of what has none.
         """

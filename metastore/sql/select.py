@@ -29,10 +29,11 @@ from metastore.sql.query_text import QueryText, Reference
 from metastore.sql.relations import Relation, Relations
 from metastore.sql.statement import Statement
 from metastore.sql.target import StatementTarget
-from metastore.sql.unlisted import meant_of, stars_without
+from metastore.sql.unlisted import stars_without
 from metastore.views.expansion import ViewText, expand
 from metastore.views.references import references
 from metastore.views.runner import in_duckdb
+from metastore.views.unlisted import meant_of
 
 
 def select(target: StatementTarget, statement: Statement) -> pa.Table:
