@@ -32,7 +32,7 @@ from metastore.duck.mixed_kinds import (
 from metastore.duck.spark_casts import cast_as_spark, text_of
 from metastore.duck.spark_function_words import FUNCTION_WORDS
 from metastore.duck.spark_functions import refused, require_known
-from metastore.duck.value_kinds import INSTANTS, mark_as
+from metastore.duck.value_kinds import INSTANTS, TEXTS, kind_of, mark_as
 from metastore.duck.words import AS_DUCKDB
 from metastore.errors import InvalidRequestError
 
@@ -93,7 +93,7 @@ def _like(node: exp.Like | exp.ILike) -> exp.Expr:
         for one, pattern in zip(each, patterns.expressions, strict=True):
             one.set("expression", pattern.copy())
         return exp.paren((exp.or_ if isinstance(words.expression, exp.Any) else exp.and_)(*map(_like, each)))
-    if not words.this.is_type(exp.DType.TEXT) and not words.this.is_string:
+    if kind_of(words.this) not in TEXTS and not words.this.is_type(exp.DType.TEXT):
         words.set("this", exp.Paren(this=text_of(words.this)))
     if isinstance(node.parent, exp.Escape):
         return words

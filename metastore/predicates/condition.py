@@ -116,6 +116,16 @@ class Condition:
         return path if self.alone else ()
 
 
+@dataclass(frozen=True)
+class AllOf:
+    """Conditions, each of its dialect, that rows have to satisfy together."""
+
+    parts: tuple[Condition, ...]
+
+    def __str__(self) -> str:
+        return " AND ".join(f"({part})" for part in self.parts)
+
+
 def path_of(node: exp.Expr) -> ColumnPath:
     """The names of a column or of a field reached by dots; empty where an array or a map lies on the way."""
     if isinstance(node, exp.Dot):

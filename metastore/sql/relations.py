@@ -38,7 +38,6 @@ from metastore.model.identity import TableInfo
 from metastore.model.materialized_view_unit import MaterializedViewMetadataUnit
 from metastore.model.vocabulary import MetadataType
 from metastore.predicates.iceberg_filter import SESSION_ZONE
-from metastore.pruning.asked_row_ids import reason_without_ids, row_ids_in
 from metastore.pruning.row_id import ROW_ID
 from metastore.scan.arrow_types import arrow_schema
 from metastore.scan.directories import LEVEL
@@ -126,6 +125,11 @@ class Relations:
         if parts[0].lower() in {name.lower() for name in self._target.catalogs.names()}:
             return None
         return TableInfo(parts[0], parts[1], ".".join(parts[2:]))
+
+    @property
+    def known(self) -> Names:
+        """What names in storage plugins mean."""
+        return self._names
 
     def meaning(self, info: TableInfo) -> Meaning:
         """What a name in a storage plugin means. NotFoundError, with the nearest names, when nothing is called so."""
@@ -250,7 +254,7 @@ class Relations:
                 asked.condition,
                 [name for name in asked.columns if name != ROW_ID or ROW_ID not in extra],
                 row_id=ROW_ID in extra and ROW_ID in asked.columns,
-                among=row_ids_in(asked.condition) if asked.condition is not None and ROW_ID in extra else None,
+                among=asked.row_ids if ROW_ID in extra else None,
                 time_zone=SESSION_ZONE,
             )
             scan.require(pa.schema([schema.field(name) for name in asked.columns]))
@@ -265,10 +269,9 @@ class Relations:
 
         def told(asked: AskedRows) -> Narrowed:
             narrowed = of_scan(asked, planned(asked))
-            if ROW_ID not in extra or asked.condition is None or row_ids_in(asked.condition) is not None:
+            if ROW_ID not in extra or asked.why_no_ids is None:
                 return narrowed
-            reason = reason_without_ids(asked.condition)
-            return narrowed if reason is None else replace(narrowed, lines=[*narrowed.lines, f"note: {reason}"])
+            return replace(narrowed, lines=[*narrowed.lines, f"note: {asked.why_no_ids}"])
 
         own = {name.lower() for name in schema.names}
         extra = [name for name in UNLISTED if name in unlisted and name not in own]
