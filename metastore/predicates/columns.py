@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
+from types import MappingProxyType
 
 from metastore.errors import InvalidRequestError
 from metastore.model.column_path import ColumnPath, parse, quote
@@ -64,7 +65,14 @@ class _Names:
 class Columns:
     """Everything a predicate on one table may name; directory columns hide the schema's of the same name."""
 
-    def __init__(self, schema: TupleSchema, directory_columns: Sequence[PredicateColumn] = ()) -> None:
+    def __init__(
+        self,
+        schema: TupleSchema,
+        directory_columns: Sequence[PredicateColumn] = (),
+        absent: Mapping[str, str] = MappingProxyType({}),
+    ) -> None:
+        """``absent``: why there is no column of a name that other tables have, by name."""
+        self._absent = absent
         self._from_directories: Mapping[str, PredicateColumn] = {c.path[0]: c for c in directory_columns}
         self._from_schema = schema.by_name
         self._names = _Names((*self._from_directories, *self._from_schema))
@@ -115,6 +123,8 @@ class Columns:
 
     def _unknown(self, path: ColumnPath, where: str) -> InvalidRequestError:
         name, known = ".".join(path), map(".".join, self._all_paths())
+        if (why := self._absent.get(name.lower())) is not None:
+            return InvalidRequestError(f"there is no column {name}{where} here: {why}")
         hint = did_you_mean(name, known, most=_NEAREST, cutoff=0.5, otherwise=f"columns are {_some(list(self._names))}")
         return InvalidRequestError(f"unknown column {name!r}{where}{hint}")
 

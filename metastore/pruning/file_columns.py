@@ -19,7 +19,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from typing import Any, Final, NamedTuple
 
@@ -85,6 +85,12 @@ def pseudo_columns(text: str, taken: Iterable[str]) -> tuple[str, ...]:
     return tuple(name for name in PSEUDO_COLUMNS if name in named and name not in hidden)
 
 
+NOT_KEPT: Final[Mapping[str, str]] = {
+    MODIFIED: "whoever keeps the table tells no times of its files; ask for $path, and the store for the file's time",
+    PARTITION: "the directories of a table that a catalog keeps say nothing; ask for its partition columns",
+}
+"""Why tables that a catalog keeps lack two of the columns, and what to do."""
+
 _WORD: Final = re.compile(r"[\w$]+")
 
 
@@ -95,6 +101,8 @@ class FileColumns:
     names: Collection[str] = ()
     location: str = ""
     modified: Mapping[str, int] | None = None
+    absent: Mapping[str, str] = field(default_factory=dict)
+    """Why there is no column of a name that other tables have."""
 
     @classmethod
     def asked(
@@ -113,7 +121,7 @@ class FileColumns:
         """
         names = pseudo_columns(text, (*taken, MODIFIED, PARTITION) if is_kept else taken)
         times = {path: modified for path, (_, modified) in (listing or {}).items()} if MODIFIED in names else None
-        return cls(names, location, times)
+        return cls(names, location, times, NOT_KEPT if is_kept else {})
 
     @property
     def schema(self) -> pa.Schema:

@@ -106,7 +106,9 @@ def _decided(
     pseudo: FileColumns,
 ) -> PruneResult:
     """The decision with the columns of ``directories``. ``known`` has met all files, or meets them if all are known."""
-    predicate = parse(question, Columns(table.schema, (*directories.columns, *pseudo.columns)), time_zone)
+    predicate = parse(
+        question, Columns(table.schema, (*directories.columns, *pseudo.columns), pseudo.absent), time_zone
+    )
     evaluation = Evaluation(predicate)
 
     names, spellings = table.segment_names, spellings_of(table.schema)

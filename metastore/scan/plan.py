@@ -213,7 +213,7 @@ def plan(  # noqa: PLR0913 - what a session knows of one table
         )
         for file in pruned.files
     ]
-    columns = Columns(tuple_schema, (*pruned.directory_columns, *of_files.columns))
+    columns = Columns(tuple_schema, (*pruned.directory_columns, *of_files.columns), of_files.absent)
     return ScanPlan(
         table,
         location,

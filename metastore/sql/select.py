@@ -11,7 +11,7 @@ Names of tables are those of :mod:`metastore.sql.relations`; after a name may st
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Sequence, Set
 from functools import partial
 from typing import Final
 
@@ -24,6 +24,8 @@ from metastore.duck.value_kinds import mark_columns
 from metastore.errors import InvalidRequestError, NotFoundError
 from metastore.model.column_path import named_alike
 from metastore.model.identity import TableInfo
+from metastore.pruning.file_columns import NOT_KEPT
+from metastore.pruning.row_id import ROW_ID
 from metastore.sql.asked_through_views import Through, asked_through
 from metastore.sql.narrowed import Narrowed
 from metastore.sql.push_down import AskedRows, asked_of, said
@@ -95,11 +97,14 @@ class _Preparation:
     ) -> str:
         with query.at(reference):
             wanted = None if reference.version is None else reference.version.value
-            found = self._relations.resolve(reference.parts, wanted, query.names, meant_of(query.tree, reference.node))
+            meant = meant_of(query.tree, reference.node)
+            found = self._relations.resolve(reference.parts, wanted, query.names, meant)
             if isinstance(found, ViewText):
                 return self._view(query, reference, found)
             if not found.schema.names:
                 raise InvalidRequestError(f"{reference} has no columns: nothing is in it")
+            if len(query.references) == 1:
+                _require_had(reference, meant, found)
         unlisted[reference] = found.unlisted
         asked = asked_of(query, reference, found.schema)
         if through is not None:
@@ -143,6 +148,19 @@ def _fetch_lines(reference: Reference, asked: AskedRows, narrowed: Narrowed) -> 
     where = "" if isinstance(narrowed.condition, AlwaysTrue) else f" where {said(narrowed.condition)}"
     first = f"Fetch {reference} ({', '.join(asked.columns)}){where}"
     return [first, *(f"  {line}" for line in narrowed.lines)]
+
+
+def _require_had(reference: Reference, meant: Set[str], found: Relation) -> None:
+    """InvalidRequestError for a column of a row's file that ``found``, the one table of a query, cannot have."""
+    for name in sorted(meant - {name.lower() for name in found.schema.names}):
+        if (why := _NOT_HAD.get(name)) is not None:
+            raise InvalidRequestError(f"there is no column {name} of {reference}: {why}")
+
+
+_NOT_HAD: Final = {
+    **NOT_KEPT,
+    ROW_ID: "row ids number row groups of analyzed Parquet tables in directories; ask for $path and a key of the rows",
+}
 
 
 def _require_told_apart(query: QueryText, reference: Reference, relation: Relation) -> None:
