@@ -22,6 +22,7 @@ from pyspark.sql.types import StructType
 from metastore.config import Settings
 from metastore.errors import InvalidRequestError
 from metastore.predicates.arrow_filter import both
+from metastore.pruning.file_columns import pseudo_columns
 from metastore.pruning.row_id import ROW_ID
 from metastore.quoting import backticked, text_constant
 from metastore.scan.rows import ReadChunk, read_rows
@@ -45,10 +46,24 @@ def table_version(settings: Settings) -> int:
         return ms.tables.metadata.version
 
 
-def table_schema(settings: Settings, table: str, *, version: int | None = None, row_id: bool = False) -> StructType:
-    """Spark's schema of ``table``, with ``$row_id`` last if wanted. Raises as ``ms.tables.scan`` does."""
+def table_schema(
+    settings: Settings,
+    table: str,
+    *,
+    version: int | None = None,
+    row_id: bool = False,
+    names: Iterable[str] = (),
+) -> StructType:
+    """Spark's schema of ``table``, then what its files say among ``names``, with ``$row_id`` last if wanted.
+
+    Raises as ``ms.tables.scan`` does.
+    """
     with connect(settings) as ms:
-        return spark_schema(ms.tables.scan(table, row_id=row_id, at=version, list_files=False).schema)[0]
+        scan = ms.tables.scan(table, row_id=row_id, at=version, list_files=False)
+        own = [name for name in scan.schema.names if name != ROW_ID]
+        if of_files := pseudo_columns(" ".join(names), own):
+            scan = ms.tables.scan(table, None, [*own, *of_files], row_id=row_id, at=version, list_files=False)
+        return spark_schema(scan.schema)[0]
 
 
 @dataclass(frozen=True)

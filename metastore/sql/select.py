@@ -11,7 +11,8 @@ Names of tables are those of :mod:`metastore.sql.relations`; after a name may st
 
 from __future__ import annotations
 
-from collections.abc import Sequence, Set
+from collections.abc import Sequence
+from collections.abc import Set as AbstractSet
 from functools import partial
 from typing import Final
 
@@ -150,7 +151,7 @@ def _fetch_lines(reference: Reference, asked: AskedRows, narrowed: Narrowed) -> 
     return [first, *(f"  {line}" for line in narrowed.lines)]
 
 
-def _require_had(reference: Reference, meant: Set[str], found: Relation) -> None:
+def _require_had(reference: Reference, meant: AbstractSet[str], found: Relation) -> None:
     """InvalidRequestError for a column of a row's file that ``found``, the one table of a query, cannot have."""
     for name in sorted(meant - {name.lower() for name in found.schema.names}):
         if (why := _NOT_HAD.get(name)) is not None:

@@ -12,6 +12,7 @@ import pytest
 from pyspark.sql import SparkSession
 from support.tables_of_kinds import make_tables, settings_of_kinds
 
+from metastore.errors import InvalidRequestError
 from metastore.session import connect
 from metastore.spark import read_table, select
 from metastore.spark.spark_types import spark_schema
@@ -103,3 +104,25 @@ def test_fields_that_files_spell_in_several_ways_are_those_of_spark(spark: Spark
             ):
                 assert sorted(map(repr, frame.collect())) == expected, condition
         assert len(session.prune("dfs.w.spelled", "s.a = 3").files) == 1
+
+
+def test_what_files_say_is_there_for_tables_of_every_kind(spark: SparkSession, tmp_path: Path) -> None:
+    """In read_table, in select, and through a view; what a kind cannot have is refused with the next step."""
+    with connect(settings_of_kinds(tmp_path)) as session:
+        make_tables(session, tmp_path)
+        for table in ("lake.db.full", "delta.w.full", "dfs.w.parted_full", "dfs.w.orc_full"):
+            session.analyze(table)
+            paths: list[Any] = session.tables.scan(table, columns=["$path"]).to_arrow()["$path"].to_pylist()
+            session.views.define("dfs.w.named", f"SELECT `$path` AS p FROM {table} WHERE suffix <> 'x'", replace=True)
+            for frame in (
+                read_table(spark, session, table, "filename LIKE '%'", ["$path"]),
+                select(spark, session, f"SELECT `$path` FROM {table} WHERE filename IS NOT NULL"),
+                select(spark, session, "SELECT p FROM dfs.w.named"),
+            ):
+                assert sorted(row[0] for row in frame.collect()) == sorted(paths), table
+            assert read_table(spark, session, table, "filename = 'none'", ["$path"]).count() == 0
+            if table.startswith("dfs"):
+                continue
+            for name in ("$partition", "$file_modified_time", "$row_id"):
+                with pytest.raises(InvalidRequestError, match="there is no column|have no row ids"):
+                    select(spark, session, f"SELECT `{name}` FROM {table}").collect()
