@@ -50,6 +50,7 @@ from metastore.views.freshness import (
 from metastore.views.incremental import STATE, Aggregated, Rowwise, Way, Whole, is_steady, way_of
 from metastore.views.names import Names
 from metastore.views.runner import Source, with_types
+from metastore.views.types import UNKNOWN
 
 _log: Final = logging.getLogger(__name__)
 
@@ -115,6 +116,9 @@ def refresh(
         engine = run.write(decision, folder)
         said("written")
         rows, schema = run.analyze(folder)
+        if other := run.other_types(schema):
+            _log.warning("%s takes new types: %s", info, other)
+            decision = replace(decision, reason=f"{decision.reason}; {other}")
         said("analyzed")
         run.require_unchanged()
         version = run.commit(decision, folder, schema)
@@ -241,6 +245,19 @@ class _Refresh:
         unit = self._session.metastore.tables.requests.table_metadata(folder.table)
         assert unit is not None
         return result.rows, TupleSchema.from_json(unit.schema or "{}")
+
+    def other_types(self, schema: TupleSchema) -> str:
+        """Which columns of the view get another type than it had, in ``schema``; empty for none."""
+        had = TupleSchema.from_json(self._unit.schema or "{}").by_name
+        # Before its first refresh a view has the types that its query was bound to.
+        gets = schema if self._unit.data_location is not None else self._bound.schema
+        return ", ".join(
+            f"column {column.name} is {column.type} now, it was {before.type}"
+            for column in gets.columns
+            if (before := had.get(column.name)) is not None
+            and before.type != column.type
+            and UNKNOWN not in (before.type, column.type)
+        )
 
     def require_unchanged(self) -> None:
         """ConflictError when a source is no longer what was listed, and so perhaps not what was read."""
