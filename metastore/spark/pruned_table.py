@@ -122,7 +122,7 @@ def _by_arrow(engine: SparkEngine, scan: Scan) -> DataFrame:
     cuts = _compares_nanoseconds(scan)
     chunk = scan.chunk
     if cuts:
-        chunk = replace(chunk, where=None, columns=list(dict.fromkeys((*scan.columns, *_named(scan)))))
+        chunk = replace(chunk, where=None, columns=list(dict.fromkeys((*scan.columns, *_columns_asked(scan)))))
     elif not scan.filter_is_exact:
         chunk = replace(chunk, columns=scan.needed)
     struct, types = spark_schema(chunk.output)
@@ -135,11 +135,11 @@ def _by_arrow(engine: SparkEngine, scan: Scan) -> DataFrame:
 
 def _compares_nanoseconds(scan: Scan) -> bool:
     """Whether a text asks of columns that count nanoseconds, which Spark cuts off: it judges what it shows."""
-    types = [scan.plan.readable.field(name).type for name in _named(scan)]
+    types = [scan.plan.readable.field(name).type for name in _columns_asked(scan)]
     return any(map(has_nanoseconds, types))
 
 
-def _named(scan: Scan) -> frozenset[str]:
+def _columns_asked(scan: Scan) -> frozenset[str]:
     """The columns that a question in words names; none of another one."""
     question = scan.plan.question
     named = named_by(question, scan.plan.columns) if isinstance(question, str) else frozenset()
@@ -289,7 +289,7 @@ def _asks_of_floats(scan: Scan) -> bool:
     """
     return any(
         has_floats(scan.plan.readable.field(name)) and not all(name in file.constants for file in scan.files)
-        for name in _named(scan)
+        for name in _columns_asked(scan)
     )
 
 
