@@ -33,15 +33,19 @@ FILES: Final = 20_000
 """By default: a quarter of a minute. The long form is 1,000,000."""
 
 FILES_OF_A_SEGMENT: Final = (1_000, 100)
+"""Two layouts of the same files."""
+
 _LAKE: Final = "lake"
 _BYTES_AT_MOST: Final = 1_000_000_000
 
 
-def run(folder: str, files: int, say: Callable[[str], None]) -> tuple[list[Series], list[Verdict]]:
-    """Measure over so many files, a multiple of 1,000; what is built is in ``folder`` and stays there."""
+def run(
+    folder: str, files: int, say: Callable[[str], None], layouts: Sequence[int] = FILES_OF_A_SEGMENT
+) -> tuple[list[Series], list[Verdict]]:
+    """Measure over ``files``, a multiple of each of ``layouts``; what is built is in ``folder`` and stays there."""
     series: list[Series] = []
     verdicts: list[Verdict] = []
-    for each in FILES_OF_A_SEGMENT:
+    for each in layouts:
         place = os.path.join(folder, str(each))
         say(f"building units of {files:,} files, {each:,} in a segment")
         fill(settings_at(place), files, each, row_groups=True)

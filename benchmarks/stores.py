@@ -55,8 +55,16 @@ class Stores:
     peer's connection to its catalog stays open.
     """
 
-    def __init__(self, folder: str, size: int, content: Content, say: Callable[[str], None]) -> None:
+    def __init__(
+        self,
+        folder: str,
+        size: int,
+        content: Content,
+        say: Callable[[str], None],
+        appended_at_most: int = APPENDED_AT_MOST,
+    ) -> None:
         self.size = size
+        self._appended_at_most = appended_at_most
         self.content = content
         self.loads: list[Series] = []
         self._folder = folder
@@ -143,7 +151,7 @@ class Stores:
             numbers[start : start + _TABLES_OF_AN_APPEND] for start in range(0, self.tables, _TABLES_OF_AN_APPEND)
         ]
         self._say(f"building {self.size:,} partitions: {PLAIN}")
-        if self.size > APPENDED_AT_MOST:
+        if self.size > self._appended_at_most:
             _append_files(table, _files_of(self.on_ours()()), portions)
             return
         seconds = cpu = 0.0

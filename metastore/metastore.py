@@ -137,7 +137,7 @@ class Metastore:
         worker = ExpirationWorker(handler)
         self._workers.append(worker)
         committer = GroupCommitter(Committer(table, iceberg.commit.timeout, self.clock))
-        return Backing(table, Reader(table, self._cache), committer, handler, worker)
+        return Backing(table, Reader(table, self._cache, iceberg.read), committer, handler, worker)
 
     def _component_settings(self, name: str) -> ComponentSettings:
         try:

@@ -11,7 +11,7 @@ import sys
 import textwrap
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from functools import partial
 from importlib import import_module
 from pathlib import Path
@@ -128,7 +128,7 @@ def meet(tasks: ModuleType, tmp_path: Path) -> Callable[..., pa.Table]:
 
 
 @pytest.fixture
-def partial_in_helper(tasks: ModuleType) -> Any:
+def partial_in_helper(tasks: ModuleType) -> Callable[[Any], Callable[[Any], Iterator[pa.RecordBatch]]]:
     """Make a task that does something in helpers only."""
     return lambda action: partial(tasks.in_helper, os.getpid(), action)
 
@@ -190,7 +190,9 @@ def test_helpers_share_the_work_and_stay(tasks: ModuleType, meet: Callable[[Loca
 
 
 def test_the_errors_of_tasks_arrive_as_they_are(
-    tasks: ModuleType, meet: Callable[[LocalEngine], object], partial_in_helper: Any
+    tasks: ModuleType,
+    meet: Callable[[LocalEngine], object],
+    partial_in_helper: Callable[[Any], Callable[[Any], Iterator[pa.RecordBatch]]],
 ) -> None:
     """An error of ours keeps its type and text, from this process and from helpers; the engine can be used again."""
     with LocalEngine(2, helpers_pay_from=0) as engine:
@@ -208,7 +210,9 @@ def test_foreign_errors_become_engine_errors(tasks: ModuleType) -> None:
 
 
 def test_a_killed_helper_is_an_error(
-    tasks: ModuleType, meet: Callable[[LocalEngine], object], partial_in_helper: Any
+    tasks: ModuleType,
+    meet: Callable[[LocalEngine], object],
+    partial_in_helper: Callable[[Any], Callable[[Any], Iterator[pa.RecordBatch]]],
 ) -> None:
     """A helper that dies takes its chunk with it, which must not go unnoticed."""
     with LocalEngine(2, helpers_pay_from=0) as engine:
@@ -218,7 +222,9 @@ def test_a_killed_helper_is_an_error(
 
 
 def test_an_answer_that_cannot_be_read_ends_the_run(
-    tasks: ModuleType, meet: Callable[[LocalEngine], object], partial_in_helper: Any
+    tasks: ModuleType,
+    meet: Callable[[LocalEngine], object],
+    partial_in_helper: Callable[[Any], Callable[[Any], Iterator[pa.RecordBatch]]],
 ) -> None:
     """Whatever goes wrong while it is taken apart, nobody waits for it for ever."""
     with LocalEngine(2, helpers_pay_from=0) as engine:

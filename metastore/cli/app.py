@@ -48,7 +48,11 @@ def register(
     invocation: Invocation,
     source: Annotated[
         Path | None,
-        typer.Option("--from", metavar="CONF", help="Configuration of where the tables are; else the file system."),
+        typer.Option(
+            "--from",
+            metavar="CONF",
+            help="Configuration that names where the tables are now; by default the file system.",
+        ),
     ] = None,
 ) -> object:
     """Bring an existing metastore into the configured catalog."""
@@ -90,7 +94,8 @@ def analyze(  # noqa: PLR0913, PLR0917 - one for each option of the command
         float | None, typer.Option(metavar="PERCENT", help="Estimate these statistics from so many of the rows.")
     ] = None,
     format_: Annotated[
-        str | None, typer.Option("--format", help="Of the files, where their suffixes do not tell: csv, json, orc …")
+        str | None,
+        typer.Option("--format", help="Format of the files, if their suffixes do not tell: csv, json, orc …"),
     ] = None,
     schema: Annotated[
         str | None, typer.Option(help="The table's columns, where the files do not tell: 'a INT, b VARCHAR'.")
@@ -173,7 +178,7 @@ def prune(
     where: Annotated[str, typer.Argument(help='A condition in SQL, such as "month = 6 and dep_delay > 600".')],
     files: Annotated[bool, typer.Option("--files", help="Also list each file to read.")] = False,
     listing: Annotated[
-        bool, typer.Option("--list/--no-list", help="Look which files exist now, or trust the metadata.")
+        bool, typer.Option("--list/--no-list", help="Compare with the files that exist now, or trust the metadata.")
     ] = True,
     time_zone: Annotated[
         str | None, typer.Option(metavar="ZONE", help="Zone of timestamps that name none, such as Europe/Berlin.")
@@ -188,7 +193,7 @@ def prune(
 @command
 def history(
     invocation: Invocation,
-    limit: Annotated[int | None, typer.Option(min=1, help="The newest ones only.")] = None,
+    limit: Annotated[int | None, typer.Option(min=1, help="Show at most this many, the newest ones.")] = None,
 ) -> object:
     """List the versions of the metastore that are kept."""
     from metastore.cli.commands import versions
@@ -233,7 +238,7 @@ def call(
 @command
 def procedures(
     invocation: Invocation,
-    catalog: Annotated[str | None, typer.Argument(help="Only those of this catalog.")] = None,
+    catalog: Annotated[str | None, typer.Argument(help="Show procedures of this catalog only.")] = None,
 ) -> object:
     """List the procedures that can be called."""
     from metastore.cli.commands import statements
@@ -261,7 +266,7 @@ def inspect(
 def drop_metadata(
     invocation: Invocation,
     table: TableArgument,
-    if_exists: Annotated[bool, typer.Option("--if-exists", help="Not knowing the table is no error.")] = False,
+    if_exists: Annotated[bool, typer.Option("--if-exists", help="Succeed even if the table has no metadata.")] = False,
 ) -> object:
     """Forget a table. Its data is not touched."""
     from metastore.cli.commands import versions
@@ -286,7 +291,7 @@ def purge(
 @command
 def expire(
     invocation: Invocation,
-    dry_run: Annotated[bool, typer.Option("--dry-run", help="Only tell what would go.")] = False,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Only show what would be deleted.")] = False,
 ) -> object:
     """Delete outdated versions, and the files that only they need."""
     from metastore.cli.commands import versions

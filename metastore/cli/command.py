@@ -67,7 +67,7 @@ Verbose = Annotated[
 ]
 EngineOption = Annotated[
     EngineChoice | None,
-    typer.Option("--engine", help="Who does long work; else the configuration says.", rich_help_panel=_GLOBAL),
+    typer.Option("--engine", help="Engine for long work; by default as configured.", rich_help_panel=_GLOBAL),
 ]
 Command = TypeVar("Command", bound=Callable[..., object])
 

@@ -33,9 +33,11 @@ AnyIcebergTable = Annotated[str | None, typer.Argument(metavar="TABLE", help="ca
 @command
 def daemon(
     invocation: Invocation,
-    once: Annotated[bool, typer.Option("--once", help="Do what is due, and end.")] = False,
-    dry_run: Annotated[bool, typer.Option("--dry-run", help="Only tell what is due, and what it would do.")] = False,
-    log_format: Annotated[LogFormat, typer.Option(help="Of the log on standard error.")] = LogFormat.TEXT,
+    once: Annotated[bool, typer.Option("--once", help="Do what is due now, then stop.")] = False,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Only show what is due, and what it would do.")] = False,
+    log_format: Annotated[
+        LogFormat, typer.Option(help="Format of the log, which goes to standard error.")
+    ] = LogFormat.TEXT,
 ) -> object:
     """Keep tables in shape, by the policies of the configuration."""
     from metastore.cli.commands import daemon as keeping
@@ -46,7 +48,7 @@ def daemon(
 @command
 def policy(
     invocation: Invocation,
-    question: Annotated[PolicyQuestion, typer.Argument(metavar="explain")],  # noqa: ARG001 - there is one so far
+    question: Annotated[PolicyQuestion, typer.Argument(metavar="explain", help="The word explain.")],  # noqa: ARG001 - there is one so far
     table: IcebergTable,
 ) -> object:
     """Tell what the daemon does to a table, and where each value was set."""
@@ -59,7 +61,7 @@ def policy(
 def runs(
     invocation: Invocation,
     table: AnyIcebergTable = None,
-    limit: Annotated[int | None, typer.Option(min=1, help="The newest ones only.")] = 50,
+    limit: Annotated[int | None, typer.Option(min=1, help="Show at most this many, the newest ones.")] = 50,
 ) -> object:
     """List what the daemon did, newest first."""
     from metastore.cli.commands import daemon as keeping

@@ -14,7 +14,7 @@ from metastore.cli.hive_app import app
 from metastore.cli.invocation import Invocation
 
 group: Final = typer.Typer(
-    help="Try whether files are read alike everywhere.",
+    help="Check that every engine reads files alike.",
     no_args_is_help=True,
     add_completion=False,
     context_settings={"help_option_names": ["-h", "--help"]},
@@ -29,7 +29,9 @@ def files(
     invocation: Invocation,
     folder: Annotated[Path, typer.Argument(metavar="FOLDER", help="Every data file below it is tried.")],
     *,
-    spark: Annotated[bool, typer.Option("--spark", help="Read by Spark, too: about a second for each file.")] = False,
+    spark: Annotated[
+        bool, typer.Option("--spark", help="Read the files by Spark too: about a second for each.")
+    ] = False,
 ) -> object:
     """Analyze each file of a folder by itself, read it through every door, and compare. Changes nothing."""
     from metastore.cli.commands import doctor

@@ -12,7 +12,7 @@ from metastore.cli.app import app, command
 from metastore.cli.invocation import Invocation
 
 group: Final = typer.Typer(
-    help="Look around in Hive Metastores.",
+    help="Show tables of Hive Metastores.",
     no_args_is_help=True,
     add_completion=False,
     context_settings={"help_option_names": ["-h", "--help"]},
@@ -25,10 +25,10 @@ __all__ = ["app"]
 @partial(command, group=group)
 def tables(
     invocation: Invocation,
-    database: Annotated[str | None, typer.Argument(help="Only those of this database.")] = None,
+    database: Annotated[str | None, typer.Argument(help="Show tables of this database only.")] = None,
     plugin: Annotated[str | None, typer.Option(help="The storage plugin, where there are several of Hive.")] = None,
 ) -> object:
-    """List the tables of a Hive Metastore, and what stands against reading their files alone."""
+    """List the tables of a Hive Metastore, and why some cannot be read from their files."""
     from metastore.cli.commands import hive
 
     return hive.tables(invocation.settings, plugin, database)

@@ -25,9 +25,6 @@ from metastore.operations.read import Read
 from metastore.operations.versions import Version, on_newest
 from metastore.suggestions import did_you_mean
 
-"""How often a transaction starts over because others touched its names meanwhile."""
-
-
 N = TypeVar("N", bound=NamedUnit)
 
 _Change = Callable[[Modify[N], N | None, int], bool]

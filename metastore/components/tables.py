@@ -8,8 +8,10 @@ from pyiceberg.expressions import AlwaysTrue, And, BooleanExpression, EqualTo, I
 
 from metastore.components.component import Component, Definition
 from metastore.components.requests import TablesRequests
+from metastore.model.statistics_json import read_row_count
 from metastore.model.table_unit import TableMetadataUnit
 from metastore.model.vocabulary import GENERAL_INFO, MetadataType
+from metastore.notebook import grid
 
 
 def _partitions_of(types: frozenset[MetadataType]) -> BooleanExpression:
@@ -38,3 +40,12 @@ class Tables(Component[TableMetadataUnit]):
     def requests(self) -> TablesRequests:
         """Ready requests about tables, segments, files, row groups and partitions."""
         return TablesRequests(self.read, lambda: self.metadata.version)
+
+    def _repr_html_(self) -> str:
+        """The tables that have metadata, with their rows, as a notebook shows them."""
+        asked = ("storagePlugin", "workspace", "tableName", "metadataStatistics")
+        units = self.read().metadata_types(MetadataType.TABLE).columns(*asked).to_arrow().to_pylist()
+        names = [".".join((unit["storagePlugin"], unit["workspace"], unit["tableName"])) for unit in units]
+        counts = [read_row_count(unit["metadataStatistics"]) for unit in units]
+        known = ["unknown" if count is None else count for count in counts]
+        return grid("tables", ("table", "rows"), sorted(zip(names, known, strict=True)))

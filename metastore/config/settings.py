@@ -20,12 +20,16 @@ from metastore.config.components import LEASE_FOLDER as LEASE_FOLDER
 from metastore.config.components import ComponentSettings as ComponentSettings
 from metastore.config.components import components_settings, property_notes
 from metastore.config.daemon import DaemonSettings, daemon_settings
+from metastore.config.engine import EngineKind as EngineKind
+from metastore.config.engine import EngineSettings as EngineSettings
+from metastore.config.engine import engine_settings
 from metastore.config.hocon import document_of, parse_document
 from metastore.config.limits import LimitSettings, limit_settings
 from metastore.config.loader import Configuration, Origin, Tier, defaults, find_tiers
 from metastore.config.policies import PolicySettings, policy_settings
 from metastore.config.policy_effects import policy_notes
 from metastore.config.procedures import ProcedureSettings, procedure_settings
+from metastore.config.reading import ReadSettings, read_settings
 from metastore.config.resolution import KeyPath
 from metastore.config.section import Reading, Section, Setting, is_local
 from metastore.redaction import remember, remember_environment
@@ -84,6 +88,7 @@ class IcebergSettings:
     cache_bytes: int
     components: Mapping[str, ComponentSettings]
     limits: LimitSettings = field(default_factory=LimitSettings)
+    read: ReadSettings = field(default_factory=ReadSettings)
 
     @property
     def base_location(self) -> str:
@@ -143,19 +148,6 @@ class StoragePluginSettings:
         if "://" in workspace.location:
             return workspace.location
         return f"{self.connection.rstrip('/')}/{workspace.location.lstrip('/')}"
-
-
-EngineKind = Literal["auto", "local", "spark"]
-
-
-@dataclass(frozen=True)
-class EngineSettings:
-    """``auto`` takes Spark from ``spark_threshold_files`` files on; ``processes`` 0 = one per core."""
-
-    kind: EngineKind = "auto"
-    spark_threshold_files: int = 50_000
-    processes: int = 0
-    spark: Mapping[str, str] = field(default_factory=dict, repr=False)
 
 
 @dataclass(frozen=True)
@@ -237,7 +229,7 @@ def _settings(tiers: list[Tier], environ: Mapping[str, str], cwd: Path | None) -
     reading.section("drill", "exec", "zk").optional_text("root")
     iceberg = replace(_iceberg(root.section("iceberg"), cwd), limits=limit_settings(root.section("limits")))
     storage = {name: _plugin(name, plugin, cwd) for name, plugin in root.section("storage").sections().items()}
-    engine = _engine(root.section("engine"))
+    engine = engine_settings(root.section("engine"))
     case_sensitive = root.flag("case_sensitive", default=False)
     catalogs = catalogs_settings(root.section("catalogs"), cwd)
     procedures = procedure_settings(root.section("procedures"))
@@ -280,6 +272,7 @@ def _iceberg(section: Section, cwd: Path | None) -> IcebergSettings:
         commit=_commit(section.section("commit")),
         cache_bytes=cache.required("size", cache.size("size")),
         components=components_settings(section.section("components")),
+        read=read_settings(section.section("read")),
     )
 
 
@@ -359,17 +352,6 @@ def _workspace(name: str, section: Section, connection: str, cwd: Path | None) -
         default_format=section.optional_text("default_format"),
         options=_set(section.properties("options")),
         bounds=section.choice("bounds", _BOUNDS) if section.optional_text("bounds") else None,
-    )
-
-
-def _engine(section: Section) -> EngineSettings:
-    kinds: dict[str, EngineKind] = {"auto": "auto", "local": "local", "spark": "spark"}
-    threshold, processes = section.whole("spark_threshold_files", least=0), section.whole("processes", least=0)
-    return EngineSettings(
-        kind=section.choice("kind", kinds),
-        spark_threshold_files=section.required("spark_threshold_files", threshold),
-        processes=section.required("processes", processes),
-        spark=_set(section.properties("spark")),
     )
 
 

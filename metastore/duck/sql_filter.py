@@ -7,7 +7,7 @@ and fields may differ by case only. The text of a question is anybody's: it is r
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from datetime import tzinfo
 from decimal import Decimal
@@ -30,6 +30,7 @@ from metastore.model.column_path import ColumnPath
 from metastore.predicates.columns import Columns, PredicateColumn
 from metastore.predicates.number_grid import NumberGrid
 from metastore.predicates.spark_sql import condition_of
+from metastore.predicates.sql_predicate import COMPARISONS
 
 _ROWS: Final = 1 << 17
 """As many are judged at once: small files would cost a query each."""
@@ -127,16 +128,6 @@ class _Question:
         return numbers
 
 
-_OPERATORS: Final[Mapping[type[exp.Expr], str]] = {
-    exp.EQ: "=",
-    exp.NEQ: "!=",
-    exp.LT: "<",
-    exp.LTE: "<=",
-    exp.GT: ">",
-    exp.GTE: ">=",
-}
-
-
 def _with_decimals_that_fit(tree: exp.Expr, columns: Columns, where: str) -> exp.Expr:
     """``tree`` with literals beside columns of decimals in the column's own digits.
 
@@ -144,7 +135,7 @@ def _with_decimals_that_fit(tree: exp.Expr, columns: Columns, where: str) -> exp
     """
 
     def fitting(node: exp.Expr) -> exp.Expr:
-        operator = _OPERATORS.get(type(node))
+        operator = COMPARISONS.get(type(node))
         if operator is None or not isinstance(node.this, exp.Column):
             return node
         column = columns.resolve(tuple(part.name for part in node.this.parts), f" of {where!r}")

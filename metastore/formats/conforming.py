@@ -13,6 +13,7 @@ import pyarrow as pa
 import pyarrow.types as pt
 
 from metastore.errors import FormatError
+from metastore.formats.map_arrays import map_array
 from metastore.formats.refused_footers import is_map_as_list
 from metastore.model.column_path import places_alike
 
@@ -107,8 +108,7 @@ def _repeated(values: Any, type_: Any, column: str) -> Any:
     if pt.is_map(values.type) and pt.is_map(type_):
         keys = conformed(whole.keys, type_.key_type, f"{column}.key")
         items = conformed(whole.items, type_.item_type, f"{column}.value")
-        mapped: Any = pa.MapArray.from_arrays
-        return mapped(whole.offsets, keys, items, type_, mask=null)
+        return map_array(whole.offsets, keys, items, type_, null)
     if is_map_as_list(values.type) and pt.is_map(type_):
         return _map(whole, type_, null, column)
     if (pt.is_list(values.type) or pt.is_large_list(values.type)) and pt.is_list(type_):
@@ -126,5 +126,4 @@ def _map(values: Any, type_: Any, null: Any, column: str) -> Any:
         )
     keys = conformed(values.values.field(0), type_.key_type, f"{column}.key")
     items = conformed(values.values.field(1), type_.item_type, f"{column}.value")
-    mapped: Any = pa.MapArray.from_arrays
-    return mapped(values.offsets, keys, items, type_, mask=null)
+    return map_array(values.offsets, keys, items, type_, null)

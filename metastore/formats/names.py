@@ -63,10 +63,13 @@ def format_of_files(files: Iterable[SourceFile], configured: Mapping[str, str] |
     ``configured`` has formats by suffix that come before those known here. InvalidRequestError for files of several
     formats: which are the table's, and which lie there by mistake?
     """
-    found: dict[str, str] = {}
+    first: dict[str, str] = {}
     for file in files:
-        if (format_ := (configured or {}).get(suffix_of(file.name)) or format_of_suffix(file.name)) is not None:
-            found.setdefault(format_, file.path)
+        first.setdefault(suffix_of(file.name), file.path)
+    found: dict[str, str] = {}
+    for suffix, path in first.items():
+        if (format_ := (configured or {}).get(suffix) or _SUFFIXES.get(suffix)) is not None:
+            found.setdefault(format_, path)
     if len(found) > 1:
         told = ", ".join(f"{format_} ({path})" for format_, path in sorted(found.items()))
         raise InvalidRequestError(

@@ -13,6 +13,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from metastore.errors import EngineError
+from metastore.formats.map_arrays import map_array
 
 _REFUSES_FAR_TIMES: Final = 25
 """The first release of Arrow that refuses times in ORC which it cannot hold; earlier ones let them wrap around."""
@@ -57,7 +58,6 @@ def in_microseconds(values: Any, type_: Any) -> Any:
         return pa.StructArray.from_arrays(parts, fields=fields, mask=null)
     if pa.types.is_map(type_):
         keys, items = (in_microseconds(values.keys, type_.key_type), in_microseconds(values.items, type_.item_type))
-        mapped: Any = pa.MapArray.from_arrays
-        return mapped(values.offsets, keys, items, type_, mask=null)
+        return map_array(values.offsets, keys, items, type_, null)
     listed: Any = pa.ListArray.from_arrays
     return listed(values.offsets, in_microseconds(values.values, type_.value_type), type_, mask=null)

@@ -50,11 +50,6 @@ class Message:
         value = self.number(field)
         return (value >> 1) ^ -(value & 1)
 
-    def double(self, field: int) -> float | None:
-        """A double, None where it is not set."""
-        value = self._last(field, None)
-        return value if isinstance(value, float) else None
-
     def text(self, field: int) -> str | None:
         """A text, None where it is not set. UnicodeDecodeError."""
         value = self._last(field, None)

@@ -136,7 +136,7 @@ def _listing(
             lambda place: _files(place[0], place[1], options), places if table.is_partitioned else [(location, ())]
         )
         files = sorted(file._replace(mtime_ns=_state(file, columns)) for found in listed for file in found)
-    return Listing(location, files, {})
+    return Listing(location, files)
 
 
 def _state(file: SourceFile, columns: HiveColumns) -> int:

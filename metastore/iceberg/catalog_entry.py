@@ -35,6 +35,7 @@ from metastore.config.settings import ComponentSettings
 from metastore.errors import ConfigError, FormatError, InvalidRequestError, MetastoreError, StorageError
 from metastore.iceberg.catalog_errors import UNREADABLE, fate_of_commit, of_a_catalog, said
 from metastore.iceberg.catalogs import CatalogSource, ConfiguredCatalog
+from metastore.iceberg.expiring_versions import looked_at_again
 from metastore.iceberg.file_system_catalog import FileSystemCatalog
 from metastore.iceberg.metadata_document import newest_document
 from metastore.iceberg.unknown_types import unknown_types
@@ -46,11 +47,9 @@ from metastore.stores.local import local_path
 from metastore.stores.locations import is_local
 from metastore.stores.opening import open_store
 
-_LOOKS: Final = 10
 _ODD_JSON: Final = (TypeError, AttributeError, LookupError)
 """What reading JSON raises that has not the shape of metadata."""
 
-"""The newest format version of which PyIceberg writes metadata."""
 
 _NUMBERED: Final = re.compile(r"(\d+)-[0-9a-f-]{36}(?:\.gz)?\.metadata\.json(?:\.gz)?")
 """Metadata files of catalogs that keep their pointers elsewhere: the number of the version comes first."""
@@ -222,14 +221,7 @@ def newest(source: CatalogSource, identifier: Identifier) -> Table | None:
     Raises FormatError for an entry that is no Iceberg table, StorageError for one whose metadata file is missing, and
     whatever the catalog's library raises.
     """
-    for _ in range(_LOOKS - 1):
-        # An expiration may remove that version between the look and the read; the catalog then knows a newer one.
-        with suppress(FileNotFoundError):
-            return _look(source, identifier)
-    try:
-        return _look(source, identifier)
-    except FileNotFoundError as error:
-        raise StorageError(f"the metadata of {'.'.join(identifier)} in {source} is missing: {error}") from error
+    return looked_at_again(lambda: _look(source, identifier), f"the metadata of {'.'.join(identifier)} in {source}")
 
 
 def _look(source: CatalogSource, identifier: Identifier) -> Table | None:

@@ -9,7 +9,6 @@ Promise: what is returned is the metadata that the catalog's entry points to, wi
 from __future__ import annotations
 
 from collections.abc import Mapping
-from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any, Final, Literal
 
@@ -20,14 +19,14 @@ from pyiceberg.exceptions import NoSuchNamespaceError, NoSuchTableError
 from pyiceberg.io import FileIO, load_file_io
 from pyiceberg.typedef import Identifier
 
-from metastore.errors import FormatError, StorageError
+from metastore.errors import FormatError
 from metastore.iceberg.catalogs import CatalogSource
+from metastore.iceberg.expiring_versions import looked_at_again
 from metastore.iceberg.file_system_catalog import FileSystemCatalog
 from metastore.iceberg.metadata_json import checked, read_document
 
 _POINTER: Final = "metadata_location"
 _NOT_FOUND: Final = 404
-_LOOKS: Final = 10
 
 
 @dataclass(frozen=True)
@@ -59,14 +58,9 @@ def newest_document(source: CatalogSource, identifier: Identifier) -> MetadataDo
     """
     if isinstance(source.opened, RestCatalog):
         return _document_of_rest(source, source.opened, identifier)
-    for _ in range(_LOOKS - 1):
-        # An expiration may remove that version between the look and the read: the catalog then names a newer one.
-        with suppress(FileNotFoundError):
-            return _look(source, identifier)
-    try:
-        return _look(source, identifier)
-    except FileNotFoundError as error:
-        raise StorageError(f"the metadata file of {'.'.join(identifier)} in {source} is missing: {error}") from error
+    return looked_at_again(
+        lambda: _look(source, identifier), f"the metadata file of {'.'.join(identifier)} in {source}"
+    )
 
 
 def _look(source: CatalogSource, identifier: Identifier) -> MetadataDocument | None:

@@ -31,6 +31,7 @@ from pyiceberg.types import (
 )
 
 from metastore.errors import FormatError
+from metastore.formats.map_arrays import map_array
 
 _arrow: Any = pa
 """Arrow where its stubs do not know what it takes."""
@@ -123,7 +124,7 @@ class Projection:
         offsets, first, length = _offsets(array)
         keys = self._values(source.key_type, array.keys.slice(first, length), target.key_type, arrow.key_type)
         items = self._values(source.value_type, array.items.slice(first, length), target.value_type, arrow.item_type)
-        return _arrow.MapArray.from_arrays(offsets, keys, items, type=arrow, mask=pc.is_null(array))
+        return map_array(offsets, keys, items, arrow, pc.is_null(array))
 
 
 def partition_constants(spec: PartitionSpec, partition: Record) -> dict[int, Any]:

@@ -25,8 +25,6 @@ from metastore.metastore import Metastore
 from metastore.stores.bounded_reading import table_metadata
 from metastore.stores.opening import open_store
 
-"""Folder below the base location that takes the version files that are passed over."""
-
 
 @dataclass(frozen=True)
 class RepairedComponent:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Generic, TypeVar
 import pyarrow as pa
 from pyiceberg.expressions import AlwaysTrue, And, BooleanExpression
 
+from metastore.config.reading import ReadSettings
 from metastore.errors import InvalidRequestError
 from metastore.iceberg.snapshot_choice import SnapshotChoice, as_of, at_version, newest
 from metastore.mapping.null_semantics import as_drill, as_sql
@@ -86,6 +87,11 @@ class Read(Generic[U]):
             )
         self._choose = as_of(time)
         return self
+
+    @property
+    def limits(self) -> ReadSettings:
+        """How much is read at once."""
+        return self._reader.limits
 
     def to_arrow(self) -> pa.Table:
         """The rows as an Arrow table in on-disk columns.

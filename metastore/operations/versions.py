@@ -10,6 +10,7 @@ from typing import ClassVar, Final, TypeVar
 from pyiceberg.table.snapshots import ancestors_of
 
 from metastore.errors import MetastoreError, NotFoundError, StorageError
+from metastore.notebook import grid
 from metastore.storage.table import ComponentTable
 
 T = TypeVar("T")
@@ -26,6 +27,14 @@ class Version:
     timestamp: datetime
     operation: str
     summary: Mapping[str, str]
+
+
+class Versions(list[Version]):
+    """Kept versions, newest first; a notebook shows them as a table."""
+
+    def _repr_html_(self) -> str:
+        rows = [(str(each.version), f"{each.timestamp:%Y-%m-%d %H:%M:%S %Z}", each.operation) for each in self]
+        return grid("versions", ("version", "time", "operation"), rows)
 
 
 @dataclass(frozen=True)
@@ -58,12 +67,12 @@ class ComponentMetadata:
         state = self.table.state()
         return version == 0 or (state is not None and state.metadata.snapshot_by_id(version) is not None)
 
-    def history(self) -> list[Version]:
+    def history(self) -> Versions:
         """Kept versions that led to the current one, newest first."""
         state = self.table.state()
         if state is None:
-            return []
-        versions = []
+            return Versions()
+        versions = Versions()
         for snapshot in ancestors_of(state.snapshot, state.metadata):
             summary = snapshot.summary
             versions.append(

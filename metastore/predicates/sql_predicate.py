@@ -32,7 +32,7 @@ def translate(condition: Condition, columns: Columns, leaves: Leaves) -> Boolean
         raise InvalidRequestError(NESTED) from error
 
 
-_COMPARISONS: Final[Mapping[type[exp.Expr], str]] = {
+COMPARISONS: Final[Mapping[type[exp.Expr], str]] = {
     exp.EQ: "=",
     exp.NEQ: "!=",
     exp.LT: "<",
@@ -106,7 +106,7 @@ class _Translator:
     def _leaf(self, node: exp.Expr, *, inverted: bool) -> BooleanExpression:
         if isinstance(node, (exp.Column, exp.Dot)):
             return self._boolean(self._required_column(node), inverted=inverted)
-        if operator := _COMPARISONS.get(type(node)):
+        if operator := COMPARISONS.get(type(node)):
             return self._comparison(node, operator, inverted=inverted)
         if isinstance(node, (exp.NullSafeEQ, exp.NullSafeNEQ)):
             return self._null_safe(node, inverted=inverted is not isinstance(node, exp.NullSafeNEQ))
@@ -296,4 +296,4 @@ def _never_passes_null(node: exp.Expr) -> bool:
     """True if a null on the left makes ``node`` NULL; with a subquery it need not, since that may be empty."""
     if isinstance(node, exp.In):
         return bool(node.expressions)
-    return isinstance(node, (*_COMPARISONS, exp.Like, exp.ILike, exp.Between))
+    return isinstance(node, (*COMPARISONS, exp.Like, exp.ILike, exp.Between))

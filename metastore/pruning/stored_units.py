@@ -44,15 +44,6 @@ from metastore.storage.file_groups import FileGroup
 
 T = TypeVar("T")
 
-ROWS_AT_ONCE: Final = 20_000
-BYTES_AT_ONCE: Final = 8 << 20
-"""More units of one top-level segment than this are read batch by batch, first its files and then their row groups;
-bytes are those of their data file."""
-
-BYTES_IN_MEMORY: Final = 8 << 20
-"""A table's units are read at once if their data files are no larger: a fifth of a gigabyte at most, while they are
-decoded. Of larger ones the statistics that nobody needs would cost more than to open files again."""
-
 _BYTES_OF_A_KEY: Final = 400
 """That the key of a partition takes in memory, about."""
 
@@ -188,12 +179,14 @@ class StoredUnits:
     def in_memory(self) -> TableUnits | None:
         """All of them at once, which opens each data file once, and keeps them for who asks this version again.
 
-        None where their data files have over :data:`BYTES_IN_MEMORY`. Columns are ``upper_columns``.
+        None where their data files are larger than ``read.memory_size``: of these, the statistics that nobody needs
+        would cost more than to open files again. Columns are ``upper_columns``.
         """
-        if sum(planned.size_bytes for planned in self._files) > BYTES_IN_MEMORY:
-            return None
         read = self.tables.read().metadata_types(*UNIT_TYPES).filter(self._mine()).columns(*self.upper_columns)
-        units = read.at(self.version).few(BYTES_IN_MEMORY)
+        most = read.limits.memory_size
+        if sum(planned.size_bytes for planned in self._files) > most:
+            return None
+        units = read.at(self.version).few(most)
         return None if units is None else TableUnits(units, self._kept, f"all {self._name}")
 
 
@@ -220,7 +213,7 @@ def _lower(group: FileGroup) -> FileGroup:
 
 
 def _portion(group: FileGroup) -> Portion:
-    if group.rows > ROWS_AT_ONCE or group.size_bytes > BYTES_AT_ONCE:
+    if group.rows > group.limits.segment_rows or group.size_bytes > group.limits.segment_size:
         return _Batches(group)
     return TablePortion(pa.Table.from_batches(group.batches(), group.schema))
 

@@ -40,16 +40,13 @@ _LISTING_THREADS = 8
 
 @dataclass(frozen=True)
 class Listing:
-    """The data files of a table, sorted by directories and name, and when each directory was last modified.
+    """The data files of a table, sorted by directories and name.
 
-    ``directory_times`` is in epoch nanoseconds, None where the store knows no directories; the empty tuple stands for
-    the table itself. Directories without data files are in it too. ``is_logged``: a stream wrote the table, and its log
-    tells which of the files are rows.
+    ``is_logged``: a stream wrote the table, and its log tells which of the files are rows.
     """
 
     location: str
     files: Sequence[SourceFile]
-    directory_times: Mapping[tuple[str, ...], int | None]
     is_logged: bool = False
 
 
@@ -107,31 +104,40 @@ def _listed(
         if location.endswith(_VIEW_SUFFIX):
             raise _is_view(location)
         file = SourceFile((), top.base_name, location, top.size, top.mtime_ns or 0)
-        return Listing(location, [file] if top.size else [], {})
-    entries: Iterable[fs.FileInfo | Entry]
+        return Listing(location, [file] if top.size else [])
     if location.startswith("/"):
         entries = _walked(root, only_directories)
     elif only_directories is None:
-        entries = store.get_file_info(fs.FileSelector(root, recursive=True))
+        entries = _entries(store.get_file_info(fs.FileSelector(root, recursive=True)))
     else:
-        entries = _descend(store, root, only_directories)
+        entries = _entries(_descend(store, root, only_directories))
     if passed_over:
         own = tuple(f"{root.rstrip('/')}/{each}/" for each in passed_over)
-        entries = (entry for entry in entries if not f"{entry.path}/".startswith(own))
-    files, times, is_logged = _sorted_out(location, root.rstrip("/"), entries)
-    return Listing(location, files, {(): top.mtime_ns, **times}, is_logged)
+        entries = (entry for entry in entries if not f"{entry[0]}/".startswith(own))
+    files, is_logged = _sorted_out(location, root.rstrip("/"), entries)
+    return Listing(location, files, is_logged)
 
 
 def _walked(root: str, wanted: Callable[[str], bool] | None) -> Iterator[Entry]:
     """The local disk below ``root``; of its own directories those that are wanted are looked into."""
     top = len(root.rstrip("/")) + 1
 
-    def descends(entry: Entry) -> bool:
-        if not _is_data_name(entry.base_name):
+    def descends(path: str, name: str) -> bool:
+        if not _is_data_name(name):
             return False
-        return wanted is None or "/" in entry.path[top:] or wanted(entry.base_name)
+        return wanted is None or "/" in path[top:] or wanted(name)
 
     return walk(root, descends)
+
+
+def _entries(found: Iterable[fs.FileInfo]) -> Iterator[Entry]:
+    """What Arrow lists, as the walk has it; what is neither file nor directory has no bytes."""
+    for info in found:
+        # Only files have a size, and a type is made anew each time it is asked for, which costs more than the rest.
+        size: int | None = info.size
+        if size is None and info.type != fs.FileType.Directory:
+            size = 0
+        yield info.path, info.base_name, size, info.mtime_ns
 
 
 def _descend(store: fs.FileSystem, root: str, wanted: Callable[[str], bool]) -> Iterable[fs.FileInfo]:
@@ -144,38 +150,28 @@ def _descend(store: fs.FileSystem, root: str, wanted: Callable[[str], bool]) -> 
         return list(chain(files, chosen, chain.from_iterable(below)))
 
 
-def _sorted_out(
-    location: str, root: str, entries: Iterable[fs.FileInfo | Entry]
-) -> tuple[list[SourceFile], dict[tuple[str, ...], int | None], bool]:
+def _sorted_out(location: str, root: str, entries: Iterable[Entry]) -> tuple[list[SourceFile], bool]:
     is_logged = False
     known: dict[str, tuple[str, ...] | None] = {"": ()}
     files: list[SourceFile] = []
-    times: dict[tuple[str, ...], int | None] = {}
-    for entry in entries:
-        relative = entry.path[len(root) :]
-        parent, _, name = relative.rpartition("/")
+    start = len(root)
+    for path, name, size, mtime_ns in entries:
         if not _is_data_name(name):
-            is_logged = is_logged or relative == f"/{SINK_LOG}"
+            is_logged = is_logged or path[start:] == f"/{SINK_LOG}"
             continue
+        parent = path[start : -len(name) - 1]
         if parent not in known:
             known[parent] = _directories(parent)
         directories = known[parent]
-        if directories is None:
+        if directories is None or not size:
             continue
-        # Only files have a size, and an entry's type is made anew each time it is asked for, which costs more than the
-        # rest.
-        if size := entry.size:
-            if name.endswith(_VIEW_SUFFIX):
-                raise _is_view(location + relative)
-            if _lies_beside_data(name):
-                continue
-            files.append(SourceFile(directories, name, location + relative, size, entry.mtime_ns or 0))
-        elif entry.type == fs.FileType.Directory:
-            below = (*directories, name)
-            times[below] = entry.mtime_ns
+        if name.endswith(_VIEW_SUFFIX):
+            raise _is_view(location + path[start:])
+        if not _lies_beside_data(name):
+            files.append(SourceFile(directories, name, location + path[start:], size, mtime_ns or 0))
     files.sort()
     # Some stores list no directories, only what is in them.
-    return files, times, is_logged or f"/{SINK_LOG}" in known
+    return files, is_logged or f"/{SINK_LOG}" in known
 
 
 def _directories(parent: str) -> tuple[str, ...] | None:

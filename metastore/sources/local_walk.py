@@ -9,36 +9,28 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Iterator
 from errno import ELOOP
-from typing import NamedTuple
 
-from pyarrow import fs
+Entry = tuple[str, str, "int | None", "int | None"]
+"""Path, name, size in bytes (None for a directory), time of modification in epoch nanoseconds (None if not known).
 
-_FILE, _DIRECTORY = fs.FileType.File, fs.FileType.Directory
-
-
-class Entry(NamedTuple):
-    """A file or a directory, with what is asked of Arrow's ``FileInfo``; ``size`` is None for a directory."""
-
-    path: str
-    base_name: str
-    size: int | None
-    mtime_ns: int
-    type: fs.FileType
+A plain tuple, since to make an object of each file costs as much as to ask the disk about it.
+"""
 
 
-def walk(root: str, descends: Callable[[Entry], bool]) -> Iterator[Entry]:
+def walk(root: str, descends: Callable[[str, str], bool]) -> Iterator[Entry]:
     """All that lies below ``root``; directories that ``descends`` refuses are yielded, and not looked into.
 
-    Raises OSError for a directory that cannot be listed, UnicodeDecodeError for a name that is no UTF-8.
+    ``descends`` gets a directory's path and name. Raises OSError for a directory that cannot be listed,
+    UnicodeDecodeError for a name that is no UTF-8.
     """
     pending: list[tuple[str, tuple[str, ...]]] = [(root, (os.path.realpath(root),))]
     while pending:
         folder, entered = pending.pop()
         with os.scandir(folder) as entries:
             for entry in entries:
-                name = entry.name
+                path, name = entry.path, entry.name
                 if not name.isascii():
-                    os.fsencode(entry.path).decode()
+                    os.fsencode(path).decode()
                 try:
                     is_directory, stat = entry.is_dir(), entry.stat()
                 except OSError as error:
@@ -46,17 +38,16 @@ def walk(root: str, descends: Callable[[Entry], bool]) -> Iterator[Entry]:
                         continue
                     raise
                 if not is_directory:
-                    yield Entry(entry.path, name, stat.st_size, stat.st_mtime_ns, _FILE)
+                    yield path, name, stat.st_size, stat.st_mtime_ns
                     continue
                 inside = entered
                 if entry.is_symlink():
-                    inside = (*entered, os.path.realpath(folder), os.path.realpath(entry.path))
+                    inside = (*entered, os.path.realpath(folder), os.path.realpath(path))
                     if any(_is_at_or_above(inside[-1], place) for place in inside[:-1]):
                         continue
-                found = Entry(entry.path, name, None, stat.st_mtime_ns, _DIRECTORY)
-                yield found
-                if descends(found):
-                    pending.append((entry.path, inside))
+                yield path, name, None, stat.st_mtime_ns
+                if descends(path, name):
+                    pending.append((path, inside))
 
 
 def _leads_nowhere(error: OSError) -> bool:

@@ -18,6 +18,7 @@ import pyarrow.parquet as pq
 from pyarrow import fs
 from pyiceberg.io import FileIO
 
+from metastore.config.reading import ReadSettings
 from metastore.mapping.arrow import plain_arrow_schema
 from metastore.mapping.row_test import RowTest
 from metastore.mapping.rows import PartitionKey
@@ -28,11 +29,6 @@ T = TypeVar("T")
 
 FILES_AT_ONCE: Final = 8
 """Number of files fetched concurrently from a store with latency."""
-
-ROWS_OF_A_PART: Final = 10_000
-BYTES_OF_A_PART: Final = 4 << 20
-"""As they are stored. Units of narrow tables are some kilobytes each, those of wide ones a hundred; decoded, and during
-decoding, rows and bytes up to this limit take some hundred megabytes at most."""
 
 _BATCHES_AHEAD: Final = 2
 """Most batches of a file with more rows that are decoded before they are asked for."""
@@ -64,39 +60,42 @@ class FilesToRead(NamedTuple):
     """What is known of each."""
 
 
-def grouped(files: Sequence[PlannedFile]) -> Iterator[FilesToRead]:
-    """Files that follow each other: :data:`ROWS_OF_A_PART` and :data:`BYTES_OF_A_PART`, or one file that has more."""
+def grouped(files: Sequence[PlannedFile], limits: ReadSettings) -> Iterator[FilesToRead]:
+    """Files that follow each other, as many as are one part by ``limits``, or one file that has more."""
     group: list[PlannedFile] = []
     rows = size_bytes = 0
     for planned in files:
-        if group and (rows + planned.rows > ROWS_OF_A_PART or size_bytes + planned.size_bytes > BYTES_OF_A_PART):
-            yield together(group)
+        if group and not _is_a_part(rows + planned.rows, size_bytes + planned.size_bytes, limits):
+            yield together(group, limits)
             group, rows, size_bytes = [], 0, 0
         group.append(planned)
         rows += planned.rows
         size_bytes += planned.size_bytes
     if group:
-        yield together(group)
+        yield together(group, limits)
 
 
-def by_partition(files: Iterable[PlannedFile]) -> dict[PartitionKey, FilesToRead]:
+def by_partition(files: Iterable[PlannedFile], limits: ReadSettings) -> dict[PartitionKey, FilesToRead]:
     """The files of each partition, together: all of their columns, and so whole where they are no more than a part."""
     partitions: dict[PartitionKey, list[PlannedFile]] = {}
     for planned in files:
         partitions.setdefault(planned.key, []).append(planned)
-    return {key: _all_of(own) for key, own in partitions.items()}
+    return {key: _all_of(own, limits) for key, own in partitions.items()}
 
 
-def _all_of(files: Sequence[PlannedFile]) -> FilesToRead:
+def _is_a_part(rows: int, size_bytes: int, limits: ReadSettings) -> bool:
+    return rows <= limits.part_rows and size_bytes <= limits.part_size
+
+
+def _all_of(files: Sequence[PlannedFile], limits: ReadSettings) -> FilesToRead:
     rows, size_bytes = sum(planned.rows for planned in files), sum(planned.size_bytes for planned in files)
-    is_a_part = rows <= ROWS_OF_A_PART and size_bytes <= BYTES_OF_A_PART
-    return FilesToRead(tuple(planned.path for planned in files), rows, size_bytes, is_a_part)
+    return FilesToRead(tuple(planned.path for planned in files), rows, size_bytes, _is_a_part(rows, size_bytes, limits))
 
 
-def together(group: Sequence[PlannedFile]) -> FilesToRead:
+def together(group: Sequence[PlannedFile], limits: ReadSettings) -> FilesToRead:
     """``group`` as files that are read together, each of them whole where they are small."""
     rows, size_bytes = sum(planned.rows for planned in group), sum(planned.size_bytes for planned in group)
-    tiny = rows <= ROWS_OF_A_PART and all(planned.size_bytes <= _TINY for planned in group)
+    tiny = rows <= limits.part_rows and all(planned.size_bytes <= _TINY for planned in group)
     return FilesToRead(tuple(planned.path for planned in group), rows, size_bytes, tiny, tuple(group))
 
 
@@ -107,6 +106,7 @@ def batches_of(
     columns: Sequence[str],
     needed: Sequence[str],
     test: RowTest,
+    limits: ReadSettings,
 ) -> Iterator[pa.RecordBatch]:
     """The rows of ``files`` that pass ``test``, which looks at columns of ``needed``; with ``columns``.
 
@@ -118,16 +118,16 @@ def batches_of(
     scanner = _dataset(io, unit_type, files.paths).scanner(
         list(columns),
         filter=test.expression,
-        batch_size=_rows_of_a_batch(files),
+        batch_size=_rows_of_a_batch(files, limits),
         batch_readahead=_BATCHES_AHEAD,
         cache_metadata=False,
     )
     yield from scanner.to_batches()
 
 
-def _rows_of_a_batch(files: FilesToRead) -> int:
-    """As many as there are in :data:`BYTES_OF_A_PART`, at most :data:`ROWS_OF_A_PART`."""
-    return max(1, min(ROWS_OF_A_PART, files.rows * BYTES_OF_A_PART // max(1, files.size_bytes)))
+def _rows_of_a_batch(files: FilesToRead, limits: ReadSettings) -> int:
+    """As many as there are in the bytes of a part, at most its rows."""
+    return max(1, min(limits.part_rows, files.rows * limits.part_size // max(1, files.size_bytes)))
 
 
 def _whole(io: FileIO, unit_type: type[Unit], locations: Sequence[str], columns: Sequence[str]) -> pa.Table:

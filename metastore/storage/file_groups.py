@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from hashlib import sha256
 from itertools import islice
@@ -18,6 +18,7 @@ from pyiceberg.expressions import BooleanExpression
 from pyiceberg.io import FileIO
 from pyiceberg.schema import Schema
 
+from metastore.config.reading import ReadSettings
 from metastore.errors import FormatError, StorageError
 from metastore.mapping.arrow import plain_arrow_schema
 from metastore.mapping.filters import bound, columns_read
@@ -45,6 +46,8 @@ class FileGroup:
     """Whether each file is fetched whole."""
     files: tuple[PlannedFile, ...] = ()
     """What is known of each file, where the group is one of a whole read."""
+    limits: ReadSettings = field(default_factory=ReadSettings)
+    """How much is decoded together."""
 
     @cached_property
     def name(self) -> str:
@@ -54,7 +57,7 @@ class FileGroup:
     def only(self, wanted: Sequence[bool]) -> FileGroup:
         """Those of its files that are ``wanted``."""
         files = [planned for planned, is_wanted in zip(self.files, wanted, strict=True) if is_wanted]
-        read = together(files)
+        read = together(files, self.limits)
         return replace(
             self, paths=read.paths, rows=read.rows, size_bytes=read.size_bytes, tiny=read.tiny, files=read.files
         )
@@ -72,7 +75,7 @@ class FileGroup:
         needed = needed_columns(self.columns, schema, row_test)
         files = FilesToRead(self.paths, self.rows, self.size_bytes, self.tiny)
         with _reading(self.component):
-            yield from batches_of(self.io, self.unit_type, files, self.columns, needed, row_test)
+            yield from batches_of(self.io, self.unit_type, files, self.columns, needed, row_test, self.limits)
 
     def fetched(self) -> FetchedGroup:
         """The same with the files' content. Raises StorageError for a lost file."""

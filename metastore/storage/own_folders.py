@@ -36,18 +36,19 @@ def require_apart(settings: Settings) -> None:
 
     Asks the local disk for links, and no other store. Raises ConfigError that names both keys.
     """
-    own = own_folders(settings.iceberg)
+    own = {key: Place(folder) for key, folder in own_folders(settings.iceberg).items()}
     for (key, folder), (other_key, other) in combinations(own.items(), 2):
-        if _holds(folder, other) or _holds(other, folder):
+        if _holds(folder, other.root) or _holds(other, folder.root):
             raise ConfigError(
-                f"{key} ({folder}) and {other_key} ({other}) are one folder, or one is in the other: choose others"
+                f"{key} ({folder.root}) and {other_key} ({other.root}) are one folder, or one is in the other: "
+                "choose others"
             )
     for name, location in _workspaces(settings):
         for key, folder in own.items():
             if _holds(folder, location):
                 raise ConfigError(
-                    f"{name} = {location} lies in {folder}, the metastore's own folder by {key}: what is kept there is "
-                    "no data. Choose another folder for one of them"
+                    f"{name} = {location} lies in {folder.root}, the metastore's own folder by {key}: "
+                    "what is kept there is no data. Choose another folder for one of them"
                 )
 
 
@@ -57,17 +58,18 @@ def folders_within(iceberg: IcebergSettings, location: str) -> tuple[str, ...]:
     That is also what stands for an own folder that ``location`` lies in.
     """
     found = []
+    whole = Place(location)
     for folder in own_folders(iceberg).values():
-        if _holds(folder, location):
+        if _holds(Place(folder), location):
             return ("",)
-        if _holds(location, folder):
+        if _holds(whole, folder):
             found.append(_relative(folder, location))
     return tuple(found)
 
 
-def _holds(folder: str, other: str) -> bool:
-    """Whether ``other`` is ``folder`` or lies in it."""
-    return Place(folder).holds(f"{other.rstrip('/')}/_")
+def _holds(place: Place, other: str) -> bool:
+    """Whether ``other`` is the folder of ``place`` or lies in it."""
+    return place.holds(f"{other.rstrip('/')}/_")
 
 
 def _relative(folder: str, location: str) -> str:

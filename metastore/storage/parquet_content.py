@@ -27,16 +27,19 @@ bounds of texts that no filter asks for were an eighth of a file."""
 _SHARED_ROWS: Final = 16
 """Kinds that have no more together share a row group, which costs more than to decode the other's rows with one's own:
 a segment's own unit, say, and those of partitions."""
-_ROWS_OF_A_GROUP: Final = 10_000
 
 
 @dataclass(frozen=True)
 class ParquetContent:
-    """Makes data files of units of one type, in the Arrow ``schema`` that carries the table's field ids."""
+    """Makes data files of units of one type, in the Arrow ``schema`` that carries the table's field ids.
+
+    In a file of many rows a row group has at most ``rows_of_a_group``.
+    """
 
     unit_type: type[Unit]
     schema: pa.Schema
     codec: Codec
+    rows_of_a_group: int = 10_000
     _schemas: dict[tuple[int, ...], pa.Schema] = field(default_factory=dict, init=False)
 
     def of(self, rows: pa.Table) -> pa.Buffer:
@@ -63,7 +66,7 @@ class ParquetContent:
         ) as file:
             for kind in self._kinds(rows) if many else (rows,):
                 columns = pa.Table.from_arrays([kind.column(n) for n in held], schema=schema)
-                file.write_table(columns, _ROWS_OF_A_GROUP)
+                file.write_table(columns, self.rows_of_a_group)
         return content.getvalue()
 
     def _kinds(self, rows: pa.Table) -> Iterator[pa.Table]:

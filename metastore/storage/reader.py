@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Final
 
 import pyarrow as pa
@@ -24,6 +24,7 @@ from pyiceberg.table import Table
 from pyiceberg.table.metadata import TableMetadata
 from pyiceberg.table.snapshots import Snapshot
 
+from metastore.config.reading import ReadSettings
 from metastore.errors import FormatError, StorageError
 from metastore.iceberg.iceberg_private import metrics_evaluator
 from metastore.iceberg.manifests import key_of
@@ -43,9 +44,7 @@ from metastore.storage.table import ComponentTable
 from metastore.stores.files import arrow_paths
 
 _ATTEMPTS: Final = 5
-_CACHED_FILES: Final = 32
 _CACHED_FILE_BYTES: Final = 1 << 20
-_CACHED_FILES_BYTES: Final = 4 << 20
 """Decoded, units take ten times as much, and most questions are about few columns of them."""
 
 _CACHED_ANSWER_BYTES: Final = 1 << 20
@@ -72,6 +71,7 @@ class Reader:
 
     table: ComponentTable
     cache: FileCache
+    limits: ReadSettings = field(default_factory=ReadSettings)
 
     def read(self, choose: SnapshotChoice, expression: BooleanExpression, columns: Sequence[str] | None) -> pa.Table:
         """Rows matching ``expression`` with ``columns`` (all when None), in plain Arrow types; order is not defined.
@@ -152,7 +152,7 @@ class Reader:
         self.table.state_of(table)
         files, rest = self._files(table, choose, expression)
         columns = self._wanted(None)
-        return {key: self._group(table, own, columns, rest) for key, own in by_partition(files).items()}
+        return {key: self._group(table, own, columns, rest) for key, own in by_partition(files, self.limits).items()}
 
     def groups(
         self, choose: SnapshotChoice, expression: BooleanExpression, columns: Sequence[str] | None
@@ -167,7 +167,7 @@ class Reader:
             return ()
         self.table.state_of(table)
         files, rest = self._files(table, choose, expression)
-        return tuple(self._group(table, group, wanted, rest) for group in grouped(files))
+        return tuple(self._group(table, group, wanted, rest) for group in grouped(files, self.limits))
 
     def _files(
         self, table: Table, choose: SnapshotChoice, expression: BooleanExpression
@@ -208,11 +208,11 @@ class Reader:
         version = snapshot.snapshot_id if snapshot else 0
         try:
             found = self._plan(table, snapshot, expression, wanted)
-            if open_small and _small(found.files):
+            if open_small and self._are_small(found.files):
                 return Parts(version, self._rows(table, found, wanted))
         except OSError as error:
             raise StorageError(f"cannot read {self.table.name}: {error}") from error
-        groups = tuple(self._group(table, files, wanted, found.rest) for files in grouped(found.files))
+        groups = tuple(self._group(table, files, wanted, found.rest) for files in grouped(found.files, self.limits))
         return Parts(version, found.answered.select(wanted), groups)
 
     def _group(
@@ -229,7 +229,14 @@ class Reader:
             files.size_bytes,
             files.tiny,
             files.files,
+            self.limits,
         )
+
+    def _are_small(self, files: Sequence[PlannedFile]) -> bool:
+        sizes = [planned.size_bytes for planned in files]
+        if len(sizes) > self.limits.small_files or sum(sizes) > self.limits.small_size:
+            return False
+        return all(size <= _CACHED_FILE_BYTES for size in sizes)
 
     def _wanted(self, columns: Sequence[str] | None) -> tuple[str, ...]:
         return tuple(columns) if columns is not None else tuple(plain_arrow_schema(self.table.unit_type).names)
@@ -263,7 +270,9 @@ class Reader:
         if not found.files:
             return from_manifests
         from_files = (
-            self._open(table, found.files).select(found.needed) if _small(found.files) else self._scan(table, found)
+            self._open(table, found.files).select(found.needed)
+            if self._are_small(found.files)
+            else self._scan(table, found)
         )
         return pa.concat_tables([from_manifests, found.row_test.passing(from_files).select(columns)])
 
@@ -334,8 +343,10 @@ class Reader:
         return pa.Table.from_batches(
             (
                 batch
-                for files in grouped(found.files)
-                for batch in batches_of(table.io, self.table.unit_type, files, needed, needed, found.row_test)
+                for files in grouped(found.files, self.limits)
+                for batch in batches_of(
+                    table.io, self.table.unit_type, files, needed, needed, found.row_test, self.limits
+                )
             ),
             pa.schema([types.field(name) for name in needed]),
         )
@@ -358,9 +369,3 @@ def _planned(data_file: DataFile) -> PlannedFile:
     return PlannedFile(
         data_file.file_path, data_file.record_count, data_file.file_size_in_bytes, key_of(data_file), digest
     )
-
-
-def _small(files: Sequence[PlannedFile]) -> bool:
-    sizes = [planned.size_bytes for planned in files]
-    each_is = len(sizes) <= _CACHED_FILES and all(size <= _CACHED_FILE_BYTES for size in sizes)
-    return each_is and sum(sizes) <= _CACHED_FILES_BYTES

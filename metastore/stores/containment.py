@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import os
 from dataclasses import dataclass, field
+from functools import cached_property
 
 from metastore.errors import MetastoreError
 from metastore.stores.local import local_path
@@ -36,9 +37,12 @@ class Place:
         if name in ("", ".", ".."):
             return False
         if folder not in self._known:
-            root = os.path.realpath(local_path(self.root))
-            self._known[folder] = os.path.join(os.path.realpath(folder), "").startswith(os.path.join(root, ""))
+            self._known[folder] = os.path.join(os.path.realpath(folder), "").startswith(self._real_root)
         return self._known[folder]
+
+    @cached_property
+    def _real_root(self) -> str:
+        return os.path.join(os.path.realpath(local_path(self.root)), "")
 
     def _holds_remote(self, location: str) -> bool:
         place, root = StoreLocation.parse(location), StoreLocation.parse(self.root)

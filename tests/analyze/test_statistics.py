@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import threading
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import duckdb
@@ -83,7 +84,9 @@ def holders(metastore: Metastore, kind: MetadataType = MetadataType.TABLE) -> di
     return {column.strip("`"): read_column_holders(text) for column, text in row["columnsStatistics"].items()}
 
 
-def test_statistics_of_the_table_are_those_of_its_rows(lake: Lake, run: Any, metastore: Metastore) -> None:
+def test_statistics_of_the_table_are_those_of_its_rows(
+    lake: Lake, run: Callable[..., AnalyzeResult], metastore: Metastore
+) -> None:
     """Distinct values over all files, nested columns by path, widths; beside the exact statistics."""
     for number in range(3):
         xs = [n % 40 + number * 20 for n in range(100)]
@@ -104,7 +107,7 @@ def test_statistics_of_the_table_are_those_of_its_rows(lake: Lake, run: Any, met
     assert found == holders(metastore, MetadataType.SEGMENT)
 
 
-def test_only_what_is_missing_is_read(lake: Lake, run: Any, watched: Watched) -> None:
+def test_only_what_is_missing_is_read(lake: Lake, run: Callable[..., AnalyzeResult], watched: Watched) -> None:
     """Statistics read data where there is no sketch, columns read footers, a shallower level reads nothing."""
     for name in ("a/1", "b/1"):
         lake.write(f"{name}.parquet", {"x": [1, 2], "y": [3, 3], "z": [0, 1]})
@@ -130,7 +133,9 @@ def test_only_what_is_missing_is_read(lake: Lake, run: Any, watched: Watched) ->
 
 
 @pytest.mark.parametrize("type_", ["DECIMAL", "DECIMAL(9)", "DECIMAL(50, 2)"])
-def test_declared_decimals_are_read(lake: Lake, run: Any, metastore: Metastore, type_: str) -> None:
+def test_declared_decimals_are_read(
+    lake: Lake, run: Callable[..., AnalyzeResult], metastore: Metastore, type_: str
+) -> None:
     """Whatever SQL lets one leave out, and with more digits than 38."""
     lake.put("a.csv", b"id\n7\n12\n")
     run(schema=f"id {type_}")
@@ -141,7 +146,9 @@ def test_declared_decimals_are_read(lake: Lake, run: Any, metastore: Metastore, 
     ("name", "content"),
     [("a.csv", b"id,x\n,a\n1,b\n"), ("a.json", b'{"x": "a"}\n{"id": 1, "x": "b"}\n'), ("a.csv", b"x\na\nb\n")],
 )
-def test_a_declared_not_null_holds(lake: Lake, run: Any, metastore: Metastore, name: str, content: bytes) -> None:
+def test_a_declared_not_null_holds(
+    lake: Lake, run: Callable[..., AnalyzeResult], metastore: Metastore, name: str, content: bytes
+) -> None:
     """An empty field or none, a key or a column that is missing are no value; the metadata stays as it was."""
     lake.put(name, content)
     with pytest.raises(InvalidRequestError, match=r"column id is declared NOT NULL, but \d of 2 rows"):
@@ -150,7 +157,7 @@ def test_a_declared_not_null_holds(lake: Lake, run: Any, metastore: Metastore, n
     run(schema="id INT, x VARCHAR NOT NULL")
 
 
-def test_a_declared_column_is_spelled_as_in_the_header(lake: Lake, run: Any) -> None:
+def test_a_declared_column_is_spelled_as_in_the_header(lake: Lake, run: Callable[..., AnalyzeResult]) -> None:
     """In another case it would be null in all rows; one that the file has not at all may still come."""
     lake.put("a.csv", b"id,name\n1,a\n")
     with pytest.raises(FormatError, match=r"a\.csv.*column NAME is declared.*calls it name"):
@@ -158,7 +165,9 @@ def test_a_declared_column_is_spelled_as_in_the_header(lake: Lake, run: Any) -> 
     assert run(schema="id INT, name VARCHAR, extra DATE").rows == 1
 
 
-def test_a_struct_without_fields_has_nothing_to_describe(lake: Lake, run: Any, watched: Watched) -> None:
+def test_a_struct_without_fields_has_nothing_to_describe(
+    lake: Lake, run: Callable[..., AnalyzeResult], watched: Watched
+) -> None:
     """So a file with one is not read again for it when its neighbour is new."""
     lake.put("a.json", b'{"id": 1, "tags": {}}')
     run(statistics=True)
@@ -168,7 +177,9 @@ def test_a_struct_without_fields_has_nothing_to_describe(lake: Lake, run: Any, w
     assert [name for name, _ in watched.data] == ["b.json"]
 
 
-def test_a_sample_reads_some_row_groups_and_bounds_nothing(lake: Lake, run: Any, metastore: Metastore) -> None:
+def test_a_sample_reads_some_row_groups_and_bounds_nothing(
+    lake: Lake, run: Callable[..., AnalyzeResult], metastore: Metastore
+) -> None:
     """Bounds and counts are still those of all rows, so a predicate on what was not sampled still finds its rows."""
     lake.write("a.parquet", {"x": range(10_000)}, row_group_size=100)
     run(statistics=True, sample=5)
@@ -185,7 +196,7 @@ def test_a_sample_reads_some_row_groups_and_bounds_nothing(lake: Lake, run: Any,
     assert run(statistics=True, sample=5).status == "up to date"
 
 
-def test_wishes_that_contradict_themselves_are_refused(run: Any, lake: Lake) -> None:
+def test_wishes_that_contradict_themselves_are_refused(run: Callable[..., AnalyzeResult], lake: Lake) -> None:
     """A sample of nothing, a sample for nothing, a format and a schema that there are not."""
     lake.write("a.parquet", {"x": [1]})
     for request, told in (
@@ -200,7 +211,7 @@ def test_wishes_that_contradict_themselves_are_refused(run: Any, lake: Lake) -> 
             run(**request)
 
 
-def test_a_declared_schema_is_the_tables(lake: Lake, run: Any, metastore: Metastore) -> None:
+def test_a_declared_schema_is_the_tables(lake: Lake, run: Callable[..., AnalyzeResult], metastore: Metastore) -> None:
     """Its columns, its order, its types, in later runs too; statistics take the declared type."""
     lake.write("a.parquet", {"x": pa.array([1], pa.int32()), "y": ["a"], "z": [1]})
     run(schema="y VARCHAR, x BIGINT")
@@ -214,7 +225,9 @@ def test_a_declared_schema_is_the_tables(lake: Lake, run: Any, metastore: Metast
 
 
 @pytest.mark.parametrize("suffix", ["csv", "orc", "json"])
-def test_pruning_is_right_without_row_groups(lake: Lake, run: Any, metastore: Metastore, suffix: str) -> None:
+def test_pruning_is_right_without_row_groups(
+    lake: Lake, run: Callable[..., AnalyzeResult], metastore: Metastore, suffix: str
+) -> None:
     """Files are skipped by their statistics, and kept whole."""
     for number in range(3):
         lake.write(f"{number}.{suffix}", {"x": [number * 10, number * 10 + 5]})
@@ -241,7 +254,7 @@ def test_an_interrupted_run_changes_nothing(lake: Lake, metastore: Metastore, en
 
 
 def test_concurrent_runs_end_in_one_result(
-    lake: Lake, tmp_path: Any, as_units: Callable[[pa.Table], list[str]]
+    lake: Lake, tmp_path: Path, as_units: Callable[[pa.Table], list[str]]
 ) -> None:
     """Two sessions with different wishes, at once, again and again: the metadata is that of both wishes."""
     location = {"base_path": str(tmp_path), "relative_path": "shared"}

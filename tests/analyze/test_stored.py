@@ -78,7 +78,12 @@ def as_a_first_run(metastore: Metastore, run: Any, as_units: Callable[[pa.Table]
     [({"b/1": [2, 3]}, ()), ({"d/1": [4]}, ()), ({"b/1": [9], "e/2": [0]}, ()), ({}, ["b/1"]), ({}, ["b/1", "b/2"])],
 )
 def test_other_segments_are_not_opened(
-    metastore: Metastore, lake: Lake, run: Any, as_units: Any, changed: dict[str, list[int]], removed: list[str]
+    metastore: Metastore,
+    lake: Lake,
+    run: Callable[..., AnalyzeResult],
+    as_units: Callable[[pa.Table], list[str]],
+    changed: dict[str, list[int]],
+    removed: list[str],
 ) -> None:
     """A segment changed, came, or went: with the files of all others gone, the increment is that of all of them."""
     for name, values in {"a/1": [1, 7], "b/1": [2, 5], "b/2": [3, 3], "c/1": [1, 7]}.items():
@@ -94,7 +99,7 @@ def test_other_segments_are_not_opened(
 
 
 def test_the_others_are_asked_for_what_only_they_know(
-    metastore: Metastore, lake: Lake, run: Any, as_units: Any
+    metastore: Metastore, lake: Lake, run: Callable[..., AnalyzeResult], as_units: Callable[[pa.Table], list[str]]
 ) -> None:
     """All that were known to be the greatest go, so the others are ranked; nothing is written while they cannot be."""
     for number in range(9):
@@ -116,7 +121,9 @@ def test_the_others_are_asked_for_what_only_they_know(
     assert as_a_first_run(metastore, run, as_units)
 
 
-def test_a_column_called_like_a_directory_is_told_from_it(lake: Lake, run: Any, table_unit: Any) -> None:
+def test_a_column_called_like_a_directory_is_told_from_it(
+    lake: Lake, run: Callable[..., AnalyzeResult], table_unit: Callable[[], dict[str, Any]]
+) -> None:
     """The table's unit cannot say whose column that is, so it keeps no states, and the segments are read."""
 
     def columns() -> list[tuple[str, str]]:
@@ -135,7 +142,7 @@ def test_a_column_called_like_a_directory_is_told_from_it(lake: Lake, run: Any, 
 
 
 def test_a_table_unit_without_states_is_not_subtracted_from(
-    metastore: Metastore, lake: Lake, run: Any, as_units: Any
+    metastore: Metastore, lake: Lake, run: Callable[..., AnalyzeResult], as_units: Callable[[pa.Table], list[str]]
 ) -> None:
     """As another program writes it, or an earlier release did: the segments' own units tell which of them changed."""
     for name, value in {"a": 1, "b": 2, "c": 3}.items():
@@ -152,7 +159,7 @@ def test_a_table_unit_without_states_is_not_subtracted_from(
 
 
 def test_a_segment_of_another_program_is_not_subtracted(
-    metastore: Metastore, lake: Lake, run: Any, as_units: Any
+    metastore: Metastore, lake: Lake, run: Callable[..., AnalyzeResult], as_units: Callable[[pa.Table], list[str]]
 ) -> None:
     """Its unit says other things than what the table's unit was made from."""
     for name, values in {"a": [1], "b": [2, 2, 2], "c": [5]}.items():
@@ -179,7 +186,11 @@ def test_a_segment_of_another_program_is_not_subtracted(
 
 @pytest.mark.parametrize("changed", ["a", "b"])
 def test_a_segment_that_another_program_removed_is_made_anew(
-    metastore: Metastore, lake: Lake, run: Any, as_units: Any, changed: str
+    metastore: Metastore,
+    lake: Lake,
+    run: Callable[..., AnalyzeResult],
+    as_units: Callable[[pa.Table], list[str]],
+    changed: str,
 ) -> None:
     """The table's unit still tells its state, but what it came to can neither be left alone nor subtracted."""
     for name, values in {"a": [1, 4], "b": [2], "c": [0, 5]}.items():
@@ -191,7 +202,9 @@ def test_a_segment_that_another_program_removed_is_made_anew(
     assert as_a_first_run(metastore, run, as_units)
 
 
-def test_as_many_segments_as_before_need_not_be_the_same_ones(metastore: Metastore, lake: Lake, run: Any) -> None:
+def test_as_many_segments_as_before_need_not_be_the_same_ones(
+    metastore: Metastore, lake: Lake, run: Callable[..., AnalyzeResult]
+) -> None:
     """Another program removed one segment's units and added another's: what the first came to is not subtracted."""
     for name, values in {"a": [1, 4], "b": [2], "c": [0, 5]}.items():
         lake.write(f"{name}/1.parquet", {"x": values})

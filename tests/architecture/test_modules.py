@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+from itertools import pairwise
 from pathlib import Path
 
 import pytest
@@ -35,3 +36,15 @@ def test_a_module_opens_with_a_docstring(module: str) -> None:
 def test_a_module_is_named_after_its_idea(module: str) -> None:
     """No part of a path is a shelf."""
     assert SHELVES.isdisjoint(part.strip("_") for part in Path(module).with_suffix("").parts)
+
+
+@pytest.mark.parametrize("module", MODULES)
+def test_a_text_below_a_name_has_a_name_above_it(module: str) -> None:
+    """A text that describes a constant goes, and moves, with it."""
+    for node in ast.walk(ast.parse((ROOT / module).read_text())):
+        body = getattr(node, "body", None)
+        if not isinstance(body, list):
+            continue
+        for above, text in pairwise(body):
+            if isinstance(text, ast.Expr) and isinstance(text.value, ast.Constant):
+                assert isinstance(above, (ast.Assign, ast.AnnAssign)) or text.value.value is ..., f"line {text.lineno}"

@@ -28,10 +28,9 @@ def test_many_commits_are_followed_by_what_they_left(tmp_path: Path) -> None:
 
 
 @pytest.mark.integration
-def test_memory_is_that_of_a_process_of_its_own(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_memory_is_that_of_a_process_of_its_own(tmp_path: Path) -> None:
     """Everything that is listed or pruned has a peak, and it is more than that of doing nothing."""
-    monkeypatch.setattr(memory, "FILES_OF_A_SEGMENT", (100,))
-    _, verdicts = memory.run(str(tmp_path), 300, lambda _: None)
+    _, verdicts = memory.run(str(tmp_path), 300, lambda _: None, layouts=(100,))
     nothing, *others = [verdict.measured or 0.0 for verdict in verdicts]
     assert len(others) == len(memory.CASES) - 1
     assert 0 < nothing < min(others)

@@ -44,12 +44,9 @@ def test_both_sides_hold_the_same_rows(tmp_path: Path) -> None:
     stores.close()
 
 
-def test_a_large_peer_is_given_our_files_in_manifests_of_its_own(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_large_peer_is_given_our_files_in_manifests_of_its_own(tmp_path: Path) -> None:
     """Beyond what its appends can do in time, the peer holds the same rows all the same."""
-    monkeypatch.setattr("benchmarks.stores.APPENDED_AT_MOST", 0)
-    stores = Stores(str(tmp_path / "stores"), SIZE, Content(7), lambda _: None)
+    stores = Stores(str(tmp_path / "stores"), SIZE, Content(7), lambda _: None, appended_at_most=0)
     with stores.ours() as metastore:
         assert sorted(map(repr, stores.plain()().scan().to_arrow().to_pylist())) == _rows_of(metastore)
     stores.close()

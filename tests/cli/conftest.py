@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-import json
 import os
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 import pytest
 from support.cli_site import Site
+from support.ran import Ran
 from typer.testing import CliRunner
 
 import metastore
@@ -48,20 +46,6 @@ def analyzed(session: Session) -> Session:
     """A session over the site whose table was analyzed."""
     session.analyze(TABLE)
     return session
-
-
-@dataclass(frozen=True)
-class Ran:
-    """What a command came to."""
-
-    code: int
-    out: str
-    err: str
-
-    @property
-    def document(self) -> Any:
-        """Standard output, which must be one JSON document."""
-        return json.loads(self.out)
 
 
 Run = Callable[..., Ran]

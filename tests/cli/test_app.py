@@ -15,6 +15,7 @@ import pytest
 from support.cli_site import Site
 
 from metastore.cli.app import app
+from metastore.session import Session
 
 TABLE = "dfs.shop.sales"
 Run = Callable[..., Any]
@@ -105,7 +106,7 @@ def test_analyze_takes_statistics(run: Run) -> None:
     assert "distinct" in run("describe", TABLE).out
 
 
-def test_tables_are_listed_by_pattern(run: Run, analyzed: Any, site: Site) -> None:
+def test_tables_are_listed_by_pattern(run: Run, analyzed: Session, site: Site) -> None:
     """A shell pattern over the whole name."""
     site.write(1, 0)
     analyzed.analyze(site.data / "month=1")
@@ -115,7 +116,7 @@ def test_tables_are_listed_by_pattern(run: Run, analyzed: Any, site: Site) -> No
     assert run("tables", "no*", "--json").document["tables"] == []
 
 
-def test_a_pattern_opens_the_files_of_what_it_matches(run: Run, analyzed: Any, site: Site) -> None:
+def test_a_pattern_opens_the_files_of_what_it_matches(run: Run, analyzed: Session, site: Site) -> None:
     """Those of all others might as well not be there."""
     analyzed.analyze(site.data / "month=1")
     for path in site.metastore_files:
@@ -188,7 +189,7 @@ def test_prune_keeps_what_is_new_unless_told_not_to_look(run: Run, site: Site) -
     assert run("prune", TABLE, "id = 1", "--no-list", "--json").document["new"] == 0
 
 
-def test_earlier_versions_can_be_looked_at(run: Run, analyzed: Any, site: Site) -> None:
+def test_earlier_versions_can_be_looked_at(run: Run, analyzed: Session, site: Site) -> None:
     """By version and by time, with every command that shows metadata."""
     first = analyzed.tables.metadata.history()[0]
     site.write(2, 2, rows=50)
@@ -227,7 +228,7 @@ def test_a_table_without_files_was_never_modified(run: Run, site: Site) -> None:
     assert "1970" not in run("tables").out + run("describe", "dfs.shop.empty").out
 
 
-def test_a_time_whose_version_expired_is_an_error(run: Run, analyzed: Any, site: Site) -> None:
+def test_a_time_whose_version_expired_is_an_error(run: Run, analyzed: Session, site: Site) -> None:
     """What was known then is not known any more, which is not the same as nothing."""
     first = analyzed.tables.metadata.history()[0]
     site.write(2, 2, rows=50)
@@ -255,7 +256,7 @@ def test_a_time_needs_a_zone(run: Run) -> None:
     assert "write 2026-01-01T00:00:00Z" in ran.err
 
 
-def test_history_is_newest_first_and_can_be_cut(run: Run, analyzed: Any, site: Site) -> None:
+def test_history_is_newest_first_and_can_be_cut(run: Run, analyzed: Session, site: Site) -> None:
     """The number of kept versions is told either way."""
     site.write(2, 2)
     newest = analyzed.analyze(TABLE).version
@@ -275,7 +276,7 @@ def test_dropped_metadata_is_gone_and_the_data_is_not(run: Run, site: Site) -> N
     assert run("drop-metadata", TABLE, "--if-exists", "--json").document["dropped"] is False
 
 
-def test_purge_refuses_when_nobody_can_be_asked(run: Run, analyzed: Any) -> None:
+def test_purge_refuses_when_nobody_can_be_asked(run: Run, analyzed: Session) -> None:
     """``--yes`` is the way then."""
     ran = run("purge")
     assert ran.code == 1
@@ -285,7 +286,7 @@ def test_purge_refuses_when_nobody_can_be_asked(run: Run, analyzed: Any) -> None
     assert run("tables", "--json").document["tables"] == []
 
 
-def test_expire_does_what_its_dry_run_says(run: Run, analyzed: Any, site: Site) -> None:
+def test_expire_does_what_its_dry_run_says(run: Run, analyzed: Session, site: Site) -> None:
     """The dry run deletes nothing; the run deletes that many data files."""
     site.write(2, 2)
     analyzed.analyze(TABLE)
@@ -327,7 +328,7 @@ SCREENS = {
 
 @pytest.mark.parametrize(("arguments", "said"), SCREENS.items())
 def test_every_command_has_a_screen_and_a_document(
-    run: Run, analyzed: Any, arguments: tuple[str, ...], said: str
+    run: Run, analyzed: Session, arguments: tuple[str, ...], said: str
 ) -> None:
     """The one for people says what the command found; the other is an object."""
     assert isinstance(run(*arguments, "--json").document, dict)

@@ -14,13 +14,15 @@ from dataclasses import dataclass
 from typing import Any
 
 import pytest
+from support.cli_site import Site
 
 from metastore.distribution import VERSION
+from metastore.session import Session
 
 Run = Callable[..., Any]
 
 
-def test_a_document_stands_alone_on_standard_output(site: Any, process: Run) -> None:
+def test_a_document_stands_alone_on_standard_output(site: Site, process: Run) -> None:
     """Progress and the configuration's warning, which comes once, go to standard error."""
     site.conf.write_text(site.conf.read_text() + 'drill.metastore.engin.kind = "local"\n')
     ran = process("analyze", "dfs.shop.sales", "--json")
@@ -91,7 +93,7 @@ def test_a_reader_that_leaves_early_hears_no_complaint(command: Run, environment
     ids=str,
 )
 def test_what_a_shell_can_do_to_a_process_is_an_error_of_one_line(
-    site: Any, command: Run, environment: dict[str, str], line: str, expected: tuple[int, str]
+    site: Site, command: Run, environment: dict[str, str], line: str, expected: tuple[int, str]
 ) -> None:
     """Full disks, streams that are closed, bytes that are no text, a folder that is gone."""
     (site.folder / "gone").mkdir()
@@ -174,7 +176,7 @@ def at_a_terminal(arguments: list[str], environment: dict[str, str]) -> Iterator
 
 @pytest.mark.parametrize(("answer", "code", "left"), [("y", 0, 0), ("n", 1, 1), ("", 1, 1)])
 def test_purge_asks_first(
-    analyzed: Any, command: Run, environment: dict[str, str], answer: str, code: int, left: int
+    analyzed: Session, command: Run, environment: dict[str, str], answer: str, code: int, left: int
 ) -> None:
     """Only a clear yes purges."""
     with at_a_terminal(command("purge"), environment) as terminal:
@@ -184,7 +186,7 @@ def test_purge_asks_first(
     assert len(analyzed.tables.requests.tables_metadata()) == left
 
 
-def test_ctrl_c_is_exit_code_130(analyzed: Any, command: Run, environment: dict[str, str]) -> None:
+def test_ctrl_c_is_exit_code_130(analyzed: Session, command: Run, environment: dict[str, str]) -> None:
     """Nothing was changed, and no traceback says so."""
     with at_a_terminal(command("purge"), environment) as terminal:
         terminal.wait_for("[y/N]")
@@ -195,7 +197,7 @@ def test_ctrl_c_is_exit_code_130(analyzed: Any, command: Run, environment: dict[
     assert len(analyzed.tables.requests.tables_metadata()) == 1
 
 
-def test_the_version_names_what_it_runs_on(process: Run, site: Any) -> None:
+def test_the_version_names_what_it_runs_on(process: Run, site: Site) -> None:
     """This package, Python, PyIceberg, Spark and Java, and the files of the configuration, given before or after."""
     for arguments in (
         ("--json", "--version", "--conf", str(site.conf)),

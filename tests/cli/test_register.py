@@ -8,6 +8,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from support.cli_site import Site
+
+from metastore.session import Session
 
 TABLE = "dfs.shop.sales"
 GUIDE = Path(__file__).parents[2] / "docs/guide/catalogs.md"
@@ -23,7 +26,7 @@ def configure_catalog(site: Any, name: str = "metastore") -> Path:
     return old
 
 
-def test_what_was_analyzed_is_known_in_the_catalog(run: Run, site: Any, analyzed: Any) -> None:
+def test_what_was_analyzed_is_known_in_the_catalog(run: Run, site: Site, analyzed: Session) -> None:
     """Before the registration the command to call is told; after it, all is as it was, and goes on."""
     version, old = analyzed.tables.metadata.version, configure_catalog(site)
     early = run("tables")
@@ -43,7 +46,7 @@ def test_what_was_analyzed_is_known_in_the_catalog(run: Run, site: Any, analyzed
 
 
 @pytest.mark.usefixtures("analyzed")
-def test_the_guide_switches(run: Run, site: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_guide_switches(run: Run, site: Site, monkeypatch: pytest.MonkeyPatch) -> None:
     """With its configuration, once the variable in it is set, and its command; earlier that is refused."""
     [catalog] = re.findall(r"^```hocon\n(.*?)^```", GUIDE.read_text(), re.DOTALL | re.MULTILINE)
     [command] = re.findall(r"^3\. `metastore (\w+)`", GUIDE.read_text(), re.MULTILINE)
@@ -57,7 +60,7 @@ def test_the_guide_switches(run: Run, site: Any, monkeypatch: pytest.MonkeyPatch
 
 
 @pytest.mark.usefixtures("analyzed")
-def test_people_are_told_what_to_do_next(run: Run, site: Any) -> None:
+def test_people_are_told_what_to_do_next(run: Run, site: Site) -> None:
     """The screen names the catalog."""
     configure_catalog(site)
     assert "in namespace drill_metastore of the sql catalog metastore" in run("register").out
@@ -73,7 +76,7 @@ def test_the_file_system_is_no_place_to_register_in(run: Run) -> None:
 
 
 @pytest.mark.usefixtures("analyzed")
-def test_the_old_place_can_be_named(run: Run, site: Any) -> None:
+def test_the_old_place_can_be_named(run: Run, site: Site) -> None:
     """From a catalog to another, by the configuration that was in use."""
     configure_catalog(site, "one")
     assert run("register").code == 0

@@ -7,6 +7,7 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any
 
+import kubernetes_validate
 import pytest
 
 import metastore
@@ -54,6 +55,15 @@ def test_the_manifests_fit_together() -> None:
         assert pod["volumes"][0]["configMap"]["name"] == config_map["metadata"]["name"]
         assert pod["securityContext"]["runAsNonRoot"]
         assert container["image"].endswith(f":{VERSION}")
+
+
+@pytest.mark.parametrize("version", ["1.30", kubernetes_validate.latest_version()])
+def test_kubernetes_takes_the_manifests(version: str) -> None:
+    """Each object fits the schema of its kind, in an old and the newest version; no field is unknown there."""
+    for manifest in documents(ROOT / "deploy/kubernetes/daemon.yaml"):
+        kubernetes_validate.validate(manifest, version, strict=True)
+        with pytest.raises(kubernetes_validate.ValidationError, match="no-such-field"):
+            kubernetes_validate.validate({**manifest, "no-such-field": 1}, version, strict=True)
 
 
 def test_the_image_installs_this_distribution_with_extras_that_exist() -> None:

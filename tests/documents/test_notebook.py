@@ -9,6 +9,8 @@ from html.parser import HTMLParser
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
 import metastore
@@ -65,6 +67,22 @@ def test_the_notebook_runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> N
     assert {"97.9%", "44 files skipped by month = 6"} < set(texts["PruneResult"])
     assert any("amount > 950" in text for text in texts["Scan"])
     assert texts["CheckReport"][0] == "Everything is in order."
+
+
+def test_tables_and_versions_are_shown(tmp_path: Path) -> None:
+    """The tables with metadata, by name, and the versions of the component, newest first."""
+    site = tmp_path / "site.conf"
+    site.write_text(f'drill.metastore.iceberg.location.base_path = "{tmp_path}/m"')
+    with metastore.connect(site) as ms:
+        assert "tables" in Text(ms.tables._repr_html_()).found
+        for name, rows in (("b", 1_200), ("a", 3)):
+            (tmp_path / name).mkdir()
+            pq.write_table(pa.table({"id": range(rows)}), tmp_path / name / "part.parquet")
+            ms.analyze(tmp_path / name)
+        first, second = (str(ms.table_info(tmp_path / name)) for name in "ab")
+        assert Text(ms.tables._repr_html_()).found == ["tables", "table", "rows", first, "3", second, "1,200"]
+        versions = ms.tables.metadata.history()
+        assert Text(versions._repr_html_()).found[4::3] == [str(each.version) for each in versions]
 
 
 def test_texts_are_escaped() -> None:

@@ -22,6 +22,8 @@ PAGES = [
     ),
 ]
 
+WITH_SPARK = {"docs/start/tutorial.md"}
+
 
 @pytest.fixture
 def environment(tmp_path: Path) -> dict[str, str]:
@@ -38,7 +40,9 @@ def environment(tmp_path: Path) -> dict[str, str]:
     return {**{name: os.environ[name] for name in ("JAVA_HOME", "LANG", "TZ") if name in os.environ}, **own}
 
 
-@pytest.mark.parametrize("page", PAGES)
+@pytest.mark.parametrize(
+    "page", [pytest.param(page, marks=pytest.mark.spark if page in WITH_SPARK else ()) for page in PAGES]
+)
 def test_a_page_does_what_it_shows(page: str, tmp_path: Path, environment: dict[str, str]) -> None:
     """Every step ends well and prints the shown lines in their order."""
     folder = tmp_path / "work"

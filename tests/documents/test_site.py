@@ -42,7 +42,7 @@ def test_links_lead_somewhere(document: Path) -> None:
 def test_every_error_is_explained() -> None:
     """By its code and its class, with cause and remedy."""
     page = (ROOT / "docs/reference/errors.md").read_text(encoding="utf-8")
-    explained = re.findall(r"^\| `([\w.]+)` \| `(\w+)` \| \S.+ \| \S.+ \| .+ \|$", page, re.MULTILINE)
+    explained = re.findall(r"^\| `([\w.]+)`<br>`(\w+)` \| \S.+ \| \S.+ \| .+ \|$", page, re.MULTILINE)
     raised = [
         each for each in vars(errors).values() if isinstance(each, type) and issubclass(each, errors.MetastoreError)
     ]

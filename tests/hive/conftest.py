@@ -36,7 +36,13 @@ def session(hive_metastore: str, tmp_path: Path) -> Iterator[Session]:
         {
             "drill.metastore": {
                 "iceberg.location": {"base_path": str(tmp_path), "relative_path": "metastore"},
-                "catalogs.lake": {"type": "hive", "uri": hive_metastore, "hive.hive2-compatible": "true"},
+                "catalogs.lake": {
+                    "type": "hive",
+                    "uri": hive_metastore,
+                    "hive.hive2-compatible": "true",
+                    "lock-check-retries": 2,
+                    "lock-check-min-wait-time": 0.01,
+                },
                 "storage.hive": {"type": "hive", "uri": hive_metastore},
                 "engine.processes": 1,
             }

@@ -5,18 +5,22 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+from collections.abc import Callable
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import pytest
 from services.hive_tables import HiveMaker
 from thrift.transport.TTransport import TTransportException
 
-from metastore.errors import ConflictError, StorageError
+from metastore.config.settings import Settings
+from metastore.errors import ConfigError, ConflictError, StorageError
 from metastore.hive.client import HiveClient
 from metastore.hive.lock_holders import Holder, own_mark
 from metastore.hive.migration import revert
+from metastore.session import connect
 
 pytestmark = pytest.mark.integration
 
@@ -86,7 +90,7 @@ def test_locks_of_the_dead_are_given_back_by_whoever_asks(hive: HiveMaker, hive_
 
 
 def test_a_reversion_that_is_called_again_gives_back_what_the_dead_held(
-    hive: HiveMaker, hive_metastore: str, call: Any, monkeypatch: pytest.MonkeyPatch
+    hive: HiveMaker, hive_metastore: str, call: Callable[..., dict[str, Any]], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """It finds the table Hive's already, and has no need of a lock itself."""
     name = hive.table({"id": "bigint"})
@@ -154,3 +158,19 @@ def test_no_lock_outlives_a_lost_answer(
             asked.append("held")
     assert ("held" in asked) == is_held
     assert hive.client.locks(hive.database, name) == []
+
+
+@pytest.mark.parametrize(
+    ("key", "value"),
+    [("lock-check-retries", "often"), ("lock-check-min-wait-time", "-1"), ("lock-check-max-wait-time", "nan")],
+)
+def test_waits_for_locks_are_numbers(tmp_path: Path, key: str, value: str) -> None:
+    """A property that says how long to wait, and is no time, is refused before the service is asked."""
+    lake = {"type": "hive", "uri": "thrift://127.0.0.1:1", key: value}
+    location = {"base_path": str(tmp_path), "relative_path": "m"}
+    keys = {"drill.metastore": {"iceberg.location": location, "catalogs.lake": lake}}
+    with (
+        connect(Settings.from_mapping(keys, environ={})) as session,
+        pytest.raises(ConfigError, match=f"{key} is '{value}'"),
+    ):
+        session.call("lake.system.migrate", schema_name="d", table_name="t")

@@ -340,15 +340,10 @@ def test_an_alteration_in_the_last_moment(hive: HiveMaker, call: Call, monkeypat
     assert "metadata_location" not in hive.client.table(hive.database, name).parameters
 
 
-def test_a_lock_of_somebody_else(
-    hive: HiveMaker, call: Call, hive_metastore: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_lock_of_somebody_else(hive: HiveMaker, call: Call, hive_metastore: str) -> None:
     """It is respected, and no lock is left by either."""
-    from metastore.hive import client  # noqa: PLC0415 - the module whose patience is shortened
-
-    monkeypatch.setattr(client, "LOCK_POLLS", (0.01, 0.01))
     name = hive.table({"id": "bigint"})
-    with client.HiveClient(hive_metastore) as other:
+    with HiveClient(hive_metastore) as other:
         with other.locked(hive.database, name), pytest.raises(ConflictError, match="holds a lock"):
             call("migrate", name)
         assert call("migrate", name)["status"] == "migrated"

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import multiprocessing
-from typing import Any
+from multiprocessing.context import ForkServerContext
 
 import pytest
 
 
 @pytest.fixture(scope="module")
-def forks(request: pytest.FixtureRequest) -> Any:
+def forks(request: pytest.FixtureRequest) -> ForkServerContext:
     """Processes forked from one that has imported the test's module and started no thread."""
     context = multiprocessing.get_context("forkserver")
     context.set_forkserver_preload([request.module.__name__])

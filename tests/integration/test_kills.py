@@ -13,6 +13,7 @@ import signal
 import sys
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
+from multiprocessing.context import ForkServerContext
 from pathlib import Path
 from typing import Any
 
@@ -195,7 +196,7 @@ def load(component: Path) -> Table:
 
 @pytest.mark.parametrize("task", sorted(TASKS))
 def test_a_kill_at_any_operation(
-    tmp_path: Path, restore: Callable[[], None], forks: Any, task: str, capsys: pytest.CaptureFixture[str]
+    tmp_path: Path, restore: Callable[[], None], forks: ForkServerContext, task: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """Readable at the version before or after, no reachable file missing; the next commit and expiration work.
 

@@ -11,6 +11,7 @@ import shutil
 import signal
 from collections.abc import Callable
 from datetime import timedelta
+from multiprocessing.context import ForkServerContext
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -114,7 +115,7 @@ def run(folder: Path, kill_at: int, counted: Any) -> None:
     counted.value = steps.count
 
 
-def test_a_refresh_killed_at_any_step(before: Path, forks: Any, tmp_path: Path) -> None:
+def test_a_refresh_killed_at_any_step(before: Path, forks: ForkServerContext, tmp_path: Path) -> None:
     """Old rows or new ones are served, never others; then a refresh ends well, and nothing is left behind."""
     # The metastore knows absolute paths: each round takes the place of the one before.
     shutil.copytree(before, tmp_path / "saved")

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from support.integrity_site import Site
 
 from metastore.catalogs import Catalogs
 from metastore.clock import Clock
@@ -53,7 +54,7 @@ DAMAGES: dict[str, tuple[Damage, str, str]] = {
 
 
 @pytest.mark.parametrize("damage", DAMAGES)
-def test_each_damage_is_found(site: Any, damage: str) -> None:
+def test_each_damage_is_found(site: Site, damage: str) -> None:
     """An error that names the component, what is wrong and the next step; the check changes nothing."""
     make, what, step = DAMAGES[damage]
     make(site)
@@ -68,7 +69,7 @@ def test_each_damage_is_found(site: Any, damage: str) -> None:
     assert site.contents() == before
 
 
-def test_a_sound_metastore(site: Any) -> None:
+def test_a_sound_metastore(site: Site) -> None:
     """Nothing is found; every file of every version counts once, and none beside."""
     with site.session() as ms:
         report = ms.check()
@@ -80,7 +81,7 @@ def test_a_sound_metastore(site: Any) -> None:
     assert tables.version in site.known
 
 
-def test_nothing_written_yet(tmp_path: Path, make_site: Any) -> None:
+def test_nothing_written_yet(tmp_path: Path, make_site: Callable[..., Site]) -> None:
     """A metastore that nobody has written to is in order."""
     site = make_site(tmp_path)
     shutil.rmtree(tmp_path / "m")
@@ -91,7 +92,7 @@ def test_nothing_written_yet(tmp_path: Path, make_site: Any) -> None:
 
 
 @pytest.mark.parametrize("hint", [None, "2", "three"])
-def test_a_hint_that_lags_is_a_note(site: Any, hint: str | None) -> None:
+def test_a_hint_that_lags_is_a_note(site: Site, hint: str | None) -> None:
     """A crash after a commit leaves it so: it is told, and is no error."""
     path = site.metadata / "version-hint.text"
     path.unlink() if hint is None else path.write_text(hint)
@@ -100,7 +101,7 @@ def test_a_hint_that_lags_is_a_note(site: Any, hint: str | None) -> None:
     assert (finding.severity, "version-hint.text" in finding.what) == ("note", True)
 
 
-def test_an_old_version_that_lost_a_file(site: Any) -> None:
+def test_an_old_version_that_lost_a_file(site: Site) -> None:
     """The current one is whole: the way on is to let the old ones expire."""
     first = min(site.metadata.glob("snap-*.avro"), key=lambda path: path.stat().st_mtime_ns)
     first.unlink()
@@ -110,7 +111,7 @@ def test_an_old_version_that_lost_a_file(site: Any) -> None:
     assert str(first) in finding.what
 
 
-def test_properties_without_effect_and_unknown_keys(tmp_path: Path, make_site: Any) -> None:
+def test_properties_without_effect_and_unknown_keys(tmp_path: Path, make_site: Callable[..., Site]) -> None:
     """What the configuration warns about, beside what is nested in it; each by its key."""
     site = make_site(
         tmp_path,
@@ -127,7 +128,7 @@ def test_properties_without_effect_and_unknown_keys(tmp_path: Path, make_site: A
     assert any("cach.size" in each for each in told)
 
 
-def test_an_expiration_that_is_overdue(site: Any) -> None:
+def test_an_expiration_that_is_overdue(site: Site) -> None:
     """By twice its period; before that it is not."""
     site.keys = {"drill.metastore.iceberg.expiration.period": {"days": 1}}
     for days, overdue in ((1.5, False), (2.5, True)):
@@ -138,7 +139,9 @@ def test_an_expiration_that_is_overdue(site: Any) -> None:
         assert [finding.next_step for finding in report.findings] == (["metastore expire"] if overdue else [])
 
 
-def test_catalogs_that_do_not_answer(tmp_path: Path, make_site: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_catalogs_that_do_not_answer(
+    tmp_path: Path, make_site: Callable[..., Site], monkeypatch: pytest.MonkeyPatch
+) -> None:
     """One fails, one never answers, one is well: each is asked at the same time, and given up by the limit."""
     lakes = {name: {"type": "sql", "uri": f"sqlite:///{tmp_path}/{name}.db"} for name in ("fails", "hangs", "well")}
     site = make_site(tmp_path, **{"drill.metastore.catalogs": lakes})
@@ -164,7 +167,7 @@ def test_catalogs_that_do_not_answer(tmp_path: Path, make_site: Any, monkeypatch
     }
 
 
-def test_further_checks_are_handed_in(site: Any) -> None:
+def test_further_checks_are_handed_in(site: Site) -> None:
     """What other parts know of a configuration, such as policies that match no table."""
     finding = Finding("warning", "policies", 'tables."lake.a.b" matches no table', "correct the name")
     with Metastore.open(site.settings) as metastore:

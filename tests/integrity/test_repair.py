@@ -14,6 +14,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from pyiceberg.table import StaticTable
+from support.integrity_site import Site
 
 from metastore.config.settings import Settings
 from metastore.errors import StorageError
@@ -45,7 +46,7 @@ def is_whole(version_file: Path) -> bool:
 
 @given(data=st.data())
 @settings(suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow])
-def test_any_damage(make_site: Any, data: st.DataObject) -> None:
+def test_any_damage(make_site: Callable[..., Site], data: st.DataObject) -> None:
     """Files are lost or cut by chance, the hint says anything: afterwards a whole version is read, or nothing is done.
 
     The judge of wholeness is PyIceberg. No file is lost by the repair, and what is read is what that version had.
@@ -91,7 +92,7 @@ def test_any_damage(make_site: Any, data: st.DataObject) -> None:
             assert not whole or is_only_the_empty_one
 
 
-def test_damaged_versions_are_moved_aside(site: Any) -> None:
+def test_damaged_versions_are_moved_aside(site: Site) -> None:
     """To a folder beside the components, under their names and with their content; the next commit goes on."""
     newest = site.metadata / "v4.metadata.json"
     newest.write_text("{}")
@@ -108,23 +109,26 @@ def test_damaged_versions_are_moved_aside(site: Any) -> None:
         assert ms.check().findings == ()
 
 
-def test_no_clean_up_takes_what_was_moved(site: Any) -> None:
+def test_no_clean_up_takes_what_was_moved(site: Site) -> None:
     """Neither an expiration nor the removal of orphans of any component."""
     (site.metadata / "v4.metadata.json").write_text("{}")
     site.keys = {"drill.metastore.procedures.min_orphan_age": "0 s"}
     with site.session() as ms:
-        moved = Path(ms.repair().moved_to) / "tables/v4.metadata.json"
+        moved = Path(str(ms.repair().moved_to)) / "tables/v4.metadata.json"
         ms.metastore.tables.expiration.expire()
         for path in (site.folder / "m").rglob("*"):
             os.utime(path, (1, 1))
-        arguments = {"schema": "components", "older_than": datetime.now(timezone.utc) - timedelta(seconds=1)}
+        arguments: dict[str, Any] = {
+            "schema": "components",
+            "older_than": datetime.now(timezone.utc) - timedelta(seconds=1),
+        }
         for component in ms.metastore.components:
             if (site.folder / "m" / component).exists():
                 ms.call("metastore.system.remove_orphan_files", table_name=component, **arguments)
     assert moved.exists()
 
 
-def test_a_repair_that_is_cut_short_goes_on(site: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_repair_that_is_cut_short_goes_on(site: Site, monkeypatch: pytest.MonkeyPatch) -> None:
     """The store fails between two moves: nothing is lost, and a second run completes it."""
     for number in (3, 4):
         (site.metadata / f"v{number}.metadata.json").write_text("{}")
@@ -149,7 +153,7 @@ def test_a_repair_that_is_cut_short_goes_on(site: Any, monkeypatch: pytest.Monke
     assert site.tables() == {"a"}
 
 
-def test_only_the_empty_version_is_whole(site: Any) -> None:
+def test_only_the_empty_version_is_whole(site: Site) -> None:
     """To go back to it would forget everything: that is refused, and says what to do."""
     for path in site.component.glob("dfs/**/*.parquet"):
         path.unlink()

@@ -8,12 +8,12 @@ from collections.abc import Callable
 
 import pyarrow as pa
 import pytest
+from support.reading import settings_reading
 
 from metastore.errors import InvalidRequestError, StorageError
 from metastore.metastore import Metastore
 from metastore.model.table_unit import TableMetadataUnit
 from metastore.model.vocabulary import MetadataType
-from metastore.storage import data_files, reader
 
 MakeUnit = Callable[..., TableMetadataUnit]
 
@@ -29,6 +29,11 @@ def filled(metastore: Metastore, unit: MakeUnit) -> Metastore:
         units += [unit(f"t{n}", "1994", path=path, partition_values=["1994"]) for path in ("a", "b", "c")]
     metastore.tables.modify().overwrite(units).execute()
     return metastore
+
+
+def reading(metastore: Metastore, cache_bytes: int = _ENOUGH, **limits: int) -> Metastore:
+    """Another over the same tables, which has nothing cached and reads within ``limits``."""
+    return Metastore(settings_reading(metastore.settings, cache_bytes, **limits))
 
 
 @pytest.mark.parametrize(
@@ -56,14 +61,19 @@ def test_what_the_manifests_know_needs_no_files(filled: Metastore) -> None:
     assert (parts.answered.num_rows, parts.groups) == (20, ())
 
 
-def test_files_are_grouped_by_rows(filled: Metastore, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize(("rows", "groups"), [(10_000, [20]), (6, [2] * 10), (1, [1] * 20)])
+def test_files_are_grouped_by_rows(filled: Metastore, rows: int, groups: list[int]) -> None:
     """A group has few rows, unless one file has more."""
-    read = filled.tables.read().metadata_types(MetadataType.SEGMENT)
-    assert len(read.parts().groups) == 1
-    monkeypatch.setattr(data_files, "ROWS_OF_A_PART", 6)
-    assert [len(group.paths) for group in read.parts().groups] == [2] * 10
-    monkeypatch.setattr(data_files, "ROWS_OF_A_PART", 1)
-    assert [len(group.paths) for group in read.parts().groups] == [1] * 20
+    with reading(filled, part_rows=rows) as metastore:
+        read = metastore.tables.read().metadata_types(MetadataType.SEGMENT)
+        assert [len(group.paths) for group in read.parts().groups] == groups
+
+
+def test_files_are_grouped_by_size(filled: Metastore) -> None:
+    """As they are stored."""
+    with reading(filled, part_size=1) as metastore:
+        read = metastore.tables.read().metadata_types(MetadataType.SEGMENT)
+        assert [len(group.paths) for group in read.parts().groups] == [1] * 20
 
 
 def test_parts_stay_with_their_version(filled: Metastore, unit: MakeUnit) -> None:
@@ -77,12 +87,10 @@ def test_parts_stay_with_their_version(filled: Metastore, unit: MakeUnit) -> Non
         list(parts.batches())
 
 
-def test_few_rows_are_kept_for_their_version(
-    filled: Metastore, unit: MakeUnit, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_few_rows_are_kept_for_their_version(filled: Metastore, unit: MakeUnit) -> None:
     """Asked again, no file is needed for them; another version is another answer."""
-    monkeypatch.setattr(reader, "_CACHED_FILES", 0)
-    read = filled.tables.read().metadata_types(MetadataType.SEGMENT)
+    metastore = reading(filled, small_files=0)
+    read = metastore.tables.read().metadata_types(MetadataType.SEGMENT)
     groups = read.parts().groups
     paths = [path for group in groups for path in group.paths]
     size = sum(map(os.path.getsize, paths))
@@ -91,7 +99,7 @@ def test_few_rows_are_kept_for_their_version(
     found = read.few(size)
     assert found is not None
     assert (found.num_rows, found["path"].num_chunks) == (60, 1)
-    version = filled.tables.metadata.version
+    version = metastore.tables.metadata.version
     filled.tables.modify().overwrite([unit("t0", "1994", path="new")]).execute()
     newest = read.few(size)
     assert newest is not None
@@ -100,28 +108,26 @@ def test_few_rows_are_kept_for_their_version(
         os.unlink(path)
     assert read.at(version).few(size) == found
     with pytest.raises(StorageError):
-        filled.tables.read().metadata_types(MetadataType.SEGMENT).columns("path").at(version).few(size)
+        metastore.tables.read().metadata_types(MetadataType.SEGMENT).columns("path").at(version).few(size)
 
 
-def test_an_answer_that_would_take_the_cache_is_not_kept(filled: Metastore, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize(("cache_bytes", "kept"), [(_ENOUGH, True), (8_192, False)], ids=["large", "small"])
+def test_an_answer_that_would_take_the_cache_is_not_kept(filled: Metastore, cache_bytes: int, kept: bool) -> None:
     """It is returned, and read again."""
-    monkeypatch.setattr(reader, "_CACHED_FILES", 0)
-    monkeypatch.setattr(reader, "_SHARE_OF_A_TABLE", 1e-9)
-    read = filled.tables.read().metadata_types(MetadataType.SEGMENT)
+    read = reading(filled, cache_bytes, small_files=0).tables.read().metadata_types(MetadataType.SEGMENT)
     found = read.few(_ENOUGH)
     assert found is not None
     again = read.few(_ENOUGH)
-    assert again is not found
+    assert (again is found) == kept
     assert again == found
 
 
 @pytest.mark.parametrize(("most", "kept"), [(_ENOUGH, True), (20, False)], ids=["little", "much"])
-def test_few_files_are_kept_decoded_only_if_they_are_small_together(
-    filled: Metastore, monkeypatch: pytest.MonkeyPatch, most: int, kept: bool
-) -> None:
+def test_few_files_are_kept_decoded_only_if_they_are_small_together(filled: Metastore, most: int, kept: bool) -> None:
     """Else a question about one column would decode all of them, and fill the cache with what nobody asked for."""
-    monkeypatch.setattr(reader, "_CACHED_FILES_BYTES", most)
-    read = filled.tables.read().metadata_types(MetadataType.SEGMENT).filter("tableName = 't7'")
+    read = (
+        reading(filled, small_size=most).tables.read().metadata_types(MetadataType.SEGMENT).filter("tableName = 't7'")
+    )
     assert read.columns("path").to_arrow().num_rows == 3
     [group] = read.parts().groups
     for path in group.paths:

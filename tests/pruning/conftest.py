@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +11,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 import pytest
+from support.table_on_disk import TableOnDisk
 
 from metastore.model.column_path import quote
 from metastore.model.drill_types import minor_type
@@ -43,17 +43,6 @@ _DRILL: Sequence[tuple[Callable[[pa.DataType], bool], str]] = (
 )
 
 Statistics = dict[tuple[str, ...], ColumnStatistics]
-
-
-@dataclass(frozen=True)
-class TableOnDisk:
-    """Data files, the units that describe them, their fingerprints, and where each row (by column ``id``) lies."""
-
-    root: str
-    paths: list[str]
-    units: pa.Table
-    listing: dict[str, tuple[int, int]]
-    places: dict[int, tuple[str, int]]
 
 
 def drill_type(type_: pa.DataType) -> str:

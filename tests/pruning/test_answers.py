@@ -11,7 +11,7 @@ from functools import reduce
 from itertools import combinations_with_replacement, product
 from operator import or_
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any
 
 import duckdb
 import pyarrow as pa
@@ -20,19 +20,10 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from support.questions import DAYS, INF, MOMENTS, NAN, TEXTS, quoted
+from support.table_on_disk import TableOnDisk
 
 from metastore.pruning.prune import prune
 from metastore.pruning.result import PruneResult
-
-
-class TableOnDisk(Protocol):
-    """What the fixture ``table_on_disk`` makes."""
-
-    paths: list[str]
-    units: pa.Table
-    listing: dict[str, tuple[int, int]]
-    places: dict[int, tuple[str, int]]
-
 
 UTC = timezone.utc
 
@@ -236,7 +227,12 @@ def kept_rows(result: PruneResult, places: dict[int, tuple[str, int]]) -> set[in
     data=st.data(),
 )
 def test_no_row_that_an_engine_finds_is_pruned(
-    rows: dict[str, pa.Table], questions: list[Question], size: int, nans: bool, data: st.DataObject, table_on_disk: Any
+    rows: dict[str, pa.Table],
+    questions: list[Question],
+    size: int,
+    nans: bool,
+    data: st.DataObject,
+    table_on_disk: Callable[..., TableOnDisk],
 ) -> None:
     """Every row that DuckDB or Arrow finds in the whole table lies in a file and row group that pruning keeps."""
     with tempfile.TemporaryDirectory() as folder, duckdb.connect() as engine:

@@ -18,7 +18,6 @@ from metastore.config.settings import Settings
 from metastore.iceberg.file_system_catalog import FileSystemCatalog
 from metastore.mapping.segment_digest import DIGEST_ID
 from metastore.model.vocabulary import MetadataType
-from metastore.pruning import stored_units
 from metastore.pruning.prune import UNIT_COLUMNS, prune
 from metastore.pruning.result import PruneResult
 from metastore.pruning.stored_units import StoredUnits
@@ -52,6 +51,9 @@ def opened_session(lake: Path) -> Callable[[], Session]:
         "iceberg.location.base_path": str(lake.parent),
         "iceberg.location.relative_path": "metastore",
         "storage.dfs.workspaces.shop.location": str(lake.parent),
+        # No table is little.
+        "iceberg.read.memory_size": 0,
+        "iceberg.read.small_files": 0,
     }
     settings = Settings.from_mapping({f"drill.metastore.{key}": value for key, value in places.items()})
     return lambda: connect(settings)
@@ -59,7 +61,7 @@ def opened_session(lake: Path) -> Callable[[], Session]:
 
 @pytest.fixture
 def opened(monkeypatch: pytest.MonkeyPatch) -> Iterator[Opened]:
-    """The names of the partitions of which a data file of the metastore was opened; no table is little."""
+    """The names of the partitions of which a data file of the metastore was opened."""
     found: Opened = []
     batches = data_files.batches_of
 
@@ -70,8 +72,6 @@ def opened(monkeypatch: pytest.MonkeyPatch) -> Iterator[Opened]:
     with monkeypatch.context() as patch:
         patch.setattr("metastore.storage.reader.batches_of", noted)
         patch.setattr("metastore.storage.file_groups.batches_of", noted)
-        patch.setattr(stored_units, "BYTES_IN_MEMORY", 0)
-        patch.setattr("metastore.storage.reader._CACHED_FILES", 0)
         yield found
 
 

@@ -10,6 +10,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pytest
 from pyiceberg.expressions import EqualTo
+from support.table_on_disk import TableOnDisk
 
 from metastore.errors import InvalidRequestError
 from metastore.pruning.prune import CHANGED, UNKNOWN, prune
@@ -18,7 +19,7 @@ Names = Callable[..., set[str]]
 
 
 @pytest.fixture(scope="module")
-def table(table_on_disk: Callable[..., Any], tmp_path_factory: pytest.TempPathFactory) -> Any:
+def table(table_on_disk: Callable[..., TableOnDisk], tmp_path_factory: pytest.TempPathFactory) -> TableOnDisk:
     """Three months of two files each; day 1 to 4 in the first file, 5 to 8 in the second, two row groups per file."""
     files, identifier = {}, 0
     for month in (1, 2, 3):
@@ -37,7 +38,7 @@ def names(table: Any, paths: list[str]) -> list[str]:
     return sorted(str(Path(path).relative_to(table.root)) for path in paths)
 
 
-def test_levels_narrow_from_segment_to_row_group(table: Any) -> None:
+def test_levels_narrow_from_segment_to_row_group(table: TableOnDisk) -> None:
     """One segment, one file of it, one of its row groups: everything else is skipped, and the counts say so."""
     result = prune("big = 203", table.units, listing=table.listing)
     assert [(s.identifier, s.kept) for s in result.segments] == [
@@ -54,7 +55,7 @@ def test_levels_narrow_from_segment_to_row_group(table: Any) -> None:
     assert result.bytes_count.kept == table.listing[result.files[0].path][0]
 
 
-def test_every_decision_has_a_reason(table: Any) -> None:
+def test_every_decision_has_a_reason(table: TableOnDisk) -> None:
     """Reasons name the column and the bounds; skipped files are counted by the part that excluded them."""
     result = prune("big = 203", table.units, listing=table.listing)
     assert result.segments[0].reason == "big: min 101, max 108; asked: = 203"
@@ -63,7 +64,7 @@ def test_every_decision_has_a_reason(table: Any) -> None:
     assert result.skipped_by == {"big = 203": 5}
 
 
-def test_a_changed_file_is_read_whatever_its_segment_says(table: Any) -> None:
+def test_a_changed_file_is_read_whatever_its_segment_says(table: TableOnDisk) -> None:
     """Statistics say nothing of a file that was written again, be it that its size or its time alone tells so."""
     path = table.paths[0]
     size, time = table.listing[path]
@@ -75,7 +76,7 @@ def test_a_changed_file_is_read_whatever_its_segment_says(table: Any) -> None:
         assert list(result.changed) == [path]
 
 
-def test_a_new_file_is_read_unless_its_directory_excludes_it(table: Any) -> None:
+def test_a_new_file_is_read_unless_its_directory_excludes_it(table: TableOnDisk) -> None:
     """A file that ANALYZE never saw is kept inside a skipped segment, but not where its directory rules it out."""
     new = [f"{table.root}/month={month}/new.parquet" for month in (1, 2, 9)]
     listing = table.listing | dict.fromkeys(new, (7, 7))
@@ -86,7 +87,7 @@ def test_a_new_file_is_read_unless_its_directory_excludes_it(table: Any) -> None
     assert list(by_directory.unknown) == new
 
 
-def test_a_missing_file_is_gone(table: Any) -> None:
+def test_a_missing_file_is_gone(table: TableOnDisk) -> None:
     """A file that no longer exists is not read, and not counted."""
     listing = {path: now for path, now in table.listing.items() if path != table.paths[2]}
     result = prune("big = 203", table.units, listing=listing)
@@ -95,14 +96,14 @@ def test_a_missing_file_is_gone(table: Any) -> None:
     assert result.files_count.total == 5
 
 
-def test_without_a_listing_the_metadata_is_trusted(table: Any) -> None:
+def test_without_a_listing_the_metadata_is_trusted(table: TableOnDisk) -> None:
     """No listing gives what an unchanged one gives, sizes included."""
     trusted, checked = (prune("big > 203", table.units, listing=listing) for listing in (None, table.listing))
     assert list(trusted.files) == list(checked.files)
     assert trusted.bytes_count == checked.bytes_count
 
 
-def test_a_file_without_fingerprint_counts_as_changed(table: Any) -> None:
+def test_a_file_without_fingerprint_counts_as_changed(table: TableOnDisk) -> None:
     """What cannot be compared cannot be trusted."""
     at = table.units.schema.get_field_index("metadataStatistics")
     blind = table.units.set_column(at, "metadataStatistics", pa.nulls(table.units.num_rows, pa.list_(pa.string())))
@@ -110,7 +111,7 @@ def test_a_file_without_fingerprint_counts_as_changed(table: Any) -> None:
     assert len(result.files) == len(result.changed) == 6
 
 
-def test_directories_prune_without_statistics(table: Any) -> None:
+def test_directories_prune_without_statistics(table: TableOnDisk) -> None:
     """A directory column needs no statistics, by its Hive name or by its level."""
     at = table.units.schema.get_field_index("columnsStatistics")
     empty = pa.nulls(table.units.num_rows, table.units.schema.field(at).type)
@@ -126,7 +127,7 @@ def test_directories_prune_without_statistics(table: Any) -> None:
         assert names(table, [f.path for f in result.files]) == ["month=2/0.parquet", "month=2/1.parquet"]
 
 
-def test_a_kept_file_says_what_was_not_known(table: Any) -> None:
+def test_a_kept_file_says_what_was_not_known(table: TableOnDisk) -> None:
     """A column without statistics keeps the file, and the reason names it."""
     day = pc.map_lookup(table.units["columnsStatistics"], pa.scalar("`day`"), "first").to_pylist()
     stored = [None if text is None else [("`day`", text)] for text in day]
@@ -137,7 +138,7 @@ def test_a_kept_file_says_what_was_not_known(table: Any) -> None:
     assert len(result.files) == 6
 
 
-def test_a_column_that_no_file_of_a_segment_has_is_null_there(table: Any) -> None:
+def test_a_column_that_no_file_of_a_segment_has_is_null_there(table: TableOnDisk) -> None:
     """A column that only later files have excludes the earlier ones, but IS NULL finds them."""
     at = table.units.schema.get_field_index("schema")
     old = [s.as_py() for s in table.units["schema"]]
@@ -149,13 +150,13 @@ def test_a_column_that_no_file_of_a_segment_has_is_null_there(table: Any) -> Non
     assert len(prune("late = 1", spelled).files) == 6
 
 
-def test_a_table_must_have_been_analyzed(table: Any) -> None:
+def test_a_table_must_have_been_analyzed(table: TableOnDisk) -> None:
     """Without the TABLE unit there is nothing to go by."""
     with pytest.raises(InvalidRequestError, match="TABLE unit"):
         prune("big = 1", table.units.slice(1))
 
 
-def test_nothing_is_read_for_what_is_never_true(table: Any) -> None:
+def test_nothing_is_read_for_what_is_never_true(table: TableOnDisk) -> None:
     """A comparison with NULL and FALSE skip all; TRUE keeps all."""
     assert [len(prune(q, table.units).files) for q in ("big = NULL", "FALSE", "big NOT IN (1, NULL)", "TRUE")] == [
         0,

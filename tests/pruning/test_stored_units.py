@@ -4,26 +4,24 @@ from __future__ import annotations
 
 import weakref
 from collections.abc import Collection, Iterator
-from dataclasses import replace
 from pathlib import Path
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from support.reading import settings_reading
 
 from metastore import connect
 from metastore.components.requests import of_table
 from metastore.config.settings import Settings
 from metastore.errors import InvalidRequestError
 from metastore.model.vocabulary import MetadataType
-from metastore.pruning import stored_units
 from metastore.pruning.known_files import Fingerprint
 from metastore.pruning.portion_columns import PortionColumns
 from metastore.pruning.prune import UNIT_COLUMNS, prune
 from metastore.pruning.stored_units import StoredUnits
 from metastore.pruning.table_units import TableUnits
 from metastore.session import Session
-from metastore.storage import data_files, reader
 from metastore.storage.file_groups import FileGroup
 
 TABLE = "dfs.shop.sales"
@@ -53,18 +51,14 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> Session:
             pq.write_table(pa.table({"n": range(first, first + 10)}), place / f"{file}.parquet", row_group_size=5)
     settings = {
         "iceberg.location.base_path": str(folder / "metastore"),
+        # A few files are many already: nothing is kept decoded, and a group is two segments.
+        "iceberg.read.small_files": 0,
+        "iceberg.read.part_rows": 16,
         "storage.dfs.workspaces.shop.location": str(folder),
     }
     session = connect(Settings.from_mapping({f"drill.metastore.{key}": value for key, value in settings.items()}))
     session.analyze(TABLE)
     return session
-
-
-@pytest.fixture
-def small_groups(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A few files are many already: nothing is kept decoded, and a group is two segments."""
-    monkeypatch.setattr(reader, "_CACHED_FILES", 0)
-    monkeypatch.setattr(data_files, "ROWS_OF_A_PART", 16)
 
 
 @pytest.fixture
@@ -92,10 +86,9 @@ def in_memory(session: Session) -> pa.Table:
     return read.columns(*UNIT_COLUMNS).to_arrow()
 
 
-def forgetful(session: Session) -> Session:
-    """Another session over the same metastore, which keeps nothing that it has read."""
-    iceberg = replace(session.settings.iceberg, cache_bytes=0)
-    return connect(replace(session.settings, iceberg=iceberg))
+def forgetful(session: Session, **limits: int) -> Session:
+    """Another session over the same metastore, which keeps nothing that it has read, and reads within ``limits``."""
+    return connect(settings_reading(session.settings, cache_bytes=0, **limits))
 
 
 def listed(session: Session) -> dict[str, Fingerprint]:
@@ -109,18 +102,14 @@ def listed(session: Session) -> dict[str, Fingerprint]:
 
 @pytest.mark.parametrize("question", QUESTIONS)
 @pytest.mark.parametrize(
-    ("limit", "at_once"),
-    [("ROWS_AT_ONCE", 20_000), ("ROWS_AT_ONCE", 14), ("ROWS_AT_ONCE", 1), ("BYTES_AT_ONCE", 1)],
+    "limits",
+    [{}, {"segment_rows": 14}, {"segment_rows": 1}, {"segment_size": 1}],
     ids=["portions", "some in batches", "all in batches", "all in batches by size"],
 )
-@pytest.mark.usefixtures("small_groups")
-def test_level_by_level_decides_as_in_memory(
-    site: Session, monkeypatch: pytest.MonkeyPatch, question: str, limit: str, at_once: int
-) -> None:
+def test_level_by_level_decides_as_in_memory(site: Session, question: str, limits: dict[str, int]) -> None:
     """Every list and every count, with a listing that differs and without one."""
-    monkeypatch.setattr(stored_units, limit, at_once)
     for listing in (None, listed(site)):
-        with forgetful(site) as session:
+        with forgetful(site, **limits) as session:
             one = prune(question, stored(session), listing=listing)
         other = prune(question, in_memory(site), listing=listing)
         assert sorted(one.files, key=lambda file: file.path) == sorted(other.files, key=lambda file: file.path)
@@ -130,7 +119,6 @@ def test_level_by_level_decides_as_in_memory(
             assert getattr(one, name) == getattr(other, name), name
 
 
-@pytest.mark.usefixtures("small_groups")
 def test_of_excluded_segments_no_statistics_of_files_are_read(site: Session, reads: list[FileGroup]) -> None:
     """One segment is left: its file of the metastore is all that is read with statistics."""
     with forgetful(site) as session:
@@ -145,7 +133,6 @@ def test_of_excluded_segments_no_statistics_of_files_are_read(site: Session, rea
     assert sum(len(group.paths) for group in reads if "columnsStatistics" in group.columns) == 1
 
 
-@pytest.mark.usefixtures("small_groups")
 def test_what_was_decoded_answers_later_questions(site: Session, reads: list[FileGroup]) -> None:
     """A segment's file of the metastore is read with statistics when a question first needs them, and not again."""
     with connect(site.settings) as session:
@@ -161,7 +148,6 @@ def test_what_was_decoded_answers_later_questions(site: Session, reads: list[Fil
         assert not reads
 
 
-@pytest.mark.usefixtures("small_groups")
 def test_a_session_opens_each_data_file_of_a_small_table_once(site: Session, reads: list[FileGroup]) -> None:
     """For the first question; what was read then answers the next ones."""
     with connect(site.settings) as session:
@@ -172,19 +158,14 @@ def test_a_session_opens_each_data_file_of_a_small_table_once(site: Session, rea
         assert not reads
 
 
-@pytest.mark.usefixtures("small_groups")
-def test_what_is_large_is_read_level_by_level(
-    site: Session, reads: list[FileGroup], monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_what_is_large_is_read_level_by_level(site: Session, reads: list[FileGroup]) -> None:
     """Statistics of files that nobody needs would take more time and memory than to open files again."""
     groups = site.tables.read().metadata_types(MetadataType.ALL).parts().groups
-    monkeypatch.setattr(stored_units, "BYTES_IN_MEMORY", sum(group.size_bytes for group in groups) - 1)
-    with connect(site.settings) as session:
+    with forgetful(site, memory_size=sum(group.size_bytes for group in groups) - 1) as session:
         assert len(session.prune(TABLE, "n = 1712").files) == 1
     assert sum(len(group.paths) for group in reads if "columnsStatistics" in group.columns) == 1
 
 
-@pytest.mark.usefixtures("small_groups")
 def test_a_portion_is_read_when_it_is_asked_for(site: Session, reads: list[FileGroup]) -> None:
     """Two segments at a time."""
     portions = stored(site).lower(frozenset())
@@ -194,7 +175,6 @@ def test_a_portion_is_read_when_it_is_asked_for(site: Session, reads: list[FileG
     assert [len(group.paths) for group in reads] == [2, 2, 2]
 
 
-@pytest.mark.usefixtures("small_groups")
 @pytest.mark.parametrize("question", ["n >= 0", "n = 2313"])
 def test_one_portion_is_held_at_a_time(site: Session, question: str) -> None:
     """Before the next one is read, the one before last is gone."""

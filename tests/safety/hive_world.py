@@ -60,6 +60,8 @@ class HiveTable:
     def session(self) -> Iterator[Session]:
         """A session that has seen nothing yet."""
         lake = {"type": "hive", "uri": self.uri, "hive.hive2-compatible": "true"}
+        # A lock that somebody holds is looked at once more, not for seconds.
+        lake |= {"lock-check-retries": "1", "lock-check-min-wait-time": "0.01"}
         location = {"base_path": str(self.base), "relative_path": "metastore"}
         given = {"drill.metastore": {"iceberg.location": location, "catalogs.lake": lake}}
         settings = Settings.from_mapping(given, environ={})

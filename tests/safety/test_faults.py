@@ -14,6 +14,7 @@ import signal
 import sys
 from collections import Counter
 from collections.abc import Callable
+from multiprocessing.context import ForkServerContext
 from pathlib import Path
 from typing import Any
 
@@ -91,7 +92,7 @@ def die(world: World, name: str, at: int) -> None:
 
 
 @pytest.fixture(scope="module")
-def forks() -> Any:
+def forks() -> ForkServerContext:
     """Processes forked from one that has imported this module and started no thread."""
     context = multiprocessing.get_context("forkserver")
     context.set_forkserver_preload([__name__])
@@ -125,7 +126,7 @@ def check(world: World, fault: Fault, error: Exception | None, after: list[str])
 @pytest.mark.parametrize("fault", Fault, ids=lambda fault: fault.name.lower())
 @pytest.mark.parametrize("name", TASKS)
 def test_one_operation_goes_wrong(
-    tmp_path: Path, forks: Any, name: str, fault: Fault, capsys: pytest.CaptureFixture[str]
+    tmp_path: Path, forks: ForkServerContext, name: str, fault: Fault, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """Readable at before or after; nothing that is reachable missing; a later run leaves no file too many."""
     make, task = TASKS[name]

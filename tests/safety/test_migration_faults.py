@@ -13,9 +13,9 @@ import re
 import signal
 import sys
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from multiprocessing.context import ForkServerContext
 from pathlib import Path
-from typing import Any
 
 import pytest
 from safety.faults import Fault, Steps
@@ -23,7 +23,6 @@ from safety.hive_world import OTHERS, ROWS, HiveTable, HiveWorld
 from safety.sizes import SIZE
 
 from metastore.errors import MetastoreError, OutcomeUnknownError
-from metastore.hive import client as client_module
 from metastore.hive.client import HiveClient
 
 pytestmark = [pytest.mark.integration, pytest.mark.slow, pytest.mark.timeout(3600)]
@@ -38,21 +37,15 @@ CASES: dict[str, tuple[Fault, Callable[[HiveWorld], None]]] = {
 }
 
 
-@pytest.fixture(autouse=True)
-def impatient(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A lock that somebody holds is looked at once more, not for seconds."""
-    monkeypatch.setattr(client_module, "LOCK_POLLS", (0.01,))
-
-
 @pytest.fixture
-def world(hive_metastore: str, tmp_path: Path) -> Any:
+def world(hive_metastore: str, tmp_path: Path) -> Iterator[HiveWorld]:
     """A database of the test's own."""
     with HiveClient(hive_metastore) as client:
         yield HiveWorld(client, tmp_path)
 
 
 @pytest.fixture(scope="module")
-def forks() -> Any:
+def forks() -> ForkServerContext:
     """Processes forked from one that has imported this module and started no thread."""
     context = multiprocessing.get_context("forkserver")
     context.set_forkserver_preload([__name__])
@@ -114,7 +107,7 @@ def chosen(seen: list[str], turn: int) -> Sequence[int]:
 
 @pytest.mark.parametrize("case", CASES)
 def test_one_operation_of_a_migration_goes_wrong(
-    world: HiveWorld, seen: list[str], forks: Any, case: str, capsys: pytest.CaptureFixture[str]
+    world: HiveWorld, seen: list[str], forks: ForkServerContext, case: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """Hive's or Iceberg's, with all rows; a later run ends it, and leaves no file, no lock, and no way to old rows."""
     fault, others = CASES[case]

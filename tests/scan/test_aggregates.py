@@ -28,7 +28,7 @@ def answer(lake: Lake, *texts: str, where: Any = None, **options: Any) -> list[A
 
 
 @pytest.fixture
-def table(lake: Lake) -> Any:
+def table(lake: Lake) -> Lake:
     """Two files in two directories; ``s`` has a null in the second."""
     lake.write("k=1/a.parquet", {"n": [3, 1, 2], "s": ["b", "a", "c"], "st": [{"v": 1.5}, None, {"v": 2.5}]})
     lake.write("k=2/b.parquet", {"n": [7, 9], "s": ["z", None], "st": [{"v": None}, {"v": 0.5}]})
@@ -36,7 +36,7 @@ def table(lake: Lake) -> Any:
     return lake
 
 
-def test_exact_statistics_answer_without_a_file(table: Any) -> None:
+def test_exact_statistics_answer_without_a_file(table: Lake) -> None:
     """Counts, bounds of numbers and text, of directories and of leaves of structs."""
     unreadable(table)
     texts = ["count(*)", "min(n)", "MAX( n )", "count(s)", "max(s)", "min(k)", "count(st.v)", "count(`k`)"]
@@ -45,7 +45,7 @@ def test_exact_statistics_answer_without_a_file(table: Any) -> None:
     assert scan.count() == 5
 
 
-def test_questions_that_hold_for_whole_files_are_answered_from_statistics(table: Any) -> None:
+def test_questions_that_hold_for_whole_files_are_answered_from_statistics(table: Lake) -> None:
     """A file is read only if some of its rows may fail, or may be null, in the question."""
     unreadable(table)
     for where, rows in (("k = 1", 3), ("n > 5", 2), ("n < 5 AND s >= 'a'", 3), ("n BETWEEN 1 AND 9", 5), ("n < 0", 0)):
@@ -55,13 +55,13 @@ def test_questions_that_hold_for_whole_files_are_answered_from_statistics(table:
             answer(table, "count(*)", where=where, list_files=False)
 
 
-def test_a_comparison_with_null_covers_nothing(table: Any) -> None:
+def test_a_comparison_with_null_covers_nothing(table: Lake) -> None:
     """Neither it nor its negation is true, so statistics alone would take all rows for it."""
     for where, rows in (("n = NULL OR n = 3", 1), ("n IN (3, NULL)", 1), ("n NOT IN (3, NULL)", 0)):
         assert answer(table, "count(*)", where=where) == [rows], where
 
 
-def test_changed_files_are_read(table: Any) -> None:
+def test_changed_files_are_read(table: Lake) -> None:
     """New, changed and removed files count as they are now."""
     table.write("k=2/b.parquet", {"n": [100], "s": ["q"]})
     table.write("k=3/c.parquet", {"n": [-1], "s": [None]})
@@ -104,7 +104,7 @@ def test_columns_without_statistics_are_read(lake: Lake) -> None:
 
 
 @pytest.mark.parametrize("text", ["sum(n)", "count()", "min(*)", "n", "max(n) + 1", "min(st)", "max(nope)"])
-def test_other_expressions_are_refused(table: Any, text: str) -> None:
+def test_other_expressions_are_refused(table: Lake, text: str) -> None:
     """By name, before anything is read."""
     unreadable(table)
     with pytest.raises(InvalidRequestError, match=r"none of|only count|no smallest|unknown column"):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -20,7 +21,7 @@ TABLE = ROWS.append_column("key", pa.array([f"k{each}" for each in ROWS["id"].to
 
 
 @pytest.fixture
-def session(tmp_path: Path) -> Any:
+def session(tmp_path: Path) -> Iterator[Session]:
     """A table of two files of four row groups, all of whose bounds reach from end to end."""
     place = tmp_path / "lake" / "t"
     place.mkdir(parents=True)

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from datetime import datetime
-from typing import Any
 
 import pyarrow as pa
 import pytest
+from support.scan_lake import Lake
 
 
 @pytest.fixture
-def months(lake: Any) -> Any:
+def months(lake: Lake) -> Lake:
     """Three files of a month each, with times as INT96 and in microseconds, and floats that may be NaN."""
     for month in (1, 2, 3):
         moment = pa.array([datetime(2024, month, 1)], pa.timestamp("us"))
@@ -29,7 +29,7 @@ def months(lake: Any) -> Any:
         ("i = 1 OR abs(i) = 1", "not usable for pruning: ABS(i) = 1"),
     ],
 )
-def test_a_condition_that_skips_nothing_says_why(months: Any, where: str, note: str) -> None:
+def test_a_condition_that_skips_nothing_says_why(months: Lake, where: str, note: str) -> None:
     """One note or more, at both doors."""
     scan = months.scan(where)
     assert len(scan.paths) == 3
@@ -37,13 +37,13 @@ def test_a_condition_that_skips_nothing_says_why(months: Any, where: str, note: 
     assert any(note in each for each in months.session.prune("dfs.tmp.t", where, time_zone="UTC").notes)
 
 
-def test_a_condition_that_skips_needs_no_note(months: Any) -> None:
+def test_a_condition_that_skips_needs_no_note(months: Lake) -> None:
     """Nothing is said where files are skipped, or where nothing is asked."""
     assert not months.scan("i = 2").explain().notes
     assert not months.scan().explain().notes
 
 
-def test_scans_prune_times_in_the_zone_that_rows_are_judged_in(lake: Any) -> None:
+def test_scans_prune_times_in_the_zone_that_rows_are_judged_in(lake: Lake) -> None:
     """UTC unless another is named: one file of a day each, and no widening; prune alone knows no zone, and says so."""
     for day in (1, 2, 3, 4):
         moment = pa.array([datetime(2024, 1, day)], pa.timestamp("us"))

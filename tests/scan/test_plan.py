@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import replace
 from typing import Any
 
@@ -10,42 +11,41 @@ from pyiceberg.expressions import EqualTo
 from support.scan_lake import Lake
 
 from metastore.model.vocabulary import MetadataType
-from metastore.pruning import stored_units
 from metastore.pruning.stored_units import StoredUnits
 from metastore.storage import data_files, reader
 from metastore.storage.file_groups import FileGroup
 
 
 @pytest.fixture
-def many(lake: Lake, monkeypatch: pytest.MonkeyPatch) -> Any:
+def many(lake: Lake) -> Iterator[Lake]:
     """Twenty segments with two files, of which a plan holds four segments' units at a time and caches none."""
     for number in range(20):
         for file in range(2):
             first = number * 10 + file * 5
             lake.write(f"part={number}/{file}.parquet", {"n": range(first, first + 4)}, row_group_size=2)
     lake.analyze()
-    monkeypatch.setattr(reader, "_CACHED_FILES", 0)
-    monkeypatch.setattr(data_files, "ROWS_OF_A_PART", 28)
-    monkeypatch.setattr(stored_units, "BYTES_IN_MEMORY", 10)
-    return lake
+    many = lake.reading(small_files=0, part_rows=28, memory_size=10)
+    yield many
+    many.session.close()
 
 
 @pytest.mark.parametrize("where", [None, "n = 63", "n >= 95", "n < 7 or n > 190", "part = 4 and n > 44", "n is null"])
-def test_a_plan_level_by_level_is_the_plan_in_memory(many: Any, monkeypatch: pytest.MonkeyPatch, where: Any) -> None:
+def test_a_plan_level_by_level_is_the_plan_in_memory(many: Lake, where: str | None) -> None:
     """Files, row groups, rows, ids and aggregates; with a listing and without one."""
     asked = ["count(*)", "min(n)", "max(part)"]
+    at_once = many.reading(memory_size=10_000_000)
     for options in ({}, {"list_files": False}, {"row_id": True}):
         found = []
-        for limit in (10, 10_000_000):
-            monkeypatch.setattr(stored_units, "BYTES_IN_MEMORY", limit)
-            scan = many.scan(where, **options)
+        for lake in (many, at_once):
+            scan = lake.scan(where, **options)
             files = sorted(scan.files, key=lambda file: file.path)
             answer = scan.aggregate(asked).to_pylist() if not options.get("row_id") else None
             found.append((files, [file.schema for file in files], scan.to_arrow().sort_by("n"), answer))
         assert found[0] == found[1]
+    at_once.session.close()
 
 
-def test_a_plan_reads_files_of_segments_that_are_left(many: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_plan_reads_files_of_segments_that_are_left(many: Lake, monkeypatch: pytest.MonkeyPatch) -> None:
     """With statistics one data file of the metastore is read, where segments leave one; the count needs no other."""
     read: list[FileGroup] = []
     batches = FileGroup.batches
@@ -61,7 +61,7 @@ def test_a_plan_reads_files_of_segments_that_are_left(many: Any, monkeypatch: py
     assert many.scan().count() == 160
 
 
-def test_a_count_outlives_the_version_that_was_planned_by(many: Any) -> None:
+def test_a_count_outlives_the_version_that_was_planned_by(many: Lake) -> None:
     """Its metadata is gone, so the rows are read."""
     scan = many.scan("n >= 95")
     gone = StoredUnits(many.tables, many.session.table_info("dfs.tmp.t"), 12345)
@@ -77,7 +77,7 @@ def test_an_empty_directory_does_not_change_the_type_of_a_column(lake: Lake) -> 
     assert lake.scan("part > '20'").to_arrow()["n"].to_pylist() == [100]
 
 
-def test_names_of_directories_keep_files_that_no_segment_is_known_of(many: Any) -> None:
+def test_names_of_directories_keep_files_that_no_segment_is_known_of(many: Lake) -> None:
     """Without a listing the metadata of the files tells which directories there are."""
     rows = EqualTo("metadataKey", "part=17")
     units = many.tables.read().metadata_types(MetadataType.ALL).filter(rows).execute()
@@ -88,7 +88,7 @@ def test_names_of_directories_keep_files_that_no_segment_is_known_of(many: Any) 
     assert many.scan("part = 16", list_files=False).to_arrow().num_rows == 8
 
 
-def test_a_scan_of_trusted_metadata_opens_what_digests_leave(many: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_scan_of_trusted_metadata_opens_what_digests_leave(many: Lake, monkeypatch: pytest.MonkeyPatch) -> None:
     """The table's unit, and of one segment the files; with row ids the segments' units too."""
     opened: list[str] = []
     batches = data_files.batches_of

@@ -28,7 +28,7 @@ def numbered(start: int, count: int) -> dict[str, Any]:
 
 
 @pytest.fixture
-def table(lake: Lake) -> Any:
+def table(lake: Lake) -> Lake:
     """Three files in two partitions, in row groups of three, analyzed."""
     lake.write("p/a.parquet", numbered(0, 10), row_group_size=3)
     lake.write("p/q/b.parquet", numbered(10, 7), row_group_size=3)
@@ -43,14 +43,14 @@ def ids_by_row(lake: Lake, *args: Any, **options: Any) -> dict[int, bytes]:
     return dict(zip(rows["n"].to_pylist(), rows[ROW_ID].to_pylist(), strict=True))
 
 
-def test_a_scan_has_ids_only_when_asked(table: Any) -> None:
+def test_a_scan_has_ids_only_when_asked(table: Lake) -> None:
     """They are the last column then, binary."""
     assert ROW_ID not in table.scan().schema.names
     assert table.scan(row_id=True).schema.field(ROW_ID).type == pa.binary()
     assert table.scan(columns=[], row_id=True).to_arrow().schema.names == [ROW_ID]
 
 
-def test_every_row_has_an_id_of_its_own_that_leads_back(table: Any) -> None:
+def test_every_row_has_an_id_of_its_own_that_leads_back(table: Lake) -> None:
     """22 rows, 22 ids; each finds its row again, in whatever order and however often it is asked for."""
     ids = ids_by_row(table)
     assert len(set(ids.values())) == len(ids) == 22
@@ -61,7 +61,7 @@ def test_every_row_has_an_id_of_its_own_that_leads_back(table: Any) -> None:
     assert table.tables.rows_by_id(TABLE, [], ["n"]).to_pylist() == []
 
 
-def test_a_scan_among_ids_reads_their_row_groups(table: Any) -> None:
+def test_a_scan_among_ids_reads_their_row_groups(table: Lake) -> None:
     """Two of eight, whole, which every way to ask agrees on; of no ids nothing."""
     ids = ids_by_row(table)
     scan = table.scan(among=[ids[4], ids[21], ids[5]])
@@ -72,7 +72,7 @@ def test_a_scan_among_ids_reads_their_row_groups(table: Any) -> None:
     assert table.scan(among=[]).count() == 0
 
 
-def test_ids_say_what_another_reader_counts(table: Any) -> None:
+def test_ids_say_what_another_reader_counts(table: Lake) -> None:
     """Row number and row group of an id are those of DuckDB's own count of the file's rows."""
     with duckdb.connect() as engine:
         found = engine.execute(
@@ -88,7 +88,7 @@ def test_ids_say_what_another_reader_counts(table: Any) -> None:
     assert ids[0][-12:] != ids[20][-12:]
 
 
-def test_a_row_has_one_id_however_it_is_read(table: Any) -> None:
+def test_a_row_has_one_id_however_it_is_read(table: Lake) -> None:
     """Pruned or not, filtered by Arrow or by DuckDB, with other columns, in any library."""
     ids = ids_by_row(table)
     for where in ("n >= 4 AND n < 12", "n % 2 = 0", "dir0 = 'r=1'", "n IN (2, 15)", None):
@@ -104,7 +104,7 @@ def test_a_row_has_one_id_however_it_is_read(table: Any) -> None:
     assert [set(frame) for frame in frames] == [expected] * 5
 
 
-def test_rows_can_be_left_out_by_id(table: Any) -> None:
+def test_rows_can_be_left_out_by_id(table: Lake) -> None:
     """``exclude`` takes exactly these rows out, of a question too; ids of rows it would not return change nothing."""
     ids = ids_by_row(table)
     out = [ids[n] for n in (0, 3, 9, 21)]
@@ -115,7 +115,7 @@ def test_rows_can_be_left_out_by_id(table: Any) -> None:
     assert ids_by_row(table, exclude=out).items() <= ids.items()
 
 
-def test_only_the_row_groups_of_the_ids_are_read(table: Any) -> None:
+def test_only_the_row_groups_of_the_ids_are_read(table: Lake) -> None:
     """The other row groups of the file may be anything: here the first one's bytes are overwritten."""
     ids = ids_by_row(table)
     path = table.root / "p/a.parquet"
@@ -131,7 +131,7 @@ def test_only_the_row_groups_of_the_ids_are_read(table: Any) -> None:
         table.tables.rows_by_id(TABLE, [ids[0]])
 
 
-def test_a_changed_partition_makes_its_ids_stale_and_no_others(table: Any) -> None:
+def test_a_changed_partition_makes_its_ids_stale_and_no_others(table: Lake) -> None:
     """Before ANALYZE, since the files are not those of the ids; after it, since the partition is another version."""
     ids = ids_by_row(table)
     table.write("p/q/new.parquet", numbered(100, 1))
@@ -153,7 +153,7 @@ def test_a_changed_partition_makes_its_ids_stale_and_no_others(table: Any) -> No
 
 
 @pytest.mark.parametrize("change", ["rewritten", "removed", "gone"])
-def test_every_change_makes_ids_stale(table: Any, change: str) -> None:
+def test_every_change_makes_ids_stale(table: Lake, change: str) -> None:
     """A file with the same name and number of rows, a file that went, a partition that went."""
     ids = ids_by_row(table)
     if change == "rewritten":
@@ -170,7 +170,7 @@ def test_every_change_makes_ids_stale(table: Any, change: str) -> None:
         table.analyze()
 
 
-def test_ids_outlive_what_changes_no_data(table: Any) -> None:
+def test_ids_outlive_what_changes_no_data(table: Lake) -> None:
     """Analyzed anew for other columns, dropped and analyzed again: the partition is the same, so are its ids."""
     ids = ids_by_row(table)
     table.analyze(columns=[])
@@ -181,7 +181,7 @@ def test_ids_outlive_what_changes_no_data(table: Any) -> None:
     assert ids_by_row(table) == ids
 
 
-def test_forged_and_foreign_ids_are_refused(table: Any) -> None:
+def test_forged_and_foreign_ids_are_refused(table: Lake) -> None:
     """A row or row group that is not there, bytes at random, an id of another table."""
     real = ids_by_row(table)[24]
     row, group, component = real[:8], real[8:12], real[12:]

@@ -21,7 +21,7 @@ TABLE = "dfs.tmp.t"
 
 
 @pytest.fixture
-def years(lake: Lake) -> Any:
+def years(lake: Lake) -> Lake:
     """``n`` from 0 to 39, ten in each of four files of two years, in row groups of five."""
     for number in range(4):
         columns = {"n": range(number * 10, number * 10 + 10)}
@@ -30,7 +30,7 @@ def years(lake: Lake) -> Any:
     return lake
 
 
-def test_what_is_read_and_why_is_told(years: Any) -> None:
+def test_what_is_read_and_why_is_told(years: Lake) -> None:
     """Files and row groups kept and skipped, the parts of the question that skipped them, and usedMetastore."""
     scan = years.scan("n >= 17 AND year < 2022 AND abs(n) < 30")
     told = scan.explain()
@@ -46,7 +46,7 @@ def test_what_is_read_and_why_is_told(years: Any) -> None:
     assert "not usable for pruning: ABS(n) < 30" in text
 
 
-def test_files_that_changed_are_read_and_told(years: Any) -> None:
+def test_files_that_changed_are_read_and_told(years: Lake) -> None:
     """New ones and changed ones in doubt, removed ones not at all; with nothing else the metastore was of no use."""
     years.write("year=2022/new.parquet", {"n": [100]})
     years.write("year=2020/0.parquet", {"n": [200]})
@@ -135,7 +135,7 @@ def test_files_of_other_types_are_read_into_the_tables(lake: Lake) -> None:
     [Scan.to_arrow, lambda scan: list(scan.to_batches()), lambda scan: scan.to_duckdb().fetchall()],
     ids=["table", "batches", "duckdb"],
 )
-def test_no_footer_is_kept_of_what_was_read(years: Any, monkeypatch: pytest.MonkeyPatch, read: Any) -> None:
+def test_no_footer_is_kept_of_what_was_read(years: Lake, monkeypatch: pytest.MonkeyPatch, read: Any) -> None:
     """Those of thousands of wide files take gigabytes: of a file that is gone, nothing is known afterwards."""
     made: list[ParquetFiles] = []
     new = ParquetFiles.__init__
@@ -154,7 +154,7 @@ def test_no_footer_is_kept_of_what_was_read(years: Any, monkeypatch: pytest.Monk
             _ = fragment.metadata
 
 
-def test_a_dataset_reads_only_what_is_asked(years: Any) -> None:
+def test_a_dataset_reads_only_what_is_asked(years: Lake) -> None:
     """It is Arrow's own over the chosen row groups, so a question put to it prunes and projects again."""
     dataset = years.scan("n >= 17").to_arrow_dataset()
     assert isinstance(dataset, ds.FileSystemDataset)
@@ -170,7 +170,7 @@ def test_a_dataset_reads_only_what_is_asked(years: Any) -> None:
         (EqualTo("year", 2021), [*range(20, 40)]),
     ],
 )
-def test_questions_may_be_expressions(years: Any, where: Any, expected: list[int]) -> None:
+def test_questions_may_be_expressions(years: Lake, where: Any, expected: list[int]) -> None:
     """PyIceberg's, over the columns of files and directories."""
     assert years.scan(where).to_arrow()["n"].to_pylist() == expected
     assert years.scan(where).count() == len(expected)
@@ -205,7 +205,7 @@ def test_zones_and_decimals_are_exact(lake: Lake) -> None:
         lake.scan(at_ten, time_zone="Mars")
 
 
-def test_wrong_questions_say_what_is_wrong(years: Any) -> None:
+def test_wrong_questions_say_what_is_wrong(years: Lake) -> None:
     """Unknown tables, columns, doubled and missing ones; a file that is no Parquet file is named."""
     with pytest.raises(NotFoundError, match="knows nothing of dfs.tmp.nope"):
         years.tables.scan("dfs.tmp.nope")

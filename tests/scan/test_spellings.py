@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import re
-from typing import Any
+from collections.abc import Callable
+from pathlib import Path
 
 import duckdb
 import pyarrow as pa
@@ -237,7 +238,10 @@ def test_a_field_of_another_spelling_is_found_before_it_is_analyzed(lake: Lake) 
 )
 @settings(max_examples=15, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 def test_rows_are_those_of_duckdb(
-    new_lake: Any, tmp_path_factory: pytest.TempPathFactory, files: list[dict[str, list[int]]], value: int
+    new_lake: Callable[[Path], Lake],
+    tmp_path_factory: pytest.TempPathFactory,
+    files: list[dict[str, list[int]]],
+    value: int,
 ) -> None:
     """Whatever files spell, as long as none has twins, rows and conditions are those of union_by_name."""
     files = [file for file in files if file]

@@ -5,7 +5,6 @@ from __future__ import annotations
 from datetime import datetime
 from decimal import Decimal
 from pathlib import Path
-from typing import Any
 
 import pyarrow as pa
 import pytest
@@ -17,7 +16,7 @@ TABLE = "dfs.tmp.t"
 
 
 @pytest.fixture
-def cases(lake: Lake) -> Any:
+def cases(lake: Lake) -> Lake:
     """Columns and directories that differ by case only, as Spark reads them with case-sensitive names."""
     lake.write("K=1/a.parquet", {"id": [0, 1], "x": [1, -2], "row number": [5, 6]})
     lake.write("k=2/b.parquet", {"id": [2, 3], "X": [1, -2], "st": [{"a": 1}, {"a": -2}]})
@@ -40,7 +39,7 @@ def cases(lake: Lake) -> Any:
         ("abs(-1) = 1", [0, 1, 2, 3]),
     ],
 )
-def test_columns_that_differ_by_case_only_are_told_apart(cases: Any, where: str, ids: list[int]) -> None:
+def test_columns_that_differ_by_case_only_are_told_apart(cases: Lake, where: str, ids: list[int]) -> None:
     """Each by its exact name; rows keep their columns and their order."""
     scan = cases.scan(where)
     assert scan.to_arrow().schema == scan.schema
@@ -57,7 +56,7 @@ def test_columns_that_differ_by_case_only_are_told_apart(cases: Any, where: str,
         ("abs(-1) = 1", ["X"], ["X"]),
     ],
 )
-def test_no_column_is_read_that_nobody_names(cases: Any, where: str, columns: list[str], read: list[str]) -> None:
+def test_no_column_is_read_that_nobody_names(cases: Lake, where: str, columns: list[str], read: list[str]) -> None:
     """A table may be wide; and all rows are there even where the question names no column."""
     scan = cases.scan(where, columns)
     assert scan.needed == read

@@ -10,12 +10,12 @@ from collections.abc import Iterable
 from decimal import Decimal
 from typing import Any
 
-import datasketches
 import numpy as np
 import pyarrow as pa
 import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
+from support.apache_sketches import apache_sketches
 
 from metastore.errors import FormatError
 from metastore.model.statistics import ColumnStatistics, read_holders
@@ -45,7 +45,7 @@ def theta_of(values: Any) -> Theta:
 
 def apaches(values: Iterable[Any]) -> Any:
     """Apache's sketch of Python values: ints as eight bytes, texts as UTF-8, as Iceberg has long and string."""
-    sketch = datasketches.update_theta_sketch(LG_K)
+    sketch = apache_sketches().update_theta_sketch(LG_K)
     for value in values:
         sketch.update(value)
     return sketch
@@ -71,8 +71,8 @@ def test_few_values_make_the_very_bytes_that_apaches_library_makes(values: list[
 @pytest.mark.parametrize("distinct", [2_000, 50_000])
 def test_apaches_library_reads_our_sketches_and_joins_them_with_its_own(distinct: int) -> None:
     """Both name the same values: joining changes the estimate no more than their errors explain."""
-    ours = datasketches.compact_theta_sketch.deserialize(theta_of(pa.array(np.arange(distinct))).to_bytes())
-    union = datasketches.theta_union(LG_K)
+    ours = apache_sketches().compact_theta_sketch.deserialize(theta_of(pa.array(np.arange(distinct))).to_bytes())
+    union = apache_sketches().theta_union(LG_K)
     union.update(ours)
     union.update(apaches(range(distinct)))
     for estimate in (ours.get_estimate(), union.get_result().get_estimate()):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from io import BytesIO
+from pathlib import Path
 from typing import Any
 
 import duckdb
@@ -45,7 +46,7 @@ def of_pyarrow(server: S3Server) -> dict[str, str]:
 
 
 @pytest.fixture
-def bucket(s3_server: S3Server, tmp_path: Any) -> str:
+def bucket(s3_server: S3Server, tmp_path: Path) -> str:
     """The name of a bucket with the table ``sales`` in four directories."""
     name = str(tmp_path.name).replace("_", "-").lower()[:50].strip("-")
     store = s3_server.create(name)
@@ -57,7 +58,7 @@ def bucket(s3_server: S3Server, tmp_path: Any) -> str:
 
 
 @pytest.fixture
-def open_session(tmp_path: Any) -> Open:
+def open_session(tmp_path: Path) -> Open:
     """Open a session whose plugin ``s3`` has ``connection`` and keys, in ``config`` or ``properties``."""
 
     def open_(connection: str, **keys: Mapping[str, str]) -> Session:

@@ -14,6 +14,7 @@ import pyarrow as pa
 import pytest
 from deltalake import DeltaTable, write_deltalake
 from pyiceberg.catalog import Catalog
+from pyiceberg.table import Table
 
 from metastore.config import Settings
 from metastore.errors import EngineError, InvalidRequestError, NotFoundError
@@ -62,7 +63,7 @@ def session(tmp_path: Path) -> Iterator[Session]:
 
 
 @pytest.fixture
-def iceberg(session: Session) -> Any:
+def iceberg(session: Session) -> Table:
     """An Iceberg table of two files."""
     catalog: Catalog = session.catalogs.open("prod")
     catalog.create_namespace("shop")
@@ -96,7 +97,7 @@ def assert_contains(found: dict[str, ColumnStatistics], data: pa.Table) -> None:
             assert (told.nulls, told.non_nulls) == (data.num_rows - expected["held"], expected["held"])
 
 
-def test_an_iceberg_table_is_known_by_its_manifests(session: Session, iceberg: Any) -> None:
+def test_an_iceberg_table_is_known_by_its_manifests(session: Session, iceberg: Table) -> None:
     """Types, bounds and counts; without its data, which may be gone; an unchanged snapshot is up to date."""
     everything = pa.concat_tables([rows(0), rows(10)])
     for path in Path(iceberg.location().removeprefix("file://")).rglob("*.parquet"):
@@ -111,7 +112,7 @@ def test_an_iceberg_table_is_known_by_its_manifests(session: Session, iceberg: A
     assert (unit.table_type, unit.partition_keys) == ("ICEBERG", {})
 
 
-def test_an_iceberg_table_is_pruned_and_follows_its_snapshots(session: Session, iceberg: Any) -> None:
+def test_an_iceberg_table_is_pruned_and_follows_its_snapshots(session: Session, iceberg: Table) -> None:
     """Files appended since are kept, those that were deleted are gone."""
     session.analyze("lake.shop.sales")
     assert session.prune("lake.shop.sales", "id > 11").files_count.kept == 1
@@ -125,7 +126,7 @@ def test_an_iceberg_table_is_pruned_and_follows_its_snapshots(session: Session, 
     assert session.prune("lake.shop.sales", "id < 3").files_count.kept == 1
 
 
-def test_directories_of_an_iceberg_table_say_nothing(session: Session, iceberg: Any) -> None:
+def test_directories_of_an_iceberg_table_say_nothing(session: Session, iceberg: Table) -> None:
     """A partition's directory keeps its name when its column gets another."""
     with iceberg.update_spec() as update:
         update.add_identity("kind")
@@ -189,7 +190,7 @@ def test_integers_that_no_double_holds_are_not_rounded(session: Session, tmp_pat
     assert (found["lost"].type, found["lost"].max, found["lost"].nulls) == ("VARCHAR", None, None)
 
 
-def test_what_cannot_be_done_is_said(session: Session, iceberg: Any) -> None:
+def test_what_cannot_be_done_is_said(session: Session, iceberg: Table) -> None:
     """Databases other than SQLite without Spark, statistics of tables of others."""
     assert iceberg.name() == ("shop", "sales")
     with pytest.raises(EngineError, match="through Spark"):

@@ -79,16 +79,6 @@ def test_only_chosen_directories_are_listed(root: Path) -> None:
     for wanted in (set(), {"b"}, {"a", "d"}, {"_h", "a"}):
         some = list_files(str(root), wanted.__contains__)
         assert some.files == [f for f in everything.files if not f.directories or f.directories[0] in wanted]
-        assert some.directory_times.items() <= everything.directory_times.items()
-
-
-def test_directories_have_times(root: Path) -> None:
-    """Every visible directory is listed with its time, empty ones and the table itself too."""
-    put(root, "a/b/1.parquet")
-    (root / "empty").mkdir()
-    times = list_files(str(root)).directory_times
-    assert set(times) == {(), ("a",), ("a", "b"), ("empty",)}
-    assert times[("a", "b")] == (root / "a/b").stat().st_mtime_ns
 
 
 def test_links_are_followed(root: Path, tmp_path: Path) -> None:

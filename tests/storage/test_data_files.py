@@ -17,6 +17,7 @@ from pyarrow import fs
 from pyiceberg.expressions import AlwaysTrue, EqualTo
 from pyiceberg.io import FileIO
 
+from metastore.config.reading import ReadSettings
 from metastore.mapping.arrow import plain_arrow_schema
 from metastore.mapping.filters import bound
 from metastore.mapping.row_test import RowTest
@@ -28,6 +29,7 @@ from metastore.stores.local import LocalFileIO
 
 COLUMNS = ("metadataType", "path", "rowGroupIndex", "columnsStatistics", "partitionKeys")
 NEEDED = (*COLUMNS, "metadataKey")
+LIMITS = ReadSettings()
 
 
 @pytest.fixture
@@ -58,7 +60,9 @@ def key_is(key: str) -> RowTest:
 
 def rows(paths: Sequence[str], *, tiny: bool, test: RowTest) -> pa.Table:
     """The rows of the files that pass."""
-    read = batches_of(LocalFileIO(), TableMetadataUnit, FilesToRead(tuple(paths), 6, 0, tiny), COLUMNS, NEEDED, test)
+    read = batches_of(
+        LocalFileIO(), TableMetadataUnit, FilesToRead(tuple(paths), 6, 0, tiny), COLUMNS, NEEDED, test, LIMITS
+    )
     types = plain_arrow_schema(TableMetadataUnit)
     return pa.Table.from_batches(read, pa.schema([types.field(name) for name in COLUMNS]))
 
@@ -74,6 +78,7 @@ def test_rows_of_which_no_column_is_asked_for_stay_rows(files: list[str], *, tin
             ["owner"],
             ["owner"],
             RowTest(AlwaysTrue()),
+            LIMITS,
         )
         assert [row["owner"] for batch in read for row in batch.to_pylist()] == [None] * (6 if len(paths) > 1 else 2)
 
@@ -83,7 +88,7 @@ def test_groups_are_files_in_a_row_within_both_limits(sizes: list[tuple[int, int
     """All files, in their order; one that is over a limit stands alone, and no group could take in the next file."""
     files = [PlannedFile(f"/{number}", *size) for number, size in enumerate(sizes)]
     by_path = {file.path: file for file in files}
-    groups = list(grouped(files))
+    groups = list(grouped(files, LIMITS))
     assert [path for group in groups for path in group.paths] == list(by_path)
     for group, following in zip_longest(groups, groups[1:]):
         of_group = [by_path[path] for path in group.paths]
@@ -95,15 +100,15 @@ def test_groups_are_files_in_a_row_within_both_limits(sizes: list[tuple[int, int
 
 
 def _within(rows: int, size_bytes: int) -> bool:
-    return rows <= data_files.ROWS_OF_A_PART and size_bytes <= data_files.BYTES_OF_A_PART
+    return rows <= LIMITS.part_rows and size_bytes <= LIMITS.part_size
 
 
 def test_batches_of_a_large_file_hold_what_a_part_does(tmp_path: Path) -> None:
     """Units of wide tables take much more than those of narrow ones."""
     path = str(tmp_path / "large.parquet")
     pq.write_table(pa.table({"metadataKey": ["a"] * 100, "path": [str(number) for number in range(100)]}), path)
-    large = FilesToRead((path,), 100, 10 * data_files.BYTES_OF_A_PART, tiny=False)
-    read = list(batches_of(LocalFileIO(), TableMetadataUnit, large, ["path"], ["path"], RowTest(AlwaysTrue())))
+    large = FilesToRead((path,), 100, 10 * LIMITS.part_size, tiny=False)
+    read = list(batches_of(LocalFileIO(), TableMetadataUnit, large, ["path"], ["path"], RowTest(AlwaysTrue()), LIMITS))
     assert [batch.num_rows for batch in read] == [10] * 10
     assert [row["path"] for batch in read for row in batch.to_pylist()] == [str(number) for number in range(100)]
 
@@ -139,9 +144,9 @@ def test_a_tiny_file_is_one_request_for_all_its_bytes(files: list[str], monkeypa
 def test_only_files_that_are_all_tiny_are_fetched_whole() -> None:
     """One large file among them, or one of very many rows, is read by a dataset."""
     tiny, large, long = PlannedFile("a", 10, 4_000), PlannedFile("b", 10, 70_000), PlannedFile("c", 20_000, 4_000)
-    assert [group.tiny for group in grouped([tiny, tiny])] == [True]
-    assert [group.tiny for group in grouped([tiny, large])] == [False]
-    assert [(group.paths, group.tiny) for group in grouped([tiny, long, tiny])] == [
+    assert [group.tiny for group in grouped([tiny, tiny], LIMITS)] == [True]
+    assert [group.tiny for group in grouped([tiny, large], LIMITS)] == [False]
+    assert [(group.paths, group.tiny) for group in grouped([tiny, long, tiny], LIMITS)] == [
         (("a",), True),
         (("c",), False),
         (("a",), True),

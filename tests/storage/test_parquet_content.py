@@ -5,13 +5,17 @@ from __future__ import annotations
 from collections.abc import Callable
 from pathlib import Path
 
+import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+from metastore.mapping.arrow import arrow_schema
+from metastore.mapping.rows import conform, from_arrow, to_arrow
+from metastore.mapping.schema import iceberg_schema
 from metastore.metastore import Metastore
 from metastore.model.table_unit import TableMetadataUnit
 from metastore.model.vocabulary import MetadataType
-from metastore.storage import parquet_content
+from metastore.storage.parquet_content import ParquetContent
 
 MakeUnit = Callable[..., TableMetadataUnit]
 
@@ -66,19 +70,17 @@ def test_kinds_of_few_units_share_a_row_group(
         assert sorted(found, key=str) == sorted((one for one in units if one.metadata_type == kind.value), key=str)
 
 
-def test_each_kind_of_many_units_has_row_groups_of_its_own(
-    metastore: Metastore, unit: MakeUnit, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_each_kind_of_many_units_has_row_groups_of_its_own(unit: MakeUnit) -> None:
     """In whatever order they came; a row group has a bounded number of rows, and says which kind is in it."""
-    monkeypatch.setattr(parquet_content, "_ROWS_OF_A_GROUP", 30)
     units = segment(unit, 40)
-    metastore.tables.modify().overwrite(units).execute()
-    with pq.ParquetFile(only_file(metastore)) as file:
+    schema = arrow_schema(TableMetadataUnit, iceberg_schema(TableMetadataUnit))
+    written = ParquetContent(TableMetadataUnit, schema, "snappy", rows_of_a_group=30)
+    with pq.ParquetFile(pa.BufferReader(written.of(to_arrow(TableMetadataUnit, units)))) as file:
         at = file.schema_arrow.get_field_index("metadataType")
         groups = [file.metadata.row_group(n) for n in range(file.num_row_groups)]
         assert [group.num_rows for group in groups] == [1, 30, 10, 30, 10]
         bounds = [group.column(at).statistics for group in groups]
+        found = from_arrow(TableMetadataUnit, conform(TableMetadataUnit, file.read()))
     kinds = ["SEGMENT", "FILE", "FILE", "ROW_GROUP", "ROW_GROUP"]
     assert [(known.min, known.max) for known in bounds if known is not None] == [(kind, kind) for kind in kinds]
-    found = metastore.tables.read().metadata_types(MetadataType.ALL).execute()
     assert sorted(found, key=str) == sorted(units, key=str)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import pickle
-from typing import Any
+from pathlib import Path
 from urllib.request import Request, urlopen
 
 import pytest
@@ -21,7 +21,7 @@ from metastore.stores.opening import open_store
 
 
 @pytest.fixture
-def bucket(s3_server: S3Server, tmp_path: Any) -> S3Store:
+def bucket(s3_server: S3Server, tmp_path: Path) -> S3Store:
     """A new empty bucket."""
     return s3_server.create(str(tmp_path.name).replace("_", "-").lower()[:50].strip("-"))
 

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import os
+from copy import copy
 from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
+from support.reading import settings_reading
 
 from metastore.config.settings import Settings
 from metastore.session import Session, connect
@@ -32,6 +34,13 @@ class Lake:
         )
         self.tables = self.session.tables
         self._time = 1_700_000_000
+
+    def reading(self, **limits: int) -> Lake:
+        """The same lake under another session, which reads within ``limits``."""
+        other = copy(self)
+        other.session = connect(settings_reading(self.session.settings, **limits))
+        other.tables = other.session.tables
+        return other
 
     def write(self, name: str, columns: dict[str, Any] | pa.Table, **options: Any) -> str:
         """Write one Parquet file below the table; its path."""

@@ -29,3 +29,9 @@ def summary_of(table: Table) -> Summary:
 def ints(values: Any) -> list[int]:
     """Numbers of a column, sorted."""
     return sorted(values.to_pylist())
+
+
+def operations(table: Table) -> list[str]:
+    """The operation of every snapshot, in the order of the metadata."""
+    summaries = [snapshot.summary for snapshot in table.metadata.snapshots]
+    return [summary.operation.value for summary in summaries if summary is not None]

@@ -7,14 +7,17 @@ which of them were read just now and which stored long ago.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import lru_cache
+from typing import Any
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from metastore.analyze.units.unit_rows import of_kind, values
+from metastore.model.alike_statistics import merge_texts
 from metastore.model.column_path import ColumnPath, parse, quote
 from metastore.model.drill_types import NO_TYPE, minor_type, parse_type
 from metastore.model.statistics import ColumnStatistics, merge, parse_many
@@ -118,30 +121,44 @@ def file_parts(rows: pa.Table, root: str) -> list[Part]:
     groups: dict[tuple[str, str], list[int]] = {}
     for position, group in enumerate(zip(values(files, "location"), values(files, "schema"), strict=True)):
         groups.setdefault(group, []).append(position)
-    parts = []
-    for (location, schema), positions in groups.items():
-        members = files.take(pa.array(positions))
-        keys = members["columnsStatistics"][0].as_py()
-        merged = {key: merge(_known(column_statistics(members, key))) for key, _ in keys}
-        directories = directories_of(f"{location}/", root)
-        modified = max(values(members, "lastModifiedTime"))
-        described = _of_files_described(members, schema_of(schema))
-        paths = values(members, "path")
-        whole = all(map(counts_exactly, values(members, "metadataStatistics")))
-        rows_of = sum(row_counts(members))
-        parts.append(
-            Part(
-                directories=directories,
-                schema=schema_of(schema),
-                statistics=merged,
-                rows=rows_of,
-                modified=modified,
-                files=paths,
-                descriptions=described,
-                whole=whole,
-            )
+    return [
+        _part_of(
+            files.take(pa.array(positions)) if len(groups) > 1 else files,
+            directories_of(f"{location}/", root),
+            schema_of(schema),
         )
-    return parts
+        for (location, schema), positions in groups.items()
+    ]
+
+
+def _part_of(files: pa.Table, directories: Directories, schema: TupleSchema) -> Part:
+    """The part that FILE rows of one schema come to."""
+    rows = row_counts(files)
+    return Part(
+        directories=directories,
+        schema=schema,
+        statistics={key: merge_texts(texts) for key, texts in _texts_by_column(files["columnsStatistics"])},
+        rows=sum(rows),
+        modified=max(values(files, "lastModifiedTime")),
+        files=values(files, "path"),
+        descriptions=_of_files_described(files, schema, rows),
+        whole=all(map(counts_exactly, values(files, "metadataStatistics"))),
+    )
+
+
+def _texts_by_column(statistics: pa.ChunkedArray[Any]) -> Iterator[tuple[str, list[str | None]]]:
+    """The texts of each column that the first unit has, one column after the other: all at once may be a gigabyte."""
+    maps: Any = statistics.combine_chunks()
+    first, last = maps.offsets[0].as_py(), maps.offsets[-1].as_py()
+    encoded, texts = maps.keys[first:last].dictionary_encode(), maps.items[first:last]
+    codes = encoded.indices.to_numpy()
+    order = np.argsort(codes, kind="stable")
+    ends = np.cumsum(np.bincount(codes))
+    places = {key: code for code, key in enumerate(encoded.dictionary.to_pylist())}
+    for key, _ in maps[0].as_py() or ():
+        end = ends[places[key]]
+        start = ends[places[key] - 1] if places[key] else 0
+        yield key, texts.take(pa.array(order[start:end])).to_pylist()
 
 
 def row_counts(units: pa.Table) -> list[int]:
@@ -174,13 +191,12 @@ def _described(part: Part, key: str, path: ColumnPath) -> Description | None:
     return Description.of_nulls(part.rows) if _lacks(part.schema, path) else None
 
 
-def _of_files_described(files: pa.Table, schema: TupleSchema) -> dict[str, Description | None]:
-    """The descriptions of files of one schema, put together."""
+def _of_files_described(files: pa.Table, schema: TupleSchema, counts: Sequence[int]) -> Descriptions:
+    """The descriptions of files of one schema, put together; ``counts`` are their numbers of rows."""
     of_files = [descriptions_in(text) for text in values(files, "additionalMetadata")]
-    counted = row_counts(files)
     described = dict.fromkeys(key for each in of_files for key in each)
     return {
-        key: _union([each.get(key) for each, rows in zip(of_files, counted, strict=True) if rows])
+        key: _union([each.get(key) for each, rows in zip(of_files, counts, strict=True) if rows])
         for key in described
         if not _lacks(schema, parse(key))
     }

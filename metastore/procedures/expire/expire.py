@@ -38,6 +38,7 @@ from pyiceberg.table.update import (
 
 from metastore.clock import Clock
 from metastore.engine import EngineFor
+from metastore.epoch import millis_since_epoch
 from metastore.errors import InvalidRequestError, MetastoreError, StorageError
 from metastore.iceberg.contention import until_won
 from metastore.iceberg.sweep import (
@@ -52,10 +53,11 @@ from metastore.iceberg.sweep import (
     without,
 )
 from metastore.iceberg.target import TargetTable
-from metastore.procedures.expire.retention import Expiring, Retention, epoch_ms, expiring
+from metastore.procedures.expire.retention import Expiring, Retention, expiring
 from metastore.procedures.expire.unused_metadata import unused_metadata
 from metastore.procedures.files.guards import require_gc
 from metastore.procedures.files.inventory import FILE_ROW, Inventory
+from metastore.procedures.files.listed_folders import is_in_own_folders
 from metastore.procedures.files.proof import Proof
 from metastore.procedures.files.quarantine import (
     UNSWEPT,
@@ -70,7 +72,6 @@ from metastore.procedures.files.quarantine import (
 from metastore.procedures.files.spelling import Spelling, is_inside
 from metastore.procedures.framework.declaration import Integer, procedure
 from metastore.procedures.framework.model import CallContext
-from metastore.procedures.orphans.listed_folders import is_in_own_folders
 from metastore.stores.deletion import Deletion, require_concurrency
 
 _log: Final = logging.getLogger(__name__)
@@ -112,7 +113,7 @@ def expire_snapshots(  # noqa: PLR0913 - the arguments of the call
     """Removes old snapshots and deletes the files that only they reach."""
     if snapshot_ids is not None and not snapshot_ids:
         raise InvalidRequestError("snapshot_ids must not be empty when provided")
-    older_than_ms = None if older_than is None else epoch_ms(older_than)
+    older_than_ms = None if older_than is None else millis_since_epoch(older_than)
     retention = Retention(older_than_ms, retain_last, tuple(snapshot_ids or ()))
     target = context.table(schema, table_name)
     run = Expiration(

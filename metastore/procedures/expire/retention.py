@@ -13,14 +13,12 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
-from datetime import datetime
 from typing import Final
 
 from pyiceberg.table.metadata import TableMetadata
 from pyiceberg.table.refs import MAIN_BRANCH, SnapshotRef, SnapshotRefType
 from pyiceberg.table.snapshots import Snapshot, ancestors_of
 
-from metastore.epoch import millis_since_epoch
 from metastore.errors import FormatError, InvalidRequestError
 
 MAX_SNAPSHOT_AGE: Final = "history.expire.max-snapshot-age-ms"
@@ -59,11 +57,6 @@ class Expiring:
 
     def __bool__(self) -> bool:
         return bool(self.snapshots or self.refs)
-
-
-def epoch_ms(moment: datetime) -> int:
-    """Whole milliseconds since the epoch, of a moment with a zone."""
-    return millis_since_epoch(moment)
 
 
 def expiring(retention: Retention, metadata: TableMetadata, now_ms: int) -> Expiring:

@@ -1,16 +1,20 @@
-"""What procedures on files refuse before they look any further."""
+"""What procedures on files refuse before they look any further, and which files are too new for them."""
 
 from __future__ import annotations
 
+from datetime import datetime, timedelta
 from typing import Final
 
 from pyiceberg.table import Table
 
-from metastore.errors import ProcedureError
+from metastore.epoch import millis_since_epoch
+from metastore.errors import InvalidRequestError, ProcedureError
 from metastore.iceberg.sweep import GC_ENABLED, owns_its_files
 from metastore.iceberg.target import TargetTable
 
 _NEWEST_WRITTEN: Final = 2
+_ORPHAN_AGE: Final = timedelta(days=3)
+"""Of orphans, where a call does not say how old they must be."""
 
 
 def require_gc(table: Table, action: str) -> None:
@@ -36,3 +40,21 @@ def require_written_version(table: Table, target: TargetTable) -> None:
             f"{target} has format version {version}: its manifests carry row lineage, which this package cannot write. "
             "Use an engine that does, such as Spark"
         )
+
+
+def bound_ms(older_than: datetime | None, now_ms: int, least_age: timedelta) -> int:
+    """The time, in epoch milliseconds, before which a file must have been changed last to be taken for an orphan.
+
+    Raises InvalidRequestError when ``older_than`` is nearer to now than ``least_age``.
+    """
+    newest = now_ms - least_age // timedelta(milliseconds=1)
+    if older_than is None:
+        return min(newest, now_ms - _ORPHAN_AGE // timedelta(milliseconds=1))
+    bound = millis_since_epoch(older_than)
+    if bound > newest:
+        raise InvalidRequestError(
+            f"Cannot remove files with an interval less than {least_age}: what a writer is about to "
+            "commit would be lost. Choose an earlier older_than; only the configuration lowers the interval "
+            "(drill.metastore.procedures.min_orphan_age), for times when nobody writes"
+        )
+    return bound

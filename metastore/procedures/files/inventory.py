@@ -9,6 +9,7 @@ a one is a FormatError that names it, since then nothing is proven about any oth
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
@@ -35,6 +36,7 @@ FILE_ROW: Final = pa.struct([("location", pa.string()), ("kind", pa.string()), (
 
 _FILES_A_CHUNK: Final = 64
 _READS_AT_ONCE: Final = 16
+_VERSION: Final = re.compile(r"(?:v(\d+)|(\d+)-[0-9a-fA-F-]{36})(?:\.gz)?\.metadata\.json(?:\.gz)?")
 
 _LIST_FIELDS: Final = (500, 501, 502, 517)  # manifest_path, manifest_length, partition_spec_id, content
 _ENTRY_FIELDS: Final = (0, 134, 100, 104)  # status, content, file_path, file_size_in_bytes
@@ -152,6 +154,12 @@ def metadata_files(metadata: TableMetadata, metadata_location: str) -> list[Tabl
     """The current metadata file and those of its log."""
     locations = [metadata_location, *(entry.metadata_file for entry in metadata.metadata_log)]
     return [TableFile(location, FileKind.METADATA) for location in locations]
+
+
+def version_of(location: str) -> int | None:
+    """The number in the name of a metadata file; None for another file."""
+    match = _VERSION.fullmatch(location.rpartition("/")[2])
+    return int(match[1] or match[2]) if match else None
 
 
 def contents(chunk: MetadataChunk) -> Iterator[tuple[TableFile, bytes]]:

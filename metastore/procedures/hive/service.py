@@ -2,19 +2,53 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from typing import Final
 
-from metastore.errors import InvalidRequestError
-from metastore.hive.client import HiveClient
+from metastore.errors import ConfigError, InvalidRequestError
+from metastore.hive.client import LOCK_POLLS, HiveClient
 from metastore.hive.listing import Nested
 from metastore.procedures.framework.model import CallContext
 
 
 def hive_client(context: CallContext) -> HiveClient:
-    """A client of the catalog's service, to be closed. InvalidRequestError for a catalog of another kind."""
+    """A client of the catalog's service, to be closed.
+
+    Raises InvalidRequestError for a catalog of another kind, ConfigError for a wait for locks that is no number.
+    """
     properties = hive_properties(context)
     user = properties.get("ugi")
-    return HiveClient(properties["uri"], user=user.partition(":")[0] if user else None)
+    return HiveClient(
+        properties["uri"], user=user.partition(":")[0] if user else None, lock_polls=_lock_polls(properties)
+    )
+
+
+def _lock_polls(properties: Mapping[str, str]) -> Sequence[float]:
+    """Pauses between looks at a lock, in seconds, each twice the one before; PyIceberg's properties of a catalog."""
+    if LOCK_WAITS.isdisjoint(properties):
+        return LOCK_POLLS
+    retries, shortest, longest = (_not_negative(properties, key, default) for key, default in _LOCK_DEFAULTS.items())
+    return [min(shortest * 2**n, longest) for n in range(int(retries))]
+
+
+def _not_negative(properties: Mapping[str, str], key: str, default: float) -> float:
+    text = properties.get(key)
+    try:
+        found = default if text is None else float(text)
+    except ValueError:
+        found = -1.0
+    if not 0 <= found < _MOST:
+        raise ConfigError(f"catalog property {key} is {text!r}; a number from 0 to {_MOST} is expected")
+    return found
+
+
+_LOCK_DEFAULTS: Final = {
+    "lock-check-retries": len(LOCK_POLLS),
+    "lock-check-min-wait-time": LOCK_POLLS[0],
+    "lock-check-max-wait-time": LOCK_POLLS[-1],
+}
+LOCK_WAITS: Final = frozenset(_LOCK_DEFAULTS)
+_MOST: Final = 3_600
 
 
 def hive_properties(context: CallContext) -> Mapping[str, str]:

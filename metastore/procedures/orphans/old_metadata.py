@@ -26,13 +26,11 @@ from metastore.engine import EngineFor
 from metastore.errors import StorageError
 from metastore.iceberg.file_system_catalog import FileSystemCatalog
 from metastore.iceberg.target import TargetTable
-from metastore.procedures.files.guards import require_foreign, require_gc
-from metastore.procedures.files.inventory import metadata_files
+from metastore.procedures.files.guards import bound_ms, require_foreign, require_gc
+from metastore.procedures.files.inventory import metadata_files, version_of
 from metastore.procedures.files.proof import Proof
 from metastore.procedures.framework.declaration import procedure
 from metastore.procedures.framework.model import CallContext
-from metastore.procedures.orphans.remove_orphans import bound_ms
-from metastore.procedures.tables.register import version_of
 from metastore.stores.bounded_reading import table_metadata
 from metastore.stores.deletion import Deletion
 from metastore.stores.trees import Folder, StoredFile, files_in

@@ -19,7 +19,7 @@ import posixpath
 import re
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from datetime import datetime, timedelta
+from datetime import datetime
 from typing import Any, Final, TypeVar
 
 import pyarrow as pa
@@ -31,9 +31,9 @@ from metastore.iceberg.file_system_catalog import FileSystemCatalog
 from metastore.iceberg.sweep import MANIFESTS, FileKind, TableFile, statistics_files
 from metastore.iceberg.target import TargetTable
 from metastore.iceberg.version_files import HINT
-from metastore.procedures.expire.retention import epoch_ms
-from metastore.procedures.files.guards import require_gc
+from metastore.procedures.files.guards import bound_ms, require_gc
 from metastore.procedures.files.inventory import Inventory, metadata_files
+from metastore.procedures.files.listed_folders import ListedFolders, claimed_by
 from metastore.procedures.files.proof import Judgement, Proof, Where
 from metastore.procedures.files.quarantine import (
     SUFFIX,
@@ -47,7 +47,6 @@ from metastore.procedures.files.quarantine import (
 from metastore.procedures.files.spelling import Spelling
 from metastore.procedures.framework.declaration import Integer, procedure
 from metastore.procedures.framework.model import CallContext
-from metastore.procedures.orphans.listed_folders import ListedFolders, claimed_by
 from metastore.procedures.orphans.orphans import (
     PrefixMismatch,
     Reached,
@@ -61,7 +60,6 @@ from metastore.stores.trees import Folder, StoredFile, files_in, stored_files
 
 T = TypeVar("T")
 
-DEFAULT_AGE: Final = timedelta(days=3)
 _LOOKS: Final = 10
 _ORPHAN_LIST: Final = re.compile(rf"/orphans-[^/]*{re.escape(SUFFIX)}$")
 _VERSION_FILE: Final = re.compile(r"v\d+(\.gz)?\.metadata\.json(\.gz)?")
@@ -112,24 +110,6 @@ def remove_orphan_files(  # noqa: PLR0913 - the arguments of the call
         mode=_mode(prefix_mismatch_mode),
     )
     return removal.dry() if dry_run else removal.run(max_concurrent_deletes, context.progress)
-
-
-def bound_ms(older_than: datetime | None, now_ms: int, least_age: timedelta) -> int:
-    """The time, in epoch milliseconds, before which a file must have been changed last to be taken for an orphan.
-
-    Raises InvalidRequestError when ``older_than`` is nearer to now than ``least_age``.
-    """
-    newest = now_ms - least_age // timedelta(milliseconds=1)
-    if older_than is None:
-        return min(newest, now_ms - DEFAULT_AGE // timedelta(milliseconds=1))
-    bound = epoch_ms(older_than)
-    if bound > newest:
-        raise InvalidRequestError(
-            f"Cannot remove files with an interval less than {least_age}: what a writer is about to "
-            "commit would be lost. Choose an earlier older_than; only the configuration lowers the interval "
-            "(drill.metastore.procedures.min_orphan_age), for times when nobody writes"
-        )
-    return bound
 
 
 def _mode(text: str) -> PrefixMismatch:

@@ -20,10 +20,10 @@ from metastore.errors import InvalidRequestError
 from metastore.iceberg.contention import until_won
 from metastore.iceberg.sweep import statistics_files
 from metastore.procedures.files.guards import require_gc
+from metastore.procedures.files.listed_folders import is_in_own_folders
 from metastore.procedures.files.proof import Proof
 from metastore.procedures.framework.declaration import procedure
 from metastore.procedures.framework.model import CallContext
-from metastore.procedures.orphans.listed_folders import is_in_own_folders
 from metastore.stores.deletion import Deletion
 
 _NEEDED: Final = "kept: another table needs it, or it belongs to the metastore"

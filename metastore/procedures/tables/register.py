@@ -8,7 +8,6 @@ every file, and says which one registers the table again.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping
 from typing import Any, Final
 
@@ -28,13 +27,13 @@ from metastore.errors import (
 )
 from metastore.iceberg.catalog_errors import failures_of, said
 from metastore.procedures.files.guards import require_foreign
+from metastore.procedures.files.inventory import version_of
 from metastore.procedures.files.spelling import Spelling
 from metastore.procedures.framework.declaration import procedure
 from metastore.procedures.framework.model import CallContext
 from metastore.stores.bounded_reading import table_metadata
 from metastore.stores.trees import Folder, files_in
 
-_VERSION: Final = re.compile(r"(?:v(\d+)|(\d+)-[0-9a-fA-F-]{36})(?:\.gz)?\.metadata\.json(?:\.gz)?")
 _NOT_OURS: Final = "its catalog is the metastore itself"
 
 _REGISTERED_COLUMNS: Final[dict[str, pa.DataType]] = {
@@ -150,12 +149,6 @@ def _metadata_file(io: FileIO, given: str, name: str | None) -> str:
                 )
             return f"{folder}/{last[0]}"
     raise NotFoundError(f"No metadata found at location {given}" + (f" by the name {name}" if name else ""))
-
-
-def version_of(location: str) -> int | None:
-    """The number in the name of a metadata file; None for another file."""
-    match = _VERSION.fullmatch(location.rpartition("/")[2])
-    return int(match[1] or match[2]) if match else None
 
 
 def _require_place(metadata: TableMetadata, given: str) -> None:

@@ -40,7 +40,7 @@ MAKERS = {
 
 
 @pytest.fixture(autouse=True)
-def begun(lake: Lake) -> Any:
+def begun(lake: Lake) -> Lake:
     """Four segments, nested and not, of several schemas; ``k`` is constant in some."""
     lake.write("year=2020/a.parquet", {"x": [1, 2, 3], "s": ["a", None, "é"]}, row_group_size=1)
     lake.write("year=2020/b.parquet", {"x": [4.5, None], "s": ["b", "b"]})
@@ -76,7 +76,7 @@ def stored_file(metastore: Metastore, key: str) -> Path:
 
 @pytest.mark.parametrize("level", ["SEGMENT", "PARTITION", "FILE", "ROW_GROUP"])
 def test_it_does_not_matter_who_makes_a_segment_anew(
-    begun: Any,
+    begun: Lake,
     open_metastore: Callable[..., Metastore],
     tmp_path: Path,
     engine: Engine,
@@ -114,7 +114,7 @@ def test_it_does_not_matter_who_makes_a_segment_anew(
     ids=["to row groups", "other columns", "to files", "to segments", "to the table"],
 )
 def test_other_wishes_are_fulfilled(
-    begun: Any,
+    begun: Lake,
     open_metastore: Callable[..., Metastore],
     tmp_path: Path,
     engine: Engine,
@@ -138,7 +138,7 @@ def test_other_wishes_are_fulfilled(
 
 @pytest.mark.parametrize("files", [["year=2020/a"], ["year=2020/a", "year=2021/b"]])
 def test_the_driver_holds_no_units_of_segments_that_tasks_make(
-    begun: Any, metastore: Metastore, engine: Engine, monkeypatch: pytest.MonkeyPatch, files: list[str]
+    begun: Lake, metastore: Metastore, engine: Engine, monkeypatch: pytest.MonkeyPatch, files: list[str]
 ) -> None:
     """Tasks read the stored units and the changed footers, and no file that stays."""
     watched = WatchedEngine(engine)
@@ -167,7 +167,7 @@ def test_the_driver_holds_no_units_of_segments_that_tasks_make(
 
 
 def test_the_driver_holds_a_few_segments_at_a_time(
-    begun: Any, metastore: Metastore, engine: Engine, monkeypatch: pytest.MonkeyPatch
+    begun: Lake, metastore: Metastore, engine: Engine, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Where it makes them itself: the footers of one are read before the units of the next, if both were too many."""
     source = SourceTable(TABLE, str(begun.root))
@@ -192,7 +192,7 @@ def test_the_driver_holds_a_few_segments_at_a_time(
     assert sum(pair == ("units", "units") for pair in pairwise(events)) <= 1
 
 
-def test_progress_ends_where_it_said(begun: Any, metastore: Metastore, engine: Engine) -> None:
+def test_progress_ends_where_it_said(begun: Lake, metastore: Metastore, engine: Engine) -> None:
     """How many files are to be read is told as far as it is known, and is true in the end."""
     source = SourceTable(TABLE, str(begun.root))
     analyze(metastore.tables, source, engine)
@@ -205,7 +205,7 @@ def test_progress_ends_where_it_said(begun: Any, metastore: Metastore, engine: E
 
 
 def test_above_level_file_every_file_of_a_segment_is_to_be_read(
-    begun: Any, metastore: Metastore, engine: Engine
+    begun: Lake, metastore: Metastore, engine: Engine
 ) -> None:
     """That is known before: by it the engine is chosen, and a segment of many files is not left to one task."""
     source, request = SourceTable(TABLE, str(begun.root)), Request(level="SEGMENT")
@@ -226,7 +226,7 @@ def test_above_level_file_every_file_of_a_segment_is_to_be_read(
     assert sum(len(chunk.files) for chunk in watched.chunks) == 6
 
 
-def test_a_removed_file_needs_no_reading(begun: Any, metastore: Metastore, engine: Engine) -> None:
+def test_a_removed_file_needs_no_reading(begun: Lake, metastore: Metastore, engine: Engine) -> None:
     """And the result names no engine."""
     source = SourceTable(TABLE, str(begun.root))
     analyze(metastore.tables, source, engine)
@@ -237,7 +237,7 @@ def test_a_removed_file_needs_no_reading(begun: Any, metastore: Metastore, engin
 
 
 def test_who_is_sent_a_chunk_needs_no_metastore(
-    begun: Any, open_metastore: Callable[..., Metastore], tmp_path: Path, engine: Engine
+    begun: Lake, open_metastore: Callable[..., Metastore], tmp_path: Path, engine: Engine
 ) -> None:
     """Executors may be where it cannot be reached: the chunk has the files' content, and makes the same of it."""
     source = SourceTable(TABLE, str(begun.root))
@@ -260,7 +260,9 @@ def test_who_is_sent_a_chunk_needs_no_metastore(
     assert sent
 
 
-def test_helpers_make_them(begun: Any, open_metastore: Callable[..., Metastore], tmp_path: Path, as_units: Any) -> None:
+def test_helpers_make_them(
+    begun: Lake, open_metastore: Callable[..., Metastore], tmp_path: Path, as_units: Callable[[pa.Table], list[str]]
+) -> None:
     """In processes of their own, and to the same units."""
     source = SourceTable(TABLE, str(begun.root))
     kept, fresh = (open_metastore(location={"base_path": str(tmp_path / name)}) for name in ("kept", "fresh"))
@@ -289,7 +291,7 @@ def test_helpers_make_them(begun: Any, open_metastore: Callable[..., Metastore],
 
 
 @pytest.mark.parametrize("makers", ["tasks", "the driver"])
-def test_errors_change_nothing(begun: Any, metastore: Metastore, engine: Engine, makers: str) -> None:
+def test_errors_change_nothing(begun: Lake, metastore: Metastore, engine: Engine, makers: str) -> None:
     """A corrupt file is named; so is the component, where a file of its is lost or damaged."""
     source = SourceTable(TABLE, str(begun.root))
     analyze(metastore.tables, source, engine)

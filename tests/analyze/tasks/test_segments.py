@@ -35,7 +35,7 @@ COLUMNS = ("storagePlugin", "workspace", "tableName", "metadataKey")
 
 
 @pytest.fixture
-def mixed(lake: Lake) -> Any:
+def mixed(lake: Lake) -> Lake:
     """Segments of one to three files: nested ones, files in no directory, several schemas, row groups, no rows."""
     lake.write("year=2020/a.parquet", {"x": [1, 2, 3], "s": ["a", None, "é"]}, row_group_size=1)
     lake.write("year=2020/b.parquet", {"x": [4.5, None], "s": ["b", "b"]})
@@ -66,7 +66,7 @@ def at(folder: Path) -> dict[str, Any]:
 @pytest.mark.parametrize("level", ["TABLE", "SEGMENT", "PARTITION", "FILE", "ROW_GROUP"])
 @pytest.mark.parametrize("limits", [Limits(stored_bytes=-1), Limits(chunk_files=(1, 1)), Limits(chunk_files=(2, 2))])
 def test_it_does_not_matter_who_makes_a_segment(
-    mixed: Any,
+    mixed: Lake,
     open_metastore: Callable[..., Metastore],
     tmp_path: Path,
     limits: Limits,
@@ -79,7 +79,7 @@ def test_it_does_not_matter_who_makes_a_segment(
     assert by_tasks[1]
 
 
-def test_tasks_leave_little_to_send(mixed: Any, metastore: Metastore) -> None:
+def test_tasks_leave_little_to_send(mixed: Lake, metastore: Metastore) -> None:
     """Whole segments come as rows of their own, one for each, however many units they hold."""
     with LocalEngine(1) as engine:
         watched = WatchedEngine(engine)

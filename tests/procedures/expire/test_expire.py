@@ -6,6 +6,7 @@ import os
 import signal
 import subprocess
 import sys
+from collections.abc import Callable
 from datetime import timedelta
 from pathlib import Path
 from typing import Any
@@ -34,6 +35,7 @@ from metastore.errors import (
     ProcedureError,
     StorageError,
 )
+from metastore.model.table_unit import TableMetadataUnit
 from metastore.model.vocabulary import MetadataType
 from metastore.procedures.expire.expire import Expiration, expire_snapshots
 from metastore.procedures.expire.retention import Retention
@@ -45,7 +47,7 @@ CITIES = Schema(NestedField(1, "id", LongType(), required=False), NestedField(2,
 
 
 @pytest.fixture
-def written(lake: Lake, rows: Any) -> Table:
+def written(lake: Lake, rows: Callable[..., pa.Table]) -> Table:
     """Four snapshots: ids 1, 2 and 3 appended, then 1 deleted, with its file."""
     table: Table = lake.table()
     for each in (1, 2, 3):
@@ -160,7 +162,7 @@ def test_an_empty_table_has_nothing_to_expire(lake: Lake) -> None:
     assert row["message"] == "nothing to expire"
 
 
-def test_the_tables_own_settings_hold(lake: Lake, rows: Any) -> None:
+def test_the_tables_own_settings_hold(lake: Lake, rows: Callable[..., pa.Table]) -> None:
     """What the call leaves open is the table's: its longest age, and how many snapshots stay at least."""
     table = lake.table(
         properties={"history.expire.max-snapshot-age-ms": "1000", "history.expire.min-snapshots-to-keep": "2"}
@@ -201,7 +203,7 @@ def test_an_old_tag_goes_with_its_snapshot(lake: Lake, written: Table) -> None:
     assert set(written.metadata.refs) == {"main"}
 
 
-def test_a_staged_snapshot_stays_while_it_is_young(lake: Lake, written: Table, rows: Any) -> None:
+def test_a_staged_snapshot_stays_while_it_is_young(lake: Lake, written: Table, rows: Callable[..., pa.Table]) -> None:
     """A snapshot on no branch is kept by its age alone."""
     written.append(rows(9), branch=None)
     staged = snapshots(written)[-1]
@@ -240,7 +242,7 @@ def test_statistics_go_with_their_snapshot(lake: Lake, written: Table) -> None:
 
 
 @pytest.mark.usefixtures("tmp_path")
-def test_a_file_under_two_spellings_stays(lake: Lake, rows: Any) -> None:
+def test_a_file_under_two_spellings_stays(lake: Lake, rows: Callable[..., pa.Table]) -> None:
     """A file that an expired snapshot calls file:///p and a kept one /p is one file, and in use."""
     table = lake.table()
     table.append(rows(1))
@@ -270,7 +272,7 @@ def test_unused_specs_and_schemas_go_when_asked(lake: Lake, written: Table) -> N
     assert ids(lake.table()) == [7]
 
 
-def test_a_schema_stays_for_the_spec_that_needs_it(lake: Lake, rows: Any) -> None:
+def test_a_schema_stays_for_the_spec_that_needs_it(lake: Lake, rows: Callable[..., pa.Table]) -> None:
     """Manifests of partitions by a column that was dropped can still be written anew."""
     by_city = PartitionSpec(PartitionField(2, 1000, IdentityTransform(), "city"))
     table = lake.table(schema=CITIES, partition_spec=by_city)
@@ -432,7 +434,7 @@ def test_a_list_left_over_spares_what_came_into_use(lake: Lake, written: Table) 
     assert ids(StaticTable.from_metadata(lake.table().metadata_location)) == [1, 2, 3]
 
 
-def test_a_component_expires_as_any_table(lake: Lake, unit: Any) -> None:
+def test_a_component_expires_as_any_table(lake: Lake, unit: Callable[..., TableMetadataUnit]) -> None:
     """The metastore's own tables are targets like others, and can be read and written afterwards."""
     tables = lake.metastore.tables
     for name in ("one", "two", "two"):
@@ -445,7 +447,7 @@ def test_a_component_expires_as_any_table(lake: Lake, unit: Any) -> None:
     assert sorted(map(str, names)) == ["one", "three", "two"]
 
 
-def test_version_1_tables(lake: Lake, rows: Any) -> None:
+def test_version_1_tables(lake: Lake, rows: Callable[..., pa.Table]) -> None:
     """Tables of format version 1, whose manifests know no sequence numbers, expire as others do."""
     table = lake.table(properties={"format-version": "1"})
     table.append(rows(1))

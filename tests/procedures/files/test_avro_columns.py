@@ -4,16 +4,17 @@ from __future__ import annotations
 
 from datetime import timedelta
 from decimal import Decimal
-from typing import Any
 
 import pyarrow as pa
 import pytest
 from pyiceberg.manifest import ManifestContent
 from pyiceberg.partitioning import PartitionField, PartitionSpec
 from pyiceberg.schema import Schema
+from pyiceberg.table import Table
 from pyiceberg.transforms import IdentityTransform
 from pyiceberg.types import DecimalType, LongType, NestedField
 from support.catalog_lake import Lake
+from support.snapshots import current, ints
 
 from metastore.procedures.expire.expire import expire_snapshots
 from metastore.procedures.files.avro_columns import columns
@@ -23,7 +24,7 @@ PRICES = ["0.00", "-0.01", "1.28", "9999999.99", "-9999999.99"]
 
 
 @pytest.fixture(params=[9, 10, 19, 38])
-def priced(lake: Lake, request: pytest.FixtureRequest) -> Any:
+def priced(lake: Lake, request: pytest.FixtureRequest) -> Table:
     """A table partitioned by decimals of so many digits: a row a price, and a null."""
     precision = request.param
     schema = Schema(
@@ -36,9 +37,9 @@ def priced(lake: Lake, request: pytest.FixtureRequest) -> Any:
     return table.refresh()
 
 
-def test_paths_and_sizes_beside_a_decimal_partition(priced: Any) -> None:
+def test_paths_and_sizes_beside_a_decimal_partition(priced: Table) -> None:
     """They are those that PyIceberg reads, whatever bytes the decimals have."""
-    [manifest] = priced.current_snapshot().manifests(priced.io)
+    [manifest] = current(priced).manifests(priced.io)
     assert manifest.content == ManifestContent.DATA
     files = [entry.data_file for entry in manifest.fetch_manifest_entry(priced.io)]
     with priced.io.new_input(manifest.manifest_path).open() as stream:
@@ -46,7 +47,7 @@ def test_paths_and_sizes_beside_a_decimal_partition(priced: Any) -> None:
     assert found == [(file.file_path, file.file_size_in_bytes, file.record_count) for file in files]
 
 
-def test_a_table_partitioned_by_decimals_is_kept_in_order(lake: Lake, priced: Any) -> None:
+def test_a_table_partitioned_by_decimals_is_kept_in_order(lake: Lake, priced: Table) -> None:
     """Old snapshots expire and orphans go; every row stays."""
     priced.delete("id = 0")
     [row] = lake.call(expire_snapshots, older_than=lake.now + timedelta(days=1))
@@ -56,4 +57,4 @@ def test_a_table_partitioned_by_decimals_is_kept_in_order(lake: Lake, priced: An
         stream.write(b"x")
     lake.later(days=4)
     assert [row["orphan_file_location"] for row in lake.call(remove_orphan_files)] == [stray.removeprefix("file://")]
-    assert sorted(priced.refresh().scan().to_arrow()["id"].to_pylist()) == [1, 2, 3, 4, 5]
+    assert ints(priced.refresh().scan().to_arrow()["id"]) == [1, 2, 3, 4, 5]

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import tempfile
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from datetime import timedelta
 from pathlib import Path
@@ -187,7 +187,7 @@ def history_in(make: Any) -> Iterator[History]:
 
 @settings(max_examples=15, suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow])
 @given(st.lists(STEPS, min_size=8, max_size=20))
-def test_rows_and_files(make_lake: Any, steps: list[tuple[str, ...]]) -> None:
+def test_rows_and_files(make_lake: Callable[[Path], Iterator[Lake]], steps: list[tuple[str, ...]]) -> None:
     """Whatever the order of writes and procedures: rows are the model's, and no file that is reached is missing."""
     with history_in(make_lake) as history:
         for step in steps:

@@ -29,6 +29,7 @@ from metastore.engine import LocalEngine
 from metastore.errors import ProcedureError
 from metastore.iceberg.sweep import FileKind, TableFile
 from metastore.metastore import Metastore
+from metastore.model.table_unit import TableMetadataUnit
 from metastore.procedures.expire.expire import expire_snapshots
 from metastore.procedures.files.candidates import Candidates
 from metastore.procedures.files.proof import Proof, reached_in
@@ -43,7 +44,7 @@ OLD_DAYS = 10
 
 
 @pytest.fixture
-def written(lake: Lake, rows: Any) -> Callable[..., Table]:
+def written(lake: Lake, rows: Callable[..., pa.Table]) -> Callable[..., Table]:
     """Make a table with one row, its id, whose files are ten days old for the procedures."""
 
     def make(name: str, id_: int, **create: Any) -> Table:
@@ -101,7 +102,9 @@ def with_catalog(lake: Lake, name: str, **properties: str) -> None:
 
 
 @pytest.mark.parametrize("place", ["inside", "around", "beside"])
-def test_a_file_that_another_table_took_in_stays(lake: Lake, written: Any, tmp_path: Path, place: str) -> None:
+def test_a_file_that_another_table_took_in_stays(
+    lake: Lake, written: Callable[..., Table], tmp_path: Path, place: str
+) -> None:
     """Wherever the table lies that took a file of this one's folder in by add_files, the file stays."""
     own = written("own", 1, location=f"file://{tmp_path}/o/dfs")
     other_place = {"inside": "o/dfs/deep", "around": "o", "beside": "p"}[place]
@@ -112,7 +115,7 @@ def test_a_file_that_another_table_took_in_stays(lake: Lake, written: Any, tmp_p
     assert ids(other) == [2, 7]
 
 
-def test_a_file_taken_in_through_a_link_stays(lake: Lake, written: Any, tmp_path: Path) -> None:
+def test_a_file_taken_in_through_a_link_stays(lake: Lake, written: Callable[..., Table], tmp_path: Path) -> None:
     """A table that names a link to the file needs the file."""
     own, other = written("own", 1), written("other", 2)
     taken = stray(root(own), "taken.parquet")
@@ -122,7 +125,7 @@ def test_a_file_taken_in_through_a_link_stays(lake: Lake, written: Any, tmp_path
     assert ids(other) == [2, 7]
 
 
-def test_a_table_created_in_the_folder_of_a_renamed_one(lake: Lake, written: Any) -> None:
+def test_a_table_created_in_the_folder_of_a_renamed_one(lake: Lake, written: Callable[..., Table]) -> None:
     """A renamed table keeps its folder; who gets the old name, and with it the folder, deletes nothing of it."""
     first = written("t", 1)
     lake.catalog.rename_table("default.t", "default.renamed")
@@ -132,7 +135,7 @@ def test_a_table_created_in_the_folder_of_a_renamed_one(lake: Lake, written: Any
     assert [ids(lake.table("renamed")), ids(second)] == [[1], [2]]
 
 
-def test_each_of_two_nested_tables_is_tidied(lake: Lake, written: Any) -> None:
+def test_each_of_two_nested_tables_is_tidied(lake: Lake, written: Callable[..., Table]) -> None:
     """A table inside another has its location for itself, and the outer one the rest."""
     outer = written("outer", 1)
     inner = written("inner", 2, location=f"{outer.metadata.location}/inner")
@@ -144,7 +147,7 @@ def test_each_of_two_nested_tables_is_tidied(lake: Lake, written: Any) -> None:
     assert [ids(outer), ids(inner)] == [[1], [2]]
 
 
-def test_a_folder_that_two_tables_share(lake: Lake, written: Any, tmp_path: Path) -> None:
+def test_a_folder_that_two_tables_share(lake: Lake, written: Callable[..., Table], tmp_path: Path) -> None:
     """Where the operator allows a shared folder to be listed, only what neither table reaches goes."""
     places = {"write.data.path": f"file://{tmp_path}/shared"}
     tables = [written("one", 1, properties=places), written("two", 2, properties=places)]
@@ -154,7 +157,7 @@ def test_a_folder_that_two_tables_share(lake: Lake, written: Any, tmp_path: Path
     assert [ids(table) for table in tables] == [[1], [2]]
 
 
-def test_data_of_another_inside_the_own_folder(lake: Lake, written: Any) -> None:
+def test_data_of_another_inside_the_own_folder(lake: Lake, written: Callable[..., Table]) -> None:
     """A folder below the table's own that another table writes to is left to the other; the rest is tidied."""
     one = written("one", 1)
     two = written("two", 2, properties={"write.data.path": f"{one.metadata.location}/theirs"})
@@ -165,7 +168,7 @@ def test_data_of_another_inside_the_own_folder(lake: Lake, written: Any) -> None
     assert ids(two) == [2]
 
 
-def test_where_nothing_is_found_no_other_table_is_asked(lake: Lake, written: Any) -> None:
+def test_where_nothing_is_found_no_other_table_is_asked(lake: Lake, written: Callable[..., Table]) -> None:
     """A run that deletes nothing costs nothing for the size of the catalog, and needs nothing of its tables."""
     written("one", 1)
     shutil.rmtree(root(written("broken", 2)))
@@ -175,7 +178,7 @@ def test_where_nothing_is_found_no_other_table_is_asked(lake: Lake, written: Any
 # -- what cannot be known
 
 
-def test_a_table_without_metadata(lake: Lake, written: Any) -> None:
+def test_a_table_without_metadata(lake: Lake, written: Callable[..., Table]) -> None:
     """Nobody knows what it needs: nothing is deleted, each row says why, and owned or dropping it is the way on."""
     one, broken = written("one", 1), written("broken", 2)
     path = stray(root(one) / "data")
@@ -194,7 +197,7 @@ def test_a_table_without_metadata(lake: Lake, written: Any) -> None:
 
 
 @pytest.mark.parametrize("kind", ["variant", "from the future"])
-def test_a_table_that_cannot_be_parsed(lake: Lake, written: Any, kind: str) -> None:
+def test_a_table_that_cannot_be_parsed(lake: Lake, written: Callable[..., Table], kind: str) -> None:
     """Its location and snapshots are in its JSON: others are tidied, and what it took in stays."""
     one, strange = written("one", 1), written("strange", 2)
     taken, orphan = stray(root(one), "taken.parquet"), stray(root(one), "orphan.parquet")
@@ -210,7 +213,7 @@ def test_a_table_that_cannot_be_parsed(lake: Lake, written: Any, kind: str) -> N
     assert taken.exists()
 
 
-def test_a_catalog_that_does_not_answer(lake: Lake, written: Any, tmp_path: Path) -> None:
+def test_a_catalog_that_does_not_answer(lake: Lake, written: Callable[..., Table], tmp_path: Path) -> None:
     """While one of the catalogs cannot be asked, nothing is deleted, and each row names it."""
     one = written("one", 1)
     path = stray(root(one) / "data")
@@ -222,7 +225,9 @@ def test_a_catalog_that_does_not_answer(lake: Lake, written: Any, tmp_path: Path
     assert removed(lake.call(remove_orphan_files, table="one", owned=[one.metadata.location])) == {str(path)}
 
 
-def test_expire_leaves_files_to_the_next_run_where_it_cannot_be_known(lake: Lake, written: Any) -> None:
+def test_expire_leaves_files_to_the_next_run_where_it_cannot_be_known(
+    lake: Lake, written: Callable[..., Table]
+) -> None:
     """Snapshots go; their files stay while a table cannot be asked, and go with the next run when it can."""
     one, broken = written("one", 1), written("broken", 2)
     one.delete("id = 1")
@@ -245,7 +250,7 @@ def test_expire_leaves_files_to_the_next_run_where_it_cannot_be_known(lake: Lake
 # -- other catalogs, and the metastore's own
 
 
-def test_a_table_of_another_catalog(lake: Lake, written: Any, tmp_path: Path) -> None:
+def test_a_table_of_another_catalog(lake: Lake, written: Callable[..., Table], tmp_path: Path) -> None:
     """What a table of another configured catalog took in stays, wherever that table lies."""
     one = written("one", 1)
     taken, orphan = stray(root(one), "taken.parquet"), stray(root(one), "orphan.parquet")
@@ -259,7 +264,9 @@ def test_a_table_of_another_catalog(lake: Lake, written: Any, tmp_path: Path) ->
     assert ids(other) == [7]
 
 
-def test_a_second_entry_that_points_to_an_earlier_version(lake: Lake, written: Any, rows: Any, tmp_path: Path) -> None:
+def test_a_second_entry_that_points_to_an_earlier_version(
+    lake: Lake, written: Callable[..., Table], rows: Callable[..., pa.Table], tmp_path: Path
+) -> None:
     """Snapshots and metadata files that only another entry still needs stay, whichever procedure runs."""
     one = written("one", 1)
     uri = f"sqlite:///{tmp_path}/side.db"
@@ -289,7 +296,7 @@ def session_of(lake: Lake) -> Session:
     return session
 
 
-def test_an_analyzed_directory_inside_a_table(lake: Lake, written: Any) -> None:
+def test_an_analyzed_directory_inside_a_table(lake: Lake, written: Callable[..., Table]) -> None:
     """Its files stay, known to ANALYZE or not, and go when its metadata is dropped."""
     one = written("one", 1)
     raw = root(one) / "raw"
@@ -303,7 +310,7 @@ def test_an_analyzed_directory_inside_a_table(lake: Lake, written: Any) -> None:
         assert len(removed(lake.call(remove_orphan_files, table="one"))) == 2
 
 
-def test_expire_keeps_files_of_an_analyzed_directory(lake: Lake, written: Any, tmp_path: Path) -> None:
+def test_expire_keeps_files_of_an_analyzed_directory(lake: Lake, written: Callable[..., Table], tmp_path: Path) -> None:
     """A table took a file of a directory in and gave it up again: the directory needs it still."""
     one = written("one", 1)
     path = stray(tmp_path / "raw/sales")
@@ -316,7 +323,7 @@ def test_expire_keeps_files_of_an_analyzed_directory(lake: Lake, written: Any, t
         assert session.sql("SELECT id FROM dfs.w.`raw/sales`").to_pylist() == [{"id": 7}]
 
 
-def test_a_workspace_inside_a_table(lake: Lake, written: Any) -> None:
+def test_a_workspace_inside_a_table(lake: Lake, written: Callable[..., Table]) -> None:
     """A workspace that lies below the table's location is somebody's; one that lies around it says nothing."""
     one = written("one", 1)
     inside, orphan = stray(root(one) / "landing"), stray(root(one) / "data")
@@ -332,7 +339,9 @@ def test_a_workspace_inside_a_table(lake: Lake, written: Any) -> None:
     assert inside.exists()
 
 
-def test_component_folders_inside_a_table(lake: Lake, rows: Any, unit: Any) -> None:
+def test_component_folders_inside_a_table(
+    lake: Lake, rows: Callable[..., pa.Table], unit: Callable[..., TableMetadataUnit]
+) -> None:
     """A table whose location holds the metastore takes nothing of it, nor the lease of its daemon."""
     table = lake.table(location=f"file://{lake.folder}")
     table.append(rows(1))
@@ -356,7 +365,7 @@ def test_component_folders_inside_a_table(lake: Lake, rows: Any, unit: Any) -> N
 # -- what a table's writers say
 
 
-def test_a_forged_list_leads_nowhere(lake: Lake, written: Any, tmp_path: Path) -> None:
+def test_a_forged_list_leads_nowhere(lake: Lake, written: Callable[..., Table], tmp_path: Path) -> None:
     """Whoever may write a table can name files in a list of left-over ones: outside of the table none of them goes."""
     one = written("one", 1)
     theirs, own = stray(tmp_path / "theirs"), stray(root(one) / "data")
@@ -369,7 +378,9 @@ def test_a_forged_list_leads_nowhere(lake: Lake, written: Any, tmp_path: Path) -
 
 
 @pytest.mark.parametrize("dry_run", [True, False])
-def test_a_location_that_was_never_the_tables(lake: Lake, written: Any, tmp_path: Path, dry_run: bool) -> None:
+def test_a_location_that_was_never_the_tables(
+    lake: Lake, written: Callable[..., Table], tmp_path: Path, dry_run: bool
+) -> None:
     """Whoever may write a table can set its location: where its metadata file does not stand, nothing is looked for."""
     one = written("one", 1)
     theirs, other = stray(tmp_path / "theirs", "taken.parquet"), stray(tmp_path / "theirs")
@@ -383,7 +394,9 @@ def test_a_location_that_was_never_the_tables(lake: Lake, written: Any, tmp_path
 
 
 @pytest.mark.parametrize("procedure", ["drop_stats", "expire_snapshots"])
-def test_statistics_that_lie_elsewhere(lake: Lake, written: Any, rows: Any, tmp_path: Path, procedure: str) -> None:
+def test_statistics_that_lie_elsewhere(
+    lake: Lake, written: Callable[..., Table], rows: Callable[..., pa.Table], tmp_path: Path, procedure: str
+) -> None:
     """Any path can be named as statistics: one outside of the table's folders stays, and drop_stats says why."""
     one = written("one", 1)
     theirs = stray(tmp_path / "theirs")
@@ -424,7 +437,9 @@ class CountingEngine(LocalEngine):
         return super().run(chunks, task, schema)
 
 
-def test_manifests_of_others_are_read_once(lake: Lake, written: Any, rows: Any) -> None:
+def test_manifests_of_others_are_read_once(
+    lake: Lake, written: Callable[..., Table], rows: Callable[..., pa.Table]
+) -> None:
     """What a manifest reaches is remembered: a second proof reads only those that are new."""
     one, other = written("one", 1), written("other", 2)
     for id_ in range(3, 6):
@@ -443,7 +458,7 @@ def test_manifests_of_others_are_read_once(lake: Lake, written: Any, rows: Any) 
     assert [ask(), ask()] == [1, 0]
 
 
-def test_owned_asks_no_other_table(lake: Lake, written: Any) -> None:
+def test_owned_asks_no_other_table(lake: Lake, written: Callable[..., Table]) -> None:
     """The operator's word spares the proof: no manifest of others is read, and no catalog is asked."""
     one = written("one", 1)
     written("other", 2)

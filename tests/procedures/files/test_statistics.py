@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import os
 import re
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-import datasketches
 import duckdb
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -15,6 +15,7 @@ import pytest
 from pyiceberg.table import Table
 from pyiceberg.table.puffin import PuffinFile
 from pyiceberg.table.snapshots import Snapshot
+from support.apache_sketches import apache_sketches
 from support.catalog_lake import Lake
 from support.delete_files import delete_equal, with_ids
 
@@ -76,11 +77,11 @@ def test_datasketches_reads_and_joins_them(lake: Lake, written: Table) -> None:
     [row] = lake.call(compute_table_stats, columns=["id"])
     puffin = PuffinFile(local(row["statistics_file"]).read_bytes())
     [blob] = puffin.footer.blobs
-    ours = datasketches.compact_theta_sketch.deserialize(puffin.get_blob_payload(blob))
-    theirs = datasketches.update_theta_sketch()
+    ours = apache_sketches().compact_theta_sketch.deserialize(puffin.get_blob_payload(blob))
+    theirs = apache_sketches().update_theta_sketch()
     for value in range(250, 350):
         theirs.update(value)
-    union = datasketches.theta_union()
+    union = apache_sketches().theta_union()
     union.update(ours)
     union.update(theirs)
     assert ours.get_estimate() == 300
@@ -97,7 +98,7 @@ def test_sketches_are_of_the_size_of_spark(lake: Lake, distinct: int) -> None:
         table.append(pa.table({"id": list(part), "city": ["x"] * len(part)}))
     [row] = lake.call(compute_table_stats, columns=["id"])
     puffin = PuffinFile(local(row["statistics_file"]).read_bytes())
-    sketch = datasketches.compact_theta_sketch.deserialize(puffin.get_blob_payload(puffin.footer.blobs[0]))
+    sketch = apache_sketches().compact_theta_sketch.deserialize(puffin.get_blob_payload(puffin.footer.blobs[0]))
     assert sketch.num_retained == min(distinct, 4_096)
     if distinct <= 4_096:
         assert ndv(row)["id"] == distinct
@@ -105,7 +106,9 @@ def test_sketches_are_of_the_size_of_spark(lake: Lake, distinct: int) -> None:
         assert abs(ndv(row)["id"] - distinct) < 4 * distinct / 64  # four standard errors
 
 
-def test_deleted_rows_do_not_count(lake: Lake, rows: Any, delete_positions: Any) -> None:
+def test_deleted_rows_do_not_count(
+    lake: Lake, rows: Callable[..., pa.Table], delete_positions: Callable[[Table, str, list[int]], Table]
+) -> None:
     """Position deletes are applied before values are counted."""
     table = lake.table()
     table.append(rows(1, 2, 3))

@@ -43,6 +43,7 @@ from support.snapshots import summary_of
 from metastore.engine import LocalEngine
 from metastore.errors import InvalidRequestError, NotFoundError, ProcedureError
 from metastore.iceberg.row_scan import RowScan
+from metastore.model.table_unit import TableMetadataUnit
 from metastore.procedures.framework.run import explain
 from metastore.procedures.imports.add_files import add_files
 from metastore.procedures.imports.import_values import bound_bytes
@@ -74,7 +75,7 @@ def files(table: Table) -> list[Any]:
     return [task.file for task in table.refresh().scan().plan_files()]
 
 
-def test_a_folder(lake: Lake, rows: Any, put: Put, tmp_path: Path) -> None:
+def test_a_folder(lake: Lake, rows: Callable[..., pa.Table], put: Put, tmp_path: Path) -> None:
     """Rows of files below a folder are the table's, without a copy, and the counts are theirs."""
     lake.table()
     paths = {put("a.parquet", rows(1, 2)), put("b.parquet", rows(3))}
@@ -129,7 +130,7 @@ def test_metrics_are_the_footers(lake: Lake, put: Put) -> None:
     assert list(table.scan(row_filter="id = 8").plan_files()) == []
 
 
-def test_a_group_without_bounds_makes_none(lake: Lake, rows: Any, put: Put) -> None:
+def test_a_group_without_bounds_makes_none(lake: Lake, rows: Callable[..., pa.Table], put: Put) -> None:
     """A file without statistics has no bounds and no null counts that a reader could believe."""
     table = lake.table()
     lake.call(add_files, files=[put("a.parquet", rows(5), write_statistics=False)])
@@ -162,7 +163,7 @@ def test_cut_bounds_of_bytes_hold(value: bytes, length: int) -> None:
     assert high is None or high >= value
 
 
-def test_metrics_as_the_table_wants_them(lake: Lake, rows: Any, put: Put) -> None:
+def test_metrics_as_the_table_wants_them(lake: Lake, rows: Callable[..., pa.Table], put: Put) -> None:
     """Columns that the table's properties want no numbers of, or counts alone, get no others."""
     modes = {"write.metadata.metrics.default": "none", "write.metadata.metrics.column.id": "counts"}
     table = lake.table(properties=modes)
@@ -172,7 +173,7 @@ def test_metrics_as_the_table_wants_them(lake: Lake, rows: Any, put: Put) -> Non
 
 
 @pytest.mark.parametrize("spelling", ["{}", "file://{}", "file:{}", "//{}", "/./{}"])
-def test_duplicates_under_any_spelling(lake: Lake, rows: Any, put: Put, spelling: str) -> None:
+def test_duplicates_under_any_spelling(lake: Lake, rows: Callable[..., pa.Table], put: Put, spelling: str) -> None:
     """A file that the table has is refused, skipped, or added again, as the call says, however it is spelled."""
     table = lake.table()
     path = put("a.parquet", rows(1))
@@ -186,7 +187,7 @@ def test_duplicates_under_any_spelling(lake: Lake, rows: Any, put: Put, spelling
     assert ids(table.refresh()) == [1]
 
 
-def test_duplicates_allowed(lake: Lake, rows: Any, put: Put) -> None:
+def test_duplicates_allowed(lake: Lake, rows: Callable[..., pa.Table], put: Put) -> None:
     """With allow the rows are there twice; with skip a file that the call names twice is added once."""
     table = lake.table()
     path = put("a.parquet", rows(1))
@@ -247,7 +248,7 @@ def test_partitions_from_bounds(lake: Lake, put: Put) -> None:
 
 
 @pytest.mark.parametrize("transform", [BucketTransform(4), TruncateTransform(10)])
-def test_other_transforms(lake: Lake, rows: Any, put: Put, transform: Any) -> None:
+def test_other_transforms(lake: Lake, rows: Callable[..., pa.Table], put: Put, transform: Any) -> None:
     """Bucket is inferred of a single value alone, truncate of any that are cut to the same."""
     table = lake.table()
     with table.update_spec() as spec:
@@ -266,7 +267,9 @@ def test_other_transforms(lake: Lake, rows: Any, put: Put, transform: Any) -> No
 @pytest.mark.parametrize(
     ("path_says", "ok"), [("city 1", True), ("city 2", False), ("__HIVE_DEFAULT_PARTITION__", False)]
 )
-def test_a_path_that_contradicts_its_file(lake: Lake, rows: Any, put: Put, path_says: str, ok: bool) -> None:
+def test_a_path_that_contradicts_its_file(
+    lake: Lake, rows: Callable[..., pa.Table], put: Put, path_says: str, ok: bool
+) -> None:
     """A file whose own column has other values than its path says is refused."""
     table = lake.table()
     with table.update_spec() as spec:
@@ -325,7 +328,7 @@ def test_partitioned_files_for_a_plain_table(lake: Lake, put: Put) -> None:
         lake.call(add_files, files=[path])
 
 
-def test_recursive_directory(lake: Lake, rows: Any, put: Put, tmp_path: Path) -> None:
+def test_recursive_directory(lake: Lake, rows: Callable[..., pa.Table], put: Put, tmp_path: Path) -> None:
     """Folders that are no partitions are refused, passed over or descended into; hidden and empty files are none."""
     table = lake.table()
     put("a.parquet", rows(1))
@@ -343,7 +346,7 @@ def test_recursive_directory(lake: Lake, rows: Any, put: Put, tmp_path: Path) ->
     assert all(file.file_path.startswith("file:///") for file in files(table))
 
 
-def test_names_that_uris_would_change(lake: Lake, rows: Any, put: Put, tmp_path: Path) -> None:
+def test_names_that_uris_would_change(lake: Lake, rows: Callable[..., pa.Table], put: Put, tmp_path: Path) -> None:
     """A file whose name holds an escape is added by its plain path, so that every reader finds it."""
     table = lake.table()
     put("a%20b.parquet", rows(1))
@@ -477,7 +480,7 @@ def test_nulls_in_a_required_column(lake: Lake, put: Put) -> None:
     lake.call(add_files, files=[put("good.parquet", pa.table({"id": pa.array([1], pa.int64())}))])
 
 
-def test_what_is_no_file_of_the_format(lake: Lake, rows: Any, put: Put, tmp_path: Path) -> None:
+def test_what_is_no_file_of_the_format(lake: Lake, rows: Callable[..., pa.Table], put: Put, tmp_path: Path) -> None:
     """Missing files, other formats and unknown ones are said by name."""
     lake.table()
     with pytest.raises(ProcedureError, match="nowhere: there is no such file"):
@@ -494,7 +497,7 @@ def test_what_is_no_file_of_the_format(lake: Lake, rows: Any, put: Put, tmp_path
         lake.call(add_files, files=[path], format="csv")
 
 
-def test_orc(lake: Lake, rows: Any, tmp_path: Path) -> None:
+def test_orc(lake: Lake, rows: Callable[..., pa.Table], tmp_path: Path) -> None:
     """ORC files come with their footers' counts and bounds."""
     table = lake.table()
     path = str(tmp_path / "a.orc")
@@ -526,14 +529,14 @@ def test_wrong_arguments(lake: Lake, arguments: dict[str, Any]) -> None:
         lake.call(add_files, **arguments)
 
 
-def test_components_are_refused(lake: Lake, unit: Any) -> None:
+def test_components_are_refused(lake: Lake, unit: Callable[..., TableMetadataUnit]) -> None:
     """Files of the metastore's own tables are written by it alone."""
     lake.metastore.tables.modify().overwrite([unit("one")]).execute()
     with pytest.raises(ProcedureError, match="its files are the metastore's"):
         lake.call(add_files, catalog="metastore", schema="components", table="tables", files=["/x"])
 
 
-def test_explain_adds_nothing(lake: Lake, rows: Any, put: Put, tmp_path: Path) -> None:
+def test_explain_adds_nothing(lake: Lake, rows: Callable[..., pa.Table], put: Put, tmp_path: Path) -> None:
     """EXPLAIN lists the files and shows the plan of an import; the table stays as it is."""
     table = lake.table()
     put("a.parquet", rows(1))
@@ -551,7 +554,7 @@ def test_explain_adds_nothing(lake: Lake, rows: Any, put: Put, tmp_path: Path) -
     assert table.refresh().current_snapshot() is None
 
 
-def test_many_files_in_helper_processes(lake: Lake, rows: Any, put: Put, tmp_path: Path) -> None:
+def test_many_files_in_helper_processes(lake: Lake, rows: Callable[..., pa.Table], put: Put, tmp_path: Path) -> None:
     """What tasks need travels to other processes, and all fragments come back."""
     table = lake.table()
     for number in range(500):

@@ -37,7 +37,7 @@ def make_old(*paths: Path) -> None:
 
 
 @pytest.fixture
-def written(site: Site) -> Any:
+def written(site: Site) -> Site:
     """Seven versions, of which the log names two; all are old. Nobody has deleted any."""
     with site.table.transaction() as change:
         change.set_properties(KEEP)
@@ -48,7 +48,7 @@ def written(site: Site) -> Any:
     return site
 
 
-def test_what_the_log_names_no_more_goes(written: Any) -> None:
+def test_what_the_log_names_no_more_goes(written: Site) -> None:
     """In both kinds of catalogs; the current file and those of the log stay, and so do all rows and versions."""
     expected = [(str(path), path.stat().st_size) for path in versions(written)[:4]]
     before = written.table.metadata
@@ -68,7 +68,7 @@ def test_what_the_log_names_no_more_goes(written: Any) -> None:
     assert written.ids() == list(range(6))
 
 
-def test_young_files_stay_and_all_that_came_after_them(written: Any) -> None:
+def test_young_files_stay_and_all_that_came_after_them(written: Site) -> None:
     """Ages count from the oldest on, so that none goes before an older one."""
     second = versions(written)[1]
     os.utime(second)
@@ -78,7 +78,7 @@ def test_young_files_stay_and_all_that_came_after_them(written: Any) -> None:
     assert len(versions(written)) == 6
 
 
-def test_files_of_others_stay(written: Any) -> None:
+def test_files_of_others_stay(written: Site) -> None:
     """Metadata of another table, what is no metadata, and what a writer made for a version that is still to come."""
     first, second = versions(written)[:2]
     other = json.loads(first.read_text()) | {"table-uuid": "00000000-0000-4000-8000-000000000000"}
@@ -95,7 +95,7 @@ def test_files_of_others_stay(written: Any) -> None:
 
 
 @pytest.mark.parametrize("site", ["folder"], indirect=True)
-def test_what_will_not_go_ends_the_run(written: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_what_will_not_go_ends_the_run(written: Site, monkeypatch: pytest.MonkeyPatch) -> None:
     """In a catalog of version files none goes before an older one."""
     stuck = versions(written)[1]
     real = os.unlink
@@ -114,7 +114,7 @@ def test_what_will_not_go_ends_the_run(written: Any, monkeypatch: pytest.MonkeyP
     assert len(versions(written)) == 6
 
 
-def test_refusals(written: Any) -> None:
+def test_refusals(written: Site) -> None:
     """A bound that is too near, files that may be others', and the metastore's own tables."""
     with pytest.raises(InvalidRequestError, match="Cannot remove files with an interval less than"):
         written.call("remove_old_metadata", older_than=datetime.now(tz=timezone.utc))

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Callable
 from dataclasses import replace
 from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 from pyiceberg.table import Table
@@ -16,14 +18,15 @@ from support.catalog_lake import Lake
 from support.snapshots import current
 
 from metastore.engine import LocalEngine
+from metastore.epoch import millis_since_epoch
 from metastore.errors import InvalidRequestError, ProcedureError
 from metastore.iceberg.target import TargetTable
+from metastore.model.table_unit import TableMetadataUnit
 from metastore.procedures.expire.expire import expire_snapshots
-from metastore.procedures.expire.retention import epoch_ms
+from metastore.procedures.files.listed_folders import ListedFolders
 from metastore.procedures.files.proof import Proof
 from metastore.procedures.files.quarantine import SUFFIX
 from metastore.procedures.files.spelling import Spelling
-from metastore.procedures.orphans.listed_folders import ListedFolders
 from metastore.procedures.orphans.orphans import PrefixMismatch, Reached, orphans
 from metastore.procedures.orphans.remove_orphans import OrphanRemoval, remove_orphan_files
 from metastore.stores.deletion import Deletion
@@ -43,7 +46,7 @@ HOSTILE = (
 
 
 @pytest.fixture
-def written(lake: Lake, rows: Any) -> Table:
+def written(lake: Lake, rows: Callable[..., pa.Table]) -> Table:
     """A table with two data files, ten days old for the procedures."""
     table: Table = lake.table()
     table.append(rows(1))
@@ -97,7 +100,7 @@ def test_dry_run_lists_files_and_bytes(lake: Lake, written: Table) -> None:
     assert lake.files() == before
 
 
-def test_files_of_every_snapshot_and_of_the_log_stay(lake: Lake, rows: Any) -> None:
+def test_files_of_every_snapshot_and_of_the_log_stay(lake: Lake, rows: Callable[..., pa.Table]) -> None:
     """What only an old snapshot, a tag or a branch reaches is reached, and so are metadata files of the log."""
     table = lake.table()
     table.append(rows(1))
@@ -115,7 +118,7 @@ def test_young_files_stay(lake: Lake, written: Table) -> None:
     """A file is an orphan only when it was changed last before the bound, strictly."""
     path = put(written, "data/young.parquet")
     bound = lake.now - timedelta(days=5)
-    moment = epoch_ms(bound) * 1_000_000
+    moment = millis_since_epoch(bound) * 1_000_000
     os.utime(path, ns=(moment, moment))
     assert lake.call(remove_orphan_files, older_than=bound) == []
     os.utime(path, ns=(moment - 1, moment - 1))
@@ -148,7 +151,9 @@ def test_hostile_names(lake: Lake, written: Table) -> None:
 
 @pytest.mark.parametrize("name", HOSTILE)
 @pytest.mark.parametrize("spelling", ["{}", "file://{}", "file:{}", "file:///{}", "file://localhost{}"])
-def test_reached_files_of_hostile_names_stay(lake: Lake, rows: Any, name: str, spelling: str) -> None:
+def test_reached_files_of_hostile_names_stay(
+    lake: Lake, rows: Callable[..., pa.Table], name: str, spelling: str
+) -> None:
     """A data file of any name, under any spelling of its location, is in use while the table names it."""
     table = lake.table()
     path = str(root(table) / "data" / name)
@@ -235,7 +240,7 @@ def test_hidden_files_stay(lake: Lake, written: Table) -> None:
     assert all(os.path.exists(path) for path in hidden)
 
 
-def test_a_table_inside_the_folder_of_another(lake: Lake, written: Table, rows: Any) -> None:
+def test_a_table_inside_the_folder_of_another(lake: Lake, written: Table, rows: Callable[..., pa.Table]) -> None:
     """Files of a table that lies below this one's folder are not this one's orphans."""
     inner = lake.table("inner", location=f"{written.metadata.location}/nested/inner")
     inner.append(rows(5))
@@ -254,7 +259,7 @@ def test_only_below_the_location(lake: Lake, written: Table) -> None:
 
 
 @pytest.mark.parametrize("by", ["call", "configuration", "location"])
-def test_folders_that_properties_name(lake: Lake, rows: Any, tmp_path: Path, by: str) -> None:
+def test_folders_that_properties_name(lake: Lake, rows: Callable[..., pa.Table], tmp_path: Path, by: str) -> None:
     """Where data is written elsewhere, orphans are looked for there only if the operator allows it."""
     places = {"write.data.path": f"file://{tmp_path}/d/t", "write.metadata.path": f"file://{tmp_path}/m"}
     table = lake.table(properties=places)
@@ -340,7 +345,7 @@ class Slow:
 
 
 @pytest.mark.parametrize("load", [2, 3])
-def test_a_file_committed_meanwhile_stays(lake: Lake, written: Table, rows: Any, load: int) -> None:
+def test_a_file_committed_meanwhile_stays(lake: Lake, written: Table, rows: Callable[..., pa.Table], load: int) -> None:
     """A file that a writer commits after the listing, or after the first look at the metadata, is not deleted."""
     late = put(written, "data/late.parquet")
     pq.write_table(rows(8), late)
@@ -400,7 +405,7 @@ def test_lists_that_say_nothing(lake: Lake, written: Table) -> None:
     assert removed(lake.call(remove_orphan_files)) == {broken}
 
 
-def test_components_keep_their_version_files(lake: Lake, unit: Any) -> None:
+def test_components_keep_their_version_files(lake: Lake, unit: Callable[..., TableMetadataUnit]) -> None:
     """Of the metastore's own tables orphans go, but version files stay: only their expiration may delete them."""
     tables = lake.metastore.tables
     for _ in range(3):

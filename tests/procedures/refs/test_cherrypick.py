@@ -15,8 +15,8 @@ from pyiceberg.table.snapshots import Operation, Snapshot, Summary
 from pyiceberg.table.update import AddSnapshotUpdate, AssertRefSnapshotId
 from support import delete_files
 from support.procedures_site import Site
+from support.snapshots import current, summary_of, there
 from support.snapshots import current as head_of
-from support.snapshots import summary_of, there
 
 from metastore.errors import ProcedureError
 from metastore.iceberg.manifest_writer import write_manifest_file
@@ -241,7 +241,7 @@ def test_a_pick_that_has_expired_is_not_made_twice(site: Site) -> None:
 
 
 @pytest.mark.parametrize("version", ["1", "2"])
-def test_an_ancestor_beyond_a_gap_is_not_picked(session: Session, parted: Any, version: str) -> None:
+def test_an_ancestor_beyond_a_gap_is_not_picked(session: Session, parted: Site, version: str) -> None:
     """A tag keeps a snapshot of the history, and those between it and the current one have expired."""
     catalog = session.catalogs.open("lake")
     schema = parted.table.schema()
@@ -308,7 +308,7 @@ class _Overwrite:
         return int(snapshot_id)
 
 
-def test_a_dynamic_overwrite(parted: Any, rows_of: Callable[..., pa.Table]) -> None:
+def test_a_dynamic_overwrite(parted: Site, rows_of: Callable[..., pa.Table]) -> None:
     """Its partitions get its rows only; what others wrote into other partitions stays."""
     picked = _Overwrite(parted, rows_of(4, 7)).snapshot_id
     parted.append(5)
@@ -341,10 +341,10 @@ def test_a_dynamic_overwrite(parted: Any, rows_of: Callable[..., pa.Table]) -> N
     }.values(),
 )
 def test_an_overwrite_is_not_picked_over_others(
-    parted: Any, rows_of: Callable[..., pa.Table], others: Callable[[Any, int], object], said: str
+    parted: Site, rows_of: Callable[..., pa.Table], others: Callable[[Any, int], object], said: str
 ) -> None:
     """Somebody wrote to its partition, removed what it replaced, or the history it was based on is no longer there."""
-    first = parted.table.current_snapshot().snapshot_id
+    first = current(parted.table).snapshot_id
     parted.append(8)
     picked = _Overwrite(parted, rows_of(4, 7)).snapshot_id
     parted.append(5)
@@ -356,7 +356,7 @@ def test_an_overwrite_is_not_picked_over_others(
     assert files(parted) == kept
 
 
-def test_an_overwrite_is_not_picked_over_deletes(parted: Any, rows_of: Callable[..., pa.Table]) -> None:
+def test_an_overwrite_is_not_picked_over_deletes(parted: Site, rows_of: Callable[..., pa.Table]) -> None:
     """Rows of its partition that a delete file has taken away meanwhile are a change of the partition."""
     picked = _Overwrite(parted, rows_of(4, 7)).snapshot_id
     [file] = [task.file for task in parted.table.scan("city = 'c1'").plan_files()]
@@ -367,7 +367,7 @@ def test_an_overwrite_is_not_picked_over_deletes(parted: Any, rows_of: Callable[
 
 
 @pytest.mark.parametrize("others", [5, 10])
-def test_an_overwrite_whose_base_has_expired(parted: Any, rows_of: Callable[..., pa.Table], others: int) -> None:
+def test_an_overwrite_whose_base_has_expired(parted: Site, rows_of: Callable[..., pa.Table], others: int) -> None:
     """What its partition holds tells whether it is as it was, where the history does not."""
     picked = _Overwrite(parted, rows_of(4, 7)).snapshot_id
     parted.append(others)

@@ -20,6 +20,8 @@ from pyiceberg.table import Table
 from pyiceberg.transforms import IdentityTransform
 from pyiceberg.typedef import Record
 from pyiceberg.types import LongType, NestedField, StringType
+from support.rewriting_lake import Lake
+from support.snapshots import current, operations
 
 import metastore
 from metastore.engine import LocalEngine
@@ -56,7 +58,7 @@ def meanwhile() -> Meanwhile:
 
 
 @pytest.fixture
-def lake(open_lake: Callable[[Any], Any], meanwhile: Meanwhile) -> Any:
+def lake(open_lake: Callable[[Any], Lake], meanwhile: Meanwhile) -> Lake:
     """A lake on that engine."""
     return open_lake(meanwhile)
 
@@ -72,7 +74,7 @@ def ids(table: Table) -> list[int]:
 
 
 @pytest.fixture
-def plain(lake: Any) -> Table:
+def plain(lake: Lake) -> Table:
     """Six files of two rows."""
     table: Table = lake.create(SCHEMA)
     for number in range(6):
@@ -81,7 +83,7 @@ def plain(lake: Any) -> Table:
 
 
 @pytest.fixture
-def by_city(lake: Any) -> Table:
+def by_city(lake: Lake) -> Table:
     """Six files of one row in each of two partitions."""
     table: Table = lake.create(SCHEMA, partition_spec=BY_CITY)
     for number in range(6):
@@ -90,7 +92,7 @@ def by_city(lake: Any) -> Table:
     return table
 
 
-def test_an_append_meanwhile_is_kept(lake: Any, meanwhile: Meanwhile, plain: Table) -> None:
+def test_an_append_meanwhile_is_kept(lake: Lake, meanwhile: Meanwhile, plain: Table) -> None:
     """The commit is planned again on the table as it is then."""
     before = ids(plain)
     meanwhile.act = lambda: lake.load().append(rows(7))
@@ -121,7 +123,7 @@ def known_files(table: Table) -> set[str]:
     }
 
 
-def test_an_input_that_was_deleted_meanwhile_is_a_conflict(lake: Any, meanwhile: Meanwhile, plain: Table) -> None:
+def test_an_input_that_was_deleted_meanwhile_is_a_conflict(lake: Lake, meanwhile: Meanwhile, plain: Table) -> None:
     """Else its rows would come back."""
     meanwhile.act = lambda: lake.load().delete(EqualTo("id", 3))
     fails_and_leaves_no_trace(lake, "is no longer in the table")
@@ -130,7 +132,7 @@ def test_an_input_that_was_deleted_meanwhile_is_a_conflict(lake: Any, meanwhile:
 
 
 def test_rows_that_were_deleted_meanwhile_are_a_conflict(
-    lake: Any, meanwhile: Meanwhile, plain: Table, delete_positions: Callable[..., DataFile]
+    lake: Lake, meanwhile: Meanwhile, plain: Table, delete_positions: Callable[..., DataFile]
 ) -> None:
     """Else they would come back: the delete file names the old file."""
     path = lake.data_files()[0].file_path
@@ -141,7 +143,7 @@ def test_rows_that_were_deleted_meanwhile_are_a_conflict(
 
 @pytest.mark.usefixtures("plain")
 def test_deletes_of_other_files_do_no_harm(
-    lake: Any, meanwhile: Meanwhile, delete_positions: Callable[..., DataFile]
+    lake: Lake, meanwhile: Meanwhile, delete_positions: Callable[..., DataFile]
 ) -> None:
     """Here of a file that was appended meanwhile."""
 
@@ -158,7 +160,7 @@ def test_deletes_of_other_files_do_no_harm(
 
 @pytest.mark.usefixtures("plain")
 def test_equality_deletes_that_come_meanwhile_apply_to_the_new_files(
-    lake: Any, meanwhile: Meanwhile, delete_where_equal: Callable[..., DataFile]
+    lake: Lake, meanwhile: Meanwhile, delete_where_equal: Callable[..., DataFile]
 ) -> None:
     """Their sequence number is above that of the new files, which is the pinned one."""
     meanwhile.act = lambda: delete_where_equal(lake.load())
@@ -166,14 +168,14 @@ def test_equality_deletes_that_come_meanwhile_apply_to_the_new_files(
     table = lake.load()
     numbers = {
         entry.data_file.content.name: entry.sequence_number
-        for manifest in table.current_snapshot().manifests(table.io)
+        for manifest in current(table).manifests(table.io)
         for entry in manifest.fetch_manifest_entry(table.io)
     }
     assert numbers == {"DATA": 6, "EQUALITY_DELETES": 7}
 
 
 def test_equality_deletes_apply_to_new_files_of_an_upgraded_table(
-    lake: Any, meanwhile: Meanwhile, delete_where_equal: Callable[..., DataFile]
+    lake: Lake, meanwhile: Meanwhile, delete_where_equal: Callable[..., DataFile]
 ) -> None:
     """What format version 1 wrote has the number 0, and so have the files that it is rewritten into."""
     table = lake.create(SCHEMA, properties={"format-version": "1"})
@@ -186,7 +188,7 @@ def test_equality_deletes_apply_to_new_files_of_an_upgraded_table(
     table = lake.load()
     numbers = {
         entry.data_file.content.name: entry.sequence_number
-        for manifest in table.current_snapshot().manifests(table.io)
+        for manifest in current(table).manifests(table.io)
         for entry in manifest.fetch_manifest_entry(table.io)
     }
     assert numbers == {"DATA": 0, "EQUALITY_DELETES": 1}
@@ -194,7 +196,7 @@ def test_equality_deletes_apply_to_new_files_of_an_upgraded_table(
 
 @pytest.mark.usefixtures("plain")
 def test_without_the_starting_number_equality_deletes_are_a_conflict(
-    lake: Any, meanwhile: Meanwhile, delete_where_equal: Callable[..., DataFile]
+    lake: Lake, meanwhile: Meanwhile, delete_where_equal: Callable[..., DataFile]
 ) -> None:
     """They would not apply to files that are newer than they are."""
     meanwhile.act = lambda: delete_where_equal(lake.load())
@@ -203,7 +205,7 @@ def test_without_the_starting_number_equality_deletes_are_a_conflict(
 
 
 def test_equality_deletes_of_an_old_partition_are_a_conflict(
-    lake: Any, meanwhile: Meanwhile, by_city: Table, delete_where_equal: Callable[..., DataFile]
+    lake: Lake, meanwhile: Meanwhile, by_city: Table, delete_where_equal: Callable[..., DataFile]
 ) -> None:
     """Rows that move to another spec move out of their reach."""
     old = by_city.refresh()
@@ -226,7 +228,7 @@ def test_equality_deletes_of_an_old_partition_are_a_conflict(
         lake.rewrite(filter="city = 'Oslo'", options={"output-spec-id": "1", "min-input-files": "2"})
 
 
-def test_a_pinned_snapshot_that_expires_is_a_conflict(lake: Any, meanwhile: Meanwhile, plain: Table) -> None:
+def test_a_pinned_snapshot_that_expires_is_a_conflict(lake: Lake, meanwhile: Meanwhile, plain: Table) -> None:
     """Its manifest list is gone then, and nobody asks for it: the new files go again."""
     before, standing = ids(plain), lake.stored()
 
@@ -243,7 +245,7 @@ def test_a_pinned_snapshot_that_expires_is_a_conflict(lake: Any, meanwhile: Mean
     assert len(lake.stored() - standing) == 1
 
 
-def test_a_rollback_meanwhile_is_a_conflict(lake: Any, meanwhile: Meanwhile, plain: Table) -> None:
+def test_a_rollback_meanwhile_is_a_conflict(lake: Lake, meanwhile: Meanwhile, plain: Table) -> None:
     """What the rewrite was planned on is no longer part of the branch."""
     first = plain.refresh().metadata.snapshots[0].snapshot_id
 
@@ -258,7 +260,7 @@ def test_a_rollback_meanwhile_is_a_conflict(lake: Any, meanwhile: Meanwhile, pla
 
 
 def test_with_partial_progress_only_the_group_in_conflict_fails(
-    lake: Any, meanwhile: Meanwhile, by_city: Table
+    lake: Lake, meanwhile: Meanwhile, by_city: Table
 ) -> None:
     """The other group is committed, and the row tells of both."""
     before = ids(by_city)
@@ -271,24 +273,22 @@ def test_with_partial_progress_only_the_group_in_conflict_fails(
     assert lake.stored() == {path.removeprefix("file://") for path in known_files(lake.load())}
 
 
-def test_partial_progress_makes_several_commits(lake: Any, by_city: Table) -> None:
+def test_partial_progress_makes_several_commits(lake: Lake, by_city: Table) -> None:
     """As many as there may be, a wave of groups each."""
     before = ids(by_city)
     options = {"partial-progress.enabled": "true", "max-concurrent-file-group-rewrites": "1"}
     row = lake.rewrite(options=options)
     assert (row["rewritten_data_files_count"], row["added_data_files_count"], row["message"]) == (12, 2, None)
-    operations = [snapshot.summary.operation.value for snapshot in lake.load().metadata.snapshots]
-    assert operations[-3:] == ["append", "replace", "replace"]
+    assert operations(lake.load())[-3:] == ["append", "replace", "replace"]
     assert ids(lake.load()) == before
     lake.load().append(rows(7))
     row = lake.rewrite(
         options={"rewrite-all": "true", "partial-progress.enabled": "true", "partial-progress.max-commits": "1"}
     )
-    operations = [snapshot.summary.operation.value for snapshot in lake.load().metadata.snapshots]
-    assert operations[-2:] == ["append", "replace"]
+    assert operations(lake.load())[-2:] == ["append", "replace"]
 
 
-def test_a_later_failure_spares_what_is_committed(lake: Any, meanwhile: Meanwhile, by_city: Table) -> None:
+def test_a_later_failure_spares_what_is_committed(lake: Lake, meanwhile: Meanwhile, by_city: Table) -> None:
     """The first group's commit is rolled back before the second's: its files are still those of a snapshot."""
     pinned = by_city.refresh().metadata.snapshots[-2].snapshot_id
 
@@ -307,8 +307,7 @@ def test_a_later_failure_spares_what_is_committed(lake: Any, meanwhile: Meanwhil
     }
     with pytest.raises(ConflictError, match="no longer goes back"):
         lake.rewrite(options=options)
-    operations = [snapshot.summary.operation.value for snapshot in lake.load().metadata.snapshots]
-    assert operations[-1] == "replace"
+    assert operations(lake.load())[-1] == "replace"
     assert lake.stored() == {path.removeprefix("file://") for path in known_files(lake.load())}
 
 
@@ -318,7 +317,7 @@ def damage(file: DataFile) -> None:
     path.write_bytes(path.read_bytes()[:-20])
 
 
-def test_a_broken_file_fails_the_call_and_leaves_no_trace(lake: Any, by_city: Table) -> None:
+def test_a_broken_file_fails_the_call_and_leaves_no_trace(lake: Lake, by_city: Table) -> None:
     """The error names it; what other tasks wrote is removed."""
     broken = next(file for file in lake.data_files() if file.partition == Record("Oslo"))
     damage(broken)
@@ -330,7 +329,7 @@ def test_a_broken_file_fails_the_call_and_leaves_no_trace(lake: Any, by_city: Ta
 
 
 @pytest.mark.usefixtures("by_city")
-def test_with_partial_progress_a_broken_file_fails_its_group(lake: Any) -> None:
+def test_with_partial_progress_a_broken_file_fails_its_group(lake: Lake) -> None:
     """The others are rewritten; if all fail, the call does."""
     for broken in (file for file in lake.data_files() if file.partition == Record("Oslo")):
         damage(broken)
@@ -341,7 +340,7 @@ def test_with_partial_progress_a_broken_file_fails_its_group(lake: Any) -> None:
         lake.rewrite(options={"partial-progress.enabled": "true"})
 
 
-def test_after_an_unknown_outcome_nothing_is_removed(lake: Any, plain: Table, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_after_an_unknown_outcome_nothing_is_removed(lake: Lake, plain: Table, monkeypatch: pytest.MonkeyPatch) -> None:
     """The commit landed, though nobody said so: its files are in use."""
     before = ids(plain)
     commit = TargetTable.commit
@@ -357,7 +356,7 @@ def test_after_an_unknown_outcome_nothing_is_removed(lake: Any, plain: Table, mo
     assert len(lake.data_files()) == 1
 
 
-def test_rewrites_and_appends_of_several_threads_lose_nothing(lake: Any, plain: Table) -> None:
+def test_rewrites_and_appends_of_several_threads_lose_nothing(lake: Lake, plain: Table) -> None:
     """Each lost race is planned again."""
     before = ids(plain)
     failures: list[BaseException] = []
@@ -411,7 +410,7 @@ with connect(settings, engine=Waits(1)) as session:
 
 
 @pytest.mark.integration
-def test_a_killed_driver_leaves_the_table_as_it_was(lake: Any, plain: Table) -> None:
+def test_a_killed_driver_leaves_the_table_as_it_was(lake: Lake, plain: Table) -> None:
     """And files that nobody names; the next rewrite does the work."""
     before, stored = ids(plain), lake.stored()
     version = lake.load().metadata_location

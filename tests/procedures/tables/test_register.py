@@ -3,21 +3,24 @@
 from __future__ import annotations
 
 import shutil
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
 import pytest
 from pyiceberg.table import Table
 from pyiceberg.table.snapshots import Snapshot
 from support.catalog_lake import Lake
 
 from metastore.errors import FormatError, InvalidRequestError, NotFoundError, ProcedureError
+from metastore.model.table_unit import TableMetadataUnit
 from metastore.procedures.tables.register import register_table, unregister_table
 from metastore.procedures.tables.set_property import set_table_property
 
 
 @pytest.fixture
-def written(lake: Lake, rows: Any) -> Table:
+def written(lake: Lake, rows: Callable[..., pa.Table]) -> Table:
     """A table with three rows in two files."""
     table: Table = lake.table()
     table.append(rows(1, 2))
@@ -130,7 +133,7 @@ def test_a_copied_folder(lake: Lake, left: Table, tmp_path: Path) -> None:
         lake.call(register_table, table="again", metadata_location=str(copied))
 
 
-def test_components(lake: Lake, unit: Any) -> None:
+def test_components(lake: Lake, unit: Callable[..., TableMetadataUnit]) -> None:
     """The metastore's own tables are registered by nobody, nor is anything beside them."""
     lake.metastore.tables.modify().overwrite([unit("one")]).execute()
     own = {"catalog": "metastore", "schema": "components", "table": "tables"}

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
+import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 from pyiceberg.manifest import ManifestContent, ManifestEntry
@@ -15,6 +17,7 @@ from support.catalog_lake import Lake
 from support.snapshots import current, ints, summary_of
 
 from metastore.errors import InvalidRequestError, ProcedureError
+from metastore.model.table_unit import TableMetadataUnit
 from metastore.procedures.expire.expire import expire_snapshots
 from metastore.procedures.imports.add_files import add_files
 from metastore.procedures.tables.rewrite_manifests import rewrite_manifests
@@ -23,7 +26,7 @@ CITIES = ("a", "b", "c")
 
 
 @pytest.fixture
-def written(lake: Lake, rows: Any) -> Table:
+def written(lake: Lake, rows: Callable[..., pa.Table]) -> Table:
     """Six appends, each with a file in each of three partitions, and so six manifests of which none can be skipped."""
     table: Table = lake.table()
     with table.update_spec() as spec:
@@ -123,7 +126,9 @@ def test_a_second_run_changes_nothing(lake: Lake, written: Table) -> None:
 
 @pytest.mark.parametrize("version", ["1", "2"])
 @pytest.mark.parametrize("adds", [1, 2, 3])
-def test_a_file_that_is_in_the_table_several_times_stays_so(lake: Lake, rows: Any, version: str, adds: int) -> None:
+def test_a_file_that_is_in_the_table_several_times_stays_so(
+    lake: Lake, rows: Callable[..., pa.Table], version: str, adds: int
+) -> None:
     """Entries are kept as often as they stand, in one manifest or in several."""
     path = f"{lake.folder}/a.parquet"
     pq.write_table(rows(1, 2), path)
@@ -140,7 +145,7 @@ def test_a_file_that_is_in_the_table_several_times_stays_so(lake: Lake, rows: An
     assert row["rewritten_manifests_count"] == 0
 
 
-def test_equal_manifests_are_both_kept(lake: Lake, rows: Any) -> None:
+def test_equal_manifests_are_both_kept(lake: Lake, rows: Callable[..., pa.Table]) -> None:
     """Where a manifest holds one entry at most, those of one file are as they should be."""
     path = f"{lake.folder}/a.parquet"
     pq.write_table(rows(1), path)
@@ -152,7 +157,7 @@ def test_equal_manifests_are_both_kept(lake: Lake, rows: Any) -> None:
     assert ids(table.refresh()) == [1, 1]
 
 
-def test_good_manifests_are_kept(lake: Lake, written: Table, rows: Any) -> None:
+def test_good_manifests_are_kept(lake: Lake, written: Table, rows: Callable[..., pa.Table]) -> None:
     """After an append only what the new entries move is written anew."""
     written.transaction().set_properties({"commit.manifest.target-size-bytes": "1"}).commit_transaction()
     lake.call(rewrite_manifests)
@@ -162,7 +167,7 @@ def test_good_manifests_are_kept(lake: Lake, written: Table, rows: Any) -> None:
     assert row["kept_manifests_count"] == 19
 
 
-def test_sort_by(lake: Lake, rows: Any) -> None:
+def test_sort_by(lake: Lake, rows: Callable[..., pa.Table]) -> None:
     """Fields that are named come first in the order of entries."""
     table = lake.table()
     with table.update_spec() as spec:
@@ -179,7 +184,9 @@ def test_sort_by(lake: Lake, rows: Any) -> None:
     assert found == sorted(found)
 
 
-def test_delete_manifests_are_carried_over(lake: Lake, rows: Any, delete_positions: Any) -> None:
+def test_delete_manifests_are_carried_over(
+    lake: Lake, rows: Callable[..., pa.Table], delete_positions: Callable[[Table, str, list[int]], Table]
+) -> None:
     """Deletes apply as before: their manifests stay, and data keeps the sequence numbers that they go by."""
     table = lake.table()
     for each in (1, 2, 3):
@@ -195,7 +202,7 @@ def test_delete_manifests_are_carried_over(lake: Lake, rows: Any, delete_positio
     assert ints(lake.table().scan().to_arrow()["id"]) == before
 
 
-def test_other_specs_stay(lake: Lake, written: Table, rows: Any) -> None:
+def test_other_specs_stay(lake: Lake, written: Table, rows: Callable[..., pa.Table]) -> None:
     """Manifests of one spec are put together; a spec that there is not is refused."""
     with written.update_spec() as spec:
         spec.remove_field("city")
@@ -210,7 +217,7 @@ def test_other_specs_stay(lake: Lake, written: Table, rows: Any) -> None:
     assert len(entries(lake.table())) == 20
 
 
-def test_refusals(lake: Lake, written: Table, unit: Any) -> None:
+def test_refusals(lake: Lake, written: Table, unit: Callable[..., TableMetadataUnit]) -> None:
     """An empty or wrong sort_by, and the metastore's own tables."""
     with pytest.raises(InvalidRequestError, match="sort_by must not be empty when provided"):
         lake.call(rewrite_manifests, sort_by=[])
@@ -242,7 +249,7 @@ def test_the_branchs_retention_is_kept(lake: Lake, written: Table) -> None:
 
 
 @pytest.mark.parametrize("version", ["1", "2"])
-def test_expire_after_a_rewrite(lake: Lake, rows: Any, version: str) -> None:
+def test_expire_after_a_rewrite(lake: Lake, rows: Callable[..., pa.Table], version: str) -> None:
     """Old manifests go when the snapshots before the rewrite expire, data stays, in both format versions."""
     table = lake.table(properties={"format-version": version})
     for each in (1, 2, 3):

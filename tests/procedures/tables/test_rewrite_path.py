@@ -5,9 +5,11 @@ from __future__ import annotations
 import csv
 import gzip
 import shutil
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
 import pytest
 from pyiceberg.table import StaticTable, Table
 from support.catalog_lake import Lake
@@ -21,7 +23,9 @@ from metastore.procedures.tables.table_stats import compute_table_stats
 
 
 @pytest.fixture
-def written(lake: Lake, rows: Any, delete_positions: Any) -> Table:
+def written(
+    lake: Lake, rows: Callable[..., pa.Table], delete_positions: Callable[[Table, str, list[int]], Table]
+) -> Table:
     """Appends, a delete of rows by position, statistics, and a tag on the first snapshot."""
     table: Table = lake.table()
     for each in (1, 2):
@@ -118,7 +122,7 @@ def test_manifests_keep_what_they_say(lake: Lake, written: Table, tmp_path: Path
             assert dict(new.data_file.lower_bounds or {}) == dict(old.data_file.lower_bounds or {})
 
 
-def test_only_what_is_new(lake: Lake, written: Table, rows: Any, tmp_path: Path) -> None:
+def test_only_what_is_new(lake: Lake, written: Table, rows: Callable[..., pa.Table], tmp_path: Path) -> None:
     """After a start version only data files of later snapshots are copied, onto a copy of what was before."""
     source, target = written.metadata.location, f"file://{tmp_path}/target"
     [row] = lake.call(rewrite_table_path, source_prefix=source, target_prefix=target)
@@ -133,7 +137,9 @@ def test_only_what_is_new(lake: Lake, written: Table, rows: Any, tmp_path: Path)
 
 
 @pytest.mark.parametrize("version", ["1", "2"])
-def test_only_what_is_new_after_an_expiration(lake: Lake, rows: Any, tmp_path: Path, version: str) -> None:
+def test_only_what_is_new_after_an_expiration(
+    lake: Lake, rows: Callable[..., pa.Table], tmp_path: Path, version: str
+) -> None:
     """The same if snapshots had expired; in format version 1, where only they tell, their files are copied again."""
     table = lake.table(properties={"format-version": version})
     table.append(rows(1))
@@ -180,7 +186,9 @@ def test_refusals(lake: Lake, written: Table, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("version", ["1", "2"])
-def test_packed_metadata_of_both_versions(lake: Lake, rows: Any, tmp_path: Path, version: str) -> None:
+def test_packed_metadata_of_both_versions(
+    lake: Lake, rows: Callable[..., pa.Table], tmp_path: Path, version: str
+) -> None:
     """Compressed metadata files stay compressed, in both format versions; the table itself is not changed."""
     table = lake.table(properties={"format-version": version})
     table.append(rows(1))

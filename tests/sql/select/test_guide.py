@@ -5,8 +5,8 @@ from __future__ import annotations
 import re
 import shlex
 from pathlib import Path
-from typing import Any
 
+import pytest
 from support.sales_lake import Lake
 from typer.testing import CliRunner
 
@@ -25,7 +25,7 @@ def test_the_statements_of_the_guide_run(lake: Lake) -> None:
         assert lake.session.sql(statement).num_rows > 0, statement
 
 
-def test_the_python_of_the_guide_runs(lake: Lake, capsys: Any) -> None:
+def test_the_python_of_the_guide_runs(lake: Lake, capsys: pytest.CaptureFixture[str]) -> None:
     """INFORMATION_SCHEMA as Arrow, over this session."""
     [program] = re.findall(r"```python\nimport metastore\n(.*?)```", GUIDE.read_text(), re.DOTALL)
     body = re.sub(r"with metastore\.connect\(.*\) as ms:", "if True:", program)

@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 
 from metastore.config.settings import Settings
-from metastore.errors import StorageError
-from metastore.iceberg import server_catalogs
+from metastore.errors import ConfigError, StorageError
+from metastore.iceberg.server_catalogs import HIVE_ANSWER, REST_ANSWER
 from metastore.metastore import Metastore
 
 
@@ -22,16 +22,30 @@ def silent() -> Iterator[str]:
 
 
 @pytest.mark.parametrize("kind", ["rest", "hive"])
-def test_no_request_waits_for_ever(tmp_path: Path, silent: str, kind: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Neither the first nor one on a connection that was made anew after it."""
-    monkeypatch.setattr(server_catalogs, "ANSWER_S", 0.05)
-    scheme = {"rest": "http", "hive": "thrift"}[kind]
-    keys = {
-        "location": {"base_path": str(tmp_path), "relative_path": "m"},
-        "catalog": {"type": kind, "uri": f"{scheme}://{silent}"},
-    }
-    settings = Settings.from_mapping({"drill.metastore.iceberg": keys}, environ={})
-    with Metastore.open(settings) as metastore:
+def test_no_request_waits_for_ever(tmp_path: Path, silent: str, kind: str) -> None:
+    """Neither the first nor one on a connection that was made anew after it; a property says how long."""
+    with _opened(tmp_path, silent, kind, "50 ms") as metastore:
         for _ in range(2):
             with pytest.raises(StorageError, match="timed? ?out"):
                 metastore.tables.metadata.history()
+
+
+@pytest.mark.parametrize("kind", ["rest", "hive"])
+@pytest.mark.parametrize("limit", ["soon", "0", "-1"])
+def test_a_time_limit_is_a_time(tmp_path: Path, silent: str, kind: str, limit: str) -> None:
+    """The property and its value are named."""
+    with (
+        _opened(tmp_path, silent, kind, limit) as metastore,
+        pytest.raises(ConfigError, match=f"timeout.* is '{limit}'"),
+    ):
+        metastore.tables.metadata.history()
+
+
+def _opened(folder: Path, address: str, kind: str, limit: str) -> Metastore:
+    """A metastore in the catalog at ``address``, whose answers are waited for as long as ``limit`` says."""
+    scheme, key = {"rest": ("http", REST_ANSWER), "hive": ("thrift", HIVE_ANSWER)}[kind]
+    keys = {
+        "location": {"base_path": str(folder), "relative_path": "m"},
+        "catalog": {"type": kind, "uri": f"{scheme}://{address}", f'"{key}"': limit},
+    }
+    return Metastore.open(Settings.from_mapping({"drill.metastore.iceberg": keys}, environ={}))

@@ -7,7 +7,8 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 import pytest
-from obstore.store import ObjectStore
+from obstore.store import AzureStore, GCSStore, S3Store
+from support.store_server import StoreServer
 
 from metastore.clock import Clock
 from metastore.config.settings import Settings
@@ -30,13 +31,14 @@ def kind(request: pytest.FixtureRequest) -> str:
 
 
 @pytest.fixture
-def server(kind: str, request: pytest.FixtureRequest) -> Any:
+def server(kind: str, request: pytest.FixtureRequest) -> StoreServer:
     """The server of the kind, from tests/services."""
-    return request.getfixturevalue(f"{kind}_server")
+    found: StoreServer = request.getfixturevalue(f"{kind}_server")
+    return found
 
 
 @pytest.fixture
-def hadoop(server: Any) -> dict[str, str]:
+def hadoop(server: StoreServer) -> dict[str, str]:
     """The keys of Hadoop's connector for the server."""
     keys: dict[str, str] = server.hadoop(server.endpoint)
     return keys
@@ -49,16 +51,16 @@ def pyiceberg_properties(hadoop: dict[str, str], root: str) -> dict[str, str]:
 
 
 @pytest.fixture
-def bucket(server: Any) -> ObjectStore:
+def bucket(server: StoreServer) -> AzureStore | GCSStore | S3Store:
     """A new empty bucket, to look at directly."""
-    made: ObjectStore = server.create(f"test-{uuid.uuid4()}")
-    return made
+    return server.create(f"test-{uuid.uuid4()}")
 
 
 @pytest.fixture
-def root(server: Any, bucket: Any) -> str:
+def root(server: StoreServer, bucket: AzureStore | GCSStore | S3Store) -> str:
     """The location of the bucket."""
-    return str(server.root(bucket.config.get("bucket") or bucket.config["container_name"]))
+    named: dict[str, Any] = {**bucket.config}
+    return server.root(named.get("bucket") or named["container_name"])
 
 
 @pytest.fixture
@@ -68,7 +70,7 @@ def pointers(hadoop: dict[str, str], root: str) -> ObjectPointers:
 
 
 @pytest.fixture
-def settings(server: Any, root: str) -> Callable[..., Settings]:
+def settings(server: StoreServer, root: str) -> Callable[..., Settings]:
     """Settings of a metastore in the bucket, by ``endpoint``, with more keys of ``drill.metastore.iceberg``."""
 
     def make(endpoint: str | None = None, **iceberg: Any) -> Settings:

@@ -13,6 +13,7 @@ import pyarrow.parquet as pq
 import pytest
 from obstore.store import ObjectStore
 from services.counting import counting
+from support.store_server import StoreServer
 
 from metastore.config.settings import Settings
 from metastore.session import Session, connect
@@ -23,7 +24,7 @@ OpenLake = Callable[..., Any]
 
 
 @pytest.fixture
-def open_lake(server: Any, root: str, bucket: ObjectStore, tmp_path: Path) -> OpenLake:
+def open_lake(server: StoreServer, root: str, bucket: ObjectStore, tmp_path: Path) -> OpenLake:
     """Open a session whose plugin ``lake`` is the bucket, by ``endpoint``; table ``lake.w.t`` has small files."""
     for number in range(FILES):
         content = BytesIO()
@@ -56,7 +57,7 @@ def test_a_table_is_analyzed_and_read(open_lake: OpenLake, bucket: ObjectStore) 
 
 
 @pytest.mark.parametrize("kind", ["s3"], indirect=True)
-def test_requests_for_data(open_lake: OpenLake, server: Any) -> None:
+def test_requests_for_data(open_lake: OpenLake, server: StoreServer) -> None:
     """ANALYZE asks once for each footer and for pages of names; unchanged files are not asked again."""
     with counting(server.endpoint) as seen, open_lake(seen.endpoint) as ms:
         ms.analyze("lake.w.t")

@@ -9,12 +9,12 @@ from collections import Counter
 from collections.abc import Callable, Iterator
 from http.client import HTTPConnection
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
-from typing import Any
 from urllib.parse import unquote
 
 import obstore
 import pytest
 from obstore.store import ObjectStore
+from support.store_server import StoreServer
 
 from metastore.config.settings import Settings
 from metastore.errors import OutcomeUnknownError, StorageError
@@ -103,7 +103,7 @@ class Proxy:
 
 
 @pytest.fixture
-def proxy(server: Any) -> Iterator[Proxy]:
+def proxy(server: StoreServer) -> Iterator[Proxy]:
     """A proxy before the server, without faults."""
     made = Proxy(server.endpoint)
     thread = threading.Thread(target=made.listener.serve_forever, kwargs={"poll_interval": 0.05})
@@ -122,7 +122,7 @@ def metastore(settings: Callable[..., Settings], proxy: Proxy) -> Iterator[Metas
 
 
 @pytest.fixture
-def through_gateway(settings: Callable[..., Settings], server: Any, proxy: Proxy) -> Iterator[Metastore]:
+def through_gateway(settings: Callable[..., Settings], server: StoreServer, proxy: Proxy) -> Iterator[Metastore]:
     """A metastore seen through the proxy, by credentials that leave it free to change headers, as a gateway may."""
     keys = server.hadoop_with_open_headers(proxy.endpoint)
     with Metastore.open(settings(**{"config.properties": {f'"{key}"': keys[key] for key in keys}})) as opened:
@@ -186,7 +186,7 @@ class TestOutcome:
 
     @pytest.mark.parametrize("suffix", [".parquet", "-m0.avro", ".metadata.json"])
     def test_conflicts_without_end(
-        self, settings: Callable[..., Settings], server: Any, proxy: Proxy, root: str, suffix: str
+        self, settings: Callable[..., Settings], server: StoreServer, proxy: Proxy, root: str, suffix: str
     ) -> None:
         """S3's 409 each time: a certain refusal that says what it is; repeated a few times, with longer waits."""
         location = f"{root}/t/x{suffix}"
@@ -199,7 +199,7 @@ class TestOutcome:
         assert (proxy.seen["PUT conflict"], pauses) == (6, [0.0, *PAUSES_S])
 
     @pytest.mark.parametrize("first", ["conflict", "forget", "refuse", None])
-    def test_whose_file_it_is(self, server: Any, proxy: Proxy, root: str, first: str | None) -> None:
+    def test_whose_file_it_is(self, server: StoreServer, proxy: Proxy, root: str, first: str | None) -> None:
         """The name is taken by equal content: it can be one's own after a first request that failed, and only then."""
         location = f"{root}/t/x"
         through = Buckets(file_io_properties(location, server.hadoop(proxy.endpoint)))
@@ -251,7 +251,7 @@ class TestOutcome:
         assert names(metastore) == ["a"]
 
     def test_a_lost_race_is_no_unknown_outcome(
-        self, server: Any, pointers: ObjectPointers, root: str, proxy: Proxy
+        self, server: StoreServer, pointers: ObjectPointers, root: str, proxy: Proxy
     ) -> None:
         """An answer is lost, and then another's file stands there: the race is lost for certain."""
         location = f"{root}/t/metadata/v2.metadata.json"
@@ -315,7 +315,7 @@ class TestRefused:
             through_gateway.tables.modify().overwrite([unit("b")]).execute()
         assert names(through_gateway) == ["a"]
 
-    def test_a_bucket_that_does_not_exist(self, settings: Callable[..., Settings], server: Any) -> None:
+    def test_a_bucket_that_does_not_exist(self, settings: Callable[..., Settings], server: StoreServer) -> None:
         """It is no empty metastore."""
         location = {"base_path": server.root("no-such-bucket"), "relative_path": "metastore"}
         with (

@@ -18,6 +18,7 @@ import pyarrow.parquet as pq
 import pytest
 from obstore.store import ObjectStore
 from pyiceberg.table import StaticTable
+from support.store_server import StoreServer
 
 from metastore.analyze.run import analyze
 from metastore.analyze.tasks.chunks import Limits
@@ -199,7 +200,7 @@ def test_expiration_leaves_what_the_last_version_needs(
 
 
 @pytest.mark.parametrize("kind", ["s3"], indirect=True)
-def test_the_guide_to_configuration(server: Any, root: str, bucket: ObjectStore, unit: MakeUnit) -> None:
+def test_the_guide_to_configuration(server: StoreServer, root: str, bucket: ObjectStore, unit: MakeUnit) -> None:
     """Its lines for S3 open a bucket, with another endpoint, another bucket, and the keys in the environment."""
     blocks = re.findall(r"```hocon\n(.*?)```", GUIDE.read_text(), re.DOTALL)
     text = next(block for block in blocks if "s3a://bucket" in block)

@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import pickle
 from collections.abc import Callable
-from typing import Any
 
 import obstore
 import pyarrow as pa
@@ -13,6 +12,7 @@ import pyarrow.dataset as ds
 import pyarrow.parquet as pq
 import pytest
 from obstore.store import ObjectStore
+from support.store_server import StoreServer
 
 from metastore.errors import StorageError
 from metastore.stores.files import arrow_paths, discard, flush
@@ -127,7 +127,7 @@ def test_arrow_reads_files_of_any_size(files: ObjectFileIO, at: Callable[[str], 
 
 @pytest.mark.parametrize("kind", ["s3"], indirect=True)
 def test_an_assumed_role_opens_the_store(
-    hadoop: dict[str, str], at: Callable[[str], str], server: Any, bucket: ObjectStore
+    hadoop: dict[str, str], at: Callable[[str], str], server: StoreServer, bucket: ObjectStore
 ) -> None:
     """Its credentials are asked of the token service, and are those that sign the requests."""
     role = {

@@ -12,6 +12,7 @@ from typing import Any
 import obstore
 import pytest
 from obstore.store import ObjectStore
+from support.store_server import StoreServer
 
 from metastore.config.settings import Settings
 from metastore.errors import MetastoreError, StorageError
@@ -45,7 +46,7 @@ def shown(error: BaseException) -> str:
 @pytest.mark.parametrize("spelling", SECRETS)
 def test_nothing_that_is_written_or_shown_holds_a_secret(
     settings: Callable[..., Settings],
-    server: Any,
+    server: StoreServer,
     bucket: ObjectStore,
     unit: MakeUnit,
     caplog: pytest.LogCaptureFixture,

@@ -1,0 +1,33 @@
+"""Which engine runs what is distributed: settings of the choice between this machine and Spark."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Literal
+
+from metastore.config.section import Section
+
+EngineKind = Literal["auto", "local", "spark"]
+
+
+@dataclass(frozen=True)
+class EngineSettings:
+    """``auto`` takes Spark from ``spark_threshold_files`` files on; ``processes`` 0 = one per core."""
+
+    kind: EngineKind = "auto"
+    spark_threshold_files: int = 50_000
+    processes: int = 0
+    spark: Mapping[str, str] = field(default_factory=dict, repr=False)
+
+
+def engine_settings(section: Section) -> EngineSettings:
+    """The settings below ``drill.metastore.engine``. Raises ConfigError for another kind or a number below zero."""
+    kinds: dict[str, EngineKind] = {"auto": "auto", "local": "local", "spark": "spark"}
+    threshold, processes = section.whole("spark_threshold_files", least=0), section.whole("processes", least=0)
+    return EngineSettings(
+        kind=section.choice("kind", kinds),
+        spark_threshold_files=section.required("spark_threshold_files", threshold),
+        processes=section.required("processes", processes),
+        spark={name: value for name, value in section.properties("spark").items() if value is not None},
+    )
