@@ -20,7 +20,8 @@ def text_of(node: exp.Expr) -> exp.Expr:
         "CASE WHEN typeof(:it) IN ('DOUBLE', 'FLOAT', 'BLOB') "
         "THEN error('Spark spells a ' || typeof(:it) || ' as a text in another way than DuckDB; Spark can: "
         "connect with it') "
-        f"WHEN typeof(:it) = 'TIMESTAMP WITH TIME ZONE' THEN regexp_replace(CAST(:it AS TEXT), '{_OFFSET}', '') "
+        "WHEN typeof(:it) IN ('TIMESTAMP WITH TIME ZONE', 'TIMESTAMPTZ_NS') "
+        f"THEN regexp_replace(CAST(:it AS TEXT), '{_OFFSET}', '') "
         "ELSE CAST(:it AS TEXT) END",
         it=node,
     )

@@ -18,6 +18,7 @@ from sqlglot import exp
 from sqlglot.dialects.duckdb import DuckDB
 from sqlglot.generators.duckdb import DuckDBGenerator
 
+from metastore.duck.fine_times import cast_of_constant, with_nanoseconds
 from metastore.duck.mixed_kinds import (
     SYMBOLS,
     between,
@@ -31,7 +32,7 @@ from metastore.duck.mixed_kinds import (
 from metastore.duck.spark_casts import cast_as_spark, text_of
 from metastore.duck.spark_function_words import FUNCTION_WORDS
 from metastore.duck.spark_functions import refused, require_known
-from metastore.duck.value_kinds import INSTANTS, mark_as
+from metastore.duck.value_kinds import INSTANTS, TEXTS, kind_of, mark_as
 from metastore.duck.words import AS_DUCKDB
 from metastore.errors import InvalidRequestError
 
@@ -92,7 +93,7 @@ def _like(node: exp.Like | exp.ILike) -> exp.Expr:
         for one, pattern in zip(each, patterns.expressions, strict=True):
             one.set("expression", pattern.copy())
         return exp.paren((exp.or_ if isinstance(words.expression, exp.Any) else exp.and_)(*map(_like, each)))
-    if not words.this.is_type(exp.DType.TEXT) and not words.this.is_string:
+    if kind_of(words.this) not in TEXTS and not words.this.is_type(exp.DType.TEXT):
         words.set("this", exp.Paren(this=text_of(words.this)))
     if isinstance(node.parent, exp.Escape):
         return words
@@ -111,11 +112,11 @@ _WORDS: Final[Mapping[type[exp.Expr], Callable[[Any], exp.Expr]]] = {
     **FUNCTION_WORDS,
     exp.Like: _like,
     exp.ILike: _like,
-    exp.Cast: cast_as_spark,
-    exp.TryCast: cast_as_spark,
-    **dict.fromkeys(SYMBOLS, compared),
-    exp.In: contained,
-    exp.Between: between,
+    exp.Cast: cast_of_constant,
+    exp.TryCast: cast_of_constant,
+    **dict.fromkeys(SYMBOLS, with_nanoseconds(compared)),
+    exp.In: with_nanoseconds(contained),
+    exp.Between: with_nanoseconds(between),
     exp.Case: chosen,
     **dict.fromkeys((exp.Add, exp.Sub, exp.Mul), computed),
     **dict.fromkeys((exp.Div, exp.Mod), divided),

@@ -2,7 +2,7 @@
 
 DuckDB is asked for the numbers of the rows that pass, and is shown only the columns that the question names, under
 names that it can tell apart. So rows keep their order and their types, those that DuckDB lacks among them, and columns
-may differ by case only. The text of a question is anybody's: it is run closed off from the machine.
+and fields may differ by case only. The text of a question is anybody's: it is run closed off from the machine.
 """
 
 from __future__ import annotations
@@ -15,6 +15,7 @@ from typing import Any, Final
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 from sqlglot import exp
 from sqlglot.errors import SqlglotError
 
@@ -25,6 +26,7 @@ from metastore.duck.spark_texts import define_what
 from metastore.duck.value_kinds import mark
 from metastore.duck.words import phrase
 from metastore.errors import InvalidRequestError
+from metastore.model.column_path import ColumnPath
 from metastore.predicates.columns import Columns, PredicateColumn
 from metastore.predicates.number_grid import NumberGrid
 from metastore.predicates.spark_sql import condition_of
@@ -91,10 +93,10 @@ def named_by(where: str, columns: Columns) -> frozenset[str] | None:
 
 @dataclass(frozen=True)
 class _Question:
-    """A predicate in DuckDB's words, and the columns that it names: ours -> DuckDB's."""
+    """A predicate in DuckDB's words, and the columns that it names, or fields: our paths -> DuckDB's names."""
 
     text: str
-    names: dict[str, str]
+    names: dict[ColumnPath, str]
 
     @classmethod
     def of(cls, where: str, columns: Columns, schema: pa.Schema, zone: tzinfo) -> _Question:
@@ -102,15 +104,14 @@ class _Question:
         if tree.find(exp.Query) is not None:
             raise InvalidRequestError(f"a scan asks one table, without subqueries: {where!r}; ask that in a SELECT")
         tree = _with_decimals_that_fit(tree, columns, where)
-        names: dict[str, str] = {}
+        names: dict[ColumnPath, str] = {}
         for node in list(tree.find_all(exp.Column)):
             path = tuple(part.name for part in node.parts)
             column = columns.resolve(path, f" of {where!r}")
-            _require_plain(column, schema)
-            top = column.path[0]
-            if top not in names:
-                names[top] = _free(top, {_NUMBER, *names.values()})
-            said = _said(names[top], column, path[len(column.path) :], schema)
+            shown = _shown(column.path, schema)
+            if shown not in names:
+                names[shown] = _free(shown[-1], {_NUMBER, *names.values()})
+            said = _said(names[shown], column, len(shown), path[len(column.path) :], schema)
             tree = said if node is tree else tree
             node.replace(said)
         try:
@@ -120,7 +121,7 @@ class _Question:
 
     def numbers(self, engine: Any, rows: pa.Table) -> pa.Array[Any]:
         """The numbers of the ``rows`` that satisfy the question, ascending."""
-        asked = rows.select(list(self.names)).rename_columns(list(self.names.values()))
+        asked = pa.table([_at(rows, path) for path in self.names], list(self.names.values()))
         numbered = asked.append_column(_NUMBER, pa.array(np.arange(rows.num_rows)))
         passing = relation(engine, numbered).filter(self.text).project(f'"{_NUMBER}"').to_arrow_table()
         numbers: pa.Array[Any] = passing.column(0).combine_chunks().sort()
@@ -174,10 +175,13 @@ def _free(name: str, taken: set[str]) -> str:
     return free
 
 
-def _said(name: str, column: PredicateColumn, rest: tuple[str, ...], schema: pa.Schema) -> exp.Expr:
-    """A column, a field of it, or what a path leads to inside a list or a map."""
+def _said(name: str, column: PredicateColumn, shown: int, rest: tuple[str, ...], schema: pa.Schema) -> exp.Expr:
+    """A column, a field of it, or what a path leads to inside a list or a map.
+
+    ``name`` is what DuckDB calls what the first ``shown`` names of the column's path lead to.
+    """
     said: exp.Expr = exp.column(exp.to_identifier(name, quoted=True))
-    for field in column.path[1:]:
+    for field in column.path[shown:]:
         said = exp.Anonymous(this="struct_extract", expressions=[said, exp.Literal.string(field)])
     if column.type.name == "VARCHAR":
         said.type = exp.DataType.build("TEXT")
@@ -203,14 +207,21 @@ def _arrow_type(column: PredicateColumn, schema: pa.Schema) -> pa.DataType | Non
     return type_
 
 
-def _require_plain(column: PredicateColumn, schema: pa.Schema) -> None:
-    """InvalidRequestError for a field of a struct in which DuckDB would find another of its name."""
-    place = schema.get_field_index(column.path[0])
+def _shown(path: ColumnPath, schema: pa.Schema) -> ColumnPath:
+    """The part of ``path`` that DuckDB is shown as a column: up to the last field that only case tells from another."""
+    place = schema.get_field_index(path[0])
     type_: Any = None if place < 0 else schema.field(place).type
-    for name in column.path[1:]:
+    shown = path[:1]
+    for depth, name in enumerate(path[1:], 2):
+        if not isinstance(type_, pa.StructType):
+            break
         if sum(field.name.lower() == name.lower() for field in type_.fields) > 1:
-            raise InvalidRequestError(
-                f"column {'.'.join(column.path)!r} may be any of {', '.join(f.name for f in type_.fields)}, "
-                "which DuckDB cannot tell apart"
-            )
+            shown = path[:depth]
         type_ = type_.field(name).type
+    return shown
+
+
+def _at(rows: pa.Table, path: ColumnPath) -> pa.ChunkedArray[Any]:
+    """The values at ``path``, null where a struct around them is null."""
+    column = rows.column(path[0])
+    return column if len(path) == 1 else pc.struct_field(column, list(path[1:]))

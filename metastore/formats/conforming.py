@@ -6,6 +6,7 @@ the column is. Fields of structs are matched by name regardless of case; what th
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
 import pyarrow as pa
@@ -14,6 +15,7 @@ import pyarrow.types as pt
 from metastore.errors import FormatError
 from metastore.formats.map_arrays import map_array
 from metastore.formats.refused_footers import has_map_as_list, is_map_as_list
+from metastore.model.column_path import places_alike
 
 _TEXTS: Final = (pt.is_string, pt.is_large_string, pt.is_string_view, pt.is_binary, pt.is_large_binary)
 
@@ -72,15 +74,49 @@ def fits(own: Any, wanted: Any) -> bool:
     return any(test(own) and test(wanted) for test in (pt.is_timestamp, pt.is_date, pt.is_time, pt.is_boolean))
 
 
+def spelled_as(type_: Any, own: Any) -> Any:
+    """``type_`` with its fields called as those of a file's type ``own``, at every depth, whatever their case.
+
+    FormatError where a field may be any of several.
+    """
+    if pt.is_struct(type_) and pt.is_struct(own):
+        of_file = _fields(own)
+        places = _places(_fields(type_), of_file)
+        return pa.struct(
+            field
+            if (place := places.get(field.name)) is None
+            else field.with_name(of_file[place].name).with_type(spelled_as(field.type, of_file[place].type))
+            for field in _fields(type_)
+        )
+    if pt.is_list(type_) and (pt.is_list(own) or pt.is_large_list(own)):
+        return pa.list_(type_.value_field.with_type(spelled_as(type_.value_type, own.value_type)))
+    if pt.is_map(type_) and pt.is_map(own):
+        return pa.map_(
+            type_.key_field.with_type(spelled_as(type_.key_type, own.key_type)),
+            type_.item_field.with_type(spelled_as(type_.item_type, own.item_type)),
+        )
+    return type_
+
+
+def _fields(struct: Any) -> list[pa.Field[Any]]:
+    return [struct.field(place) for place in range(struct.num_fields)]
+
+
+def _places(wanted: Sequence[pa.Field[Any]], own: Sequence[pa.Field[Any]]) -> Mapping[str, int]:
+    """For each field ``wanted``, by name, the place of the one among ``own`` that it is."""
+    names = [field.name for field in own]
+    return {name: names.index(found) for name, found in places_alike([field.name for field in wanted], names).items()}
+
+
 def _struct(values: Any, type_: Any, column: str) -> Any:
-    places = {values.type.field(place).name.lower(): place for place in range(values.type.num_fields)}
-    children = []
-    for wanted in (type_.field(place) for place in range(type_.num_fields)):
-        place = places.get(wanted.name.lower())
-        name = f"{column}.{wanted.name}"
-        found = pa.nulls(len(values), wanted.type) if place is None else values.field(place)
-        children.append(found if place is None else conformed(found, wanted.type, name))
-    fields = [type_.field(place) for place in range(type_.num_fields)]
+    fields, own = _fields(type_), _fields(values.type)
+    places = _places(fields, own)
+    children = [
+        conformed(values.field(place), wanted.type, f"{column}.{wanted.name}")
+        if (place := places.get(wanted.name)) is not None
+        else pa.nulls(len(values), wanted.type)
+        for wanted in fields
+    ]
     return pa.StructArray.from_arrays(children, fields=fields, mask=values.is_null())
 
 

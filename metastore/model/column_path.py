@@ -10,7 +10,7 @@ import re
 from collections import Counter
 from collections.abc import Iterable, Sequence
 
-from metastore.errors import InvalidRequestError
+from metastore.errors import FormatError, InvalidRequestError
 
 ColumnPath = tuple[str, ...]
 
@@ -29,6 +29,35 @@ def named_alike(names: Iterable[str]) -> dict[str, list[str]]:
     for name in names:
         alike.setdefault(name.lower(), []).append(name)
     return {lower: several for lower, several in alike.items() if len(several) > 1}
+
+
+def places_alike(wanted: Iterable[str], names: Sequence[str]) -> dict[str, str]:
+    """For each of the names ``wanted`` the one of ``names`` that it is: the exact one, else one of another case.
+
+    A name that is missing is left out. FormatError where it may be any of several.
+    """
+    all_wanted = tuple(wanted)
+    own, exact, twins = frozenset(all_wanted), frozenset(names), named_alike(all_wanted)
+    free: dict[str, list[str]] = {}
+    for name in names:
+        if name not in own:
+            free.setdefault(name.lower(), []).append(name)
+    found = {}
+    for name in all_wanted:
+        several = free.get(name.lower(), [])
+        if name in exact and not several:
+            found[name] = name
+        elif len(several) == 1 and name not in exact and name.lower() not in twins:
+            found[name] = several[0]
+        elif several:
+            both = ", ".join(sorted({*several, *exact.intersection([name])}))
+            raise FormatError(f"column {name} may be any of {both} in it; run ANALYZE, which tells them apart")
+    return found
+
+
+def lowered(path: ColumnPath) -> ColumnPath:
+    """``path`` in lower case."""
+    return tuple(name.lower() for name in path)
 
 
 def is_among(path: ColumnPath, columns: Iterable[ColumnPath]) -> bool:

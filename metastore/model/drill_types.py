@@ -120,6 +120,23 @@ def common_type(left: str, right: str) -> str:
     return str(_join(parse_type(left), parse_type(right)))
 
 
+def has_twin_fields(type_: DrillType) -> bool:
+    """Whether two fields of one struct, at any depth, have names that differ in case alone."""
+    is_twin = len({field.name.lower() for field in type_.fields}) < len(type_.fields)
+    return is_twin or any(map(has_twin_fields, (*(field.type for field in type_.fields), *type_.parts)))
+
+
+def folded_fields(type_: DrillType) -> DrillType:
+    """``type_`` with one field for names that differ in case alone, at every depth, called as the first of them."""
+    fields: dict[str, StructField] = {}
+    for field in type_.fields:
+        same = fields.setdefault(field.name.lower(), field)
+        if same is not field:
+            fields[field.name.lower()] = StructField(same.name, _join(same.type, field.type))
+    whole = tuple(replace(field, type=folded_fields(field.type)) for field in fields.values())
+    return replace(type_, fields=whole, parts=tuple(map(folded_fields, type_.parts)))
+
+
 @lru_cache(maxsize=4096)
 def common_minor_type(left: str, right: str) -> str:
     """The same for minor types, whose decimals have no digits: integers and decimals meet in VARDECIMAL."""

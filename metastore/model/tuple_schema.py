@@ -8,20 +8,23 @@ inside a struct the property's name is followed by a dot and the quoted path of 
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property, lru_cache
 from typing import Any, Final
 
 from metastore.errors import FormatError
 from metastore.model.column_path import ColumnPath, named_alike, quote
-from metastore.model.drill_types import DrillType, common_type, parse_type, spelled_for_drill
+from metastore.model.drill_types import DrillType, common_type, has_twin_fields, parse_type, spelled_for_drill
 
 TIME_ZONE: Final = "metastore.timezone"
 """Column property: "UTC" for a TIMESTAMP that is adjusted to UTC, absent for local date-times."""
 
 LOGICAL_TYPE: Final = "metastore.logical"
 """Column property: the file format's own name of a type that Drill has none for (uuid, json, …)."""
+
+IN_NANOSECONDS: Final = frozenset({"time_ns", "timestamp_ns"})
+"""Values of :data:`LOGICAL_TYPE` of times that count nanoseconds; all others count microseconds at most."""
 
 _TYPE: Final = "metastore.type"
 """Column property: the column's type, where Drill has no word for it and reads another one."""
@@ -36,7 +39,10 @@ CASE_SENSITIVE: Final = "metastore.case_sensitive"
 """Schema property: "true" where names that differ in case alone are names of different columns."""
 
 SPELLINGS: Final = "metastore.spellings"
-"""Column property: a JSON list of the names that files have for the column, which differ in case alone."""
+"""Column property: a JSON list of the names that files have for the column, which differ in case alone.
+
+For a leaf inside a struct: a JSON list of its paths in files, each a list of names.
+"""
 
 TWIN: Final = "metastore.twin"
 """Column property: "true" where one file has another column whose name differs in case alone."""
@@ -44,11 +50,16 @@ TWIN: Final = "metastore.twin"
 DOUBTED: Final = "metastore.doubted"
 """Column property of a leaf: which numbers in footers of which writers are not believed, and why; one a writer."""
 
+TWIN_FIELDS: Final = "metastore.twin_fields"
+"""Column property: "true" where one file has two fields of one struct whose names differ in case alone."""
+
 REFUSED: Final = "metastore.refused"
 """Schema property: "true" where a file has a column for which Arrow refuses to open it, and is opened otherwise."""
 
 _DIRECTORIES: Final = "metastore.directories"
 """Schema property: the columns of directories in JSON. Drill would look for them in files, and find nulls."""
+
+_OF_LEAVES: Final = (TIME_ZONE, LOGICAL_TYPE)
 
 _KIND = "tuple_schema"
 _BETWEEN_DOUBTS: Final = "; "
@@ -142,14 +153,14 @@ def merge(schemas: Iterable[TupleSchema]) -> TupleSchema:
 
 
 def with_twins(schema: TupleSchema) -> TupleSchema:
-    """The schema of one file, with a mark at columns whose names differ in case alone."""
+    """The schema of one file, with a mark at columns, and at columns of fields, whose names differ in case alone."""
     twins = {name for several in named_alike(column.name for column in schema.columns).values() for name in several}
-    if not twins:
-        return schema
-    columns = (
-        replace(column, properties={**column.properties, TWIN: "true"}) if column.name in twins else column
-        for column in schema.columns
-    )
+    columns = []
+    for column in schema.columns:
+        marks = {TWIN: "true"} if column.name in twins else {}
+        if has_twin_fields(parse_type(column.type)):
+            marks[TWIN_FIELDS] = "true"
+        columns.append(replace(column, properties={**column.properties, **marks}) if marks else column)
     return replace(schema, columns=tuple(columns))
 
 
@@ -158,13 +169,33 @@ def _merge_column(found: list[SchemaColumn], *, everywhere: bool) -> SchemaColum
     for column in found[1:]:
         type_ = common_type(type_, column.type)
     required = everywhere and all(column.required for column in found)
-    properties = {**_agreed([column.properties for column in found]), **_doubts(found)}
-    if any(TWIN in column.properties for column in found):
-        properties = {**properties, TWIN: "true"}
-    return SchemaColumn(found[0].name, type_, required, properties)
+    return SchemaColumn(found[0].name, type_, required, agreed_properties(found))
 
 
-def _doubts(found: list[SchemaColumn]) -> Mapping[str, str]:
+def agreed_properties(columns: Sequence[SchemaColumn]) -> Mapping[str, str]:
+    """The properties that ``columns``, each of other files, have in common.
+
+    A property of a leaf is one that all columns with this leaf have.
+    """
+    properties = [column.properties for column in columns]
+    if all(each == properties[0] for each in properties):
+        return properties[0]
+    agreed = dict(_agreed(properties))
+    with_leaf: dict[ColumnPath, list[SchemaColumn]] = {}
+    for column in columns:
+        for (_, *inside), _ in TupleSchema((column,)).leaves():
+            if inside:
+                with_leaf.setdefault(("", *inside), []).append(column)
+    for path, several in with_leaf.items():
+        for kind in _OF_LEAVES:
+            values = {column.leaf_property(kind, path) for column in several}
+            if len(values) == 1 and (value := values.pop()) is not None:
+                agreed[property_name(kind, path)] = value
+    marks = {mark: "true" for mark in (TWIN, TWIN_FIELDS) if any(mark in each for each in properties)}
+    return {**agreed, **_doubts(columns), **marks}
+
+
+def _doubts(found: Sequence[SchemaColumn]) -> Mapping[str, str]:
     """What is doubted of the leaves of any of the columns."""
     all_: dict[str, dict[str, None]] = {}
     for column in found:

@@ -31,7 +31,7 @@ from metastore.predicates.leaves import Leaves
 from metastore.predicates.literals import is_of_many_types, passes_nulls, span_of
 from metastore.predicates.number_grid import NumberGrid
 from metastore.predicates.predicate import Question, resolved
-from metastore.predicates.time_spans import Literal
+from metastore.predicates.time_spans import Literal, nanoseconds_of
 
 _FLOATS: Final = ("FLOAT", "DOUBLE")
 _INVERSE: Final = {"=": "!=", "!=": "=", "<": ">=", "<=": ">", ">": "<=", ">=": "<"}
@@ -62,6 +62,13 @@ def arrow_filter(
     if isinstance(condition, AlwaysTrue):
         return None
     return RowFilter(_expression(condition), frozenset(column.path[0] for column in leaves.columns.values()))
+
+
+def both(left: RowFilter | None, right: RowFilter | None) -> RowFilter | None:
+    """The filter that rows pass if they pass ``left`` and ``right``; None passes every row."""
+    if left is None or right is None:
+        return left or right
+    return RowFilter(left.expression & right.expression, left.columns | right.columns)
 
 
 def _expression(node: BooleanExpression) -> pc.Expression:
@@ -186,6 +193,8 @@ class _ExactLeaves(Leaves):
             raise NotExact
         if _are_numbers(column, [literal]) and column.usable:
             return literal  # numbers compare as numbers, whatever type would be common to both
+        if (nanoseconds := nanoseconds_of(column, literal, self.zone)) is not None:
+            return nanoseconds
         span = span_of(column, literal, self.zone)
         if span is None or not span.certain:
             raise NotExact
@@ -214,7 +223,9 @@ class _WideLeaves(_ExactLeaves):
     def compare(
         self, column: PredicateColumn, operator: str, literal: Literal, text: str, *, inverted: bool
     ) -> BooleanExpression:
-        """As exactly as can be."""
+        """As exactly as can be; who judges the rows may have nanoseconds cut off both sides."""
+        if column.nanos:
+            return AlwaysTrue()
         with suppress(NotExact):
             return super().compare(column, operator, literal, text, inverted=inverted)
         return AlwaysTrue()
@@ -222,7 +233,9 @@ class _WideLeaves(_ExactLeaves):
     def contain(
         self, column: PredicateColumn, literals: Iterable[Literal], text: str, *, inverted: bool
     ) -> BooleanExpression:
-        """As exactly as can be."""
+        """As exactly as can be, as in :meth:`compare`."""
+        if column.nanos:
+            return AlwaysTrue()
         with suppress(NotExact):
             return super().contain(column, literals, text, inverted=inverted)
         return AlwaysTrue()

@@ -8,11 +8,12 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
+from types import MappingProxyType
 
 from metastore.errors import InvalidRequestError
 from metastore.model.column_path import ColumnPath, parse, quote
 from metastore.model.drill_types import DrillType, StructField, parse_type
-from metastore.model.tuple_schema import TIME_ZONE, TupleSchema
+from metastore.model.tuple_schema import IN_NANOSECONDS, LOGICAL_TYPE, TIME_ZONE, TupleSchema
 from metastore.suggestions import did_you_mean
 
 _NEAREST = 3
@@ -22,8 +23,9 @@ _NEAREST = 3
 class PredicateColumn:
     """A column with what reasoning about it needs.
 
-    ``zoned``: a TIMESTAMP adjusted to UTC. ``usable`` is False where engines may disagree about which values the
-    column has (its name differs from another's by case only, or the type of its directory values is in doubt).
+    ``zoned``: a TIMESTAMP adjusted to UTC; ``nanos``: one that counts nanoseconds. ``usable`` is False where engines
+    may disagree about which values the column has (its name differs from another's by case only, or the type of its
+    directory values is in doubt).
     """
 
     path: ColumnPath
@@ -31,6 +33,7 @@ class PredicateColumn:
     zoned: bool = False
     from_directory: bool = False
     usable: bool = True
+    nanos: bool = False
 
     @cached_property
     def key(self) -> str:
@@ -62,7 +65,14 @@ class _Names:
 class Columns:
     """Everything a predicate on one table may name; directory columns hide the schema's of the same name."""
 
-    def __init__(self, schema: TupleSchema, directory_columns: Sequence[PredicateColumn] = ()) -> None:
+    def __init__(
+        self,
+        schema: TupleSchema,
+        directory_columns: Sequence[PredicateColumn] = (),
+        absent: Mapping[str, str] = MappingProxyType({}),
+    ) -> None:
+        """``absent``: why there is no column of a name that other tables have, by name."""
+        self._absent = absent
         self._from_directories: Mapping[str, PredicateColumn] = {c.path[0]: c for c in directory_columns}
         self._from_schema = schema.by_name
         self._names = _Names((*self._from_directories, *self._from_schema))
@@ -92,7 +102,8 @@ class Columns:
             type_ = fields[found[-1]].type
         inside = tuple(found)
         zoned = column.leaf_property(TIME_ZONE, inside) is not None
-        return PredicateColumn(inside, type_, zoned=zoned, usable=unambiguous)
+        nanos = type_.name == "TIMESTAMP" and column.leaf_property(LOGICAL_TYPE, inside) in IN_NANOSECONDS
+        return PredicateColumn(inside, type_, zoned=zoned, usable=unambiguous, nanos=nanos)
 
     def resolve_reference(self, name: str) -> PredicateColumn:
         """The column that a PyIceberg reference names: a whole name (with its dots) before a path."""
@@ -112,6 +123,8 @@ class Columns:
 
     def _unknown(self, path: ColumnPath, where: str) -> InvalidRequestError:
         name, known = ".".join(path), map(".".join, self._all_paths())
+        if (why := self._absent.get(name.lower())) is not None:
+            return InvalidRequestError(f"there is no column {name}{where} here: {why}")
         hint = did_you_mean(name, known, most=_NEAREST, cutoff=0.5, otherwise=f"columns are {_some(list(self._names))}")
         return InvalidRequestError(f"unknown column {name!r}{where}{hint}")
 

@@ -30,14 +30,15 @@ class Dialect:
     """What a text means by its words, where dialects differ.
 
     ``instants`` are types whose literals name a point in time, in the session's zone where they name none;
-    ``local_times`` those whose literals are what a clock shows. With ``substring_starts_at_zero`` the place 0 of a text
-    is its first letter, as 1 is.
+    ``local_times`` those whose literals are what a clock shows. Literals of ``fine_times`` may have nanoseconds. With
+    ``substring_starts_at_zero`` the place 0 of a text is its first letter, as 1 is.
     """
 
     name: str
     sql: type[SqlglotDialect]
     instants: frozenset[exp.DType]
     local_times: frozenset[exp.DType]
+    fine_times: frozenset[exp.DType]
     backslash_escapes: bool
     substring_starts_at_zero: bool
 
@@ -51,6 +52,7 @@ SPARK: Final = Dialect(
     SparkSql,
     frozenset({DType.TIMESTAMP, DType.TIMESTAMPTZ, DType.TIMESTAMPLTZ}),
     frozenset({DType.TIMESTAMPNTZ}),
+    frozenset({DType.TIMESTAMP, DType.TIMESTAMPTZ, DType.TIMESTAMPLTZ, DType.TIMESTAMPNTZ}),
     backslash_escapes=True,
     substring_starts_at_zero=True,
 )
@@ -58,7 +60,8 @@ DUCKDB: Final = Dialect(
     "DuckDB",
     DuckDB,
     frozenset({DType.TIMESTAMPTZ}),
-    frozenset({DType.TIMESTAMP, DType.TIMESTAMPNTZ}),
+    frozenset({DType.TIMESTAMP, DType.TIMESTAMPNTZ, DType.TIMESTAMP_NS}),
+    frozenset({DType.TIMESTAMP_NS}),
     backslash_escapes=False,
     substring_starts_at_zero=False,
 )
@@ -111,6 +114,16 @@ class Condition:
         if len(path) > 1 and path[0].lower() == self.alias:
             return path[1:]
         return path if self.alone else ()
+
+
+@dataclass(frozen=True)
+class AllOf:
+    """Conditions, each of its dialect, that rows have to satisfy together."""
+
+    parts: tuple[Condition, ...]
+
+    def __str__(self) -> str:
+        return " AND ".join(f"({part})" for part in self.parts)
 
 
 def path_of(node: exp.Expr) -> ColumnPath:

@@ -18,8 +18,8 @@ from sqlglot import exp
 from metastore.predicates.calendar_units import later, steps_of
 from metastore.predicates.condition import Condition, has_unknown_arguments
 from metastore.predicates.literals import INTEGER_TEXT
-from metastore.predicates.time_spans import Literal, SessionTime, is_calm
-from metastore.predicates.written_times import date_of, time_of, timestamp_of
+from metastore.predicates.time_spans import FineTime, Literal, SessionTime, is_calm
+from metastore.predicates.written_times import date_of, fine_time_of, time_of, timestamp_of
 
 T = TypeVar("T")
 
@@ -106,11 +106,16 @@ class Constants:
         """``DATE 'text'`` and the like."""
         if kind in _READERS and (read := _READERS[kind](text)) is not None:
             return read
-        moment = timestamp_of(text)
+        moment, fine = timestamp_of(text), fine_time_of(text)
+        if fine is not None and fine[1] == 0:
+            moment, fine = fine[0], None
         if moment is not None and kind in self.condition.dialect.local_times and moment.tzinfo is None:
             return moment
         if moment is not None and kind in self.condition.dialect.instants:
             return SessionTime(moment) if moment.tzinfo is None else moment
+        if fine is not None and kind in self.condition.dialect.fine_times:
+            zoned = kind in self.condition.dialect.instants and fine[0].tzinfo is None
+            return FineTime(SessionTime(fine[0]) if zoned else fine[0], fine[1])
         raise NotConstant(f"engines may read {text!r} differently as {kind.value}")
 
     def _time_as(self, value: Literal, kind: exp.DType) -> Literal:
@@ -154,6 +159,9 @@ class Constants:
                 raise NotConstant("an interval of hours makes a time of a day")
             day = value
             return _checked(lambda: later(day, steps, sign))
+        if isinstance(value, FineTime):
+            cut = self._moved(value.moment, interval, sign)
+            return FineTime(cut, value.nanos)  # type: ignore[arg-type]  # a moment moved is a moment
         if isinstance(value, datetime) and value.tzinfo is None:
             moment = value
             return _checked(lambda: later(moment, steps, sign))

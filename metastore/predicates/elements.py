@@ -17,7 +17,7 @@ from metastore.errors import InvalidRequestError
 from metastore.formats.element_bounds import ElementProbe
 from metastore.model.drill_types import DrillType
 from metastore.predicates.columns import Columns
-from metastore.predicates.condition import Condition
+from metastore.predicates.condition import AllOf, Condition
 from metastore.predicates.constants import Constants, NotConstant
 from metastore.predicates.predicate import Question
 
@@ -30,6 +30,8 @@ def required_elements(question: Question | None, columns: Columns) -> tuple[Elem
     """What each row holds that passes ``question``: whole numbers and texts, in lists and maps that are columns."""
     if question is None or isinstance(question, BooleanExpression):
         return ()
+    if isinstance(question, AllOf):
+        return tuple(probe for part in question.parts for probe in required_elements(part, columns))
     condition = Condition.of_spark(question) if isinstance(question, str) else question
     reader = _Reader(condition, columns)
     return tuple(probe for node in _required(condition.tree) for probe in reader.probes(node))

@@ -180,9 +180,15 @@ def _membership(name: str, type_: Any, values: list[Any], *, negated: bool) -> B
     found: BooleanExpression = AlwaysTrue() if negated else AlwaysFalse()
     if plain:
         found = (NotIn if negated else In)(name, set(plain))
+        if not negated and len(plain) > _MOST_JUDGED:
+            found = And(found, GreaterThanOrEqual(name, min(plain)), LessThanOrEqual(name, max(plain)))
     for test in others:
         found = And(found, test) if negated else Or(found, test)
     return found
+
+
+_MOST_JUDGED: Final = 200
+"""Values of an IN that Iceberg's evaluators compare with bounds; with more they keep every file."""
 
 
 def _comparison(kind: Any, name: str, type_: Any, value: Any) -> BooleanExpression | None:

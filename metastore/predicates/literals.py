@@ -183,6 +183,8 @@ def widening_of(column: PredicateColumn, literal: Literal, zone: tzinfo | None) 
     if span is None or span.certain:
         return None
     reach = span.high - span.low
+    if column.type.name == "TIMESTAMP" and reach < timedelta(hours=1):
+        return None  # a literal of nanoseconds, whose microsecond is as narrow as a bound
     hours = (
         f"by {int(reach / timedelta(hours=2))} hours to either side" if column.type.name == "TIMESTAMP" else "by days"
     )

@@ -15,14 +15,15 @@ from dataclasses import dataclass
 
 from pyiceberg.expressions import BooleanExpression
 
+from metastore.mapping.filters import all_of
 from metastore.predicates import iceberg_predicate, sql_predicate
 from metastore.predicates.columns import Columns, PredicateColumn
-from metastore.predicates.condition import Condition
+from metastore.predicates.condition import AllOf, Condition
 from metastore.predicates.leaves import Leaves
 from metastore.predicates.time_zones import zone_named
 
-Question = str | BooleanExpression | Condition
-"""A condition on the rows of one table: Spark SQL, a PyIceberg expression, or one that was read already."""
+Question = str | BooleanExpression | Condition | AllOf
+"""A condition on the rows of one table: Spark SQL, a PyIceberg expression, or one or several that were read already."""
 
 
 @dataclass(frozen=True)
@@ -59,5 +60,7 @@ def resolved(question: Question, columns: Columns, leaves: Leaves) -> BooleanExp
     """What ``question`` asks of ``columns``, of ``leaves``. Raises InvalidRequestError as :func:`parse`."""
     if isinstance(question, BooleanExpression):
         return iceberg_predicate.resolve(question, columns, leaves)
+    if isinstance(question, AllOf):
+        return all_of(sql_predicate.translate(part, columns, leaves) for part in question.parts)
     condition = Condition.of_spark(question) if isinstance(question, str) else question
     return sql_predicate.translate(condition, columns, leaves)

@@ -9,9 +9,10 @@ from dataclasses import dataclass
 from datetime import date, datetime, time, timedelta, timezone, tzinfo
 from typing import Any, TypeAlias
 
+from metastore.epoch import EPOCH_UTC
 from metastore.model.statistics_json import Value
 from metastore.predicates.columns import PredicateColumn
-from metastore.predicates.written_times import date_of, time_of, timestamp_of
+from metastore.predicates.written_times import date_of, fine_time_of, time_of, timestamp_of
 
 
 @dataclass(frozen=True)
@@ -21,7 +22,15 @@ class SessionTime:
     local: datetime
 
 
-Literal: TypeAlias = Value | SessionTime
+@dataclass(frozen=True)
+class FineTime:
+    """A TIMESTAMP literal that is ``nanos`` nanoseconds, 0 to 999, later than ``moment``."""
+
+    moment: datetime | SessionTime
+    nanos: int
+
+
+Literal: TypeAlias = Value | SessionTime | FineTime
 
 
 @dataclass(frozen=True)
@@ -41,6 +50,8 @@ class Span:
 _ANY_ZONE = timedelta(hours=18)
 """No session's clock is further from UTC: no place's ever was, and Java has no larger offset."""
 
+_MICROSECOND = timedelta(microseconds=1)
+
 _CLOCK_CHANGE = timedelta(hours=26)
 """Clocks were never moved by more than a day (Samoa skipped one); no change this near leaves local time unambiguous."""
 
@@ -52,6 +63,9 @@ def date_span(_column: PredicateColumn, literal: Literal, _zone: tzinfo | None) 
         return None if day is None else Span.of(day)
     if type(literal) is date:
         return Span.of(literal)
+    if isinstance(literal, FineTime):
+        around = date_span(_column, literal.moment, _zone)
+        return around and Span(around.low, around.high + timedelta(days=1), certain=False)
     # A date beside a timestamp is taken as its midnight, so the day of the timestamp and the next one enclose it.
     moment = literal.local if isinstance(literal, SessionTime) else literal
     if not isinstance(moment, datetime):
@@ -70,6 +84,10 @@ def time_span(_column: PredicateColumn, literal: Literal, _zone: tzinfo | None) 
 
 def timestamp_span(column: PredicateColumn, literal: Literal, zone: tzinfo | None) -> Span | None:
     """Beside a TIMESTAMP, of clocks or in UTC. OverflowError near the ends of the calendar."""
+    if (fine := _fine(literal)) is not None:
+        # Spark cuts a literal to microseconds, DuckDB and Arrow compare nanoseconds.
+        around = timestamp_span(column, fine.moment, zone)
+        return around and Span(around.low, around.high + _MICROSECOND, certain=False)
     if isinstance(literal, str):
         moment = timestamp_of(literal)
         # Text beside a local date-time is read as a local one, and engines differ in what they do with an offset.
@@ -86,6 +104,26 @@ def timestamp_span(column: PredicateColumn, literal: Literal, zone: tzinfo | Non
     else:
         return None
     return _in_utc(moment, zone) if column.zoned else _in_local_time(moment, zone)
+
+
+def nanoseconds_of(column: PredicateColumn, literal: Literal, zone: tzinfo | None) -> int | None:
+    """Nanoseconds since 1970 that a literal finer than a microsecond means beside a column that counts nanoseconds.
+
+    None for any other literal or column, and where the moment depends on the engine.
+    """
+    fine = _fine(literal) if column.nanos else None
+    span = None if fine is None else timestamp_span(column, fine.moment, zone)
+    if fine is None or span is None or not span.certain:
+        return None
+    moment: datetime = span.low
+    return (moment.replace(tzinfo=timezone.utc) - EPOCH_UTC) // _MICROSECOND * 1000 + fine.nanos
+
+
+def _fine(literal: Literal) -> FineTime | None:
+    if isinstance(literal, str):
+        found = fine_time_of(literal)
+        return None if found is None else FineTime(*found)
+    return literal if isinstance(literal, FineTime) else None
 
 
 def _in_utc(moment: datetime, zone: tzinfo | None) -> Span | None:

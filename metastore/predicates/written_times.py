@@ -17,6 +17,8 @@ _TIMESTAMP = re.compile(
     r"(\d{4}-\d\d-\d\d)(?:[ T](\d\d:\d\d(?::\d\d(?:\.\d{1,6})?)?)(Z|[+-]\d\d(?::\d\d)?)?)?", re.ASCII
 )
 
+_FINER = re.compile(r"(\d{4}-\d\d-\d\d[ T]\d\d:\d\d:\d\d\.\d{6})(\d{1,3})0*(Z|[+-]\d\d(?::\d\d)?|)", re.ASCII)
+
 
 def date_of(text: str) -> date | None:
     """The day that ``text`` writes as yyyy-mm-dd, or None."""
@@ -39,6 +41,16 @@ def timestamp_of(text: str) -> datetime | None:
     iso = f"{day}T{_iso(clock or '00:00')}{_offset(offset or '')}"
     found: datetime | None = _parsed(datetime.fromisoformat, iso)
     return found
+
+
+def fine_time_of(text: str) -> tuple[datetime, int] | None:
+    """The date-time that ``text`` writes with seven digits or more behind the point, cut to microseconds, and the rest.
+
+    The rest is in nanoseconds, 0 to 999. None for a text of another form, as one with more than nanoseconds.
+    """
+    match = _FINER.fullmatch(text)
+    moment = None if match is None else timestamp_of(f"{match[1]}{match[3]}")
+    return None if match is None or moment is None else (moment, int(match[2].ljust(3, "0")))
 
 
 def _offset(text: str) -> str:

@@ -11,6 +11,7 @@ from functools import lru_cache
 
 import numpy as np
 
+from metastore.model.column_path import ColumnPath, lowered
 from metastore.model.column_path import parse as parse_path
 from metastore.model.column_path import quote as quote_path
 from metastore.model.tuple_schema import TupleSchema
@@ -20,7 +21,7 @@ from metastore.pruning.statistics_columns import KNOWN, StatisticsColumns, toget
 from metastore.pruning.unit_columns import Coded, UnitColumns
 from metastore.sources.directories import DirectoryColumns
 
-_NO_SPELLINGS: Mapping[str, Sequence[str]] = {}
+_NO_SPELLINGS: Mapping[str, Sequence[ColumnPath]] = {}
 
 
 class FolderStatistics:
@@ -49,9 +50,9 @@ class UnitStatistics:
         units: UnitColumns,
         folders: Coded,
         directory_columns: DirectoryColumns,
-        spellings: Mapping[str, Sequence[str]] = _NO_SPELLINGS,
+        spellings: Mapping[str, Sequence[ColumnPath]] = _NO_SPELLINGS,
     ) -> None:
-        """``spellings``: the names of a column in files, by its own, where files spell it in several ways."""
+        """``spellings``: the paths of a leaf in files, by its quoted one, where files spell it in several ways."""
         self._units = units
         self._spellings = spellings
         self._directory_columns = directory_columns
@@ -76,21 +77,22 @@ class UnitStatistics:
     def _told_by_units(self, column: str) -> StatisticsColumns:
         if column in self._directory_columns:
             return self._by_folder.of(column, np.ones(len(self._units), np.bool_))
-        several = self._spellings.get(parse_path(column)[0])
-        found = self._stored(column) if several is None else self._spelled(column, several)
+        several = self._spellings.get(column)
+        found = self._stored(column) if several is None else self._spelled(several)
         return found.all_null_where(self._absent(column) & ~found.has(KNOWN))
 
     def _stored(self, column: str) -> StatisticsColumns:
         found = self._units.by_column.get(column)
         return StatisticsColumns.nothing(len(self._units)) if found is None else found
 
-    def _spelled(self, column: str, several: Sequence[str]) -> StatisticsColumns:
+    def _spelled(self, several: Sequence[ColumnPath]) -> StatisticsColumns:
         """Of containers whose files spell the column in one way; of several ways nothing is known."""
         spelled: dict[str, list[int]] = {}
         for code, schema in enumerate(self._units.schemas.names):
-            names = [name for name in several if name in TupleSchema.from_json(schema).by_name]
-            if len(names) == 1:
-                spelled.setdefault(quote_path((names[0], *parse_path(column)[1:])), []).append(code)
+            leaves = _leaves(schema)
+            own = [path for path in several if path in leaves]
+            if len(own) == 1:
+                spelled.setdefault(quote_path(own[0]), []).append(code)
         codes = self._units.schemas.codes
         positions = np.arange(len(codes))
         parts = [
@@ -100,13 +102,29 @@ class UnitStatistics:
         return together(parts) if parts else StatisticsColumns.nothing(len(codes))
 
     def _absent(self, column: str) -> Mask:
-        """The containers whose schema has no such column."""
-        name = parse_path(column)[0].lower()
-        lacking = [code for code, schema in enumerate(self._units.schemas.names) if name not in _lowered_names(schema)]
+        """The containers whose schema has no such column, or no such field in its struct."""
+        path = lowered(parse_path(column))
+        lacking = [code for code, schema in enumerate(self._units.schemas.names) if _lacks(schema, path)]
         return np.isin(self._units.schemas.codes, lacking)
 
 
 @lru_cache(maxsize=64)
-def _lowered_names(schema: str) -> frozenset[str]:
-    """Names of the columns of a schema in lower case: files may spell a column differently, and engines overlook it."""
-    return frozenset(column.name.lower() for column in TupleSchema.from_json(schema).columns)
+def _leaves(schema: str) -> frozenset[ColumnPath]:
+    return frozenset(path for path, _ in TupleSchema.from_json(schema).leaves())
+
+
+def _lacks(schema: str, path: ColumnPath) -> bool:
+    structs, leaves = _lowered_paths(schema)
+    for depth in range(1, len(path) + 1):
+        if path[:depth] in leaves:
+            return False  # a leaf, or something inside one, of which the schema says nothing
+        if path[:depth] not in structs:
+            return True
+    return False
+
+
+@lru_cache(maxsize=64)
+def _lowered_paths(schema: str) -> tuple[frozenset[ColumnPath], frozenset[ColumnPath]]:
+    """Paths of structs and of leaves in lower case: files may spell a column differently, and engines overlook it."""
+    leaves = frozenset(map(lowered, _leaves(schema)))
+    return frozenset(leaf[:depth] for leaf in leaves for depth in range(1, len(leaf))), leaves

@@ -19,7 +19,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from typing import Any, Final, NamedTuple
 
@@ -33,6 +33,7 @@ from metastore.predicates.columns import PredicateColumn
 from metastore.pruning.bound_arrays import Mask
 from metastore.pruning.evaluate import Statistics
 from metastore.pruning.known_files import Fingerprint
+from metastore.pruning.row_id import ROW_ID
 from metastore.pruning.statistics_columns import StatisticsColumns
 from metastore.sources.directories import directories_of
 
@@ -85,6 +86,14 @@ def pseudo_columns(text: str, taken: Iterable[str]) -> tuple[str, ...]:
     return tuple(name for name in PSEUDO_COLUMNS if name in named and name not in hidden)
 
 
+NOT_KEPT: Final = {
+    MODIFIED: "whoever keeps the table tells no times of its files; ask for $path, and the store for the file's time",
+    PARTITION: "the directories of a table that a catalog keeps say nothing; ask for its partition columns",
+}
+"""Why tables that a catalog keeps lack two of the columns, and what to do."""
+
+_NOT_IN_CONDITIONS: Final = {ROW_ID: "statistics judge no row ids; pass among=ids to a scan, or ask in a SELECT"}
+
 _WORD: Final = re.compile(r"[\w$]+")
 
 
@@ -95,6 +104,8 @@ class FileColumns:
     names: Collection[str] = ()
     location: str = ""
     modified: Mapping[str, int] | None = None
+    absent: Mapping[str, str] = field(default_factory=dict)
+    """Why there is no column of a name that other tables have."""
 
     @classmethod
     def asked(
@@ -113,7 +124,7 @@ class FileColumns:
         """
         names = pseudo_columns(text, (*taken, MODIFIED, PARTITION) if is_kept else taken)
         times = {path: modified for path, (_, modified) in (listing or {}).items()} if MODIFIED in names else None
-        return cls(names, location, times)
+        return cls(names, location, times, _NOT_IN_CONDITIONS | (NOT_KEPT if is_kept else {}))
 
     @property
     def schema(self) -> pa.Schema:

@@ -12,6 +12,7 @@ import numpy as np
 import pyarrow as pa
 
 from metastore.mapping.recorded_numbers import UNKNOWN
+from metastore.model.column_path import ColumnPath
 from metastore.model.column_path import parse as parse_path
 from metastore.pruning.bound_arrays import Mask
 from metastore.pruning.containers import UnitStatistics
@@ -55,7 +56,7 @@ class FileDecisions:
     directories: DirectoryColumns
     evaluation: Evaluation
     why_not: Callable[[str], str | None]
-    spellings: Mapping[str, Sequence[str]] = field(default_factory=dict)
+    spellings: Mapping[str, Sequence[ColumnPath]] = field(default_factory=dict)
     pseudo: FileColumns = field(default_factory=FileColumns)
     kept: KeptFiles = field(default_factory=KeptFiles)
     skipped: SkippedFiles = field(default_factory=SkippedFiles)

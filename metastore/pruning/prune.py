@@ -19,8 +19,8 @@ import pyarrow as pa
 from pyiceberg.expressions import AlwaysTrue
 
 from metastore.errors import InvalidRequestError
+from metastore.model.column_path import ColumnPath, quote
 from metastore.model.column_path import parse as parse_path
-from metastore.model.column_path import quote
 from metastore.model.drill_types import DrillType, parse_type
 from metastore.model.tuple_schema import CASE_SENSITIVE, DOUBTED, KEPT, LOGICAL_TYPE, TupleSchema
 from metastore.model.vocabulary import DEFAULT_SEGMENT, IDENTIFIER_SEPARATOR, MetadataType
@@ -106,7 +106,9 @@ def _decided(
     pseudo: FileColumns,
 ) -> PruneResult:
     """The decision with the columns of ``directories``. ``known`` has met all files, or meets them if all are known."""
-    predicate = parse(question, Columns(table.schema, (*directories.columns, *pseudo.columns)), time_zone)
+    predicate = parse(
+        question, Columns(table.schema, (*directories.columns, *pseudo.columns), pseudo.absent), time_zone
+    )
     evaluation = Evaluation(predicate)
 
     names, spellings = table.segment_names, spellings_of(table.schema)
@@ -155,7 +157,7 @@ def _columns_asked(
     columns: Iterable[str],
     directories: DirectoryColumns,
     pseudo: FileColumns,
-    spellings: Mapping[str, Sequence[str]],
+    spellings: Mapping[str, Sequence[ColumnPath]],
 ) -> list[str]:
     """The quoted paths under which units may have statistics about ``columns``."""
     told = {quote((name,)) for name in pseudo.names}
@@ -163,8 +165,7 @@ def _columns_asked(
     for column in columns:
         if column in told or column in directories:
             continue
-        name, *inside = parse_path(column)
-        asked.update(dict.fromkeys(quote((each, *inside)) for each in (name, *spellings.get(name, ()))))
+        asked.update(dict.fromkeys((column, *map(quote, spellings.get(column, ())))))
     return list(asked)
 
 

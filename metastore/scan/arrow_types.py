@@ -10,11 +10,7 @@ from metastore.errors import FormatError
 from metastore.formats.arrow_schema import ARROW_TYPES, WIDER
 from metastore.model.column_path import ColumnPath
 from metastore.model.drill_types import DrillType, parse_type
-from metastore.model.tuple_schema import LOGICAL_TYPE, TIME_ZONE, SchemaColumn, TupleSchema
-
-_NANOS: Final = frozenset({"time_ns", "timestamp_ns"})
-"""Logical types that count nanoseconds; all other times are read in microseconds. So is INT96, though it could hold
-nanoseconds: Arrow's cover the years 1677 to 2262 only, and engines write times of any year so."""
+from metastore.model.tuple_schema import IN_NANOSECONDS, LOGICAL_TYPE, TIME_ZONE, SchemaColumn, TupleSchema
 
 _DIGITS: Final = 38
 """What Arrow's narrower decimals hold; the wider ones hold twice as many."""
@@ -46,7 +42,8 @@ def arrow_type(column: SchemaColumn) -> pa.DataType:
 
 def _type(type_: DrillType, column: SchemaColumn, path: ColumnPath) -> pa.DataType:
     name = type_.name
-    unit: Any = "ns" if column.leaf_property(LOGICAL_TYPE, path) in _NANOS else "us"
+    # INT96 could hold nanoseconds: Arrow's cover the years 1677 to 2262 only, and engines write times of any year so.
+    unit: Any = "ns" if column.leaf_property(LOGICAL_TYPE, path) in IN_NANOSECONDS else "us"
     if name == "TIMESTAMP":
         return pa.timestamp(unit, column.leaf_property(TIME_ZONE, path))
     if name == "TIME":
@@ -73,3 +70,9 @@ def has_floats(field: pa.Field[Any]) -> bool:
     """Whether a column, or a part of it, has floats, of which the bounds of a row group leave NaN out."""
     inner = (field.type.field(index) for index in range(field.type.num_fields))
     return pa.types.is_floating(field.type) or any(map(has_floats, inner))
+
+
+def has_nanoseconds(type_: Any) -> bool:
+    """Whether a type, or a part of it, is a date-time that counts nanoseconds."""
+    inner = (type_.field(index).type for index in range(type_.num_fields))
+    return (pa.types.is_timestamp(type_) and type_.unit == "ns") or any(map(has_nanoseconds, inner))

@@ -15,7 +15,7 @@ from typing import Any
 import pyarrow as pa
 
 from metastore.errors import FormatError
-from metastore.formats.conforming import as_stored, conformed
+from metastore.formats.conforming import as_stored, conformed, spelled_as
 from metastore.formats.data_files import Opening
 from metastore.formats.refused_footers import has_map_as_list
 from metastore.formats.row_files import read_file
@@ -40,7 +40,7 @@ class FoundColumns:
         fields: list[Any] = [
             own.field(places[name])
             if finder.says_types or has_map_as_list(own.field(places[name]).type)
-            else asked.field(name).with_name(places[name])
+            else _spelled_as(asked.field(name), own.field(places[name]))
             for name in names
         ]
         return cls(asked, pa.schema(fields), names)
@@ -74,6 +74,11 @@ class FoundColumns:
             yield rows
 
 
+def _spelled_as(asked: pa.Field[Any], own: pa.Field[Any]) -> pa.Field[Any]:
+    """The field ``asked``, which it and its fields are called in a file as ``own`` is."""
+    return asked.with_name(own.name).with_type(spelled_as(asked.type, own.type))
+
+
 @contextmanager
 def naming(path: str) -> Iterator[None]:
     """A FormatError about columns names the file at ``path``."""
@@ -100,7 +105,7 @@ def read_file_found(
     # Avro's reader gives rows, which become whatever type is asked for.
     if opening.format == "AVRO":
         fields: list[Any] = [
-            asked.field(name).with_name(field.name) for name, field in zip(found.names, found.read, strict=True)
+            _spelled_as(asked.field(name), field) for name, field in zip(found.names, found.read, strict=True)
         ]
         found = FoundColumns(asked, pa.schema(fields), found.names)
     yield from found.all_as_asked(read_file(opening, path, found.read), path)

@@ -20,6 +20,7 @@ from metastore.analyze.states import TableState
 from metastore.errors import InvalidRequestError
 from metastore.formats.names import FORMATS, PARQUET
 from metastore.formats.text_options import DEFAULTS, TextOptions
+from metastore.model.column_path import ColumnPath, lowered
 from metastore.model.identity import TableInfo, metadata_key
 from metastore.model.statistics_json import read_level
 from metastore.model.tuple_schema import CASE_SENSITIVE, DIRECTORY, TupleSchema
@@ -44,7 +45,7 @@ from metastore.scan.partition_groups import (
 from metastore.sources.directories import directories_of
 from metastore.sources.provided import ReadableTable
 from metastore.sources.source_table import SourceTable
-from metastore.sources.spellings import AnyCase
+from metastore.sources.spellings import AnyCase, paths_of
 from metastore.sources.table_columns import ColumnFinder, is_matched
 
 PLAN_COLUMNS: Final = tuple(dict.fromkeys((*UNIT_COLUMNS, *GROUP_COLUMNS, "tableType")))
@@ -187,7 +188,7 @@ def plan(  # noqa: PLR0913 - what a session knows of one table
     if kept is None and not case_sensitive:
         own = (column.name for column in tuple_schema.columns if DIRECTORY not in column.properties)
         found_by = AnyCase(tuple(own))
-    names = frozenset(schema.names)
+    paths = paths_of(tuple_schema)
     partitions: Mapping[str, PartitionGroups] = {}
     if row_ids:
         require_row_groups(table, read_level(unit["metadataStatistics"] or ()))
@@ -208,11 +209,11 @@ def plan(  # noqa: PLR0913 - what a session knows of one table
             constants_of(file.path),
             file.schema,
             _ids(partitions, file.path, location),
-            found_by is not None and _needs_finder(found_by, names, file.schema),
+            found_by is not None and _needs_finder(found_by, paths, file.schema),
         )
         for file in pruned.files
     ]
-    columns = Columns(tuple_schema, (*pruned.directory_columns, *of_files.columns))
+    columns = Columns(tuple_schema, (*pruned.directory_columns, *of_files.columns), of_files.absent)
     return ScanPlan(
         table,
         location,
@@ -278,16 +279,18 @@ def _require_same_columns(table: TableInfo, before: Units, now: Units, *, by_ide
         )
 
 
-def _needs_finder(finder: ColumnFinder, names: frozenset[str], schema: str | None) -> bool:
-    """Whether ``finder`` has to find the columns ``names`` in a file of this schema, not their exact names."""
-    return is_matched(schema) if finder.says_types or schema is None else _spells_otherwise(names, schema)
+def _needs_finder(finder: ColumnFinder, paths: frozenset[ColumnPath], schema: str | None) -> bool:
+    """Whether ``finder`` has to find the columns at ``paths`` in a file of this schema, not their exact names."""
+    return is_matched(schema) if finder.says_types or schema is None else _spells_otherwise(paths, schema)
 
 
 @lru_cache(maxsize=256)
-def _spells_otherwise(names: frozenset[str], schema: str) -> bool:
-    own = TupleSchema.from_json(schema).by_name.keys()
-    lower = {name.lower() for name in own}
-    return any(name not in own and name.lower() in lower for name in names)
+def _spells_otherwise(paths: frozenset[ColumnPath], schema: str) -> bool:
+    own = paths_of(TupleSchema.from_json(schema))
+    if missing := paths - own:
+        lower = {lowered(path) for path in own}
+        return any(lowered(path) in lower for path in missing)
+    return False
 
 
 def mutated_partitions(pruned: PruneResult, location: str) -> dict[str, str]:

@@ -141,7 +141,9 @@ def _told_rows(chunk: ReadChunk) -> Iterator[pa.RecordBatch]:
     assert reader is not None, "the chunk has a reader"
     names = dict.fromkeys((*chunk.columns, *(sorted(where.columns) if where else ())))
     constants = chunk.files[0].constants if chunk.files else {}
-    schema = pa.schema([chunk.schema.field(name) for name in names if name not in constants])
+    # A reader of no columns would have no rows, so that what the file says of each needs one column beside it.
+    told = [name for name in names if name not in constants] or [_narrowest(chunk.schema, constants)]
+    schema = pa.schema([chunk.schema.field(name) for name in told])
     try:
         for batch in reader.rows([file.path for file in chunk.files], schema, threads=chunk.threads):
             whole = _with_constants(batch, constants, [chunk.schema.field(name) for name in names])
@@ -155,6 +157,12 @@ def _told_rows(chunk: ReadChunk) -> Iterator[pa.RecordBatch]:
         raise
     except pa.ArrowException as error:
         raise FormatError(f"rows of {chunk.location} do not fit what is asked of them: {error}; run ANALYZE") from error
+
+
+def _narrowest(schema: pa.Schema, constants: Mapping[str, Any]) -> str:
+    """A column to count rows by, of those that files hold."""
+    fields = [field for field in schema if field.name not in constants]
+    return min(fields, key=lambda field: not pa.types.is_primitive(field.type)).name
 
 
 def _with_constants(

@@ -152,7 +152,10 @@ class ScannedTables(Tables):
         What exact statistics of unchanged files answer is not read; the rest is. NaN counts as the largest number.
         InvalidRequestError for any other expression.
         """
-        return self.scan(table, where, time_zone=time_zone, list_files=list_files).aggregate(expressions)
+        of_files = pseudo_columns(" ".join(expressions), ())
+        return self.scan(table, where, of_files or None, time_zone=time_zone, list_files=list_files).aggregate(
+            expressions
+        )
 
     def _plan(  # noqa: PLR0913 - what a scan asks of its plan
         self,

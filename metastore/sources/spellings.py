@@ -1,25 +1,37 @@
 """Columns whose names differ in case alone: one column of a table of files, as for Spark and DuckDB.
 
 A column is called as the first file in order calls it, and keeps a list of its other spellings, by which units of files
-and files themselves are asked. Two such columns in one file are different ones: they keep their exact names, and so do
-all columns of that name in other files. A deployment or a call with ``case_sensitive = true`` has no rule of case.
+and files themselves are asked. The same holds of the fields of structs, at every depth.
+
+Two such columns in one file are different ones: they keep their exact names, and so do all columns of that name in
+other files. If a file has two such fields in a struct, all fields of the column keep their exact names. A deployment or
+a call with ``case_sensitive = true`` has no rule of case.
 """
 
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import reduce
-from typing import Final
+from typing import Any, Final
 
-from metastore.errors import FormatError
-from metastore.model.column_path import named_alike, parse, quote
-from metastore.model.drill_types import common_type, minor_type
+from metastore.model.column_path import ColumnPath, lowered, places_alike, quote
+from metastore.model.drill_types import DrillType, common_type, folded_fields, has_twin_fields, minor_type, parse_type
 from metastore.model.statistics import ColumnStatistics, merge
-from metastore.model.tuple_schema import SPELLINGS, TWIN, SchemaColumn, TupleSchema
+from metastore.model.tuple_schema import (
+    LOGICAL_TYPE,
+    SPELLINGS,
+    TIME_ZONE,
+    TWIN,
+    TWIN_FIELDS,
+    SchemaColumn,
+    TupleSchema,
+    agreed_properties,
+    property_name,
+)
 
-_NOTHING: Final[Mapping[str, Sequence[str]]] = {}
+_NOTHING: Final[Mapping[str, Sequence[ColumnPath]]] = {}
 
 
 def folded(schema: TupleSchema) -> TupleSchema:
@@ -27,25 +39,30 @@ def folded(schema: TupleSchema) -> TupleSchema:
     groups: dict[str, list[SchemaColumn]] = {}
     for column in schema.columns:
         groups.setdefault(column.name.lower(), []).append(column)
-    if len(groups) == len(schema.columns):
+    if len(groups) == len(schema.columns) and not any(map(_has_fields_to_fold, schema.columns)):
         return schema
     columns = []
     for group in groups.values():
-        if len(group) == 1 or any(TWIN in column.properties for column in group):
-            columns += group
+        if any(TWIN in column.properties for column in group):
+            columns += [_one([column]) for column in group]
         else:
             columns.append(_one(group))
     order = {column.name: place for place, column in enumerate(schema.columns)}
     return replace(schema, columns=tuple(sorted(columns, key=lambda column: order[column.name])))
 
 
-def spellings_of(schema: TupleSchema) -> Mapping[str, Sequence[str]]:
-    """For each column that files spell in several ways, by its name, all of its spellings."""
-    found = {
-        column.name: json.loads(column.properties[SPELLINGS])
-        for column in schema.columns
-        if SPELLINGS in column.properties
-    }
+def spellings_of(schema: TupleSchema) -> Mapping[str, Sequence[ColumnPath]]:
+    """For each leaf that files spell in several ways, by its quoted path, all of its paths in files."""
+    found: dict[str, Sequence[ColumnPath]] = {}
+    for column in schema.columns:
+        if not any(key.startswith(SPELLINGS) for key in column.properties):
+            continue
+        names = json.loads(column.properties.get(SPELLINGS, "[]")) or [column.name]
+        for path, _ in TupleSchema((column,)).leaves():
+            told = column.leaf_property(SPELLINGS, path) if len(path) > 1 else None
+            paths = [(name, *path[1:]) for name in names] if told is None else list(map(tuple, json.loads(told)))
+            if paths != [path]:
+                found[quote(path)] = paths
     return found or _NOTHING
 
 
@@ -56,23 +73,24 @@ def folded_statistics(
 
     A row has its value in one of the spellings, and is null in all others.
     """
+    types = {quote(path): minor_type(type_) for path, type_ in schema.leaves()}
     spellings = spellings_of(schema)
-    names = {name for several in spellings.values() for name in several}
-    kept = {key: known for key, known in found.items() if parse(key)[0] not in names}
-    types = dict(schema.leaves())
-    for name, several in spellings.items():
-        if (name,) not in types:
-            continue  # of fields nothing is told
-        parts = [found[key] for each in several if (key := quote((each,))) in found]
+    kept = {key: known for key, known in found.items() if key in types and key not in spellings}
+    for leaf, several in spellings.items():
+        parts = [found[key] for path in several if (key := quote(path)) in found]
         if len(parts) < len(several):
             continue
-        type_ = minor_type(types[(name,)])
-        whole = merge([*parts, ColumnStatistics(type_, nulls=0, non_nulls=0, rows=0)])
+        whole = merge([*parts, ColumnStatistics(types[leaf], nulls=0, non_nulls=0, rows=0)])
         values = [_values(part, rows) for part in parts]
         known_values = None if None in values else sum(value for value in values if value is not None)
         nulls = None if known_values is None else rows - known_values
-        kept[quote((name,))] = replace(whole, rows=rows, nulls=nulls, non_nulls=known_values)
+        kept[leaf] = replace(whole, rows=rows, nulls=nulls, non_nulls=known_values)
     return kept
+
+
+def paths_of(schema: TupleSchema) -> frozenset[ColumnPath]:
+    """The path of each column and of each field, those inside arrays and maps too."""
+    return frozenset(path for column in schema.columns for path in _paths((column.name,), parse_type(column.type)))
 
 
 @dataclass(frozen=True)
@@ -84,36 +102,57 @@ class AnyCase:
 
     def places(self, names: Sequence[str]) -> Mapping[str, str]:
         """As :meth:`metastore.sources.table_columns.TableColumns.places`."""
-        own = frozenset(self.names)
-        twins = named_alike(self.names)
-        free: dict[str, list[str]] = {}
-        for name in names:
-            if name not in own:
-                free.setdefault(name.lower(), []).append(name)
-        exact = set(names)
-        found = {}
-        for name in self.names:
-            several = free.get(name.lower(), [])
-            if name in exact and not several:
-                found[name] = name
-            elif len(several) == 1 and name not in exact and name.lower() not in twins:
-                found[name] = several[0]
-            elif several:
-                both = ", ".join(sorted({*several, *exact.intersection([name])}))
-                raise FormatError(f"column {name} may be any of {both} in it; run ANALYZE, which tells them apart")
-        return found
+        return places_alike(self.names, names)
+
+
+def _has_fields_to_fold(column: SchemaColumn) -> bool:
+    return TWIN_FIELDS not in column.properties and has_twin_fields(parse_type(column.type))
 
 
 def _one(group: Sequence[SchemaColumn]) -> SchemaColumn:
-    first = group[0]
-    type_ = reduce(common_type, (column.type for column in group))
-    alike = {
-        key: value
-        for key, value in first.properties.items()
-        if all(column.properties.get(key) == value for column in group)
-    }
-    spelled = json.dumps([column.name for column in group], ensure_ascii=False)
-    return SchemaColumn(first.name, type_, required=False, properties={**alike, SPELLINGS: spelled})
+    """The column that ``group``, the spellings of one name, are; its fields are folded unless a file has twins."""
+    properties = dict(agreed_properties(group))
+    whole = reduce(common_type, (column.type for column in group))
+    type_ = whole if TWIN_FIELDS in properties else str(folded_fields(parse_type(whole)))
+    if len(group) == 1 and type_ == group[0].type:
+        return group[0]
+    if len(group) > 1:
+        properties[SPELLINGS] = _json([column.name for column in group])
+    column = SchemaColumn(group[0].name, type_, required=len(group) == 1 and group[0].required)
+    for leaf, several in _paths_in_files(column, group):
+        if several != [(each.name, *leaf[1:]) for each in group]:
+            properties[property_name(SPELLINGS, leaf)] = _json(several)
+        for kind in (TIME_ZONE, LOGICAL_TYPE):
+            values = {each.leaf_property(kind, path) for each in group for path in several if path[0] == each.name}
+            if len(values) == 1 and (value := values.pop()) is not None:
+                properties[property_name(kind, leaf)] = value
+    return replace(column, properties=properties)
+
+
+def _paths_in_files(
+    column: SchemaColumn, group: Sequence[SchemaColumn]
+) -> Iterator[tuple[ColumnPath, list[ColumnPath]]]:
+    """For each leaf of a folded ``column`` that is a field, the paths that it has in ``group``."""
+    if TWIN_FIELDS in column.properties:
+        return
+    alike: dict[ColumnPath, list[ColumnPath]] = {}
+    for path, _ in TupleSchema(tuple(group)).leaves():
+        alike.setdefault(lowered(path), []).append(path)
+    for path, _ in TupleSchema((column,)).leaves():
+        if len(path) > 1:
+            yield path, alike.get(lowered(path), [])
+
+
+def _paths(path: ColumnPath, type_: DrillType) -> Iterator[ColumnPath]:
+    yield path
+    for field in type_.fields:
+        yield from _paths((*path, field.name), field.type)
+    for place, part in enumerate(type_.parts):
+        yield from _paths((*path, str(place)), part)
+
+
+def _json(value: Any) -> str:
+    return json.dumps(value, ensure_ascii=False)
 
 
 def _values(known: ColumnStatistics, rows: int) -> int | None:

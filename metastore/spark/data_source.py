@@ -134,7 +134,8 @@ class MetastoreSource(DataSource):
         table = OwnTable.named(request.name)
         if table is None:
             version = self._versions["tables"]
-            found = table_schema(request.settings, request.name, version=version, row_id=request.row_id)
+            names = request.columns or ()
+            found = table_schema(request.settings, request.name, version=version, row_id=request.row_id, names=names)
         else:
             with Metastore.open(request.settings) as metastore:
                 found = spark_schema(table.schema(metastore))[0]
@@ -155,7 +156,8 @@ class MetastoreSource(DataSource):
             return reader if request.push_filters else _Unfiltered(reader)
         version = versions["tables"]
         row_id = ROW_ID in schema.names
-        _require_known(table_schema(request.settings, request.name, version=version, row_id=row_id), schema)
+        known = table_schema(request.settings, request.name, version=version, row_id=row_id, names=schema.names)
+        _require_known(known, schema)
         reader = TableScanReader(request.settings, request.name, schema, version=version, where=request.where)
         return reader if request.push_filters else _Unfiltered(reader)
 

@@ -31,7 +31,7 @@ from metastore.model.tuple_schema import TupleSchema
 from metastore.predicates.spark_sql import texts_of
 from metastore.pruning.row_id import ROW_ID, Ids
 from metastore.quoting import backticked
-from metastore.scan.arrow_types import arrow_schema, has_floats
+from metastore.scan.arrow_types import arrow_schema, has_floats, has_nanoseconds
 from metastore.scan.directories import LEVEL
 from metastore.scan.plan import ScanFile, Where
 from metastore.scan.rows import read_rows
@@ -119,13 +119,31 @@ def refuse_variables(spark: SparkSession, literal: str, said: str) -> None:
 
 def _by_arrow(engine: SparkEngine, scan: Scan) -> DataFrame:
     where = scan.plan.question
-    chunk = scan.chunk if scan.filter_is_exact else replace(scan.chunk, columns=scan.needed)
+    cuts = _compares_nanoseconds(scan)
+    chunk = scan.chunk
+    if cuts:
+        chunk = replace(chunk, where=None, columns=list(dict.fromkeys((*scan.columns, *_columns_asked(scan)))))
+    elif not scan.filter_is_exact:
+        chunk = replace(chunk, columns=scan.needed)
     struct, types = spark_schema(chunk.output)
     frame = engine.rows(split(replace(chunk, types=types), engine.parallelism), read_rows, struct)
-    if scan.filter_is_exact:
+    if where is None or (scan.filter_is_exact and not cuts):
         return frame
     assert isinstance(where, str)
     return frame.where(where).select(*map(_name, scan.columns))
+
+
+def _compares_nanoseconds(scan: Scan) -> bool:
+    """Whether a text asks of columns that count nanoseconds, which Spark cuts off: it judges what it shows."""
+    types = [scan.plan.readable.field(name).type for name in _columns_asked(scan)]
+    return any(map(has_nanoseconds, types))
+
+
+def _columns_asked(scan: Scan) -> frozenset[str]:
+    """The columns that a question in words names; none of another one."""
+    question = scan.plan.question
+    named = named_by(question, scan.plan.columns) if isinstance(question, str) else frozenset()
+    return frozenset(scan.plan.readable.names) if named is None else named
 
 
 def _native_location(spark: SparkSession, scan: Scan) -> str | None:
@@ -269,14 +287,9 @@ def _asks_of_floats(scan: Scan) -> bool:
 
     Spark's reader skips row groups by bounds, which leave NaN out, and so rows that pass by being NaN.
     """
-    plan = scan.plan
-    if not isinstance(plan.question, str):
-        return False
-    named = named_by(plan.question, plan.columns)
     return any(
-        has_floats(field) and not all(field.name in file.constants for file in scan.files)
-        for field in plan.readable
-        if named is None or field.name in named
+        has_floats(scan.plan.readable.field(name)) and not all(name in file.constants for file in scan.files)
+        for name in _columns_asked(scan)
     )
 
 

@@ -21,6 +21,8 @@ from pyspark.sql.types import StructType
 
 from metastore.config import Settings
 from metastore.errors import InvalidRequestError
+from metastore.predicates.arrow_filter import both
+from metastore.pruning.file_columns import pseudo_columns
 from metastore.pruning.row_id import ROW_ID
 from metastore.quoting import backticked, text_constant
 from metastore.scan.rows import ReadChunk, read_rows
@@ -44,10 +46,24 @@ def table_version(settings: Settings) -> int:
         return ms.tables.metadata.version
 
 
-def table_schema(settings: Settings, table: str, *, version: int | None = None, row_id: bool = False) -> StructType:
-    """Spark's schema of ``table``, with ``$row_id`` last if wanted. Raises as ``ms.tables.scan`` does."""
+def table_schema(
+    settings: Settings,
+    table: str,
+    *,
+    version: int | None = None,
+    row_id: bool = False,
+    names: Iterable[str] = (),
+) -> StructType:
+    """Spark's schema of ``table``, then what its files say among ``names``, with ``$row_id`` last if wanted.
+
+    Raises as ``ms.tables.scan`` does.
+    """
     with connect(settings) as ms:
-        return spark_schema(ms.tables.scan(table, row_id=row_id, at=version, list_files=False).schema)[0]
+        scan = ms.tables.scan(table, row_id=row_id, at=version, list_files=False)
+        own = [name for name in scan.schema.names if name != ROW_ID]
+        if of_files := pseudo_columns(" ".join(names), own):
+            scan = ms.tables.scan(table, None, [*own, *of_files], row_id=row_id, at=version, list_files=False)
+        return spark_schema(scan.schema)[0]
 
 
 @dataclass(frozen=True)
@@ -97,15 +113,16 @@ class TableScanReader(DataSourceReader):
         where = " AND ".join(f"({text})" for text in (*filter(None, [self._where]), *self._pushed)) or None
         with connect(self._settings) as ms:
             scan = ms.tables.scan(self._table, where, names, row_id=row_id, at=self._version)
-            chunk = scan.chunk
-            if self._where is not None and not scan.filter_is_exact:
+            # Spark judges what it pushes again, by values that may have nanoseconds cut off.
+            chunk = replace(scan, superset=True).chunk
+            if self._where is not None:
                 judged = ms.tables.scan(self._table, self._where, names, at=self._version, list_files=False)
                 if not judged.filter_is_exact:
                     raise InvalidRequestError(
                         f"the option where is judged by Arrow, which has no exact words for {self._where!r}; give this "
                         "part to the DataFrame's own where, or use metastore.spark.read_table"
                     )
-                chunk = replace(chunk, where=judged.row_filter)
+                chunk = replace(chunk, where=both(chunk.where, judged.row_filter))
         struct, types = spark_schema(chunk.output)
         if changed := [field.name for field in self._schema if struct[field.name].dataType != field.dataType]:
             raise InvalidRequestError(

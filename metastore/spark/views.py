@@ -18,12 +18,13 @@ from metastore.errors import EngineError, InvalidRequestError
 from metastore.formats.arrow_schema import arrow_schema
 from metastore.model.identity import TableInfo
 from metastore.model.tuple_schema import TupleSchema
+from metastore.predicates.condition import Condition
+from metastore.pruning.asked_row_ids import row_ids_in
 from metastore.pruning.row_id import ROW_ID
 from metastore.session import Session
 from metastore.spark.pruned_table import ESCAPED_LITERALS, read_table, refuse_variables
 from metastore.spark.spark_types import spark_schema, too_wide
-from metastore.spark.unlisted import Unlisted
-from metastore.views.binding import bind
+from metastore.views.bound_query import BoundQuery, bind_query
 from metastore.views.dialects import translate
 from metastore.views.expansion import Lookup, expand
 from metastore.views.freshness import Freshness
@@ -31,6 +32,7 @@ from metastore.views.names import Names
 from metastore.views.push_down import conditions
 from metastore.views.references import table_named
 from metastore.views.text import DEFAULT_DIALECT
+from metastore.views.unlisted import unlisted_column
 
 _UNFIT: Final = re.compile(r"\W")
 
@@ -83,20 +85,18 @@ def frame_of_query(spark: SparkSession, ms: Session, query: str | exp.Query, loo
     table, and as ``read_table`` does.
     """
     names = Names(ms.metastore)
-    expanded = expand(query, lookup)
-    unlisted = Unlisted.of(expanded, names.schema)
-    bound = bind(expanded, lambda table: unlisted.added_to(names.schema(table), table), is_view=False)
+    found = bind_query(expand(query, lookup), names, is_view=False)
+    bound, known = found.bound, found.schemas
     if not bound.columns:
         tables = ", ".join(map(str, bound.tables.values()))
         raise InvalidRequestError(f"{tables} has no columns: SELECT count(*) for the number of its rows")
-    known = {key: unlisted.added_to(names.schema(table), table) for key, table in bound.tables.items()}
     # Rows are chosen by their ids alone, not by a condition of a scan.
     judged = {key: TupleSchema(tuple(c for c in of.columns if c.name != ROW_ID)) for key, of in known.items()}
-    pruning, ids = conditions(bound, judged), unlisted.row_ids(bound)
+    pruning, ids = conditions(bound, judged), _row_ids(found)
     asked = {column.name.lower() for column in bound.query.find_all(exp.Column)}
 
     def frame(key: str, table: TableInfo) -> DataFrame:
-        more = unlisted.names.get(table)
+        more = found.unlisted.get(table)
         wide = {name for name in _too_wide(known[key]) if name.lower() not in asked}
         listed = [column.name for column in known[key].columns if column.name != ROW_ID and column.name not in wide]
         columns = listed if listed and (more or wide) else None
@@ -105,6 +105,15 @@ def frame_of_query(spark: SparkSession, ms: Session, query: str | exp.Query, loo
 
     frames = {key: frame(key, table) for key, table in bound.tables.items()}
     return run(spark, bound.query, frames, [column.name for column in bound.columns])
+
+
+def _row_ids(query: BoundQuery) -> Mapping[str, Sequence[bytes]]:
+    """The ids that ``query`` asks of its tables, by their keys, where it names them as constants."""
+    with_ids = {key for key, table in query.bound.tables.items() if ROW_ID in query.unlisted.get(table, ())}
+    alone = TupleSchema((unlisted_column(ROW_ID),))
+    asked = conditions(query.bound, dict.fromkeys(with_ids, alone)) if with_ids else {}
+    found = {key: row_ids_in(Condition.of_spark(text)) for key, text in asked.items()}
+    return {key: ids for key, ids in found.items() if ids is not None}
 
 
 def _too_wide(schema: TupleSchema) -> Iterator[str]:

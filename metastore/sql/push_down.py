@@ -7,7 +7,7 @@ understood here costs time and no row.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import date, datetime, time
 from typing import Any, Final
@@ -38,9 +38,10 @@ from pyiceberg.expressions import (
 from sqlglot import exp
 
 from metastore.model.column_path import parse
-from metastore.predicates.condition import Condition
+from metastore.predicates.condition import AllOf, Condition
 from metastore.predicates.literals import plain_literal
 from metastore.predicates.where_clause import is_plain, where_of
+from metastore.pruning.asked_row_ids import reason_without_ids, row_ids_in
 from metastore.quoting import text_constant
 from metastore.sql.query_text import QueryText, Reference
 
@@ -49,18 +50,24 @@ from metastore.sql.query_text import QueryText, Reference
 class AskedRows:
     """What is read of a table: ``columns``, and the rows that satisfy ``condition``; None asks for all rows.
 
-    ``why_all`` is the reason where the query has a WHERE that cannot be asked of the table.
+    ``why_all`` is the reason where the query has a WHERE that cannot be asked of the table. ``row_ids`` are those that
+    the rows must have one of, None where the query does not say so; ``why_no_ids`` is the reason where it names ids.
     """
 
     columns: tuple[str, ...]
-    condition: Condition | None = None
+    condition: Condition | AllOf | None = None
     why_all: str = ""
+    row_ids: Sequence[bytes] | None = None
+    why_no_ids: str | None = None
 
 
 def asked_of(query: QueryText, reference: Reference, schema: pa.Schema) -> AskedRows:
     """What ``query`` needs of the table at ``reference``, which has the columns ``schema``."""
     columns, where = _columns(query, reference, schema), where_of(query.tree, reference.node)
-    return AskedRows(columns, why_all=where) if isinstance(where, str) else AskedRows(columns, where)
+    if isinstance(where, str) or where is None:
+        return AskedRows(columns, why_all=where or "")
+    ids = row_ids_in(where)
+    return AskedRows(columns, where, row_ids=ids, why_no_ids=None if ids is not None else reason_without_ids(where))
 
 
 _SIGNS: Final[Mapping[type[BooleanExpression], str]] = {

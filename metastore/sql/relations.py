@@ -46,12 +46,12 @@ from metastore.sql.columns_of_files import beside, columns_of_files, may_have_ro
 from metastore.sql.narrowed import Narrowed, fitting, in_memory, narrowed_by, of_iceberg, of_scan
 from metastore.sql.push_down import AskedRows
 from metastore.sql.target import StatementTarget
-from metastore.sql.unlisted import UNLISTED, reason_without_ids, row_ids_in
 from metastore.stores.read_errors import is_of_store
 from metastore.suggestions import nearest
 from metastore.views.expansion import ViewText
 from metastore.views.freshness import typed_query
 from metastore.views.names import Meaning, Names
+from metastore.views.unlisted import UNLISTED
 
 Wanted = int | str | datetime | None
 """A version: a snapshot's id, the name of a branch or tag, a point in time; None for the newest."""
@@ -102,7 +102,7 @@ class Relations:
         """What a name of these parts means, at the ``wanted`` version; of a view, the query that it stands for.
 
         ``named`` are the names in the query, in lower case: columns that are there only when asked for are looked for
-        among them. ``unlisted`` are the columns of :mod:`metastore.sql.unlisted` that the query means of this table.
+        among them. ``unlisted`` are the columns of :mod:`metastore.views.unlisted` that the query means of this table.
 
         Raises NotFoundError, with the nearest names, and InvalidRequestError for a version of what has none.
         """
@@ -125,6 +125,11 @@ class Relations:
         if parts[0].lower() in {name.lower() for name in self._target.catalogs.names()}:
             return None
         return TableInfo(parts[0], parts[1], ".".join(parts[2:]))
+
+    @property
+    def known(self) -> Names:
+        """What names in storage plugins mean."""
+        return self._names
 
     def meaning(self, info: TableInfo) -> Meaning:
         """What a name in a storage plugin means. NotFoundError, with the nearest names, when nothing is called so."""
@@ -249,7 +254,7 @@ class Relations:
                 asked.condition,
                 [name for name in asked.columns if name != ROW_ID or ROW_ID not in extra],
                 row_id=ROW_ID in extra and ROW_ID in asked.columns,
-                among=row_ids_in(asked.condition) if asked.condition is not None and ROW_ID in extra else None,
+                among=asked.row_ids if ROW_ID in extra else None,
                 time_zone=SESSION_ZONE,
             )
             scan.require(pa.schema([schema.field(name) for name in asked.columns]))
@@ -264,10 +269,9 @@ class Relations:
 
         def told(asked: AskedRows) -> Narrowed:
             narrowed = of_scan(asked, planned(asked))
-            if ROW_ID not in extra or asked.condition is None or row_ids_in(asked.condition) is not None:
+            if ROW_ID not in extra or asked.why_no_ids is None:
                 return narrowed
-            reason = reason_without_ids(asked.condition)
-            return narrowed if reason is None else replace(narrowed, lines=[*narrowed.lines, f"note: {reason}"])
+            return replace(narrowed, lines=[*narrowed.lines, f"note: {asked.why_no_ids}"])
 
         own = {name.lower() for name in schema.names}
         extra = [name for name in UNLISTED if name in unlisted and name not in own]

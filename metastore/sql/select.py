@@ -12,6 +12,7 @@ Names of tables are those of :mod:`metastore.sql.relations`; after a name may st
 from __future__ import annotations
 
 from collections.abc import Sequence
+from collections.abc import Set as AbstractSet
 from functools import partial
 from typing import Final
 
@@ -23,16 +24,22 @@ from metastore.duck.queries import Duck, Failure
 from metastore.duck.value_kinds import mark_columns
 from metastore.errors import InvalidRequestError, NotFoundError
 from metastore.model.column_path import named_alike
+from metastore.model.identity import TableInfo
+from metastore.pruning.file_columns import NOT_KEPT
+from metastore.pruning.row_id import ROW_ID
+from metastore.sql.asked_through_views import Through, asked_through
 from metastore.sql.narrowed import Narrowed
 from metastore.sql.push_down import AskedRows, asked_of, said
 from metastore.sql.query_text import QueryText, Reference
 from metastore.sql.relations import Relation, Relations
 from metastore.sql.statement import Statement
 from metastore.sql.target import StatementTarget
-from metastore.sql.unlisted import meant_of, stars_without
+from metastore.sql.unlisted import stars_without
 from metastore.views.expansion import ViewText, expand
 from metastore.views.references import references
 from metastore.views.runner import in_duckdb
+from metastore.views.text import DEFAULT_DIALECT
+from metastore.views.unlisted import meant_of
 
 
 def select(target: StatementTarget, statement: Statement) -> pa.Table:
@@ -72,26 +79,40 @@ class _Preparation:
         self._relations = relations
         self.fetched: list[str] = []
 
-    def prepared(self, query: QueryText) -> str:
-        """The text of ``query`` with the names that its tables have in DuckDB."""
+    def prepared(self, query: QueryText, through: Through | None = None) -> str:
+        """The text of ``query`` with the names that its tables have in DuckDB.
+
+        ``through`` says what their rows must satisfy where the text is that of a view.
+        """
         unlisted: dict[Reference, Sequence[str]] = {}
-        names = [self._source_of(query, each, unlisted) for each in query.references]
+        names = [self._source_of(query, each, unlisted, through) for each in query.references]
         stars = stars_without(query, unlisted)
         return query.with_names(names, list(stars))
 
-    def _source_of(self, query: QueryText, reference: Reference, unlisted: dict[Reference, Sequence[str]]) -> str:
+    def _source_of(
+        self,
+        query: QueryText,
+        reference: Reference,
+        unlisted: dict[Reference, Sequence[str]],
+        through: Through | None,
+    ) -> str:
         with query.at(reference):
             wanted = None if reference.version is None else reference.version.value
-            found = self._relations.resolve(reference.parts, wanted, query.names, meant_of(query.tree, reference.node))
+            meant = meant_of(query.tree, reference.node)
+            found = self._relations.resolve(reference.parts, wanted, query.names, meant)
             if isinstance(found, ViewText):
-                return self._view(reference, found)
+                return self._view(query, reference, found)
             if not found.schema.names:
                 raise InvalidRequestError(f"{reference} has no columns: nothing is in it")
+            if len(query.references) == 1:
+                _require_had(reference, meant, found)
         unlisted[reference] = found.unlisted
-        return self._table(query, reference, found)
+        asked = asked_of(query, reference, found.schema)
+        if through is not None:
+            asked = through.of(TableInfo(*reference.parts), asked)
+        return self._table(query, reference, found, asked)
 
-    def _table(self, query: QueryText, reference: Reference, relation: Relation) -> str:
-        asked = asked_of(query, reference, relation.schema)
+    def _table(self, query: QueryText, reference: Reference, relation: Relation, asked: AskedRows) -> str:
         with query.at(reference):
             _require_told_apart(query, reference, relation)
         if self._explains:
@@ -99,15 +120,18 @@ class _Preparation:
         batches = partial(relation.batches, asked)
         return self._duck.add(reference.parts[-1], relation.part(asked.columns), batches)
 
-    def _view(self, reference: Reference, view: ViewText) -> str:
+    def _view(self, query: QueryText, reference: Reference, view: ViewText) -> str:
         """A view's query has no views in it once it is expanded, so this goes one level deep."""
         tree = expand(
             view.sql, self._relations.text, dialect=view.dialect, schema_path=view.schema_path, pins=view.pins
         )
         try:
+            through = None
+            if view.dialect == DEFAULT_DIALECT:
+                through = asked_through(query, reference, tree, self._relations.known)
             self._mark_columns(tree)
             inner = QueryText.parse(Statement.parse(in_duckdb(tree, view.dialect)), self._duck.check)
-            return self._duck.add_view(reference.parts[-1], self.prepared(inner))
+            return self._duck.add_view(reference.parts[-1], self.prepared(inner, through))
         except (Failure, InvalidRequestError, NotFoundError) as error:
             raise InvalidRequestError(f"view {reference}: {error}") from error
 
@@ -115,7 +139,8 @@ class _Preparation:
         """Note which columns of the query of a view are texts: Spark compares them with numbers in its own way."""
         names = {column.name.lower() for column in tree.find_all(exp.Column)}
         found = [
-            self._relations.resolve([part.name for part in table.parts], None, names) for table in references(tree)
+            self._relations.resolve([part.name for part in table.parts], None, names, meant_of(tree, table))
+            for table in references(tree)
         ]
         mark_columns(tree, [each.schema for each in found if not isinstance(each, ViewText)])
 
@@ -124,6 +149,19 @@ def _fetch_lines(reference: Reference, asked: AskedRows, narrowed: Narrowed) -> 
     where = "" if isinstance(narrowed.condition, AlwaysTrue) else f" where {said(narrowed.condition)}"
     first = f"Fetch {reference} ({', '.join(asked.columns)}){where}"
     return [first, *(f"  {line}" for line in narrowed.lines)]
+
+
+def _require_had(reference: Reference, meant: AbstractSet[str], found: Relation) -> None:
+    """InvalidRequestError for a column of a row's file that ``found``, the one table of a query, cannot have."""
+    for name in sorted(meant - {name.lower() for name in found.schema.names}):
+        if (why := _NOT_HAD.get(name)) is not None:
+            raise InvalidRequestError(f"there is no column {name} of {reference}: {why}")
+
+
+_NOT_HAD: Final = {
+    **NOT_KEPT,
+    ROW_ID: "row ids number row groups of analyzed Parquet tables in directories; ask for $path and a key of the rows",
+}
 
 
 def _require_told_apart(query: QueryText, reference: Reference, relation: Relation) -> None:

@@ -25,6 +25,7 @@ from metastore.suggestions import did_you_mean
 from metastore.views.references import drop_table_paths, info_of, references
 from metastore.views.text import DEFAULT_DIALECT, identifier_at, place_of
 from metastore.views.types import UNKNOWN, to_sqlglot, type_of
+from metastore.views.unlisted import UNLISTED
 
 SchemaOf = Callable[[TableInfo], TupleSchema]
 """The columns of a table or view. NotFoundError for one that nobody knows."""
@@ -251,6 +252,11 @@ def _refusal(said: str, tree: exp.Query, schemas: dict[str, TupleSchema]) -> Inv
         holders = sum(any(c.name.lower() == name.lower() for c in schema.columns) for schema in schemas.values())
         if holders > 1:
             return InvalidRequestError(f"{place}column {name} stands in several tables; say which by table.{name}")
+    if name.lower() in UNLISTED and name.lower() not in spellings:
+        return InvalidRequestError(
+            f"{place}unknown column {name}: the rows of a view, a subquery or a join have no file of their own; "
+            "name it in the query that reads the table, with the table's name before it"
+        )
     hint = did_you_mean(name, spellings.values())
     whose = f" of {qualifier}" if qualifier else ""
     return InvalidRequestError(f"{place}unknown column {name}{whose}{hint}")

@@ -20,6 +20,7 @@ from metastore.model.identity import TableInfo
 from metastore.model.tuple_schema import SchemaColumn, TupleSchema
 from metastore.views.binding import Bound
 from metastore.views.types import UNKNOWN
+from metastore.views.unlisted import UNLISTED, unlisted_column
 
 SOURCES: Final = "sources"
 """Key of the contract in a unit's additional metadata."""
@@ -54,10 +55,13 @@ def contract_of(bound: Bound, schema_of: Callable[[TableInfo], TupleSchema]) -> 
     found: dict[TableInfo, KeptSource] = {}
     for key, info in bound.tables.items():
         named = {c.name.lower() for c in bound.query.find_all(exp.Column) if c.table in aliases.get(key, ())}
-        columns = schema_of(info).columns
+        listed = schema_of(info).columns
+        own = {column.name.lower() for column in listed}
+        of_files = [unlisted_column(name) for name in UNLISTED if name in named and name not in own]
+        columns = [*listed, *of_files]
         before = found[info].columns if info in found else {}
         used = {c.name: c.type for c in columns if unclear or c.name in before or c.name.lower() in named}
-        found[info] = KeptSource(used, [column.name for column in columns])
+        found[info] = KeptSource(used, [column.name for column in listed])
     return found
 
 
@@ -100,6 +104,8 @@ def pins(
 
 def _as_kept(view: str, source: TableInfo, name: str, type_: str, now: TupleSchema, *, strict: bool) -> SchemaColumn:
     column = now.by_name.get(name) or next((c for c in now.columns if c.name.lower() == name.lower()), None)
+    if column is None and name in UNLISTED:
+        return unlisted_column(name)
     if column is None:
         raise InvalidRequestError(
             f"{view} reads column {name} of {source}, which has no such column any more; run CREATE OR REPLACE with a "

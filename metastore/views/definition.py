@@ -22,7 +22,8 @@ from metastore.model.tuple_schema import TupleSchema
 from metastore.model.view_unit import ViewMetadataUnit
 from metastore.user import user_name
 from metastore.views import fields
-from metastore.views.binding import bind
+from metastore.views.binding import Bound
+from metastore.views.bound_query import bind_query
 from metastore.views.contract import SOURCES, Contract, contract_of, to_json
 from metastore.views.dialects import translate
 from metastore.views.expansion import ViewText, expand
@@ -145,12 +146,12 @@ def _check(names: Names, name: TableInfo, definition: Definition, kind: Kind) ->
     sql = definition.sql.strip()
     if definition.columns and not _has_names(tree, definition.columns, names, dialect, path):
         if any(item.is_star for item in tree.selects):
-            _require_width(definition.columns, len(bind(tree, names.schema, dialect=dialect, schema_path=path).columns))
+            _require_width(definition.columns, len(_bound(tree, names, dialect, path).columns))
         else:
             _require_width(definition.columns, len(tree.selects))
         tree = _renamed(tree, definition.columns)
         sql = tree.sql(dialect)
-    bound = bind(tree, names.schema, dialect=dialect, schema_path=path)
+    bound = _bound(tree, names, dialect, path)
     schema = bound.schema
     if not schema.columns:
         raise InvalidRequestError("the query gives no columns: a view needs one at least")
@@ -159,12 +160,14 @@ def _check(names: Names, name: TableInfo, definition: Definition, kind: Kind) ->
     return _Checked(sql, dialect, schema, path, dependencies, contract_of(bound, names.schema))
 
 
+def _bound(tree: exp.Query, names: Names, dialect: str, path: Sequence[str]) -> Bound:
+    return bind_query(tree, names, dialect=dialect, schema_path=path).bound
+
+
 def _has_names(tree: exp.Query, columns: Sequence[str], names: Names, dialect: str, path: Sequence[str]) -> bool:
     """Whether the query gives columns of these names anyway, so that its text can stay as it was written."""
     try:
-        return [column.name for column in bind(tree, names.schema, dialect=dialect, schema_path=path).columns] == [
-            *columns
-        ]
+        return [column.name for column in _bound(tree, names, dialect, path).columns] == [*columns]
     except InvalidRequestError:  # a column without a name, say, which is about to get one
         return False
 

@@ -27,7 +27,7 @@ from metastore.model.column_path import parse, quote
 from metastore.model.identity import TableInfo
 from metastore.model.materialized_view_unit import MaterializedViewMetadataUnit, RefreshStatus
 from metastore.model.tuple_schema import TupleSchema
-from metastore.views.binding import bind
+from metastore.views.bound_query import bind_query
 from metastore.views.context import ViewSession, files_of, workspace_of
 from metastore.views.expansion import Lookup, ViewText, expand
 from metastore.views.names import Kind, Meaning, Names
@@ -246,7 +246,7 @@ def typed_query(unit: MaterializedViewMetadataUnit, names: Names) -> ViewText:
     """
     query = parse_query(unit.sql or "")
     with suppress(InvalidRequestError, NotFoundError):
-        query = with_types(query, bind(query_of(unit, names), names.schema).schema)
+        query = with_types(query, bind_query(query_of(unit, names), names).bound.schema)
     pinned = names.pins(unit.info, Meaning(Kind.MATERIALIZED_VIEW, unit))
     return ViewText(query.sql(DEFAULT_DIALECT), DEFAULT_DIALECT, tuple(unit.workspace_schema_path or ()), pinned)
 

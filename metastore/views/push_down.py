@@ -19,6 +19,7 @@ from sqlglot.errors import SqlglotError
 from sqlglot.optimizer.pushdown_predicates import pushdown_predicates
 
 from metastore.model.tuple_schema import TupleSchema
+from metastore.predicates.condition import SPARK
 from metastore.views.binding import Bound
 from metastore.views.incremental import is_steady
 from metastore.views.text import DEFAULT_DIALECT
@@ -32,6 +33,12 @@ def conditions(bound: Bound, schema_of: Mapping[str, TupleSchema]) -> dict[str, 
 
     ``schema_of`` has the tables' columns by key.
     """
+    found = asked_of_tables(bound, schema_of)
+    return {key: " AND ".join(f"({SPARK.text_of(part)})" for part in parts) for key, parts in found.items()}
+
+
+def asked_of_tables(bound: Bound, schema_of: Mapping[str, TupleSchema]) -> dict[str, list[exp.Expr]]:
+    """The same as trees over each table's own columns, all of which must hold."""
     if any(_says_more(each) for each in bound.query.find_all(exp.Table, exp.Subquery)):
         return {}
     sealed = _Sealed()
@@ -39,7 +46,7 @@ def conditions(bound: Bound, schema_of: Mapping[str, TupleSchema]) -> dict[str, 
         query = sealed.opened(pushdown_predicates(sealed.of(bound.query), dialect=DEFAULT_DIALECT))
     except SqlglotError:  # conditions are for speed: without them the answer is the same
         query = bound.query
-    found: dict[str, str] = {}
+    found: dict[str, list[exp.Expr]] = {}
     for select in query.find_all(exp.Select):
         joins = select.args.get("joins") or ()
         if any(join.side or join.kind not in ("", "INNER", "CROSS") for join in joins):
@@ -51,9 +58,9 @@ def conditions(bound: Bound, schema_of: Mapping[str, TupleSchema]) -> dict[str, 
             if key not in schema_of:  # a common table expression
                 continue
             spelled = {column.name.lower(): column.name for column in schema_of[key].columns}
-            own = [f"({_unqualified(part, spelled)})" for part in parts if _speaks_of(part, alias, spelled)]
+            own = [_unqualified(part, spelled) for part in parts if _speaks_of(part, alias, spelled)]
             if own:
-                found[key] = " AND ".join(own)
+                found[key] = own
     return found
 
 
@@ -131,10 +138,10 @@ def _speaks_of(condition: exp.Expr, alias: str, spelled: Mapping[str, str]) -> b
     return all(column.table == alias and column.name in spelled for column in columns)
 
 
-def _unqualified(condition: exp.Expr, spelled: Mapping[str, str]) -> str:
-    """``condition`` as Spark SQL over the table's own columns."""
-    plain = condition.copy()
+def _unqualified(condition: exp.Expr, spelled: Mapping[str, str]) -> exp.Expr:
+    """``condition`` over the table's own columns."""
+    plain: exp.Expr = condition.copy()
     for column in plain.find_all(exp.Column):
         column.set("table", None)
         column.set("this", exp.to_identifier(spelled[column.name], quoted=True))
-    return plain.sql(DEFAULT_DIALECT)
+    return plain

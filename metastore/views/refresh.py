@@ -30,9 +30,11 @@ from metastore.model.identity import TableInfo
 from metastore.model.materialized_view_unit import MaterializedViewMetadataUnit, RefreshStatus
 from metastore.model.tuple_schema import TupleSchema
 from metastore.model.vocabulary import MetadataType
+from metastore.pruning.row_id import ROW_ID
 from metastore.scan.arrow_types import arrow_schema
+from metastore.scan.scan import Scan
 from metastore.views import fields
-from metastore.views.binding import bind
+from metastore.views.bound_query import bind_query
 from metastore.views.context import ViewSession, files_of, workspace_of
 from metastore.views.expansion import tables_of
 from metastore.views.folders import Folder, SourceFiles, Workspace, unneeded
@@ -48,6 +50,7 @@ from metastore.views.freshness import (
 from metastore.views.incremental import STATE, Aggregated, Rowwise, Way, Whole, is_steady, way_of
 from metastore.views.names import Names
 from metastore.views.runner import Source, with_types
+from metastore.views.types import UNKNOWN
 
 _log: Final = logging.getLogger(__name__)
 
@@ -113,6 +116,9 @@ def refresh(
         engine = run.write(decision, folder)
         said("written")
         rows, schema = run.analyze(folder)
+        if other := run.other_types(schema):
+            _log.warning("%s takes new types: %s", info, other)
+            decision = replace(decision, reason=f"{decision.reason}; {other}")
         said("analyzed")
         run.require_unchanged()
         version = run.commit(decision, folder, schema)
@@ -168,8 +174,8 @@ class _Refresh:
         names.require_outside_tables(unit.info)
         self._query = query_of(unit, names)
         self._digest = digest_of(unit, names)
-        self._bound = bind(self._query, names.schema)
-        self._schemas = {key: names.schema(table) for key, table in self._bound.tables.items()}
+        bound = bind_query(self._query, names)
+        self._bound, self._schemas, self._unlisted = bound.bound, bound.schemas, bound.unlisted
         self._way: Way = way_of(self._bound, self._schemas)
         version = session.metastore.tables.metadata.version
         self._listed = {table: files_of(session, table) for table in tables_of(self._query)}
@@ -239,6 +245,19 @@ class _Refresh:
         unit = self._session.metastore.tables.requests.table_metadata(folder.table)
         assert unit is not None
         return result.rows, TupleSchema.from_json(unit.schema or "{}")
+
+    def other_types(self, schema: TupleSchema) -> str:
+        """Which columns of the view get another type than it had, in ``schema``; empty for none."""
+        had = TupleSchema.from_json(self._unit.schema or "{}").by_name
+        # Before its first refresh a view has the types that its query was bound to.
+        gets = schema if self._unit.data_location is not None else self._bound.schema
+        return ", ".join(
+            f"column {column.name} is {column.type} now, it was {before.type}"
+            for column in gets.columns
+            if (before := had.get(column.name)) is not None
+            and before.type != column.type
+            and UNKNOWN not in (before.type, column.type)
+        )
 
     def require_unchanged(self) -> None:
         """ConflictError when a source is no longer what was listed, and so perhaps not what was read."""
@@ -325,13 +344,21 @@ class _Refresh:
         scans: dict[str, tuple[Source, ...]] = {}
         for key in keys:
             table = self._bound.tables[key]
-            scan = self._session.tables.scan(table)
+            scan = self._scan_of(table)
             # The types of the view's columns were derived from these.
             scan.require(pa.schema([f for f in arrow_schema(self._schemas[key]) if f.name.lower() in self._used]))
             wanted = decision.files.get(str(table), {})
             files = [file for file in scan.files if file.path in wanted]
             scans[key] = (replace(scan, plan=replace(scan.plan, files=files)),)
         return scans
+
+    def _scan_of(self, table: TableInfo) -> Scan:
+        """All columns of ``table``, and those that the query has to name."""
+        if not (more := self._unlisted.get(table)):
+            return self._session.tables.scan(table)
+        listed = [column.name for column in Names(self._session.metastore).schema(table).columns]
+        columns = [*listed, *(name for name in more if name != ROW_ID)]
+        return self._session.tables.scan(table, None, columns, row_id=ROW_ID in more)
 
 
 def _some(paths: list[str]) -> str:

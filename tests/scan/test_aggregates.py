@@ -109,3 +109,13 @@ def test_other_expressions_are_refused(table: Lake, text: str) -> None:
     unreadable(table)
     with pytest.raises(InvalidRequestError, match=r"none of|only count|no smallest|unknown column"):
         answer(table, text, list_files=False)
+
+
+def test_what_files_say_has_extremes_too(table: Any) -> None:
+    """Of all files without reading one, and of the rows that a condition leaves."""
+    assert answer(table, "max(filename)", "count(`$partition`)", where="n < 3") == ["a.parquet", 2]
+    assert answer(table, "count(*)", where="filename = 'b.parquet' AND st.v IS NULL") == [1]
+    with pytest.raises(InvalidRequestError, match="pass among=ids to a scan, or ask in a SELECT"):
+        answer(table, "count(*)", where="`$row_id` IS NOT NULL")
+    unreadable(table)
+    assert answer(table, "min(filename)", "count(suffix)", list_files=False) == ["a.parquet", 5]

@@ -17,7 +17,7 @@ from thrift.Thrift import TType
 
 from metastore.formats.element_bounds import ElementProbe, groups_with_elements
 from metastore.predicates.columns import Columns
-from metastore.predicates.condition import DUCKDB, Condition
+from metastore.predicates.condition import DUCKDB, AllOf, Condition
 from metastore.predicates.elements import required_elements
 from metastore.scan.rows import read_rows
 from metastore.session import Session, connect
@@ -112,6 +112,8 @@ def test_what_is_needed_is_read_in_both_dialects(session: Session) -> None:
     for text in ("list_contains(tags, 12)", "array_has(tags, 12)", "12 IN tags"):
         tree: Any = DUCKDB.sql().parse(text)[0]
         assert required_elements(Condition(tree, text, DUCKDB), columns) == (tag,), text
+    through_a_view = AllOf((Condition.of_spark("map_contains_key(pairs, 'x')"), Condition(tree, text, DUCKDB)))
+    assert required_elements(through_a_view, columns) == (key, tag)
 
 
 @given(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from pathlib import Path
 
@@ -113,6 +114,116 @@ def test_other_formats_have_the_rule_too(lake: Lake) -> None:
     orc.write_table(pa.table({"S": ["y"], "id": [2]}), str(lake.root / "a/2.orc"))
     lake.analyze()
     assert lake.scan("id > 1").to_arrow().select(["ID", "s"]).to_pylist() == [{"ID": 2, "s": "y"}]
+
+
+@pytest.mark.parametrize(
+    ("where", "found", "files"),
+    [
+        ("s.a = 3", [3], 1),
+        ("S.A < 3", [1, 2], 1),
+        ("s.a > 1", [2, 3, 4], 2),
+        ("s.a = 9", [], 0),
+        ("s.in.X = 'q'", [3], 1),
+        ("s.IN.x >= 'a'", [1, 2, 3, 4], 2),
+        ("s.a IS NULL", [], 0),
+    ],
+)
+def test_two_spellings_are_one_field(lake: Lake, where: str, found: list[int], files: int) -> None:
+    """At every depth, at every door; each file is pruned by what its own spelling says."""
+    lake.write("1.parquet", {"s": [{"A": n, "In": {"x": f"{n}"}, "b": 1} for n in (1, 2)]})
+    lake.write("2.parquet", {"S": [{"in": {"X": text, "Y": 1}, "a": n} for n, text in ((3, "q"), (4, "r"))]})
+    lake.analyze()
+    where = where.replace("'a'", "'1'")
+    scan = lake.scan(where)
+    assert str(scan.schema.field("s").type) == ("struct<A: int64, In: struct<x: string, Y: int64>, b: int64>")
+    assert sorted(row["A"] for row in scan.to_arrow()["s"].to_pylist()) == found
+    assert sorted(row["A"] for row in scan.to_arrow_dataset().to_table()["s"].to_pylist()) == found
+    assert (scan.count(), len(scan.paths)) == (len(found), files)
+    asked = re.sub(r"^s\.", "t.s.", where, flags=re.IGNORECASE)
+    assert ids(lake.session.sql(f"SELECT t.s.a FROM {TABLE} t WHERE {asked}")) == found
+    assert len(lake.session.prune(TABLE, where).files) == files
+    whole = lake.tables.aggregate(TABLE, ["count(s.a)", "min(s.a)", "max(s.A)", "max(s.in.x)"])
+    assert whole.to_pylist() == [{"count(s.a)": 4, "min(s.a)": 1, "max(s.A)": 4, "max(s.in.x)": "r"}]
+    told = lake.session.information_schema.columns(
+        ["COLUMN_NAME", "MIN_VAL", "MAX_VAL", "NUM_NULLS"], f"TABLE_NAME = '{TABLE.rpartition('.')[2]}'"
+    ).to_pylist()
+    assert {"COLUMN_NAME": "s.A", "MIN_VAL": "1", "MAX_VAL": "4", "NUM_NULLS": 0} in told
+    assert {"COLUMN_NAME": "s.b", "MIN_VAL": "1", "MAX_VAL": "1", "NUM_NULLS": 2} in told
+
+
+def test_fields_inside_lists_and_maps_are_one_as_well(lake: Lake) -> None:
+    """What a file lacks is null; a list of structs keeps its nulls and its empty ones."""
+    of_list, of_map = pa.list_(pa.struct([("A", pa.int32())])), pa.map_(pa.string(), pa.struct([("V", pa.string())]))
+    lake.write(
+        "1.parquet",
+        pa.table({"l": pa.array([[{"A": 1}], None, []], of_list), "m": pa.array([[("k", {"V": "x"})]] * 3, of_map)}),
+    )
+    of_list = pa.list_(pa.struct([("b", pa.int64()), ("a", pa.int64())]))
+    of_map = pa.map_(pa.string(), pa.struct([("v", pa.string())]))
+    lake.write(
+        "2.parquet",
+        pa.table({"l": pa.array([[{"b": 7, "a": 2}, None]], of_list), "m": pa.array([[("k", {"v": "y"})]], of_map)}),
+    )
+    lake.analyze()
+    assert lake.scan().to_arrow().to_pylist() == [
+        {"l": [{"A": 1, "b": None}], "m": [("k", {"V": "x"})]},
+        {"l": None, "m": [("k", {"V": "x"})]},
+        {"l": [], "m": [("k", {"V": "x"})]},
+        {"l": [{"A": 2, "b": 7}, None], "m": [("k", {"V": "y"})]},
+    ]
+    found = lake.session.sql(f"SELECT l[1].a AS a, m['k'].v AS v FROM {TABLE}").to_pylist()
+    assert [tuple(row.values()) for row in found] == [(1, "x"), (None, "x"), (None, "x"), (2, "y")]
+
+
+def test_twins_inside_a_struct_keep_their_exact_names(lake: Lake) -> None:
+    """So do all fields of that column, in other files too; new files with twins are refused until they are analyzed."""
+    lake.write("1.parquet", {"s": [{"A": 1, "a": 10}], "t": [{"B": 1}]})
+    lake.write("2.parquet", {"s": [{"a": 3}], "t": [{"b": 2}]})
+    lake.analyze()
+    rows = [{"s": {"A": 1, "a": 10}, "t": {"B": 1}}, {"s": {"A": None, "a": 3}, "t": {"B": 2}}]
+    assert lake.scan().to_arrow().to_pylist() == rows
+    assert lake.scan("s.A = 1").to_arrow().to_pylist() == rows[:1]
+    assert lake.scan("s.a > 2").to_arrow().to_pylist() == rows
+    assert lake.scan("t.b = 2").to_arrow().to_pylist() == rows[1:]
+    lake.write("3.parquet", {"s": [{"A": 5, "a": 6}], "t": [{"B": 1, "b": 7}]})
+    with pytest.raises(FormatError, match="may be any of"):
+        lake.scan(columns=["t"]).to_arrow()
+    lake.analyze()
+    assert lake.scan("s.a = 6").to_arrow().to_pylist() == [{"s": {"A": 5, "a": 6}, "t": {"B": 1, "b": 7}}]
+
+
+def test_case_of_fields_counts_where_it_is_told_to(lake: Lake) -> None:
+    """The fields stay two."""
+    lake.write("1.parquet", {"s": [{"A": 1}]})
+    lake.write("2.parquet", {"s": [{"a": 2}]})
+    lake.analyze(case_sensitive=True)
+    assert lake.scan().to_arrow().to_pylist() == [{"s": {"A": 1, "a": None}}, {"s": {"A": None, "a": 2}}]
+    assert lake.scan("s.a = 2").to_arrow().to_pylist() == [{"s": {"A": None, "a": 2}}]
+
+
+def test_times_of_fields_keep_their_zone(lake: Lake) -> None:
+    """Of a field that some files spell otherwise, or lack."""
+    zoned = pa.timestamp("us", "UTC")
+    for number, (name, value) in enumerate((("T", 0), ("t", 10**12))):
+        struct = pa.struct([(name, zoned)])
+        lake.write(f"{number}.parquet", pa.table({"s": pa.array([{name: value}], struct)}))
+    lake.write("3.parquet", {"s": [{"other": 1}]})
+    lake.analyze()
+    assert lake.scan().schema.field("s").type.field("T").type == zoned
+    scan = lake.scan("s.t < TIMESTAMP '1970-01-02 00:00:00'", time_zone="America/New_York")
+    assert len(scan.paths) == scan.count() == 1
+
+
+def test_a_field_of_another_spelling_is_found_before_it_is_analyzed(lake: Lake) -> None:
+    """And an incremental run comes to what a full one does."""
+    lake.write("a/1.parquet", {"s": [{"A": 1}, None]})
+    lake.analyze()
+    lake.write("b/2.parquet", {"s": [{"a": 3}, {"a": None}]})
+    assert lake.scan("s.a >= 3").to_arrow()["s"].to_pylist() == [{"A": 3}]
+    lake.analyze()
+    assert lake.scan("s.a >= 3").to_arrow()["s"].to_pylist() == [{"A": 3}]
+    assert len(lake.scan("s.A < 2").paths) == 1
+    assert lake.tables.aggregate(TABLE, ["count(s.a)", "count(*)"]).to_pylist() == [{"count(s.a)": 2, "count(*)": 4}]
 
 
 @given(

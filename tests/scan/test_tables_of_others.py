@@ -644,5 +644,11 @@ def test_rows_have_the_paths_of_their_files(others: Others, name: str) -> None:
     [path] = [row["filename"] for row in found if row["id"] == 11]
     scan = others.session.tables.scan(name, f"filename = '{path}'", ["id"])
     assert (len(scan.files), scan.count(), ids(scan.to_arrow())) == (1, 2, [10, 11])
-    with pytest.raises(InvalidRequestError, match=r"\$partition"):
-        others.session.sql(f'SELECT "$partition" FROM {name}')
+    # What the file says alone: no column is read beside it, and there are as many rows.
+    alone: list[Any] = others.session.sql(f"SELECT filename FROM {name}")["filename"].to_pylist()
+    assert sorted(alone) == sorted(row["filename"] for row in found)
+    for missing, hint in (("$partition", "its partition columns"), ("$file_modified_time", "the store")):
+        with pytest.raises(InvalidRequestError, match=f"there is no column .{missing[1:]}.*{hint}"):
+            others.session.sql(f'SELECT "{missing}" FROM {name}')
+        with pytest.raises(InvalidRequestError, match=f"there is no column .{missing[1:]}.*{hint}"):
+            others.session.tables.scan(name, f"`{missing}` IS NULL")

@@ -14,6 +14,7 @@ from pyspark.sql import SparkSession
 
 from metastore.config import Settings
 from metastore.session import connect
+from metastore.spark import read_table, select
 
 pytestmark = pytest.mark.spark
 
@@ -47,6 +48,14 @@ ROUNDED = ["d = 2.99999", "d > 2.9999", "d < 1.0001", "d IN (1.00001, 7)"]
 """Where column and literal have more than 38 digits together, Spark rounds the literal to the column's."""
 
 
+def _settings(folder: Path) -> Settings:
+    given: dict[str, Any] = {
+        "drill.metastore.iceberg.location.base_path": f"{folder}/metastore",
+        "drill.metastore.storage.dfs.workspaces.w.location": str(folder),
+    }
+    return Settings.from_mapping(given, environ={})
+
+
 def test_a_scan_answers_as_spark(spark: SparkSession, tmp_path: Path) -> None:
     """Each condition, over three files of a month each; what pruning leaves holds all rows that Spark finds."""
     (tmp_path / "t").mkdir()
@@ -63,15 +72,11 @@ def test_a_scan_answers_as_spark(spark: SparkSession, tmp_path: Path) -> None:
             "id": [month, month + 10],
         }
         pq.write_table(pa.table(table), tmp_path / "t" / f"{month}.parquet")
-    given: dict[str, Any] = {
-        "drill.metastore.iceberg.location.base_path": f"{tmp_path}/metastore",
-        "drill.metastore.storage.dfs.workspaces.w.location": str(tmp_path),
-    }
     zone = spark.conf.get("spark.sql.session.timeZone")
     spark.conf.set("spark.sql.session.timeZone", "UTC")
     try:
         frame = spark.read.parquet(str(tmp_path / "t"))
-        with connect(Settings.from_mapping(given, environ={})) as session:
+        with connect(_settings(tmp_path)) as session:
             session.analyze("dfs.w.t")
             for condition in (*CONDITIONS, *ROUNDED):
                 right = sorted(row.id for row in frame.where(condition).select("id").collect())
@@ -81,3 +86,31 @@ def test_a_scan_answers_as_spark(spark: SparkSession, tmp_path: Path) -> None:
                 assert {number % 10 for number in right} <= kept, condition
     finally:
         spark.conf.set("spark.sql.session.timeZone", str(zone))
+
+
+def test_nanoseconds_are_compared_as_spark_shows_them(spark: SparkSession, tmp_path: Path) -> None:
+    """Spark holds microseconds: a condition given to read_table, or in select, is one on the whole frame."""
+    (tmp_path / "t").mkdir()
+    second = 1_704_067_200_000_000_000
+    files: list[list[int | None]] = [[123_456_789, 123_456_001], [123_999_000, None]]
+    for number, ticks in enumerate(files):
+        values = [None if tick is None else second + tick for tick in ticks]
+        columns: dict[str, Any] = {
+            "t": pa.array(values, pa.timestamp("ns")),
+            "utc": pa.array(values, pa.timestamp("ns", "UTC")),
+        }
+        pq.write_table(pa.table(columns), tmp_path / "t" / f"{number}.parquet")
+    found = {}
+    with connect(_settings(tmp_path)) as session:
+        session.analyze("dfs.w.t")
+        whole = read_table(spark, session, "dfs.w.t")
+        for sign in ("=", "<", "<=", ">", ">=", "<>"):
+            for digits in ("123456", "123456789"):
+                for column, type_ in (("t", "TIMESTAMP_NTZ"), ("utc", "TIMESTAMP")):
+                    zone = "+00:00" if type_ == "TIMESTAMP" else ""
+                    where = f"{column} {sign} {type_} '2024-01-01 00:00:00.{digits}{zone}'"
+                    chosen = read_table(spark, session, "dfs.w.t", where)
+                    asked = select(spark, session, f"SELECT * FROM dfs.w.t WHERE {where}")
+                    found[where] = [sorted(map(repr, frame.collect())) for frame in (whole.where(where), chosen, asked)]
+    assert all(first == second == third for first, second, third in found.values())
+    assert len(found["t = TIMESTAMP_NTZ '2024-01-01 00:00:00.123456789'"][0]) == 2

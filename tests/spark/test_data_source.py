@@ -99,6 +99,14 @@ def test_analyzed_tables_are_their_rows(load_table: Load, spark: SparkSession, c
     assert "$row_id" in load_table("dfs.shop.sales", rowId="true").columns
 
 
+def test_what_files_say_is_there_for_who_names_it(load_table: Load) -> None:
+    """Among the columns that the load names; a condition on them chooses files."""
+    frame = load_table(
+        "dfs.shop.sales", columns="id,filename,$partition", where="`$partition` = 'month=2'", pushFilters="true"
+    )
+    assert sorted(map(tuple, frame.collect())) == [(20 + n, "part.parquet", "month=2") for n in range(4)]
+
+
 def test_an_analyzed_table_of_text_is_its_rows(load_table: Load, session: Session, conf: Path) -> None:
     """Rows without ids, which only row groups give: asking for none is no question about them."""
     place = conf.parent / "data" / "text"

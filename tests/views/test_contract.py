@@ -10,6 +10,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from support.scan_lake import Lake
 
 from metastore.config.settings import Settings
 from metastore.errors import InvalidRequestError
@@ -136,3 +137,26 @@ def test_a_view_of_an_earlier_release_is_read_as_before(session: Session, write:
     session.metastore.views.replace(replace(unit, additional_metadata=None), seen=unit)
     write("a", {"new": [7], "k": [1], "v": [2]})
     assert session.sql("SELECT * FROM dfs.w.old").column_names == ["new", "k", "v"]
+
+
+@pytest.mark.parametrize("refreshed", [False, True])
+def test_new_types_of_stored_rows_are_told(tmp_path: Path, refreshed: bool, caplog: pytest.LogCaptureFixture) -> None:
+    """By the result and by a warning, with the column and both types; a refresh that was asked for tells them too."""
+    with caplog.at_level("WARNING"):
+        lake = Lake(tmp_path)
+        lake.write("1.parquet", pa.table({"k": pa.array([1], pa.int32()), "s": ["x"]}))
+        lake.analyze()
+        views = lake.session.materialized_views
+        views.define("dfs.tmp.kept", "SELECT k, s FROM dfs.tmp.t")
+        if refreshed:
+            assert "now" not in views.refresh("dfs.tmp.kept").reason
+        lake.write("2.parquet", pa.table({"k": pa.array([2**40], pa.int64()), "s": ["y"]}))
+        lake.analyze()
+        assert caplog.records == []
+        result = views.refresh("dfs.tmp.kept", "full")
+        assert result.reason == "it was asked for; column k is BIGINT now, it was INT"
+        assert [record.getMessage() for record in caplog.records] == [
+            "dfs.tmp.kept takes new types: column k is BIGINT now, it was INT"
+        ]
+        assert views.refresh("dfs.tmp.kept", "full").reason == "it was asked for"
+        lake.session.close()

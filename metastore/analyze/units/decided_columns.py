@@ -54,16 +54,16 @@ def _as_kept(whole: Part, source: SourceTable) -> Part:
 
 
 def _folded(whole: Part) -> Part:
-    """``whole`` with one column for names that differ in case alone."""
+    """``whole`` with one column, and one field of a struct, for names that differ in case alone."""
     schema = folded(whole.schema)
     if schema is whole.schema:
         return whole
-    names = {name for several in spellings_of(schema).values() for name in several}
+    spelled = {quote(path) for several in spellings_of(schema).values() for path in several}
     return replace(
         whole,
         schema=schema,
         statistics=folded_statistics(whole.statistics, schema, whole.rows),
-        descriptions={key: known for key, known in whole.descriptions.items() if parse(key)[0] not in names},
+        descriptions={key: known for key, known in whole.descriptions.items() if key not in spelled},
     )
 
 

@@ -15,6 +15,7 @@ from support.delete_files import delete_equal, with_ids
 
 import metastore
 from metastore.config import Settings
+from metastore.errors import InvalidRequestError
 from metastore.session import Session
 
 NAMES = ("$path", "fqn", "filepath", "filename", "suffix")
@@ -99,3 +100,23 @@ def test_a_column_of_the_table_hides_them(lake: Lake) -> None:
     lake.catalog.create_table("db.own", content.schema).append(content)
     found = lake.session.sql('SELECT filename, "$path" FROM lake.db.own').to_pylist()
     assert found[0]["Filename" if "Filename" in found[0] else "filename"] == "mine"
+
+
+@pytest.mark.parametrize(
+    ("name", "hint"),
+    [
+        ("$partition", "ask for its partition columns"),
+        ("$file_modified_time", "and the store for the file's time"),
+        ("$row_id", "ask for .path and a key of the rows"),
+    ],
+)
+def test_what_a_catalogs_table_cannot_have_is_refused(lake: Lake, name: str, hint: str) -> None:
+    """With why, and what to ask for instead."""
+    with pytest.raises(InvalidRequestError, match=f"there is no column .{name[1:]} of lake.db.t: .*{hint}"):
+        lake.session.sql(f'SELECT "{name}" FROM lake.db.t')
+
+
+def test_the_file_alone_has_as_many_rows_as_its_columns(lake: Lake) -> None:
+    """No column of the table is read then, yet its rows count."""
+    told: list[Any] = lake.session.sql('SELECT "$path" FROM lake.db.t')["$path"].to_pylist()
+    assert sorted(told) == [path for (path,) in lake.by_duckdb('SELECT "$path" FROM t')]

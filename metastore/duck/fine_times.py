@@ -1,0 +1,79 @@
+"""Constants finer than a microsecond, in Spark's words: compared exactly where a column counts nanoseconds.
+
+Place in the flow: :mod:`metastore.duck.spark_in_duckdb` says casts and comparisons with these. Spark has no nanoseconds
+and cuts such a constant, which then equals no time of a column that has them. Beside all other columns the cut constant
+stays.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, Final
+
+from sqlglot import exp
+
+from metastore.duck.spark_casts import cast_as_spark
+from metastore.duck.value_kinds import INSTANTS
+from metastore.duck.words import phrase
+from metastore.predicates.written_times import fine_time_of
+from metastore.quoting import text_constant
+
+_FINE: Final = "a constant finer than a microsecond"
+"""Mark of a cast that cuts such a constant: its text."""
+
+_KINDS: Final = INSTANTS | {exp.DType.TIMESTAMPNTZ}
+_TYPES: Final = ("TIMESTAMP_NS", "TIMESTAMPTZ_NS")
+"""DuckDB's types that count nanoseconds, as its ``typeof`` calls them."""
+
+
+def cast_of_constant(node: exp.Cast) -> exp.Expr:
+    """A cast as Spark means it, with a mark where it cuts a constant."""
+    words, text = cast_as_spark(node), _text_in(node.this)
+    if node.to.this in _KINDS and text and words is not node:
+        words.meta[_FINE] = text
+    return words
+
+
+def with_nanoseconds(say: Callable[[Any], exp.Expr]) -> Callable[[Any], exp.Expr]:
+    """A comparison as ``say`` says it, and exactly with a finer constant where a column counts nanoseconds."""
+
+    def said(node: exp.Expr) -> exp.Expr:
+        words, values = say(node), _values(node)
+        others = [value for value in values if not _text(value)]
+        if not others or len(others) == len(values):
+            return words
+        branches = " ".join(f"WHEN typeof(:it) = '{type_}' THEN :{type_.lower()}" for type_ in _TYPES)
+        parts = {type_.lower(): _as(node, type_, others[0]) for type_ in _TYPES}
+        return exp.paren(phrase(f"CASE {branches} ELSE :words END", it=others[0].copy(), words=words.copy(), **parts))
+
+    return said
+
+
+def _values(node: exp.Expr) -> list[exp.Expr]:
+    """What ``node``, a comparison, compares."""
+    if isinstance(node, exp.Between):
+        return [node.this, node.args["low"], node.args["high"]]
+    return [node.this, *node.expressions] if isinstance(node, exp.In) else [node.this, node.expression]
+
+
+def _as(node: exp.Expr, type_: str, subject: exp.Expr) -> exp.Expr:
+    """``node`` with its finer constants, and what is compared with them, as DuckDB's ``type_``."""
+    made = node.copy()
+    for value in _values(made):
+        if text := _text(value):
+            value.replace(phrase(f"CAST({text_constant(text)} AS {type_})"))
+        elif value == subject:
+            value.replace(phrase(f"CAST(:it AS {type_})", it=value.copy()))
+    return made
+
+
+def _text(value: exp.Expr) -> str:
+    """The text of a constant of time, or of text, that is finer than a microsecond; empty for anything else."""
+    inner = value.unnest()
+    return str(inner.meta.get(_FINE) or _text_in(inner))
+
+
+def _text_in(value: exp.Expr) -> str:
+    text = str(value.this) if isinstance(value, exp.Literal) and value.is_string else ""
+    found = fine_time_of(text)
+    return text if found is not None and found[1] > 0 and found[0].tzinfo is None else ""
