@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from metastore.formats.bounds_from_data import BoundsFrom
-from metastore.formats.names import PARQUET
+from metastore.formats.names import ORC, PARQUET
 from metastore.model.column_path import is_among, quote
 from metastore.model.drill_types import parse_type
 from metastore.model.statistics import ColumnStatistics
-from metastore.model.tuple_schema import DIRECTORY, LOGICAL_TYPE, TupleSchema
+from metastore.model.tuple_schema import DIRECTORY, DOUBTED, LOGICAL_TYPE, TupleSchema
 
 
 def columns_without_bounds(
@@ -34,10 +34,13 @@ def columns_without_bounds(
         known = ColumnStatistics.from_json(text)
         if known.all_null or known.min is not None or known.max is not None or known.rows == 0:
             continue
-        was_read = bounds.source == "data" or is_among(path, bounds.columns) or format_ != PARQUET
+        is_read = format_ != PARQUET and (format_ != ORC or bounds.source != "footers")
+        was_read = bounds.source == "data" or is_among(path, bounds.columns) or is_read
         logical = schema.by_name[path[0]].leaf_property(LOGICAL_TYPE, path)
         if was_read or (bounds.source == "auto" and logical == "int96"):
             found[name] = "its values have no order that all engines agree on, or no bound that can be said"
         else:
-            found[name] = f"a footer lacks bounds that can be believed; ANALYZE … BOUNDS ({name}) reads its data"
+            doubted = schema.by_name[path[0]].leaf_property(DOUBTED, path)
+            why = doubted or "a footer lacks bounds that can be believed"
+            found[name] = f"{why}; ANALYZE … BOUNDS ({name}) reads its data"
     return found

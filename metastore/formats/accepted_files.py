@@ -6,6 +6,7 @@ Promise: the bytes of column chunks are those of the file, read when they are as
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from io import SEEK_CUR, SEEK_END, SEEK_SET, RawIOBase
 from typing import Any, Final, NamedTuple
 
@@ -17,10 +18,10 @@ _LENGTH, _MAGIC = 4, b"PAR1"
 
 
 class AcceptedFile(NamedTuple):
-    """A file as Arrow accepts it, and the columns that come as bytes though they are, or have inside, decimals."""
+    """A file as Arrow accepts it, and the columns that must not be read, each with the reason."""
 
     content: pa.NativeFile
-    columns_of_bytes: frozenset[str]
+    unread: Mapping[str, str]
 
 
 def accepted_file(source: pa.NativeFile) -> AcceptedFile | None:
@@ -34,7 +35,7 @@ def accepted_file(source: pa.NativeFile) -> AcceptedFile | None:
     end = source.size() - len(footer.content) - _LENGTH - len(_MAGIC)
     content = footer.accepted.content
     ending = content + len(content).to_bytes(_LENGTH, "little") + _MAGIC
-    return AcceptedFile(pa.PythonFile(_WithEnding(source, end, ending), mode="r"), footer.accepted.columns_of_bytes)
+    return AcceptedFile(pa.PythonFile(_WithEnding(source, end, ending), mode="r"), footer.accepted.unread)
 
 
 class _WithEnding(RawIOBase):

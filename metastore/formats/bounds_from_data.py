@@ -34,7 +34,7 @@ SOURCES: Final[Mapping[str, BoundsSource]] = {"auto": "auto", "footers": "footer
 
 @dataclass(frozen=True)
 class BoundsFrom:
-    """Where bounds of Parquet columns come from.
+    """Where bounds of columns of Parquet and ORC come from.
 
     ``footers``: no data is read. ``data``: the data of every column whose footer lacks a bound or a count of nulls.
     ``auto``: the data of INT96, and of text whose writer is known for wrong bounds. ``columns`` are read in any case

@@ -14,7 +14,7 @@ import pyarrow.types as pt
 
 from metastore.errors import FormatError
 from metastore.formats.map_arrays import map_array
-from metastore.formats.refused_footers import is_map_as_list
+from metastore.formats.refused_footers import has_map_as_list, is_map_as_list
 from metastore.model.column_path import places_alike
 
 _TEXTS: Final = (pt.is_string, pt.is_large_string, pt.is_string_view, pt.is_binary, pt.is_large_binary)
@@ -38,6 +38,25 @@ def conformed(values: Any, type_: Any, column: str) -> Any:
     if not fits(values.type, type_):
         raise FormatError(f"column {column} is {values.type} in it, and the table says {type_}")
     return values.cast(type_)
+
+
+def as_stored(asked: pa.Schema, own: pa.Schema) -> pa.Schema:
+    """The columns ``asked`` of a file with the columns ``own``, in their types there if they have maps as lists."""
+    fields: list[Any] = [
+        own.field(field.name) if field.name in own.names and has_map_as_list(own.field(field.name).type) else field
+        for field in asked
+    ]
+    return pa.schema(fields)
+
+
+def with_maps_restored(batch: pa.RecordBatch, schema: pa.Schema) -> pa.RecordBatch:
+    """``batch``, read by :func:`as_stored`, in the columns of ``schema``. Raises as :func:`conformed`."""
+    if batch.schema.types == schema.types:
+        return batch
+    arrays: list[Any] = [
+        conformed(column, field.type, field.name) for column, field in zip(batch.columns, schema, strict=True)
+    ]
+    return pa.RecordBatch.from_arrays(arrays, schema=schema)
 
 
 def fits(own: Any, wanted: Any) -> bool:

@@ -9,9 +9,10 @@ from metastore.errors import InvalidRequestError
 from metastore.formats.source_file import SourceFile
 
 PARQUET: Final = "PARQUET"
+ORC: Final = "ORC"
 """The table type of Parquet files, as it stands in the metastore."""
 
-FORMATS: Final = (PARQUET, "ORC", "AVRO", "CSV", "TSV", "PSV", "JSON")
+FORMATS: Final = (PARQUET, ORC, "AVRO", "CSV", "TSV", "PSV", "JSON")
 
 _SUFFIXES: Final = {
     "parquet": PARQUET,

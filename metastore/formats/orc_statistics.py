@@ -23,10 +23,14 @@ _DIGITS: Final = Context(prec=38)
 
 
 class OrcStatistics(NamedTuple):
-    """The rows of a file, and the statistics of those columns of which the footer says all, by path."""
+    """The rows of a file, and the statistics of those columns of which the footer says all, by path.
+
+    ``others`` has what the footer says of the other columns: counts, and bounds of times, which are not exact.
+    """
 
     rows: int
     columns: Mapping[ColumnPath, ColumnStatistics]
+    others: Mapping[ColumnPath, ColumnStatistics]
 
 
 def orc_statistics(source: pa.NativeFile) -> OrcStatistics | None:
@@ -37,11 +41,16 @@ def orc_statistics(source: pa.NativeFile) -> OrcStatistics | None:
         return None
     types = {leaf.path: leaf.type for leaf in tuple_schema(facts.schema)[1]}
     found: dict[ColumnPath, ColumnStatistics] = {}
+    others: dict[ColumnPath, ColumnStatistics] = {}
     paths = [path for field in facts.schema for path in _leaves((field.name,), field.type, repeated=False)]
     for (path, type_, repeated), leaf in zip(paths, facts.leaves, strict=True):
-        if not repeated and (known := _statistics(types[path], type_, leaf)) is not None:
+        if repeated:
+            continue
+        if (known := _statistics(types[path], type_, leaf)) is not None:
             found[path] = known
-    return OrcStatistics(facts.records, found)
+        else:
+            others[path] = _some(types[path], type_, leaf, facts.records)
+    return OrcStatistics(facts.records, found, others)
 
 
 def _statistics(name: str, type_: Any, leaf: LeafFacts) -> ColumnStatistics | None:
@@ -54,6 +63,15 @@ def _statistics(name: str, type_: Any, leaf: LeafFacts) -> ColumnStatistics | No
         return None
     low, high = (_scaled(bound, type_) for bound in (leaf.low, leaf.high))
     return ColumnStatistics(name, low, high, nulls=leaf.nulls, non_nulls=present)
+
+
+def _some(name: str, type_: Any, leaf: LeafFacts, rows: int) -> ColumnStatistics:
+    """What holds of a column whose footer does not say all; of texts, which CHAR pads, no bounds do."""
+    low, high = (leaf.low, leaf.high) if pa.types.is_timestamp(type_) else (None, None)
+    if leaf.nulls is None or leaf.values is None:
+        return ColumnStatistics(name, low, high, low is None, high is None, rows=rows)
+    present = leaf.values - leaf.nulls
+    return ColumnStatistics(name, low, high, low is None, high is None, leaf.nulls, present)
 
 
 def _scaled(bound: Any, type_: Any) -> Any:

@@ -17,6 +17,7 @@ from metastore.formats.facts import INT96, OLD_CALENDAR, FileFacts, LeafFacts, t
 from metastore.formats.parquet_columns import Leaf, combined
 from metastore.formats.parquet_footer import Footer, read_footer
 from metastore.formats.parquet_plans import Plan, arrow_schema_of
+from metastore.formats.refused_footers import has_map_as_list
 
 _MOMENT: Final = pa.timestamp("us", "UTC")
 
@@ -33,7 +34,7 @@ class ParquetFooters:
         """The facts of one file. Raises pyarrow's errors for what is no Parquet file."""
         footer = read_footer(source)
         if self._of_arrow and footer.accepted is not None:
-            raise pa.ArrowInvalid("it has a map whose keys are optional, or decimals of over 76 digits")
+            raise pa.ArrowInvalid(_refusal(footer))
         metadata = footer.metadata
         schema, leaves = self._plan(footer)
         groups = [metadata.row_group(index) for index in range(metadata.num_row_groups)]
@@ -55,6 +56,18 @@ class ParquetFooters:
         if plan.beginning is not None:  # without it, it fits no other footer
             self._plans.append((plan, schema, leaves))
         return schema, leaves
+
+
+def _refusal(footer: Footer) -> str:
+    """Why Arrow does not open the file of ``footer``: the columns, and what is wrong with each."""
+    assert footer.accepted is not None
+    found = [f"column {name} is {why}" for name, why in footer.accepted.unread.items()]
+    found += [
+        f"column {field.name} is or has a map whose keys are optional"
+        for field in footer.metadata.schema.to_arrow_schema()
+        if field.name not in footer.accepted.unread and has_map_as_list(field.type)
+    ]
+    return f"{'; '.join(found)}: PyIceberg opens no such file, write it anew"
 
 
 def _meant(footer: Footer, *, old_calendar: bool) -> pa.Schema:

@@ -24,7 +24,7 @@ from thrift.Thrift import TException, TType
 from thrift.transport.TTransport import TMemoryBuffer
 
 from metastore.formats.arrow_reader import ParquetReader
-from metastore.formats.refused_footers import Accepted, without_refusals
+from metastore.formats.refused_footers import REFUSALS, Accepted, without_refusals
 
 _TAIL, _LOCAL_TAIL = 64 << 10, 8 << 10
 """Bytes read at first, in which most footers are whole; from the local disk fewer, since more can be had at once."""
@@ -57,7 +57,7 @@ def read_footer(source: str | pa.NativeFile, *, judged: bool = True) -> Footer:
     content = tail[-_END - length : -_END]
     try:
         footer = Footer(_parsed(tail), content)
-    except pa.ArrowInvalid:
+    except REFUSALS:
         accepted = without_refusals(content, schema_in(content))
         if accepted is None:
             raise

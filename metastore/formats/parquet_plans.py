@@ -23,6 +23,7 @@ from metastore.formats.writer_faults import Doubt, Writer, WrittenColumn
 from metastore.model.column_path import ColumnPath, is_among, repeated_names
 from metastore.model.drill_types import DrillType, StructField, minor_type, parse_type
 from metastore.model.tuple_schema import (
+    DOUBTED,
     LOGICAL_TYPE,
     REFUSED,
     TIME_ZONE,
@@ -140,7 +141,8 @@ class _SchemaReader:
         metadata = footer.metadata
         self._old_calendar = old_calendar
         self._arrow = arrow_schema_of(footer)
-        self._refused = {} if footer.accepted is None else footer.accepted.decimals
+        self._decimals = {} if footer.accepted is None else footer.accepted.decimals
+        self._unread = {} if footer.accepted is None else footer.accepted.unread
         self._is_refused = footer.accepted is not None
         self._parquet = metadata.schema
         self._writer = Writer.of_parquet(metadata.created_by)
@@ -189,7 +191,7 @@ class _SchemaReader:
 
     def _leaf(self, path: ColumnPath, properties: dict[str, str], *, repeated: bool) -> DrillType:
         column = self._parquet.column(self._next)
-        wide = self._refused.get(self._next)
+        wide = self._decimals.get(self._next)
         kind = ParquetType.of(column) if wide is None else ParquetType(f"DECIMAL({wide.digits}, {wide.scale})")
         type_ = kind.type
         if not repeated:
@@ -197,14 +199,16 @@ class _SchemaReader:
                 properties[property_name(LOGICAL_TYPE, path)] = kind.logical
             if kind.zoned:
                 properties[property_name(TIME_ZONE, path)] = "UTC"
-            self.leaves.append(self._measured_leaf(column, kind, path))
+            written = self._written(column, minor_type(type_), path)
+            if doubted := self._writer.doubted(written):
+                properties[property_name(DOUBTED, path)] = doubted
+            self.leaves.append(self._measured_leaf(column, kind, path, self._writer.doubts(written)))
         self._next += 1
         return parse_type(type_)
 
-    def _measured_leaf(self, column: pq.ColumnSchema, kind: ParquetType, path: ColumnPath) -> Leaf:
+    def _measured_leaf(self, column: pq.ColumnSchema, kind: ParquetType, path: ColumnPath, doubt: Doubt) -> Leaf:
         type_ = minor_type(kind.type)
-        doubt = self._doubt(column, type_, path)
-        reading = None if Doubt.BOUNDS in doubt or self._next in self._refused else reading_of(column, kind)
+        reading = None if Doubt.BOUNDS in doubt or path[0] in self._unread else reading_of(column, kind)
         is_whole = type_ not in ("VARCHAR", "VARBINARY") or self._writer.keeps_bounds_whole
         return Leaf(
             self._next,
@@ -218,13 +222,13 @@ class _SchemaReader:
             doubt,
         )
 
-    def _doubt(self, column: pq.ColumnSchema, type_: str, path: ColumnPath) -> Doubt:
+    def _written(self, column: pq.ColumnSchema, type_: str, path: ColumnPath) -> WrittenColumn:
         in_struct = len(path) > 1 and column.max_definition_level > 0
         of_values, of_dictionary = (
-            self._writer.doubts(WrittenColumn(type_, column.physical_type, dictionary, in_struct))
-            for dictionary in (False, True)
+            WrittenColumn(type_, column.physical_type, dictionary, in_struct) for dictionary in (False, True)
         )
-        if of_values == of_dictionary or column.physical_type != "BYTE_ARRAY":
+        is_alike = self._writer.doubts(of_values) == self._writer.doubts(of_dictionary)
+        if is_alike or column.physical_type != "BYTE_ARRAY":
             return of_values
         self._dictionary_matters = True
         return of_dictionary if self._next in self._from_dictionary else of_values

@@ -1,19 +1,22 @@
 """Parquet footers that Arrow refuses as a whole for one column, changed so that it reads all others.
 
 Arrow opens no file with a map whose key is optional, as Presto, Athena, Flink and Hive wrote it, nor one with decimals
-of more than 76 digits. Only the annotation is refused: how values are stored does not depend on it.
+of more than 76 digits, nor one where LIST or MAP stands at a group of another shape. Only the annotation is refused:
+how values are stored does not depend on it.
 
 Promises: nothing but annotations and names of groups changes, so every column chunk stays where it was. A map comes as
-a list of structs whose repeated group is called :data:`ENTRIES`; such a decimal comes as its bytes, and is named.
+a list of structs whose repeated group is called :data:`ENTRIES`. A column whose values would come as something else is
+named, with the reason: it must not be read. Spark refuses the same columns.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, Final, NamedTuple
 
 import pyarrow as pa
 
+from metastore.errors import FormatError
 from metastore.formats.thrift_structs import DAMAGED, Struct, decoded, encoded
 
 ENTRIES: Final = "metastore:entries"
@@ -22,34 +25,34 @@ ENTRIES: Final = "metastore:entries"
 MOST_DIGITS: Final = 76
 """Digits of Arrow's widest decimals."""
 
+REFUSALS: Final = (pa.ArrowInvalid, OSError)
+"""What Arrow raises for a footer that it refuses; OSError for an annotation that fits no single value."""
+
 _SCHEMA: Final = 2
 _PHYSICAL, _REPETITION, _NAME, _CHILDREN, _CONVERTED, _SCALE, _PRECISION, _LOGICAL = 1, 3, 4, 5, 6, 7, 8, 10
 """Fields of a footer, and of a schema element."""
 _OPTIONAL, _REPEATED = 1, 2
 _MAPS, _LIST, _DECIMAL = (1, 2), 3, 5
 """Converted types; that of key and value stands at the map itself in files of Hive."""
-_LOGICAL_MAP, _LOGICAL_DECIMAL = 2, 5
+_LOGICAL_MAP, _LOGICAL_LIST, _LOGICAL_DECIMAL = 2, 3, 5
 _STOP: Final = b"\0"
 
 
 class WideDecimal(NamedTuple):
-    """A decimal that comes as its bytes, in the column called ``column`` or in a part of it."""
+    """A decimal that comes as its bytes."""
 
-    column: str
     digits: int
     scale: int
 
 
 class Accepted(NamedTuple):
-    """A footer that Arrow accepts; ``decimals`` stand by the numbers of their leaves."""
+    """A footer that Arrow accepts, and what it leaves unsaid."""
 
     content: bytes
     decimals: Mapping[int, WideDecimal]
-
-    @property
-    def columns_of_bytes(self) -> frozenset[str]:
-        """The columns that are, or have inside, decimals which come as bytes."""
-        return frozenset(each.column for each in self.decimals.values())
+    """By the number of the leaf."""
+    unread: Mapping[str, str]
+    """Columns that must not be read, each with the reason."""
 
 
 def without_refusals(footer: bytes, schema: bytes | None) -> Accepted | None:
@@ -61,50 +64,143 @@ def without_refusals(footer: bytes, schema: bytes | None) -> Accepted | None:
         return None
     try:
         beginning = decoded(schema + _STOP)
-        elements: list[Struct] = beginning[_SCHEMA][1][1]
-        are_maps = [_read_as_list(elements, place) for place in range(len(elements))]
-        found = [_read_as_bytes(leaf, column) for column, leaf in _leaves(elements)]
-        decimals = {number: decimal for number, decimal in enumerate(found) if decimal is not None}
-        changed = any(are_maps) or bool(decimals)
-        return Accepted(encoded(beginning)[:-1] + footer[len(schema) :], decimals) if changed else None
+        tree = _Tree(beginning[_SCHEMA][1][1])
+        tree.change()
+        if not tree.is_changed:
+            return None
+        return Accepted(encoded(beginning)[:-1] + footer[len(schema) :], tree.decimals, tree.unread)
     except (*DAMAGED, TypeError, AttributeError):
         return None
 
 
-def _leaves(elements: Sequence[Struct]) -> Iterator[tuple[str, Struct]]:
-    """Leaves in order, each with the name of its column; ``elements`` are a tree, written down from the top."""
-    column = ""
-    left = [_number(elements[0], _CHILDREN) or 0]  # children still to come, of every group above
-    for each in elements[1:]:
-        while not left[-1]:
-            left.pop()
-        left[-1] -= 1
-        if len(left) == 1:
-            column = each[_NAME][1].decode()
+def require_no_unread(unread: Mapping[str, str], columns: Sequence[str], path: str = "it") -> None:
+    """FormatError where one of ``columns`` of the file at ``path`` is ``unread``: it names both, and the reason."""
+    found = [f"column {name} is {unread[name]}" for name in columns if name in unread]
+    if found:
+        raise FormatError(f"{path} cannot be read whole: {'; '.join(found)}: ask for the other columns")
+
+
+class _Tree:
+    """The elements of a schema, written down from the top, and what is changed in them."""
+
+    def __init__(self, elements: list[Struct]) -> None:
+        self._elements = elements
+        self._parents = _parents(elements)
+        self.decimals: dict[int, WideDecimal] = {}
+        self.unread: dict[str, str] = {}
+        self.is_changed = False
+
+    def change(self) -> None:
+        """Change what Arrow refuses."""
+        leaf = 0
+        for place in range(1, len(self._elements)):
+            each = self._elements[place]
+            if _is_map(each) and not _is_map(self._parent(place)):  # an old map names the group of its entries, too
+                self._change_map(place)
+            elif _is_list(each) and (why := self._wrong_list(place)):
+                self._drop_annotation(place, why)
+            if _PHYSICAL in each:
+                if decimal := _read_as_bytes(each):
+                    self.decimals[leaf] = decimal
+                    self._note(
+                        place, f"DECIMAL({decimal.digits}, {decimal.scale}), and Arrow holds {MOST_DIGITS} digits"
+                    )
+                leaf += 1
+
+    def _change_map(self, place: int) -> None:
+        """Annotate a map with optional keys as a list."""
+        outer = self._elements[place]
+        if why := self._wrong_map(place):
+            self._drop_annotation(place, why)
+            return
+        entries, key = self._elements[place + 1 : place + 3]  # each group comes before its children
+        if _number(key, _REPETITION) != _OPTIONAL:
+            return
+        outer.pop(_LOGICAL, None)
+        outer[_CONVERTED] = (key[_REPETITION][0], _LIST)
+        entries.pop(_CONVERTED, None)
+        entries[_NAME] = (entries[_NAME][0], ENTRIES.encode())
+        self.is_changed = True
+
+    def _wrong_list(self, place: int) -> str:
+        """Why nobody can read the list at ``place``; empty for nothing."""
+        outer = self._elements[place]
+        children = _number(outer, _CHILDREN) or 0
+        if _PHYSICAL in outer:
+            return "a single value that is annotated as LIST"
+        if children != 1:
+            return f"annotated as LIST, and has {children} fields"
+        if _number(self._elements[place + 1], _REPETITION) != _REPEATED:
+            return "annotated as LIST, and its field does not repeat"
+        return self._wrong_repetition(place, "LIST")
+
+    def _wrong_map(self, place: int) -> str:
+        """Why nobody can read the map at ``place``; empty for nothing."""
+        outer = self._elements[place]
+        children = _number(outer, _CHILDREN) or 0
+        if _PHYSICAL in outer:
+            return "a single value that is annotated as MAP"
+        if children != 1:
+            return f"annotated as MAP, and has {children} fields"
+        entries = self._elements[place + 1]
+        fields = _number(entries, _CHILDREN) or 0
+        if _number(entries, _REPETITION) != _REPEATED:
+            return "annotated as MAP, and its entries do not repeat"
+        if fields not in (1, 2):
+            return f"annotated as MAP, and its entries have {fields} fields"
+        if _number(self._elements[place + 2], _REPETITION) == _REPEATED:
+            return "annotated as MAP, and its keys repeat"
+        return self._wrong_repetition(place, "MAP")
+
+    def _wrong_repetition(self, place: int, what: str) -> str:
+        is_repeated = _number(self._elements[place], _REPETITION) == _REPEATED
+        return (
+            f"annotated as {what}, and repeats outside of a list" if is_repeated and not self._is_in_list(place) else ""
+        )
+
+    def _is_in_list(self, place: int) -> bool:
+        return _is_list(self._parent(place)) and _number(self._parent(place), _CHILDREN) == 1
+
+    def _parent(self, place: int) -> Struct:
+        return self._elements[self._parents[place]]
+
+    def _drop_annotation(self, place: int, why: str) -> None:
+        for field in (_CONVERTED, _LOGICAL):
+            self._elements[place].pop(field, None)
+        self._note(place, why)
+
+    def _note(self, place: int, why: str) -> None:
+        """The column with the element at ``place`` must not be read."""
+        while self._parents[place]:
+            place = self._parents[place]
+        self.unread.setdefault(self._elements[place][_NAME][1].decode(), why)
+        self.is_changed = True
+
+
+def _parents(elements: Sequence[Struct]) -> list[int]:
+    """The place of each element's group; the root is its own."""
+    found = [0]
+    above = [(0, _number(elements[0], _CHILDREN) or 0)]  # groups, and their children still to come
+    for place, each in enumerate(elements[1:], 1):
+        while not above[-1][1]:
+            above.pop()
+        parent, left = above[-1]
+        above[-1] = (parent, left - 1)
+        found.append(parent)
         if children := _number(each, _CHILDREN):
-            left.append(children)
-        elif _PHYSICAL in each:
-            yield column, each
+            above.append((place, children))
+    return found
 
 
-def _read_as_list(elements: Sequence[Struct], place: int) -> bool:
-    """Whether the element at ``place`` is a map with optional keys, which is annotated as a list then."""
-    outer = elements[place]
-    if not (_number(outer, _CONVERTED) in _MAPS or _LOGICAL_MAP in outer.get(_LOGICAL, (0, {}))[1]):
-        return False
-    if _number(outer, _CHILDREN) != 1 or len(elements) < place + 3:
-        return False
-    entries, key = elements[place + 1 : place + 3]  # each group comes before its children
-    if _number(entries, _REPETITION) != _REPEATED or _number(key, _REPETITION) != _OPTIONAL:
-        return False
-    outer.pop(_LOGICAL, None)
-    outer[_CONVERTED] = (key[_REPETITION][0], _LIST)
-    entries.pop(_CONVERTED, None)
-    entries[_NAME] = (entries[_NAME][0], ENTRIES.encode())
-    return True
+def _is_map(element: Struct) -> bool:
+    return _number(element, _CONVERTED) in _MAPS or _LOGICAL_MAP in element.get(_LOGICAL, (0, {}))[1]
 
 
-def _read_as_bytes(leaf: Struct, column: str) -> WideDecimal | None:
+def _is_list(element: Struct) -> bool:
+    return _number(element, _CONVERTED) == _LIST or _LOGICAL_LIST in element.get(_LOGICAL, (0, {}))[1]
+
+
+def _read_as_bytes(leaf: Struct) -> WideDecimal | None:
     """``leaf`` if it is a decimal of too many digits, which loses its annotation then; None for anything else."""
     annotation = leaf.get(_LOGICAL, (0, {}))[1].get(_LOGICAL_DECIMAL)
     if annotation is not None:  # its fields are the scale and the digits
@@ -117,7 +213,7 @@ def _read_as_bytes(leaf: Struct, column: str) -> WideDecimal | None:
         return None
     for field in (_CONVERTED, _SCALE, _PRECISION, _LOGICAL):
         leaf.pop(field, None)
-    return WideDecimal(column, digits, scale or 0)
+    return WideDecimal(digits, scale or 0)
 
 
 def _number(struct: Struct, field: int) -> int | None:

@@ -112,6 +112,23 @@ class Writer:
                 doubt |= fault.doubt
         return doubt
 
+    def doubted(self, column: WrittenColumn, format_: str = PARQUET) -> str | None:
+        """Which numbers of ``column`` are not believed, and why, in a few words; None for none of them.
+
+        Bounds that hold and need not be values of the column are believed.
+        """
+        faults = [fault for fault in faults_of(self, format_) if fault.concerns(column) and fault.doubt & _UNTRUE]
+        if not faults:
+            return None
+        doubt = self.doubts(column, format_)
+        told = [words for kind, words in _WORDS.items() if kind in doubt]
+        reports = ", ".join(dict.fromkeys(fault.reference for fault in faults))
+        return f"{' and '.join(told)} in footers of {self} are not believed ({reports})"
+
+    def __str__(self) -> str:
+        """Name and version."""
+        return f"{self.name or 'a writer without a name'} {'.'.join(map(str, self.version))}".strip()
+
     @property
     def keeps_bounds_whole(self) -> bool:
         """Whether bounds of text and bytes are values of the data; other writers may shorten long ones.
@@ -130,6 +147,9 @@ class Writer:
         """
         return self.name == "parquet-mr" and (1, 10) <= self.version < (1, 18)
 
+
+_WORDS: Final = {Doubt.BOUNDS: "bounds", Doubt.NULLS: "null counts"}
+_UNTRUE: Final = Doubt.BOUNDS | Doubt.NULLS
 
 _ORC_WRITERS: Final = {0: "ORC Java", 1: "ORC C++", 2: "Presto", 3: "Go", 4: "Trino", 5: "CUDF"}
 
@@ -212,6 +232,7 @@ WRITER_FAULTS: Final[tuple[WriterFault, ...]] = (
     WriterFault(r"Arrow2.*", _UNSIGNED, _B, "pola-rs/polars#15323"),
     WriterFault(r"Arrow2.*", _all, _N, "jorgecarleitao/arrow2#1414"),
     WriterFault(r"Polars", _decimals_in_bytes, _B, "pola-rs/polars#29347"),
+    WriterFault(r"Polars", _in_structs, _N, "pola-rs/polars#20621", before=(2, 1)),
     WriterFault(r"Polars", _UNSIGNED, _B, "pola-rs/polars#15323", before=(1,)),
     WriterFault(r"Polars", _of_types("BIT"), _E, "pola-rs/polars#26667"),
     WriterFault(r"Polars", _TEXTS, _E, "pola-rs/polars#18867"),

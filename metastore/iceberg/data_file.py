@@ -6,7 +6,7 @@ types; :mod:`metastore.iceberg.projection` turns them into the table's.
 
 INT96 times are read in microseconds. In nanoseconds, Arrow's default, times before 1677 and after 2262 would silently
 become others. Arrow has no such option for ORC. It refuses those times there from release 25 on; times in ORC are not
-read by earlier ones.
+read by earlier ones. A Parquet file that Arrow refuses for one column is read without it.
 """
 
 from __future__ import annotations
@@ -21,8 +21,11 @@ from pyarrow import orc
 from pyiceberg.manifest import FileFormat
 
 from metastore.errors import FormatError, InvalidRequestError
+from metastore.formats.accepted_files import accepted_file
 from metastore.formats.avro_rows import AvroRows
+from metastore.formats.conforming import with_maps_restored
 from metastore.formats.orc_times import require_safe_times
+from metastore.formats.refused_footers import REFUSALS, require_no_unread, with_maps
 
 _BATCH_ROWS: Final = 1 << 16
 _BUFFER: Final = 8 << 20
@@ -63,12 +66,21 @@ def require_readable(format_: FileFormat, location: str) -> None:
 class _Parquet:
     def __init__(self, source: Any) -> None:
         self._source = source
-        self._file = pq.ParquetFile(source, coerce_int96_timestamp_unit="us")
-        self.schema: Final = self._file.schema_arrow
+        self._unread: Mapping[str, str] = {}
+        try:
+            self._file = _opened(source)
+        except REFUSALS:
+            accepted = accepted_file(source)
+            if accepted is None:
+                raise
+            self._source, self._unread = accepted
+            self._file = _opened(self._source)
+        self.schema: Final = pa.schema([self._meant(field) for field in self._file.schema_arrow])
 
     def batches(self, first: int, end: int, columns: Sequence[str]) -> Iterator[tuple[int, pa.RecordBatch]]:
         metadata = self._file.metadata
         _require_rows(metadata.num_rows, end)
+        require_no_unread(self._unread, columns)
         groups, row, start = [], 0, None
         for number in range(metadata.num_row_groups):
             rows = metadata.row_group(number).num_rows
@@ -77,12 +89,24 @@ class _Parquet:
                 start = row if start is None else start
             row += rows
         read = self._file.iter_batches(_BATCH_ROWS, row_groups=groups, columns=list(columns))
-        return _numbered(read, start or 0)
+        return _numbered(map(self._as_meant, read), start or 0)
 
     def matching(self, condition: Any, columns: Sequence[str]) -> Iterator[pa.RecordBatch]:
+        require_no_unread(self._unread, columns)
         format_: Any = ds.ParquetFileFormat
         options = {"pre_buffer": True, "buffer_size": _BUFFER, "coerce_int96_timestamp_unit": "us"}
-        return _scanned(format_(**options), self._source, condition, columns)
+        return map(self._as_meant, _scanned(format_(**options), self._source, condition, columns))
+
+    def _meant(self, field: Any) -> Any:
+        """A column with its maps; one that must not be read is bytes, so that nothing is made of its parts."""
+        return field.with_type(pa.binary()) if field.name in self._unread else with_maps(field)
+
+    def _as_meant(self, batch: pa.RecordBatch) -> pa.RecordBatch:
+        return with_maps_restored(batch, pa.schema([self.schema.field(name) for name in batch.schema.names]))
+
+
+def _opened(source: Any) -> pq.ParquetFile:
+    return pq.ParquetFile(source, coerce_int96_timestamp_unit="us")
 
 
 class _Orc:

@@ -8,15 +8,23 @@ from dataclasses import dataclass
 from typing import Final, NamedTuple
 
 from pyiceberg.expressions import BooleanExpression
-from pyiceberg.expressions.visitors import expression_evaluator, inclusive_projection, manifest_evaluator
+from pyiceberg.expressions.visitors import (
+    bind,
+    expression_evaluator,
+    extract_field_ids,
+    inclusive_projection,
+    manifest_evaluator,
+)
 from pyiceberg.io import FileIO
 from pyiceberg.manifest import DataFile, DataFileContent, ManifestContent, ManifestEntry, ManifestFile
 from pyiceberg.partitioning import PartitionSpec
 from pyiceberg.schema import Schema
 from pyiceberg.table.metadata import TableMetadata
 from pyiceberg.table.snapshots import Snapshot
+from pyiceberg.types import PrimitiveType
 
 from metastore.errors import StorageError
+from metastore.iceberg.believed_metrics import Metrics, believed_manifest, primitive_leaves
 from metastore.iceberg.iceberg_private import metrics_evaluator
 from metastore.iceberg.manifest_reader import read_live_entries
 from metastore.iceberg.schemas import schema_of
@@ -123,7 +131,14 @@ class _FileTest:
         partitions = Schema(*spec.partition_type(schema).fields)
         of_partition = expression_evaluator(partitions, required, case_sensitive=True)
         of_metrics = metrics_evaluator(metadata.schema(), expression)
-        return cls(
-            manifest_evaluator(spec, schema, required, case_sensitive=True),
-            lambda file: of_partition(file.partition) and of_metrics(file),
-        )
+        of_manifest = manifest_evaluator(spec, schema, required, case_sensitive=True)
+        types = [field.field_type for field in partitions.fields if isinstance(field.field_type, PrimitiveType)]
+        used = extract_field_ids(bind(metadata.schema(), expression, case_sensitive=True))
+        fields = [field for field in primitive_leaves(metadata.schema()) if field.field_id in used]
+        metrics = Metrics.of(metadata.properties)
+
+        def may_match(manifest: ManifestFile) -> bool:
+            believed = believed_manifest(manifest, types)
+            return believed is None or of_manifest(believed)
+
+        return cls(may_match, lambda file: of_partition(file.partition) and of_metrics(metrics.file(file, fields)))

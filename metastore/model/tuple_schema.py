@@ -47,6 +47,9 @@ For a leaf inside a struct: a JSON list of its paths in files, each a list of na
 TWIN: Final = "metastore.twin"
 """Column property: "true" where one file has another column whose name differs in case alone."""
 
+DOUBTED: Final = "metastore.doubted"
+"""Column property of a leaf: which numbers in footers of which writers are not believed, and why; one a writer."""
+
 TWIN_FIELDS: Final = "metastore.twin_fields"
 """Column property: "true" where one file has two fields of one struct whose names differ in case alone."""
 
@@ -59,6 +62,7 @@ _DIRECTORIES: Final = "metastore.directories"
 _OF_LEAVES: Final = (TIME_ZONE, LOGICAL_TYPE)
 
 _KIND = "tuple_schema"
+_BETWEEN_DOUBTS: Final = "; "
 _OWN_KEYS = {"format": "drill.format", "default": "drill.default"}
 """Two properties that Drill's JSON writes beside ``properties`` instead of into them."""
 
@@ -188,7 +192,17 @@ def agreed_properties(columns: Sequence[SchemaColumn]) -> Mapping[str, str]:
             if len(values) == 1 and (value := values.pop()) is not None:
                 agreed[property_name(kind, path)] = value
     marks = {mark: "true" for mark in (TWIN, TWIN_FIELDS) if any(mark in each for each in properties)}
-    return {**agreed, **marks}
+    return {**agreed, **_doubts(columns), **marks}
+
+
+def _doubts(found: Sequence[SchemaColumn]) -> Mapping[str, str]:
+    """What is doubted of the leaves of any of the columns."""
+    all_: dict[str, dict[str, None]] = {}
+    for column in found:
+        for key, told in column.properties.items():
+            if key.startswith(DOUBTED):
+                all_.setdefault(key, {}).update(dict.fromkeys(told.split(_BETWEEN_DOUBTS)))
+    return {key: _BETWEEN_DOUBTS.join(sorted(told)) for key, told in all_.items()}
 
 
 def _agreed(properties: list[Mapping[str, str]]) -> Mapping[str, str]:

@@ -288,6 +288,8 @@ def _what(node: exp.Expr) -> str:
     node = node.unnest()
     if isinstance(node, (exp.Column, exp.Dot)):
         return "a column of another table, or a part of a list or map"
+    if isinstance(node, (exp.ArrayContains, exp.MapContainsKey, exp.Bracket)):
+        return "no bounds are kept of what lists and maps hold; a scan looks at those in footers"
     name = node.name if isinstance(node, exp.Anonymous) else type(node).__name__
     return f"{name.lower()} of a column is not unwrapped"
 

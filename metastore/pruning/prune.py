@@ -9,7 +9,7 @@ exclude them.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache, cached_property, lru_cache
 from typing import Any, Final
@@ -22,7 +22,7 @@ from metastore.errors import InvalidRequestError
 from metastore.model.column_path import ColumnPath, quote
 from metastore.model.column_path import parse as parse_path
 from metastore.model.drill_types import DrillType, parse_type
-from metastore.model.tuple_schema import CASE_SENSITIVE, KEPT, LOGICAL_TYPE, TupleSchema
+from metastore.model.tuple_schema import CASE_SENSITIVE, DOUBTED, KEPT, LOGICAL_TYPE, TupleSchema
 from metastore.model.vocabulary import DEFAULT_SEGMENT, IDENTIFIER_SEPARATOR, MetadataType
 from metastore.predicates.columns import Columns
 from metastore.predicates.predicate import Question, parse
@@ -131,6 +131,7 @@ def _decided(
     _decide_unproven(files, table.root)
     reasons = _reasons(evaluation, files)
     notes = [*predicate.notes, *reasons, *_wide_bounds(table.schema, predicate.columns, reasons)]
+    notes += _doubted_footers(table.schema, predicate.columns)
     kept_whole = len(files.kept) == known.count and files.row_groups_kept == known.row_groups
     if kept_whole and files.kept and not notes and not isinstance(predicate.condition, AlwaysTrue):
         notes.append(_NOTHING_SKIPPED)
@@ -189,6 +190,15 @@ def _wide_bounds(schema: TupleSchema, columns: Iterable[str], reasons: Sequence[
         if not any(reason.endswith(f" of {name}") for reason in reasons):
             notes.append(f"bounds of {name} are 26 hours wider than its values: engines read INT96 in different zones")
     return notes
+
+
+def _doubted_footers(schema: TupleSchema, columns: Iterable[str]) -> Iterator[str]:
+    """Notes on columns of which footers state what is not believed, of those that a condition uses."""
+    for path in map(parse_path, columns):
+        column = schema.by_name.get(path[0])
+        told = None if column is None else column.leaf_property(DOUBTED, path)
+        if told is not None:
+            yield f"{'.'.join(path)}: {told}; ANALYZE … BOUNDS ({'.'.join(path)}) reads the data of such files"
 
 
 @dataclass(frozen=True)

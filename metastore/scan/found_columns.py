@@ -15,7 +15,7 @@ from typing import Any
 import pyarrow as pa
 
 from metastore.errors import FormatError
-from metastore.formats.conforming import conformed, spelled_as
+from metastore.formats.conforming import as_stored, conformed, spelled_as
 from metastore.formats.data_files import Opening
 from metastore.formats.refused_footers import has_map_as_list
 from metastore.formats.row_files import read_file
@@ -48,11 +48,7 @@ class FoundColumns:
     @classmethod
     def with_maps(cls, asked: pa.Schema, own: pa.Schema) -> FoundColumns:
         """The columns ``asked`` in a file that has them by the same names, some maps as lists of entries."""
-        fields: list[Any] = [
-            own.field(field.name) if field.name in own.names and has_map_as_list(own.field(field.name).type) else field
-            for field in asked
-        ]
-        return cls(asked, pa.schema(fields), tuple(asked.names))
+        return cls(asked, as_stored(asked, own), tuple(asked.names))
 
     def as_asked(self, batch: pa.RecordBatch) -> pa.RecordBatch:
         """Rows of ``read`` in the columns ``asked``, null where the file has none.

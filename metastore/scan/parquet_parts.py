@@ -16,6 +16,7 @@ from pyarrow import fs
 
 from metastore.formats.accepted_files import accepted_file
 from metastore.formats.bloom_filters import Probes, possible_groups
+from metastore.formats.element_bounds import ElementProbe, groups_with_elements
 from metastore.formats.parquet_footer import read_footer
 from metastore.formats.parquet_plans import believes, plans_of
 from metastore.scan.plan import ScanFile
@@ -85,30 +86,34 @@ def fragments(
         yield made  # the stubs give the base class
 
 
-def probed(part: ds.ParquetFileFragment, file: ScanFile, probes: Probes) -> ds.ParquetFileFragment:
-    """``part``, the one of ``file``, without the row groups that bloom filters exclude.
+def probed(
+    part: ds.ParquetFileFragment, file: ScanFile, probes: Probes, elements: Sequence[ElementProbe]
+) -> ds.ParquetFileFragment:
+    """``part``, the one of ``file``, without the row groups that bloom filters and bounds of elements exclude.
 
     Only of files that ANALYZE knows: from the footers of others Arrow's objects may not be made. What cannot be read
     is left to the scan, which says so.
     """
     wanted = {name: values for name, values in probes.items() if name not in file.constants}
-    if not wanted or file.schema is None or file.matched:
+    inside = [probe for probe in elements if probe.column not in file.constants]
+    if not (wanted or inside) or file.schema is None or file.matched:
         return part
     source: Any = part
     try:
         groups = [group.id for group in part.row_groups]
         opened = partial(source.filesystem.open_input_file, source.path)
-        left = possible_groups(opened, source.metadata, wanted, groups)
+        left = groups_with_elements(source.metadata, inside, groups) if inside else groups
+        left = possible_groups(opened, source.metadata, wanted, left) if wanted else left
         return part if len(left) == len(groups) else source.subset(row_group_ids=list(left))
     except (pa.ArrowException, OSError):
         return part
 
 
 class AcceptedPart(NamedTuple):
-    """A file that Arrow refuses, as it accepts it, to be read once, and the columns of decimals that come as bytes."""
+    """A file that Arrow refuses, as it accepts it, to be read once, and the columns that must not be read."""
 
     part: ds.ParquetFileFragment
-    columns_of_bytes: frozenset[str]
+    unread: Mapping[str, str]
 
 
 def accepted_part(part: ds.ParquetFileFragment, file: ScanFile) -> AcceptedPart | None:
@@ -123,7 +128,7 @@ def accepted_part(part: ds.ParquetFileFragment, file: ScanFile) -> AcceptedPart 
     guarantee: Any = part.partition_expression
     content: Any = accepted.content  # the stubs know no files of Arrow
     made: Any = PARQUET_READER.make_fragment(content, None, guarantee, groups)
-    return AcceptedPart(made, accepted.columns_of_bytes)
+    return AcceptedPart(made, accepted.unread)
 
 
 def _guarantee(constants: Mapping[str, Any], schema: pa.Schema) -> pc.Expression:

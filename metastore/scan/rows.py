@@ -26,7 +26,9 @@ from pyarrow import fs
 from metastore.errors import FormatError, NotFoundError, StorageError
 from metastore.formats.bloom_filters import Probes
 from metastore.formats.data_files import Opening
+from metastore.formats.element_bounds import ElementProbe
 from metastore.formats.names import PARQUET
+from metastore.formats.refused_footers import REFUSALS, require_no_unread
 from metastore.formats.text_options import DEFAULTS, TextOptions
 from metastore.predicates.arrow_filter import RowFilter
 from metastore.pruning.row_id import ROW_ID, TYPE, encode
@@ -74,6 +76,8 @@ class ReadChunk:
     found_by: ColumnFinder | None = field(default=None, repr=False)
     probes: Probes = field(default_factory=dict, repr=False)
     """Values that rows have, by which bloom filters exclude row groups."""
+    elements: Sequence[ElementProbe] = ()
+    """What lists and maps of rows hold, by which bounds of elements exclude row groups."""
 
     @cached_property
     def output(self) -> pa.Schema:
@@ -225,7 +229,7 @@ class _FileReader:
         self._read = [name for name in needed if name not in file.constants]
         self._schema = pa.schema([chunk.schema.field(name) for name in self._read])
         [part] = fragments([file], chunk.location, self._schema, store, root)
-        self._fragment = probed(part, file, chunk.probes) if chunk.format == PARQUET else part
+        self._fragment = probed(part, file, chunk.probes, chunk.elements) if chunk.format == PARQUET else part
         self._finder = chunk.found_by if file.matched else None
         self._accepted: AcceptedPart | None = None
 
@@ -242,7 +246,7 @@ class _FileReader:
             rows = self._rows(self._fragment)
             try:
                 first = next(rows, None)
-            except pa.ArrowInvalid:
+            except REFUSALS:
                 self._accepted = accepted_part(self._fragment, self._file)
                 if self._accepted is None:
                     raise
@@ -285,11 +289,8 @@ class _FileReader:
         elif self._accepted is not None:
             found = FoundColumns.with_maps(self._schema, part.physical_schema)
         schema = self._schema if found is None else found.read
-        if self._accepted is not None and (wide := self._accepted.columns_of_bytes.intersection(schema.names)):
-            raise FormatError(
-                f"{self._file.path} has decimals of more digits than Arrow holds in {', '.join(sorted(wide))}: "
-                "ask for the other columns"
-            )
+        if self._accepted is not None:
+            require_no_unread(self._accepted.unread, schema.names, self._file.path)
         scanner = ds.Scanner.from_fragment(part, schema=schema, columns=schema.names, use_threads=self._chunk.threads)
         batches = scanner.to_batches()  # in the order of the file
         if found is None:

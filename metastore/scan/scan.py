@@ -11,7 +11,7 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from datetime import tzinfo
-from functools import cached_property, lru_cache
+from functools import cached_property, lru_cache, partial
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 import pyarrow as pa
@@ -24,9 +24,12 @@ from metastore.duck.sql_filter import filtered, named_by
 from metastore.errors import InvalidRequestError, StorageError
 from metastore.formats.arrow_schema import require_held, require_narrow_decimals
 from metastore.formats.bloom_filters import Probes
+from metastore.formats.element_bounds import ElementProbe
 from metastore.formats.names import PARQUET
+from metastore.formats.refused_footers import REFUSALS
 from metastore.model.tuple_schema import REFUSED, TupleSchema
 from metastore.predicates.arrow_filter import NotExact, RowFilter, arrow_filter
+from metastore.predicates.elements import required_elements
 from metastore.pruning.row_id import ROW_ID, TYPE
 from metastore.quoting import double_quoted
 from metastore.scan.aggregates import Aggregate, aggregate
@@ -269,6 +272,7 @@ class Scan:
             reader=None if plan.kept_by is None else plan.kept_by.reader(self.paths),
             found_by=plan.found_by,
             probes=self._probes,
+            elements=self._elements,
         )
 
     @cached_property
@@ -276,6 +280,12 @@ class Scan:
         """What bloom filters are asked for."""
         plan = self.plan
         return probes_of(plan.question, plan.columns) if plan.format == PARQUET and plan.kept_by is None else {}
+
+    @cached_property
+    def _elements(self) -> Sequence[ElementProbe]:
+        """What footers are asked for of lists and maps."""
+        plan = self.plan
+        return required_elements(plan.question, plan.columns) if plan.format == PARQUET and plan.kept_by is None else ()
 
     def _refuse_own_row_id(self) -> None:
         """InvalidRequestError where the files' own column of that name is asked for, and not the ids of rows."""
@@ -327,9 +337,10 @@ class Scan:
         schema = self._typed(columns)
         require_held(schema)
         parts: list[Any] = list(fragments(self.files, plan.location, schema, store, root))
-        if self._probes and len(parts) <= _MOST_PROBED_FILES:
+        if (self._probes or self._elements) and len(parts) <= _MOST_PROBED_FILES:
             with ThreadPoolExecutor(_MOST_PROBED_AT_ONCE) as threads:
-                parts = list(threads.map(lambda part, file: probed(part, file, self._probes), parts, self.files))
+                probe = partial(probed, probes=self._probes, elements=self._elements)
+                parts = list(threads.map(probe, parts, self.files))
         return ParquetFiles(parts, schema, PARQUET_READER, store)
 
     @cached_property
@@ -375,7 +386,7 @@ def _columns_of(file: ScanFile, plan: ScanPlan) -> _OwnColumns:
         [part] = fragments([file], plan.location, pa.schema([]), store, root)
         try:
             schema, are_refused = part.physical_schema, False
-        except pa.ArrowInvalid:
+        except REFUSALS:
             accepted = accepted_part(part, file)
             if accepted is None:
                 raise

@@ -18,6 +18,9 @@ import pyarrow as pa
 import pyarrow.dataset as ds
 from pyarrow import fs
 
+from metastore.formats.accepted_files import accepted_file
+from metastore.formats.conforming import as_stored, with_maps_restored
+from metastore.formats.refused_footers import REFUSALS, require_no_unread, with_maps
 from metastore.stores.locations import one_spelling
 from metastore.stores.read_errors import reading_file
 
@@ -84,15 +87,18 @@ class DeltaRows:
         stored = pa.schema([self.stored.field(place) for place in places])
         logical = pa.schema([self.logical.field(place) for place in places])
         store, inside = self._opened(path)
-        fragment = _FORMAT.make_fragment(inside, store)
+        fragment, unread = _part(inside, store)
+        own: pa.Schema = fragment.physical_schema
         if self.by_id:
-            if not any(_FILE_ID in (column.metadata or {}) for column in fragment.physical_schema):
+            if not any(_FILE_ID in (column.metadata or {}) for column in own):
                 raise pa.ArrowInvalid("its columns have no field ids, by which the table maps its columns")
-            stored = pa.schema([_found_by_id(column, fragment.physical_schema) for column in logical])
-        scanner = ds.Scanner.from_fragment(fragment, schema=stored, columns=stored.names, use_threads=threads)
+            stored = pa.schema([_found_by_id(column, pa.schema(map(with_maps, own))) for column in logical])
+        require_no_unread(unread, stored.names)
+        read = as_stored(stored, own)
+        scanner = ds.Scanner.from_fragment(fragment, schema=read, columns=read.names, use_threads=threads)
         first = 0
         for batch in scanner.to_batches():  # in the order of the file
-            named = _renamed(batch, logical)
+            named = _renamed(with_maps_restored(batch, stored), logical)
             if file.deleted is not None:
                 keep = np.ones(batch.num_rows, bool)
                 low, high = np.searchsorted(file.deleted, [first, first + batch.num_rows])
@@ -107,6 +113,20 @@ class DeltaRows:
         root = self.location if path.startswith(f"{self.location}/") else path.rpartition("/")[0]
         handler = import_module("deltalake.fs").DeltaStorageHandler(one_spelling(root), dict(self.options) or None)
         return fs.PyFileSystem(handler), path[len(root) + 1 :]
+
+
+def _part(path: str, store: fs.FileSystem) -> tuple[Any, Mapping[str, str]]:
+    """A file as a part of Arrow's datasets, and the columns that must not be read; Arrow may refuse it for these."""
+    part: Any = _FORMAT.make_fragment(path, store)
+    try:
+        part.physical_schema  # noqa: B018 - it is read here
+    except REFUSALS:
+        accepted = accepted_file(store.open_input_file(path))
+        if accepted is None:
+            raise
+        content: Any = accepted.content  # the stubs know no files of Arrow
+        return _FORMAT.make_fragment(content), accepted.unread
+    return part, {}
 
 
 def stored_schema(schema: pa.Schema) -> pa.Schema:

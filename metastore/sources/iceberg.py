@@ -14,7 +14,6 @@ from functools import cached_property
 from typing import Any, Final, get_args
 
 import pyarrow as pa
-from pyiceberg.conversions import from_bytes
 from pyiceberg.io.pyarrow import schema_to_pyarrow
 from pyiceberg.manifest import DataFile
 from pyiceberg.table import FileScanTask, Table
@@ -45,6 +44,7 @@ from metastore.epoch import EPOCH_DATE
 from metastore.errors import FormatError, NotFoundError, StorageError
 from metastore.formats.arrow_schema import tuple_schema
 from metastore.formats.source_file import SourceFile
+from metastore.iceberg.believed_metrics import Bounds, Metrics
 from metastore.iceberg.data_file import require_readable
 from metastore.iceberg.scan_tasks import scan_tasks
 from metastore.model.column_path import ColumnPath
@@ -137,15 +137,27 @@ class IcebergSource:
         statistics: dict[ColumnPath, ColumnStatistics] = {}
         fixed = self._fixed(data)
         for path, number, type_, minor in self._leaves:
-            said = fixed.get(number) or Measures(
-                _bound(type_, (data.lower_bounds or {}).get(number)),
-                _bound(type_, (data.upper_bounds or {}).get(number)),
-                (data.null_value_counts or {}).get(number),
-                (data.nan_value_counts or {}).get(number),
-                exact=not isinstance(type_, (StringType, BinaryType, FixedType)),
-            )
+            said = fixed.get(number) or self._said(data, number, type_)
             statistics[path] = column_statistics(minor, data.record_count, said, whole=whole)
         return ProvidedFile(file, self.schema, by_key(statistics), data.record_count, whole)
+
+    def _said(self, data: DataFile, number: int, type_: PrimitiveType) -> Measures:
+        """What the manifest says of a column, as far as it is believed."""
+        bounds = Bounds()
+        if isinstance(type_, _BOUNDED):
+            lows, highs = data.lower_bounds or {}, data.upper_bounds or {}
+            bounds = self._metrics.bounds(type_, lows.get(number), highs.get(number))
+        return Measures(
+            _typed(type_, bounds.low),
+            _typed(type_, bounds.high),
+            (data.null_value_counts or {}).get(number),
+            (data.nan_value_counts or {}).get(number),
+            exact=bounds.is_exact and not isinstance(type_, (StringType, BinaryType, FixedType)),
+        )
+
+    @cached_property
+    def _metrics(self) -> Metrics:
+        return Metrics.of(self._table.metadata.properties)
 
     def _fixed(self, data: DataFile) -> dict[int, Measures]:
         """What the partition of a file says of its columns, by their ids."""
@@ -183,13 +195,9 @@ def _leaf_fields(fields: Sequence[NestedField], above: ColumnPath) -> Iterator[t
             yield path, field
 
 
-def _bound(type_: PrimitiveType, stored: bytes | None) -> Value | None:
-    return None if stored is None or not isinstance(type_, _BOUNDED) else _typed(type_, from_bytes(type_, stored))
-
-
 def _typed(type_: IcebergType, value: Any) -> Value | None:
     """A value as Iceberg stores it, as one of the metastore's; None for what has none."""
-    if not isinstance(type_, _BOUNDED):
+    if value is None or not isinstance(type_, _BOUNDED):
         return None
     if isinstance(type_, DateType):
         return _day(value)

@@ -5,7 +5,7 @@ Place in the flow: ANALYZE measures what it gives, so that statistics stand by t
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 import pyarrow as pa
@@ -13,7 +13,9 @@ import pyarrow as pa
 from metastore.formats.arrow_schema import tuple_schema
 from metastore.formats.data_files import FileData
 from metastore.formats.orc_statistics import OrcStatistics
+from metastore.model.column_path import ColumnPath
 from metastore.model.drill_types import DrillType
+from metastore.model.statistics import ColumnStatistics
 from metastore.sources.table_columns import TableColumns, as_kept
 
 
@@ -40,8 +42,12 @@ def renamed(data: FileData, columns: TableColumns) -> FileData:
         known = data.footer()
         if known is None:
             return None
-        by_path = {kept.path(path): statistics for path, statistics in known.columns.items()}
-        return OrcStatistics(known.rows, {path: found for path, found in by_path.items() if path is not None})
+
+        def by_path(columns: Mapping[ColumnPath, ColumnStatistics]) -> Mapping[ColumnPath, ColumnStatistics]:
+            found = ((kept.path(path), statistics) for path, statistics in columns.items())
+            return {path: statistics for path, statistics in found if path is not None}
+
+        return OrcStatistics(known.rows, by_path(known.columns), by_path(known.others))
 
     return FileData(schema, batches, data.undeclared, kept.schema.properties, footer)
 

@@ -99,18 +99,25 @@ class Measures(NamedTuple):
 
 
 def column_statistics(type_: str, rows: int, said: Measures, *, whole: bool) -> ColumnStatistics:
-    """The statistics of a column of minor type ``type_``; of a file that is not whole only what holds for any rest."""
-    nulls = said.nulls
+    """The statistics of a column of minor type ``type_``; of a file that is not whole only what holds for any rest.
+
+    Bounds of which the lower one is above the upper one are unknown, and so are nulls that are more than the rows.
+    """
+    low, high, nulls = said.low, said.high, said.nulls
+    if low is not None and high is not None and low > high:  # type: ignore[operator] # both are of the column's type
+        low = high = None
+    if nulls is not None and not 0 <= nulls <= rows:
+        nulls = None
     if nulls is not None and not whole and nulls not in (0, rows):
         nulls = None
     values = None if nulls is None else rows - nulls
     exact = said.exact and whole
     known = ColumnStatistics(
         type_,
-        said.low,
-        said.high,
-        exact or said.low is None,
-        exact or said.high is None,
+        low,
+        high,
+        exact or low is None,
+        exact or high is None,
         nulls,
         values,
         rows if nulls is None and whole else None,

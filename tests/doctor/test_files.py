@@ -21,11 +21,14 @@ NAMED_REFUSALS = {
         **dict.fromkeys(("decimal_of_39", "decimal_of_76", "decimal_in_long_bytes"), "partly"),
         **dict.fromkeys(("decimal_of_80", "decimal_of_80_in_struct"), "refused"),
         **dict.fromkeys(("map_with_null_key", "group_in_struct"), "refused"),
+        **dict.fromkeys(("list_of_value", "list_that_does_not_repeat", "list_of_two_fields"), "refused"),
+        **dict.fromkeys(("map_that_does_not_repeat", "map_of_two_fields", "map_of_values"), "refused"),
+        **dict.fromkeys(("map_of_three_fields", "map_of_hive_of_three_fields"), "refused"),
     },
     "arrow_orc": {"moment_ms": "refused"},
     "json": {"8": "partly", "9": "partly"},
 }
-"""Wide decimals outside of Arrow, what Arrow lacks, and tables without columns in SQL, by writer and type."""
+"""By writer and type: wide decimals outside of Arrow, annotations of no shape, tables without columns in SQL."""
 
 
 @pytest.mark.slow

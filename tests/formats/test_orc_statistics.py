@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from datetime import date
+from datetime import date, datetime
 from decimal import Decimal
 from pathlib import Path
 from typing import Any
@@ -125,3 +125,38 @@ def test_analyze_reads_only_columns_that_footers_do_not_tell(tmp_path: Path) -> 
         assert answer.to_pylist() == [{"min(whole)": min(wholes), "max(whole)": max(wholes), "count(whole)": 1000}]
         with pytest.raises(FormatError, match=r"floats/a\.orc"):
             session.analyze("dfs.w.floats")
+        result = session.analyze("dfs.w.floats", bounds="footers")
+        assert result.rows == 1000
+        assert result.without_bounds == {
+            "float": "a footer lacks bounds that can be believed; ANALYZE … BOUNDS (float) reads its data"
+        }
+        with pytest.raises(FormatError, match=r"floats/a\.orc"):
+            session.analyze("dfs.w.floats", bounds=["float"])
+        with pytest.raises(FormatError, match=r"floats/a\.orc"):
+            session.analyze("dfs.w.floats", bounds="data")
+
+
+def test_footers_alone_say_what_holds_of_every_column(tmp_path: Path) -> None:
+    """Counts are exact, bounds wide enough, and a later run with another setting reads the data."""
+    place = tmp_path / "lake" / "t"
+    place.mkdir(parents=True)
+    moments: list[Any] = [datetime(2024, 1, 1, 12, 0, 0, 123456), None, datetime(1969, 12, 31, 23, 59, 59, 500), None]
+    more: dict[str, Any] = {
+        "time": pa.array(moments, pa.timestamp("us")),
+        "float": [1.5, None, float("nan"), 2.0],
+        "list": [[1]] * 4,
+    }
+    rows = ROWS
+    for name, values in more.items():
+        rows = rows.append_column(name, pa.array(values))
+    orc.write_table(rows, place / "a.orc")
+    with connect(settings_of_kinds(tmp_path)) as session:
+        session.analyze("dfs.w.t", bounds="footers")
+        asked = ["count(time)", "count(float)", "min(whole)", "max(amount)", "max(time)", "min(float)"]
+        found = session.tables.scan("dfs.w.t").aggregate(asked).to_pylist()
+        assert session.tables.scan("dfs.w.t", "time > TIMESTAMP '2030-01-01'").plan.files == []
+        assert session.tables.scan("dfs.w.t", "float > 1.0", ["float"]).count() == 3  # NaN is the largest
+        for moment in filter(None, moments):
+            assert session.tables.scan("dfs.w.t", f"time = TIMESTAMP '{moment}'", ["whole"]).count() == 1
+        assert session.analyze("dfs.w.t", bounds="auto").without_bounds == {"list": "lists and maps have no bounds"}
+        assert session.tables.scan("dfs.w.t").aggregate(asked).to_pylist() == found

@@ -9,13 +9,27 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 from support.footers import NAME, OPTIONAL, SCHEMA, change_footer, set_numbers
-from support.odd_parquet import FILES, write_odd_parquet
+from support.odd_parquet import FILES, LISTS, LISTS_OF_PAIRS, NUMBERS, ONES, STRUCTS, write_odd_parquet
 
+from metastore.errors import FormatError
 from metastore.formats.accepted_files import accepted_file
 from metastore.formats.parquet_facts import ParquetFooters
 from metastore.formats.parquet_footer import read_footer
-from metastore.formats.parquet_plans import arrow_schema_of
+from metastore.formats.parquet_plans import Plan, arrow_schema_of
+from metastore.formats.refused_footers import require_no_unread
 from metastore.formats.thrift_structs import Struct, decoded
+
+OF_NO_SHAPE = (
+    "list_of_value",
+    "list_that_does_not_repeat",
+    "list_of_two_fields",
+    "map_that_does_not_repeat",
+    "map_of_two_fields",
+    "map_of_three_fields",
+    "map_of_hive_of_three_fields",
+    "map_of_values",
+)
+"""Spark says "Invalid list type" or "Invalid map type" of these columns, and reads the others."""
 
 REFUSED = (
     *(kind for kind in FILES if kind.startswith("map_of_optional_keys")),
@@ -23,6 +37,7 @@ REFUSED = (
     "map_with_null_key",
     "decimal_of_80",
     "decimal_of_80_in_struct",
+    *OF_NO_SHAPE,
 )
 
 
@@ -43,7 +58,7 @@ def test_a_footer_is_changed_only_where_arrow_refuses_it(odd: Path, kind: str) -
     if footer.accepted is None:
         assert pq.read_metadata(path).equals(footer.metadata)
         return
-    with pytest.raises(pa.ArrowInvalid):
+    with pytest.raises((pa.ArrowInvalid, OSError)):
         pq.ParquetFile(path)
     before, after = decoded(footer.content), decoded(footer.accepted.content)
     assert {**before, SCHEMA: None} == {**after, SCHEMA: None}
@@ -120,9 +135,48 @@ def test_a_map_of_other_faults_is_refused_as_before(odd: Path, tmp_path: Path) -
         read_footer(str(path))
 
 
+@pytest.mark.parametrize(
+    ("kind", "rows"),
+    [
+        ("list_of_repeated_structs", STRUCTS.to_pylist()),
+        ("list_of_repeated_structs_of_one", [[1, 2], None, [], [3]]),
+        ("list_of_repeated_arrays_of_one", ONES.to_pylist()),
+        ("list_of_repeated_tuples_of_one", ONES.to_pylist()),
+        ("list_of_arrays", [[{"element": 1}, {"element": 2}], None, [], [{"element": 3}]]),
+        ("list_of_bags", NUMBERS.to_pylist()),
+        ("list_of_lists_of_two_levels", LISTS.to_pylist()),
+        ("list_of_maps_of_two_levels", LISTS_OF_PAIRS.to_pylist()),
+        ("list_of_newer_maps_of_two_levels", LISTS_OF_PAIRS.to_pylist()),
+    ],
+)
+def test_layouts_of_old_writers_are_what_spark_makes_of_them(odd: Path, kind: str, rows: list[object]) -> None:
+    """By the rules of backward compatibility: a group of one field is the element, unless its name says otherwise."""
+    path = odd / f"{kind}.parquet"
+    assert read_footer(str(path)).accepted is None
+    assert pq.read_table(path)["v"].to_pylist() == rows
+
+
+@pytest.mark.parametrize("kind", OF_NO_SHAPE)
+def test_a_column_of_no_shape_is_named_with_the_reason(odd: Path, kind: str) -> None:
+    """And has no bounds, since its values are none that anybody reads."""
+    footer = read_footer(str(odd / f"{kind}.parquet"))
+    assert footer.accepted is not None
+    assert list(footer.accepted.unread) == ["v"]
+    plan = Plan.of(footer, None)
+    assert [leaf.reading is None for leaf in plan.leaves] == [leaf.path[0] == "v" for leaf in plan.leaves]
+    with pytest.raises(FormatError, match="column v is (annotated as|a single value that is annotated as) (LIST|MAP)"):
+        require_no_unread(footer.accepted.unread, ["id", "v"])
+    require_no_unread(footer.accepted.unread, ["id"])
+
+
 def test_who_asks_for_files_as_arrow_opens_them_has_them_refused(odd: Path) -> None:
     """An Iceberg table does not take files in that PyIceberg could not read."""
     with pa.OSFile(str(odd / "map_of_optional_keys.parquet")) as source:
         assert ParquetFooters().read(source).schema.field("v").type == pa.map_(pa.string(), pa.int64())
-        with pytest.raises(pa.ArrowInvalid, match="a map whose keys are optional"):
+        with pytest.raises(pa.ArrowInvalid, match="column v is or has a map whose keys are optional"):
             ParquetFooters(as_arrow_opens=True).read(source)
+    with (
+        pa.OSFile(str(odd / "map_of_three_fields.parquet")) as source,
+        pytest.raises(pa.ArrowInvalid, match="column v is annotated as MAP, and its entries have 3 fields"),
+    ):
+        ParquetFooters(as_arrow_opens=True).read(source)

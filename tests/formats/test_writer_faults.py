@@ -17,6 +17,7 @@ import pytest
 from metastore.formats.parquet_footer import read_footer
 from metastore.formats.parquet_plans import Plan, Plans
 from metastore.formats.writer_faults import ORC, PARQUET, WRITER_FAULTS, Doubt, Writer, WriterFault, WrittenColumn
+from metastore.model.tuple_schema import DOUBTED
 from metastore.scan.parquet_parts import PARQUET_READER, ParquetFiles
 
 TEXTS = pa.dictionary(pa.int32(), pa.string())
@@ -125,6 +126,31 @@ def test_what_the_register_doubts_is_unknown(fault: WriterFault) -> None:
                 assert low is None or not exact[leaf.key], (creator, leaf.key)
     # Of decimals of any length there is no writer at hand.
     assert doubted or fault.concerns(WrittenColumn("VARDECIMAL", "BYTE_ARRAY"))
+
+
+@pytest.mark.parametrize(
+    "fault",
+    [fault for fault in OF_PARQUET if fault.doubt & (Doubt.NULLS | Doubt.BOUNDS)],
+    ids=lambda fault: f"{fault.writer}, {fault.reference}",
+)
+def test_what_is_not_believed_is_said_of_the_column(fault: WriterFault) -> None:
+    """With the writer, its version and the report, for the notes of prune, ANALYZE and ``describe``."""
+    content = written(ROWS)
+    for creator in creators(fault):
+        writer = Writer.of_parquet(creator)
+        plan = Plan.of(read_footer(pa.BufferReader(by(creator, content))), None)
+        for leaf in plan.leaves:
+            column = WrittenColumn(leaf.type, leaf.physical, leaf.path[-1] == "kind", len(leaf.path) > 1)
+            told = plan.schema.by_name[leaf.path[0]].leaf_property(DOUBTED, leaf.path)
+            assert (told is not None) == bool(leaf.doubt & (Doubt.NULLS | Doubt.BOUNDS))
+            if fault.concerns(column):
+                assert told is not None
+                assert fault.reference in told
+                assert f"in footers of {writer} are not believed" in told
+                assert ("bounds" in told, "null counts" in told) == (
+                    Doubt.BOUNDS in leaf.doubt,
+                    Doubt.NULLS in leaf.doubt,
+                )
 
 
 @pytest.mark.parametrize("fault", [fault for fault in OF_PARQUET if fault.before], ids=lambda fault: fault.reference)

@@ -111,7 +111,7 @@ def test_other_expressions_are_refused(table: Lake, text: str) -> None:
         answer(table, text, list_files=False)
 
 
-def test_what_files_say_has_extremes_too(table: Any) -> None:
+def test_what_files_say_has_extremes_too(table: Lake) -> None:
     """Of all files without reading one, and of the rows that a condition leaves."""
     assert answer(table, "max(filename)", "count(`$partition`)", where="n < 3") == ["a.parquet", 2]
     assert answer(table, "count(*)", where="filename = 'b.parquet' AND st.v IS NULL") == [1]

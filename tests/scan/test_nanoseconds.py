@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any, Final
 
@@ -41,7 +41,7 @@ TESTS: Final[dict[str, Callable[[int], bool]]] = {
 
 
 @pytest.fixture(scope="module")
-def fine_lake(tmp_path_factory: pytest.TempPathFactory) -> Any:
+def fine_lake(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Lake]:
     """Each row has its number ``k``; ``t`` and ``utc`` are its time, of clocks and in UTC; ``micros`` is cut."""
     lake = Lake(tmp_path_factory.mktemp("fine"))
     first = 0

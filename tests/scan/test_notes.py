@@ -6,7 +6,9 @@ from datetime import datetime
 
 import pyarrow as pa
 import pytest
+from support.footers import change_footer
 from support.scan_lake import Lake
+from thrift.Thrift import TType
 
 
 @pytest.fixture
@@ -35,6 +37,25 @@ def test_a_condition_that_skips_nothing_says_why(months: Lake, where: str, note:
     assert len(scan.paths) == 3
     assert any(note in each for each in scan.explain().notes)
     assert any(note in each for each in months.session.prune("dfs.tmp.t", where, time_zone="UTC").notes)
+
+
+@pytest.mark.parametrize("bounds", ["footers", "auto"])
+def test_a_footer_that_is_not_believed_is_told(lake: Lake, bounds: str) -> None:
+    """By column, writer and report, whether or not the data was read instead, and only where the column is asked."""
+    lake.write("a.parquet", {"t": ["a", "b"], "n": [1, 2]})
+    lake.write("b.parquet", {"t": ["c", "d"], "n": [3, 4]})
+    path = lake.root / "b.parquet"
+    change_footer(path, lambda footer: footer.update({6: (TType.STRING, b"parquet-mr version 1.8.1 (build 1)")}))
+    result = lake.session.analyze("dfs.tmp.t", bounds=bounds)
+    told = (
+        "t: bounds in footers of parquet-mr 1.8.1 are not believed (trinodb/trino#1798 (PARQUET-251), "
+        "apache/parquet-java#367 (PARQUET-686)); ANALYZE … BOUNDS (t) reads the data of such files"
+    )
+    for notes in (lake.scan("t = 'a'").explain().notes, lake.session.prune("dfs.tmp.t", "t = 'a'").notes):
+        assert told in notes
+    assert len(lake.scan("t = 'a'").paths) == (2 if bounds == "footers" else 1)
+    assert not lake.scan("n = 1").explain().notes
+    assert result.without_bounds == {} if bounds == "auto" else "t" in result.without_bounds
 
 
 def test_a_condition_that_skips_needs_no_note(months: Lake) -> None:

@@ -80,13 +80,16 @@ def test_every_door_gives_the_rows_or_refuses_the_column(name: str, tmp_path: Pa
             assert door in ("duckdb", "polars", "sql")
 
 
-@pytest.mark.parametrize("kind", ["map_of_optional_keys", "map_with_null_key", "decimal_of_80"])
+@pytest.mark.parametrize(
+    "kind",
+    ["map_of_optional_keys", "map_with_null_key", "decimal_of_80", "map_of_three_fields", "list_of_value"],
+)
 def test_a_column_for_which_arrow_refuses_the_file_refuses_itself_alone(kind: str, tmp_path: Path) -> None:
     """Analyzed to each level or not at all, and beside a file that Arrow opens."""
     (tmp_path / "t").mkdir()
     write_odd_parquet(tmp_path / "t", [kind])
     pq.write_table(pa.table({"id": [5, 6]}), tmp_path / "t" / "plain.parquet")
-    with pytest.raises(pa.ArrowInvalid):
+    with pytest.raises((pa.ArrowInvalid, OSError)):
         pq.ParquetFile(tmp_path / "t" / f"{kind}.parquet")
     ms = session(tmp_path)
     for level in ("SEGMENT", "FILE", "ROW_GROUP"):
@@ -134,7 +137,7 @@ def test_the_bytes_of_a_wide_decimal_are_no_values_of_another_type(tmp_path: Pat
     ms = session(tmp_path)
     ms.analyze("dfs.tmp.t")
     assert ms.tables.scan("dfs.tmp.t", None, ["id"]).to_arrow().num_rows == 8
-    with pytest.raises(FormatError, match=r"decimal_of_80\.parquet has decimals of more digits than Arrow holds in v"):
+    with pytest.raises(FormatError, match=r"decimal_of_80\.parquet .* column v is DECIMAL\(80, 2\), and Arrow"):
         ms.tables.scan("dfs.tmp.t").to_arrow()
 
 

@@ -126,6 +126,24 @@ def test_offsets_cut_to_minutes_widen_bounds(tmp_path: Path) -> None:
     assert known["new"].max == of_2020 + dt.timedelta(microseconds=999)
 
 
+@pytest.mark.parametrize(
+    ("stats", "nulls"),
+    [
+        ({"minValues": {"a": 9}, "maxValues": {"a": 1}, "nullCount": {"a": 1}}, 1),
+        ({"minValues": {"a": 9}, "maxValues": {"a": 1}, "nullCount": {"a": 7}}, None),
+        ({"nullCount": {"a": -1}}, None),
+    ],
+)
+def test_numbers_that_contradict_each_other_are_unknown(
+    tmp_path: Path, stats: dict[str, Any], nulls: int | None
+) -> None:
+    """A lower bound above the upper one, and more nulls than rows."""
+    log = Log(tmp_path, [{"name": "a", "type": "long"}])
+    log.add("1.parquet", pa.table({"a": pa.array([1, 9, None], pa.int64())}), **stats)
+    found = log.statistics()["a"]
+    assert (found.min, found.max, found.nulls) == (None, None, nulls)
+
+
 @pytest.mark.parametrize("text", ["x" * 40, "x" * 31 + "\ud7ff" * 2, "😀" * 40, "x"])
 def test_texts_cut_without_a_mark_bound_what_they_begin(tmp_path: Path, text: str) -> None:
     """Not all writers mark an upper bound that they cut; so one as long as a cut one is taken for cut."""

@@ -32,8 +32,8 @@ from metastore.formats.thrift_structs import Struct
 
 Change = Callable[[list[Struct]], None]
 
-PAIRS: Final = pa.array([[("a", 1), ("b", None)], None, [], [("c", 3)]], pa.map_(pa.string(), pa.int64()))
-STRUCTS: Final = pa.array(
+PAIRS: pa.Array[Any] = pa.array([[("a", 1), ("b", None)], None, [], [("c", 3)]], pa.map_(pa.string(), pa.int64()))
+STRUCTS: pa.Array[Any] = pa.array(
     [[{"key": "a", "value": 1}, {"key": "b", "value": None}], None, [], [{"key": "c", "value": 3}]],
     pa.list_(pa.field("e", pa.struct([("key", pa.string()), ("value", pa.int64())]), nullable=False)),
 )
@@ -42,7 +42,7 @@ KEYS: Final = pa.array(
     [[{"key": "a"}, {"key": "b"}], None, [], [{"key": "c"}]],
     pa.list_(pa.field("e", pa.struct([("key", pa.string())]), nullable=False)),
 )
-NUMBERS: Final = pa.array([[1, 2], None, [], [3]], pa.list_(pa.field("e", pa.int64(), nullable=False)))
+NUMBERS: pa.Array[Any] = pa.array([[1, 2], None, [], [3]], pa.list_(pa.field("e", pa.int64(), nullable=False)))
 TEXTS: Final = pa.array([["a", "b"], None, [], ["c"]], pa.list_(pa.field("key", pa.string(), nullable=False)))
 POINTS: Final = pa.array([b"\x01\x01\0\0\0" + bytes(16), None, b"\x01\x01\0\0\0" + b"\1" * 16, b""], pa.binary())
 SHORT: Final = pa.array([(10**15).to_bytes(8, "big"), None, (-150).to_bytes(2, "big", signed=True), b"\0"], pa.binary())
@@ -105,6 +105,66 @@ def _two_levels(elements: list[Struct]) -> None:
     set_numbers(element(elements, "element"), repetition=REPEATED)
 
 
+def _repeated_structs(name: str, converted: int = LIST) -> Change:
+    """A list or map of two levels whose repeated group is called ``name``."""
+
+    def change(elements: list[Struct]) -> None:
+        outer = element(elements, "v")
+        outer.pop(LOGICAL, None)
+        set_numbers(outer, converted=converted)
+        place = elements.index(outer) + 1
+        del elements[place]
+        rename(elements[place], name)
+        set_numbers(elements[place], repetition=REPEATED)
+
+    return change
+
+
+def _lists_of_two_levels(inner: int | None, *, logical: int | None = None) -> Change:
+    """Lists of lists, or of maps, as old Avro wrote them: the repeated group is itself annotated as ``inner``."""
+
+    def change(elements: list[Struct]) -> None:
+        _repeated_structs("array")(elements)
+        place = elements.index(element(elements, "array"))
+        elements[place].pop(LOGICAL, None)
+        set_numbers(elements[place], converted=inner)
+        if logical is not None:
+            annotate(elements[place], logical)
+        if inner == LIST:
+            del elements[place + 1]
+            rename(elements[place + 1], "array")
+            set_numbers(elements[place + 1], repetition=REPEATED)
+
+    return change
+
+
+def _list_named(name: str) -> Change:
+    """A list of three levels whose repeated group is called ``name``."""
+
+    def change(elements: list[Struct]) -> None:
+        outer = element(elements, "v")
+        outer.pop(LOGICAL, None)
+        set_numbers(outer, converted=LIST)
+        rename(elements[elements.index(outer) + 1], name)
+
+    return change
+
+
+def _without_annotation(elements: list[Struct]) -> None:
+    outer = element(elements, "v")
+    outer.pop(LOGICAL, None)
+    set_numbers(outer, converted=None)
+
+
+def _annotated(converted: int) -> Change:
+    return lambda elements: set_numbers(element(elements, "v"), converted=converted)
+
+
+def _entries_that_are_values(elements: list[Struct]) -> None:
+    _two_levels(elements)
+    set_numbers(element(elements, "v"), converted=MAP)
+
+
 def _beside_group(repetition: int) -> Change:
     """A group without fields becomes the column ``v``, and what was called so is ``w``."""
 
@@ -160,6 +220,21 @@ def _valued(values: pa.Array[Any]) -> pa.Array[Any]:
 
 
 _MAPS: Final = pa.list_(STRUCTS.type)
+_ONE: Final = pa.struct([("x", pa.int64())])
+_TWO: Final = pa.struct([("x", pa.int64()), ("y", pa.string())])
+_THREE: Final = pa.struct([("key", pa.string()), ("value", pa.int64()), ("more", pa.float64())])
+ONES: pa.Array[Any] = pa.array(
+    [[{"x": 1}, {"x": 2}], None, [], [{"x": 3}]], pa.list_(pa.field("e", _ONE, nullable=False))
+)
+TRIPLES: pa.Array[Any] = pa.array(
+    [[{"key": "a"}], None, [], [{"more": 1.5}]], pa.list_(pa.field("e", _THREE, nullable=False))
+)
+LISTS: pa.Array[Any] = pa.array([[[1, 2], []], None, [], [[3]]], pa.list_(pa.field("e", NUMBERS.type, nullable=False)))
+LISTS_OF_PAIRS: pa.Array[Any] = pa.array(
+    [[[("a", 1)], []], None, [], [[("b", None)]]], pa.list_(pa.field("e", PAIRS.type, nullable=False))
+)
+STRUCT_OF_ONE: Final = pa.array([{"x": 1}, None, {"x": None}, {"x": 2}], _ONE)
+STRUCT_OF_TWO: Final = pa.array([{"x": 1, "y": "a"}, None, {"x": None, "y": "b"}, {"x": 2, "y": None}], _TWO)
 _WIDE: Final = pa.struct([("x", pa.binary(34))])
 
 FILES: Final[Mapping[str, tuple[pa.Array[Any], Change]]] = {
@@ -179,6 +254,24 @@ FILES: Final[Mapping[str, tuple[pa.Array[Any], Change]]] = {
     "map_with_null_key": (NULL_KEY, _optional_keys()),
     "map_of_keys_alone": (TEXTS, _old_map(MAP, "key_value")),
     "list_of_two_levels": (NUMBERS, _two_levels),
+    "list_of_repeated_structs": (STRUCTS, _repeated_structs("bag")),
+    "list_of_repeated_structs_of_one": (ONES, _repeated_structs("bag")),
+    "list_of_repeated_arrays_of_one": (ONES, _repeated_structs("array")),
+    "list_of_repeated_tuples_of_one": (ONES, _repeated_structs("v_tuple")),
+    "list_of_arrays": (NUMBERS, _list_named("array")),
+    "list_of_bags": (NUMBERS, _list_named("bag")),
+    "list_of_lists_of_two_levels": (LISTS, _lists_of_two_levels(LIST)),
+    "list_of_maps_of_two_levels": (LISTS_OF_PAIRS, _lists_of_two_levels(MAP)),
+    "list_of_newer_maps_of_two_levels": (LISTS_OF_PAIRS, _lists_of_two_levels(MAP, logical=LOGICAL_MAP)),
+    "repeated_without_annotation": (STRUCTS, _without_annotation),
+    "list_of_value": (pa.array([1, None, 2, 3]), _annotated(LIST)),
+    "list_that_does_not_repeat": (STRUCT_OF_ONE, _annotated(LIST)),
+    "list_of_two_fields": (STRUCT_OF_TWO, _annotated(LIST)),
+    "map_that_does_not_repeat": (STRUCT_OF_ONE, _annotated(MAP)),
+    "map_of_two_fields": (STRUCT_OF_TWO, _annotated(MAP_KEY_VALUE)),
+    "map_of_three_fields": (TRIPLES, _repeated_structs("key_value", MAP)),
+    "map_of_hive_of_three_fields": (TRIPLES, _repeated_structs("key_value", MAP_KEY_VALUE)),
+    "map_of_values": (NUMBERS, _entries_that_are_values),
     "group_without_fields": (pa.array(["x", None, "y", "z"]), _beside_group(OPTIONAL)),
     "required_group_without_fields": (pa.array(["x", None, "y", "z"]), _beside_group(REQUIRED)),
     "group_in_struct": (pa.array([{"x": 1}, None, {"x": None}, {"x": 2}]), _around_group),

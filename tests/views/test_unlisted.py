@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -11,12 +12,13 @@ from pyarrow import parquet as pq
 from metastore.errors import InvalidRequestError
 from metastore.session import Session
 
+AddFile = Callable[..., Path]
 VIEW = "dfs.tmp.files"
 TABLE = "dfs.tmp.sales"
 
 
 @pytest.fixture
-def files(session: Session, add_sales: Any) -> Session:
+def files(session: Session, add_sales: AddFile) -> Session:
     """The session with a second file of sales, all analyzed."""
     add_sales("second", range(10, 14))
     session.analyze(TABLE)
@@ -70,7 +72,7 @@ def test_a_source_with_more_columns_keeps_what_its_files_say(files: Session, dat
     assert values(files, f"SELECT DISTINCT f FROM {VIEW}") == ["first.parquet", "second.parquet"]
 
 
-def test_stored_rows_of_a_view_say_their_sources_files(files: Session, add_sales: Any) -> None:
+def test_stored_rows_of_a_view_say_their_sources_files(files: Session, add_sales: AddFile) -> None:
     """Refreshed in full and by new files."""
     files.materialized_views.define("dfs.tmp.kept", f"SELECT id, filename AS f FROM {TABLE} WHERE filename <> 'x'")
     assert files.materialized_views.refresh("dfs.tmp.kept").rows == 14

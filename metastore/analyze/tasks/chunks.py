@@ -147,6 +147,7 @@ class Cutting:
                 declared=self.wanted.declared,
                 options=self.source.options,
                 text=self.wanted.written,
+                bounds=self.wanted.bounds_read,
                 kept=self.source.columns,
             )
             for (exact, missing), group in alike.items()

@@ -23,12 +23,14 @@ from metastore.analyze.units.unit_rows import UnitRow, to_batch
 from metastore.errors import FormatError
 from metastore.formats.arrow_reader import opened
 from metastore.formats.arrow_schema import ArrowLeaf, chosen, tuple_schema
+from metastore.formats.bounds_from_data import AUTO, BoundsFrom
 from metastore.formats.data_files import FileData, Opening, reading_data
 from metastore.formats.leaf_measures import LeafMeasure, as_orc_means, leaf_array
 from metastore.formats.names import PARQUET
+from metastore.formats.orc_statistics import OrcStatistics
 from metastore.formats.source_file import SourceFile
 from metastore.formats.text_options import DEFAULTS, TextOptions
-from metastore.model.column_path import ColumnPath
+from metastore.model.column_path import ColumnPath, is_among
 from metastore.model.identity import TableInfo, file_identifier, metadata_key
 from metastore.model.statistics import ColumnStatistics
 from metastore.model.statistics_json import holder_json
@@ -59,6 +61,8 @@ class DataChunk:
     declared: TupleSchema | None = None
     options: Mapping[str, str] = field(default_factory=dict, repr=False)
     text: TextOptions = DEFAULTS
+    bounds: BoundsFrom = AUTO
+    """Of files with footers whether the data of columns is read of which these do not say all."""
     kept: TableColumns | None = None
     """The columns of the table where its keeper says them; all columns are named as that does."""
 
@@ -136,11 +140,7 @@ def _file_row(file: SourceFile, data: FileData, chunk: DataChunk) -> UnitRow:
     measured = chosen(leaves, chunk.columns)
     described = [] if chunk.describing is None else chosen(leaves, chunk.describing.columns)
     footer = data.footer() if measured or not described else None
-    known = (
-        {}
-        if footer is None
-        else {leaf.key: footer.columns[leaf.path] for leaf in measured if leaf.path in footer.columns}
-    )
+    known = {} if footer is None else _of_footer(footer, measured, chunk.bounds)
     measures = [LeafMeasure(leaf) for leaf in measured if leaf.key not in known]
     describers = _Describers(file, described)
     read = (*(measure.leaf for measure in measures), *described)
@@ -155,6 +155,16 @@ def _file_row(file: SourceFile, data: FileData, chunk: DataChunk) -> UnitRow:
     known |= {measure.leaf.key: _certain(measure, chunk.format) for measure in measures}
     statistics = {leaf.key: known[leaf.key].to_json() for leaf in measured}
     return file_row(file, schema, statistics, rows, descriptions_text(describers.descriptions()))
+
+
+def _of_footer(footer: OrcStatistics, leaves: Sequence[ArrowLeaf], bounds: BoundsFrom) -> dict[str, ColumnStatistics]:
+    """What is taken from a footer: all that it says of a column, or some where its data is not to be read."""
+    found = {leaf.key: footer.columns[leaf.path] for leaf in leaves if leaf.path in footer.columns}
+    if bounds.source == "footers":
+        for leaf in leaves:
+            if leaf.path in footer.others and not is_among(leaf.path, bounds.columns):
+                found[leaf.key] = as_orc_means(footer.others[leaf.path], leaf)
+    return found
 
 
 def _refuse_other_case(declared: TupleSchema, data: FileData) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from datetime import datetime
 from typing import Any
 
@@ -49,7 +50,7 @@ FILES = [
 
 
 @pytest.fixture(scope="module")
-def lake(tmp_path_factory: pytest.TempPathFactory) -> Any:
+def lake(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Lake]:
     """Three files of a month each, and the views."""
     made = Lake(tmp_path_factory.mktemp("through"))
     for month in (1, 2, 3):

@@ -1,0 +1,83 @@
+"""Bounds of what lists and maps hold, in Parquet footers: which row groups cannot have an element, a key or a value.
+
+Place in the flow: the task that reads a file asks here before it reads row groups that other statistics left
+(:mod:`metastore.predicates.elements` says what a condition needs). Promise: a row group is excluded only by bounds that
+are believed of its writer and type. Null and empty lists have no element, so they match nothing. Counts of nulls in
+lists mean something else to each writer, and are not looked at.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Final, NamedTuple
+
+import pyarrow.parquet as pq
+
+from metastore.formats.parquet_columns import Leaf
+from metastore.formats.parquet_types import ParquetType, reading_of
+from metastore.formats.writer_faults import Doubt, Writer, WrittenColumn
+from metastore.model.drill_types import minor_type
+
+
+class ElementProbe(NamedTuple):
+    """``value`` stands in ``column`` of each row: in its first leaf (elements, keys) or the second (a map's values).
+
+    ``parts`` is 1 for a list, 2 for a map.
+    """
+
+    column: str
+    part: int
+    parts: int
+    value: int | str
+
+
+_TYPES: Final = {"INT": int, "BIGINT": int, "VARCHAR": str}
+
+
+def groups_with_elements(
+    metadata: pq.FileMetaData, probes: Sequence[ElementProbe], groups: Sequence[int]
+) -> Sequence[int]:
+    """Those of the row groups ``groups`` in which each of ``probes`` may stand."""
+    tests = [(probe.value, leaf) for probe in probes if (leaf := _leaf(metadata, probe)) is not None]
+    return [group for group in groups if all(_may_have(metadata, group, leaf, value) for value, leaf in tests)]
+
+
+def _may_have(metadata: pq.FileMetaData, group: int, leaf: Leaf, value: int | str) -> bool:
+    chunk = metadata.row_group(group).column(leaf.index)
+    found = leaf.statistics(leaf.measure(chunk, chunk.num_values), chunk.num_values)
+    low, high = found.min, found.max
+    return low is None or high is None or bool(low <= value <= high)  # type: ignore[operator] # of the value's type
+
+
+def _leaf(metadata: pq.FileMetaData, probe: ElementProbe) -> Leaf | None:
+    """The leaf of a list of values or of a map of such, if its bounds are believed and ordered as the value is."""
+    places = list(_places(metadata, probe.column))
+    if len(places) != probe.parts:  # another shape, or another column whose name begins so
+        return None
+    column = metadata.schema.column(places[probe.part])
+    kind = ParquetType.of(column)
+    type_ = minor_type(kind.type)
+    if column.max_repetition_level != 1 or kind.logical or _TYPES.get(type_) is not type(probe.value):
+        return None
+    # Arrow may have written texts from dictionaries.
+    written = WrittenColumn(type_, column.physical_type, column.physical_type == "BYTE_ARRAY", in_struct=True)
+    doubt = Writer.of_parquet(metadata.created_by).doubts(written)
+    reading = None if Doubt.BOUNDS in doubt else reading_of(column, kind)
+    return Leaf(
+        places[probe.part],
+        (probe.column,),
+        column.physical_type,
+        type_,
+        required=False,
+        reading=reading,
+        exact=False,
+        counts_nans=False,
+        doubt=doubt,
+    )
+
+
+def _places(metadata: pq.FileMetaData, name: str) -> Iterator[int]:
+    """The leaves of the column called ``name``; also those of a column whose name begins so and has a dot."""
+    for index in range(metadata.num_columns):
+        if metadata.schema.column(index).path.partition(".")[0] == name:
+            yield index

@@ -1,0 +1,191 @@
+"""What manifests say of data files and of themselves, as far as it is believed: faults of those who write manifests.
+
+Place in the flow: pruning and ANALYZE ask here before they use a bound or a count. A manifest names no writer, so a
+fault is looked for in the numbers. What can be made wide enough is widened, and all else is unknown.
+
+| fault | public report | here |
+|---|---|---|
+| upper bounds of times cut to milliseconds (UniForm) | delta-io/delta#7444 | 999 microseconds more |
+| lower bounds with zero bytes at the end | apache/beam#38580 | without them |
+| texts cut inside a character | duckdb/duckdb-iceberg#1136, #1334 | cut before it; an upper bound is rounded up |
+| upper bounds of partitions cut, and not rounded up | duckdb/duckdb-iceberg#1047 | rounded up |
+| a lower bound above the upper one | ClickHouse/ClickHouse#116499 | unknown |
+| values counted without nulls | StarRocks/starrocks#50699 | unknown |
+| more nulls than rows | none | unknown |
+"""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Final, NamedTuple
+
+from pyiceberg.conversions import from_bytes, to_bytes
+from pyiceberg.manifest import DataFile, ManifestFile, PartitionFieldSummary
+from pyiceberg.schema import Schema
+from pyiceberg.types import (
+    BinaryType,
+    NestedField,
+    PrimitiveType,
+    StringType,
+    StructType,
+    TimestampType,
+    TimestamptzType,
+)
+from pyiceberg.utils.truncate import truncate_upper_bound_binary_string, truncate_upper_bound_text_string
+
+OF_DELTA: Final = "delta-version"
+"""The property of a table whose metadata Delta's UniForm writes."""
+
+_CUT_BYTES: Final = 16
+"""Bounds of texts and bytes are cut to this length, unless a table says otherwise; shorter ones are whole."""
+_MILLI_MICROS: Final = 1000
+_UNDECODABLE: Final = (ValueError, TypeError, struct.error, OverflowError)
+
+
+class Bounds(NamedTuple):
+    """Both bounds of a column as PyIceberg has values; None for what is not known."""
+
+    low: Any = None
+    high: Any = None
+    is_exact: bool = True
+    """Whether both are what the manifest says."""
+
+
+@dataclass(frozen=True)
+class Metrics:
+    """Judges what the manifests of one table say of its data files; ``of_delta``: UniForm writes them."""
+
+    of_delta: bool = False
+
+    @classmethod
+    def of(cls, properties: Mapping[str, str]) -> Metrics:
+        """For a table with these ``properties``."""
+        return cls(OF_DELTA in properties)
+
+    def bounds(self, type_: PrimitiveType, low: bytes | None, high: bytes | None) -> Bounds:
+        """The bounds of a column of ``type_``, in each of whose values they hold."""
+        lower, upper = _lower(type_, low), _upper(type_, high)
+        is_cut = self.of_delta and isinstance(type_, (TimestampType, TimestamptzType))
+        if is_cut and upper is not None and upper % _MILLI_MICROS == 0:
+            upper += _MILLI_MICROS - 1
+            return Bounds(lower, upper, is_exact=False)
+        if lower is not None and upper is not None and lower > upper:
+            return Bounds(is_exact=False)
+        return Bounds(lower, upper)
+
+    def file(self, data: DataFile, fields: Sequence[NestedField]) -> DataFile:
+        """``data`` with what is believed of ``fields``, for PyIceberg's evaluation; itself where that is all."""
+        lows, highs = dict(data.lower_bounds or {}), dict(data.upper_bounds or {})
+        for field in fields:
+            type_ = field.field_type
+            assert isinstance(type_, PrimitiveType)
+            found = self.bounds(type_, lows.get(field.field_id), highs.get(field.field_id))
+            for bounds, bound in ((lows, found.low), (highs, found.high)):
+                if bound is None:
+                    bounds.pop(field.field_id, None)
+                else:
+                    bounds[field.field_id] = to_bytes(type_, bound)
+        rows, ids = data.record_count, [field.field_id for field in fields]
+        values, nulls = dict(data.value_counts or {}), dict(data.null_value_counts or {})
+        for number in ids:
+            if values.get(number, rows) != rows:
+                values.pop(number)
+            if not 0 <= nulls.get(number, 0) <= rows:
+                nulls.pop(number)
+        counts = (values, nulls, lows, highs)
+        said = (data.value_counts, data.null_value_counts, data.lower_bounds, data.upper_bounds)
+        if all(mine == (theirs or {}) for mine, theirs in zip(counts, said, strict=True)):
+            return data
+        return DataFile.from_args(
+            record_count=rows,
+            value_counts=values,
+            null_value_counts=nulls,
+            nan_value_counts=data.nan_value_counts,
+            lower_bounds=lows,
+            upper_bounds=highs,
+        )
+
+
+def believed_manifest(manifest: ManifestFile, types: Sequence[PrimitiveType]) -> ManifestFile | None:
+    """``manifest`` with the bounds of its partitions, of ``types``, as they are believed; None if they say nothing."""
+    summaries = manifest.partitions
+    if not summaries or not any(map(_may_be_cut, summaries, types)):
+        return manifest
+    believed = []
+    for summary, type_ in zip(summaries, types, strict=True):
+        upper = summary.upper_bound
+        if _may_be_cut(summary, type_):
+            found = _rounded_up(type_, _prefix(type_, upper or b""))
+            if found is None:
+                return None
+            upper = to_bytes(type_, found)
+        believed.append(
+            PartitionFieldSummary.from_args(
+                contains_null=summary.contains_null,
+                contains_nan=summary.contains_nan,
+                lower_bound=summary.lower_bound,
+                upper_bound=upper,
+            )
+        )
+    return ManifestFile.from_args(partitions=believed)
+
+
+def primitive_leaves(schema: Schema) -> Iterator[NestedField]:
+    """The fields of ``schema`` that hold values and stand in no list or map."""
+    pending = list(schema.fields)
+    while pending:
+        field = pending.pop()
+        if isinstance(field.field_type, StructType):
+            pending.extend(field.field_type.fields)
+        elif isinstance(field.field_type, PrimitiveType):
+            yield field
+
+
+def _lower(type_: PrimitiveType, stored: bytes | None) -> Any:
+    if stored is None:
+        return None
+    if isinstance(type_, (StringType, BinaryType)):
+        return _prefix(type_, stored.rstrip(b"\0"))
+    return _decoded(type_, stored)
+
+
+def _upper(type_: PrimitiveType, stored: bytes | None) -> Any:
+    if stored is None:
+        return None
+    if isinstance(type_, StringType):
+        prefix: str = _prefix(type_, stored)
+        return prefix if prefix.encode() == stored else _rounded_up(type_, prefix)
+    return _decoded(type_, stored)
+
+
+def _decoded(type_: PrimitiveType, stored: bytes) -> Any:
+    try:
+        return from_bytes(type_, stored)
+    except _UNDECODABLE:
+        return None
+
+
+def _prefix(type_: PrimitiveType, stored: bytes) -> Any:
+    """A text up to the first character that is not whole, or the bytes themselves."""
+    if isinstance(type_, BinaryType):
+        return stored
+    try:
+        return stored.decode()
+    except UnicodeDecodeError as error:
+        return stored[: error.start].decode()
+
+
+def _rounded_up(type_: PrimitiveType, prefix: Any) -> Any:
+    """A value above all that begin with ``prefix``; None if there is none."""
+    if isinstance(type_, BinaryType):
+        return truncate_upper_bound_binary_string(prefix + b"\0", len(prefix))
+    found = truncate_upper_bound_text_string(prefix + "\0", len(prefix))
+    # Half of a surrogate pair is no text.
+    return None if found is None or any("\ud800" <= each <= "\udfff" for each in found) else found
+
+
+def _may_be_cut(summary: PartitionFieldSummary, type_: PrimitiveType) -> bool:
+    upper = summary.upper_bound
+    return isinstance(type_, (StringType, BinaryType)) and upper is not None and len(upper) >= _CUT_BYTES
