@@ -121,8 +121,8 @@ class _Question:
 
     def numbers(self, engine: Any, rows: pa.Table) -> pa.Array[Any]:
         """The numbers of the ``rows`` that satisfy the question, ascending."""
-        asked = pa.table([_at(rows, path) for path in self.names], list(self.names.values()))
-        numbered = asked.append_column(_NUMBER, pa.array(np.arange(rows.num_rows)))
+        asked = [_at(rows, path) for path in self.names]
+        numbered = pa.table([*asked, pa.array(np.arange(rows.num_rows))], [*self.names.values(), _NUMBER])
         passing = relation(engine, numbered).filter(self.text).project(f'"{_NUMBER}"').to_arrow_table()
         numbers: pa.Array[Any] = passing.column(0).combine_chunks().sort()
         return numbers
