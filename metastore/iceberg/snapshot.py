@@ -13,7 +13,7 @@ from contextlib import contextmanager
 from typing import Final
 
 from pyiceberg.exceptions import CommitFailedException
-from pyiceberg.manifest import ManifestEntry, ManifestFile
+from pyiceberg.manifest import ManifestContent, ManifestEntry, ManifestFile
 from pyiceberg.table import Table
 from pyiceberg.table.refs import MAIN_BRANCH, SnapshotRefType
 from pyiceberg.table.snapshots import Snapshot, Summary
@@ -46,13 +46,15 @@ class NewSnapshot:
         self._commit_id = uuid.uuid4()
         self._files = NewFiles(table.io)
 
-    def write_manifest(self, entries: Sequence[ManifestEntry], spec_id: int) -> ManifestFile:
-        """Write ``entries`` of data files, at least one and all of one spec."""
+    def write_manifest(
+        self, entries: Sequence[ManifestEntry], spec_id: int, content: ManifestContent = ManifestContent.DATA
+    ) -> ManifestFile:
+        """Write ``entries``, at least one and all of one spec; ``content`` says of which kind of files they are."""
         metadata = self.table.metadata
         spec = metadata.specs()[spec_id]
         path = self._path(f"m{len(self._files.created)}")
         return write_manifest_file(
-            self._files, path, metadata.format_version, spec, schema_of(metadata, spec), self.id, entries
+            self._files, path, metadata.format_version, spec, schema_of(metadata, spec), self.id, entries, content
         )
 
     def publish(

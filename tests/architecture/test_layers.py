@@ -51,6 +51,7 @@ LAYERS = (
     {"scan"},
     {"hive"},
     {"inspection", "views", "procedures"},
+    {"writes"},
     {"integrity", "sql"},
     {"session"},
     {"spark"},
