@@ -71,6 +71,16 @@ class NewSnapshot:
         when that is open.
         """
         metadata = self.table.metadata
+        ref = metadata.refs.get(MAIN_BRANCH)
+        same = (
+            AssertTableUUID(uuid=metadata.table_uuid),
+            AssertRefSnapshotId(ref=MAIN_BRANCH, snapshot_id=ref.snapshot_id if ref else None),
+        )
+        return target.commit(self.table, (*same, *requirements), (*updates, *self.updates(manifests, summary)))
+
+    def updates(self, manifests: Sequence[ManifestFile], summary: Summary) -> tuple[TableUpdate, ...]:
+        """Write the list of ``manifests``; the updates that make this the newest snapshot of ``main``."""
+        metadata = self.table.metadata
         parent_time = self.parent.timestamp_ms + 1 if self.parent else 0
         snapshot = Snapshot(
             snapshot_id=self.id,
@@ -92,11 +102,7 @@ class NewSnapshot:
             max_snapshot_age_ms=ref.max_snapshot_age_ms if ref else None,
             min_snapshots_to_keep=ref.min_snapshots_to_keep if ref else None,
         )
-        same = (
-            AssertTableUUID(uuid=metadata.table_uuid),
-            AssertRefSnapshotId(ref=MAIN_BRANCH, snapshot_id=ref.snapshot_id if ref else None),
-        )
-        return target.commit(self.table, (*same, *requirements), (*updates, AddSnapshotUpdate(snapshot=snapshot), head))
+        return AddSnapshotUpdate(snapshot=snapshot), head
 
     @contextmanager
     def taken_back_unless_published(self) -> Iterator[None]:

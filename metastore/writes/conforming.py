@@ -140,7 +140,7 @@ def _require_values(field: NestedField, values: Any, name: str) -> None:
             _require_values(inner, pc.struct_field(present, position), f"{name}.{inner.name}")
     elif isinstance(kind, ListType):
         _require_values(kind.element_field, pc.list_flatten(values), f"{name}.element")
-    elif isinstance(kind, MapType):
-        present = values.drop_null()
-        entries: Any = pa.concat_arrays([present]) if len(present) else present
-        _require_values(kind.value_field, entries.items, f"{name}.value")
+    elif isinstance(kind, MapType) and kind.value_required:
+        present: Any = values.drop_null()
+        first, last = present.offsets[0].as_py(), present.offsets[-1].as_py()
+        _require_values(kind.value_field, present.items.slice(first, last - first), f"{name}.value")

@@ -13,6 +13,7 @@ from typing import Final
 from pyiceberg.manifest import DataFile, ManifestContent, ManifestEntry, ManifestFile
 from pyiceberg.table import Table
 from pyiceberg.table.snapshots import Operation, SnapshotSummaryCollector, Summary, update_snapshot_summaries
+from pyiceberg.table.update import AssertCreate, TableUpdate
 
 from metastore.iceberg.live_files import LiveFile, live_file
 from metastore.iceberg.manifest_reader import read_live_entries
@@ -37,6 +38,20 @@ def publish_change(
     with made.taken_back_unless_published():
         manifests = [*_added(made, new), *_without(made, gone)]
         made.publish(target, manifests, _summary(table, new, gone))
+    return made.id
+
+
+def publish_creation(
+    target: TargetTable, staged: Table, updates: Sequence[TableUpdate], now_ms: int, new: Sequence[DataFile]
+) -> int:
+    """Commit the table ``staged``, which ``updates`` create, with the files ``new``; the id of its first snapshot.
+
+    Raises as :func:`publish_change`; CommitFailedException when a table of that name exists.
+    """
+    made = NewSnapshot(staged, now_ms)
+    with made.taken_back_unless_published():
+        first = made.updates(list(_added(made, new)), _summary(staged, new, ()))
+        target.commit(staged, (AssertCreate(),), (*updates, *first))
     return made.id
 
 
