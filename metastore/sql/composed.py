@@ -61,4 +61,6 @@ class Composed:
             origin = self._origins[min(int(place[1]), len(self._origins)) - 1]
             column = place[0].partition(", ")[2]
             told = self._statement.place(self._statement.tokens[0]) if origin is None else f"line {origin}, {column}"
-            raise type(error)(told + text[place.end() :]) from error
+            # DuckDB proposes the columns that were fetched, which are not all of the table's.
+            said = text[place.end() :].partition("; Candidate bindings:")[0]
+            raise type(error)(told + said) from error

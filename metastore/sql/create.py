@@ -21,6 +21,7 @@ from pyiceberg.exceptions import (
     TableAlreadyExistsError,
     ValidationError,
 )
+from pyiceberg.io.pyarrow import UnsupportedPyArrowTypeException
 from pyiceberg.schema import Schema
 from sqlglot import Token
 
@@ -130,7 +131,7 @@ class _Creation:
         rows = rows.cast(_stored_columns(rows.schema))
         try:
             schema = schema_of_columns(rows.schema)
-        except (TypeError, ValueError) as error:
+        except (TypeError, ValueError, UnsupportedPyArrowTypeException) as error:
             raise self._cursor.statement.error(f"the query gives what Iceberg cannot hold: {error}", token) from error
         arguments = self._arguments(schema)
         with self._cursor.statement.at(self._token), failures_of(source, *_REFUSED), source.turn:

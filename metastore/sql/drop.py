@@ -83,14 +83,15 @@ class _Purge:
         named = self._named(document)
         own = [location for location in named if is_inside(self.spelling.place(location), home)]
         proof = Proof(self.target.catalogs, self.place, self.target.engine_for, spelling=self.spelling)
-        self._proven(proof.judge(own))
+        first = proof.judge(own)
+        self._proven(first)
         _drop_entry(self.place)
-        judged = proof.judge(own)  # others may have come to need one since
+        judged = proof.judge(first.free)  # others may have come to need one since; what they need stays needed
         deleted = discard(document.io, sorted(judged.free))
         kept = len(named) - len(judged.free)
         told = f"{deleted.removed} files are deleted"
         if kept:
-            needed = ", ".join(sorted(judged.needed)) or "they lie outside of its location"
+            needed = ", ".join(sorted({*first.needed, *judged.needed})) or "they lie outside of its location"
             told += f", {kept} are kept: {needed}"
         if deleted.failed:
             told += f", {len(deleted.failed)} could not be deleted, such as {deleted.failed[0][0]}"

@@ -95,10 +95,11 @@ class Relations:
         self._tables: dict[str, Table] = {}
         self._addressed: dict[str, LiveRows] = {}
 
-    def address(self, target: TargetTable, table: Table, live: LiveRows) -> None:
-        """From now on ``target`` means the version ``table``, whose rows have their addresses as unlisted columns."""
+    def pin(self, target: TargetTable, table: Table, live: LiveRows | None) -> None:
+        """From now on ``target`` means the version ``table``; with ``live`` its rows have unlisted columns of addresses."""
         self._tables[str(target)] = table
-        self._addressed[str(target)] = live
+        if live is not None:
+            self._addressed[str(target)] = live
 
     def resolve(
         self,

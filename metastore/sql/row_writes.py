@@ -59,12 +59,15 @@ class RowPlan:
 Planner = Callable[[Reading], RowPlan]
 
 
-def run_change(target: StatementTarget, table: TargetTable, planner: Planner) -> pa.Table:
+def run_change(target: StatementTarget, table: TargetTable, planner: Planner, *, only_adds: bool = False) -> pa.Table:
     """One row: how many rows were inserted, updated and deleted, and by which snapshot; NULL when nothing changed.
+
+    With ``only_adds`` the plan changes no row that is there: rows have no addresses, and are written once however often
+    the commit is tried.
 
     Raises what ``planner`` raises, ConflictError when others kept winning, StorageError, OutcomeUnknownError.
     """
-    change = _Change(target, table, planner)
+    change = _Change(target, table, planner, only_adds)
     try:
         row = until_won(table, target.settings.iceberg.commit.timeout, change.attempt)
     except OutcomeUnknownError:
@@ -78,10 +81,11 @@ def run_change(target: StatementTarget, table: TargetTable, planner: Planner) ->
 class _Change:
     """The attempts of one statement."""
 
-    def __init__(self, target: StatementTarget, table: TargetTable, planner: Planner) -> None:
+    def __init__(self, target: StatementTarget, table: TargetTable, planner: Planner, only_adds: bool) -> None:  # noqa: FBT001 - as :func:`run_change` has it
         self._target = target
         self._table = table
         self._planner = planner
+        self._only_adds = only_adds
         self._writer: TableWriter | None = None
         self._appended: tuple[TableMetadata, list[DataFile], RowPlan] | None = None
 
@@ -114,15 +118,15 @@ class _Change:
             return self._appended[1], self._appended[2], []
         self.remove()
         job = job_of(str(self._table), metadata, loaded.io)
-        live = LiveRows.of(metadata, loaded.io)
+        live = LiveRows((), (), ()) if self._only_adds else LiveRows.of(metadata, loaded.io)
         relations = Relations(self._target)
-        relations.address(self._table, loaded, live)
+        relations.pin(self._table, loaded, None if self._only_adds else live)
         plan = self._planner(Reading(job, loaded, live, relations))
         self._writer = TableWriter(job)
         changed = plan.changes.changed_files if plan.changes else []
         gone = [*plan.dropped, *(live.files[number] for number in changed)]
         files = self._writer.write(_rows(job, live, plan), _row_bytes(plan, gone)) if changed or plan.inserted else []
-        if not gone:
+        if self._only_adds:
             self._appended = metadata, files, plan
         return files, plan, gone
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import uuid
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, Final
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -16,6 +16,9 @@ from pyiceberg.schema import Schema
 from pyiceberg.types import IcebergType, ListType, MapType, NestedField, StructType, UUIDType
 
 from metastore.errors import InvalidRequestError
+from metastore.iceberg.projection import in_arrow_type
+
+_ANY_INTEGER: Final = pa.decimal128(38, 0)
 
 Column = Any
 """An Arrow chunked array of any type."""
@@ -54,6 +57,10 @@ def _cast(field: NestedField, wanted: Any, values: Any) -> Any:
             f"CAST(… AS …), if it is meant"
         )
     try:
+        if pa.types.is_nested(wanted):
+            return in_arrow_type(field.field_type, stored, wanted)
+        if pa.types.is_decimal(wanted) and pa.types.is_integer(stored.type):
+            stored = stored.cast(_ANY_INTEGER)  # Arrow asks for digits by the type, and not by the values
         return stored.cast(wanted)
     except pa.ArrowException as error:
         raise InvalidRequestError(f"column {field.name} is {field.field_type}: {error}") from error

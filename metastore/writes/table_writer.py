@@ -61,7 +61,8 @@ class TableWriter:
     def write(self, batches: Iterable[pa.RecordBatch], row_bytes: int) -> list[DataFile]:
         """The files, whole and durable. ``row_bytes`` is about what a row takes in a file.
 
-        Raises StorageError when the store does not take a file, and what reading ``batches`` raises.
+        Raises StorageError when the store does not take a file, FormatError for rows that Arrow does not write, and
+        what reading ``batches`` raises.
         """
         job = self._job
         target = int(job.properties.get(TARGET_PROPERTY, _TARGET_BYTES))
@@ -70,7 +71,10 @@ class TableWriter:
         fields = [field for field in job.output_spec.fields if not _is_void(field.transform)]
         keys = [*(SortKey(field.source_id, field.transform, False, True) for field in fields), *job.order]
         rows = in_order(batches, Order(job.schema, keys)) if keys else batches
-        return list(writer.write(rows, None))
+        try:
+            return list(writer.write(rows, None))
+        except pa.ArrowException as error:
+            raise FormatError(f"rows of {job.name} cannot be written as Parquet: {error}") from error
 
     def remove(self) -> None:
         """Delete all files that were written."""
