@@ -1,4 +1,4 @@
-"""A query that is made of parts of a statement, whose errors are told at the statement's own lines and columns.
+"""A query that is made of parts of a statement; its errors name the statement's own lines and columns.
 
 Place in the flow: DELETE, UPDATE and MERGE find their rows by a query; its conditions and values are texts of the
 statement. Each part begins on a line of its own, at the column where it stands in the statement.

@@ -215,7 +215,7 @@ def accept_condition(cursor: Cursor, *between: str) -> bool:
     return True
 
 
-def done(changed: bool, summary: str) -> pa.Table:  # noqa: FBT001 - the first column of the row
+def done(changed: bool, summary: str) -> pa.Table:
     """The one row of a statement about a table or schema."""
     return pa.Table.from_pylist([{"ok": changed, "summary": summary}], pa.schema(_DONE))
 

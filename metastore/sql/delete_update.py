@@ -82,9 +82,7 @@ def update(target: StatementTarget, statement: Statement) -> pa.Table:
                 field = reading.job.arrow_schema.field(place)
                 new[place] = conformed_column(schema.fields[place], field, rows.column(at))
         addresses = rows.select([0, 1]).rename_columns([FILE, ROW])
-        return RowPlan(
-            changes=RowChanges(_NO_ROWS, (Update(addresses, new),)), counts={"updated": rows.num_rows}
-        )
+        return RowPlan(changes=RowChanges(_NO_ROWS, (Update(addresses, new),)), counts={"updated": rows.num_rows})
 
     return run_change(target, named.table, plan)
 

@@ -80,7 +80,7 @@ class _Purge:
         if document is None:
             raise NotFoundError(f"table {self.place} does not exist any more")
         home = self.spelling.place(f"{document.content['location'].rstrip('/')}/")
-        named = self._named(document)
+        named = self._files_of(document)
         own = [location for location in named if is_inside(self.spelling.place(location), home)]
         proof = Proof(self.target.catalogs, self.place, self.target.engine_for, spelling=self.spelling)
         first = proof.judge(own)
@@ -104,8 +104,8 @@ class _Purge:
                 "keeps all files"
             )
 
-    def _named(self, document: MetadataDocument) -> list[str]:
-        """Every file that a snapshot of the table names, each once. Raises FormatError, StorageError for missing ones."""
+    def _files_of(self, document: MetadataDocument) -> list[str]:
+        """Every file that a snapshot of the table names, each once. FormatError, StorageError for a missing one."""
         inventory = Inventory(document.io, self.target.engine_for)
         found = dict.fromkeys(named_files(document))
         manifests: list[TableFile] = inline_manifests(document)

@@ -88,8 +88,8 @@ def _begins_query(cursor: Cursor) -> bool:
 def insert_overwrite(target: StatementTarget, statement: Statement) -> pa.Table:  # noqa: ARG001 - as every handler
     """Refused: which rows it removes depends on settings of Spark."""
     raise InvalidRequestError(
-        f"{statement.place(statement.tokens[0])}: INSERT OVERWRITE is not served: say DELETE FROM … WHERE … and then "
-        "INSERT INTO …, or MERGE INTO"
+        f"{statement.place(statement.tokens[0])}: INSERT OVERWRITE is not served: use MERGE INTO, or a DELETE with a "
+        "condition and then an INSERT INTO"
     )
 
 

@@ -102,13 +102,13 @@ class _Merge:
         composed = self._query(places, schema)
         with composed.errors():
             rows = rows_of(composed.query(), reading.relations)
-        action = rows.column(2).combine_chunks()
+        action: Any = rows.column(2)
         first = 3
         deleted: list[pa.Table] = []
         updates: list[Update] = []
         inserted: list[pa.Table] = []
         for number, (clause, own) in enumerate(zip(self.clauses, places, strict=True)):
-            found = rows.filter(pc.equal(action, number))
+            found = rows.filter(pc.equal(action, pa.scalar(number)))
             columns = [found.column(first + at) for at in range(len(own))]
             first += len(own)
             with self.statement.at(clause.token):
@@ -144,7 +144,7 @@ class _Merge:
             places = positions_of(self.cursor, schema, clause.columns)
         if not clause.takes_all and len(places) != len(clause.values):
             raise self.statement.error(
-                f"INSERT has {len(clause.values)} values for {len(places)} columns", clause.token
+                f"{len(places)} values are wanted after INSERT, not {len(clause.values)}", clause.token
             )
         return places
 
@@ -203,7 +203,12 @@ def _source(cursor: Cursor) -> _Source:
         alias = accept_alias(cursor, ("ON",))
         if alias is None:
             raise cursor.unexpected("an alias of the query")
-        return _Source((opening, closing), alias.text)
+        if not cursor.accept(TokenType.L_PAREN):
+            return _Source((opening, closing), alias.text)
+        while not cursor.ahead(TokenType.R_PAREN):
+            cursor.name("the name of a column")
+            cursor.accept(TokenType.COMMA)
+        return _Source((opening, cursor.advance()), alias.text)
     names = cursor.names("a table, or a query in brackets")
     assert start is not None
     last = names[-1].token

@@ -96,7 +96,7 @@ class Relations:
         self._addressed: dict[str, LiveRows] = {}
 
     def pin(self, target: TargetTable, table: Table, live: LiveRows | None) -> None:
-        """From now on ``target`` means the version ``table``; with ``live`` its rows have unlisted columns of addresses."""
+        """From now on ``target`` means the version ``table``; with ``live`` its rows have addresses, unlisted."""
         self._tables[str(target)] = table
         if live is not None:
             self._addressed[str(target)] = live

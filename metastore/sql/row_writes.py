@@ -81,7 +81,7 @@ def run_change(target: StatementTarget, table: TargetTable, planner: Planner, *,
 class _Change:
     """The attempts of one statement."""
 
-    def __init__(self, target: StatementTarget, table: TargetTable, planner: Planner, only_adds: bool) -> None:  # noqa: FBT001 - as :func:`run_change` has it
+    def __init__(self, target: StatementTarget, table: TargetTable, planner: Planner, only_adds: bool) -> None:
         self._target = target
         self._table = table
         self._planner = planner

@@ -54,7 +54,7 @@ class StatementTarget(Protocol):
         """ANALYZE of a table, with the options of :class:`metastore.analyze.run.Request` by name."""
 
     def engine_for(self, files: int) -> Engine:
-        """What runs the work on so many files."""
+        """What runs work on this number of files."""
 
     def drop_metadata(self, table: TableInfo | str, *, if_exists: bool = False) -> bool:
         """Forget a table; True if there was anything to forget."""

@@ -148,6 +148,6 @@ def _require_values(field: NestedField, values: Any, name: str) -> None:
     elif isinstance(kind, ListType):
         _require_values(kind.element_field, pc.list_flatten(values), f"{name}.element")
     elif isinstance(kind, MapType) and kind.value_required:
-        present: Any = values.drop_null()
-        first, last = present.offsets[0].as_py(), present.offsets[-1].as_py()
-        _require_values(kind.value_field, present.items.slice(first, last - first), f"{name}.value")
+        maps: Any = values.drop_null()
+        first, last = maps.offsets[0].as_py(), maps.offsets[-1].as_py()
+        _require_values(kind.value_field, maps.items.slice(first, last - first), f"{name}.value")

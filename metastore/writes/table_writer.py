@@ -33,7 +33,7 @@ def job_of(name: str, metadata: TableMetadata, io: FileIO) -> RewriteJob:
     known = metadata.schema().field_ids
     gone = [field.name for field in spec.fields if field.source_id not in known and not _is_void(field.transform)]
     if gone:
-        raise FormatError(f"{name} cannot be written: it is partitioned by columns that were dropped: {', '.join(gone)}")
+        raise FormatError(f"{name} cannot be written: its partition fields are of dropped columns: {', '.join(gone)}")
     order = metadata.sort_order_by_id(metadata.default_sort_order_id)
     is_sorted = order is not None and bool(order.fields)
     return RewriteJob(
