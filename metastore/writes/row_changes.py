@@ -91,7 +91,8 @@ class RowChanges:
     def changed_files(self) -> list[int]:
         """Numbers of the files that have such a row."""
         tables = [self.deleted, *(update.addresses for update in self.updates)]
-        return np.unique(np.concatenate([table.column(FILE).to_numpy() for table in tables])).tolist()
+        every: Numbers = np.concatenate([table.column(FILE).to_numpy() for table in tables])
+        return [int(number) for number in np.unique(every)]
 
     def rows(self, job: RewriteJob, live: LiveRows) -> Iterator[pa.RecordBatch]:
         """The rows of the changed files as they are to be. Raises FormatError, which names the file."""

@@ -312,6 +312,18 @@ def test_rows_that_were_deleted_stay_so(session: Session, statement: str) -> Non
     assert added <= {spec, 0}
 
 
+def test_rows_of_a_large_file_are_found_by_their_numbers(session: Session) -> None:
+    """A file that is read in several batches: what goes, what changes, and the order of the rest."""
+    session.sql(f"CREATE TABLE {TABLE} AS SELECT i AS id, i AS n FROM range(300000) r(i)")
+    session.sql(
+        f"MERGE INTO {TABLE} AS t USING (SELECT range AS id FROM range(0, 300000, 7)) s ON t.id = s.id "
+        "WHEN MATCHED AND s.id % 2 = 0 THEN DELETE WHEN MATCHED THEN UPDATE SET n = -s.id"
+    )
+    expected = [(i, -i if i % 7 == 0 else i) for i in range(300000) if i % 14]
+    found = loaded(session).scan().to_arrow()
+    assert list(zip(*(column.to_pylist() for column in found.columns), strict=True)) == expected
+
+
 def test_new_files_are_sorted_as_the_table_says(session: Session) -> None:
     """By its sort order, which the entries name."""
     session.sql(f"CREATE TABLE {TABLE} (id BIGINT, k VARCHAR) WITH (sorted_by = ARRAY['id DESC NULLS LAST'])")
