@@ -15,6 +15,7 @@ from pyiceberg.table import Table
 from pyiceberg.table.snapshots import Operation, SnapshotSummaryCollector, Summary, update_snapshot_summaries
 from pyiceberg.table.update import AssertCreate, TableUpdate
 
+from metastore.errors import FormatError
 from metastore.iceberg.live_files import LiveFile, live_file
 from metastore.iceberg.manifest_reader import read_live_entries
 from metastore.iceberg.manifests import added, deleted, existing
@@ -58,7 +59,10 @@ def publish_creation(
 def _added(made: NewSnapshot, new: Sequence[DataFile]) -> Iterator[ManifestFile]:
     for first in range(0, len(new), _ENTRIES):
         part = new[first : first + _ENTRIES]
-        yield made.write_manifest([added(file, made.id) for file in part], part[0].spec_id)
+        try:
+            yield made.write_manifest([added(file, made.id) for file in part], part[0].spec_id)
+        except ValueError as error:
+            raise FormatError(f"a partition value of {made.table.name()} cannot be written: {error}") from error
 
 
 def _without(made: NewSnapshot, gone: Sequence[LiveFile]) -> Iterator[ManifestFile]:

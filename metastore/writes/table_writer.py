@@ -15,7 +15,7 @@ from pyiceberg.manifest import DataFile
 from pyiceberg.table.metadata import TableMetadata
 from pyiceberg.transforms import VoidTransform
 
-from metastore.errors import FormatError
+from metastore.errors import FormatError, MetastoreError
 from metastore.iceberg.equality_deletes import schemas_by_age
 from metastore.procedures.rewrite.job import RewriteJob, SortKey
 from metastore.procedures.rewrite.options import TARGET_PROPERTY
@@ -73,8 +73,10 @@ class TableWriter:
         rows = in_order(batches, Order(job.schema, keys)) if keys else batches
         try:
             return list(writer.write(rows, None))
-        except pa.ArrowException as error:
-            raise FormatError(f"rows of {job.name} cannot be written as Parquet: {error}") from error
+        except MetastoreError:
+            raise
+        except (pa.ArrowException, OverflowError) as error:  # a truncated number may be too small for its type
+            raise FormatError(f"rows of {job.name} cannot be written: {error}") from error
 
     def remove(self) -> None:
         """Delete all files that were written."""

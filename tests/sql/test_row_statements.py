@@ -324,6 +324,18 @@ def test_rows_of_a_large_file_are_found_by_their_numbers(session: Session) -> No
     assert list(zip(*(column.to_pylist() for column in found.columns), strict=True)) == expected
 
 
+@pytest.mark.parametrize(("column", "value"), [("a BIGINT", "-9223372036854775808"), ("a DECIMAL(5, 4)", "-9.9999")])
+def test_a_partition_value_that_does_not_fit_is_refused(
+    session: Session, tmp_path: Path, column: str, value: str
+) -> None:
+    """Truncation of the smallest numbers leaves the range of the type; nothing is written."""
+    session.sql(f"CREATE TABLE {TABLE} ({column}) PARTITIONED BY (truncate(10, a))")
+    files = files_of(tmp_path / "lake")
+    with pytest.raises(MetastoreError, match="cannot be written"):
+        session.sql(f"INSERT INTO {TABLE} VALUES ({value})")
+    assert files_of(tmp_path / "lake") == files
+
+
 def test_new_files_are_sorted_as_the_table_says(session: Session) -> None:
     """By its sort order, which the entries name."""
     session.sql(f"CREATE TABLE {TABLE} (id BIGINT, k VARCHAR) WITH (sorted_by = ARRAY['id DESC NULLS LAST'])")
