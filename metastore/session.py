@@ -30,6 +30,7 @@ from metastore.sources.kinds import KINDS, Asking
 from metastore.sources.naming import resolve
 from metastore.sources.source_table import SourceTable
 from metastore.storage.own_folders import folders_within
+from metastore.storage.table import shared_look
 from metastore.suggestions import nearest
 
 if TYPE_CHECKING:
@@ -218,6 +219,7 @@ class Session:
         wanted = self.tables_matching() if tables is None else tables
         return analyze_each(wanted, lambda table: self.analyze(table, **asked))
 
+    @shared_look()
     def prune(
         self,
         table: TableLike,
