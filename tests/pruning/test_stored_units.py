@@ -12,12 +12,12 @@ import pytest
 from support.reading import settings_reading
 
 from metastore import connect
+from metastore.bounds.portion_columns import PortionColumns
 from metastore.components.requests import of_table
 from metastore.config.settings import Settings
 from metastore.errors import InvalidRequestError
 from metastore.model.vocabulary import MetadataType
 from metastore.pruning.known_files import Fingerprint
-from metastore.pruning.portion_columns import PortionColumns
 from metastore.pruning.prune import UNIT_COLUMNS, prune
 from metastore.pruning.stored_units import StoredUnits
 from metastore.pruning.table_units import TableUnits

@@ -75,7 +75,7 @@ def test_each_kind_of_many_units_has_row_groups_of_its_own(unit: MakeUnit) -> No
     units = segment(unit, 40)
     schema = arrow_schema(TableMetadataUnit, iceberg_schema(TableMetadataUnit))
     written = ParquetContent(TableMetadataUnit, schema, "snappy", rows_of_a_group=30)
-    with pq.ParquetFile(pa.BufferReader(written.of(to_arrow(TableMetadataUnit, units)))) as file:
+    with pq.ParquetFile(pa.BufferReader(written.of(to_arrow(TableMetadataUnit, units)).content)) as file:
         at = file.schema_arrow.get_field_index("metadataType")
         groups = [file.metadata.row_group(n) for n in range(file.num_row_groups)]
         assert [group.num_rows for group in groups] == [1, 30, 10, 30, 10]

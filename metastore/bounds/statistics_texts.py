@@ -16,6 +16,8 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from metastore.bounds.bound_arrays import Kind, Numbers, Texts
+from metastore.bounds.statistics_columns import BoundPair, StatisticsColumns, bound_pair, flags_of_counts, together
 from metastore.epoch import EPOCH_DAY
 from metastore.model.drill_types import INTEGER_TYPES
 from metastore.model.statistics import (
@@ -28,8 +30,6 @@ from metastore.model.statistics import (
     parse_many,
 )
 from metastore.model.vocabulary import Statistic
-from metastore.pruning.bound_arrays import Kind, Numbers, Texts
-from metastore.pruning.statistics_columns import BoundPair, StatisticsColumns, bound_pair, flags_of_counts, together
 
 
 def decoded(texts: pa.Array[Any]) -> StatisticsColumns:

@@ -34,6 +34,8 @@ from pyiceberg.expressions import (
 )
 from pyiceberg.expressions.literals import literal
 
+from metastore.bounds.statistics_columns import StatisticsColumns
+from metastore.bounds.statistics_texts import decoded
 from metastore.errors import FormatError
 from metastore.model.drill_types import FLOAT_TYPES, DrillType
 from metastore.model.statistics import ColumnStatistics, parse_many
@@ -41,8 +43,6 @@ from metastore.predicates.columns import PredicateColumn
 from metastore.predicates.recurring import PARTS, Recurring
 from metastore.predicates.recurring import excludes as recurring_excludes
 from metastore.pruning.column_test import column_test
-from metastore.pruning.statistics_columns import StatisticsColumns
-from metastore.pruning.statistics_texts import decoded
 
 UTC = timezone.utc
 WIDE = st.integers(-(2**70), 2**70)
