@@ -82,7 +82,8 @@ def embedded(rows: pa.Table) -> Embedded | None:
 
     Statistics that cannot be read have none either: who asks for them gets the error.
     """
-    files, groups = (of_kind(rows, kind).select(_READ) for kind in (MetadataType.FILE, MetadataType.ROW_GROUP))
+    of_units = rows.select(_READ)
+    files, groups = (of_kind(of_units, kind) for kind in (MetadataType.FILE, MetadataType.ROW_GROUP))
     if not files.num_rows or files["path"].null_count or files["metadataIdentifier"].null_count:
         return None
     units = pa.concat_tables([files, groups]).combine_chunks()
@@ -119,6 +120,7 @@ def embedded(rows: pa.Table) -> Embedded | None:
 
 
 _READ: Final = (
+    "metadataType",
     "metadataIdentifier",
     "path",
     "rowGroupIndex",
@@ -278,8 +280,9 @@ def _portion(batches: Sequence[pa.RecordBatch], schema: pa.Schema, asked: Collec
     starts = np.concatenate([[0], np.cumsum(lengths)[:-1]])
     files_before = np.concatenate([[0], np.cumsum(is_file)])[starts]
     places = _longs(arrays["file"], -1)
-    places = np.where(places < 0, -1, places + np.repeat(files_before, lengths))
-    of_groups = RowGroupUnits(places[groups], _longs(arrays["number"], -1)[groups], columns.take(groups))
+    places = np.where(places < 0, -1, places + np.repeat(files_before, lengths))[groups].astype(np.int32)
+    numbers = _longs(arrays["number"], -1)[groups].astype(np.int32)
+    of_groups = RowGroupUnits(places, numbers, columns.take(groups))
     return PortionColumns((of_files,), (of_groups,), frozenset(asked))
 
 

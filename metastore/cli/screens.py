@@ -20,6 +20,7 @@ from metastore.cli.document import document
 from metastore.cli.formats import UNKNOWN, bound, moment, number, plural, seconds, setting_value, size
 from metastore.cli.grid import Grid
 from metastore.cli.results import Ended, HiveTables, Left, Pruned, Results, Rows
+from metastore.components.column_upgrade import Upgraded
 from metastore.doctor.files import DIFFERENT, FolderReport
 
 _MOST_ROWS = 50
@@ -45,6 +46,11 @@ def _(result: Initialized) -> RenderableType:
         f"{verb} the metastore at {result.location}",
         Text("next: metastore analyze <plugin.workspace.table or path>", "dim"),
     )
+
+
+@screen.register
+def _(result: Upgraded) -> RenderableType:
+    return f"Partitions written anew: {result.partitions:,}; version {result.version}"
 
 
 @screen.register

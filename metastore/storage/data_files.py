@@ -92,7 +92,8 @@ def _is_a_part(rows: int, size_bytes: int, limits: ReadSettings) -> bool:
 
 def _all_of(files: Sequence[PlannedFile], limits: ReadSettings) -> FilesToRead:
     rows, size_bytes = sum(planned.rows for planned in files), sum(planned.size_bytes for planned in files)
-    return FilesToRead(tuple(planned.path for planned in files), rows, size_bytes, _is_a_part(rows, size_bytes, limits))
+    tiny = _is_a_part(rows, size_bytes, limits)
+    return FilesToRead(tuple(planned.path for planned in files), rows, size_bytes, tiny, tuple(files))
 
 
 def together(group: Sequence[PlannedFile], limits: ReadSettings) -> FilesToRead:
