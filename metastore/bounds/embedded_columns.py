@@ -24,9 +24,9 @@ from metastore.bounds.bound_arrays import BoundArray, Kind, Numbers, Texts, mask
 from metastore.bounds.portion_columns import PortionColumns, RowGroupUnits
 from metastore.bounds.statistics_columns import BoundPair, StatisticsColumns
 from metastore.bounds.unit_columns import Coded, FileUnits, Longs, UnitColumns, folders_of
-from metastore.bounds.units import of_kind
 from metastore.errors import FormatError
 from metastore.mapping.recorded_numbers import UNKNOWN, recorded_numbers, with_nulls
+from metastore.mapping.runs import together
 from metastore.model.vocabulary import MetadataType, Statistic
 
 COLUMNS_ID: Final = 2_000_000_036
@@ -82,13 +82,13 @@ def embedded(rows: pa.Table) -> Embedded | None:
 
     Statistics that cannot be read have none either: who asks for them gets the error.
     """
-    of_units = rows.select(_READ)
-    files, groups = (of_kind(of_units, kind) for kind in (MetadataType.FILE, MetadataType.ROW_GROUP))
+    read = rows.select(_READ)
+    kinds = together(read, "metadataType")
+    files, groups = (kinds.get(kind.value, read.slice(0, 0)) for kind in (MetadataType.FILE, MetadataType.ROW_GROUP))
     if not files.num_rows or files["path"].null_count or files["metadataIdentifier"].null_count:
         return None
     units = pa.concat_tables([files, groups]).combine_chunks()
-    maps: Any = units["columnsStatistics"].combine_chunks()
-    names: list[Any] = maps.keys.unique().to_pylist()
+    names = _keys(units["columnsStatistics"].combine_chunks())
     try:
         columns = UnitColumns.of(units, names[:_MOST_COLUMNS])
     except FormatError:
@@ -132,6 +132,13 @@ _READ: Final = (
 
 def _stored_name(column: str) -> str:
     return f"={column}"
+
+
+def _keys(maps: Any) -> list[Any]:
+    """All keys once, in their order. The child of a slice has those of the other rows, too."""
+    first, last = maps.offsets[0].as_py(), maps.offsets[-1].as_py()
+    found: list[Any] = maps.keys.slice(first, last - first).unique().to_pylist()
+    return found
 
 
 def _packed(batch: pa.RecordBatch) -> Embedded | None:

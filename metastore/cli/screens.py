@@ -25,10 +25,8 @@ from metastore.doctor.files import DIFFERENT, FolderReport
 
 _MOST_ROWS = 50
 """Most lines of a long list on a screen; the JSON document has all."""
-
 _MOST_NOTES = 10
 """Most notes on columns that a screen shows."""
-
 _MOST_VALUES = 500
 """Most rows of a statement that a screen shows."""
 
@@ -41,9 +39,8 @@ def screen(result: object) -> RenderableType:
 
 @screen.register
 def _(result: Initialized) -> RenderableType:
-    verb = "Created" if result.created else "Found"
     return Group(
-        f"{verb} the metastore at {result.location}",
+        f"{'Created' if result.created else 'Found'} the metastore at {result.location}",
         Text("next: metastore analyze <plugin.workspace.table or path>", "dim"),
     )
 

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import zlib
 from collections.abc import Collection, Sequence
+from decimal import Decimal
+from fractions import Fraction
 from typing import Any
 
 import numpy as np
@@ -54,6 +56,13 @@ def row_group(number: int, of: int, known: Columns, **values: Any) -> TableMetad
     return unit(MetadataType.ROW_GROUP, f"/k/{of}.parquet", known, metadata_identifier=identifier, **index, **values)
 
 
+def exact(values: tuple[Any, ...] | None) -> tuple[Any, ...] | None:
+    """Decimals as fractions: how many zeros one ends with depends on those that it was decoded with."""
+    if values is None:
+        return None
+    return tuple(Fraction(one) if isinstance(one, Decimal) else one for one in values)
+
+
 def said(portion: PortionColumns, asked: Collection[str]) -> Any:
     """All that columns say, by file: paths, numbers, schemas, statistics, and those of their row groups."""
 
@@ -61,7 +70,7 @@ def said(portion: PortionColumns, asked: Collection[str]) -> Any:
         return [None if code < 0 else coded.names[code] for code in coded.codes]
 
     def known(columns: Any) -> list[Any]:
-        return [texts(columns.schemas), *(told(columns.by_column[name]) for name in asked)]
+        return [texts(columns.schemas), *(list(map(exact, told(columns.by_column[name]))) for name in asked)]
 
     paths: list[Any] = [path for files in portion.files for path in files.paths.to_pylist()]
     files = [
