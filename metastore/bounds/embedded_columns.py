@@ -103,14 +103,13 @@ def embedded(rows: pa.Table) -> Embedded | None:
     of_groups = pa.nulls(groups.num_rows, pa.string())
     found: Any = pc.index_in(groups["path"], files["path"])
     told: Any = groups["rowGroupIndex"]
-    places, numbers = (pc.fill_null(column, -1).cast(pa.int32()) for column in (found, told))
     of_files = pa.nulls(files.num_rows, pa.int32())
     arrays = [
         pa.concat_arrays([files["path"].combine_chunks(), of_groups]),
         pa.concat_arrays([_runs(folders), of_groups]),
         length,
         time,
-        *(pa.concat_arrays([of_files, *column.chunks]) for column in (places, numbers)),
+        *(pa.concat_arrays([of_files, *column.chunks]) for column in (found, told)),
         _runs(columns.schemas),
     ]
     stored = {name: found for name, one in columns.by_column.items() if (found := _stored(one)) is not None}
@@ -155,6 +154,9 @@ def _runs(texts: Coded) -> pa.Array[Any]:
     codes = np.asarray(texts.codes, np.int64)
     repeats = np.zeros(len(codes), np.bool_)
     repeats[1:] = codes[1:] == codes[:-1]
+    if repeats[1:].all():
+        first = pa.array([names[code + 1] for code in codes[:1]], pa.string())
+        return pa.concat_arrays([first, pa.nulls(max(0, len(codes) - 1), pa.string())])
     places: Any = pa.array(codes + 1, mask=repeats)
     return pa.array(names, pa.string()).take(places)
 

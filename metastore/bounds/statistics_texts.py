@@ -88,22 +88,26 @@ def _whole_numbers(type_: str, groups: Sequence[_Groups]) -> StatisticsColumns |
         return None
     try:
         low, high = (
-            _longs([wrapped or bare for wrapped, bare in zip(side[1], side[2], strict=True)]) for side in sides
+            Numbers(Kind.NUMBER, *_longs([wrapped or bare for wrapped, bare in zip(side[1], side[2], strict=True)], 0))
+            for side in sides
         )
-        nulls, non_nulls, rows, nans = (pc.fill_null(_longs(column), -1).to_numpy() for column in columns[10:14])
+        nulls, non_nulls, rows, nans = (_longs(column, -1)[1] for column in columns[10:14])
     except pa.ArrowInvalid:
         return None
     counted = (rows >= 0) & (nulls >= 0) & (non_nulls >= 0)
     rows = np.where(counted, np.maximum(rows, nulls + non_nulls), rows)  # See _counts.
-    pair = BoundPair(
-        *(Numbers(Kind.NUMBER, mask_of(side.is_valid()), pc.fill_null(side, 0).to_numpy()) for side in (low, high))
-    )
     flags = flags_of_counts(nulls, non_nulls, rows, nans)
-    return StatisticsColumns(flags, (type_,), np.zeros(len(groups), np.int16), (pair,))
+    return StatisticsColumns(flags, (type_,), np.zeros(len(groups), np.int16), (BoundPair(low, high),))
 
 
-def _longs(numbers: Sequence[str | None]) -> Any:
-    return pa.array(numbers, pa.string()).cast(pa.int64())
+def _longs(numbers: Sequence[str | None], instead: int) -> tuple[Any, Any]:
+    """Which of ``numbers`` are there, and all of them as ``int64`` with ``instead`` for others."""
+    longs: Any = pa.array(numbers, pa.string()).cast(pa.int64())
+    if longs.null_count == 0:
+        return np.ones(len(longs), np.bool_), longs.to_numpy()
+    if longs.null_count == len(longs):
+        return np.zeros(len(longs), np.bool_), np.full(len(longs), instead, np.int64)
+    return mask_of(longs.is_valid()), pc.fill_null(longs, instead).to_numpy()
 
 
 def _one_by_one(
