@@ -288,9 +288,9 @@ def _portion(batches: Sequence[pa.RecordBatch], schema: pa.Schema, asked: Collec
     lengths = [len(batch) for batch in batches]
     starts = np.concatenate([[0], np.cumsum(lengths)[:-1]])
     files_before = np.concatenate([[0], np.cumsum(is_file)])[starts]
-    places = _longs(arrays["file"], -1)
-    places = np.where(places < 0, -1, places + np.repeat(files_before, lengths))[groups].astype(np.int32)
-    numbers = _longs(arrays["number"], -1)[groups].astype(np.int32)
+    own = _longs(arrays["file"], -1)
+    places: Any = np.where(own < 0, -1, own + np.repeat(files_before, lengths))[groups].astype(np.int32)
+    numbers: Any = _longs(arrays["number"], -1)[groups].astype(np.int32)
     of_groups = RowGroupUnits(places, numbers, columns.take(groups))
     return PortionColumns((of_files,), (of_groups,), frozenset(asked))
 

@@ -84,7 +84,7 @@ class PortionColumns:
         row_groups: list[RowGroupUnits] = []
         for part in parts:
             for each in part.row_groups:
-                moved = np.where(each.files < 0, -1, each.files + before).astype(np.int32)
+                moved: Any = np.where(each.files < 0, -1, each.files + before).astype(np.int32)
                 row_groups.append(replace(each, files=moved))
             before += sum(map(len, part.files))
         files = tuple(each for part in parts for each in part.files)

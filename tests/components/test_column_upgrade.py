@@ -20,7 +20,7 @@ from metastore.model.vocabulary import GENERAL_INFO, MetadataType
 
 def unit(kind: str, key: str, table: str, **values: Any) -> TableMetadataUnit:
     """A unit of a table ``dfs.tmp.<table>``."""
-    identity = {"storage_plugin": "dfs", "workspace": "tmp", "table_name": table, "metadata_key": key}
+    identity: dict[str, Any] = {"storage_plugin": "dfs", "workspace": "tmp", "table_name": table, "metadata_key": key}
     return TableMetadataUnit(**identity, metadata_type=kind, **values)
 
 
