@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import duckdb
 import pyarrow as pa
@@ -100,7 +101,7 @@ def test_columns_stand_where_readers_of_parquet_do_not_look(metastore: Metastore
         last = file.metadata.row_group(file.num_row_groups - 1)
         chunks = [last.column(number) for number in range(last.num_columns)]
         end = max((c.dictionary_page_offset or c.data_page_offset) + c.total_compressed_size for c in chunks)
-        identifiers = file.read(["metadataIdentifier"])["metadataIdentifier"].to_pylist()
+        identifiers: list[Any] = file.read(["metadataIdentifier"])["metadataIdentifier"].to_pylist()
     assert end <= planned.columns.offset
     assert planned.columns.offset + planned.columns.length == footer
     expected = sorted(str(one.metadata_identifier) for one in units)
