@@ -246,13 +246,15 @@ class Session:
         if not general.to_arrow().num_rows:
             raise self.no_metadata(info)
         listing = self._listing(source) if source else None
-        tell = source is None or source.provided is None
+        provided = None if source is None else source.provided
+        times = None if provided is None else provided.modified_times()
 
         def ask(version: int) -> PruneResult:
             units: Units = units_of(StoredUnits(tables, info, version))
             if source is not None and source.says_columns:
                 units = UnitsWithSchema.of(units, source.schema)
-            return prune(where, units, listing=listing, time_zone=time_zone, directories_tell=tell)
+            tell = provided is None
+            return prune(where, units, listing=listing, time_zone=time_zone, directories_tell=tell, modified=times)
 
         return in_newest(tables, ask)
 

@@ -90,6 +90,9 @@ class DescribedTable:
             for row in batch.to_pylist():
                 yield self._content(files[row["number"]], row["rows"], row["statistics"])
 
+    def modified_times(self) -> None:
+        """As :meth:`metastore.sources.provided.Provided.modified_times`."""
+
     def _content(self, file: SourceFile, rows: int, texts: Sequence[str | None]) -> ProvidedFile:
         place = self._listed[file]
         known = zip(leaves_of(self._columns), parse_many(texts), strict=True)

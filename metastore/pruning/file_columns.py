@@ -25,16 +25,16 @@ from typing import Any, Final, NamedTuple
 
 import pyarrow as pa
 
+from metastore.bounds.bound_arrays import Mask
+from metastore.bounds.statistics_columns import StatisticsColumns
 from metastore.epoch import EPOCH_UTC
 from metastore.model.column_path import quote
 from metastore.model.drill_types import DrillType
 from metastore.model.statistics import ColumnStatistics, Value
 from metastore.predicates.columns import PredicateColumn
-from metastore.pruning.bound_arrays import Mask
 from metastore.pruning.evaluate import Statistics
 from metastore.pruning.known_files import Fingerprint
 from metastore.pruning.row_id import ROW_ID
-from metastore.pruning.statistics_columns import StatisticsColumns
 from metastore.sources.directories import directories_of
 
 MODIFIED: Final = "$file_modified_time"
@@ -90,7 +90,7 @@ NOT_KEPT: Final = {
     MODIFIED: "whoever keeps the table tells no times of its files; ask for $path, and the store for the file's time",
     PARTITION: "the directories of a table that a catalog keeps say nothing; ask for its partition columns",
 }
-"""Why tables that a catalog keeps lack two of the columns, and what to do."""
+"""Why tables that a catalog keeps lack two of the columns, and what to do; some tell times of files all the same."""
 
 _NOT_IN_CONDITIONS: Final = {ROW_ID: "statistics judge no row ids; pass among=ids to a scan, or ask in a SELECT"}
 
@@ -116,15 +116,17 @@ class FileColumns:
         listing: Mapping[str, Fingerprint] | None,
         *,
         is_kept: bool = False,
+        modified: Mapping[str, int] | None = None,
     ) -> FileColumns:
         """Those that ``text`` may name, beside the columns ``taken`` of the table.
 
-        ``listing`` has the files' times. Tables that are kept by others (``is_kept``) tell no times of files, and their
-        directories say nothing.
+        ``listing`` has the files' times. Of tables that are kept by others (``is_kept``) directories say nothing, and
+        ``modified`` has the times, in epoch nanoseconds by path; None where they tell none.
         """
-        names = pseudo_columns(text, (*taken, MODIFIED, PARTITION) if is_kept else taken)
-        times = {path: modified for path, (_, modified) in (listing or {}).items()} if MODIFIED in names else None
-        return cls(names, location, times, _NOT_IN_CONDITIONS | (NOT_KEPT if is_kept else {}))
+        absent = {name: why for name, why in NOT_KEPT.items() if is_kept and (modified is None or name != MODIFIED)}
+        names = pseudo_columns(text, (*taken, *absent))
+        listed = {path: time for path, (_, time) in (listing or {}).items()} if MODIFIED in names else None
+        return cls(names, location, modified if is_kept else listed, _NOT_IN_CONDITIONS | absent)
 
     @property
     def schema(self) -> pa.Schema:

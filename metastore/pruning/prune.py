@@ -18,6 +18,8 @@ import numpy as np
 import pyarrow as pa
 from pyiceberg.expressions import AlwaysTrue
 
+from metastore.bounds.unit_columns import Coded
+from metastore.bounds.units import UNIT_COLUMNS, UNIT_TYPES, of_kind
 from metastore.errors import InvalidRequestError
 from metastore.model.column_path import ColumnPath, quote
 from metastore.model.column_path import parse as parse_path
@@ -34,8 +36,6 @@ from metastore.pruning.files import FileDecisions
 from metastore.pruning.known_files import Fingerprint, KnownFiles
 from metastore.pruning.result import Count, PruneResult, SegmentDecisions
 from metastore.pruning.table_units import TableUnits, Units
-from metastore.pruning.unit_columns import Coded
-from metastore.pruning.units import UNIT_COLUMNS, UNIT_TYPES, of_kind
 from metastore.sources.directories import DirectoryColumns, directories_of
 from metastore.sources.spellings import spellings_of
 
@@ -54,6 +54,7 @@ def prune(
     time_zone: str | None = None,
     directories_tell: bool = True,
     of_files: FileColumns | None = None,
+    modified: Mapping[str, int] | None = None,
 ) -> PruneResult:
     """Decide what of a table must be read to answer ``question`` (Spark SQL text or a PyIceberg expression).
 
@@ -62,15 +63,16 @@ def prune(
     count before directories. ``listing`` holds the files that exist now, by
     the FILE units' paths; None trusts the metadata. ``time_zone`` is the session's. ``directories_tell`` is False for
     tables whose directories' names say nothing of the rows in them (Iceberg, Delta). ``of_files`` are
-    the pseudo columns that the question may name; None finds them. Raises InvalidRequestError if
+    the pseudo columns that the question may name; None finds them, ``modified`` having the times of the files of such a
+    table in epoch nanoseconds by path, if it tells any. Raises InvalidRequestError if
     there is no TABLE unit, and what :func:`metastore.predicates.predicate.parse` raises.
     """
     source = TableUnits(units) if isinstance(units, pa.Table) else units
     table = _Table.of(source.upper())
     pseudo = of_files
     if pseudo is None:
-        taken = table.schema.by_name
-        pseudo = FileColumns.asked(str(question), taken, table.root, listing, is_kept=not directories_tell)
+        taken, is_kept = table.schema.by_name, not directories_tell
+        pseudo = FileColumns.asked(str(question), taken, table.root, listing, is_kept=is_kept, modified=modified)
     known = KnownFiles(listing)
     if listing is not None:
         for portion in source.known():

@@ -17,6 +17,7 @@ import pyarrow as pa
 from pyiceberg.expressions import AlwaysTrue
 
 from metastore.analyze.states import TableState
+from metastore.bounds.units import of_kind
 from metastore.errors import InvalidRequestError
 from metastore.formats.names import FORMATS, PARQUET
 from metastore.formats.text_options import DEFAULTS, TextOptions
@@ -27,12 +28,11 @@ from metastore.model.tuple_schema import CASE_SENSITIVE, DIRECTORY, TupleSchema
 from metastore.model.vocabulary import MetadataType
 from metastore.predicates.columns import Columns
 from metastore.predicates.predicate import Question
-from metastore.pruning.file_columns import FileColumns
+from metastore.pruning.file_columns import MODIFIED, FileColumns, pseudo_columns
 from metastore.pruning.known_files import Fingerprint
 from metastore.pruning.prune import UNIT_COLUMNS, prune
 from metastore.pruning.result import PruneResult
 from metastore.pruning.table_units import Units, UnitsWithSchema
-from metastore.pruning.units import of_kind
 from metastore.scan.arrow_types import arrow_schema
 from metastore.scan.directories import LEVEL, DirectoryValues
 from metastore.scan.partition_groups import (
@@ -170,7 +170,8 @@ def plan(  # noqa: PLR0913 - what a session knows of one table
     location: str = unit["location"] or ""
     schema = arrow_schema(tuple_schema)
     asked = " ".join(("" if where is None else str(where), *names))
-    of_files = FileColumns.asked(asked, schema.names, location, listing, is_kept=kept_by is not None)
+    times = None if kept_by is None or MODIFIED not in pseudo_columns(asked, ()) else kept_by.modified_times()
+    of_files = FileColumns.asked(asked, schema.names, location, listing, is_kept=kept_by is not None, modified=times)
     pruned = prune(
         question, units, listing=listing, time_zone=time_zone, directories_tell=kept_by is None, of_files=of_files
     )

@@ -65,6 +65,9 @@ class DatabaseSource:
         """The table as one file, whose size is its number of rows."""
         return [self._content.file]
 
+    def modified_times(self) -> None:
+        """As :meth:`metastore.sources.provided.Provided.modified_times`."""
+
     def contents(self, files: Sequence[SourceFile]) -> Iterator[ProvidedFile]:
         """As :meth:`metastore.sources.provided.Provided.contents`."""
         yield from (self._content for _ in files)

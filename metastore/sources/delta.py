@@ -77,6 +77,10 @@ class DeltaSource:
         for file in files:
             yield self._content(file, self._actions[file])
 
+    def modified_times(self) -> Mapping[str, int]:
+        """As :meth:`metastore.sources.provided.Provided.modified_times`."""
+        return {file.path: action["modification_time"] * _NANOS for file, action in self._actions.items()}
+
     @cached_property
     def schema(self) -> TupleSchema:
         """As :attr:`metastore.sources.provided.ReadableTable.schema`."""

@@ -79,6 +79,9 @@ class IcebergSource:
         """As :meth:`metastore.sources.provided.Provided.files`."""
         return sorted(self._tasks)
 
+    def modified_times(self) -> None:
+        """As :meth:`metastore.sources.provided.Provided.modified_times`."""
+
     def contents(self, files: Sequence[SourceFile]) -> Iterator[ProvidedFile]:
         """As :meth:`metastore.sources.provided.Provided.contents`."""
         for file in files:

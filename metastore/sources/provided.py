@@ -55,6 +55,9 @@ class Provided(Protocol):
     def contents(self, files: Sequence[SourceFile]) -> Iterator[ProvidedFile]:
         """What is known of some of them."""
 
+    def modified_times(self) -> Mapping[str, int] | None:
+        """When each file was last changed, in epoch nanoseconds by path; None where the table tells no times."""
+
 
 class Reader(Protocol):
     """Reads files of one version of such a table; plain data, so that tasks can carry it."""

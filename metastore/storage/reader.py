@@ -24,6 +24,7 @@ from pyiceberg.table import Table
 from pyiceberg.table.metadata import TableMetadata
 from pyiceberg.table.snapshots import Snapshot
 
+from metastore.bounds.embedded_columns import COLUMNS_ID, EmbeddedPlace
 from metastore.config.reading import ReadSettings
 from metastore.errors import FormatError, StorageError
 from metastore.iceberg.iceberg_private import metrics_evaluator
@@ -369,7 +370,12 @@ def _in_bounds(schema: Schema, expression: BooleanExpression) -> Callable[[DataF
 
 
 def _planned(data_file: DataFile) -> PlannedFile:
-    digest = (data_file.lower_bounds or {}).get(DIGEST_ID)
+    told = data_file.lower_bounds or {}
     return PlannedFile(
-        data_file.file_path, data_file.record_count, data_file.file_size_in_bytes, key_of(data_file), digest
+        data_file.file_path,
+        data_file.record_count,
+        data_file.file_size_in_bytes,
+        key_of(data_file),
+        told.get(DIGEST_ID),
+        EmbeddedPlace.from_bytes(told.get(COLUMNS_ID)),
     )

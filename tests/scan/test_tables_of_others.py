@@ -6,9 +6,9 @@ import pickle
 import sqlite3
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
-from datetime import time
+from datetime import time, timedelta
 from decimal import Decimal
-from pathlib import Path
+from pathlib import Path, PurePath
 from tempfile import TemporaryDirectory
 from typing import Any
 
@@ -28,6 +28,7 @@ from support.questions import FIELDS, LITERALS, Question, questions, rows, unsig
 
 from metastore.cli.commands import explore
 from metastore.config.settings import Settings
+from metastore.epoch import EPOCH_UTC
 from metastore.errors import FormatError, InvalidRequestError, NotFoundError
 from metastore.scan.rows import read_rows
 from metastore.session import Session, connect
@@ -620,6 +621,27 @@ def test_tables_in_an_object_store_are_read(keys: str, scheme: str, s3_server: S
             assert SECRET_KEY not in repr(scan.chunk)
 
 
+def test_files_of_delta_tables_have_the_times_of_its_log(others: Others) -> None:
+    """At every door, with and without a listing; a condition on the time leaves the files of that time."""
+    for start in (0, 10):
+        write_deltalake(str(others.delta), pa.table({"id": [start, start + 1]}), mode="append")
+    actions = pa.table(DeltaTable(str(others.delta)).get_add_actions()).to_pylist()
+    moments = {action["path"]: EPOCH_UTC + timedelta(milliseconds=action["modification_time"]) for action in actions}
+    assert len(moments) == 2
+    others.session.analyze("delta.w.t")
+    found = others.session.sql('SELECT filename, "$file_modified_time" AS t FROM delta.w.t').to_pylist()
+    assert {row["filename"]: row["t"] for row in found} == moments
+    name, last = max(moments.items(), key=lambda each: each[1])
+    condition = f"`$file_modified_time` >= TIMESTAMP '{last:%Y-%m-%d %H:%M:%S.%f}'"
+    kept = [path for path, moment in moments.items() if moment >= last]
+    for listed in (True, False):
+        scan = others.session.tables.scan("delta.w.t", condition, ["filename"], list_files=listed, time_zone="UTC")
+        assert [PurePath(file.path).name for file in scan.files] == kept
+        assert set(scan.to_arrow()["filename"].to_pylist()) == set(kept)
+    assert [PurePath(path).name for path in others.session.prune("delta.w.t", condition, time_zone="UTC").paths] == kept
+    assert name in kept
+
+
 @pytest.mark.parametrize("name", ["lake.shop.t", "delta.w.t"])
 def test_rows_have_the_paths_of_their_files(others: Others, name: str) -> None:
     """As many rows of each file as it has by itself, also where position deletes and neighbours are read together."""
@@ -647,7 +669,8 @@ def test_rows_have_the_paths_of_their_files(others: Others, name: str) -> None:
     # What the file says alone: no column is read beside it, and there are as many rows.
     alone: list[Any] = others.session.sql(f"SELECT filename FROM {name}")["filename"].to_pylist()
     assert sorted(alone) == sorted(row["filename"] for row in found)
-    for missing, hint in (("$partition", "its partition columns"), ("$file_modified_time", "the store")):
+    untold = [("$file_modified_time", "the store")] if name == "lake.shop.t" else []
+    for missing, hint in (("$partition", "its partition columns"), *untold):
         with pytest.raises(InvalidRequestError, match=f"there is no column .{missing[1:]}.*{hint}"):
             others.session.sql(f'SELECT "{missing}" FROM {name}')
         with pytest.raises(InvalidRequestError, match=f"there is no column .{missing[1:]}.*{hint}"):
