@@ -87,7 +87,7 @@ class StoredUnits:
             others = {planned.key[-1] for planned in self._files if planned.key[-1] not in digests}
             mine = And(mine, In("metadataKey", {GENERAL_INFO, *others}))
         read = self.tables.read().metadata_types(*UPPER_TYPES).filter(mine).columns(*self.upper_columns)
-        units = read.at(self.version).to_arrow()
+        units = read.at_seen(self.version).to_arrow()
         if digests:
             units = pa.concat_tables([units, digested_segments(digests, units.schema)])
         self._kept.cache.put(question, units, units.nbytes)
@@ -107,7 +107,7 @@ class StoredUnits:
         """The files but for those of the segments ``without``, as they are stored."""
         condition = NotIn("metadataKey", without) if without else AlwaysTrue()
         read = self.tables.read().filter(And(self._mine(), condition)).columns(*LOWER_COLUMNS)
-        return portions(read.at(self.version))
+        return portions(read.at_seen(self.version))
 
     def portions(self, without: frozenset[str], asked: Collection[str]) -> Iterator[PortionColumns]:
         """All files, those of the segments ``without`` without statistics, or as numbers where digests have them."""
@@ -138,7 +138,7 @@ class StoredUnits:
         if isinstance(known, tuple):
             return known
         read = self.tables.read().metadata_types(*LOWER_TYPES).filter(self._mine()).columns(*LOWER_COLUMNS)
-        found = tuple(map(_lower, read.at(self.version).groups()))
+        found = tuple(map(_lower, read.at_seen(self.version).groups()))
         size = sum(len(planned.path) + _BYTES_OF_A_KEY for group in found for planned in group.files)
         self._kept.cache.put(question, found, size)
         return found
@@ -188,7 +188,7 @@ class StoredUnits:
         most = read.limits.memory_size
         if sum(planned.size_bytes for planned in self._files) > most:
             return None
-        units = read.at(self.version).few(most)
+        units = read.at_seen(self.version).few(most)
         return None if units is None else TableUnits(units, self._kept, f"all {self._name}")
 
 
@@ -256,6 +256,7 @@ def in_newest(tables: Tables, ask: Callable[[int], T]) -> T:
         try:
             return ask(version)
         except (NotFoundError, StorageError):
-            if tables.metadata.version == version:
+            now = tables.backing.table.state(anew=True)
+            if now is None or now.version == version:
                 raise
     raise StorageError(f"versions of {tables.table.name} expired faster than they could be read")

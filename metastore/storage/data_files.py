@@ -28,7 +28,7 @@ from metastore.stores.files import arrow_paths
 
 T = TypeVar("T")
 
-FILES_AT_ONCE: Final = 8
+FILES_AT_ONCE: Final = 32
 """Number of files fetched concurrently from a store with latency."""
 
 _BATCHES_AHEAD: Final = 2
