@@ -30,6 +30,7 @@ from metastore.sources.kinds import KINDS, Asking
 from metastore.sources.naming import resolve
 from metastore.sources.source_table import SourceTable
 from metastore.storage.own_folders import folders_within
+from metastore.storage.table import shared_look
 from metastore.suggestions import nearest
 
 if TYPE_CHECKING:
@@ -218,6 +219,7 @@ class Session:
         wanted = self.tables_matching() if tables is None else tables
         return analyze_each(wanted, lambda table: self.analyze(table, **asked))
 
+    @shared_look()
     def prune(
         self,
         table: TableLike,
@@ -243,15 +245,15 @@ class Session:
         general = tables.read().metadata_types(MetadataType.TABLE).filter(of_table(info)).columns("location")
         if not general.to_arrow().num_rows:
             raise self.no_metadata(info)
-        listing = self._listing(source) if source else None
-        provided = None if source is None else source.provided
-        times = None if provided is None else provided.modified_times()
+        listing = {file.path: file.fingerprint for file in source.files()} if source else None
+        kept_by = source.provided if source else None
+        times = kept_by.modified_times() if kept_by else None
 
         def ask(version: int) -> PruneResult:
             units: Units = units_of(StoredUnits(tables, info, version))
             if source is not None and source.says_columns:
                 units = UnitsWithSchema.of(units, source.schema)
-            tell = provided is None
+            tell = kept_by is None
             return prune(where, units, listing=listing, time_zone=time_zone, directories_tell=tell, modified=times)
 
         return in_newest(tables, ask)
@@ -374,10 +376,6 @@ class Session:
         if engine is None or not engine.capabilities.reads_databases:
             return no_reader()
         return cast("DatabaseEngine", engine).read_jdbc
-
-    @staticmethod
-    def _listing(source: SourceTable) -> dict[str, tuple[int, int]]:
-        return {file.path: file.fingerprint for file in source.files()}
 
 
 def _hive_table(source: SourceTable, plugin: StoragePluginSettings, asking: Asking) -> SourceTable:

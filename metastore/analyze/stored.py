@@ -139,4 +139,4 @@ class Stored:
         return told if partitions == len(told.states) + 1 else None
 
     def _read_kinds(self, *kinds: MetadataType) -> Read[TableMetadataUnit]:
-        return self._tables.read().metadata_types(*kinds).filter(of_table(self._table)).at(self._version)
+        return self._tables.read().metadata_types(*kinds).filter(of_table(self._table)).at_seen(self._version)

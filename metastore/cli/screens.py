@@ -20,14 +20,13 @@ from metastore.cli.document import document
 from metastore.cli.formats import UNKNOWN, bound, moment, number, plural, seconds, setting_value, size
 from metastore.cli.grid import Grid
 from metastore.cli.results import Ended, HiveTables, Left, Pruned, Results, Rows
+from metastore.components.column_upgrade import Upgraded
 from metastore.doctor.files import DIFFERENT, FolderReport
 
 _MOST_ROWS = 50
 """Most lines of a long list on a screen; the JSON document has all."""
-
 _MOST_NOTES = 10
 """Most notes on columns that a screen shows."""
-
 _MOST_VALUES = 500
 """Most rows of a statement that a screen shows."""
 
@@ -40,11 +39,15 @@ def screen(result: object) -> RenderableType:
 
 @screen.register
 def _(result: Initialized) -> RenderableType:
-    verb = "Created" if result.created else "Found"
     return Group(
-        f"{verb} the metastore at {result.location}",
+        f"{'Created' if result.created else 'Found'} the metastore at {result.location}",
         Text("next: metastore analyze <plugin.workspace.table or path>", "dim"),
     )
+
+
+@screen.register
+def _(result: Upgraded) -> RenderableType:
+    return f"Partitions written anew: {result.partitions:,}; version {result.version}"
 
 
 @screen.register

@@ -140,10 +140,36 @@ class FileSystemCatalog(Catalog):
 
         DamageError: certainly not committed, since version files are lost.
         """
+        if self._is_loaded(table):
+            with suppress(CommitFailedException):
+                if response := self._commit_upon(table, table, requirements, updates):
+                    return response
         try:
             current = self.load_table(table.name())
         except OSError as error:
             raise StorageError(f"cannot look up {'.'.join(table.name())}: {error}; nothing was changed") from error
+        if response := self._commit_upon(current, table, requirements, updates):
+            return response
+        version = _version_of(current.metadata_location) + 1
+        raise CommitFailedException(f"another writer committed version {version} of {current.location()} first")
+
+    def _is_loaded(self, table: Table) -> bool:
+        """Whether ``table`` is as this catalog loaded it last: then publishing itself finds out whether it is current.
+
+        A version file is never replaced, so the look for a newer version would tell what the next one's creation tells.
+        """
+        with self._lock:
+            known = self._loaded.get(self.identifier_to_tuple(table.name()))
+        return known is not None and known.metadata is table.metadata and known.file.location == table.metadata_location
+
+    def _commit_upon(
+        self,
+        current: Table,
+        table: Table,
+        requirements: tuple[TableRequirement, ...],
+        updates: tuple[TableUpdate, ...],
+    ) -> CommitTableResponse | None:
+        """Publish the version after ``current``; None when another writer has it. Raises as :meth:`commit_table`."""
         for requirement in requirements:
             requirement.validate(current.metadata)
         base = current.metadata_location
@@ -158,17 +184,15 @@ class FileSystemCatalog(Catalog):
         versions = self._versions(metadata.location)
         version = _version_of(base) + 1
         try:
-            won = versions.publish(version, content, lambda: self._is_built_upon(table, version, mark))
+            won = versions.publish(version, content, lambda: self._is_built_upon(table, version, mark), base)
         except FileNotFoundError as error:
             # Raised by what is loaded, this means that a race was lost; here it says nothing.
             raise OSError(errno.EIO, f"it is open whether version {version} was published: {error}") from error
-        if not won:
-            raise CommitFailedException(f"another writer committed version {version} of {metadata.location} first")
-        location = versions.location_of(version)
-        [identity] = self._store.identities([location])
-        if identity is not None:
-            self._remember(self.identifier_to_tuple(table.name()), FoundVersion(version, location, identity), metadata)
-        return CommitTableResponse(metadata=metadata, metadata_location=location)
+        if won is None:
+            return None
+        if won.identity is not None:
+            self._remember(self.identifier_to_tuple(table.name()), won, metadata)
+        return CommitTableResponse(metadata=metadata, metadata_location=won.location)
 
     def _content(self, base: str, metadata: TableMetadata) -> bytes:
         """The next version file; of format version 3 it is made from the JSON of the one at ``base``."""

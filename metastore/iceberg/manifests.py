@@ -7,7 +7,8 @@ next read decode nothing.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any, Final, TypeVar
@@ -32,12 +33,14 @@ from metastore.iceberg.manifest_writer import (
 )
 from metastore.iceberg.open_tables import FileCache
 from metastore.mapping.rows import PartitionKey
+from metastore.stores.locations import is_local
 from metastore.stores.new_files import NewFiles
 
 V = TypeVar("V")
 
 _ENTRY_BYTES: Final = 4_000
 _MANIFEST_BYTES: Final = 2_000
+_READ_AT_ONCE: Final = 8
 
 
 def key_of(data_file: DataFile) -> PartitionKey:
@@ -113,6 +116,22 @@ class Manifests:
             return DecodedManifest(manifest, entries, tuple(key_of(entry.data_file) for entry in entries))
 
         return self._cache.get(path, load, lambda decoded: _ENTRY_BYTES * len(decoded.entries))
+
+    def each_decoded(self, wanted: Sequence[ManifestFile]) -> Iterator[DecodedManifest]:
+        """The live entries of each of ``wanted``, in their order; several are read at once from a store with latency.
+
+        No more are in memory at a time, beside what the cache keeps: an entry takes kilobytes, and there may be a
+        million of them.
+        """
+        for start in range(0, len(wanted), _READ_AT_ONCE):
+            some = wanted[start : start + _READ_AT_ONCE]
+            paths = [manifest.manifest_path for manifest in some]
+            if len(some) == 1 or is_local(paths[0]) or self._cache.holds(paths):
+                yield from map(self.decode, some)
+            else:
+                with ThreadPoolExecutor(len(some)) as threads:
+                    found = list(threads.map(self.decode, some))
+                yield from found
 
     def remember(
         self, snapshot: Snapshot, listed: Sequence[ListedManifest], written: Iterable[DecodedManifest]

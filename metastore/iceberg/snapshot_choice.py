@@ -6,6 +6,7 @@ Place in the flow: a request says it once, and the reader asks anew of each fres
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass
 from datetime import datetime
 
 from pyiceberg.table.metadata import TableMetadata
@@ -19,6 +20,17 @@ SnapshotChoice = Callable[[TableMetadata], Snapshot | None]
 def newest(metadata: TableMetadata) -> Snapshot | None:
     """The current snapshot."""
     return metadata.current_snapshot()
+
+
+@dataclass(frozen=True)
+class SeenVersion:
+    """The version ``id`` that the same call has found before: no look for a newer one tells more of it."""
+
+    id: int
+
+    def __call__(self, metadata: TableMetadata) -> Snapshot | None:
+        """As :func:`at_version`."""
+        return at_version(self.id)(metadata)
 
 
 def at_version(version: int) -> SnapshotChoice:

@@ -15,13 +15,18 @@ from __future__ import annotations
 
 import errno
 import re
-from collections.abc import Callable, Hashable, Mapping
+from collections.abc import Callable, Hashable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from dataclasses import dataclass
-from typing import Final
+from typing import Final, TypeVar
 
 from metastore.errors import DamageError, StorageError
+from metastore.stores.locations import is_local
 from metastore.stores.pointer_store import LOCAL_POINTERS, PointerStore
+
+A = TypeVar("A")
+B = TypeVar("B")
 
 HINT: Final = "version-hint.text"
 _SPELLINGS: Final = (".metadata.json", ".gz.metadata.json", ".metadata.json.gz")
@@ -56,6 +61,10 @@ class Standing:
     """Names of the version files, by version."""
 
 
+def _names_of(version: int) -> list[str]:
+    return [f"v{version}{spelling}" for spelling in _SPELLINGS]
+
+
 def is_version_file(name: str) -> bool:
     """Whether a file in a table's folder of metadata is a version of it, by its name."""
     return _VERSION.fullmatch(name) is not None
@@ -87,9 +96,9 @@ class VersionFiles:
             return known
         doubtful = 0
         for _ in range(_LOOKS):
-            hint = self._hint()
+            hint, listed = self._at_once(self._hint, self._listed)
             found = None if hint is None else self._onwards(hint)
-            newest = max(self._listed(), default=0)
+            newest = max(listed, default=0)
             reached = max(newest, found.version if found else 0)
             if hint is not None and reached < hint:
                 doubtful += 1
@@ -125,8 +134,17 @@ class VersionFiles:
         stands = f"the newest version file that stands is that of {newest}" if newest else "no version file stands"
         return DamageError(f"{self.folder}: {HINT} names version {hint}, and {stands}: newer ones are lost. {_WAY_ON}")
 
-    def publish(self, version: int, content: bytes, is_built_upon: Callable[[], bool] = lambda: False) -> bool:
-        """Create the file of ``version`` with ``content``; False when another writer has that version already.
+    def publish(
+        self,
+        version: int,
+        content: bytes,
+        is_built_upon: Callable[[], bool] = lambda: False,
+        base: str | None = None,
+    ) -> FoundVersion | None:
+        """Create the file of ``version`` with ``content``; None when another writer has that version already.
+
+        ``base`` is the file of the version before, where its name is known. The answer's identity is None when the file
+        is gone again already.
 
         A writer that slept while others committed and expired could find the name of its version free again. Version
         files go in ascending order, so its base (``version - 1``) is gone then. But the base of a writer that won can
@@ -136,30 +154,35 @@ class VersionFiles:
         Raises DamageError, and creates nothing, when the hint knows of a version that is lost.
         """
         location = self.location_of(version)
-        if self._stands(version) or self._was_taken(version) or not self._store.create_if_absent(location, content):
-            return False
-        if self._overtaken(version):
+        stands, hint = self._at_once(lambda: self._stands(version), self._hint)
+        if stands or self._was_taken(version, hint) or not self._store.create_if_absent(location, content):
+            return None
+        bases = [base] if base else [f"{self.folder}/{name}" for name in _names_of(version - 1)]
+        *based_on, own = self._store.identities([*bases, location])
+        if self._overtaken(version, based_on):
             with suppress(FileNotFoundError):
                 self._store.remove(location)
-            return is_built_upon()
+            return FoundVersion(version, location, None) if is_built_upon() else None
         # Published it is, whatever comes of the hint.
         with suppress(OSError, StorageError):
             self._store.replace(f"{self.folder}/{HINT}", str(version).encode())
-        return True
+        return FoundVersion(version, location, own)
 
-    def _was_taken(self, version: int) -> bool:
+    def _was_taken(self, version: int, hint: int | None) -> bool:
         """Whether ``version``, which does not stand, did: others went on from it. DamageError when it is lost."""
-        hint = self._hint()
         if hint is None or hint < version:
             return False
         newest = self.find()
         return newest is not None and newest.version >= version
 
-    def _overtaken(self, version: int) -> bool:
-        """Whether others may have gone on and expired while the writer of ``version`` slept."""
+    def _overtaken(self, version: int, based_on: Sequence[Hashable | None]) -> bool:
+        """Whether others may have gone on and expired while the writer of ``version`` slept.
+
+        ``based_on`` are the identities of the version before in the spellings that it may have.
+        """
         if version == 1:
             return max(self._listed_after(1)) > 1
-        return not self._stands(version - 1)
+        return not any(identity is not None for identity in based_on)
 
     def remove_before(self, version: int) -> tuple[int, list[OSError]]:
         """Delete version files older than ``version``, oldest first; how many went, and what failed.
@@ -205,16 +228,24 @@ class VersionFiles:
 
     def _look(self, *versions: int) -> list[FoundVersion | None]:
         """Each of ``versions`` in whichever of Iceberg's spellings it stands; None where it does not."""
-        asked = [(version, f"{self.folder}/v{version}{spelling}") for version in versions for spelling in _SPELLINGS]
-        identities = self._store.identities([location for _, location in asked])
+        asked = [(version, name) for version in versions for name in _names_of(version)]
+        identities = self._store.identities_in(self.folder, [name for _, name in asked])
         standing: dict[int, FoundVersion] = {}
-        for (version, location), identity in zip(asked, identities, strict=True):
+        for (version, name), identity in zip(asked, identities, strict=True):
             if identity is not None:
-                standing.setdefault(version, FoundVersion(version, location, identity))
+                standing.setdefault(version, FoundVersion(version, f"{self.folder}/{name}", identity))
         return [standing.get(version) for version in versions]
 
     def _stands(self, version: int) -> bool:
         return self._look(version) != [None]
+
+    def _at_once(self, first: Callable[[], A], second: Callable[[], B]) -> tuple[A, B]:
+        """What both questions answer, in the time of one where the store has latency."""
+        if is_local(self.folder):
+            return first(), second()
+        with ThreadPoolExecutor(1) as thread:
+            other = thread.submit(second)
+            return first(), other.result()
 
     def _hint(self) -> int | None:
         try:

@@ -168,7 +168,7 @@ class Modify(Generic[U]):
 
     def _writer_ahead(self) -> BackgroundWriter:
         if self._ahead is None:
-            table = self._table.writable()
+            table = self._table.writable_as_seen()
             state = self._table.state_of(table)
             self._ahead = BackgroundWriter(PartitionWriter(table.io, self._unit_type, state))
         return self._ahead
@@ -190,7 +190,7 @@ class Modify(Generic[U]):
         if not operations and if_version is None:
             state = self._table.state()
             return state.version if state else 0
-        table = self._table.writable()
+        table = self._table.writable_as_seen()
         state = self._table.state_of(table)
         outcome = outcome_of(operations, state.schema, state.spec)
         ahead = [partition for partition in outcome.partitions if isinstance(partition, Ahead)]

@@ -11,7 +11,7 @@ from pyiceberg.expressions import AlwaysTrue, And, BooleanExpression
 
 from metastore.config.reading import ReadSettings
 from metastore.errors import InvalidRequestError
-from metastore.iceberg.snapshot_choice import SnapshotChoice, as_of, at_version, newest
+from metastore.iceberg.snapshot_choice import SeenVersion, SnapshotChoice, as_of, at_version, newest
 from metastore.mapping.null_semantics import as_drill, as_sql
 from metastore.mapping.rows import PartitionKey, from_arrow
 from metastore.mapping.schema import iceberg_schema, require_fit
@@ -77,6 +77,11 @@ class Read(Generic[U]):
     def at(self, version: int) -> Read[U]:
         """Read the version with this id instead of the newest; 0 is the empty one before the first."""
         self._choose = at_version(version)
+        return self
+
+    def at_seen(self, version: int) -> Read[U]:
+        """As :meth:`at`, of the version that the same call has found: the store is not asked for a newer one."""
+        self._choose = SeenVersion(version)
         return self
 
     def as_of(self, time: datetime) -> Read[U]:

@@ -32,14 +32,8 @@ from pyiceberg.expressions import (
     StartsWith,
 )
 
-from metastore.model.drill_types import FLOAT_TYPES
-from metastore.model.statistics import ColumnStatistics
-from metastore.predicates.columns import PredicateColumn
-from metastore.predicates.literals import INTEGER_TEXT, plain_literal
-from metastore.predicates.recurring import PARTS, Recurring
-from metastore.predicates.recurring import excludes as excludes_part
-from metastore.pruning.bound_arrays import Kind, Mask, Numbers, SortedValues, Texts, have_order, kind_of
-from metastore.pruning.statistics_columns import (
+from metastore.bounds.bound_arrays import Kind, Mask, Numbers, SortedValues, Texts, have_order, kind_of
+from metastore.bounds.statistics_columns import (
     ALL_NULL,
     COUNTS_NANS,
     COUNTS_NULLS,
@@ -50,6 +44,12 @@ from metastore.pruning.statistics_columns import (
     StatisticsColumns,
     bound_pair,
 )
+from metastore.model.drill_types import FLOAT_TYPES
+from metastore.model.statistics import ColumnStatistics
+from metastore.predicates.columns import PredicateColumn
+from metastore.predicates.literals import INTEGER_TEXT, plain_literal
+from metastore.predicates.recurring import PARTS, Recurring
+from metastore.predicates.recurring import excludes as excludes_part
 
 Excludes = Callable[[StatisticsColumns], Mask]
 OutsideBounds = Callable[[BoundPair], Mask]

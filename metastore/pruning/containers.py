@@ -11,14 +11,14 @@ from functools import lru_cache
 
 import numpy as np
 
+from metastore.bounds.bound_arrays import Mask
+from metastore.bounds.statistics_columns import KNOWN, StatisticsColumns, together
+from metastore.bounds.unit_columns import Coded, UnitColumns
 from metastore.model.column_path import ColumnPath, lowered
 from metastore.model.column_path import parse as parse_path
 from metastore.model.column_path import quote as quote_path
 from metastore.model.tuple_schema import TupleSchema
 from metastore.model.vocabulary import IDENTIFIER_SEPARATOR
-from metastore.pruning.bound_arrays import Mask
-from metastore.pruning.statistics_columns import KNOWN, StatisticsColumns, together
-from metastore.pruning.unit_columns import Coded, UnitColumns
 from metastore.sources.directories import DirectoryColumns
 
 _NO_SPELLINGS: Mapping[str, Sequence[ColumnPath]] = {}

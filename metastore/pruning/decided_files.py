@@ -15,9 +15,9 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from metastore.pruning.bound_arrays import mask_of
+from metastore.bounds.bound_arrays import mask_of
+from metastore.bounds.unit_columns import Coded
 from metastore.pruning.evaluate import Excluded, Exclusion
-from metastore.pruning.unit_columns import Coded
 
 _NOTHING: Final[Mapping[int, Exclusion]] = {}
 """One for all: most files have no such row groups, and there may be a million of them."""

@@ -7,9 +7,9 @@ from typing import Any
 
 import pyarrow as pa
 
+from metastore.bounds.portion_columns import CountedFiles, PortionColumns
 from metastore.mapping.segment_digest import SegmentDigest
 from metastore.model.vocabulary import DEFAULT_SEGMENT, MetadataType
-from metastore.pruning.portion_columns import CountedFiles, PortionColumns
 
 
 def digested_segments(digests: Mapping[str, SegmentDigest], schema: pa.Schema) -> pa.Table:

@@ -18,12 +18,12 @@ from typing import Any, NamedTuple, Protocol
 import numpy as np
 from pyiceberg.expressions import AlwaysFalse, AlwaysTrue, And, BooleanExpression, Or, UnboundPredicate
 
+from metastore.bounds.bound_arrays import Mask
+from metastore.bounds.statistics_columns import StatisticsColumns
 from metastore.model.statistics import ColumnStatistics
 from metastore.predicates.predicate import Predicate
 from metastore.predicates.recurring import Recurring
-from metastore.pruning.bound_arrays import Mask
 from metastore.pruning.column_test import NEVER, ColumnTest, column_test
-from metastore.pruning.statistics_columns import StatisticsColumns
 
 Codes = np.ndarray[Any, np.dtype[np.int32]]
 

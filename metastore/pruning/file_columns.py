@@ -25,16 +25,16 @@ from typing import Any, Final, NamedTuple
 
 import pyarrow as pa
 
+from metastore.bounds.bound_arrays import Mask
+from metastore.bounds.statistics_columns import StatisticsColumns
 from metastore.epoch import EPOCH_UTC
 from metastore.model.column_path import quote
 from metastore.model.drill_types import DrillType
 from metastore.model.statistics import ColumnStatistics, Value
 from metastore.predicates.columns import PredicateColumn
-from metastore.pruning.bound_arrays import Mask
 from metastore.pruning.evaluate import Statistics
 from metastore.pruning.known_files import Fingerprint
 from metastore.pruning.row_id import ROW_ID
-from metastore.pruning.statistics_columns import StatisticsColumns
 from metastore.sources.directories import directories_of
 
 MODIFIED: Final = "$file_modified_time"

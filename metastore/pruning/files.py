@@ -11,17 +11,17 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
+from metastore.bounds.bound_arrays import Mask
+from metastore.bounds.portion_columns import PortionColumns, RowGroupUnits
+from metastore.bounds.unit_columns import Coded, FileUnits, Longs
 from metastore.mapping.recorded_numbers import UNKNOWN
 from metastore.model.column_path import ColumnPath
 from metastore.model.column_path import parse as parse_path
-from metastore.pruning.bound_arrays import Mask
 from metastore.pruning.containers import UnitStatistics
 from metastore.pruning.decided_files import KEPT_COLUMNS, KeptFiles, SkippedFiles, kept_columns
 from metastore.pruning.evaluate import Evaluation, Excluded, Exclusion, tests_text
 from metastore.pruning.file_columns import FileColumns
 from metastore.pruning.known_files import KnownFiles
-from metastore.pruning.portion_columns import PortionColumns, RowGroupUnits
-from metastore.pruning.unit_columns import Coded, FileUnits, Longs
 from metastore.sources.directories import DirectoryColumns
 
 _MAY_MATCH = "may match"

@@ -11,10 +11,9 @@ from hashlib import sha256
 
 import pyarrow as pa
 
+from metastore.bounds.portion_columns import PortionColumns
+from metastore.bounds.unit_columns import UnitColumns
 from metastore.iceberg.open_tables import FileCache
-from metastore.pruning.portion_columns import PortionColumns
-from metastore.pruning.unit_columns import UnitColumns
-from metastore.pruning.units import FILE_COLUMNS, LOWER_COLUMNS, Portion
 
 
 @dataclass(frozen=True)
@@ -23,12 +22,12 @@ class KeptPortions:
 
     cache: FileCache
 
-    def get(self, name: str, asked: Collection[str], read: Callable[[tuple[str, ...]], Portion]) -> PortionColumns:
-        """The portion ``name`` with the columns ``asked`` for; ``read`` gets its units in some on-disk columns."""
+    def get(self, name: str, asked: Collection[str], read: Callable[[], PortionColumns]) -> PortionColumns:
+        """The portion ``name`` with the columns ``asked`` for, which ``read`` gets where they are not here."""
         known = self.find(name)
         if known is not None and known.asked.issuperset(asked):
             return known
-        found = PortionColumns.of(read(LOWER_COLUMNS if asked else FILE_COLUMNS), asked)
+        found = read()
         if known is not None:
             found = found.beside(known)
         self.cache.put(_key(name), found, found.nbytes)

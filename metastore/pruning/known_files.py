@@ -12,10 +12,10 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
+from metastore.bounds.bound_arrays import Mask
+from metastore.bounds.portion_columns import PortionColumns
+from metastore.bounds.unit_columns import FileUnits, Longs
 from metastore.mapping.recorded_numbers import UNKNOWN
-from metastore.pruning.bound_arrays import Mask
-from metastore.pruning.portion_columns import PortionColumns
-from metastore.pruning.unit_columns import FileUnits, Longs
 
 Fingerprint = tuple[int, int]
 """Size in bytes and modification time in epoch nanoseconds."""

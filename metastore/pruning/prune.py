@@ -18,6 +18,8 @@ import numpy as np
 import pyarrow as pa
 from pyiceberg.expressions import AlwaysTrue
 
+from metastore.bounds.unit_columns import Coded
+from metastore.bounds.units import UNIT_COLUMNS, UNIT_TYPES, of_kind
 from metastore.errors import InvalidRequestError
 from metastore.model.column_path import ColumnPath, quote
 from metastore.model.column_path import parse as parse_path
@@ -34,8 +36,6 @@ from metastore.pruning.files import FileDecisions
 from metastore.pruning.known_files import Fingerprint, KnownFiles
 from metastore.pruning.result import Count, PruneResult, SegmentDecisions
 from metastore.pruning.table_units import TableUnits, Units
-from metastore.pruning.unit_columns import Coded
-from metastore.pruning.units import UNIT_COLUMNS, UNIT_TYPES, of_kind
 from metastore.sources.directories import DirectoryColumns, directories_of
 from metastore.sources.spellings import spellings_of
 

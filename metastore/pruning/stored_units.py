@@ -16,6 +16,20 @@ from typing import Final, TypeVar
 import pyarrow as pa
 from pyiceberg.expressions import AlwaysTrue, And, BooleanExpression, EqualTo, In, NotIn
 
+from metastore.bounds.embedded_columns import EmbeddedBatches
+from metastore.bounds.portion_columns import PortionColumns
+from metastore.bounds.unit_columns import UnitColumns
+from metastore.bounds.units import (
+    FILE_COLUMNS,
+    LOWER_COLUMNS,
+    LOWER_TYPES,
+    UNIT_COLUMNS,
+    UNIT_TYPES,
+    UPPER_TYPES,
+    Portion,
+    TablePortion,
+    of_kind,
+)
 from metastore.components.requests import of_table
 from metastore.components.tables import Tables
 from metastore.errors import NotFoundError, StorageError
@@ -26,19 +40,7 @@ from metastore.model.vocabulary import GENERAL_INFO, MetadataType
 from metastore.operations.read import Read
 from metastore.pruning.digested_segments import counted, digested_segments
 from metastore.pruning.kept_portions import KeptPortions
-from metastore.pruning.portion_columns import PortionColumns
 from metastore.pruning.table_units import TableUnits, Units
-from metastore.pruning.unit_columns import UnitColumns
-from metastore.pruning.units import (
-    LOWER_COLUMNS,
-    LOWER_TYPES,
-    UNIT_COLUMNS,
-    UNIT_TYPES,
-    UPPER_TYPES,
-    Portion,
-    TablePortion,
-    of_kind,
-)
 from metastore.storage.data_files import PlannedFile
 from metastore.storage.file_groups import FileGroup
 
@@ -52,7 +54,7 @@ _ATTEMPTS: Final = 5
 
 @dataclass(frozen=True)
 class StoredUnits:
-    """The units of ``table`` in ``version``; see :class:`metastore.pruning.units.Units`.
+    """The units of ``table`` in ``version``; see :class:`metastore.bounds.units.Units`.
 
     Every method raises what reading does; NotFoundError or StorageError when the version expires meanwhile.
     """
@@ -85,7 +87,7 @@ class StoredUnits:
             others = {planned.key[-1] for planned in self._files if planned.key[-1] not in digests}
             mine = And(mine, In("metadataKey", {GENERAL_INFO, *others}))
         read = self.tables.read().metadata_types(*UPPER_TYPES).filter(mine).columns(*self.upper_columns)
-        units = read.at(self.version).to_arrow()
+        units = read.at_seen(self.version).to_arrow()
         if digests:
             units = pa.concat_tables([units, digested_segments(digests, units.schema)])
         self._kept.cache.put(question, units, units.nbytes)
@@ -105,7 +107,7 @@ class StoredUnits:
         """The files but for those of the segments ``without``, as they are stored."""
         condition = NotIn("metadataKey", without) if without else AlwaysTrue()
         read = self.tables.read().filter(And(self._mine(), condition)).columns(*LOWER_COLUMNS)
-        return portions(read.at(self.version))
+        return portions(read.at_seen(self.version))
 
     def portions(self, without: frozenset[str], asked: Collection[str]) -> Iterator[PortionColumns]:
         """All files, those of the segments ``without`` without statistics, or as numbers where digests have them."""
@@ -136,7 +138,7 @@ class StoredUnits:
         if isinstance(known, tuple):
             return known
         read = self.tables.read().metadata_types(*LOWER_TYPES).filter(self._mine()).columns(*LOWER_COLUMNS)
-        found = tuple(map(_lower, read.at(self.version).groups()))
+        found = tuple(map(_lower, read.at_seen(self.version).groups()))
         size = sum(len(planned.path) + _BYTES_OF_A_KEY for group in found for planned in group.files)
         self._kept.cache.put(question, found, size)
         return found
@@ -170,7 +172,7 @@ class StoredUnits:
         return known is not None and known.asked.issuperset(asked)
 
     def _decoded(self, group: FileGroup, asked: Collection[str]) -> PortionColumns:
-        return self._kept.get(group.name, asked, lambda columns: _portion(replace(group, columns=columns)))
+        return self._kept.get(group.name, asked, lambda: _columns_of(group, asked))
 
     def _mine(self) -> BooleanExpression:
         mine = of_table(self.table)
@@ -186,7 +188,7 @@ class StoredUnits:
         most = read.limits.memory_size
         if sum(planned.size_bytes for planned in self._files) > most:
             return None
-        units = read.at(self.version).few(most)
+        units = read.at_seen(self.version).few(most)
         return None if units is None else TableUnits(units, self._kept, f"all {self._name}")
 
 
@@ -210,6 +212,17 @@ def _size_of(digest: SegmentDigest) -> int:
 def _lower(group: FileGroup) -> FileGroup:
     # Which data files hold the units has been found out; what is left to ask of their rows is the type.
     return replace(group, expression=In("metadataType", set(map(str, LOWER_TYPES))))
+
+
+def _columns_of(group: FileGroup, asked: Collection[str]) -> PortionColumns:
+    """The files of ``group``, with the statistics of the columns ``asked`` for."""
+    found = EmbeddedBatches(asked)
+    has_all = group.embedded(found)
+    parts = found.portions()
+    if not parts or not all(has_all):
+        rest = replace(group.only([not has for has in has_all]), columns=LOWER_COLUMNS if asked else FILE_COLUMNS)
+        parts.append(PortionColumns.of(_portion(rest), asked))
+    return PortionColumns.joined(parts)
 
 
 def _portion(group: FileGroup) -> Portion:
@@ -243,6 +256,7 @@ def in_newest(tables: Tables, ask: Callable[[int], T]) -> T:
         try:
             return ask(version)
         except (NotFoundError, StorageError):
-            if tables.metadata.version == version:
+            now = tables.backing.table.state(anew=True)
+            if now is None or now.version == version:
                 raise
     raise StorageError(f"versions of {tables.table.name} expired faster than they could be read")

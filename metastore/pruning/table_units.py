@@ -10,25 +10,25 @@ from typing import Protocol
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from metastore.bounds.portion_columns import PortionColumns
+from metastore.bounds.unit_columns import UnitColumns
+from metastore.bounds.units import Portion, TablePortion, of_kind
 from metastore.model.tuple_schema import TupleSchema
 from metastore.model.vocabulary import MetadataType
 from metastore.pruning.kept_portions import KeptPortions
-from metastore.pruning.portion_columns import PortionColumns
-from metastore.pruning.unit_columns import UnitColumns
-from metastore.pruning.units import Portion, TablePortion, of_kind
 
 
 class Units(Protocol):
     """The units of one table."""
 
     def upper(self) -> pa.Table:
-        """All units above the files, in on-disk columns: :data:`metastore.pruning.units.UNIT_COLUMNS`."""
+        """All units above the files, in on-disk columns: :data:`metastore.bounds.units.UNIT_COLUMNS`."""
 
     def segments(self, asked: Collection[str]) -> UnitColumns:
         """The SEGMENT units of :meth:`upper`, in their order, with the statistics of the columns ``asked`` for."""
 
     def lower(self, without: frozenset[str]) -> Iterator[Portion]:
-        """The files as they are stored, in on-disk columns: :data:`metastore.pruning.units.LOWER_COLUMNS`.
+        """The files as they are stored, in on-disk columns: :data:`metastore.bounds.units.LOWER_COLUMNS`.
 
         Those below the top-level segments ``without`` may be left out.
         """
@@ -70,7 +70,7 @@ class TableUnits:
     def portions(self, without: frozenset[str], asked: Collection[str]) -> Iterator[PortionColumns]:
         """See :class:`Units`."""
         if self.kept is not None:
-            yield self.kept.get(self.name, asked, lambda _: self._portion)
+            yield self.kept.get(self.name, asked, lambda: PortionColumns.of(self._portion, asked))
             return
         columns = frozenset(asked)
         if columns not in self._decoded:

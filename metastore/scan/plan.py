@@ -17,6 +17,7 @@ import pyarrow as pa
 from pyiceberg.expressions import AlwaysTrue
 
 from metastore.analyze.states import TableState
+from metastore.bounds.units import of_kind
 from metastore.errors import InvalidRequestError
 from metastore.formats.names import FORMATS, PARQUET
 from metastore.formats.text_options import DEFAULTS, TextOptions
@@ -32,7 +33,6 @@ from metastore.pruning.known_files import Fingerprint
 from metastore.pruning.prune import UNIT_COLUMNS, prune
 from metastore.pruning.result import PruneResult
 from metastore.pruning.table_units import Units, UnitsWithSchema
-from metastore.pruning.units import of_kind
 from metastore.scan.arrow_types import arrow_schema
 from metastore.scan.directories import LEVEL, DirectoryValues
 from metastore.scan.partition_groups import (

@@ -37,6 +37,8 @@ from metastore.scan.rows import RowNumbers, take_rows
 from metastore.scan.scan import Scan
 from metastore.sources.provided import ReadableTable
 from metastore.sources.source_table import SourceTable
+from metastore.storage.table import shared_look
+from metastore.stores.locations import is_local
 
 _UTC: Final = "UTC"
 _NUMBERED: Final = (MetadataType.SEGMENT, MetadataType.ROW_GROUP)
@@ -68,6 +70,7 @@ class ScannedTables(Tables):
         super().__init__(TABLES, backing)
         self._places = places
 
+    @shared_look()
     def scan(  # noqa: PLR0913 - what can be asked of a table
         self,
         table: TableLike,
@@ -212,7 +215,7 @@ class ScannedTables(Tables):
         """Metadata keys of the partitions that ``where`` leaves by the names of directories; None for all of them."""
         if source.provided is not None:
             return None
-        if list_files:
+        if list_files and is_local(source.location):
             names = top_level_directories(source)
         else:
             # Manifests know the partitions, whichever units a writer may have left out of them.
@@ -220,6 +223,8 @@ class ScannedTables(Tables):
             groups = (read if at is None else read.at(at)).groups()
             keys = {planned.key[-1] for group in groups for planned in group.files}
             names = [key for key in keys if key and key != DEFAULT_SEGMENT]
+            if list_files and len(names) >= WORTH_IT:  # a request that tables of few partitions need not pay
+                names = top_level_directories(source)
         if names is None or len(names) < WORTH_IT:
             return None
         left = directories_left(

@@ -22,7 +22,7 @@ from metastore.formats.names import SUFFIXES, format_of_suffix
 from metastore.formats.source_file import SourceFile
 from metastore.redaction import showable
 from metastore.sources.local_walk import Entry, walk
-from metastore.stores.arrow import open_location
+from metastore.stores.arrow import lists_by_prefix, open_location
 
 SINK_LOG = "_spark_metadata"
 """The directory of a streaming sink's log, in the table's own."""
@@ -95,6 +95,9 @@ def _listed(
     passed_over: Sequence[str],
 ) -> Listing:
     store, root = open_location(location, options)
+    found = _below(store, root, only_directories) if lists_by_prefix(store) else []
+    if found:
+        return _sorted_out(location, root, _entries(found), passed_over)
     top = store.get_file_info(root)
     if top.type == fs.FileType.NotFound:
         if store.get_file_info(root + _VIEW_SUFFIX).is_file:
@@ -107,15 +110,16 @@ def _listed(
         return Listing(location, [file] if top.size else [])
     if location.startswith("/"):
         entries = _walked(root, only_directories)
-    elif only_directories is None:
-        entries = _entries(store.get_file_info(fs.FileSelector(root, recursive=True)))
     else:
-        entries = _entries(_descend(store, root, only_directories))
-    if passed_over:
-        own = tuple(f"{root.rstrip('/')}/{each}/" for each in passed_over)
-        entries = (entry for entry in entries if not f"{entry[0]}/".startswith(own))
-    files, is_logged = _sorted_out(location, root.rstrip("/"), entries)
-    return Listing(location, files, is_logged)
+        entries = _entries(_below(store, root, only_directories))
+    return _sorted_out(location, root, entries, passed_over)
+
+
+def _below(store: fs.FileSystem, root: str, wanted: Callable[[str], bool] | None) -> Sequence[fs.FileInfo]:
+    """What lies below a directory, of its own directories those that are wanted; nothing if there is none."""
+    if wanted is None:
+        return store.get_file_info(fs.FileSelector(root, recursive=True, allow_not_found=True))
+    return _descend(store, root, wanted)
 
 
 def _walked(root: str, wanted: Callable[[str], bool] | None) -> Iterator[Entry]:
@@ -140,8 +144,8 @@ def _entries(found: Iterable[fs.FileInfo]) -> Iterator[Entry]:
         yield info.path, info.base_name, size, info.mtime_ns
 
 
-def _descend(store: fs.FileSystem, root: str, wanted: Callable[[str], bool]) -> Iterable[fs.FileInfo]:
-    first = store.get_file_info(fs.FileSelector(root))
+def _descend(store: fs.FileSystem, root: str, wanted: Callable[[str], bool]) -> Sequence[fs.FileInfo]:
+    first = store.get_file_info(fs.FileSelector(root, allow_not_found=True))
     directories = [entry for entry in first if entry.type == fs.FileType.Directory]
     chosen = [entry for entry in directories if _is_data_name(entry.base_name) and wanted(entry.base_name)]
     files = [entry for entry in first if entry.type != fs.FileType.Directory or entry.base_name == SINK_LOG]
@@ -150,7 +154,11 @@ def _descend(store: fs.FileSystem, root: str, wanted: Callable[[str], bool]) -> 
         return list(chain(files, chosen, chain.from_iterable(below)))
 
 
-def _sorted_out(location: str, root: str, entries: Iterable[Entry]) -> tuple[list[SourceFile], bool]:
+def _sorted_out(location: str, root: str, entries: Iterable[Entry], passed_over: Sequence[str]) -> Listing:
+    root = root.rstrip("/")
+    if passed_over:
+        own = tuple(f"{root}/{each}/" for each in passed_over)
+        entries = (entry for entry in entries if not f"{entry[0]}/".startswith(own))
     is_logged = False
     known: dict[str, tuple[str, ...] | None] = {"": ()}
     files: list[SourceFile] = []
@@ -171,7 +179,7 @@ def _sorted_out(location: str, root: str, entries: Iterable[Entry]) -> tuple[lis
             files.append(SourceFile(directories, name, location + path[start:], size, mtime_ns or 0))
     files.sort()
     # Some stores list no directories, only what is in them.
-    return files, is_logged or f"/{SINK_LOG}" in known
+    return Listing(location, files, is_logged or f"/{SINK_LOG}" in known)
 
 
 def _directories(parent: str) -> tuple[str, ...] | None:

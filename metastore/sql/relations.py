@@ -76,8 +76,8 @@ class Relation:
     def batches(self, asked: AskedRows) -> Iterator[pa.RecordBatch]:
         """Rows in exactly the types of the schema."""
         schema = self.part(asked.columns)
-        for batch in self.read(asked):
-            yield batch if batch.schema.equals(schema) else batch.cast(schema)
+        found = self.read(asked)  # planned at once, by whoever asks
+        return (batch if batch.schema.equals(schema) else batch.cast(schema) for batch in found)
 
     def part(self, columns: Sequence[str]) -> pa.Schema:
         """The schema of some columns."""

@@ -11,9 +11,9 @@ Names of tables are those of :mod:`metastore.sql.relations`; after a name may st
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from collections.abc import Set as AbstractSet
-from functools import partial
+from contextvars import copy_context
 from typing import Final
 
 import pyarrow as pa
@@ -35,6 +35,7 @@ from metastore.sql.relations import Relation, Relations
 from metastore.sql.statement import Statement
 from metastore.sql.target import StatementTarget
 from metastore.sql.unlisted import stars_without
+from metastore.storage.table import shared_look
 from metastore.views.expansion import ViewText, expand
 from metastore.views.references import references
 from metastore.views.runner import in_duckdb
@@ -44,7 +45,8 @@ from metastore.views.unlisted import meant_of
 
 def select(target: StatementTarget, statement: Statement) -> pa.Table:
     """Run a query; its rows."""
-    return rows_of(statement, Relations(target))
+    with shared_look():
+        return rows_of(statement, Relations(target))
 
 
 def rows_of(statement: Statement, relations: Relations) -> pa.Table:
@@ -59,7 +61,7 @@ def explain(target: StatementTarget, statement: Statement) -> pa.Table:
     """What a query fetches of each table, and DuckDB's plan; the query is not run."""
     word = statement.tokens[0]
     before, after = statement.text[: word.start], statement.text[word.end + 1 :]
-    with Duck() as duck:
+    with shared_look(), Duck() as duck:
         query = QueryText.parse(statement, duck.check, before + " " * len("EXPLAIN") + after)
         preparation = _Preparation(duck, Relations(target), explains=True)
         text = preparation.prepared(query)
@@ -122,7 +124,11 @@ class _Preparation:
             _require_told_apart(query, reference, relation)
         if self._explains:
             self.fetched += _fetch_lines(reference, asked, relation.told(asked))
-        batches = partial(relation.batches, asked)
+        looks = copy_context()  # DuckDB reads in threads of its own, which share the looks of this one
+
+        def batches() -> Iterator[pa.RecordBatch]:
+            return looks.copy().run(relation.batches, asked)
+
         return self._duck.add(reference.parts[-1], relation.part(asked.columns), batches)
 
     def _view(self, query: QueryText, reference: Reference, view: ViewText) -> str:

@@ -33,7 +33,8 @@ from metastore.iceberg.manifests import DecodedManifest, added, deleted, existin
 from metastore.storage.clustering import Change, rewrite
 from metastore.storage.table import ComponentTable, TableState
 from metastore.stores.files import discard, flush
-from metastore.stores.new_files import NewFiles
+from metastore.stores.locations import is_local
+from metastore.stores.new_files import GatheredFiles, NewFiles
 
 COMMIT_ID: Final = "metastore.commit-id"
 """Key of the snapshot summary that tells whose commit a snapshot is."""
@@ -111,7 +112,7 @@ class Committer:
         self.clock.pause(random.uniform(pause / 2, pause))  # noqa: S311 - jitter, not a secret
 
     def _is_kept(self, state: TableState) -> bool:
-        fresh = self.table.state()
+        fresh = self.table.state(anew=True)
         return fresh is not None and fresh.metadata.snapshot_by_id(state.version) is not None
 
     def _publish(self, attempt: _Attempt) -> bool:
@@ -149,7 +150,7 @@ class Committer:
         for look in range(_LOOKS):
             # The store may be away for a moment; then the next look decides.
             with suppress(Exception):
-                state = self.table.state()
+                state = self.table.state(anew=True)
                 fate = attempt.fate(state.metadata) if state is not None else None
                 if fate is not None:
                     return fate
@@ -209,7 +210,8 @@ class _Attempt:
         snapshot = _snapshot(state, change, result.removed, commit_id, folder, now_ms)
         written: list[DecodedManifest] = []
         places = [f"{folder}/{commit_id}-m{number}.avro" for number in range(len(result.new))]
-        files = NewFiles(table.io)
+        # On the local disk a thread costs more than it saves.
+        files = NewFiles(table.io) if is_local(folder) else GatheredFiles(table.io)
         try:
             for location, new in zip(places, result.new, strict=True):
                 live = tuple(_entry(one, snapshot.snapshot_id) for _, one in new.live)
@@ -221,6 +223,8 @@ class _Attempt:
                 written.append(DecodedManifest(file, live, tuple(key for key, _ in new.live)))
             manifests_now = [*(decoded.file for decoded in written), *result.untouched]
             listed = write_list(files, snapshot, state.metadata.format_version, manifests_now)
+            if isinstance(files, GatheredFiles):
+                files.create()
             flush(files.created)
         except BaseException:
             files.discard()

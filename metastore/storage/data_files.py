@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from itertools import groupby
-from typing import Final, NamedTuple, TypeVar
+from typing import Any, Final, NamedTuple, TypeVar
 
 import pyarrow as pa
 import pyarrow.dataset as ds
@@ -18,6 +18,7 @@ import pyarrow.parquet as pq
 from pyarrow import fs
 from pyiceberg.io import FileIO
 
+from metastore.bounds.embedded_columns import EmbeddedPlace
 from metastore.config.reading import ReadSettings
 from metastore.mapping.arrow import plain_arrow_schema
 from metastore.mapping.row_test import RowTest
@@ -27,7 +28,7 @@ from metastore.stores.files import arrow_paths
 
 T = TypeVar("T")
 
-FILES_AT_ONCE: Final = 8
+FILES_AT_ONCE: Final = 32
 """Number of files fetched concurrently from a store with latency."""
 
 _BATCHES_AHEAD: Final = 2
@@ -47,6 +48,8 @@ class PlannedFile(NamedTuple):
     """The partition that it is a file of."""
     digest: bytes | None = None
     """The digest of a segment in its manifest entry; see :mod:`metastore.mapping.segment_digest`."""
+    columns: EmbeddedPlace | None = None
+    """Where the file has its units as columns; see :mod:`metastore.bounds.embedded_columns`."""
 
 
 class FilesToRead(NamedTuple):
@@ -89,7 +92,8 @@ def _is_a_part(rows: int, size_bytes: int, limits: ReadSettings) -> bool:
 
 def _all_of(files: Sequence[PlannedFile], limits: ReadSettings) -> FilesToRead:
     rows, size_bytes = sum(planned.rows for planned in files), sum(planned.size_bytes for planned in files)
-    return FilesToRead(tuple(planned.path for planned in files), rows, size_bytes, _is_a_part(rows, size_bytes, limits))
+    tiny = _is_a_part(rows, size_bytes, limits)
+    return FilesToRead(tuple(planned.path for planned in files), rows, size_bytes, tiny, tuple(files))
 
 
 def together(group: Sequence[PlannedFile], limits: ReadSettings) -> FilesToRead:
@@ -136,6 +140,19 @@ def _whole(io: FileIO, unit_type: type[Unit], locations: Sequence[str], columns:
     return _joined(_each(io, locations, lambda content: _decoded(content, wanted)), wanted)
 
 
+def fetched_columns(io: FileIO, files: Sequence[PlannedFile]) -> list[pa.Buffer]:
+    """What stands at the place of each file's columns, which all have one. Raises OSError as the store does."""
+    system, paths = arrow_paths(io, [planned.path for planned in files])
+
+    def one(path: str, planned: PlannedFile) -> pa.Buffer:
+        assert planned.columns is not None
+        with system.open_input_file(path) as file:
+            file.seek(planned.columns.offset)
+            return file.read_buffer(planned.columns.length)
+
+    return _mapped(system, one, paths, files)
+
+
 def fetched(io: FileIO, locations: Sequence[str]) -> list[pa.Buffer]:
     """The content of whole files. Raises OSError as the store does."""
     return _each(io, locations, lambda content: content)
@@ -160,10 +177,15 @@ def _each(io: FileIO, locations: Sequence[str], made_of: Callable[[pa.Buffer], T
         with system.open_input_file(path) as file:
             return made_of(file.read_buffer())
 
+    return _mapped(system, one, paths)
+
+
+def _mapped(system: fs.FileSystem, one: Callable[..., T], *arguments: Iterable[Any]) -> list[T]:
+    """``one`` of each; several at a time where there is something to wait for."""
     if isinstance(system, fs.LocalFileSystem):
-        return list(map(one, paths))
+        return list(map(one, *arguments))
     with ThreadPoolExecutor(FILES_AT_ONCE) as threads:
-        return list(threads.map(one, paths))
+        return list(threads.map(one, *arguments))
 
 
 def _decoded(content: pa.Buffer, wanted: pa.Schema) -> pa.Table:

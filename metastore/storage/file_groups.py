@@ -18,6 +18,7 @@ from pyiceberg.expressions import BooleanExpression
 from pyiceberg.io import FileIO
 from pyiceberg.schema import Schema
 
+from metastore.bounds.embedded_columns import EmbeddedBatches
 from metastore.config.reading import ReadSettings
 from metastore.errors import FormatError, StorageError
 from metastore.mapping.arrow import plain_arrow_schema
@@ -25,7 +26,15 @@ from metastore.mapping.filters import bound, columns_read
 from metastore.mapping.row_test import RowTest
 from metastore.mapping.schema import iceberg_schema
 from metastore.model.fields import Unit
-from metastore.storage.data_files import FilesToRead, PlannedFile, batches_of, fetched, rows_of, together
+from metastore.storage.data_files import (
+    FilesToRead,
+    PlannedFile,
+    batches_of,
+    fetched,
+    fetched_columns,
+    rows_of,
+    together,
+)
 
 
 @dataclass(frozen=True)
@@ -76,6 +85,16 @@ class FileGroup:
         files = FilesToRead(self.paths, self.rows, self.size_bytes, self.tiny)
         with _reading(self.component):
             yield from batches_of(self.io, self.unit_type, files, self.columns, needed, row_test, self.limits)
+
+    def embedded(self, batches: EmbeddedBatches) -> list[bool]:
+        """Hand over to ``batches`` what files have as columns; for each file whether these are all that it asks for.
+
+        Raises StorageError for a lost file, FormatError for a bad one.
+        """
+        with_columns = [planned for planned in self.files if planned.columns is not None]
+        with _reading(self.component):
+            contents = iter(fetched_columns(self.io, with_columns))
+            return [planned.columns is not None and _taken(batches, planned, next(contents)) for planned in self.files]
 
     def fetched(self) -> FetchedGroup:
         """The same with the files' content. Raises StorageError for a lost file."""
@@ -141,6 +160,14 @@ class Parts:
         yield from self.answered.to_batches()
         for group in self.groups:
             yield from group.batches()
+
+
+def _taken(batches: EmbeddedBatches, planned: PlannedFile, content: pa.Buffer) -> bool:
+    assert planned.columns is not None
+    try:
+        return batches.add(planned.columns, content)
+    except (FormatError, OSError, ValueError) as error:
+        raise FormatError(f"{planned.path} cannot be read: {error}") from error
 
 
 @contextmanager

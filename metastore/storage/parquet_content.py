@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field
-from typing import Final, Literal
+from typing import Final, Literal, NamedTuple
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -29,6 +29,13 @@ _SHARED_ROWS: Final = 16
 a segment's own unit, say, and those of partitions."""
 
 
+class ParquetBytes(NamedTuple):
+    """A whole file, and where the bytes embedded in it begin."""
+
+    content: pa.Buffer
+    embedded_at: int
+
+
 @dataclass(frozen=True)
 class ParquetContent:
     """Makes data files of units of one type, in the Arrow ``schema`` that carries the table's field ids.
@@ -42,8 +49,11 @@ class ParquetContent:
     rows_of_a_group: int = 10_000
     _schemas: dict[tuple[int, ...], pa.Schema] = field(default_factory=dict, init=False)
 
-    def of(self, rows: pa.Table) -> pa.Buffer:
-        """The file that holds ``rows``, at least one, in the unit's columns."""
+    def of(self, rows: pa.Table, embedded: bytes = b"") -> ParquetBytes:
+        """The file that holds ``rows``, at least one, in the unit's columns, and ``embedded`` bytes.
+
+        Nothing in the file's footer names these, so readers of Parquet pass over them.
+        """
         held = tuple(
             n
             for n, column in enumerate(rows.columns)
@@ -67,7 +77,9 @@ class ParquetContent:
             for kind in self._kinds(rows) if many else (rows,):
                 columns = pa.Table.from_arrays([kind.column(n) for n in held], schema=schema)
                 file.write_table(columns, self.rows_of_a_group)
-        return content.getvalue()
+            place = content.tell()
+            content.write(embedded)
+        return ParquetBytes(content.getvalue(), place)
 
     def _kinds(self, rows: pa.Table) -> Iterator[pa.Table]:
         """The rows of each kind, in their order; kinds that follow each other together while they are few."""

@@ -15,6 +15,7 @@ from typing import Any, Final
 import pyarrow as pa
 from pyiceberg.schema import Schema
 
+from metastore.bounds.embedded_columns import COLUMNS_ID, embedded
 from metastore.errors import InvalidRequestError
 from metastore.mapping.arrow import arrow_schema
 from metastore.mapping.bounds import ColumnBounds, bounds_of
@@ -92,7 +93,11 @@ class PartitionEncoder:
         """The file that will hold the rows of ``partition``."""
         schema, parquet = _prepared(self)
         bounds = bounds_of(self.unit_type, schema, partition.rows)
-        return EncodedPartition(partition.key, partition.rows.num_rows, parquet.of(partition.rows), bounds)
+        columns = embedded(partition.rows) if self.unit_type.digested else None
+        written = parquet.of(partition.rows, columns.content if columns else b"")
+        if columns:
+            bounds.lower_bounds[COLUMNS_ID] = columns.at(written.embedded_at).to_bytes()
+        return EncodedPartition(partition.key, partition.rows.num_rows, written.content, bounds)
 
 
 @lru_cache(maxsize=16)

@@ -6,6 +6,7 @@ a commit refers to them.
 
 from __future__ import annotations
 
+import threading
 import uuid
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -27,6 +28,11 @@ from metastore.stores.locations import is_local
 from metastore.stores.new_files import NewFiles
 
 _THREADS: Final = 4
+"""Partitions that are encoded at once."""
+_PUTS_AT_ONCE: Final = 64
+"""Files that are sent to a store at once: each waits for an answer, and costs no processor meanwhile."""
+_BYTES_IN_FLIGHT: Final = 64 << 20
+"""While files of more are being sent, no further partition is encoded."""
 _FILES_AT_ONCE: Final = 16
 """Files are quickly written, so that handing each alone to a thread would cost too."""
 _FEW: Final = 4
@@ -53,16 +59,37 @@ class PartitionWriter:
                 written[partition.key] = self.write_one(partition, files)
 
         try:
-            if len(partitions) <= (_FEW if is_local(self.state.metadata.location) else 1):
+            on_disk = is_local(self.state.metadata.location)
+            if len(partitions) <= (_FEW if on_disk else 1):
                 write(partitions)
-            else:
+            elif on_disk:
                 _in_threads(write, partitions)
+            else:
+                written |= self._sent(partitions, files)
         except BaseException as error:
             files.discard()
             if isinstance(error, OSError):
                 raise StorageError(f"cannot write data files: {error}; nothing was changed") from error
             raise
         return {partition.key: written[partition.key] for partition in partitions}
+
+    def _sent(self, partitions: Sequence[PartitionRows], files: NewFiles) -> dict[PartitionKey, DataFile]:
+        """All ``partitions`` written to a store with latency; the first error is raised when every file is settled."""
+        encoding, in_flight = threading.Semaphore(_THREADS), _InFlight(_BYTES_IN_FLIGHT)
+
+        def send(partition: PartitionRows) -> DataFile:
+            with encoding:
+                in_flight.wait_for_room()
+                encoded = self.encoder.encode(partition)
+                in_flight.add(encoded.content.size)
+            try:
+                return self.write_one(encoded, files)
+            finally:
+                in_flight.add(-encoded.content.size)
+
+        with ThreadPoolExecutor(min(_PUTS_AT_ONCE, len(partitions))) as threads:
+            pending = [threads.submit(send, partition) for partition in partitions]
+        return {partition.key: future.result() for partition, future in zip(partitions, pending, strict=True)}
 
     def write_one(self, partition: PartitionRows | EncodedPartition, files: NewFiles) -> DataFile:
         """The new file of one partition, created through ``files``. Raises the store's own error."""
@@ -88,6 +115,24 @@ class PartitionWriter:
     def encoder(self) -> PartitionEncoder:
         """What makes the content of the files."""
         return PartitionEncoder.of(self.unit_type, self.state.schema, self.state.metadata.properties)
+
+
+class _InFlight:
+    """Counts bytes on their way; whoever has more to send waits while there are ``most``."""
+
+    def __init__(self, most: int) -> None:
+        self._most = most
+        self._bytes = 0
+        self._changed = threading.Condition()
+
+    def wait_for_room(self) -> None:
+        with self._changed:
+            self._changed.wait_for(lambda: self._bytes < self._most)
+
+    def add(self, size: int) -> None:
+        with self._changed:
+            self._bytes += size
+            self._changed.notify_all()
 
 
 def _in_threads(write: Callable[[Sequence[PartitionRows]], None], partitions: Sequence[PartitionRows]) -> None:

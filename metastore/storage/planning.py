@@ -71,14 +71,10 @@ def plan(
 ) -> Iterator[DataFile]:
     """Data files of partitions that can hold a row that is ``wanted``, in key order within each manifest.
 
-    One manifest is in memory at a time, beside what the cache keeps: an entry takes kilobytes, and there may be a
-    million of them.
+    Few manifests are in memory at a time (:meth:`Manifests.each_decoded`).
     """
     test = partition_test(schema, spec, wanted)
-    for manifest in listed:
-        if not test.may_match(manifest):
-            continue
-        decoded = manifests.decode(manifest)
+    for decoded in manifests.each_decoded([manifest for manifest in listed if test.may_match(manifest)]):
         hits = test.matches(decoded)
         yield from (entry.data_file for entry, hit in zip(decoded.entries, hits, strict=True) if hit)
 

@@ -24,12 +24,13 @@ from pyiceberg.table import Table
 from pyiceberg.table.metadata import TableMetadata
 from pyiceberg.table.snapshots import Snapshot
 
+from metastore.bounds.embedded_columns import COLUMNS_ID, EmbeddedPlace
 from metastore.config.reading import ReadSettings
 from metastore.errors import FormatError, StorageError
 from metastore.iceberg.iceberg_private import metrics_evaluator
 from metastore.iceberg.manifests import key_of
 from metastore.iceberg.open_tables import FileCache
-from metastore.iceberg.snapshot_choice import SnapshotChoice
+from metastore.iceberg.snapshot_choice import SeenVersion, SnapshotChoice
 from metastore.mapping.arrow import no_rows, plain_arrow_schema
 from metastore.mapping.filters import bound
 from metastore.mapping.row_test import RowTest
@@ -81,8 +82,8 @@ class Reader:
         """
         wanted = self._wanted(columns)
         lost: FileNotFoundError | None = None
-        for _ in range(_ATTEMPTS):
-            table = self.table.load()
+        for attempt in range(_ATTEMPTS):
+            table = self.table.load(anew=True) if attempt else self._load(choose)
             if table is None:
                 return no_rows(self.table.unit_type).select(wanted)
             self.table.state_of(table)
@@ -125,7 +126,7 @@ class Reader:
         Raises as :meth:`batches`.
         """
         wanted = self._wanted(columns)
-        table = self.table.load()
+        table = self._load(choose)
         if table is None:
             return no_rows(self.table.unit_type).select(wanted)
         snapshot = choose(table.metadata)
@@ -146,7 +147,7 @@ class Reader:
 
         Manifests answer nothing here: a partition that can hold matching rows has a group.
         """
-        table = self.table.load()
+        table = self._load(choose)
         if table is None:
             return {}
         self.table.state_of(table)
@@ -162,12 +163,16 @@ class Reader:
         Manifests answer nothing here, as in :meth:`partitions`. Raises as :meth:`parts`.
         """
         wanted = self._wanted(columns)
-        table = self.table.load()
+        table = self._load(choose)
         if table is None:
             return ()
         self.table.state_of(table)
         files, rest = self._files(table, choose, expression)
         return tuple(self._group(table, group, wanted, rest) for group in grouped(files, self.limits))
+
+    def _load(self, choose: SnapshotChoice) -> Table | None:
+        """The table at its newest version, or as it was seen last where that is all that ``choose`` needs."""
+        return self.table.seen_with(choose.id) if isinstance(choose, SeenVersion) else self.table.load()
 
     def _files(
         self, table: Table, choose: SnapshotChoice, expression: BooleanExpression
@@ -200,7 +205,7 @@ class Reader:
         open_small: bool,
     ) -> Parts:
         wanted = self._wanted(columns)
-        table = self.table.load()
+        table = self._load(choose)
         if table is None:
             return Parts(0, no_rows(self.table.unit_type).select(wanted))
         self.table.state_of(table)
@@ -242,7 +247,7 @@ class Reader:
         return tuple(columns) if columns is not None else tuple(plain_arrow_schema(self.table.unit_type).names)
 
     def _still_kept(self, snapshot: Snapshot) -> bool:
-        table = self.table.load()
+        table = self.table.load(anew=True)
         return table is not None and table.metadata.snapshot_by_id(snapshot.snapshot_id) is not None
 
     def _answer(
@@ -365,7 +370,12 @@ def _in_bounds(schema: Schema, expression: BooleanExpression) -> Callable[[DataF
 
 
 def _planned(data_file: DataFile) -> PlannedFile:
-    digest = (data_file.lower_bounds or {}).get(DIGEST_ID)
+    told = data_file.lower_bounds or {}
     return PlannedFile(
-        data_file.file_path, data_file.record_count, data_file.file_size_in_bytes, key_of(data_file), digest
+        data_file.file_path,
+        data_file.record_count,
+        data_file.file_size_in_bytes,
+        key_of(data_file),
+        told.get(DIGEST_ID),
+        EmbeddedPlace.from_bytes(told.get(COLUMNS_ID)),
     )

@@ -7,8 +7,9 @@ alignment of properties happen on the first use for writing, once per process an
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Mapping
-from contextlib import AbstractContextManager, nullcontext, suppress
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
+from contextvars import ContextVar
 from dataclasses import dataclass
 from typing import Final
 from uuid import UUID
@@ -53,6 +54,9 @@ _FORMAT_VERSION_KEY: Final = "format-version"
 """Iceberg keeps it beside the properties, not among them."""
 _ALIGN_ATTEMPTS: Final = 20
 
+_FOUND: Final[ContextVar[dict[ComponentTable, Table | None] | None]] = ContextVar("found", default=None)
+"""What the question that this thread answers has found of each component."""
+
 
 @dataclass(frozen=True)
 class TableState:
@@ -78,6 +82,22 @@ class TableState:
         return self.metadata.spec()
 
 
+@contextmanager
+def shared_look() -> Iterator[None]:
+    """Within, this thread looks each component up once: all that one question reads is of the versions found first.
+
+    For questions alone: a look costs requests on an object store, and writers have to see the newest version.
+    """
+    if _FOUND.get() is not None:
+        yield
+        return
+    token = _FOUND.set({})
+    try:
+        yield
+    finally:
+        _FOUND.reset(token)
+
+
 class ComponentTable:
     """The Iceberg table of one component, at ``entry`` of the catalog; safe to share between threads."""
 
@@ -94,6 +114,7 @@ class ComponentTable:
         self._cache = cache
         self._aligned: UUID | None = None
         self._is_unused = False
+        self._seen: Table | None = None
         self._begin()
         renew_in_child(self._begin)
 
@@ -110,22 +131,34 @@ class ComponentTable:
         """PyIceberg's catalog that holds the table."""
         return self.entry.catalog
 
-    def load(self) -> Table | None:
+    def load(self, *, anew: bool = False) -> Table | None:
         """PyIceberg's table at the newest version; None while nobody has written to the component.
+
+        Within :func:`shared_look` the version that was found first, unless ``anew`` says that it has to be the newest.
 
         Raises StorageError when catalog or store fail, FormatError when what stands there is no table's metadata,
         ConfigError when the table is another metastore's, is in another catalog, or was handed over to one.
         """
+        found = _FOUND.get()
+        if found is not None and not anew and self in found:
+            return found[self]
         table = self.entry.load()
         if table is None and not self._is_unused:
             table = self._made_meanwhile()
-        self._is_unused = table is None
+        self._is_unused, self._seen = table is None, table
         if table is not None and (owner := table.metadata.properties.get(HANDED_OVER)):
             raise ConfigError(
                 f"table {self.name} was handed over from {self.entry.source} to {owner}: "
                 "configure that one as drill.metastore.iceberg.catalog"
             )
+        if found is not None:
+            found[self] = table
         return table
+
+    def seen_with(self, version: int) -> Table | None:
+        """The table as it was loaded last, if it had ``version`` then; otherwise as :meth:`load`."""
+        seen = self._seen
+        return seen if seen and seen.metadata.snapshot_by_id(version) else self.load()
 
     def _made_meanwhile(self) -> Table | None:
         """The table that another process made since this one looked; None where its folder is unused.
@@ -144,9 +177,9 @@ class ComponentTable:
             )
         return table
 
-    def state(self) -> TableState | None:
-        """The newest version; None while nobody has written to the component."""
-        table = self.load()
+    def state(self, *, anew: bool = False) -> TableState | None:
+        """The newest version, or None while nobody has written to the component; ``anew`` as in :meth:`load`."""
+        table = self.load(anew=anew)
         return None if table is None else self.state_of(table)
 
     def state_of(self, table: Table) -> TableState:
@@ -180,7 +213,7 @@ class ComponentTable:
         :meth:`load`, and ConflictError when the table kept changing meanwhile.
         """
         with self._lock:
-            table = self.load()
+            table = self.load(anew=True)
             try:
                 table = table or self._made_meanwhile() or self._create()
                 if table.metadata.table_uuid != self._aligned or added_fields(table.schema(), self.unit_type):
@@ -189,6 +222,17 @@ class ComponentTable:
             except OSError as error:
                 raise StorageError(f"cannot open table {self.name} for writing: {error}") from error
         return table
+
+    def writable_as_seen(self) -> Table:
+        """As :meth:`writable`, but on a store with latency the table as it was seen last will do, if it was writable.
+
+        For data files, which are written before their commit looks for the newest version: it refuses those of a table
+        that another one has replaced since.
+        """
+        seen = self._seen
+        if seen is None or is_local(self.entry.location) or seen.metadata.table_uuid != self._aligned:
+            return self.writable()
+        return seen
 
     def _create(self) -> Table:
         properties = {**self._properties, _FORMAT_VERSION_KEY: FORMAT_VERSION}
@@ -207,7 +251,7 @@ class ComponentTable:
             )
             with suppress(CommitFailedException):  # Another process was faster, most likely with the same updates.
                 self.entry.commit(table, requirements, updates)
-            table = self.load() or self._create()
+            table = self.load(anew=True) or self._create()
         raise ConflictError(
             f"table {self.name} changed {_ALIGN_ATTEMPTS} times while its properties were being aligned; try again"
         )

@@ -42,6 +42,11 @@ def open_location(location: str, options: Mapping[str, str] | None = None) -> tu
     return _remote(location, tuple(sorted((options or {}).items())))
 
 
+def lists_by_prefix(store: fs.FileSystem) -> bool:
+    """Whether listing a name that is no directory finds nothing, so that the name need not be looked at before."""
+    return isinstance(store, fs.PyFileSystem) and isinstance(store.handler, ObjectArrow)
+
+
 @lru_cache(maxsize=64)
 def _object_store(root: str, options: tuple[tuple[str, str], ...]) -> fs.FileSystem:
     """One client for all locations of a bucket that share their options."""

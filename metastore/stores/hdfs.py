@@ -43,6 +43,10 @@ class HdfsPointers:
             return None
         return None if status.is_folder else status.identity
 
+    def identities_in(self, folder: str, names: Sequence[str]) -> list[Hashable | None]:
+        """As :meth:`identities`."""
+        return self.identities([f"{folder}/{name}" for name in names])
+
     def read(self, location: str, most: int = POINTER_BYTES) -> bytes:
         """One read."""
         cluster, path = self._clusters.at(location)

@@ -8,12 +8,14 @@ removal of orphan files finds it.
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Iterable
 from typing import IO
 
 from pyiceberg.io import FileIO
 
 from metastore.stores.files import Deleted, discard, open_stream
+from metastore.stores.threads import for_each
 from metastore.stores.whole_files import CreatedAtClose
 
 
@@ -58,3 +60,33 @@ class NewFiles:
         going = [location for location in self._created if location in wanted]
         self._created = [location for location in self._created if location not in wanted]
         return discard(self._io, going)
+
+
+class GatheredFiles(NewFiles):
+    """New files that are gathered first and then created at the same time, by :meth:`create`.
+
+    For small files that name each other but do not wait for each other: their names and lengths are known before.
+    """
+
+    def __init__(self, io: FileIO) -> None:
+        super().__init__(io)
+        self._gathered: list[tuple[str, bytes]] = []
+
+    def write(self, location: str, content: bytes) -> None:
+        """Keep the file until :meth:`create`."""
+        self._gathered.append((location, content))
+
+    def create(self) -> None:
+        """Create what was gathered. Raises as :meth:`NewFiles.write` does, once every other file is settled."""
+        waiting = deque(self._gathered)
+        self._gathered = []
+
+        def create_next(_: int) -> None:
+            # Each file is taken once, however often this is called: a second request would find its name taken.
+            try:
+                file = waiting.popleft()
+            except IndexError:
+                return
+            NewFiles.write(self, *file)
+
+        for_each(range(len(waiting)), create_next)

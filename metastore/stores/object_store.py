@@ -15,6 +15,7 @@ import uuid
 from collections.abc import Callable, Hashable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
+from typing import TYPE_CHECKING, Final
 
 import obstore
 from obstore.exceptions import BaseError, NotSupportedError
@@ -25,20 +26,76 @@ from metastore.stores.locations import StoreLocation
 from metastore.stores.object_store_client import Bucket, Buckets
 from metastore.stores.pointer_store import POINTER_BYTES, Entries
 
+if TYPE_CHECKING:
+    from obstore import ObjectMeta  # a type of its stubs alone
+
+_TELLING: Final = 6
+"""Names that are in order by chance once in 720 times; a metastore's first commit leaves as many."""
+
+_PAGE: Final = 1000
+"""Objects of a page, as the stores send them: with more, asking for the page would ask for the next one as well."""
+
 
 class ObjectPointers:
-    """Pointers in ``buckets``; ``pause`` waits between tries. Safe to share between threads."""
+    """Pointers in ``buckets``; ``pause`` waits between tries, ``page`` objects are looked at together.
 
-    def __init__(self, buckets: Buckets, pause: Callable[[float], None] = time.sleep) -> None:
+    Safe to share between threads.
+    """
+
+    def __init__(self, buckets: Buckets, pause: Callable[[float], None] = time.sleep, page: int = _PAGE) -> None:
         self._buckets = buckets
         self._pause = pause
+        self._page = page
+        self._in_order: set[str] = set()
         self._promising: set[str] = set()
         self._lock = threading.Lock()
 
     def identities(self, locations: Sequence[str]) -> list[Hashable | None]:
-        """ETags and times of the objects, in the time of one request."""
+        """ETags of the objects, in the time of one request."""
+        if len(locations) == 1:
+            return [self._identity(locations[0])]
         with ThreadPoolExecutor(len(locations)) as threads:
             return list(threads.map(self._identity, locations))
+
+    def identities_in(self, folder: str, names: Sequence[str]) -> list[Hashable | None]:
+        """One page of a listing that begins at the first of ``names``; another for those that lie beyond it.
+
+        Objects are asked for one by one on Azure, whose listings cannot begin at a name everywhere, and where listings
+        are not in the order of names.
+        """
+        place, bucket = self._at(folder)
+        prefix = f"{place.key.rstrip('/')}/"
+        known: dict[str, Hashable | None] = {}
+        in_order = self._lists_in_order(place, bucket, prefix)
+        while in_order and (left := sorted(set(names) - known.keys(), key=str.encode)):
+            page, is_last = _page_after(bucket, prefix, left[0][:-1], self._page)
+            keys = [entry["path"].encode() for entry in page]
+            if keys != sorted(keys) or (keys and keys[0] <= f"{prefix}{left[0][:-1]}".encode()):
+                break
+            found = {entry["path"].removeprefix(prefix): _identity_of(entry) for entry in page}
+            known |= {name: found.get(name) for name in left if is_last or f"{prefix}{name}".encode() <= keys[-1]}
+        asked = [name for name in names if name not in known]
+        if asked:
+            known |= zip(asked, self.identities([f"{folder}/{name}" for name in asked]), strict=True)
+        return [known[name] for name in names]
+
+    def _lists_in_order(self, place: StoreLocation, bucket: Bucket, prefix: str) -> bool:
+        """Whether a listing begins where it is told to, since it is in the order of names.
+
+        S3's own is, but in directory buckets; what others say they are like is looked at once: some stores order
+        encrypted names, and would leave out versions. Few names may be in order by chance.
+        """
+        if place.kind != "s3":
+            return place.kind == "gcs"
+        if place.authority in self._in_order:
+            return True
+        if "s3.endpoint" in self._buckets.properties or place.bucket.endswith("--x-s3"):
+            page, _ = _page_after(bucket, prefix, "", _PAGE)
+            keys = [entry["path"].encode() for entry in page]
+            if len(keys) < _TELLING or keys != sorted(keys):
+                return False
+        self._in_order.add(place.authority)
+        return True
 
     def _identity(self, location: str) -> Hashable | None:
         place, bucket = self._at(location)
@@ -47,7 +104,7 @@ class ObjectPointers:
                 head = obstore.head(bucket.store, place.key)
         except FileNotFoundError:
             return None
-        return head["e_tag"], head["last_modified"]
+        return _identity_of(head)
 
     def read(self, location: str, most: int = POINTER_BYTES) -> bytes:
         """By one request, and where there is more than ``most`` by another."""
@@ -107,10 +164,11 @@ class ObjectPointers:
         """By a listing that begins after the name, on stores that can begin there (S3 and GCS)."""
         place, bucket = self._at(folder)
         prefix = f"{place.key.rstrip('/')}/"
+        can_begin = place.kind != "azure" and self._lists_in_order(place, bucket, prefix)
         with bucket.plain_errors():
-            pages = obstore.list(bucket.store, prefix, offset=f"{prefix}{name}")
+            pages = obstore.list(bucket.store, prefix, offset=f"{prefix}{name}" if can_begin else None)
             below = [entry["path"].removeprefix(prefix) for page in pages for entry in page]
-        return frozenset(each for each in below if "/" not in each)
+        return frozenset(each for each in below if "/" not in each and each.encode() > name.encode())
 
     def make_folder(self, folder: str) -> None:
         """Nothing to do: a folder comes with its first object."""
@@ -157,6 +215,21 @@ def _refuses_a_second(bucket: Bucket, probe: str, pause: Callable[[float], None]
     finally:
         with suppress(BaseError, FileNotFoundError):
             obstore.delete(bucket.store, probe)
+
+
+def _page_after(bucket: Bucket, prefix: str, name: str, size: int) -> tuple[list[ObjectMeta], bool]:
+    """Objects below ``prefix`` that sort after ``name``, as far as one page has them; whether these are all."""
+    with bucket.plain_errors():
+        pages = obstore.list(bucket.store, prefix, offset=f"{prefix}{name}", chunk_size=size)
+        page = list(next(pages, ()))
+    return page, len(page) < size
+
+
+def _identity_of(entry: ObjectMeta) -> Hashable:
+    """The same whether a listing or the object itself tells it: their times differ in precision."""
+    if tag := entry["e_tag"]:
+        return tag.removeprefix("W/").strip('"')
+    return entry["size"], int(entry["last_modified"].timestamp())
 
 
 def _name(path: str) -> str:

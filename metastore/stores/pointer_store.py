@@ -35,6 +35,12 @@ class PointerStore(Protocol):
         All are asked for at the same time, where asking takes long.
         """
 
+    def identities_in(self, folder: str, names: Sequence[str]) -> list[Hashable | None]:
+        """The same of the files ``names`` directly below ``folder``, by as few requests as the store has for it.
+
+        Only as fresh as the store's listings: what decides a commit asks :meth:`identities`.
+        """
+
     def read(self, location: str, most: int = POINTER_BYTES) -> bytes:
         """The whole file, or the first bytes of one that has more than ``most``: more than ``most`` of them.
 
@@ -82,6 +88,10 @@ class LocalPointers:
     def identities(self, locations: Sequence[str]) -> list[Hashable | None]:
         """Inodes and modification times."""
         return [_identity(local_path(location)) for location in locations]
+
+    def identities_in(self, folder: str, names: Sequence[str]) -> list[Hashable | None]:
+        """As :meth:`identities`: looking at a file is cheap."""
+        return self.identities([f"{folder}/{name}" for name in names])
 
     def read(self, location: str, most: int = POINTER_BYTES) -> bytes:
         """One read."""

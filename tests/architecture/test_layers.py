@@ -34,6 +34,7 @@ LAYERS = (
     },
     {"config", "model", "java"},
     {"engine", "expressions", "mapping"},
+    {"bounds"},
     {"stores"},
     {"sketches"},
     {"formats"},

@@ -63,13 +63,18 @@ def opened_session(lake: Path) -> Callable[[], Session]:
 def opened(monkeypatch: pytest.MonkeyPatch) -> Iterator[Opened]:
     """The names of the partitions of which a data file of the metastore was opened."""
     found: Opened = []
-    batches = data_files.batches_of
+    batches, columns = data_files.batches_of, data_files.fetched_columns
 
     def noted(io: Any, unit_type: Any, files: data_files.FilesToRead, *more: Any) -> Any:
         found.extend(Path(path).name for path in files.paths)
         return batches(io, unit_type, files, *more)
 
+    def noted_columns(io: Any, files: Any) -> Any:
+        found.extend(Path(planned.path).name for planned in files)
+        return columns(io, files)
+
     with monkeypatch.context() as patch:
+        patch.setattr("metastore.storage.file_groups.fetched_columns", noted_columns)
         patch.setattr("metastore.storage.reader.batches_of", noted)
         patch.setattr("metastore.storage.file_groups.batches_of", noted)
         yield found

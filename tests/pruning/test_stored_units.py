@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import weakref
 from collections.abc import Collection, Iterator
+from dataclasses import replace
 from pathlib import Path
 
 import pyarrow as pa
@@ -12,12 +13,15 @@ import pytest
 from support.reading import settings_reading
 
 from metastore import connect
+from metastore.bounds.embedded_columns import EmbeddedBatches
+from metastore.bounds.portion_columns import PortionColumns
+from metastore.bounds.units import FILE_COLUMNS, LOWER_COLUMNS
 from metastore.components.requests import of_table
 from metastore.config.settings import Settings
 from metastore.errors import InvalidRequestError
+from metastore.iceberg.file_system_catalog import FileSystemCatalog
 from metastore.model.vocabulary import MetadataType
 from metastore.pruning.known_files import Fingerprint
-from metastore.pruning.portion_columns import PortionColumns
 from metastore.pruning.prune import UNIT_COLUMNS, prune
 from metastore.pruning.stored_units import StoredUnits
 from metastore.pruning.table_units import TableUnits
@@ -39,9 +43,12 @@ QUESTIONS = (
 )
 
 
-@pytest.fixture(scope="module")
-def site(tmp_path_factory: pytest.TempPathFactory) -> Session:
-    """A table of forty segments with two files of two row groups each; ids of segment 23 are 2300 to 2319."""
+@pytest.fixture(scope="module", params=["ours", "theirs"])
+def site(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Session:
+    """A table of forty segments with two files of two row groups each; ids of segment 23 are 2300 to 2319.
+
+    Its units are columns in their data files, or JSON alone, as other programs write them.
+    """
     folder = tmp_path_factory.mktemp("stored_units")
     for segment in range(SEGMENTS):
         place = folder / "sales" / f"part={segment}"
@@ -58,20 +65,31 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> Session:
     }
     session = connect(Settings.from_mapping({f"drill.metastore.{key}": value for key, value in settings.items()}))
     session.analyze(TABLE)
+    if request.param == "theirs":
+        units = session.tables.read().metadata_types(MetadataType.ALL).to_arrow()
+        catalog = FileSystemCatalog("other", str(folder / "metastore" / "drill/metastore/iceberg"))
+        catalog.load_table("tables").overwrite(units)
     return session
 
 
 @pytest.fixture
 def reads(monkeypatch: pytest.MonkeyPatch) -> list[FileGroup]:
-    """The groups of data files that were read, in their order."""
+    """The groups of data files that were read, in their order, as rows or as columns."""
     found: list[FileGroup] = []
-    batches = FileGroup.batches
+    batches, embedded = FileGroup.batches, FileGroup.embedded
 
     def noted(self: FileGroup) -> Iterator[pa.RecordBatch]:
         found.append(self)
         return batches(self)
 
+    def noted_columns(self: FileGroup, batches: EmbeddedBatches) -> list[bool]:
+        has_all = embedded(self, batches)
+        if any(has_all):
+            found.append(replace(self.only(has_all), columns=LOWER_COLUMNS if batches.asked else FILE_COLUMNS))
+        return has_all
+
     monkeypatch.setattr(FileGroup, "batches", noted)
+    monkeypatch.setattr(FileGroup, "embedded", noted_columns)
     return found
 
 

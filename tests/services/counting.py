@@ -1,4 +1,8 @@
-"""A proxy before a server over HTTP that notes each request and changes nothing."""
+"""A proxy before a server over HTTP that notes each request and changes nothing.
+
+It counts depth, too. With ``hold_s`` it keeps requests back until no other one has come for that long, and then passes
+all of them on at once. Requests that do not wait for each other are one wave; the number of waves is the depth.
+"""
 
 from __future__ import annotations
 
@@ -14,22 +18,65 @@ _PER_HOP = frozenset({"connection", "transfer-encoding", "content-length"})
 
 @dataclass
 class Seen:
-    """Where the proxy listens, and the requests since the list was cleared, as ``METHOD path``."""
+    """Where the proxy listens, and the requests since the last :meth:`clear`, as ``METHOD path``."""
 
     endpoint: str
     requests: list[str] = field(default_factory=list)
+    waves: list[list[str]] = field(default_factory=list)
+    """The same requests by waves: each wave was sent after the answers to the one before; empty without ``hold_s``."""
+
+    @property
+    def depth(self) -> int:
+        """Number of waves."""
+        return len(self.waves)
+
+    def clear(self) -> None:
+        """Start counting anew."""
+        self.requests.clear()
+        self.waves.clear()
+
+
+class _Waves:
+    """Keeps requests back until none has come for ``hold_s`` seconds; 0 keeps none back."""
+
+    def __init__(self, seen: Seen, hold_s: float) -> None:
+        self._seen = seen
+        self._hold_s = hold_s
+        self._changed = threading.Condition()
+        self._held: list[str] = []
+        self._wave = 0
+
+    def pass_on(self, request: str) -> None:
+        """Wait until the wave of ``request`` goes on."""
+        with self._changed:
+            self._seen.requests.append(request)
+            if not self._hold_s:
+                return
+            self._held.append(request)
+            own, together = self._wave, len(self._held)
+            self._changed.notify_all()
+            while self._wave == own:
+                if not self._changed.wait(self._hold_s) and self._wave == own and len(self._held) == together:
+                    self._seen.waves.append(self._held)
+                    self._held, self._wave = [], own + 1
+                    self._changed.notify_all()
+                together = len(self._held)
 
 
 @contextmanager
-def counting(server: str) -> Iterator[Seen]:
+def counting(server: str, hold_s: float = 0) -> Iterator[Seen]:
     """A proxy before the server at ``server``, ``http://host:port``."""
+
+    class Server(ThreadingHTTPServer):
+        daemon_threads = True
+        request_queue_size = 256
 
     class Handler(BaseHTTPRequestHandler):
         protocol_version = "HTTP/1.1"
 
         def answer(self) -> None:
-            seen.requests.append(f"{self.command} {self.path}")
             body = self.rfile.read(int(self.headers.get("Content-Length", 0)))
+            waves.pass_on(f"{self.command} {self.path}")
             connection = HTTPConnection(server.rpartition("/")[2], timeout=60)
             connection.request(self.command, self.path, body, dict(self.headers))
             found = connection.getresponse()
@@ -49,9 +96,9 @@ def counting(server: str) -> Iterator[Seen]:
         def log_message(self, *_: object) -> None:
             pass
 
-    with ThreadingHTTPServer(("127.0.0.1", 0), Handler) as listener:
-        listener.daemon_threads = True
+    with Server(("127.0.0.1", 0), Handler) as listener:
         seen = Seen(f"http://127.0.0.1:{listener.server_port}")
+        waves = _Waves(seen, hold_s)
         thread = threading.Thread(target=listener.serve_forever, kwargs={"poll_interval": 0.05})
         thread.start()
         try:

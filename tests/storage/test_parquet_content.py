@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
+import duckdb
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
@@ -75,7 +77,7 @@ def test_each_kind_of_many_units_has_row_groups_of_its_own(unit: MakeUnit) -> No
     units = segment(unit, 40)
     schema = arrow_schema(TableMetadataUnit, iceberg_schema(TableMetadataUnit))
     written = ParquetContent(TableMetadataUnit, schema, "snappy", rows_of_a_group=30)
-    with pq.ParquetFile(pa.BufferReader(written.of(to_arrow(TableMetadataUnit, units)))) as file:
+    with pq.ParquetFile(pa.BufferReader(written.of(to_arrow(TableMetadataUnit, units)).content)) as file:
         at = file.schema_arrow.get_field_index("metadataType")
         groups = [file.metadata.row_group(n) for n in range(file.num_row_groups)]
         assert [group.num_rows for group in groups] == [1, 30, 10, 30, 10]
@@ -84,3 +86,26 @@ def test_each_kind_of_many_units_has_row_groups_of_its_own(unit: MakeUnit) -> No
     kinds = ["SEGMENT", "FILE", "FILE", "ROW_GROUP", "ROW_GROUP"]
     assert [(known.min, known.max) for known in bounds if known is not None] == [(kind, kind) for kind in kinds]
     assert sorted(found, key=str) == sorted(units, key=str)
+
+
+def test_columns_stand_where_readers_of_parquet_do_not_look(metastore: Metastore, unit: MakeUnit) -> None:
+    """Between the last row group and the footer; DuckDB and pyarrow read the rows as if nothing were there."""
+    units = segment(unit, 40)
+    metastore.tables.modify().overwrite(units).execute()
+    path = only_file(metastore)
+    [group] = metastore.tables.read().metadata_types(MetadataType.ALL).partitions().values()
+    [planned] = group.files
+    assert planned.columns is not None
+    with pq.ParquetFile(path) as file:
+        footer = path.stat().st_size - 8 - file.metadata.serialized_size
+        last = file.metadata.row_group(file.num_row_groups - 1)
+        chunks = [last.column(number) for number in range(last.num_columns)]
+        end = max((c.dictionary_page_offset or c.data_page_offset) + c.total_compressed_size for c in chunks)
+        identifiers: list[Any] = file.read(["metadataIdentifier"])["metadataIdentifier"].to_pylist()
+    assert end <= planned.columns.offset
+    assert planned.columns.offset + planned.columns.length == footer
+    expected = sorted(str(one.metadata_identifier) for one in units)
+    assert sorted(identifiers) == expected
+    with duckdb.connect() as database:
+        rows = database.execute("select metadataIdentifier from read_parquet(?)", [str(path)]).fetchall()
+    assert sorted(name for (name,) in rows) == expected

@@ -64,11 +64,11 @@ def test_when_one_file_cannot_be_written_none_stays(
     whole = ParquetContent.of
     calls = []
 
-    def broken_in_the_end(self: ParquetContent, rows: Any) -> Any:
-        calls.append(rows)
+    def broken_in_the_end(self: ParquetContent, *given: Any) -> Any:
+        calls.append(given)
         if len(calls) == partitions:
             raise OSError("no space left")
-        return whole(self, rows)
+        return whole(self, *given)
 
     monkeypatch.setattr(ParquetContent, "of", broken_in_the_end)
     with pytest.raises(StorageError, match="no space left; nothing was changed"):

@@ -12,9 +12,9 @@ from typing import Any, Final, overload
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from metastore.bounds.units import Portion
 from metastore.mapping.recorded_numbers import exact_row_counts, recorded_numbers, with_nulls
 from metastore.model.vocabulary import Statistic
-from metastore.pruning.units import Portion
 
 SUMMARY_COLUMNS: Final = ("metadataType", "metadataIdentifier", "path", "lastModifiedTime", "metadataStatistics")
 """The columns of FILE and ROW_GROUP units that summaries are made from, by their on-disk names."""

@@ -142,7 +142,7 @@ class TestComponent:
         """Stale, too new, broken or missing: the newest version is found; and old ones go."""
         versions = VersionFiles(root, pointers)
         assert versions.current() is None
-        assert [versions.publish(version, str(version).encode()) for version in (1, 2, 3)] == [True] * 3
+        assert all(versions.publish(version, str(version).encode()) for version in (1, 2, 3))
         if hint is None:
             pointers.remove(f"{versions.folder}/version-hint.text")
         else:

@@ -56,6 +56,14 @@ def test_a_table_is_analyzed_and_read(open_lake: OpenLake, bucket: ObjectStore) 
         assert told == {"n": 80_100, "most": 89_999}
 
 
+def test_an_object_named_as_the_directory_hides_no_file(open_lake: OpenLake, bucket: ObjectStore) -> None:
+    """Some tools mark a directory by an empty object of its name, without the slash."""
+    bucket.put("w/t", b"")
+    with open_lake() as ms:
+        assert ms.analyze("lake.w.t").new == FILES
+        assert ms.tables.scan("lake.w.t", "x < 25").to_arrow().num_rows == 25
+
+
 @pytest.mark.parametrize("kind", ["s3"], indirect=True)
 def test_requests_for_data(open_lake: OpenLake, server: StoreServer) -> None:
     """ANALYZE asks once for each footer and for pages of names; unchanged files are not asked again."""

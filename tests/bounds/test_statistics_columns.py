@@ -6,7 +6,7 @@ The judge is one container at a time, in plain Python, as the meaning of each te
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from datetime import date, datetime, timedelta, timezone
+from datetime import datetime, timedelta
 from decimal import Decimal
 from typing import Any
 from zoneinfo import ZoneInfo
@@ -33,7 +33,10 @@ from pyiceberg.expressions import (
     StartsWith,
 )
 from pyiceberg.expressions.literals import literal
+from support.random_statistics import UTC, VALUES, containers, told
 
+from metastore.bounds.statistics_columns import StatisticsColumns
+from metastore.bounds.statistics_texts import decoded
 from metastore.errors import FormatError
 from metastore.model.drill_types import FLOAT_TYPES, DrillType
 from metastore.model.statistics import ColumnStatistics, parse_many
@@ -41,29 +44,8 @@ from metastore.predicates.columns import PredicateColumn
 from metastore.predicates.recurring import PARTS, Recurring
 from metastore.predicates.recurring import excludes as recurring_excludes
 from metastore.pruning.column_test import column_test
-from metastore.pruning.statistics_columns import StatisticsColumns
-from metastore.pruning.statistics_texts import decoded
 
-UTC = timezone.utc
 WIDE = st.integers(-(2**70), 2**70)
-VALUES: dict[str, st.SearchStrategy[Any]] = {
-    "INT": st.integers(-3, 3) | st.integers(-(2**31), 2**31 - 1),
-    "BIGINT": st.integers(-3, 3) | st.integers(-(2**63), 2**63 - 1),
-    "UINT8": st.integers(0, 2**64 - 1),
-    "FLOAT4": st.floats(width=32, allow_nan=False),
-    "FLOAT8": st.floats(allow_nan=False) | st.sampled_from([0.0, -0.0, 1.5, 2.0]),
-    "VARDECIMAL": st.decimals(allow_nan=False, allow_infinity=False, places=2, min_value=-(10**9), max_value=10**9)
-    | st.decimals(allow_nan=False, allow_infinity=False, min_value=-(10**30), max_value=10**30),
-    "VARCHAR": st.text(max_size=4) | st.sampled_from(["ab", "ab\uffff", "a\U0001f600", 'q"\\', "17", "", "\x00"]),
-    "VARBINARY": st.binary(max_size=3),
-    "BIT": st.booleans(),
-    "DATE": st.dates() | st.dates(date(2024, 1, 1), date(2024, 3, 1)),
-    "TIME": st.times(),
-    "TIMESTAMP": st.datetimes() | st.datetimes(datetime(2024, 1, 1), datetime(2024, 1, 2)),
-    "INSTANT": st.datetimes(timezones=st.just(UTC)),
-}
-"""By minor type, and one name for times with a zone."""
-
 BETWEEN = st.sampled_from([-2.5, -0.5, 0.5, 1.5, 2.25])
 """Between whole numbers."""
 
@@ -74,34 +56,6 @@ LITERALS: dict[str, st.SearchStrategy[Any]] = {
     "FLOAT8": st.floats(allow_nan=False) | WIDE | st.sampled_from([0.0, -0.0, 1.5, 2**53 + 1]),
     "VARDECIMAL": VALUES["VARDECIMAL"] | st.integers(-5, 5) | BETWEEN,
 }
-COUNTS = st.none() | st.integers(0, 3)
-
-
-@st.composite
-def statistics(draw: st.DrawFn, of: str) -> ColumnStatistics:
-    """What may be known of one container with values of a type: truncated bounds, missing ones, odd counts."""
-    bounds = sorted([draw(VALUES[of]), draw(VALUES[of])])
-    low, high = (bound if draw(st.booleans()) else None for bound in bounds)
-    if low is not None and draw(st.booleans()):
-        high = low
-    exact = [draw(st.booleans()) for _ in range(2)]
-    return ColumnStatistics(
-        "TIMESTAMP" if of == "INSTANT" else of,
-        low,
-        high,
-        *exact,
-        draw(COUNTS),
-        draw(COUNTS),
-        draw(COUNTS),
-        draw(COUNTS),
-    )
-
-
-@st.composite
-def containers(draw: st.DrawFn, of: str) -> list[ColumnStatistics | None]:
-    """Containers of one type mostly, with others among them, and some of which nothing is known."""
-    other = draw(st.sampled_from(sorted(VALUES)))
-    return draw(st.lists(statistics(of) | statistics(of) | statistics(other) | st.none(), min_size=1, max_size=8))
 
 
 def says(known: ColumnStatistics | None) -> Any:
@@ -121,19 +75,6 @@ def says(known: ColumnStatistics | None) -> Any:
         known.all_null or known.nans is not None,
         known.all_null or known.min is not None or known.max is not None,
     )
-
-
-def told(columns: StatisticsColumns) -> list[Any]:
-    """The same of columns."""
-    found: list[Any] = []
-    for position in range(len(columns)):
-        known = columns.at(position)
-        flags = int(columns.flags[position])
-        bits = [bool(flags & bit) for bit in (2, 4, 8, 16, 32)]
-        found.append(
-            None if known is None else (known.type, known.min, known.max, *bits, bool(columns.has_bounds[position]))
-        )
-    return found
 
 
 @pytest.mark.parametrize("of", sorted(VALUES))

@@ -13,9 +13,9 @@ from typing import Any, Final
 
 import numpy as np
 
+from metastore.bounds.bound_arrays import BoundArray, Kind, Mask, Positions, bound_array, kind_of, taken
 from metastore.model.drill_types import NO_TYPE
 from metastore.model.statistics import ColumnStatistics, Value
-from metastore.pruning.bound_arrays import BoundArray, Kind, Mask, Positions, bound_array, kind_of, taken
 
 KNOWN: Final = 1
 """Something is known of the column."""

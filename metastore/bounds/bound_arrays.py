@@ -19,10 +19,10 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from metastore.bounds.neighbours import FAR, LONGS, as_long, floats_around, longs_around
 from metastore.epoch import EPOCH_DATE
 from metastore.model.statistics import Value
 from metastore.model.statistics_json import from_micros
-from metastore.pruning.neighbours import FAR, LONGS, as_long, floats_around, longs_around
 
 Mask: TypeAlias = "np.ndarray[Any, np.dtype[np.bool_]]"
 Positions: TypeAlias = "np.ndarray[Any, np.dtype[np.int64]]"

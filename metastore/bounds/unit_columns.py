@@ -13,10 +13,10 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from metastore.bounds.statistics_columns import StatisticsColumns
+from metastore.bounds.statistics_texts import decoded
 from metastore.mapping.recorded_numbers import recorded_numbers
 from metastore.model.vocabulary import IDENTIFIER_SEPARATOR, Statistic
-from metastore.pruning.statistics_columns import StatisticsColumns
-from metastore.pruning.statistics_texts import decoded
 
 Longs = np.ndarray[Any, np.dtype[np.int64]]
 
@@ -102,7 +102,7 @@ class FileUnits:
         holders = _whole(units["metadataStatistics"])
         return cls(
             _whole(units["path"]),
-            _folders_of(units["metadataIdentifier"]),
+            folders_of(units["metadataIdentifier"]),
             recorded_numbers(holders, Statistic.LENGTH),
             recorded_numbers(holders, Statistic.MODIFICATION_TIME_NANOS),
             UnitColumns.of(units, asked),
@@ -123,7 +123,7 @@ def _whole(column: pa.ChunkedArray[Any]) -> Any:
     return column.chunk(0) if column.num_chunks == 1 else column.combine_chunks()
 
 
-def _folders_of(identifiers: pa.ChunkedArray[Any]) -> Coded:
+def folders_of(identifiers: pa.ChunkedArray[Any]) -> Coded:
     """The folder that each file's identifier names, "" for the table's own."""
     texts: list[Any] = identifiers.to_pylist()
     names: dict[str, int] = {}

@@ -16,6 +16,8 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from metastore.bounds.bound_arrays import Kind, Numbers, Texts, mask_of
+from metastore.bounds.statistics_columns import BoundPair, StatisticsColumns, bound_pair, flags_of_counts, together
 from metastore.epoch import EPOCH_DAY
 from metastore.model.drill_types import INTEGER_TYPES
 from metastore.model.statistics import (
@@ -28,8 +30,6 @@ from metastore.model.statistics import (
     parse_many,
 )
 from metastore.model.vocabulary import Statistic
-from metastore.pruning.bound_arrays import Kind, Numbers, Texts
-from metastore.pruning.statistics_columns import BoundPair, StatisticsColumns, bound_pair, flags_of_counts, together
 
 
 def decoded(texts: pa.Array[Any]) -> StatisticsColumns:
@@ -39,6 +39,10 @@ def decoded(texts: pa.Array[Any]) -> StatisticsColumns:
     places: Any = distinct.indices.cast(pa.int64())
     indices = pc.fill_null(places, -1).to_numpy(zero_copy_only=False)
     return _of_distinct(different).take(indices)
+
+
+_Groups = tuple["str | None", ...]
+"""What the pattern found in one text: five groups of each bound, four counts, the zone and the type."""
 
 
 class _Stated(NamedTuple):
@@ -51,31 +55,82 @@ class _Stated(NamedTuple):
 
 
 def _of_distinct(texts: Sequence[str]) -> StatisticsColumns:
-    by_kind: dict[tuple[str, Kind], list[_Stated]] = {}
     others: list[int] = []
+    by_type: dict[str, tuple[list[int], list[_Groups]]] = {}
     for position, text in enumerate(texts):
         match = _PATTERN.fullmatch(text)
         if match is None or (type_ := match[match.lastindex or 0]) not in _READERS:
             others.append(position)
             continue
-        low, high, (*counts, zone, _) = match.groups()[:5], match.groups()[5:10], match.groups()[10:]
-        kind, read = _READERS[type_]
+        positions, groups = by_type.setdefault(type_, ([], []))
+        positions.append(position)
+        groups.append(match.groups())
+    parts: list[StatisticsColumns] = []
+    for type_, (positions, groups) in by_type.items():
+        whole = _whole_numbers(type_, groups) if type_ in INTEGER_TYPES else None
+        if whole is None:
+            found, left = _one_by_one(type_, positions, groups, len(texts))
+            parts += found
+            others += left
+        else:
+            parts.append(whole.take(_places(len(texts), positions)))
+    if others:
+        rest = StatisticsColumns.of(parse_many([texts[position] for position in others]))
+        parts.append(rest.take(_places(len(texts), others)))
+    return together(parts) if parts else StatisticsColumns.nothing(len(texts))
+
+
+def _whole_numbers(type_: str, groups: Sequence[_Groups]) -> StatisticsColumns | None:
+    """Statistics of whole numbers, all at once; None where one is spelled as only the rule, or one by one, reads."""
+    columns = list(zip(*groups, strict=True))
+    sides = columns[:5], columns[5:10]
+    if any(not {None, _LONG}.issuperset(side[0]) or any(side[3]) or any(side[4]) for side in sides):
+        return None
+    try:
+        low, high = (
+            Numbers(Kind.NUMBER, *_longs([wrapped or bare for wrapped, bare in zip(side[1], side[2], strict=True)], 0))
+            for side in sides
+        )
+        nulls, non_nulls, rows, nans = (_longs(column, -1)[1] for column in columns[10:14])
+    except pa.ArrowInvalid:
+        return None
+    counted = (rows >= 0) & (nulls >= 0) & (non_nulls >= 0)
+    rows = np.where(counted, np.maximum(rows, nulls + non_nulls), rows)  # See _counts.
+    flags = flags_of_counts(nulls, non_nulls, rows, nans)
+    return StatisticsColumns(flags, (type_,), np.zeros(len(groups), np.int16), (BoundPair(low, high),))
+
+
+def _longs(numbers: Sequence[str | None], instead: int) -> tuple[Any, Any]:
+    """Which of ``numbers`` are there, and all of them as ``int64`` with ``instead`` for others."""
+    longs: Any = pa.array(numbers, pa.string()).cast(pa.int64())
+    if longs.null_count == 0:
+        return np.ones(len(longs), np.bool_), longs.to_numpy()
+    if longs.null_count == len(longs):
+        return np.zeros(len(longs), np.bool_), np.full(len(longs), instead, np.int64)
+    return mask_of(longs.is_valid()), pc.fill_null(longs, instead).to_numpy()
+
+
+def _one_by_one(
+    type_: str, positions: Sequence[int], groups: Sequence[_Groups], count: int
+) -> tuple[list[StatisticsColumns], list[int]]:
+    """Statistics of one type among ``count`` containers, and the positions of those that the rule has to read."""
+    by_kind: dict[Kind, list[_Stated]] = {}
+    others: list[int] = []
+    kind_of_type, read = _READERS[type_]
+    for position, found in zip(positions, groups, strict=True):
+        low, high, (*counts, zone, _) = found[:5], found[5:10], found[10:]
         try:
             stated = _Stated(position, _bound(read, low, False), _bound(read, high, True), _counts(counts))
         except _NotPlainError:
             others.append(position)
             continue
-        if zone and kind is Kind.LOCAL:
-            kind = Kind.INSTANT
-        by_kind.setdefault((type_, kind), []).append(stated)
+        kind = Kind.INSTANT if zone and kind_of_type is Kind.LOCAL else kind_of_type
+        by_kind.setdefault(kind, []).append(stated)
     parts = [
-        _together(type_, kind, found).take(_places(len(texts), [one.position for one in found]))
-        for (type_, kind), found in by_kind.items()
+        _together(type_, kind, stated).take(_places(count, [one.position for one in stated]))
+        for kind, stated in by_kind.items()
     ]
-    if others:
-        rest = StatisticsColumns.of(parse_many([texts[position] for position in others]))
-        parts.append(rest.take(_places(len(texts), others)))
-    return together(parts) if parts else StatisticsColumns.nothing(len(texts))
+    return parts, others
 
 
 def _places(count: int, positions: Sequence[int]) -> Any:

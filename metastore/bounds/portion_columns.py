@@ -5,7 +5,7 @@ JSON is not kept: of a million files the paths take most of the memory.
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -13,8 +13,8 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from metastore.pruning.unit_columns import FileUnits, Longs, UnitColumns
-from metastore.pruning.units import Portion
+from metastore.bounds.unit_columns import FileUnits, Longs, UnitColumns
+from metastore.bounds.units import Portion
 
 
 @dataclass(frozen=True, eq=False)
@@ -76,6 +76,19 @@ class PortionColumns:
             tuple(replace(one, columns=one.columns.beside(two.columns)) for one, two in row_groups),
             self.asked | other.asked,
         )
+
+    @classmethod
+    def joined(cls, parts: Sequence[PortionColumns]) -> PortionColumns:
+        """One of several of different files, at least one, all with the same columns."""
+        before = 0
+        row_groups: list[RowGroupUnits] = []
+        for part in parts:
+            for each in part.row_groups:
+                moved: Any = np.where(each.files < 0, -1, each.files + before).astype(np.int32)
+                row_groups.append(replace(each, files=moved))
+            before += sum(map(len, part.files))
+        files = tuple(each for part in parts for each in part.files)
+        return cls(files, tuple(row_groups), parts[0].asked)
 
     def _is_like(self, other: PortionColumns) -> bool:
         mine, others = (

@@ -1,0 +1,99 @@
+"""Partitions of the tables component that have no columns beside their rows are written anew with columns.
+
+Partitions lack columns if an older release or another program wrote them. Planning then reads their JSON, which gives
+the same answers and takes ten times as long.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from itertools import groupby
+from typing import Final
+
+import pyarrow as pa
+from pyiceberg.expressions import And, BooleanExpression, In
+
+from metastore.bounds.embedded_columns import embedded
+from metastore.components.requests import of_table
+from metastore.components.tables import Tables
+from metastore.errors import ConflictError, NotFoundError, StorageError
+from metastore.mapping.rows import PartitionKey
+from metastore.model.identity import TableInfo
+from metastore.model.vocabulary import GENERAL_INFO, MetadataType
+from metastore.storage.file_groups import FileGroup
+
+_ROWS: Final = 20_000
+"""Of the partitions that are written by one commit, about; no partition is cut."""
+_ATTEMPTS: Final = 5
+
+
+@dataclass(frozen=True)
+class Upgraded:
+    """How many partitions were written anew, and the version that is current then."""
+
+    partitions: int
+    version: int
+
+
+def write_columns(tables: Tables) -> Upgraded:
+    """Write partitions without columns anew, with the same units, a few thousand files by each commit.
+
+    What others write meanwhile stays as they wrote it. Raises ConflictError if others were first five times in a row,
+    and what reading and committing raise; what was committed by then stays, and the next call goes on.
+    """
+    done: set[PartitionKey] = set()
+    written = failures = 0
+    while True:
+        version = tables.metadata.version
+        try:
+            batch = next(_batches(tables, version, done), None)
+            if batch is None:
+                return Upgraded(written, version)
+            count = _write(tables, version, batch)
+        except (ConflictError, NotFoundError, StorageError):
+            failures += 1
+            if failures == _ATTEMPTS or tables.metadata.version == version:
+                raise
+            continue
+        failures = 0
+        written += count
+        done |= batch.keys()
+
+
+def _write(tables: Tables, version: int, batch: dict[PartitionKey, pa.Table]) -> int:
+    """Write partitions of one table anew on top of ``version``; how many there were that can have columns."""
+    units = [rows for rows in batch.values() if embedded(rows) is not None]
+    if units:
+        modify = tables.modify().overwrite(pa.concat_tables(units))
+        if modify.execute_unless_changed(version, _within(batch)) is None:
+            raise ConflictError(
+                "partitions were changed by others while they were written anew; run metastore upgrade again"
+            )
+    return len(units)
+
+
+def _batches(tables: Tables, version: int, done: set[PartitionKey]) -> Iterator[dict[PartitionKey, pa.Table]]:
+    """Partitions of one table in ``version`` that have no columns, but for those that are ``done``, a few at a time."""
+    partitions = tables.read().metadata_types(MetadataType.ALL).at(version).partitions()
+    lacking = [key for key, group in partitions.items() if key not in done and _lacks_columns(key, group)]
+    for _, keys in groupby(sorted(lacking), key=lambda key: key[:-1]):
+        batch: dict[PartitionKey, pa.Table] = {}
+        for key in keys:
+            group = partitions[key]
+            batch[key] = pa.Table.from_batches(group.batches(), group.schema)
+            if sum(rows.num_rows for rows in batch.values()) >= _ROWS:
+                yield batch
+                batch = {}
+        if batch:
+            yield batch
+
+
+def _lacks_columns(key: PartitionKey, group: FileGroup) -> bool:
+    return key[-1] != GENERAL_INFO and any(planned.columns is None for planned in group.files)
+
+
+def _within(keys: dict[PartitionKey, pa.Table]) -> BooleanExpression:
+    """A filter of the partitions ``keys``, all of one table."""
+    [table] = {key[:-1] for key in keys}
+    return And(of_table(TableInfo(*table)), In("metadataKey", {key[-1] for key in keys}))
