@@ -4,6 +4,7 @@
 PyIceberg has no public form of it, and a second implementation here would be one to keep right.
 ``_get_parquet_writer_kwargs`` reads the table properties that say how data files are written.
 ``MetastoreCatalog._write_metadata`` writes metadata.json for every catalog that keeps a pointer to it.
+``_pyarrow_to_schema_without_ids`` makes a schema of the columns of a query, whose ids are given afterwards.
 ``Transaction._updates`` is what a transaction would commit, so that it is committed by our own rules.
 """
 
@@ -13,12 +14,13 @@ from collections.abc import Callable, Mapping
 from functools import partial
 from typing import Any
 
+import pyarrow as pa
 from pyiceberg.catalog import Catalog
 from pyiceberg.expressions import BooleanExpression
 from pyiceberg.expressions.visitors import _InclusiveMetricsEvaluator
-from pyiceberg.io.pyarrow import _get_parquet_writer_kwargs
+from pyiceberg.io.pyarrow import _get_parquet_writer_kwargs, _pyarrow_to_schema_without_ids
 from pyiceberg.manifest import DataFile
-from pyiceberg.schema import Schema
+from pyiceberg.schema import Schema, assign_fresh_schema_ids
 from pyiceberg.table import Transaction
 from pyiceberg.table.update import TableRequirement, TableUpdate
 
@@ -47,3 +49,8 @@ def writing_metadata_by(write: Callable[..., None], catalog: Catalog) -> Catalog
 def pending(transaction: Transaction) -> tuple[tuple[TableRequirement, ...], tuple[TableUpdate, ...]]:
     """What ``transaction``, which is not committed, has gathered."""
     return transaction._requirements, transaction._updates  # noqa: SLF001
+
+
+def schema_of_columns(columns: pa.Schema) -> Schema:
+    """The schema of a new table with ``columns``. Raises what PyIceberg does for a type that Iceberg does not have."""
+    return assign_fresh_schema_ids(_pyarrow_to_schema_without_ids(columns))

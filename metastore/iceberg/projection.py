@@ -76,7 +76,7 @@ class Projection:
         self, source: NestedField | None, array: Array, field: NestedField, arrow: pa.DataType, length: int
     ) -> Array:
         if source is not None:
-            return self._values(source.field_type, array, field.field_type, arrow)
+            return self.values(source.field_type, array, field.field_type, arrow)
         value = self._constants.get(field.field_id, field.initial_default)
         if value is not None:
             return pa.array([value], arrow).take(np.zeros(length, dtype=np.int64))
@@ -84,7 +84,8 @@ class Projection:
             raise FormatError(f"it lacks the required column {field.name!r}")
         return _arrow.nulls(length, arrow)
 
-    def _values(self, source: IcebergType, array: Array, target: IcebergType, arrow: pa.DataType) -> Array:
+    def values(self, source: IcebergType, array: Array, target: IcebergType, arrow: pa.DataType) -> Array:
+        """Values of the type ``source`` as those of ``target``. Raises ResolveError and Arrow's errors."""
         if array.type.equals(arrow, check_metadata=True):
             return array
         if isinstance(source, StructType) and isinstance(target, StructType):
@@ -112,7 +113,7 @@ class Projection:
         if pa.types.is_fixed_size_list(array.type):
             array = array.cast(pa.list_(array.type.value_field))
         offsets, first, length = _offsets(array)
-        values = self._values(
+        values = self.values(
             source.element_type, array.values.slice(first, length), target.element_type, arrow.value_type
         )
         large = pa.types.is_large_list(arrow)
@@ -122,9 +123,17 @@ class Projection:
 
     def _map(self, source: MapType, array: Array, target: MapType, arrow: Any) -> Array:
         offsets, first, length = _offsets(array)
-        keys = self._values(source.key_type, array.keys.slice(first, length), target.key_type, arrow.key_type)
-        items = self._values(source.value_type, array.items.slice(first, length), target.value_type, arrow.item_type)
+        keys = self.values(source.key_type, array.keys.slice(first, length), target.key_type, arrow.key_type)
+        items = self.values(source.value_type, array.items.slice(first, length), target.value_type, arrow.item_type)
         return map_array(offsets, keys, items, arrow, pc.is_null(array))
+
+
+def in_arrow_type(kind: IcebergType, array: Array, arrow: pa.DataType) -> Array:
+    """``array``, whose values are of ``kind`` in whatever Arrow types, as ``arrow``. Raises Arrow's errors.
+
+    Unlike Arrow's cast it leaves a NULL struct NULL whose fields are required.
+    """
+    return Projection(Schema(), Schema(), pa.schema([]), {}).values(kind, array, kind, arrow)
 
 
 def partition_constants(spec: PartitionSpec, partition: Record) -> dict[int, Any]:

@@ -13,7 +13,7 @@ from contextlib import contextmanager
 from typing import Final
 
 from pyiceberg.exceptions import CommitFailedException
-from pyiceberg.manifest import ManifestEntry, ManifestFile
+from pyiceberg.manifest import ManifestContent, ManifestEntry, ManifestFile
 from pyiceberg.table import Table
 from pyiceberg.table.refs import MAIN_BRANCH, SnapshotRefType
 from pyiceberg.table.snapshots import Snapshot, Summary
@@ -46,13 +46,15 @@ class NewSnapshot:
         self._commit_id = uuid.uuid4()
         self._files = NewFiles(table.io)
 
-    def write_manifest(self, entries: Sequence[ManifestEntry], spec_id: int) -> ManifestFile:
-        """Write ``entries`` of data files, at least one and all of one spec."""
+    def write_manifest(
+        self, entries: Sequence[ManifestEntry], spec_id: int, content: ManifestContent = ManifestContent.DATA
+    ) -> ManifestFile:
+        """Write ``entries``, at least one and all of one spec; ``content`` says of which kind of files they are."""
         metadata = self.table.metadata
         spec = metadata.specs()[spec_id]
         path = self._path(f"m{len(self._files.created)}")
         return write_manifest_file(
-            self._files, path, metadata.format_version, spec, schema_of(metadata, spec), self.id, entries
+            self._files, path, metadata.format_version, spec, schema_of(metadata, spec), self.id, entries, content
         )
 
     def publish(
@@ -68,6 +70,16 @@ class NewSnapshot:
         Raises CommitFailedException when it lost to others and StorageError when it was refused, OutcomeUnknownError
         when that is open.
         """
+        metadata = self.table.metadata
+        ref = metadata.refs.get(MAIN_BRANCH)
+        same = (
+            AssertTableUUID(uuid=metadata.table_uuid),
+            AssertRefSnapshotId(ref=MAIN_BRANCH, snapshot_id=ref.snapshot_id if ref else None),
+        )
+        return target.commit(self.table, (*same, *requirements), (*updates, *self.updates(manifests, summary)))
+
+    def updates(self, manifests: Sequence[ManifestFile], summary: Summary) -> tuple[TableUpdate, ...]:
+        """Write the list of ``manifests``; the updates that make this the newest snapshot of ``main``."""
         metadata = self.table.metadata
         parent_time = self.parent.timestamp_ms + 1 if self.parent else 0
         snapshot = Snapshot(
@@ -90,11 +102,7 @@ class NewSnapshot:
             max_snapshot_age_ms=ref.max_snapshot_age_ms if ref else None,
             min_snapshots_to_keep=ref.min_snapshots_to_keep if ref else None,
         )
-        same = (
-            AssertTableUUID(uuid=metadata.table_uuid),
-            AssertRefSnapshotId(ref=MAIN_BRANCH, snapshot_id=ref.snapshot_id if ref else None),
-        )
-        return target.commit(self.table, (*same, *requirements), (*updates, AddSnapshotUpdate(snapshot=snapshot), head))
+        return AddSnapshotUpdate(snapshot=snapshot), head
 
     @contextmanager
     def taken_back_unless_published(self) -> Iterator[None]:

@@ -42,6 +42,7 @@ from metastore.pruning.row_id import ROW_ID
 from metastore.scan.arrow_types import arrow_schema
 from metastore.scan.directories import LEVEL
 from metastore.scan.scan import Scan
+from metastore.sql.addressed_rows import ADDRESS, addressed_rows
 from metastore.sql.columns_of_files import beside, columns_of_files, may_have_rows, of_table, with_columns
 from metastore.sql.narrowed import Narrowed, fitting, in_memory, narrowed_by, of_iceberg, of_scan
 from metastore.sql.push_down import AskedRows
@@ -52,6 +53,7 @@ from metastore.views.expansion import ViewText
 from metastore.views.freshness import typed_query
 from metastore.views.names import Meaning, Names
 from metastore.views.unlisted import UNLISTED
+from metastore.writes.row_changes import LiveRows
 
 Wanted = int | str | datetime | None
 """A version: a snapshot's id, the name of a branch or tag, a point in time; None for the newest."""
@@ -91,6 +93,13 @@ class Relations:
         self._views = target.views.lookup()
         self._versions: dict[str, int] = {}
         self._tables: dict[str, Table] = {}
+        self._addressed: dict[str, LiveRows] = {}
+
+    def pin(self, target: TargetTable, table: Table, live: LiveRows | None) -> None:
+        """From now on ``target`` means the version ``table``; with ``live`` its rows have addresses, unlisted."""
+        self._tables[str(target)] = table
+        if live is not None:
+            self._addressed[str(target)] = live
 
     def resolve(
         self,
@@ -210,11 +219,17 @@ class Relations:
         own = schema_to_pyarrow(table.schema(), include_field_ids=False)
         extra = columns_of_files(unlisted, own.names)
         schema = with_columns(table.schema(), extra)
+        live = self._addressed.get(str(target)) if wanted is None else None
 
         def read(asked: AskedRows) -> Iterator[pa.RecordBatch]:
             try:
                 expression = fitting(asked, schema).expression
                 is_meant, more = may_have_rows(expression, extra), [name for name in extra if name in asked.columns]
+                if live is not None:
+                    chosen = [name for name in own.names if name in asked.columns]
+                    found = addressed_rows(table, live, chosen, of_table(expression, extra), is_meant, more)
+                    yield from (batch.select(asked.columns) for batch in found)
+                    return
                 scan = table.scan(
                     of_table(expression, extra), tuple(name for name in asked.columns if name not in extra)
                 )
@@ -235,8 +250,9 @@ class Relations:
             except Exception as error:
                 raise _unreadable(target, error) from error
 
-        columns = pa.schema([*own, *(pa.field(name, UNLISTED[name]) for name in extra)])
-        return Relation(columns, read, told, schema, extra)
+        addresses = [] if live is None else ADDRESS
+        columns = pa.schema([*own, *(pa.field(name, UNLISTED[name]) for name in extra), *addresses])
+        return Relation(columns, read, told, schema, (*extra, *(field.name for field in addresses)))
 
     def _analyzed(
         self, info: TableInfo, wanted: Wanted, named: Collection[str], unlisted: Collection[str]

@@ -45,9 +45,15 @@ from metastore.views.unlisted import meant_of
 
 def select(target: StatementTarget, statement: Statement) -> pa.Table:
     """Run a query; its rows."""
-    with shared_look(), Duck() as duck:
+    with shared_look():
+        return rows_of(statement, Relations(target))
+
+
+def rows_of(statement: Statement, relations: Relations) -> pa.Table:
+    """The rows of a query whose names mean ``relations``."""
+    with Duck() as duck:
         query = QueryText.parse(statement, duck.check)
-        text = _Preparation(duck, Relations(target)).prepared(query)
+        text = _Preparation(duck, relations).prepared(query)
         return _run(duck, query, text)
 
 

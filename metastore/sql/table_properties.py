@@ -16,8 +16,8 @@ from metastore.procedures.tables.set_property import require_settable
 from metastore.sql.partition_fields import Change, PartitionChange, PartitionTerm, term_of_text
 from metastore.sql.statement import Cursor
 
-_PARTITIONING: Final = "partitioning"
-_FORMAT_VERSIONS: Final = ("format-version", "format_version")
+PARTITIONING: Final = "partitioning"
+FORMAT_VERSIONS: Final = ("format-version", "format_version")
 """As Iceberg and as Trino write it; it is no property of the metadata, and raises the table's version."""
 
 _WRITTEN_VERSIONS: Final = ("1", "2")
@@ -34,17 +34,17 @@ def set_properties(cursor: Cursor) -> tuple[Change, str]:
     named: list[str] = []
     while True:
         token = cursor.token
-        key = _settable(cursor, *_FORMAT_VERSIONS)
+        key = _settable(cursor, *FORMAT_VERSIONS)
         if key in named:
             raise cursor.statement.error(f"property {key!r} stands there twice", token)
         named.append(key)
         cursor.expect(TokenType.EQ, "=")
-        if key == _PARTITIONING:
-            terms = _terms(cursor)
-        elif key in _FORMAT_VERSIONS:
-            version = _format_version(cursor)
+        if key == PARTITIONING:
+            terms = partition_terms(cursor)
+        elif key in FORMAT_VERSIONS:
+            version = written_version(cursor)
         else:
-            values[key] = _value(cursor)
+            values[key] = property_value(cursor)
         if not cursor.accept(TokenType.COMMA):
             break
     if bracketed:
@@ -75,9 +75,10 @@ def unset_properties(cursor: Cursor) -> tuple[Change, str]:
     return lambda transaction: _apply_properties(transaction, values), f"{', '.join(keys)} back to the default"
 
 
-def _format_version(cursor: Cursor) -> int:
+def written_version(cursor: Cursor) -> int:
+    """Read a format version that this package writes. Raises InvalidRequestError for another one."""
     token = cursor.token
-    text = _value(cursor)
+    text = property_value(cursor)
     if text not in _WRITTEN_VERSIONS:
         versions = " or ".join(_WRITTEN_VERSIONS)
         raise cursor.statement.error(f"format version {text or 'DEFAULT'}: this package writes {versions}", token)
@@ -105,7 +106,7 @@ def _apply_properties(transaction: Transaction, values: dict[str, str | None]) -
 def _settable(cursor: Cursor, *also: str) -> str:
     """A key that may be set and unset, or one of ``also``."""
     token = cursor.token
-    key = _key(cursor)
+    key = property_key(cursor)
     if key in also:
         return key
     try:
@@ -115,7 +116,7 @@ def _settable(cursor: Cursor, *also: str) -> str:
     return key
 
 
-def _key(cursor: Cursor) -> str:
+def property_key(cursor: Cursor) -> str:
     """A property's key: a text, a name in quotes, or words with dots and dashes."""
     if cursor.ahead(TokenType.STRING):
         return cursor.advance().text
@@ -126,7 +127,7 @@ def _key(cursor: Cursor) -> str:
     return "".join(parts)
 
 
-def _value(cursor: Cursor) -> str | None:
+def property_value(cursor: Cursor) -> str | None:
     """A value as the text that Iceberg keeps; None for DEFAULT."""
     if cursor.ahead(TokenType.STRING):
         return cursor.advance().text
@@ -140,7 +141,8 @@ def _value(cursor: Cursor) -> str | None:
     raise cursor.unexpected("a text, a number, TRUE, FALSE or DEFAULT")
 
 
-def _terms(cursor: Cursor) -> list[PartitionTerm]:
+def partition_terms(cursor: Cursor) -> list[PartitionTerm]:
+    """Read ``ARRAY['day(ts)', …]``."""
     cursor.expect_word("ARRAY")
     cursor.expect(TokenType.L_BRACKET, "[")
     found: list[PartitionTerm] = []

@@ -8,6 +8,7 @@ from typing import Protocol
 from metastore.analyze.result import AnalyzeResult
 from metastore.catalogs import Catalogs
 from metastore.config import Settings
+from metastore.engine import Engine
 from metastore.metastore import Metastore
 from metastore.model.identity import TableInfo
 from metastore.procedures.framework.calls import Procedures
@@ -51,6 +52,9 @@ class StatementTarget(Protocol):
     @property
     def analyze(self) -> Callable[..., AnalyzeResult]:
         """ANALYZE of a table, with the options of :class:`metastore.analyze.run.Request` by name."""
+
+    def engine_for(self, files: int) -> Engine:
+        """What runs work on this number of files."""
 
     def drop_metadata(self, table: TableInfo | str, *, if_exists: bool = False) -> bool:
         """Forget a table; True if there was anything to forget."""

@@ -52,6 +52,7 @@ LAYERS = (
     {"scan"},
     {"hive"},
     {"inspection", "views", "procedures"},
+    {"writes"},
     {"integrity", "sql"},
     {"session"},
     {"spark"},

@@ -1,0 +1,229 @@
+"""CREATE SCHEMA and CREATE TABLE in a catalog.
+
+::
+
+    CREATE {SCHEMA | DATABASE | NAMESPACE} [IF NOT EXISTS] catalog.schema
+    CREATE TABLE [IF NOT EXISTS] catalog.schema.table … [AS query]      -- see metastore.sql.new_table
+
+The table of a query appears with its rows in one commit, or not at all. A catalog of type filesystem cannot do that, so
+CREATE TABLE AS is refused there.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+import pyarrow as pa
+from pyiceberg.exceptions import (
+    CommitFailedException,
+    NamespaceAlreadyExistsError,
+    NoSuchNamespaceError,
+    TableAlreadyExistsError,
+    ValidationError,
+)
+from pyiceberg.io.pyarrow import UnsupportedPyArrowTypeException
+from pyiceberg.schema import Schema
+from sqlglot import Token
+
+from metastore.errors import ConflictError, InvalidRequestError, MetastoreError, NotFoundError, OutcomeUnknownError
+from metastore.iceberg.catalog_errors import failures_of
+from metastore.iceberg.iceberg_private import pending, schema_of_columns
+from metastore.iceberg.target import TargetTable
+from metastore.sql.insert import query_from
+from metastore.sql.named_table import place_of, table_name
+from metastore.sql.new_table import NewTable, new_table
+from metastore.sql.relations import Relations
+from metastore.sql.select import rows_of
+from metastore.sql.statement import Cursor, Name, Statement
+from metastore.sql.target import StatementTarget
+from metastore.writes.conforming import conformed
+from metastore.writes.publication import publish_creation
+from metastore.writes.table_writer import TableWriter, job_of
+
+_DONE: Final[list[pa.Field[Any]]] = [pa.field("ok", pa.bool_()), pa.field("summary", pa.string())]
+
+
+def create_schema(target: StatementTarget, statement: Statement) -> pa.Table:
+    """Run one CREATE SCHEMA; a database of SQLite that is not there is made."""
+    cursor = Cursor(statement, 2)
+    if_not_exists = accept_condition(cursor, "NOT")
+    names = cursor.names("catalog.schema")
+    cursor.end()
+    if len(names) < 2:
+        raise statement.error("a schema is named by its catalog and its name, catalog.schema", names[0].token)
+    with statement.at(names[0].token):
+        catalog = target.catalogs.open(names[0].text)
+        place = target.catalogs.target(names[0].text, ".".join(name.text for name in names[1:]), "_")
+    shown = f"{place.catalog_name}.{place.schema_name}"
+    with failures_of(place.source, NamespaceAlreadyExistsError, NoSuchNamespaceError), place.source.turn:
+        try:
+            known = catalog.namespace_exists(place.identifier[:-1])
+            if not known:
+                catalog.create_namespace(place.identifier[:-1])
+        except NamespaceAlreadyExistsError:
+            known = True
+        except NoSuchNamespaceError as error:
+            raise NotFoundError(f"{statement.place(names[0].token)}: {error}") from error
+    if known and not if_not_exists:
+        raise statement.error(f"schema {shown} exists already", names[0].token)
+    return done(not known, f"{shown}: {'exists already' if known else 'is created'}")
+
+
+def create_table(target: StatementTarget, statement: Statement) -> pa.Table:
+    """Run one CREATE TABLE; one row that says what was done, with AS how many rows the table has."""
+    cursor = Cursor(statement, 2)
+    if_not_exists = accept_condition(cursor, "NOT")
+    names = table_name(cursor)
+    made = new_table(cursor)
+    query: Token | None = None
+    if cursor.accept_word("AS"):
+        query = cursor.advance()
+        if made.columns:
+            raise statement.error("the columns of CREATE TABLE AS are those of the query", names[0].token)
+    elif not made.columns:
+        raise cursor.unexpected("columns in brackets, or AS and a query")
+    place = place_of(target, cursor, names)
+    with statement.at(names[0].token):
+        if place.schema_name not in target.catalogs.schemas(place.catalog_name):
+            target.catalogs.tables(place.catalog_name, place.schema_name)
+            if place.source.settings.type != "filesystem":
+                raise NotFoundError(f"schema {place.catalog_name}.{place.schema_name} does not exist")
+        if place.newest_pointer() is not None:
+            if if_not_exists:
+                return done(False, f"{place}: exists already")
+            raise InvalidRequestError(f"table {place} exists already")
+    creation = _Creation(target, cursor, names, place, made)
+    return creation.empty() if query is None else creation.of_query(query_from(statement, query), query)
+
+
+class _Creation:
+    """One table that is about to be created."""
+
+    def __init__(
+        self, target: StatementTarget, cursor: Cursor, names: list[Name], place: TargetTable, made: NewTable
+    ) -> None:
+        self._target = target
+        self._cursor = cursor
+        self._token = names[0].token
+        self._place = place
+        self._made = made
+
+    def empty(self) -> pa.Table:
+        """Create it without rows."""
+        schema = self._made.schema
+        assert schema is not None
+        source, arguments = self._place.source, self._arguments(schema)
+        with self._cursor.statement.at(self._token), failures_of(source, *_REFUSED), source.turn:
+            try:
+                source.opened.create_table(self._place.identifier, **arguments)
+            except _REFUSED as error:
+                raise self._refused(error) from error
+        return done(True, f"{self._place}: is created")
+
+    def of_query(self, query: Statement, token: Token) -> pa.Table:
+        """Create it with the rows of ``query``."""
+        source = self._place.source
+        if source.settings.type == "filesystem":
+            raise self._cursor.statement.error(
+                f"{source} cannot create a table and its rows at once: CREATE TABLE first, then INSERT INTO", token
+            )
+        rows = rows_of(query, Relations(self._target))
+        rows = rows.cast(_stored_columns(rows.schema))
+        try:
+            schema = schema_of_columns(rows.schema)
+        except (TypeError, ValueError, UnsupportedPyArrowTypeException) as error:
+            raise self._cursor.statement.error(f"the query gives what Iceberg cannot hold: {error}", token) from error
+        arguments = self._arguments(schema)
+        with self._cursor.statement.at(self._token), failures_of(source, *_REFUSED), source.turn:
+            try:
+                transaction = source.opened.create_table_transaction(self._place.identifier, **arguments)
+            except _REFUSED as error:
+                raise self._refused(error) from error
+        staged = transaction._table  # noqa: SLF001 - the transaction has no other way to the table that it stages
+        job = job_of(str(self._place), staged.metadata, staged.io)
+        writer = TableWriter(job)
+        columns = dict(zip(rows.column_names, rows.columns, strict=True))
+        try:
+            stored = conformed(columns, staged.metadata.schema(), job.arrow_schema, rows.num_rows)
+            files = writer.write(stored.to_batches(), stored.nbytes // max(1, stored.num_rows))
+            now_ms = self._target.metastore.clock.now_ms()
+            publish_creation(self._place, staged, pending(transaction)[1], now_ms, files)
+        except OutcomeUnknownError:
+            raise
+        except CommitFailedException as error:
+            writer.remove()
+            if self._place.newest_pointer() is None:
+                raise ConflictError(f"{self._place} was not created, since others were faster; try again") from error
+            raise self._cursor.statement.error(f"table {self._place} exists already", self._token) from error
+        except BaseException:
+            writer.remove()
+            raise
+        return done(True, f"{self._place}: is created with {rows.num_rows} rows")
+
+    def _arguments(self, schema: Schema) -> dict[str, Any]:
+        try:
+            spec = self._made.spec(self._cursor, schema)
+            order = self._made.order(self._cursor, str(self._place), schema)
+        except InvalidRequestError:
+            raise
+        except (ValueError, ValidationError) as error:
+            raise self._cursor.statement.error(str(error), self._token) from error
+        properties = {**self._made.properties, "format-version": str(self._made.format_version)}
+        return {
+            "schema": schema,
+            "location": self._made.location,
+            "partition_spec": spec,
+            "sort_order": order,
+            "properties": properties,
+        }
+
+    def _refused(self, error: Exception) -> MetastoreError:
+        if isinstance(error, MetastoreError):
+            return error
+        if isinstance(error, TableAlreadyExistsError):
+            return InvalidRequestError(f"table {self._place} exists already")
+        if isinstance(error, NoSuchNamespaceError):
+            return NotFoundError(f"schema {self._place.catalog_name}.{self._place.schema_name} does not exist")
+        return InvalidRequestError(f"{self._place} cannot be created: {error}")
+
+
+_REFUSED: Final = (TableAlreadyExistsError, NoSuchNamespaceError, ValueError, ValidationError)
+
+
+def _stored_columns(columns: pa.Schema) -> pa.Schema:
+    """The columns of a query in types that Iceberg has, none of them narrower."""
+    return pa.schema([column.with_type(_stored_type(column.type)) for column in columns])
+
+
+def _stored_type(kind: Any) -> Any:
+    types = pa.types
+    if types.is_timestamp(kind) and kind.unit != "us":
+        return pa.timestamp("us", kind.tz)
+    if types.is_integer(kind):
+        if types.is_uint64(kind):
+            return pa.decimal128(20, 0)
+        return pa.int64() if kind.bit_width == 64 or types.is_uint32(kind) else pa.int32()
+    return kind
+
+
+def accept_condition(cursor: Cursor, *between: str) -> bool:
+    """Read ``IF [between] EXISTS``."""
+    if not cursor.accept_word("IF"):
+        return False
+    for word in (*between, "EXISTS"):
+        cursor.expect_word(word)
+    return True
+
+
+def done(changed: bool, summary: str) -> pa.Table:
+    """The one row of a statement about a table or schema."""
+    return pa.Table.from_pylist([{"ok": changed, "summary": summary}], pa.schema(_DONE))
+
+
+HANDLERS: Final = {
+    ("CREATE", "SCHEMA"): create_schema,
+    ("CREATE", "DATABASE"): create_schema,
+    ("CREATE", "NAMESPACE"): create_schema,
+    ("CREATE", "TABLE"): create_table,
+}
+"""Handlers by the first words of their statements."""

@@ -1,0 +1,109 @@
+"""DELETE, TRUNCATE and UPDATE of a catalog's table.
+
+::
+
+    DELETE FROM catalog.schema.table [[AS] alias] [WHERE condition]
+    TRUNCATE TABLE catalog.schema.table
+    UPDATE catalog.schema.table [[AS] alias] SET column = expression, … [WHERE condition]
+
+A condition is one of SELECT, subqueries too; a row for which it is NULL stays as it is. Files that cannot have a
+matching row are not read. Files that have one are written anew, or dropped where all of their rows are deleted.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+import pyarrow as pa
+from sqlglot import Token
+
+from metastore.quoting import double_quoted
+from metastore.sql.composed import Composed
+from metastore.sql.expressions import assignments, expression, positions_of
+from metastore.sql.named_table import NamedTable, named_table
+from metastore.sql.row_writes import Reading, RowPlan, run_change
+from metastore.sql.select import rows_of
+from metastore.sql.statement import Cursor, Statement
+from metastore.sql.target import StatementTarget
+from metastore.writes.conforming import conformed_column
+from metastore.writes.row_changes import FILE, ROW, RowChanges, Update
+
+_SELECT_ADDRESS: Final = f"SELECT {double_quoted(FILE)}, {double_quoted(ROW)}"
+_NO_ROWS: Final = pa.table({FILE: pa.array([], pa.int64()), ROW: pa.array([], pa.int64())})
+
+
+def delete(target: StatementTarget, statement: Statement) -> pa.Table:
+    """Run one DELETE; one row of :func:`metastore.sql.row_writes.run_change`."""
+    cursor = Cursor(statement, 2)
+    named = named_table(target, cursor, alias=("WHERE", "USING"))
+    where = _where(cursor)
+    if not where:
+        return run_change(target, named.table, lambda reading: _everything(statement, named, reading))
+    composed = Composed(statement).add(f"{_SELECT_ADDRESS} FROM").part(named.tokens).add("WHERE").part(where)
+
+    def plan(reading: Reading) -> RowPlan:
+        with composed.errors():
+            rows = rows_of(composed.query(), reading.relations)
+        return RowPlan(changes=RowChanges(rows), counts={"deleted": rows.num_rows})
+
+    return run_change(target, named.table, plan)
+
+
+def truncate(target: StatementTarget, statement: Statement) -> pa.Table:
+    """Run one TRUNCATE: every row goes, and no data file is read."""
+    cursor = Cursor(statement, 2)
+    named = named_table(target, cursor)
+    cursor.end()
+    return run_change(target, named.table, lambda reading: _everything(statement, named, reading))
+
+
+def update(target: StatementTarget, statement: Statement) -> pa.Table:
+    """Run one UPDATE; one row of :func:`metastore.sql.row_writes.run_change`."""
+    cursor = Cursor(statement, 1)
+    named = named_table(target, cursor, alias=("SET",))
+    cursor.expect_word("SET")
+    assigned = assignments(cursor, named.alias, ("WHERE", "FROM"))
+    where = _where(cursor)
+    composed = Composed(statement).add(_SELECT_ADDRESS)
+    for _, value in assigned:
+        composed.add(", (").part(value).add(")")
+    composed.add("FROM").part(named.tokens)
+    if where:
+        composed.add("WHERE").part(where)
+
+    def plan(reading: Reading) -> RowPlan:
+        schema = reading.table.schema()
+        places = positions_of(cursor, schema, [name for name, _ in assigned])
+        with composed.errors():
+            rows = rows_of(composed.query(), reading.relations)
+        new = {}
+        for at, (place, (name, _)) in enumerate(zip(places, assigned, strict=True), start=2):
+            with statement.at(name.token):
+                field = reading.job.arrow_schema.field(place)
+                new[place] = conformed_column(schema.fields[place], field, rows.column(at))
+        addresses = rows.select([0, 1]).rename_columns([FILE, ROW])
+        return RowPlan(changes=RowChanges(_NO_ROWS, (Update(addresses, new),)), counts={"updated": rows.num_rows})
+
+    return run_change(target, named.table, plan)
+
+
+def _where(cursor: Cursor) -> tuple[Token, ...]:
+    """Read ``[WHERE condition]`` up to the end of the statement; nothing for none."""
+    found = expression(cursor, what="a condition") if cursor.accept_word("WHERE") else ()
+    cursor.end()
+    return found
+
+
+def _everything(statement: Statement, named: NamedTable, reading: Reading) -> RowPlan:
+    """All data files go, and with them all delete files. Rows are counted by the files where nothing is deleted."""
+    live = reading.live
+    rows = sum(data.file.record_count for data in live.files)
+    if live.deletes:
+        composed = Composed(statement).add("SELECT count(*) FROM").part(named.tokens)
+        with composed.errors():
+            rows = rows_of(composed.query(), reading.relations).column(0)[0].as_py()
+    return RowPlan(dropped=(*live.files, *live.deletes), counts={"deleted": rows})
+
+
+HANDLERS: Final = {("DELETE", "FROM"): delete, ("TRUNCATE", "TABLE"): truncate, ("UPDATE",): update}
+"""Handlers by the first words of their statements."""

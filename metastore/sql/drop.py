@@ -1,0 +1,121 @@
+"""DROP TABLE of a catalog's table.
+
+::
+
+    DROP TABLE [IF EXISTS] catalog.schema.table [PURGE]
+
+Without PURGE every file stays, and the answer names the metadata file that registers the table again. PURGE deletes the
+files that the table names: those in its own location, of which it is proven that nothing else needs them
+(:mod:`metastore.procedures.files.proof`). If that cannot be proven, nothing is dropped.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Final
+
+import pyarrow as pa
+from pyiceberg.exceptions import NoSuchTableError
+
+from metastore.errors import InvalidRequestError, NotFoundError
+from metastore.iceberg.catalog_errors import failures_of
+from metastore.iceberg.metadata_document import MetadataDocument
+from metastore.iceberg.sweep import MANIFESTS, TableFile
+from metastore.iceberg.target import TargetTable
+from metastore.procedures.files.guards import require_gc
+from metastore.procedures.files.inventory import Inventory
+from metastore.procedures.files.known_tables import inline_manifests, manifest_lists, named_files
+from metastore.procedures.files.proof import Judgement, Proof
+from metastore.procedures.files.spelling import Spelling, is_inside
+from metastore.sql.create import accept_condition, done
+from metastore.sql.named_table import place_of, table_name
+from metastore.sql.statement import Cursor, Statement
+from metastore.sql.target import StatementTarget
+from metastore.stores.files import discard
+
+
+def drop_table(target: StatementTarget, statement: Statement) -> pa.Table:
+    """Run one DROP TABLE; one row that says what was done."""
+    cursor = Cursor(statement, 2)
+    if_exists = accept_condition(cursor)
+    names = table_name(cursor)
+    purge = cursor.accept_word("PURGE")
+    cursor.end()
+    place = place_of(target, cursor, names)
+    with statement.at(names[0].token):
+        pointer = place.newest_pointer()
+        if pointer is None and if_exists:
+            return done(False, f"{place}: does not exist")
+        if pointer is None:
+            target.catalogs.table(place.catalog_name, place.schema_name, place.name)
+        if place.source.settings.type == "filesystem":
+            raise InvalidRequestError(f"{place.source} has no entries to drop: a table there is its folder")
+        if not purge:
+            _drop_entry(place)
+            return done(True, f"{place}: is dropped; its files stay, with the metadata {pointer}")
+        purging = _Purge(target, place, Spelling())
+        return done(True, f"{place}: is dropped; {purging.run()}")
+
+
+def _drop_entry(place: TargetTable) -> None:
+    with failures_of(place.source, NoSuchTableError), place.source.turn:
+        try:
+            place.source.opened.drop_table(place.identifier)
+        except NoSuchTableError as error:
+            raise NotFoundError(f"table {place} does not exist any more") from error
+
+
+@dataclass(frozen=True)
+class _Purge:
+    """Drops one table with its files."""
+
+    target: StatementTarget
+    place: TargetTable
+    spelling: Spelling
+
+    def run(self) -> str:
+        """Drop it; what became of its files. InvalidRequestError, before anything, when nothing can be proven."""
+        require_gc(self.place.load(), "purge table")
+        document = self.place.newest_document()
+        if document is None:
+            raise NotFoundError(f"table {self.place} does not exist any more")
+        home = self.spelling.place(f"{document.content['location'].rstrip('/')}/")
+        named = self._files_of(document)
+        own = [location for location in named if is_inside(self.spelling.place(location), home)]
+        proof = Proof(self.target.catalogs, self.place, self.target.engine_for, spelling=self.spelling)
+        first = proof.judge(own)
+        self._proven(first)
+        _drop_entry(self.place)
+        judged = proof.judge(first.free)  # others may have come to need one since; what they need stays needed
+        deleted = discard(document.io, sorted(judged.free))
+        kept = len(named) - len(judged.free)
+        told = f"{deleted.removed} files are deleted"
+        if kept:
+            needed = ", ".join(sorted({*first.needed, *judged.needed})) or "they lie outside of its location"
+            told += f", {kept} are kept: {needed}"
+        if deleted.failed:
+            told += f", {len(deleted.failed)} could not be deleted, such as {deleted.failed[0][0]}"
+        return told
+
+    def _proven(self, judged: Judgement) -> None:
+        if judged.why_unknown is not None:
+            raise InvalidRequestError(
+                f"{self.place} cannot be purged: {judged.why_unknown}. Nothing was dropped; DROP TABLE without PURGE "
+                "keeps all files"
+            )
+
+    def _files_of(self, document: MetadataDocument) -> list[str]:
+        """Every file that a snapshot of the table names, each once. FormatError, StorageError for a missing one."""
+        inventory = Inventory(document.io, self.target.engine_for)
+        found = dict.fromkeys(named_files(document))
+        manifests: list[TableFile] = inline_manifests(document)
+        for location, file in inventory.listed(manifest_lists(document), must_stand=True):
+            found[location] = None
+            if file.kind in MANIFESTS:
+                manifests.append(file)
+        found.update(dict.fromkeys(location for location, _ in inventory.live_files(manifests, must_stand=True)))
+        return list(found)
+
+
+HANDLERS: Final = {("DROP", "TABLE"): drop_table}
+"""Handlers by the first words of their statements."""

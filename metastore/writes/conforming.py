@@ -1,0 +1,153 @@
+"""Rows of a query as rows of a table: each column widened to the table's type, or refused by name.
+
+Place in the flow: a statement has its rows from DuckDB, and hands them here before anything is written. A value is
+taken as it is or not at all: no text becomes a number, no fraction is rounded, no number is cut to fit.
+"""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Mapping
+from typing import Any, Final
+
+import pyarrow as pa
+import pyarrow.compute as pc
+from pyiceberg.schema import Schema
+from pyiceberg.types import IcebergType, ListType, MapType, NestedField, StructType, UUIDType
+
+from metastore.errors import InvalidRequestError
+from metastore.iceberg.projection import in_arrow_type
+
+_ANY_INTEGER: Final = pa.decimal128(38, 0)
+
+Column = Any
+"""An Arrow chunked array of any type."""
+
+
+def conformed(columns: Mapping[str, Column], schema: Schema, arrow: pa.Schema, length: int) -> pa.Table:
+    """All columns of ``schema``, whose Arrow types are ``arrow``; those that ``columns`` lacks are NULL.
+
+    Raises InvalidRequestError for a column that does not fit, and for NULL in a required one.
+    """
+    arrays = []
+    for field, wanted in zip(schema.fields, arrow, strict=True):
+        given = columns.get(field.name)
+        arrays.append(conformed_column(field, wanted, pa.nulls(length) if given is None else given))
+    return pa.Table.from_arrays(arrays, schema=arrow)
+
+
+def conformed_column(field: NestedField, arrow: pa.Field[Any], values: Column) -> Column:
+    """``values`` in the type of the table's column ``field``. Raises as :func:`conformed`."""
+    whole = values if isinstance(values, pa.ChunkedArray) else pa.chunked_array([values])
+    made = pa.chunked_array([_cast(field, arrow.type, chunk) for chunk in whole.chunks], type=arrow.type)
+    for chunk in made.chunks:
+        _require_values(field, chunk, field.name)
+    return made
+
+
+def _cast(field: NestedField, wanted: Any, values: Any) -> Any:
+    if values.null_count == len(values):  # an untyped NULL comes as a number
+        return pa.nulls(len(values), wanted)
+    if isinstance(field.field_type, UUIDType):
+        return _uuids(field, wanted, values)
+    stored = values.storage if isinstance(values.type, pa.BaseExtensionType) else values
+    if not _is_widened(stored.type, wanted):
+        raise InvalidRequestError(
+            f"column {field.name} is {field.field_type}, and the query gives {stored.type}; write the conversion, as "
+            f"CAST(… AS …), if it is meant"
+        )
+    try:
+        if pa.types.is_nested(wanted):
+            return in_arrow_type(field.field_type, stored, wanted)
+        if pa.types.is_decimal(wanted) and pa.types.is_integer(stored.type):
+            stored = stored.cast(_ANY_INTEGER)  # Arrow asks for digits by the type, and not by the values
+        return stored.cast(wanted)
+    except pa.ArrowException as error:
+        raise InvalidRequestError(f"column {field.name} is {field.field_type}: {error}") from error
+
+
+def _uuids(field: NestedField, wanted: Any, values: Any) -> Any:
+    """DuckDB gives UUIDs as texts."""
+    if isinstance(values.type, pa.BaseExtensionType):
+        return values.cast(wanted)
+    try:
+        texts = [None if each is None else uuid.UUID(each).bytes for each in values.to_pylist()]
+    except (ValueError, AttributeError, TypeError) as error:
+        raise InvalidRequestError(f"column {field.name} is uuid, and the query gives what is none: {error}") from error
+    storage = wanted.storage_type if isinstance(wanted, pa.BaseExtensionType) else wanted
+    made: Any = pa.array(texts, storage)
+    return pa.ExtensionArray.from_storage(wanted, made) if isinstance(wanted, pa.BaseExtensionType) else made
+
+
+def _is_widened(given: Any, wanted: Any) -> bool:
+    """Whether a column of type ``given`` may be stored as ``wanted``, where each value fits."""
+    types = pa.types
+    if types.is_null(given) or given.equals(wanted):
+        return True
+    if types.is_nested(given) or types.is_nested(wanted):
+        return _is_widened_inside(given, wanted)
+    if types.is_integer(given):
+        return types.is_integer(wanted) or types.is_decimal(wanted) or types.is_floating(wanted)
+    if types.is_decimal(given):
+        # A literal with a point is a decimal; sums of whole numbers are decimals without digits behind it.
+        return types.is_decimal(wanted) or types.is_floating(wanted) or (types.is_integer(wanted) and given.scale == 0)
+    if types.is_floating(given):
+        return types.is_floating(wanted) and given.bit_width <= wanted.bit_width
+    if types.is_date(given):
+        return types.is_date(wanted) or (types.is_timestamp(wanted) and wanted.tz is None)
+    if types.is_timestamp(given):
+        # The session's zone is UTC.
+        return types.is_timestamp(wanted) and (given.tz is None or wanted.tz is not None)
+    if types.is_time(given):
+        return types.is_time(wanted)
+    if _is_text(given):
+        return _is_text(wanted)
+    return _is_binary(given) and _is_binary(wanted)
+
+
+def _is_widened_inside(given: Any, wanted: Any) -> bool:
+    types = pa.types
+    if types.is_struct(given) and types.is_struct(wanted):
+        return [field.name for field in given] == [field.name for field in wanted] and all(
+            _is_widened(mine.type, other.type) for mine, other in zip(given, wanted, strict=True)
+        )
+    if types.is_map(given) and types.is_map(wanted):
+        return _is_widened(given.key_type, wanted.key_type) and _is_widened(given.item_type, wanted.item_type)
+    if _is_list(given) and _is_list(wanted):
+        return _is_widened(given.value_type, wanted.value_type)
+    return False
+
+
+def _is_text(kind: Any) -> bool:
+    return pa.types.is_string(kind) or pa.types.is_large_string(kind) or pa.types.is_string_view(kind)
+
+
+def _is_binary(kind: Any) -> bool:
+    types = pa.types
+    return (
+        types.is_binary(kind)
+        or types.is_large_binary(kind)
+        or types.is_binary_view(kind)
+        or types.is_fixed_size_binary(kind)
+    )
+
+
+def _is_list(kind: Any) -> bool:
+    return pa.types.is_list(kind) or pa.types.is_large_list(kind) or pa.types.is_fixed_size_list(kind)
+
+
+def _require_values(field: NestedField, values: Any, name: str) -> None:
+    """Refuse NULL where the schema requires a value, within structs, lists and maps too."""
+    if field.required and values.null_count:
+        raise InvalidRequestError(f"column {name} is required: {values.null_count} rows have no value for it")
+    kind: IcebergType = field.field_type
+    if isinstance(kind, StructType):
+        present = values.drop_null()
+        for position, inner in enumerate(kind.fields):
+            _require_values(inner, pc.struct_field(present, position), f"{name}.{inner.name}")
+    elif isinstance(kind, ListType):
+        _require_values(kind.element_field, pc.list_flatten(values), f"{name}.element")
+    elif isinstance(kind, MapType) and kind.value_required:
+        maps: Any = values.drop_null()
+        first, last = maps.offsets[0].as_py(), maps.offsets[-1].as_py()
+        _require_values(kind.value_field, maps.items.slice(first, last - first), f"{name}.value")

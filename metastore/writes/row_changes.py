@@ -1,0 +1,155 @@
+"""Rows of a table that are deleted or updated: their files are written anew, without them or with their new values.
+
+Place in the flow: a statement finds rows by their addresses, the number of a file in :class:`LiveRows` and that of the
+row among the file's live rows. Files without a changed row stay. A file of which every row is deleted is not read
+again. The new files hold no deleted row, so they need no delete files.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, Final
+
+import numpy as np
+import pyarrow as pa
+from pyiceberg.io import FileIO
+from pyiceberg.table import FileScanTask
+from pyiceberg.table.metadata import TableMetadata
+
+from metastore.iceberg.delete_index import Delete, Deletes, unpartitioned_specs
+from metastore.iceberg.live_files import LiveFile, live_files
+from metastore.procedures.rewrite.groups import Slice
+from metastore.procedures.rewrite.job import RewriteJob
+from metastore.procedures.rewrite.reading import read_rows
+
+FILE: Final = "$changed_file"
+ROW: Final = "$changed_row"
+"""The columns of a row's address."""
+
+Numbers = Any
+"""A NumPy array of int64."""
+
+
+@dataclass(frozen=True)
+class LiveRows:
+    """The data files of a table's current snapshot, numbered by their places, with the deletes that apply to each."""
+
+    files: tuple[LiveFile, ...]
+    tasks: tuple[FileScanTask, ...]
+    deletes: tuple[LiveFile, ...]
+
+    @classmethod
+    def of(cls, metadata: TableMetadata, io: FileIO) -> LiveRows:
+        """Raises StorageError when a manifest cannot be read."""
+        current = metadata.current_snapshot()
+        if current is None:
+            return cls((), (), ())
+        found = live_files(metadata, io, current)
+        index = Deletes(found.deletes, unpartitioned_specs(metadata))
+        tasks = [FileScanTask(data.file, {delete.file for delete in index.of(data)}) for data in found.data]
+        return cls(found.data, tuple(tasks), found.deletes)
+
+    def slice(self, number: int) -> Slice:
+        """All rows of one file."""
+        file = self.files[number].file
+        deletes = tuple(sorted(map(Delete.of, self.tasks[number].delete_files)))
+        rows = file.record_count
+        return Slice(
+            file.file_path,
+            file.file_format,
+            file.file_size_in_bytes,
+            rows,
+            0,
+            rows,
+            file.spec_id,
+            file.partition,
+            deletes,
+        )
+
+
+@dataclass(frozen=True)
+class Update:
+    """New values of some columns in the rows at ``addresses``, a table of :data:`FILE` and :data:`ROW`.
+
+    ``columns`` are Arrow arrays by the place of the column in the table's schema, a value a row.
+    """
+
+    addresses: pa.Table
+    columns: Mapping[int, Any]
+
+
+@dataclass(frozen=True)
+class RowChanges:
+    """Rows that go, by their addresses, and rows that get new values. No row is in more than one of them."""
+
+    deleted: pa.Table
+    updates: Sequence[Update] = ()
+
+    @cached_property
+    def changed_files(self) -> list[int]:
+        """Numbers of the files that have such a row."""
+        tables = [self.deleted, *(update.addresses for update in self.updates)]
+        every: Numbers = np.concatenate([table.column(FILE).to_numpy() for table in tables])
+        return [int(number) for number in np.unique(every)]
+
+    def rows(self, job: RewriteJob, live: LiveRows) -> Iterator[pa.RecordBatch]:
+        """The rows of the changed files as they are to be. Raises FormatError, which names the file."""
+        gone = _by_file(self.deleted)
+        updates = [(_by_file(update.addresses), update.columns) for update in self.updates]
+        for number in self.changed_files:
+            going = gone.get(number, _NONE)[0]
+            of_file = [(by_file[number], columns) for by_file, columns in updates if number in by_file]
+            if not of_file and len(going) == live.files[number].file.record_count:
+                continue
+            yield from _changed(read_rows(job, [live.slice(number)]), going, of_file)
+
+
+_EMPTY: Final[Numbers] = np.empty(0, dtype=np.int64)
+_NONE: Final = (_EMPTY, _EMPTY)
+
+
+def _by_file(addresses: pa.Table) -> dict[int, tuple[Numbers, Numbers]]:
+    """For each file the numbers of its rows in order, and the places of these in ``addresses``."""
+    files = addresses.column(FILE).to_numpy()
+    rows = addresses.column(ROW).to_numpy()
+    order = np.lexsort((rows, files))
+    numbers, starts = np.unique(files[order], return_index=True)
+    parts = np.split(order, starts[1:])
+    return {int(number): (rows[part], part) for number, part in zip(numbers, parts, strict=True)} if len(files) else {}
+
+
+def _changed(
+    batches: Iterator[pa.RecordBatch],
+    going: Numbers,
+    updates: Sequence[tuple[tuple[Numbers, Numbers], Mapping[int, Any]]],
+) -> Iterator[pa.RecordBatch]:
+    first = 0
+    for batch in batches:
+        end = first + batch.num_rows
+        arrays: list[Any] = list(batch.columns)
+        for (rows, places), columns in updates:
+            start, stop = np.searchsorted(rows, (first, end))
+            for position, values in columns.items():
+                arrays[position] = _replaced(arrays[position], rows[start:stop] - first, values, places[start:stop])
+        kept = np.ones(batch.num_rows, dtype=bool)
+        start, stop = np.searchsorted(going, (first, end))
+        kept[going[start:stop] - first] = False
+        first = end
+        made = pa.RecordBatch.from_arrays(arrays, schema=batch.schema)
+        if kept.all():
+            yield made
+        elif kept.any():
+            yield made.filter(pa.array(kept))
+
+
+def _replaced(column: Any, rows: Numbers, values: Any, places: Numbers) -> Any:
+    """``column`` with ``values`` at ``places`` in its rows ``rows``."""
+    if not len(rows):
+        return column
+    indices = np.arange(len(column))
+    indices[rows] = len(column) + np.arange(len(rows))
+    new = values.take(pa.array(places))
+    new = new.combine_chunks() if isinstance(new, pa.ChunkedArray) else new
+    return pa.concat_arrays([column, new]).take(pa.array(indices))

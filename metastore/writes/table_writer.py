@@ -1,0 +1,88 @@
+"""Rows of a table as new data files: divided by its partition spec, in its sort order, of its target size.
+
+Place in the flow: rows come from a query or from files that are written anew; the files go to a commit
+(:mod:`metastore.writes.publication`). Memory is bounded: rows are put in order in temporary files.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Final
+
+import pyarrow as pa
+from pyiceberg.io import FileIO
+from pyiceberg.manifest import DataFile
+from pyiceberg.table.metadata import TableMetadata
+from pyiceberg.transforms import VoidTransform
+
+from metastore.errors import FormatError, MetastoreError
+from metastore.iceberg.equality_deletes import schemas_by_age
+from metastore.procedures.rewrite.job import RewriteJob, SortKey
+from metastore.procedures.rewrite.options import TARGET_PROPERTY
+from metastore.procedures.rewrite.ordering import Order, in_order
+from metastore.procedures.rewrite.sorting import sort_keys
+from metastore.procedures.rewrite.writing import FileWriter
+
+_TARGET_BYTES: Final = 512 << 20
+"""Iceberg's default of ``write.target-file-size-bytes``."""
+
+
+def job_of(name: str, metadata: TableMetadata, io: FileIO) -> RewriteJob:
+    """What reading and writing files of the table need to know. FormatError for a spec whose columns are gone."""
+    spec = metadata.spec()
+    known = metadata.schema().field_ids
+    gone = [field.name for field in spec.fields if field.source_id not in known and not _is_void(field.transform)]
+    if gone:
+        raise FormatError(f"{name} cannot be written: its partition fields are of dropped columns: {', '.join(gone)}")
+    order = metadata.sort_order_by_id(metadata.default_sort_order_id)
+    is_sorted = order is not None and bool(order.fields)
+    return RewriteJob(
+        name=name,
+        location=metadata.location,
+        properties=dict(metadata.properties),
+        io=io,
+        schemas=tuple(schemas_by_age(metadata)),
+        specs=tuple(metadata.partition_specs),
+        output_spec_id=metadata.default_spec_id,
+        name_mapping=metadata.name_mapping(),
+        order=sort_keys(name, metadata.schema(), order, ()) if order is not None and is_sorted else (),
+        sort_order_id=order.order_id if order is not None and is_sorted else None,
+        keep_going=False,
+    )
+
+
+class TableWriter:
+    """Writes rows of one table, which have the columns of ``job.arrow_schema``."""
+
+    def __init__(self, job: RewriteJob) -> None:
+        self._job = job
+        self._writers: list[FileWriter] = []
+
+    def write(self, batches: Iterable[pa.RecordBatch], row_bytes: int) -> list[DataFile]:
+        """The files, whole and durable. ``row_bytes`` is about what a row takes in a file.
+
+        Raises StorageError when the store does not take a file, FormatError for rows that Arrow does not write, and
+        what reading ``batches`` raises.
+        """
+        job = self._job
+        target = int(job.properties.get(TARGET_PROPERTY, _TARGET_BYTES))
+        writer = FileWriter(job, "sql", max(1, target // max(1, row_bytes)))
+        self._writers.append(writer)
+        fields = [field for field in job.output_spec.fields if not _is_void(field.transform)]
+        keys = [*(SortKey(field.source_id, field.transform, False, True) for field in fields), *job.order]
+        rows = in_order(batches, Order(job.schema, keys)) if keys else batches
+        try:
+            return list(writer.write(rows, None))
+        except MetastoreError:
+            raise
+        except (pa.ArrowException, OverflowError) as error:  # a truncated number may be too small for its type
+            raise FormatError(f"rows of {job.name} cannot be written: {error}") from error
+
+    def remove(self) -> None:
+        """Delete all files that were written."""
+        for writer in self._writers:
+            writer.remove()
+
+
+def _is_void(transform: object) -> bool:
+    return isinstance(transform, VoidTransform)

@@ -1,0 +1,439 @@
+"""INSERT, DELETE, UPDATE, MERGE and TRUNCATE change a table of a catalog as DuckDB changes its own."""
+
+from __future__ import annotations
+
+import json
+from concurrent.futures import ThreadPoolExecutor
+from datetime import datetime
+from pathlib import Path
+from typing import Any
+
+import duckdb
+import pyarrow as pa
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from pyiceberg.table import Table
+from pyiceberg.typedef import Record
+from support.delete_files import delete_equal, delete_positions, with_ids
+
+from metastore.errors import InvalidRequestError, MetastoreError, NotFoundError, ProcedureError
+from metastore.session import Session
+
+COLUMNS = "id BIGINT, k VARCHAR, n INTEGER, x DOUBLE, ts TIMESTAMP, tags VARCHAR[]"
+TABLE = "lake.db.t"
+TEXT: pa.DataType = pa.string()
+INNER: list[pa.Field[Any]] = [pa.field("a", pa.int32(), nullable=False), pa.field("b", pa.int32())]
+PAIR: pa.DataType = pa.struct(INNER)
+PARTITIONINGS = ["", "PARTITIONED BY (k)", "PARTITIONED BY (bucket(3, id), days(ts))", "PARTITIONED BY (x)"]
+ROWS = (
+    "(1, 'a', 1, 1.5, TIMESTAMP '2021-04-01 10:00:00', ['x', NULL]), (2, 'b', 2, 'nan'::DOUBLE, NULL, NULL), "
+    "(3, NULL, NULL, NULL, TIMESTAMP '1969-12-31 23:59:59', []), (NULL, 'a', 4, -0.0, NULL, ['y']), "
+    "(5, 'c', 5, 'inf'::DOUBLE, TIMESTAMP '2021-04-02 00:00:00', NULL)"
+)
+
+CONDITIONS = st.sampled_from(
+    [
+        "id = 1",
+        "id > 2",
+        "NOT (id > 2)",
+        "k = 'a'",
+        "k <> 'a'",
+        "k IS NULL",
+        "x > 1",
+        "x = 'nan'::DOUBLE",
+        "isnan(x) OR n < 3",
+        "ts < '2021-04-02'",
+        "ts >= '2021-04-01' AND ts < '2021-04-03'",
+        "id IN (SELECT max(id) FROM {t})",
+        "k IN (SELECT k FROM {t} WHERE n > 3)",
+        "NULL",
+        "len(tags) = 0",
+        "CASE WHEN id = 1 THEN k = 'b' ELSE n = 5 END",
+        "true",
+    ]
+)
+ASSIGNMENTS = st.sampled_from(
+    [
+        "n = n + 1",
+        "k = 'z', x = n",
+        "k = NULL",
+        "tags = ['new', k]",
+        "ts = ts + INTERVAL 1 DAY, id = id",
+        "x = CASE WHEN id = 1 THEN 7.25 ELSE x END, n = coalesce(n, 0)",
+        "n = (SELECT count(*) FROM {t})::INTEGER",
+    ]
+)
+SOURCES = st.sampled_from(
+    [
+        "(SELECT * FROM (VALUES (1, 'm'), (7, 'new'), (NULL, 'q')) v(id, k)) AS s",
+        "(VALUES (2, 'two'), (8, NULL)) AS s(id, k)",
+        "(SELECT max(id) + 1 AS id, 'next' AS k FROM {t}) AS s",
+        "(SELECT max(id) AS id, min(k) AS k FROM {t} GROUP BY id HAVING count(*) = 1) AS s",
+    ]
+)
+CLAUSES = st.sampled_from(
+    [
+        "WHEN MATCHED THEN UPDATE SET k = s.k, n = {n}.n + 10",
+        "WHEN MATCHED AND s.k = 'm' THEN DELETE WHEN NOT MATCHED THEN INSERT (id, k) VALUES (s.id, s.k)",
+        "WHEN NOT MATCHED AND s.id > 5 THEN INSERT (k, id, n) VALUES (s.k, s.id, 9)",
+        "WHEN NOT MATCHED BY SOURCE AND {n}.n > 3 THEN DELETE WHEN MATCHED THEN UPDATE SET k = s.k",
+        "WHEN NOT MATCHED BY SOURCE THEN UPDATE SET n = -1 WHEN NOT MATCHED THEN INSERT (id) VALUES (s.id)",
+    ]
+)
+STATEMENTS = st.one_of(
+    st.builds("DELETE FROM {{t}} WHERE {}".format, CONDITIONS),
+    st.builds("UPDATE {{t}} SET {} WHERE {}".format, ASSIGNMENTS, CONDITIONS),
+    st.builds("MERGE INTO {{t}} AS {{n}} USING {} ON {{n}}.id = s.id {}".format, SOURCES, CLAUSES),
+    st.just(f"INSERT INTO {{t}} VALUES {ROWS}"),
+    st.just("INSERT INTO {t} (id, n) SELECT id + 100, n FROM {t} WHERE id < 50"),
+)
+
+
+@pytest.fixture
+def session(bare: Session) -> Session:
+    """With the schema ``lake.db``, which is empty."""
+    bare.sql("CREATE SCHEMA lake.db")
+    return bare
+
+
+def made(session: Session, clauses: str = "", name: str = "t") -> None:
+    """Create the table."""
+    session.sql(f"CREATE TABLE lake.db.{name} ({COLUMNS.replace('VARCHAR[]', 'ARRAY(VARCHAR)')}) {clauses}")
+
+
+def change(session: Session, statement: str) -> dict[str, Any]:
+    """What a statement says that it did."""
+    [row] = session.sql(statement).to_pylist()
+    return dict(row)
+
+
+def loaded(session: Session, name: str = "t") -> Table:
+    """The table as PyIceberg has it."""
+    return session.catalogs.open("lake").load_table(f"db.{name}")
+
+
+def texts(rows: pa.Table) -> list[str]:
+    """Rows that compare whatever their order, NaN too."""
+    return sorted(map(repr, rows.to_pylist()))
+
+
+def files_of(folder: Path) -> set[Path]:
+    """Every file of the lake, but those that only metadata of earlier versions may name."""
+    return {path for path in folder.rglob("*") if path.is_file() and path.suffix != ".db"}
+
+
+@settings(deadline=None, max_examples=25, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(
+    st.sampled_from(PARTITIONINGS),
+    st.sampled_from([1, 2]),
+    st.lists(STATEMENTS, min_size=1, max_size=4),
+    st.integers(0, 1 << 60),
+)
+def test_a_table_changes_as_in_duckdb(
+    session: Session, partitioned: str, version: int, statements: list[str], number: int
+) -> None:
+    """Whatever the partitioning and the version; rows and counts are equal, and PyIceberg reads the same."""
+    name = f"t{number}"
+    session.sql(f"DROP TABLE IF EXISTS lake.db.{name}")
+    made(session, f"{partitioned} TBLPROPERTIES ('format-version' = {version})", name)
+    with duckdb.connect() as judge:
+        judge.execute("SET TimeZone = 'UTC'")
+        judge.execute(f"CREATE TABLE {name} ({COLUMNS})")
+        for statement in [f"INSERT INTO {{t}} VALUES {ROWS}", *statements]:
+            counts = judge.execute(statement.format(t=name, n=name)).fetchone()
+            told = change(session, statement.format(t=f"lake.db.{name}", n=name))
+            assert counts is not None
+            assert told["inserted"] + told["updated"] + told["deleted"] == counts[0], statement
+            expected = texts(judge.sql(f"SELECT * FROM {name}").to_arrow_table())
+            assert texts(session.sql(f"SELECT * FROM lake.db.{name}")) == expected, statement
+            assert loaded(session, name).scan().to_arrow().num_rows == len(expected)
+            current = loaded(session, name).current_snapshot()
+            assert current is not None
+            assert current.summary is not None
+            assert current.summary["total-records"] == str(len(expected))
+
+
+REFUSED = [
+    ("INSERT INTO {t} VALUES (1, 'a')", "the query has 2 columns"),
+    ("INSERT INTO {t} (id, nope) VALUES (1, 2)", "line 1, column 28: nope is no column of the table; there are id"),
+    ("INSERT INTO {t} (id, ID) VALUES (1, 2)", "column ID stands there twice"),
+    ("INSERT INTO {t} (n) VALUES ('1')", "column n is int, and the query gives string"),
+    ("INSERT INTO {t} (n) VALUES (3000000000)", "column n is int: Integer value 3000000000 not in range"),
+    ("INSERT INTO {t} (n) VALUES (1.5)", "column n is int, and the query gives decimal"),
+    ("INSERT INTO {t} (x) VALUES (9007199254740993)", "column x is double"),
+    ("INSERT INTO {t} (k) VALUES (1)", "column k is string, and the query gives int32"),
+    ("INSERT INTO {t} (ts) VALUES ('2021-04-01')", "column ts is timestamp"),
+    ("INSERT INTO {t} (tags) VALUES ([1])", "column tags is list<string>"),
+    ("INSERT INTO {t} BY NAME SELECT 1 AS nope", "nope is no column"),
+    ("INSERT INTO {t}", "a query, or VALUES is expected"),
+    ("DELETE FROM {t}\nWHERE nope = 1", 'line 2, column 7: Referenced column "nope" not found in FROM clause!'),
+    ("DELETE FROM {t} WHERE id = 1 / 0 ORDER", "line 1, column"),
+    ("DELETE FROM {t} USING x WHERE id = 1", "the end of the statement is expected, not USING"),
+    ("UPDATE {t} SET id = 'x'", "line 1, column 22: column id is long"),
+    ("UPDATE {t} SET id = 1, id = 2", "column id stands there twice"),
+    ("UPDATE {t} SET nope = 1", "nope is no column"),
+    ("UPDATE {t} SET\n k = upper(\n nope)", "line 3, column 2: Referenced column"),
+    ("UPDATE {t} SET t.n.m = 1", "n.m is a field of a struct"),
+    ("UPDATE {t} SET n = 1 FROM x", "the end of the statement is expected, not FROM"),
+    (
+        "MERGE INTO {t} USING (SELECT 1 AS id FROM range(2)) s ON t.id = s.id WHEN MATCHED THEN UPDATE SET n = 1",
+        "several rows of the source change one row",
+    ),
+    ("MERGE INTO {t} USING (SELECT 1 AS id) ON true WHEN MATCHED THEN DELETE", "an alias of the query is expected"),
+    ("MERGE INTO {t} USING (SELECT 1 AS id) s ON true", "WHEN is expected"),
+    (
+        "MERGE INTO {t} USING (SELECT 8 AS id) s ON t.id = s.id WHEN NOT MATCHED THEN INSERT (id) VALUES (1, 2)",
+        "INSERT",
+    ),
+    ("MERGE INTO {t} USING lake.db.nope s ON t.id = s.id WHEN MATCHED THEN DELETE", "lake.db.nope does not exist"),
+    ("INSERT OVERWRITE {t} SELECT 1", "INSERT OVERWRITE is not served"),
+    ("INSERT INTO lake.db.nope VALUES (1)", "table lake.db.nope does not exist"),
+    ("DELETE FROM t WHERE id = 1", "a table of a catalog is named by three parts"),
+    ("DELETE FROM metastore.components.tables", "is the metastore's own"),
+]
+
+
+@pytest.mark.parametrize(("statement", "message"), REFUSED)
+def test_a_statement_that_fails_leaves_nothing(session: Session, tmp_path: Path, statement: str, message: str) -> None:
+    """No file, no snapshot, and a message that says line and column."""
+    made(session)
+    change(session, f"INSERT INTO {TABLE} VALUES {ROWS}")
+    before, files = loaded(session).metadata_location, files_of(tmp_path / "lake")
+    with pytest.raises((InvalidRequestError, NotFoundError)) as refused:
+        session.sql(statement.format(t=TABLE))
+    assert message in str(refused.value)
+    assert str(refused.value).startswith("line ")
+    assert loaded(session).metadata_location == before
+    assert files_of(tmp_path / "lake") == files
+
+
+@pytest.mark.parametrize(
+    "statement",
+    [
+        "INSERT INTO {t} (k) VALUES ('x')",
+        "INSERT INTO {t} (id, k, s) VALUES (1, 'x', {'a': NULL, 'b': 1})",
+        "UPDATE {t} SET id = NULL WHERE k = 'a'",
+        "MERGE INTO {t} USING (SELECT 5 AS id) s ON t.id = s.id WHEN NOT MATCHED THEN INSERT (k) VALUES ('x')",
+    ],
+)
+def test_a_required_column_takes_no_null(session: Session, tmp_path: Path, statement: str) -> None:
+    """At the top, and inside of a struct."""
+    table = session.catalogs.open("lake").create_table(
+        "db.t",
+        pa.schema(
+            [
+                pa.field("id", pa.int64(), nullable=False),
+                pa.field("k", TEXT),
+                pa.field("s", PAIR),
+            ]
+        ),
+    )
+    change(session, f"INSERT INTO {TABLE} VALUES (1, 'a', {{'a': 2, 'b': 3}}), (2, 'b', {{'a': 1, 'b': NULL}})")
+    files = files_of(tmp_path / "lake")
+    with pytest.raises(InvalidRequestError, match="is required: 1 rows have no value"):
+        session.sql(statement.replace("{t}", TABLE))
+    assert files_of(tmp_path / "lake") == files
+    assert table.refresh().scan().to_arrow().num_rows == 2
+
+
+def test_only_files_with_changed_rows_are_written_anew(session: Session) -> None:
+    """The others stay as they are; a file that loses all of its rows goes without a successor."""
+    made(session, "PARTITIONED BY (k)")
+    change(session, f"INSERT INTO {TABLE} VALUES {ROWS}")
+    before = {task.file.file_path for task in loaded(session).scan().plan_files()}
+    assert len(before) == 4
+    assert change(session, f"DELETE FROM {TABLE} WHERE k = 'b'")["deleted"] == 1
+    after = {task.file.file_path for task in loaded(session).scan().plan_files()}
+    assert after < before
+    assert len(after) == 3
+    current = loaded(session).current_snapshot()
+    assert current is not None
+    assert current.summary is not None
+    assert current.summary.operation.value == "delete"
+    assert change(session, f"UPDATE {TABLE} SET n = 0 WHERE k = 'a' AND id = 1")["updated"] == 1
+    assert len(after & {task.file.file_path for task in loaded(session).scan().plan_files()}) == 2
+
+
+@pytest.mark.parametrize("statement", [f"DELETE FROM {TABLE}", f"TRUNCATE TABLE {TABLE}"])
+def test_everything_goes_without_reading_a_data_file(session: Session, tmp_path: Path, statement: str) -> None:
+    """The data files are gone from the disk before, and the statement does not notice."""
+    made(session)
+    change(session, f"INSERT INTO {TABLE} VALUES {ROWS}")
+    for path in (tmp_path / "lake").rglob("*.parquet"):
+        path.unlink()
+    assert change(session, statement)["deleted"] == 5
+    assert session.sql(f"SELECT count(*) AS n FROM {TABLE}").to_pylist() == [{"n": 0}]
+
+
+def with_deletes(session: Session) -> list[str]:
+    """A table with position and equality deletes, old columns, files of two specs; its rows by id."""
+    session.sql(f"CREATE TABLE {TABLE} (id BIGINT, k VARCHAR, n INTEGER) PARTITIONED BY (k)")
+    change(session, f"INSERT INTO {TABLE} SELECT i, ['a', 'b'][i % 2 + 1], i FROM range(20) r(i)")
+    table = loaded(session)
+    [first, _] = sorted(table.scan().plan_files(), key=lambda task: str(task.file.partition[0]))
+    delete_positions(table, {first.file.file_path: [0, 3]}, first.file.partition)
+    keys = with_ids(pa.table({"id": pa.array([4, 5], pa.int64())}), 1)
+    delete_equal(table.refresh(), keys, [1], Record("a"))
+    session.sql(f"ALTER TABLE {TABLE} RENAME COLUMN n TO m")
+    session.sql(f"ALTER TABLE {TABLE} ADD COLUMN extra DOUBLE")
+    session.sql(f"ALTER TABLE {TABLE} REPLACE PARTITION FIELD k WITH bucket(2, id)")
+    change(session, f"INSERT INTO {TABLE} VALUES (4, 'a', 4, 0.5), (100, NULL, 1, NULL)")
+    return [*map(str, session.sql(f"SELECT * FROM {TABLE}").to_pylist())]
+
+
+MERGED = (
+    "MERGE INTO {t} AS t USING (SELECT range AS id FROM range(3, 30, 5)) s ON t.id = s.id "
+    "WHEN MATCHED THEN UPDATE SET extra = 1.5 WHEN NOT MATCHED THEN INSERT (id, m) VALUES (s.id, -1)"
+)
+
+
+@pytest.mark.parametrize(
+    "statement",
+    [
+        "DELETE FROM {t} WHERE m % 3 = 0",
+        "UPDATE {t} SET m = m + 1000, k = 'c' WHERE id > 3 AND id < 12",
+        "UPDATE {t} SET extra = id",
+        MERGED,
+        "DELETE FROM {t}",
+    ],
+)
+def test_rows_that_were_deleted_stay_so(session: Session, statement: str) -> None:
+    """Deletes of both kinds, evolved columns and partitions: as DuckDB has it over the live rows."""
+    assert len(with_deletes(session)) == 19
+    with duckdb.connect() as judge:
+        held = session.sql(f"SELECT * FROM {TABLE}")
+        judge.from_arrow(held).create("t")
+        judge.execute(statement.format(t="t"))
+        change(session, statement.format(t=TABLE))
+        assert texts(session.sql(f"SELECT * FROM {TABLE}")) == texts(judge.sql("FROM t").to_arrow_table())
+    spec = loaded(session).spec().spec_id
+    added = {task.file.spec_id for task in loaded(session).scan().plan_files() if not task.delete_files}
+    assert added <= {spec, 0}
+
+
+def test_rows_of_a_large_file_are_found_by_their_numbers(session: Session) -> None:
+    """A file that is read in several batches: what goes, what changes, and the order of the rest."""
+    session.sql(f"CREATE TABLE {TABLE} AS SELECT i AS id, i AS n FROM range(300000) r(i)")
+    session.sql(
+        f"MERGE INTO {TABLE} AS t USING (SELECT range AS id FROM range(0, 300000, 7)) s ON t.id = s.id "
+        "WHEN MATCHED AND s.id % 2 = 0 THEN DELETE WHEN MATCHED THEN UPDATE SET n = -s.id"
+    )
+    expected = [(i, -i if i % 7 == 0 else i) for i in range(300000) if i % 14]
+    found = loaded(session).scan().to_arrow()
+    assert list(zip(*(column.to_pylist() for column in found.columns), strict=True)) == expected
+
+
+@pytest.mark.parametrize(("column", "value"), [("a BIGINT", "-9223372036854775808"), ("a DECIMAL(5, 4)", "-9.9999")])
+def test_a_partition_value_that_does_not_fit_is_refused(
+    session: Session, tmp_path: Path, column: str, value: str
+) -> None:
+    """Truncation of the smallest numbers leaves the range of the type; nothing is written."""
+    session.sql(f"CREATE TABLE {TABLE} ({column}) PARTITIONED BY (truncate(10, a))")
+    files = files_of(tmp_path / "lake")
+    with pytest.raises(MetastoreError, match="cannot be written"):
+        session.sql(f"INSERT INTO {TABLE} VALUES ({value})")
+    assert files_of(tmp_path / "lake") == files
+
+
+def test_new_files_are_sorted_as_the_table_says(session: Session) -> None:
+    """By its sort order, which the entries name."""
+    session.sql(f"CREATE TABLE {TABLE} (id BIGINT, k VARCHAR) WITH (sorted_by = ARRAY['id DESC NULLS LAST'])")
+    change(session, f"INSERT INTO {TABLE} SELECT (i * 7) % 11, 'x' FROM range(11) r(i)")
+    change(session, f"UPDATE {TABLE} SET id = NULL WHERE id = 5")
+    [task] = loaded(session).scan().plan_files()
+    assert task.file.sort_order_id == 1
+    ids = loaded(session).scan().to_arrow().column("id").to_pylist()
+    assert ids == [10, 9, 8, 7, 6, 4, 3, 2, 1, 0, None]
+
+
+@pytest.mark.integration
+def test_statements_at_the_same_time_happen_one_after_another(session: Session) -> None:
+    """No increment is lost, and no row that was inserted meanwhile."""
+    made(session)
+    change(session, f"INSERT INTO {TABLE} (id, n) VALUES (1, 0)")
+
+    def increment(_: int) -> int:
+        return int(change(session, f"UPDATE {TABLE} SET n = n + 1 WHERE id = 1")["updated"])
+
+    def insert(number: int) -> int:
+        return int(change(session, f"INSERT INTO {TABLE} (id, n) VALUES ({number + 10}, 0)")["inserted"])
+
+    with ThreadPoolExecutor(4) as threads:
+        done = [*threads.map(increment, range(6)), *threads.map(insert, range(6))]
+    assert done == [1] * 12
+    assert session.sql(f"SELECT max(n) AS n, count(*) AS c FROM {TABLE}").to_pylist() == [{"n": 6, "c": 7}]
+    history = loaded(session).metadata.snapshots
+    assert len(history) == 13
+
+
+def test_an_insert_reads_the_version_that_it_began_with(session: Session) -> None:
+    """A table may be doubled by itself; a version of before is read as such."""
+    made(session)
+    first = change(session, f"INSERT INTO {TABLE} VALUES {ROWS}")["snapshot_id"]
+    for _ in range(2):
+        change(session, f"INSERT INTO {TABLE} SELECT * FROM {TABLE}")
+    change(session, f"DELETE FROM {TABLE} WHERE id NOT IN (SELECT id FROM {TABLE} FOR VERSION AS OF {first})")
+    change(session, f"INSERT INTO {TABLE} SELECT * FROM {TABLE} FOR VERSION AS OF {first}")
+    assert session.sql(f"SELECT count(*) AS n FROM {TABLE}").to_pylist() == [{"n": 25}]
+
+
+def test_a_statement_that_changes_nothing_makes_no_snapshot(session: Session) -> None:
+    """It says so by NULL."""
+    made(session)
+    change(session, f"INSERT INTO {TABLE} VALUES {ROWS}")
+    for statement in (
+        "DELETE FROM {t} WHERE id = 77",
+        "UPDATE {t} SET n = 1 WHERE NULL",
+        "INSERT INTO {t} FROM {t} LIMIT 0",
+    ):
+        told = change(session, statement.format(t=TABLE))
+        assert told == {"inserted": 0, "updated": 0, "deleted": 0, "snapshot_id": None}
+    assert len(loaded(session).metadata.snapshots) == 1
+
+
+def test_types_are_widened(session: Session) -> None:
+    """Whole numbers, decimals, days, times without a zone; a column that is not named is NULL."""
+    session.sql(
+        f"CREATE TABLE {TABLE} (l BIGINT, d DOUBLE, e DECIMAL(5, 3), t TIMESTAMP, z TIMESTAMPTZ, u UUID, b VARBINARY)"
+    )
+    change(
+        session,
+        f"INSERT INTO {TABLE} BY NAME SELECT 3::TINYINT AS l, 1.25 AS d, 7::BIGINT AS e, DATE '2020-01-01' AS t, "
+        "TIMESTAMP '2020-01-01' AS z, '00000000-0000-0000-0000-000000000001'::UUID AS u",
+    )
+    [row] = session.sql(f"SELECT * EXCLUDE (z), epoch(z) AS z FROM {TABLE}").to_pylist()
+    assert row["t"] == datetime(2020, 1, 1)
+    assert (row["l"], row["d"], str(row["e"]), row["z"], row["b"]) == (3, 1.25, "7.000", 1577836800.0, None)
+    assert str(row["u"]).endswith("0001")
+
+
+def test_a_table_of_version_3_is_refused(session: Session, tmp_path: Path) -> None:
+    """Its manifests carry row lineage, which is not written here; nothing is changed."""
+    made(session)
+    change(session, f"INSERT INTO {TABLE} VALUES {ROWS}")
+    path = Path(loaded(session).metadata_location.removeprefix("file://"))
+    path.write_text(json.dumps({**json.loads(path.read_text()), "format-version": 3, "next-row-id": 0}))
+    files = files_of(tmp_path / "lake")
+    for statement in ("DELETE FROM {t}", "INSERT INTO {t} (id) VALUES (1)", "UPDATE {t} SET id = 1"):
+        with pytest.raises(ProcedureError, match="format version 3"):
+            session.sql(statement.format(t=TABLE))
+    assert files_of(tmp_path / "lake") == files
+
+
+FAILING = [
+    f"INSERT INTO {TABLE} (id) SELECT error('no') FROM range(3)",
+    f"UPDATE {TABLE} SET k = error('no')",
+    f"DELETE FROM {TABLE} WHERE error('no')",
+]
+
+
+@pytest.mark.parametrize("statement", FAILING)
+def test_a_query_that_fails_changes_nothing(session: Session, tmp_path: Path, statement: str) -> None:
+    """Its error is told at its place."""
+    made(session)
+    change(session, f"INSERT INTO {TABLE} VALUES {ROWS}")
+    files = files_of(tmp_path / "lake")
+    with pytest.raises(MetastoreError, match="no"):
+        session.sql(statement)
+    assert files_of(tmp_path / "lake") == files
