@@ -97,7 +97,7 @@ class Judgement:
 
 
 class Proof:
-    """The proof for one call on ``target``; asked again, it looks only at what changed since.
+    """The proof for one call on ``target``; asked again about files that were free, it looks at what changed since.
 
     ``owned`` are folders that the operator declares to be the table's own: no other table is asked about files in them.
     ``progress`` is called with the tables that were looked at, and all that are known by then.
@@ -120,7 +120,7 @@ class Proof:
         self._owned = [self._spelling.place(f"{folder.rstrip('/')}/") for folder in owned]
         self._progress = progress
         self._kept_folders = KeptFolders(catalogs.metastore, target)
-        self._judged: frozenset[str] = frozenset()
+        self._free: frozenset[str] = frozenset()
         self._seen: dict[str, str] = {}
 
     def judge(self, locations: Iterable[str], where: Where | None = None) -> Judgement:
@@ -129,9 +129,8 @@ class Proof:
         Never raises for what others have: that is in the judgement.
         """
         candidates = Candidates(locations, self._spelling)
-        if not (self._judged and self._judged.issuperset(candidates)):
-            self._seen.clear()
-        self._judged = frozenset(candidates)
+        if not (self._free and self._free.issuperset(candidates)):
+            self._seen.clear()  # a table that was seen may need one of them
         inner = _InnerFolders.of(where, self._spelling)
         needed: Counter[str] = Counter()
         unknown: list[Unknown] = []
@@ -144,6 +143,7 @@ class Proof:
         free = frozenset(owned) if unknown else frozenset((*asked, *owned))
         if any(each.name == _METASTORE for each in unknown):
             free = frozenset()
+        self._free = free
         return Judgement(free, dict(needed), tuple(unknown))
 
     def _divided(self, candidates: Candidates) -> tuple[Candidates, list[str]]:

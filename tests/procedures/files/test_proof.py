@@ -458,6 +458,21 @@ def test_manifests_of_others_are_read_once(
     assert [ask(), ask()] == [1, 0]
 
 
+def test_what_another_table_needs_is_kept_however_often_one_asks(lake: Lake, written: Callable[..., Table]) -> None:
+    """A procedure that lost a race plans again, and asks about the same files."""
+    one, other = written("one", 1), written("other", 2)
+    taken, orphan = (f"file://{stray(root(one), name)}" for name in ("taken.parquet", "orphan.parquet"))
+    other.add_files([taken])
+    engine = CountingEngine()
+    proof = Proof(lake.catalogs, lake.catalogs.table("lake", "default", "one"), lambda _: engine)
+    for _ in range(3):
+        assert proof.judge([taken, orphan]).free == {orphan}
+    engine.manifests = 0
+    assert proof.judge([orphan]).free == {orphan}
+    assert engine.manifests == 0, "nothing has changed since"
+    assert proof.judge([taken]).free == set()
+
+
 def test_owned_asks_no_other_table(lake: Lake, written: Callable[..., Table]) -> None:
     """The operator's word spares the proof: no manifest of others is read, and no catalog is asked."""
     one = written("one", 1)
