@@ -25,6 +25,10 @@ def conformed(values: Any, type_: Any, column: str) -> Any:
 
     Raises FormatError for a type that is no narrower form of ``type_``, and pyarrow's errors for a value beyond it.
     """
+    if values.type == type_:
+        return values
+    if isinstance(type_, pa.BaseExtensionType):
+        return pa.ExtensionArray.from_storage(type_, conformed(values, type_.storage_type, column))
     if isinstance(values.type, pa.BaseExtensionType):
         values = values.storage
     if pt.is_dictionary(values.type):
