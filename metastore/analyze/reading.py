@@ -188,7 +188,7 @@ class Reading:
 def _missing(wanted: Describing, schema: TupleSchema, known: Mapping[str, object]) -> Describing | None:
     """The part of ``wanted`` that is missing for a file with ``schema`` and the descriptions ``known``.
 
-    None for nothing.
+    Returns None if nothing is missing.
     """
     lacking = tuple(
         path

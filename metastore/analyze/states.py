@@ -158,7 +158,7 @@ def stored_state(table: TableInfo, key: str, state: str) -> str:
 def state_in(additional_metadata: str | None) -> str | None:
     """The state that :func:`stored_state` wrote, possibly among other entries.
 
-    None if another program wrote the text.
+    Returns None if another program wrote the text.
     """
     return _state(_entries(additional_metadata))
 

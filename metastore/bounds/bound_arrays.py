@@ -197,7 +197,7 @@ class Numbers(BoundArray):
     def _all_neighbours(self, values: SortedValues) -> Neighbours:
         """:meth:`_neighbours` of each value, limited to the form's range.
 
-        Cached, since most portions share one form.
+        The result is cached, since most portions share one form.
         """
         form = (self.kind, self.values.dtype.str, self.scale)
         found = values.neighbours.get(form)

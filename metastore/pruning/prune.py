@@ -266,7 +266,7 @@ def _directory_columns(
 def _nearest(excluded: Mapping[str, str]) -> Callable[[str], str | None]:
     """Returns a function from a folder to the tests that excluded its segment, or an enclosing one.
 
-    None if none did.
+    The function returns None if none did.
     """
 
     @cache

@@ -337,7 +337,7 @@ def _partition_keys(
 ) -> dict[str, str]:
     """Column name to directory level: ``k`` for a directory ``k=v``, ``dirN`` for a plain one.
 
-    Spelled as in ``columns``.
+    Names are spelled as in ``columns``.
     """
     called = {key_of(name, case_sensitive=case_sensitive): name for name in columns}
     keys: dict[str, Any] = {}

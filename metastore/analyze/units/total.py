@@ -74,7 +74,7 @@ class Total:
     def exchanged(self, before: Iterable[Part], after: Iterable[Part]) -> Total | None:
         """The total with ``after`` in place of ``before``.
 
-        None if it cannot be determined without the other segments.
+        Returns None if it cannot be determined without the other segments.
         """
         gone, come = _by_key(before), _by_key(after)
         if not self._keeps_schema(gone, come) or not _counts_everything([self.part, *gone.values(), *come.values()]):
