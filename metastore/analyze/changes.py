@@ -37,7 +37,7 @@ class WantedMetadata:
 
     ``columns``: None means statistics of every column. ``describing``: None means that no column is described.
     ``declared``: None means that the table's schema is made from the files' schemas. ``named`` are the columns that
-    this run itself names. The table must have these; columns kept up from earlier runs may have disappeared. ``text``
+    this run itself names. The table must have these; columns carried over from earlier runs may have disappeared. ``text``
     says how delimited text is written; None keeps the earlier setting. ``text_is_own`` means that an ANALYZE of this
     table set it, not the configuration. ``bounds`` says where bounds of Parquet columns come from; None keeps the
     earlier setting. ``bounds_are_own`` is the same as ``text_is_own``, for bounds.
@@ -105,7 +105,7 @@ class Unchanged:
 
 @dataclass(frozen=True)
 class Full:
-    """Everything is made anew, for ``reason``; ``wanted`` is the target."""
+    """Everything is rebuilt, for ``reason``; ``wanted`` is the target."""
 
     wanted: WantedMetadata
     reason: str
@@ -127,7 +127,7 @@ class Changed:
 
 @dataclass(frozen=True)
 class ChangedSegments:
-    """Only the ``touched`` top-level segments are made anew; the ``removed`` segments have no files any more."""
+    """Only the ``touched`` top-level segments are rebuilt; the ``removed`` segments have no files any more."""
 
     touched: frozenset[str]
     removed: frozenset[str]
@@ -203,8 +203,8 @@ def decide(
     """Decides what an ANALYZE has to do for the request ``asked``, given the ``fresh`` states by segment.
 
     The run keeps up what earlier runs were asked for. If the requested columns are among the earlier ones, all earlier
-    columns are kept; descriptions and a declared schema stay. ``other_columns`` means that the keeper of the table's
-    schema now names other columns. ``lacks_bounds`` tells whether a column whose data would be read for bounds has no
+    columns are kept; descriptions and a declared schema stay. ``other_columns`` means that the table's catalog
+    now names other columns. ``lacks_bounds`` tells whether a column whose data would be read for bounds has no
     bounds yet.
     """
     if known is None:

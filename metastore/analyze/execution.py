@@ -57,7 +57,7 @@ _Segments = Mapping[str, Sequence[SourceFile]]
 
 @dataclass(frozen=True)
 class Outcome:
-    """The result: file changes, ``segments`` made anew, ``removed`` segments, units written, and the table's rows.
+    """The result: file changes, rebuilt ``segments``, ``removed`` segments, units written, and the table's rows.
 
     ``without_bounds`` maps each column that cannot skip files to the reason.
     """
@@ -100,7 +100,7 @@ class Execution:
         return self._reading.engine_name
 
     def full(self, segments: _Segments, fresh: Mapping[str, str], *, owner: str, known: bool) -> Outcome:
-        """Makes everything anew; ``known`` means that stored metadata of the table is replaced."""
+        """Rebuilds everything; ``known`` means that stored metadata of the table is replaced."""
         if known:
             self._modify.delete(of_table(self._source.table), MetadataType.ALL)
         self._reading.expect(sum(map(len, segments.values())))
@@ -118,7 +118,7 @@ class Execution:
     def incremental(
         self, segments: _Segments, fresh: Mapping[str, str], decision: Changed, stored: Stored, *, owner: str
     ) -> Outcome:
-        """Makes the changed segments anew, on top of the ``stored`` units."""
+        """Rebuilds the changed segments, on top of the ``stored`` units."""
         segment_changes = changed_segments(stored.states, short_states(fresh))
         # At level TABLE no SEGMENT unit is written that would replace the stored ones.
         gone = frozenset(stored.states) if self._wanted.level is MetadataType.TABLE else segment_changes.removed
@@ -137,7 +137,7 @@ class Execution:
     def _made_anew(
         self, segments: _Segments, fresh: Mapping[str, str], decision: Changed, stored: Stored
     ) -> list[Part]:
-        """Makes ``segments`` anew, by tasks or by the driver; all, some or none of their files may be known."""
+        """Rebuilds ``segments``, by tasks or by the driver; all, some or none of their files may be known."""
         known = stored.partitions(segments)
         # Above level FILE no file's units are stored.
         all_unknown = decision.footers or not stored.keeps_files
@@ -173,7 +173,7 @@ class Execution:
     def _made_here(
         self, segments: _Segments, fresh: Mapping[str, str], decision: Changed, known: Mapping[str, FileGroup]
     ) -> list[Part]:
-        """Makes ``segments`` anew on the driver, from their stored units and the files that must be read."""
+        """Rebuilds ``segments`` on the driver, from their stored units and the files that must be read."""
         groups = [known[key] for key in segments if key in known]
         batches = chain.from_iterable(group.batches() for group in groups)
         before = StoredSegments.of(pa.Table.from_batches(batches, UNIT_SCHEMA))
@@ -196,7 +196,7 @@ class Execution:
         kept: pa.Table,
         described: dict[str, Descriptions],
     ) -> list[Part]:
-        """Makes ``segments`` anew from the files read and the ``kept`` rows.
+        """Rebuilds ``segments`` from the files read and the ``kept`` rows.
 
         Returns their parts for the table's roll-up.
         """

@@ -62,7 +62,7 @@ class Request:
 
     ``columns`` limits statistics to these columns; a struct includes its leaves. An empty list means no columns, None
     means all. ``level`` is the depth of the metadata. ``statistics`` adds distinct values, width and histogram for
-    these columns, or for all analyzed ones (True). Statistics from earlier runs are kept up in any case. ``sample`` is
+    these columns, or for all analyzed ones (True). Statistics from earlier runs are updated in any case. ``sample`` is
     the percentage of rows that these statistics are estimated from; None means all rows. ``format`` is the files'
     format, needed if their suffixes do not show it. ``schema`` declares the table's columns (``a INT, b VARCHAR``), and
     is kept. ``options`` say how delimited text is written (:class:`metastore.formats.text_options.TextOptions`), and
@@ -130,7 +130,7 @@ def analyze(
 
     Unchanged data: nothing is written. Changed data: only top-level segments with changes are written again, and only
     changed files are read. Another level, other columns or new statistics: only what is missing is read of unchanged
-    files. Everything is made anew if the table moved, or has another format or another declared schema.
+    files. Everything is rebuilt if the table moved, or has another format or another declared schema.
 
     Raises NotFoundError if nothing lies at the location, and InvalidRequestError for a view or an unknown column, level
     or format. Raises FormatError naming a corrupt file, and ConflictError if concurrent runs over this table keep
@@ -215,7 +215,7 @@ def _analyzed(
 
 
 def _has_other_columns(source: SourceTable, stored: TupleSchema, asked: WantedMetadata) -> bool:
-    """Whether the keeper of the schema names other columns than the ``stored`` ones, or case-sensitivity changed.
+    """Whether the table's catalog names other columns than the ``stored`` ones, or case-sensitivity changed.
 
     Case-sensitivity counts only for tables of files, if the run sets it.
     """

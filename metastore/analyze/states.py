@@ -30,7 +30,7 @@ _TEXT_IS_OWN = "metastore.text.own"
 _BOUNDS = "metastore.bounds"
 _SEGMENTS = "metastore.segments"
 _FORM = "3"
-"""Version of the form of units. Raise it whenever units are made differently: every table is then analyzed anew."""
+"""Version of the form of units. Raise it whenever units are made differently: every table is then analyzed again."""
 
 _SHORT = len(f"{_FORM}-") + 16
 """Short states keep 64 bits of a digest, which is enough to compare one state with one other."""

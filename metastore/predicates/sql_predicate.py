@@ -277,7 +277,7 @@ class _Translator:
 
 
 def _own_nodes(node: exp.Expr) -> list[exp.Expr]:
-    """``node``; for a leaf, also all nodes below it except in subqueries.
+    """``node``; for a leaf (never with a subquery), also all nodes below it.
 
     Parts of AND, OR and NOT are visited separately.
     """

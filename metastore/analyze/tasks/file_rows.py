@@ -64,7 +64,7 @@ class DataChunk:
     bounds: BoundsFrom = AUTO
     """For files with footers: whether to read the data of columns that the footer does not fully cover."""
     kept: TableColumns | None = None
-    """The table's columns as its keeper defines them, if it does; all columns then have the keeper's names."""
+    """The table's columns as its catalog defines them, if it does; all columns then have the catalog's names."""
 
 
 def read_chunk(chunk: FooterChunk | DataChunk) -> Iterator[pa.RecordBatch]:

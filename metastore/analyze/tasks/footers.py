@@ -73,7 +73,7 @@ class FooterChunk:
     bounds: BoundsFrom = FOOTERS
     options: Mapping[str, str] = field(default_factory=dict, repr=False)
     kept: TableColumns | None = None
-    """The table's columns as its keeper defines them, if it does; ``columns`` then have the keeper's names."""
+    """The table's columns as its catalog defines them, if it does; ``columns`` then have the catalog's names."""
 
 
 def read_footers(chunk: FooterChunk) -> Iterator[pa.RecordBatch]:
@@ -233,7 +233,7 @@ class _FooterReader:
             part.take(measured_groups(readable, part.plan, wanted, must=must), lacking, count)
 
     def _as_kept(self, plan: Plan) -> Plan:
-        """``plan`` with the keeper's column names, if the table has a keeper; one object for each plan."""
+        """``plan`` with the catalog's column names, if a catalog defines the columns; one object for each plan."""
         if self._chunk.kept is None:
             return plan
         if id(plan) not in self._kept:

@@ -1,4 +1,4 @@
-"""Decides the columns of a whole table: as declared, as its keeper defines them, or those of all files. Pure.
+"""Decides the columns of a whole table: as declared, as its catalog defines them, or those of all files. Pure.
 
 Place in the flow: the roll-up has added up the files' statistics by their own column names and types. This module
 decides which columns the table's unit has, and which of the statistics are valid for them.
@@ -43,7 +43,7 @@ def without_values(whole: Part, columns: Collection[str]) -> Part:
 
 
 def _as_kept(whole: Part, source: SourceTable) -> Part:
-    """``whole`` with the columns that the table's keeper defines, and statistics in their types."""
+    """``whole`` with the columns that the table's catalog defines, and statistics in their types."""
     said = source.schema(whole.schema)
     schema = TupleSchema(
         tuple(column for column in said.columns if DIRECTORY not in column.properties), whole.schema.properties

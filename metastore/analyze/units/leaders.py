@@ -2,7 +2,7 @@
 
 Place in the flow: a table's unit keeps a few leaders for each side of each column
 (:mod:`metastore.analyze.units.total`). Leaders leave when their segments are removed, as the oldest day often is, or
-made anew. The remaining leaders then give the table's bounds, and no other segment need be opened. Only if all leaders
+rebuilt. The remaining leaders then give the table's bounds, and no other segment need be opened. Only if all leaders
 of a side have left are all segments ranked again. Promise: no segment outside the leaders reaches further than the last
 leader (a property test compares).
 """

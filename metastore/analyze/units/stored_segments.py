@@ -1,6 +1,6 @@
 """Compares stored units of some top-level segments with a fresh listing: which files changed, which rows stay valid.
 
-Place in the flow: an incremental run makes the segments with changed files anew. A task or the driver does this, and
+Place in the flow: an incremental run rebuilds the segments with changed files. A task or the driver does this, and
 begins here with the segments' units. Pure.
 """
 

@@ -1,6 +1,6 @@
 """The sum of a table's top-level segments, and how it changes when some of them are replaced.
 
-Place in the flow: a run that makes a few of many segments anew starts from the table's earlier total. It subtracts the
+Place in the flow: a run that rebuilds a few of many segments starts from the table's earlier total. It subtracts the
 old values of these segments and adds the new ones. If a bound goes with a segment, the next segment's bound takes its
 place (:mod:`metastore.analyze.units.leaders`). The other segments' units are not read, so the cost of an increment
 depends on what changed, not on the table's size. Promise: the result equals the sum of all segments (a property test
