@@ -35,12 +35,15 @@ _OF_FOOTERS: Final = (PARQUET, ORC)
 class WantedMetadata:
     """What an ANALYZE is to produce.
 
-    ``columns``: None means statistics of every column. ``describing``: None means that no column is described.
-    ``declared``: None means that the table's schema is made from the files' schemas. ``named`` are the columns that
-    this run itself names. The table must have these; columns carried over from earlier runs may have disappeared. ``text``
-    says how delimited text is written; None keeps the earlier setting. ``text_is_own`` means that an ANALYZE of this
-    table set it, not the configuration. ``bounds`` says where bounds of Parquet columns come from; None keeps the
-    earlier setting. ``bounds_are_own`` is the same as ``text_is_own``, for bounds.
+    * ``columns``: None means statistics of every column.
+    * ``describing``: None means that no column is described.
+    * ``declared``: None means that the table's schema is made from the files' schemas.
+    * ``named``: the columns that this run itself names. The table must have these; columns carried over from earlier
+      runs may have disappeared.
+    * ``text`` says how delimited text is written; None keeps the earlier setting. ``text_is_own`` means that an ANALYZE
+      of this table set it, not the configuration.
+    * ``bounds`` says where bounds of Parquet columns come from; None keeps the earlier setting. ``bounds_are_own`` is
+      the same as ``text_is_own``, for bounds.
     """
 
     level: MetadataType
@@ -115,8 +118,10 @@ class Full:
 class Changed:
     """Some segments changed (see :func:`changed_segments`), or the units of all segments must be rewritten.
 
-    ``wanted`` is the target. ``reason`` says why unchanged segments are affected too; None if they are not. ``footers``
-    means that exact statistics of unchanged files are read again. ``anew`` means the same for descriptions.
+    * ``wanted`` is the target.
+    * ``reason`` says why unchanged segments are affected too; None if they are not.
+    * ``footers`` means that exact statistics of unchanged files are read again.
+    * ``anew`` means that descriptions of unchanged files are computed again.
     """
 
     wanted: WantedMetadata
@@ -202,7 +207,7 @@ def decide(
 ) -> Decision:
     """Decides what an ANALYZE has to do for the request ``asked``, given the ``fresh`` states by segment.
 
-    The run keeps up what earlier runs were asked for. If the requested columns are among the earlier ones, all earlier
+    Requests of earlier runs stay in effect. If the requested columns are among the earlier ones, all earlier
     columns are kept; descriptions and a declared schema stay. ``other_columns`` means that the table's catalog
     now names other columns. ``lacks_bounds`` tells whether a column whose data would be read for bounds has no
     bounds yet.

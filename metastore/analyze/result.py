@@ -11,14 +11,17 @@ from metastore.notebook import facts
 
 @dataclass(frozen=True)
 class AnalyzeResult:
-    """What a run found and did. ``status`` is "analyzed" or "up to date".
+    """What a run found and did.
 
-    ``reason`` says why all files were affected, not only changed ones; it does not mean that all were read. File counts
-    compare the table with its metadata; if none of the metadata could be used, every file counts as new. ``units`` is
-    the number of units written. ``rows`` is the number of rows in the files, including rows that delete files remove.
-    ``version`` is the component's version that holds the result. ``engine`` names the engine that read files; None if
-    there were no files to read. ``without_bounds`` maps each column that cannot skip files to the reason; it is empty
-    if the run found nothing to do.
+    * ``status`` is "analyzed" or "up to date".
+    * ``reason`` says why all files were affected, not only changed ones. It does not mean that all were read.
+    * File counts compare the table with its metadata. If none of the metadata could be used, every file counts as new.
+    * ``units`` is the number of units written. ``rows`` is the number of rows in the files, including rows that delete
+      files remove.
+    * ``version`` is the component's version that holds the result.
+    * ``engine`` names the engine that read files; None if there were no files to read.
+    * ``without_bounds`` maps each column that cannot skip files to the reason. It is empty if the run found nothing to
+      do.
     """
 
     status: str

@@ -60,15 +60,20 @@ _DECISIONS = 5
 class Request:
     """The options of an ANALYZE.
 
-    ``columns`` limits statistics to these columns; a struct includes its leaves. An empty list means no columns, None
-    means all. ``level`` is the depth of the metadata. ``statistics`` adds distinct values, width and histogram for
-    these columns, or for all analyzed ones (True). Statistics from earlier runs are updated in any case. ``sample`` is
-    the percentage of rows that these statistics are estimated from; None means all rows. ``format`` is the files'
-    format, needed if their suffixes do not show it. ``schema`` declares the table's columns (``a INT, b VARCHAR``), and
-    is kept. ``options`` say how delimited text is written (:class:`metastore.formats.text_options.TextOptions`), and
-    are kept. ``bounds`` says where bounds of Parquet columns come from, and is kept: ``auto``, ``footers``, ``data``,
-    or column names (:class:`metastore.formats.bounds_from_data.BoundsFrom`). ``case_sensitive`` keeps columns apart
-    whose names differ only in case; None uses the session's setting, here False.
+    * ``columns`` limits statistics to these columns; a struct includes its leaves. An empty list means no columns, None
+      means all.
+    * ``level`` is the depth of the metadata.
+    * ``statistics`` adds distinct values, width and histogram for these columns, or for all analyzed ones (True).
+      Statistics from earlier runs are updated in any case.
+    * ``sample`` is the percentage of rows that these statistics are estimated from; None means all rows.
+    * ``format`` is the files' format, needed if their suffixes do not show it.
+    * ``schema`` declares the table's columns (``a INT, b VARCHAR``). Later runs keep it.
+    * ``options`` say how delimited text is written (:class:`metastore.formats.text_options.TextOptions`). Later runs
+      keep them.
+    * ``bounds`` says where bounds of Parquet columns come from: ``auto``, ``footers``, ``data``, or column names
+      (:class:`metastore.formats.bounds_from_data.BoundsFrom`). Later runs keep it.
+    * ``case_sensitive`` keeps columns of files and directories apart if their names differ only in case. None uses the
+      session's setting, and means False here.
     """
 
     columns: Sequence[str] | None = None

@@ -53,11 +53,12 @@ class SegmentStates:
 class TableState:
     """What a table's unit keeps: its files' state, described columns, the declared schema, its segments' states.
 
-    ``text`` says how delimited text is written; ``text_is_own`` means that an ANALYZE set it, not the configuration.
-    ``bounds`` says where bounds of its columns came from; ``bounds_are_own`` is the same as ``text_is_own``.
-
-    None means "not kept". ``fingerprint`` is None if another program wrote the unit; ``segments`` is None if the unit
-    cannot stand for its segments.
+    * ``fingerprint`` is the files' state; None if another program wrote the unit.
+    * ``describing`` and ``declared`` are None if not kept.
+    * ``segments`` is None if the unit cannot stand for its segments.
+    * ``text`` says how delimited text is written. ``text_is_own`` means that an ANALYZE set it, not the configuration.
+    * ``bounds`` says where bounds of its columns came from. ``bounds_are_own`` is the same as ``text_is_own``, for
+      bounds.
     """
 
     fingerprint: str | None

@@ -57,12 +57,15 @@ def prune(
 ) -> PruneResult:
     """Decides what of a table must be read to answer ``question`` (Spark SQL text or a PyIceberg expression).
 
-    ``units`` are one table's metadata units in on-disk columns: :data:`UNIT_COLUMNS` of :data:`UNIT_TYPES`. They are in
-    memory or read in portions, and finer levels may be absent. Without ``partitionKeys``, a file's column takes
-    precedence over a directory's. ``listing`` holds the files that exist now, by the FILE units' paths; None trusts the
-    metadata. ``time_zone`` is the session's. ``directories_tell`` is False if directory names say nothing about rows
-    (Iceberg, Delta). ``of_files`` are the pseudo columns that the question may name; None determines them. ``modified``
-    then has the files' times for a catalog's table, in epoch nanoseconds by path, if it provides any.
+    * ``units`` are one table's metadata units in on-disk columns: :data:`UNIT_COLUMNS` of :data:`UNIT_TYPES`. They are
+      in memory or read in portions, and finer levels may be absent. Without ``partitionKeys``, a file's column takes
+      precedence over a directory's.
+    * ``listing`` holds the files that exist now, by the FILE units' paths; None trusts the metadata.
+    * ``time_zone`` is the session's.
+    * ``directories_tell`` is False if directory names say nothing about rows (Iceberg, Delta).
+    * ``of_files`` are the pseudo columns that the question may name; None determines them.
+    * ``modified`` has the files' times for such a table, in epoch nanoseconds by path, if the table provides any. It is
+      used only if ``of_files`` is None.
 
     Raises InvalidRequestError if there is no TABLE unit, and the errors of
     :func:`metastore.predicates.predicate.parse`.

@@ -79,11 +79,13 @@ class SegmentDecisions(Sequence[SegmentDecision]):
 class PruneResult:
     """The decision over a whole table.
 
-    ``files`` are all files that must be read; ``files.table`` has them as Arrow columns. ``files_count`` counts the
-    files that exist now, ``row_groups_count`` the row groups of unchanged files. ``bytes_count`` is None if a size is
-    unknown. ``unknown`` files were not there at ANALYZE. ``changed`` files have another size or time since. ``missing``
-    files are gone and need no reading. ``directory_columns`` are the directory columns that the question could name,
-    with the types used for the decision.
+    * ``files`` are all files that must be read; ``files.table`` has them as Arrow columns.
+    * ``files_count`` counts the files that exist now, ``row_groups_count`` the row groups of unchanged files.
+      ``bytes_count`` is None if a size is unknown.
+    * ``unknown`` files were not there at ANALYZE. ``changed`` files have another size or time since. ``missing`` files
+      are gone and need no reading.
+    * ``directory_columns`` are the directory columns that the question could name, with the types used for the
+      decision.
     """
 
     predicate: str
