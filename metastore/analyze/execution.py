@@ -162,7 +162,7 @@ class Execution:
     def _is_for_tasks(self, unknown: int, stored_bytes: int = 0, files: Sequence[SourceFile] = ()) -> bool:
         """Whether one task both reads a segment's files and makes the segment, given the number of files to read.
 
-        This holds only where nothing but footers is read; any other file is a task of its own.
+        This holds only if footers suffice; otherwise tasks of their own read the files.
         """
         limits = self._limits
         may_read_data = unknown > 0 and self._wanted.bounds_read.may_read_data

@@ -41,7 +41,7 @@ _WIDER: Final[Mapping[exp.DType, frozenset[str]]] = {
     exp.DType.TEXT: frozenset({"VARCHAR"}),
     exp.DType.BOOLEAN: frozenset({"BOOLEAN"}),
 }
-"""Lossless casts by their target: the column types that they accept."""
+"""Casts that can be unwrapped, by target: the column types. They keep values, BIGINT to DOUBLE only the order."""
 
 
 @dataclass(frozen=True)
@@ -84,7 +84,7 @@ class Unwrapping(Context):
                 return self.leaves.is_null(column, inverted=inverted is not (node.name.lower() == "isnotnull"))
         return None
 
-    # Lossless casts, and coalesce.
+    # Casts, and coalesce.
 
     def _cast(self, node: exp.Cast, asked: Comparison) -> BooleanExpression | None:
         column, kind = self.column_of(node.this), node.to.this

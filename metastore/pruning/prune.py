@@ -110,7 +110,10 @@ def _decided(
     time_zone: str | None,
     pseudo: FileColumns,
 ) -> PruneResult:
-    """The decision with the columns of ``directories``. ``known`` has recorded all files, or trusts the metadata."""
+    """The decision with the columns of ``directories``.
+
+    ``known`` has recorded all files already, or records them here if there is no listing.
+    """
     predicate = parse(
         question, Columns(table.schema, (*directories.columns, *pseudo.columns), pseudo.absent), time_zone
     )

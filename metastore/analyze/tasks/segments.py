@@ -156,7 +156,7 @@ def _read_unknown_files(footers: FooterChunk) -> tuple[pa.Table, pa.Table]:
 def _before(tops: pa.Table, keys: Sequence[str]) -> Any:
     """The stored SEGMENT row of each of ``keys``, null if there is none.
 
-    Columns that a table's roll-up does not use are left out; one file is kept.
+    Of a segment's files, only the first is kept: a table's roll-up needs no others.
     """
     at = tops.schema.get_field_index("locations")
     first = pc.list_slice(tops["locations"], 0, 1).cast(tops.schema.field(at).type)
