@@ -1,1 +1,1 @@
-"""ANALYZE: from the footers of a table's files to its metadata units, and only for what has changed."""
+"""ANALYZE: builds a table's metadata units from the footers of its files, and only for what has changed."""

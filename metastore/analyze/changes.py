@@ -1,7 +1,8 @@
-"""What has changed since the last ANALYZE: known state and fresh listing -> what to do. Pure.
+"""Decides what an ANALYZE has to do, from the known state and a fresh listing. Pure.
 
-Whether a top-level segment changed follows from the state of all its files, which is stored with the segment. A run
-that finds nothing to do has read no unit of any file. Which files changed is asked only within such segments.
+Each top-level segment stores the state of all its files. The segment has changed if that state differs from the
+listing's. A run that finds no change has therefore read no file's unit. Only within changed segments does the run
+compare single files.
 """
 
 from __future__ import annotations
@@ -32,13 +33,17 @@ _OF_FOOTERS: Final = (PARQUET, ORC)
 
 @dataclass(frozen=True)
 class WantedMetadata:
-    """What an ANALYZE is to bring about.
+    """What an ANALYZE is to produce.
 
-    ``columns`` None means statistics of every column, ``describing`` None that no column is described, ``declared``
-    None that the files' own schemas make the table's. ``named`` are the columns that this run names itself: the table
-    must have these, but may have lost others that are kept up. ``text`` says how delimited text is written, None that
-    it is as it was; ``text_is_own`` that an ANALYZE of the table said so, not the configuration. ``bounds`` says where
-    bounds of Parquet columns come from, None that they come from where they came from; ``bounds_are_own`` as for text.
+    * ``columns``: None means statistics of every column.
+    * ``describing``: None means that no column is described.
+    * ``declared``: None means that the table's schema is made from the files' schemas.
+    * ``named``: the columns that this run itself names. The table must have these; columns carried over from earlier
+      runs may have disappeared.
+    * ``text`` says how delimited text is written; None keeps the earlier setting. ``text_is_own`` means that an ANALYZE
+      of this table set it, not the configuration.
+    * ``bounds`` says where bounds of Parquet columns come from; None keeps the earlier setting. ``bounds_are_own`` is
+      the same as ``text_is_own``, for bounds.
     """
 
     level: MetadataType
@@ -50,13 +55,13 @@ class WantedMetadata:
     text: TextOptions | None = None
     text_is_own: bool = False
     case_sensitive: bool = False
-    """Whether names that differ in case alone are names of different columns."""
+    """Whether names that differ only in case are names of different columns."""
     bounds: BoundsFrom | None = None
     bounds_are_own: bool = False
 
     @property
     def bounds_read(self) -> BoundsFrom:
-        """Where bounds come from; columns that are described are read anyway, so theirs come from data, too."""
+        """Where bounds come from. The data of described columns is read anyway, so their bounds come from data too."""
         wanted = self.bounds or AUTO
         if self.describing is None:
             return wanted
@@ -67,7 +72,7 @@ class WantedMetadata:
 
     @property
     def written(self) -> TextOptions:
-        """How delimited text is written; of files without a header line with the columns that are declared."""
+        """How delimited text is written; files without a header line get the declared columns."""
         text = self.text or DEFAULTS
         if text.header or self.declared is None:
             return text
@@ -75,7 +80,7 @@ class WantedMetadata:
 
     @property
     def described(self) -> Describing | None:
-        """``describing`` with its columns: those that are analyzed where none are named."""
+        """``describing`` with its columns filled in: the analyzed columns if it names none."""
         if self.describing is None or self.describing.columns is not None:
             return self.describing
         return Describing(self.columns, self.describing.percent)
@@ -87,7 +92,7 @@ def _with(bounds: BoundsFrom, columns: Sequence[ColumnPath]) -> BoundsFrom:
 
 @dataclass(frozen=True)
 class KnownTable:
-    """What the metastore knows of a table as a whole; two equal values mean the same metadata."""
+    """What the metastore knows of a table as a whole. Two equal values mean the same metadata."""
 
     location: str | None
     level: MetadataType | None
@@ -98,12 +103,12 @@ class KnownTable:
 
 @dataclass(frozen=True)
 class Unchanged:
-    """Nothing to do."""
+    """There is nothing to do."""
 
 
 @dataclass(frozen=True)
 class Full:
-    """Everything is made anew, for ``reason``; ``wanted`` is what is to come of it."""
+    """Everything is rebuilt, for ``reason``; ``wanted`` is the target."""
 
     wanted: WantedMetadata
     reason: str
@@ -111,10 +116,12 @@ class Full:
 
 @dataclass(frozen=True)
 class Changed:
-    """Some segments changed; which ones, :func:`changed_segments` tells. Or all are to say something else than before.
+    """Some segments changed (see :func:`changed_segments`), or the units of all segments must be rewritten.
 
-    ``wanted`` is what is to come of it, ``reason`` tells why it concerns unchanged segments too (None: it does not),
-    ``footers`` that even of unchanged files the exact statistics must be read again, ``anew`` that descriptions must.
+    * ``wanted`` is the target.
+    * ``reason`` says why unchanged segments are affected too; None if they are not.
+    * ``footers`` means that exact statistics of unchanged files are read again.
+    * ``anew`` means that descriptions of unchanged files are computed again.
     """
 
     wanted: WantedMetadata
@@ -125,7 +132,7 @@ class Changed:
 
 @dataclass(frozen=True)
 class ChangedSegments:
-    """Only the ``touched`` top-level segments are made anew; ``removed`` ones have no file any more."""
+    """Only the ``touched`` top-level segments are rebuilt; the ``removed`` segments have no files any more."""
 
     touched: frozenset[str]
     removed: frozenset[str]
@@ -135,20 +142,20 @@ Decision = Unchanged | Full | Changed
 
 
 class FileCounts(NamedTuple):
-    """How many files are new, changed and removed."""
+    """Numbers of new, changed and removed files."""
 
     new: int = 0
     changed: int = 0
     removed: int = 0
 
     def plus(self, other: FileCounts) -> FileCounts:
-        """Both together."""
+        """The sums of both counts."""
         return FileCounts(*map(add, self, other))
 
 
 @dataclass(frozen=True)
 class FileChanges:
-    """The files of some segments against what is known of them, by path."""
+    """The files of some segments compared with their stored units, by path."""
 
     new: frozenset[str]
     changed: frozenset[str]
@@ -156,16 +163,16 @@ class FileChanges:
 
     @property
     def counts(self) -> FileCounts:
-        """How many there are of each."""
+        """The number of new, changed and removed files."""
         return FileCounts(len(self.new), len(self.changed), len(self.removed))
 
     def is_untrue(self, path: str) -> bool:
-        """Whether what is stored, if anything, does not tell the file at ``path``."""
+        """Whether the stored unit of the file at ``path`` is missing or out of date."""
         return path in self.new or path in self.changed
 
 
 def segments_of(files: Sequence[SourceFile]) -> dict[str, list[SourceFile]]:
-    """Files by top-level segment. InvalidRequestError for a directory that is called like a reserved key."""
+    """Groups files by top-level segment. Raises InvalidRequestError if a directory has the name of a reserved key."""
     segments: dict[str, list[SourceFile]] = {}
     for directories, own in groupby(files, lambda file: file.directories[:1]):
         if directories and directories[0] in (GENERAL_INFO, DEFAULT_SEGMENT):
@@ -177,7 +184,7 @@ def segments_of(files: Sequence[SourceFile]) -> dict[str, list[SourceFile]]:
 
 
 def state_of_files(files: Iterable[SourceFile]) -> str:
-    """The state of a table's files, as the next ANALYZE would keep it in the table's unit.
+    """The state of a table's files, in the form that the next ANALYZE would store in the table's unit.
 
     Raises as :func:`segments_of`.
     """
@@ -185,7 +192,7 @@ def state_of_files(files: Iterable[SourceFile]) -> str:
 
 
 def is_flat(segments: Collection[str]) -> bool:
-    """Whether a table of these top-level segments, by key, has no directories."""
+    """Whether a table with these top-level segments (keys) has no directories."""
     return all(key == DEFAULT_SEGMENT for key in segments)
 
 
@@ -198,18 +205,19 @@ def decide(
     other_columns: bool = False,
     lacks_bounds: Callable[[BoundsFrom], bool] = lambda _: False,
 ) -> Decision:
-    """What an ANALYZE has to do for what was ``asked``, given the ``fresh`` states by segment.
+    """Decides what an ANALYZE has to do for the request ``asked``, given the ``fresh`` states by segment.
 
-    What an earlier run was asked for is kept up: columns that are among its own stand for all of them, descriptions and
-    a declared schema stay. ``other_columns`` tells that whoever decides on the columns names others than before,
-    ``lacks_bounds`` whether a column that would be read for bounds has none as yet.
+    Requests of earlier runs stay in effect. If the requested columns are among the earlier ones, all earlier
+    columns are kept; descriptions and a declared schema stay. ``other_columns`` means that the table's catalog
+    now names other columns. ``lacks_bounds`` tells whether a column whose data would be read for bounds has no
+    bounds yet.
     """
     if known is None:
         return Full(asked, "the table was not analyzed before")
     columns = known.columns if _are_among(asked.columns, known.columns) else asked.columns
     describing = Describing.asked(_kept_up(known, asked.describing), asked.describing)
     if columns is not None and describing is not None and describing.columns is not None:
-        columns = tuple(dict.fromkeys((*columns, *describing.columns)))  # what is described is analyzed, too
+        columns = tuple(dict.fromkeys((*columns, *describing.columns)))  # described columns are analyzed, too
     text, is_own = asked.text, asked.text_is_own
     if text is None and asked.format == known.format:
         text, is_own = known.state.text, known.state.text_is_own
@@ -249,7 +257,7 @@ def decide(
 
 
 def _bounds_kept_up(known: KnownTable, asked: WantedMetadata) -> dict[str, Any]:
-    """Where bounds come from, with what an earlier ANALYZE said; columns that are named join those of earlier runs."""
+    """The bounds settings combined with those of an earlier ANALYZE; columns named now join those named earlier."""
     before = known.state
     if before.bounds_are_own and not asked.bounds_are_own:
         return {"bounds": before.bounds, "bounds_are_own": True}
@@ -260,7 +268,10 @@ def _bounds_kept_up(known: KnownTable, asked: WantedMetadata) -> dict[str, Any]:
 
 
 def _kept_up(known: KnownTable, asked: Describing | None) -> Describing | None:
-    """What was described, by name where ``asked`` names another column: "all" would come to mean that one as well."""
+    """The descriptions to keep up, by column name if ``asked`` names another.
+
+    "all" would otherwise include that one too.
+    """
     before = known.state.describing
     if before is None or before.columns is not None or known.columns is None or asked is None or asked.columns is None:
         return before
@@ -268,7 +279,7 @@ def _kept_up(known: KnownTable, asked: Describing | None) -> Describing | None:
 
 
 def _foreign(known: KnownTable, wanted: WantedMetadata, location: str) -> str | None:
-    """Why nothing of what is known can be used; None if something can."""
+    """The reason why none of the known metadata can be used; None if some can."""
     if known.location != location:
         return f"the table has moved from {known.location}"
     if known.state.fingerprint is None:
@@ -287,7 +298,7 @@ def _foreign(known: KnownTable, wanted: WantedMetadata, location: str) -> str | 
 
 
 def _other_wishes(known: KnownTable, wanted: WantedMetadata) -> str | None:
-    """Why units of unchanged files must say something else than before; None if they need not."""
+    """The reason why units of unchanged files must be rewritten; None if they need not be."""
     if known.level != wanted.level:
         return f"the level was {known.level}"
     if known.columns != wanted.columns:
@@ -300,7 +311,10 @@ def _other_wishes(known: KnownTable, wanted: WantedMetadata) -> str | None:
 
 
 def _takes_other_bounds(known: KnownTable, wanted: WantedMetadata, lacks_bounds: Callable[[BoundsFrom], bool]) -> bool:
-    """Whether bounds of unchanged files come from elsewhere: of columns that are newly described if they lack any."""
+    """Whether bounds of unchanged files now come from elsewhere.
+
+    Newly described columns count only if they lack bounds.
+    """
     if known.state.bounds != (wanted.bounds or AUTO):
         return True
     return known.state.describing != wanted.describing and lacks_bounds(wanted.bounds_read)
@@ -311,9 +325,9 @@ def _are_among(columns: Sequence[ColumnPath] | None, known: Sequence[ColumnPath]
 
 
 def changed_segments(known: Mapping[str, str], fresh: Mapping[str, str]) -> ChangedSegments:
-    """Compare the segments' states, by key; a known segment without one counts as changed.
+    """Compares the segments' states, by key; a known segment without a state counts as changed.
 
-    So does that of the files in no directory, when the table got its first directory or lost its last.
+    The segment of files in no directory also counts as changed if the table got its first directory or lost its last.
     """
     touched = frozenset(
         key
@@ -324,7 +338,7 @@ def changed_segments(known: Mapping[str, str], fresh: Mapping[str, str]) -> Chan
 
 
 def file_changes(known: Mapping[str, Sequence[str]], files: Iterable[SourceFile]) -> FileChanges:
-    """Compare the files of the touched segments with what is known of them: the statistics of their units by path."""
+    """Compares the files of the touched segments with ``known``: the statistics of their stored units, by path."""
     fresh = {file.path: file for file in files}
     return FileChanges(
         new=frozenset(fresh.keys() - known.keys()),

@@ -1,9 +1,9 @@
-"""One decision of an ANALYZE carried out up to the commit: segments are made and stored, and added up to the table.
+"""Carries out one decision of an ANALYZE up to the commit: makes and stores segments, and adds them up to the table.
 
-Place in the flow: most segments are made by tasks, each of its files and of what is stored of it
-(:mod:`metastore.analyze.tasks.segments`). Those of more files than one task reads, or of which more than footers must
-be read, are made here of the same pieces: tasks read their files (:mod:`metastore.analyze.reading`), and known segments
-are taken a few at a time, so that units that are stored are never all in memory at once.
+Place in the flow: tasks make most segments, each from its files and its stored units
+(:mod:`metastore.analyze.tasks.segments`). The driver makes a segment here if it has more files than one task reads, or
+if more than footers must be read. It uses the same pieces: tasks read the files (:mod:`metastore.analyze.reading`). The
+driver takes a few known segments at a time, so stored units are never all in memory at once.
 """
 
 from __future__ import annotations
@@ -57,9 +57,9 @@ _Segments = Mapping[str, Sequence[SourceFile]]
 
 @dataclass(frozen=True)
 class Outcome:
-    """What was found: changes of files, ``segments`` made anew, ``removed`` ones, units written, rows of the table.
+    """The result: file changes, rebuilt ``segments``, ``removed`` segments, units written, and the table's rows.
 
-    ``without_bounds`` are the columns that cannot skip files, each with the reason.
+    ``without_bounds`` maps each column that cannot skip files to the reason.
     """
 
     files: FileCounts
@@ -71,9 +71,9 @@ class Outcome:
 
 
 class Execution:
-    """One decision carried out, up to the commit of ``modify``, which the units go to as soon as they are known.
+    """Carries out one decision up to the commit of ``modify``; units go to ``modify`` as soon as they are known.
 
-    ``engine`` is asked for when it is known how many files there are to read.
+    ``engine`` is chosen once the number of files to read is known.
     """
 
     def __init__(
@@ -96,11 +96,11 @@ class Execution:
 
     @property
     def engine(self) -> str | None:
-        """What read files; None if there were none to read."""
+        """The name of the engine that read files; None if there were no files to read."""
         return self._reading.engine_name
 
     def full(self, segments: _Segments, fresh: Mapping[str, str], *, owner: str, known: bool) -> Outcome:
-        """Everything anew; ``known`` tells that there is something to take the place of."""
+        """Rebuilds everything; ``known`` means that stored metadata of the table is replaced."""
         if known:
             self._modify.delete(of_table(self._source.table), MetadataType.ALL)
         self._reading.expect(sum(map(len, segments.values())))
@@ -118,9 +118,9 @@ class Execution:
     def incremental(
         self, segments: _Segments, fresh: Mapping[str, str], decision: Changed, stored: Stored, *, owner: str
     ) -> Outcome:
-        """What changed, on top of what is ``stored``."""
+        """Rebuilds the changed segments, on top of the ``stored`` units."""
         segment_changes = changed_segments(stored.states, short_states(fresh))
-        # At level TABLE no unit of a segment takes the place of those that are stored.
+        # At level TABLE no SEGMENT unit is written that would replace the stored ones.
         gone = frozenset(stored.states) if self._wanted.level is MetadataType.TABLE else segment_changes.removed
         if gone:
             of_gone = And(of_table(self._source.table), In(term="metadataKey", literals=set(gone)))
@@ -137,9 +137,9 @@ class Execution:
     def _made_anew(
         self, segments: _Segments, fresh: Mapping[str, str], decision: Changed, stored: Stored
     ) -> list[Part]:
-        """Make ``segments`` anew, of which all, some or no files are known: by tasks, or here a few at a time."""
+        """Rebuilds ``segments``, by tasks or by the driver; all, some or none of their files may be known."""
         known = stored.partitions(segments)
-        # Above level FILE no file is known.
+        # Above level FILE no file's units are stored.
         all_unknown = decision.footers or not stored.keeps_files
         unknown = {
             key: len(files) if key not in known or all_unknown else _later(files, stored.modified)
@@ -160,20 +160,20 @@ class Execution:
         return tops
 
     def _is_for_tasks(self, unknown: int, stored_bytes: int = 0, files: Sequence[SourceFile] = ()) -> bool:
-        """Whether the task that reads a segment's files also makes the segment, given the number of files to read.
+        """Whether one task both reads a segment's files and makes the segment, given the number of files to read.
 
-        Where nothing but footers is read; of other files, each is a task's own.
+        This holds only if footers suffice; otherwise tasks of their own read the files.
         """
         limits = self._limits
         may_read_data = unknown > 0 and self._wanted.bounds_read.may_read_data
         if may_read_data and sum(file.size for file in files) > limits.data_bytes:
-            return False  # of large files the data is read by more than one task
+            return False  # several tasks share the data of large files
         return self._reading.of_footers and unknown <= limits.chunk_files[1] and stored_bytes <= limits.stored_bytes
 
     def _made_here(
         self, segments: _Segments, fresh: Mapping[str, str], decision: Changed, known: Mapping[str, FileGroup]
     ) -> list[Part]:
-        """Make ``segments`` anew of their stored units, which are held for that, and of what must be read."""
+        """Rebuilds ``segments`` on the driver, from their stored units and the files that must be read."""
         groups = [known[key] for key in segments if key in known]
         batches = chain.from_iterable(group.batches() for group in groups)
         before = StoredSegments.of(pa.Table.from_batches(batches, UNIT_SCHEMA))
@@ -196,7 +196,10 @@ class Execution:
         kept: pa.Table,
         described: dict[str, Descriptions],
     ) -> list[Part]:
-        """Make ``segments`` anew of what is read and of the ``kept`` rows; their parts for the table's roll-up."""
+        """Rebuilds ``segments`` from the files read and the ``kept`` rows.
+
+        Returns their parts for the table's roll-up.
+        """
         if self._reading.of_footers:
             return list(self._from_footers(reads, segments, fresh, kept))
         found = self._reading.files(reads)
@@ -210,11 +213,11 @@ class Execution:
     def _from_footers(
         self, reads: Sequence[Read], segments: _Segments, fresh: Mapping[str, str], kept: pa.Table
     ) -> Iterator[Part]:
-        """Read footers, and make each segment when all of its files are in."""
+        """Reads footers, and makes each segment when all of its files have arrived."""
         awaited = Counter(metadata_key(read.file.directories) for read in reads)
         gathering = Gathering({key: awaited[key] for key in segments}, kept)
         batches = self._reading.footers([read.file for read in reads])
-        # Files that stay are added up while others are read.
+        # Unchanged files are added up while others are read.
         staying = {key: file_parts(rows, self._source.location) for key, rows in gathering.kept().items()}
         if found := gathering.complete():
             yield from self._stored(found, staying, fresh)
@@ -225,10 +228,10 @@ class Execution:
     def _made_by_tasks(
         self, segments: _Segments, fresh: Mapping[str, str], stored: Mapping[str, FileGroup], *, anew: bool
     ) -> dict[str, Part]:
-        """Have segments made by tasks, from their ``stored`` units if they have any, and their files written; by key.
+        """Lets tasks make segments from their ``stored`` units and their files, and has the results stored; by key.
 
-        Without those that are left when a segment turns out to be more than the engine hands over at once, as of files
-        with thousands of columns: nobody knows before how wide files are.
+        The result lacks the remaining segments if one turns out larger than the engine hands over at once. This happens
+        with files of thousands of columns: their width is unknown before they are read.
         """
         tops: dict[str, Part] = {}
         if not segments:
@@ -247,14 +250,14 @@ class Execution:
         return tops
 
     def _stood_before(self, tops: pa.Table) -> None:
-        """Remember the SEGMENT rows of segments that others take the place of."""
+        """Keeps the stored SEGMENT rows that this run replaces."""
         self._before.append(tops.select(OF_SEGMENTS))
         # A chunk takes as much memory as dozens of rows.
         if len(self._before) > _CHUNKS:
             self._before = [pa.concat_tables(self._before).combine_chunks()]
 
     def _stored(self, found: Gathered, staying: Mapping[str, list[Part]], fresh: Mapping[str, str]) -> list[Part]:
-        """Have the units of complete segments written; what the table's roll-up needs of them."""
+        """Has the units of complete segments written; returns their parts for the table's roll-up."""
         parts = [*segment_parts(found.fragments), *chain.from_iterable(staying[key] for key in found.kept)]
         return self._segments(parts, pa.concat_tables([*found.kept.values(), found.read]), fresh)
 
@@ -285,14 +288,14 @@ class Execution:
         return Outcome(self._files, segments, removed, units, total.part.rows, self._without_bounds(general))
 
     def _without_bounds(self, general: pa.Table) -> Mapping[str, str]:
-        """The columns of the TABLE unit that have no bounds."""
+        """The columns of the TABLE unit without bounds, each with the reason."""
         schema = TupleSchema.from_json(general["schema"][0].as_py())
         statistics = dict(general["columnsStatistics"][0].as_py() or ())
         return columns_without_bounds(schema, statistics, self._wanted.bounds_read, self._wanted.format)
 
 
 def _descriptions(units: pa.Table, wanted: Describing | None) -> dict[str, Descriptions]:
-    """Those of the FILE rows among ``units``, by path; of columns that are ``wanted``."""
+    """The stored descriptions of the FILE rows among ``units``, by path; only for the columns ``wanted``."""
     if wanted is None:
         return {}
     files = of_kind(units, MetadataType.FILE)
@@ -308,7 +311,7 @@ def _descriptions(units: pa.Table, wanted: Describing | None) -> dict[str, Descr
 
 
 def _with_descriptions(units: pa.Table, descriptions: Mapping[str, Descriptions]) -> pa.Table:
-    """``units``, of which the FILE rows hold ``descriptions`` and nothing else in additionalMetadata."""
+    """``units`` with ``descriptions`` as the only content of additionalMetadata in the FILE rows."""
     if not any(descriptions.values()) and units["additionalMetadata"].null_count == units.num_rows:
         return units
     kinds, paths = values(units, "metadataType"), values(units, "path")
@@ -321,7 +324,7 @@ def _with_descriptions(units: pa.Table, descriptions: Mapping[str, Descriptions]
 
 
 def _total(stored: Stored, before: pa.Table, tops: Sequence[Part], keys: frozenset[str]) -> Total:
-    """What the table comes to with ``tops`` instead of the segments ``keys``, whose SEGMENT rows are ``before``."""
+    """The table's total with ``tops`` in place of the segments ``keys``, whose stored SEGMENT rows are ``before``."""
     others = stored.states.keys() - keys
     if not others:
         return Total.added(tops)
@@ -334,12 +337,15 @@ def _total(stored: Stored, before: pa.Table, tops: Sequence[Part], keys: frozens
 
 
 def _later(files: Sequence[SourceFile], modified: int) -> int:
-    """How many ``files`` were modified after the time in epoch ms: at least these are new, or have changed."""
+    """Number of ``files`` modified after the time in epoch ms: at least this number is new or changed."""
     return sum(file.mtime_ns // 1_000_000 > modified for file in files)
 
 
 def _at_once(keys: Sequence[str], known: Mapping[str, FileGroup], most: int) -> Iterator[Sequence[str]]:
-    """The segments ``keys``, in turns of ``most`` rows that are ``known`` of them, or of one segment with more."""
+    """Splits the segments ``keys`` into groups of at most ``most`` known rows.
+
+    A larger segment is a group of its own.
+    """
     turn: list[str] = []
     rows = 0
     for key in keys:

@@ -17,7 +17,7 @@ LEVELS: Final = (
 
 
 def level_named(name: str) -> MetadataType:
-    """The level of a name in any case; ALL means the deepest. InvalidRequestError for another name."""
+    """The level called ``name``, in any case; ALL means the deepest. Raises InvalidRequestError for another name."""
     if name.upper() == MetadataType.ALL.value:
         return LEVELS[-1]
     level = next((level for level in LEVELS if level.value == name.upper()), None)

@@ -1,9 +1,9 @@
-"""What is to be read of files, and reading it: on an engine, or from somebody else who knows it.
+"""Determines which files must be read and reads them, on an engine or through a provider that knows their contents.
 
-Place in the flow: :mod:`metastore.analyze.execution` knows which files are new, and what is stored of the others. This
-module finds out what they lack, chooses the engine by the number of files to read, and reports progress. Each file has
-two kinds of facts: its exact statistics (of Parquet from the footer, else from the data) and its columns'
-descriptions (always from the data). Each is read only where it is not stored, or is not true any more.
+Place in the flow: :mod:`metastore.analyze.execution` knows which files are new and what is stored of the others. This
+module finds out what is missing, chooses the engine by the number of files to read, and reports progress. Each file has
+two kinds of facts. Its exact statistics come from the footer (Parquet) or from the data. Its columns' descriptions
+always come from the data. Each kind is read only if it is not stored, or is out of date.
 """
 
 from __future__ import annotations
@@ -32,25 +32,27 @@ from metastore.sources.provided import Provided
 from metastore.sources.source_table import SourceTable
 
 Progress = Callable[[int, int], None]
-"""Told how many files are read so far, and how many there are to read, as far as that is known: the second may grow.
-One read twice counts twice."""
+"""Called with the number of files read so far and the number to read, as far as known; the second may grow.
+
+A file that is read twice counts twice.
+"""
 
 Descriptions = dict[str, "Description | None"]
-"""A file's descriptions by column."""
+"""A file's descriptions by column; None for a column without one."""
 
 
 @dataclass
 class FilesRead:
-    """What reading came to: FILE rows, and descriptions by path."""
+    """The result of reading: FILE rows, and descriptions by path."""
 
     details: list[pa.RecordBatch] = field(default_factory=list)
     descriptions: dict[str, Descriptions] = field(default_factory=dict)
 
 
 class Reading:
-    """Reads files of ``source`` for what is ``wanted``.
+    """Reads files of ``source`` for the metadata ``wanted``.
 
-    ``engine`` is asked for when the first are to be read, by how many are then expected.
+    ``engine`` is called before the first read, with the number of files expected by then.
     """
 
     def __init__(
@@ -72,32 +74,32 @@ class Reading:
 
     @property
     def engine(self) -> Engine:
-        """The engine, chosen now if it was not before."""
+        """The engine, chosen on first use."""
         if self._engine is None:
             self._engine = self._given(self._expected) if callable(self._given) else self._given
         return self._engine
 
     @property
     def cutting(self) -> Cutting:
-        """Cuts work for the engine."""
+        """Cuts work into chunks for the engine."""
         return Cutting(self._source, self._wanted, self.engine.parallelism, self._limits)
 
     @property
     def engine_name(self) -> str | None:
-        """What read files; None if there were none to read."""
+        """The name of the engine that read files; None if there were no files to read."""
         return self._engine.name if self._engine is not None and self._done else None
 
     @property
     def of_footers(self) -> bool:
-        """Whether footers tell all that is wanted."""
+        """Whether footers alone contain everything that is wanted."""
         return self._wanted.format == PARQUET and self._wanted.describing is None and self._source.provided is None
 
     def expect(self, files: int) -> None:
-        """Set the number of files that will be read in all, at least."""
+        """Sets the least number of files that will be read in all."""
         self._expected = max(self._expected, files)
 
     def tell(self, files: int) -> None:
-        """Count files that were read since the last call."""
+        """Counts files that were read since the last call, and reports progress."""
         if files:
             self._done += files
             self.expect(self._done)
@@ -105,7 +107,7 @@ class Reading:
                 self._on_progress(self._done, self._expected)
 
     def footers(self, files: Sequence[SourceFile]) -> Iterator[pa.RecordBatch]:
-        """What :func:`read_footers` makes of ``files``; tasks begin at once where something is ready to run them."""
+        """The batches that :func:`read_footers` makes of ``files``; if an engine is ready, tasks begin at once."""
         if not files:
             return iter(())
         self.expect(self._done + len(files))
@@ -124,7 +126,10 @@ class Reading:
         *,
         anew: bool,
     ) -> list[Read]:
-        """What is to be read of ``files``, of which the FILE rows ``kept`` are true; ``anew``: statistics of all."""
+        """The reads that ``files`` still need, beside the valid FILE rows ``kept``.
+
+        ``anew`` reads statistics of all files.
+        """
         schemas = dict(zip(values(kept, "path"), values(kept, "schema"), strict=True))
         wanted = self._wanted.described
         reads = []
@@ -139,7 +144,7 @@ class Reading:
         return reads
 
     def files(self, reads: Sequence[Read]) -> FilesRead:
-        """What there is to know of files: footers and data in one job, since every job costs time of its own."""
+        """Reads footers and data of files in one job, since every job costs time of its own."""
         found = FilesRead()
         if not reads:
             return found
@@ -165,7 +170,7 @@ class Reading:
         return found
 
     def _asked(self, provided: Provided, files: Sequence[SourceFile]) -> FilesRead:
-        """What somebody else knows of ``files``."""
+        """Asks the provider for its facts about ``files``."""
         self.expect(self._done + len(files))
         rows = []
         for content in provided.contents(files):
@@ -181,7 +186,10 @@ class Reading:
 
 
 def _missing(wanted: Describing, schema: TupleSchema, known: Mapping[str, object]) -> Describing | None:
-    """What of ``wanted`` a file with ``schema`` lacks, whose descriptions ``known`` has; None for nothing."""
+    """The part of ``wanted`` that is missing for a file with ``schema`` and the descriptions ``known``.
+
+    Returns None if nothing is missing.
+    """
     lacking = tuple(
         path
         for path, type_ in schema.leaves()
@@ -193,5 +201,5 @@ def _missing(wanted: Describing, schema: TupleSchema, known: Mapping[str, object
 
 
 def _has_values(leaf: DrillType) -> bool:
-    """Whether there is something to describe: not of lists and maps, nor of structs without fields."""
+    """Whether the type has values to describe; lists, maps and structs without fields have none."""
     return not leaf.parts and leaf.name != "STRUCT"

@@ -1,4 +1,4 @@
-"""What an ANALYZE came to: plain data, for whoever asked for it, and for who shows it and needs nothing of the rest."""
+"""The result of an ANALYZE as plain data, without imports from the rest of the package."""
 
 from __future__ import annotations
 
@@ -11,14 +11,17 @@ from metastore.notebook import facts
 
 @dataclass(frozen=True)
 class AnalyzeResult:
-    """What a run found and did. ``status`` is "analyzed" or "up to date".
+    """What a run found and did.
 
-    ``reason`` tells why all files were concerned, not only changed ones; which does not mean that all were read. File
-    counts compare the table with its metadata; where nothing of it could be used, every file counts as new. ``units``
-    counts those written, ``rows`` those that the files have, also if delete files take some of them away. ``version``
-    is the component's version that holds the result. ``engine`` names the one that read files; None when there were
-    none to read. ``without_bounds`` has the columns that cannot skip files, each with the reason; empty if the run
-    found nothing to do.
+    * ``status`` is "analyzed" or "up to date".
+    * ``reason`` says why all files were affected, not only changed ones. It does not mean that all were read.
+    * File counts compare the table with its metadata. If none of the metadata could be used, every file counts as new.
+    * ``units`` is the number of units written. ``rows`` is the number of rows in the files, including rows that delete
+      files remove.
+    * ``version`` is the component's version that holds the result.
+    * ``engine`` names the engine that read files; None if there were no files to read.
+    * ``without_bounds`` maps each column that cannot skip files to the reason. It is empty if the run found nothing to
+      do.
     """
 
     status: str
@@ -38,7 +41,7 @@ class AnalyzeResult:
     without_bounds: Mapping[str, str] = field(default_factory=dict)
 
     def _repr_html_(self) -> str:
-        """What was found and done, as a notebook shows it; what is nothing is left out."""
+        """The notebook view of the result; zero counts are left out."""
         counts = {
             "files": self.files,
             "new": self.new,

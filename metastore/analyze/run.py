@@ -1,9 +1,9 @@
 """ANALYZE TABLE … REFRESH METADATA and DROP METADATA: list, decide, read on an engine, roll up, commit once.
 
-The whole of a run is one transaction: readers see the metadata of before or of after it, and a run that fails (at a
-corrupt file, say) leaves nothing behind. Concurrent runs over one table end in the result of one: a commit is made
-only on top of the very metadata that the decision was based on; if another run came first, the decision is made again.
-Commits to other tables only cost a second look.
+A run is one transaction. Readers see the metadata from before or after it. A run that fails, for example at a corrupt
+file, leaves nothing behind. A commit succeeds only on top of the very metadata that the decision was based on. If a
+concurrent run over the same table commits first, the decision is made again, so the result is that of one run. Commits
+to other tables only cost one more check.
 """
 
 from __future__ import annotations
@@ -53,23 +53,27 @@ from metastore.sources.source_table import SourceTable
 from metastore.user import user_name
 
 _DECISIONS = 5
-"""How often a run starts over because another one analyzed the same table meanwhile."""
+"""How often a run starts over because a concurrent run analyzed the same table."""
 
 
 @dataclass(frozen=True)
 class Request:
-    """What is asked of ANALYZE.
+    """The options of an ANALYZE.
 
-    ``columns`` limits statistics to these columns (a struct stands for its leaves), an empty list wants none, None
-    wants all. ``level`` says how deep metadata goes. ``statistics``: distinct values, width and histogram of these
-    columns too, or of all analyzed ones (True); what an earlier run computed is kept up in any case. ``sample`` is the
-    percentage of rows that they are estimated from, None for all. ``format`` is that of the files, where their suffixes
-    do not tell. ``schema`` declares the table's columns (``a INT, b VARCHAR``), and is kept. ``options``
-    say how delimited text is written (:class:`metastore.formats.text_options.TextOptions`), and are kept, too.
-    ``bounds`` says where bounds of Parquet columns come from: ``auto``, ``footers`` or ``data``, or the names of
-    columns (:class:`metastore.formats.bounds_from_data.BoundsFrom`); it is kept, too.
-    ``case_sensitive``: columns of files and directories whose names differ in case alone are different columns; None
-    leaves it to the session's settings, and means False here.
+    * ``columns`` limits statistics to these columns; a struct includes its leaves. An empty list means no columns, None
+      means all.
+    * ``level`` is the depth of the metadata.
+    * ``statistics`` adds distinct values, width and histogram for these columns, or for all analyzed ones (True).
+      Statistics from earlier runs are updated in any case.
+    * ``sample`` is the percentage of rows that these statistics are estimated from; None means all rows.
+    * ``format`` is the files' format, needed if their suffixes do not show it.
+    * ``schema`` declares the table's columns (``a INT, b VARCHAR``). Later runs keep it.
+    * ``options`` say how delimited text is written (:class:`metastore.formats.text_options.TextOptions`). Later runs
+      keep them.
+    * ``bounds`` says where bounds of Parquet columns come from: ``auto``, ``footers``, ``data``, or column names
+      (:class:`metastore.formats.bounds_from_data.BoundsFrom`). Later runs keep it.
+    * ``case_sensitive`` keeps columns of files and directories apart if their names differ only in case. None uses the
+      session's setting, and means False here.
     """
 
     columns: Sequence[str] | None = None
@@ -83,7 +87,7 @@ class Request:
     case_sensitive: bool | None = None
 
     def wanted(self) -> WantedMetadata:
-        """The request checked. InvalidRequestError for what cannot be wanted; the format is still to be found."""
+        """The checked request. Raises InvalidRequestError for an invalid option; the format is determined later."""
         columns = None if self.columns is None else _paths(self.columns)
         named = columns or ()
         describing = None
@@ -127,16 +131,15 @@ def analyze(
     on_progress: Progress | None = None,
     limits: Limits | None = None,
 ) -> AnalyzeResult:
-    """Bring the metadata of ``source`` up to date with its files; ``engine`` may be chosen by how many are to be read.
+    """Brings the metadata of ``source`` up to date with its files; ``engine`` may be a function of the number to read.
 
     Unchanged data: nothing is written. Changed data: only top-level segments with changes are written again, and only
-    changed files are read. Another level, other columns, statistics that were not asked for before: of unchanged files
-    only what is missing is read. Everything is done anew where the table moved, or has another format or another
-    declared schema.
+    changed files are read. Another level, other columns or new statistics: only what is missing is read of unchanged
+    files. Everything is rebuilt if the table moved, or has another format or another declared schema.
 
-    Raises NotFoundError when nothing lies at the location, InvalidRequestError for a view, an unknown column, level or
-    format, FormatError naming a corrupt file, ConflictError when other runs over this table keep coming first. On any
-    error the metadata stays as it was. ``limits`` default to what was measured best.
+    Raises NotFoundError if nothing lies at the location, and InvalidRequestError for a view or an unknown column, level
+    or format. Raises FormatError naming a corrupt file, and ConflictError if concurrent runs over this table keep
+    committing first. On any error the metadata stays as it was. ``limits`` default to the values that measured best.
     """
     began = clock()
     asked = (request or Request()).wanted()
@@ -159,7 +162,7 @@ def _analyzed(
     on_progress: Progress | None,
     limits: Limits,
 ) -> AnalyzeResult | None:
-    """As :func:`analyze`, on top of ``version``; None when others changed the table's metadata since."""
+    """Runs :func:`analyze` on top of ``version``; returns None if others have changed the table's metadata since."""
     stored = Stored(tables, source.table, version)
     files = _listed_while(source, lambda: stored.known)
     known = stored.known
@@ -217,9 +220,9 @@ def _analyzed(
 
 
 def _has_other_columns(source: SourceTable, stored: TupleSchema, asked: WantedMetadata) -> bool:
-    """Whether whoever keeps the table says other columns than those that are ``stored``, or case counts as it did not.
+    """Whether the table's catalog names other columns than the ``stored`` ones, or case-sensitivity changed.
 
-    Case counts in tables of files, where the run says so.
+    Case-sensitivity counts only for tables of files, if the run sets it.
     """
     if not source.says_columns:
         return (CASE_SENSITIVE in stored.properties) != asked.case_sensitive
@@ -228,9 +231,9 @@ def _has_other_columns(source: SourceTable, stored: TupleSchema, asked: WantedMe
 
 
 def _listed_while(source: SourceTable, other: Callable[[], object]) -> Sequence[SourceFile]:
-    """The files of ``source``, and ``other`` done: both ask a store and wait. Raises what ``other`` raises first.
+    """Lists the files of ``source`` while ``other`` runs: both wait for a store. Raises the first error of ``other``.
 
-    One after the other where a catalog or a service is asked for the files: its client may be this thread's.
+    If a catalog or service lists the files, both run one after the other: its client may be bound to this thread.
     """
     if source.provided is not None or source.lister is not None:
         other()
@@ -242,9 +245,9 @@ def _listed_while(source: SourceTable, other: Callable[[], object]) -> Sequence[
 
 
 def drop_metadata(tables: Tables, table: TableInfo, *, if_exists: bool = False) -> bool:
-    """Forget everything about ``table``, whose data stays; True if there was anything to forget.
+    """Deletes the metadata of ``table``, whose data stays; returns True if there was any.
 
-    NotFoundError when there was not, unless ``if_exists``. Files of the table's metadata may be lost.
+    Raises NotFoundError if there was none, unless ``if_exists``. Works even if files of the table's metadata are lost.
     """
     if _is_known(tables, table):
         tables.modify().delete(of_table(table), MetadataType.ALL).execute()
@@ -255,7 +258,7 @@ def drop_metadata(tables: Tables, table: TableInfo, *, if_exists: bool = False) 
 
 
 def _is_known(tables: Tables, table: TableInfo) -> bool:
-    """Whether there is metadata of ``table``; also where a file of it is lost, which only reading needs."""
+    """Whether there is metadata of ``table``, even if one of its files is lost: only reading needs the file."""
     read = tables.read().metadata_types(MetadataType.ALL).columns("metadataKey").filter(of_table(table))
     try:
         return read.to_arrow().num_rows > 0
@@ -276,7 +279,7 @@ def _percent(sample: float) -> float:
 def _with_format(
     source: SourceTable, files: Sequence[SourceFile], known: KnownTable | None, asked: WantedMetadata
 ) -> WantedMetadata:
-    """What is ``asked``, with the format and the options of text that the table has where they were not asked for."""
+    """``asked``, with the table's own format and text options where the request has none."""
     format_ = asked.format or _format(source, files, known)
     text = asked.text
     if text is None and not (known is not None and known.format == format_ and known.state.text_is_own):
@@ -292,7 +295,7 @@ def _with_format(
 
 
 def _format(source: SourceTable, files: Sequence[SourceFile], known: KnownTable | None) -> str:
-    """As the workspace says, else as the files' suffixes tell, else as it was."""
+    """The format by the workspace, else by the files' suffixes, else as before."""
     if source.provided is not None:
         return source.provided.format
     configured = {suffix: format_ for suffix, (format_, _) in source.by_suffix.items()}
@@ -300,7 +303,7 @@ def _format(source: SourceTable, files: Sequence[SourceFile], known: KnownTable 
 
 
 def _owner(location: str) -> str:
-    """The location's owner on the local disk, else whoever runs this."""
+    """The owner of the location on the local disk, else the user of this process."""
     if location.startswith("/"):
         with suppress(KeyError, OSError):
             return pwd.getpwuid(os.stat(location).st_uid).pw_name

@@ -1,8 +1,8 @@
-"""What units keep for the next ANALYZE, in ``additionalMetadata``: the state that a table's files were in.
+"""The state of a table's files, which units keep in ``additionalMetadata`` for the next ANALYZE.
 
-Place in the flow: a listing becomes the states of top-level segments, whose units keep them; a table's unit keeps all
-of them in short, and what was wanted beyond Drill's columns. The next run compares these with its own listing
-(:mod:`metastore.analyze.changes`). Units of other programs keep nothing of it, and read as that.
+Place in the flow: a listing becomes the states of top-level segments, which their units keep. The table's unit keeps
+all of these in short form, and the options that Drill's columns cannot hold. The next run compares them with its own
+listing (:mod:`metastore.analyze.changes`). Units of other programs hold no state, and are read as such.
 """
 
 from __future__ import annotations
@@ -30,18 +30,18 @@ _TEXT_IS_OWN = "metastore.text.own"
 _BOUNDS = "metastore.bounds"
 _SEGMENTS = "metastore.segments"
 _FORM = "3"
-"""Raised whenever units are made differently, so that every table is then analyzed anew."""
+"""Version of the form of units. Raise it whenever units are made differently: every table is then analyzed again."""
 
 _SHORT = len(f"{_FORM}-") + 16
-"""Of a digest 64 bits are kept, where a state is only compared with one other."""
+"""Short states keep 64 bits of a digest, which is enough to compare one state with one other."""
 
 
 @dataclass(frozen=True)
 class SegmentStates:
     """The top-level segments that a table's unit was made from: their states by key (:func:`short_states`).
 
-    ``alike`` tells that every one has the schema of all, ``leaders`` which of them reach furthest in each column
-    (:meth:`metastore.analyze.units.leaders.Leaders.to_json`).
+    ``alike`` means that every segment has the schema of all. ``leaders`` names the segments with the outermost bounds
+    of each column (:meth:`metastore.analyze.units.leaders.Leaders.to_json`).
     """
 
     states: Mapping[str, str]
@@ -51,13 +51,14 @@ class SegmentStates:
 
 @dataclass(frozen=True)
 class TableState:
-    """What a table's unit keeps: its files' state, what is described, the declared schema, its segments' states.
+    """What a table's unit keeps: its files' state, described columns, the declared schema, its segments' states.
 
-    ``text`` says how its files are written if they are delimited text, ``text_is_own`` that an ANALYZE said so and
-    not the configuration. ``bounds`` says where bounds of its columns came from, ``bounds_are_own`` likewise.
-
-    Each None is "not kept": the first where another program wrote the unit, the last where the unit cannot stand for
-    its segments.
+    * ``fingerprint`` is the files' state; None if another program wrote the unit.
+    * ``describing`` and ``declared`` are None if not kept.
+    * ``segments`` is None if the unit cannot stand for its segments.
+    * ``text`` says how delimited text is written. ``text_is_own`` means that an ANALYZE set it, not the configuration.
+    * ``bounds`` says where bounds of its columns came from. ``bounds_are_own`` is the same as ``text_is_own``, for
+      bounds.
     """
 
     fingerprint: str | None
@@ -71,7 +72,7 @@ class TableState:
 
     @classmethod
     def of(cls, additional_metadata: str | None) -> TableState:
-        """What :meth:`to_text` wrote, among other things perhaps."""
+        """Reads what :meth:`to_text` wrote; the text may hold other entries too."""
         entries = _entries(additional_metadata)
         describing, declared, segments = map(entries.get, (_DESCRIBING, _DECLARED, _SEGMENTS))
         if describing is not None:
@@ -91,7 +92,7 @@ class TableState:
         )
 
     def to_text(self) -> str:
-        """A JSON object."""
+        """The state as a JSON object."""
         entries: dict[str, Any] = {} if self.fingerprint is None else {_FINGERPRINT: self.fingerprint}
         if self.describing is not None:
             columns = self.describing.columns
@@ -124,9 +125,9 @@ def _bounds(kept: Any) -> tuple[BoundsFrom, bool]:
 
 
 def segment_state(files: Sequence[SourceFile]) -> str:
-    """The state of a top-level segment's files: a short text that differs whenever anything in their listing does.
+    """The state of a top-level segment's files: a short text that changes with anything in their listing.
 
-    Every run asks for that of every segment, so it costs no call for each file. Names hold no NUL, and no slash.
+    Every run computes it for every segment, so it makes no call per file. Names contain no NUL and no slash.
     """
     if not files:
         return _of_form("")
@@ -135,28 +136,31 @@ def segment_state(files: Sequence[SourceFile]) -> str:
 
 
 def table_fingerprint(states: Mapping[str, str]) -> str:
-    """The state of a table's files, from the states of its segments by key."""
+    """The state of a table's files, from its segments' states by key."""
     return _of_form(repr(sorted(states.items())))
 
 
 def short_states(states: Mapping[str, str | None]) -> dict[str, str]:
-    """The ``states`` of segments so short that a table keeps them all; an empty text for none."""
+    """The ``states`` of segments, short enough for one unit to keep them all; an empty text for None."""
     return {key: (state or "")[:_SHORT] for key, state in states.items()}
 
 
 def is_of_this_form(state: str) -> bool:
-    """Whether units that keep ``state`` were made as they are made now."""
+    """Whether units with ``state`` have the present form."""
     return state.startswith(f"{_FORM}-")
 
 
 def stored_state(table: TableInfo, key: str, state: str) -> str:
-    """What a segment's unit keeps of its ``state``: a JSON object, with the component that row ids of it end with."""
+    """The JSON object that a segment's unit keeps: its ``state``, and the component at the end of its row ids."""
     component = partition_component(table, key, state.partition("-")[2])
     return _text({_FINGERPRINT: state} | component_entry(component))
 
 
 def state_in(additional_metadata: str | None) -> str | None:
-    """The state that :func:`stored_state` wrote, among other things perhaps; None where another program did."""
+    """The state that :func:`stored_state` wrote, possibly among other entries.
+
+    Returns None if another program wrote the text.
+    """
     return _state(_entries(additional_metadata))
 
 
@@ -177,5 +181,5 @@ def _of_form(told: str) -> str:
     return f"{_FORM}-{digest(told).hex()}"
 
 
-# Made once: there is a text for each segment, and dumps() makes an encoder for each text.
+# Made once: dumps() would create an encoder for each segment's text.
 _text: Final[Callable[[Mapping[str, Any]], str]] = json.JSONEncoder(separators=(",", ":")).encode

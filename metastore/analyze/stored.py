@@ -1,7 +1,7 @@
-"""What one version of the metastore holds of one table, read as an ANALYZE needs it.
+"""Reads what one version of the metastore holds of one table, as an ANALYZE needs it.
 
-Place in the flow: a run asks for the table's unit; if files have changed, for the units of the segments that these lie
-in; and for all other segments only where the table's unit cannot tell what they are needed for.
+Place in the flow: a run reads the table's unit first. If files have changed, it reads the units of their segments. It
+reads the units of all other segments only if the table's unit does not hold the required information.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ _KEY: Final = TableMetadataUnit.partition_columns.index("metadataKey")
 
 
 class Stored:
-    """The units of one table in one version. What a property tells is read once, when it is first asked for."""
+    """The units of one table in one version. Each property is read on first use."""
 
     def __init__(self, tables: Tables, table: TableInfo, version: int) -> None:
         self._tables = tables
@@ -48,7 +48,7 @@ class Stored:
 
     @cached_property
     def known(self) -> KnownTable | None:
-        """What is known of the table as a whole; None if it was not analyzed."""
+        """What is known of the table as a whole; None if it has not been analyzed."""
         if not self._unit.num_rows:
             return None
         columns = ("location", "interestingColumns", "metadataStatistics", "additionalMetadata", "tableType")
@@ -65,12 +65,12 @@ class Stored:
 
     @cached_property
     def schema(self) -> TupleSchema:
-        """The table's columns, those that its directories make among them."""
+        """The table's columns, including those that its directories give."""
         text = self._unit["schema"][0].as_py()
         return TupleSchema.from_json(text) if text else TupleSchema()
 
     def lacks_bounds(self, bounds: BoundsFrom) -> bool:
-        """Whether a column whose data ``bounds`` wants read has values, and no bounds or count of nulls."""
+        """Whether a column whose data ``bounds`` would read has values, but no bounds or no count of nulls."""
         for key, text in self._unit["columnsStatistics"][0].as_py() or ():
             if bounds.source == "data" or is_among(parse(key), bounds.columns):
                 known = ColumnStatistics.from_json(text)
@@ -80,17 +80,20 @@ class Stored:
 
     @cached_property
     def states(self) -> Mapping[str, str]:
-        """The states of all top-level segments by key, as :func:`short_states` has them."""
+        """The states of all top-level segments by key, in the form of :func:`short_states`."""
         return states_by_key(self.segments) if self._said_of_segments is None else self._said_of_segments.states
 
     @cached_property
     def segments(self) -> pa.Table:
-        """The SEGMENT rows of all top-level segments: a file is opened for each of these."""
+        """The SEGMENT rows of all top-level segments; opens one file for each segment."""
         parts = self._read_kinds(MetadataType.SEGMENT).columns(*OF_SEGMENTS).parts()
         return top_level(pa.Table.from_batches(parts.batches(), parts.answered.schema))
 
     def partitions(self, keys: Collection[str]) -> dict[str, FileGroup]:
-        """The data files that hold all units of each of the top-level segments ``keys``, of those that have any."""
+        """The data files that hold all units of the top-level segments ``keys``.
+
+        Segments without units are left out.
+        """
         if not keys:
             return {}
         found = self._read_kinds(MetadataType.ALL).filter(In(term="metadataKey", literals=set(keys))).partitions()
@@ -113,9 +116,9 @@ class Stored:
         return self.known is not None and self.known.level is not None and reaches(self.known.level, MetadataType.FILE)
 
     def total(self, keys: Collection[str], found: Mapping[str, str]) -> Total | None:
-        """What all segments of the table come to; None where its unit does not tell it.
+        """The sum of all segments of the table; None if its unit does not hold it.
 
-        It does if it was made from the segments ``keys`` in the states that these are ``found`` in.
+        The unit holds it if it was made from the segments ``keys`` in the states ``found``.
         """
         if self._said_of_segments is None or self.known is None or self.known.state.declared is not None:
             return None
@@ -130,7 +133,7 @@ class Stored:
 
     @cached_property
     def _said_of_segments(self) -> SegmentStates | None:
-        """What the table's unit says of its segments, unless another program removed some of them, or added one."""
+        """What the table's unit says of its segments; None if another program has since removed or added one."""
         told = None if self.known is None else self.known.state.segments
         if told is None:
             return None

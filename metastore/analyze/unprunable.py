@@ -1,4 +1,4 @@
-"""Which columns of a table cannot skip files, and why: for ANALYZE's result and ``describe``. Pure."""
+"""Finds the columns of a table that cannot skip files, and why: for ANALYZE's result and ``describe``. Pure."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from metastore.model.tuple_schema import DIRECTORY, DOUBTED, LOGICAL_TYPE, Tuple
 def columns_without_bounds(
     schema: TupleSchema, statistics: Mapping[str, str], bounds: BoundsFrom, format_: str
 ) -> dict[str, str]:
-    """By the name of each column that has values but no bound, the reason. Columns of directories always prune.
+    """Maps each column with values but without bounds to the reason. Columns of directories can always skip files.
 
     ``statistics`` are the table's, by quoted path; ``bounds`` says where its last ANALYZE took bounds from.
     """

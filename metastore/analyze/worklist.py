@@ -1,8 +1,8 @@
-"""Which tables one run over many brings up to date: those that were analyzed before, and new ones in workspaces.
+"""The tables that one run over many brings up to date: previously analyzed tables, and new ones in workspaces.
 
-Place in the flow: ``Session.analyze_all`` and the daemon ask here, and analyze one table after the other. A new table
-is a directory at the top of a workspace's folder that has data files and no metadata yet; a single file is none, since
-any file may lie there. Tables of catalogs and databases that nobody analyzed are not looked for.
+Place in the flow: ``Session.analyze_all`` and the daemon get the tables here and analyze one after the other. A new
+table is a directory at the top of a workspace's folder that has data files and no metadata yet. A single file does not
+count, since any file may be there. New tables of catalogs and databases are not looked for.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ _NAME = ("storagePlugin", "workspace", "tableName")
 
 @dataclass(frozen=True)
 class TableOutcome:
-    """What came of one table of a run over many: a ``result``, or the ``error`` that kept it as it was."""
+    """The outcome for one table of a run over many: a ``result``, or the ``error`` that left the table unchanged."""
 
     table: TableInfo
     result: AnalyzeResult | None = None
@@ -37,9 +37,9 @@ class TableOutcome:
 
 
 def worklist(settings: Settings, tables: Tables, patterns: Sequence[str] = ()) -> list[TableInfo]:
-    """The tables whose names fit one of ``patterns``, or all of them, in order: those with metadata and new ones.
+    """The tables whose names match one of ``patterns`` (default: all), in order: those with metadata and new ones.
 
-    Raises InvalidRequestError for a pattern that fits no table, StorageError for a workspace that cannot be listed.
+    Raises InvalidRequestError for a pattern that matches no table, StorageError for a workspace that cannot be listed.
     """
     known = analyzed_tables(tables)
     plugins = [name for name in settings.storage if not patterns or _may_be_of(patterns, name)]
@@ -59,7 +59,7 @@ def worklist(settings: Settings, tables: Tables, patterns: Sequence[str] = ()) -
 
 
 def analyze_each(tables: Iterable[TableInfo], analyze: Callable[[TableInfo], AnalyzeResult]) -> Iterator[TableOutcome]:
-    """What ``analyze`` makes of each table, one after the other; one that fails ends nothing."""
+    """Runs ``analyze`` for each table, one after the other; an error in one table does not end the run."""
     for table in tables:
         try:
             yield TableOutcome(table, analyze(table))
@@ -68,16 +68,16 @@ def analyze_each(tables: Iterable[TableInfo], analyze: Callable[[TableInfo], Ana
 
 
 def analyzed_tables(tables: Tables) -> list[TableInfo]:
-    """Every table that has metadata, in order of names."""
+    """Every table that has metadata, sorted by name."""
     rows = tables.read().metadata_types(MetadataType.TABLE).columns(*_NAME).to_arrow().to_pylist()
     return sorted({TableInfo(*(row[name] for name in _NAME)) for row in rows})
 
 
 def searched_workspaces(settings: Settings, plugin: str, named: Callable[[str], bool]) -> list[str]:
-    """The workspaces of ``plugin`` whose folders may have new tables; none of a catalog or database.
+    """The workspaces of ``plugin`` whose folders may have new tables; none for a catalog or database.
 
-    ``named`` says of a workspace, ``plugin.workspace``, whether somebody asked for it by name: only then the folders of
-    the shipped ones, ``/`` and ``/tmp``, are looked into.
+    ``named`` says whether a workspace, ``plugin.workspace``, was requested by name. The shipped workspaces for ``/``
+    and ``/tmp`` are searched only then.
     """
     storage = settings.storage[plugin]
     if not storage.enabled or not KINDS[storage.type].in_folders:
@@ -91,9 +91,9 @@ def searched_workspaces(settings: Settings, plugin: str, named: Callable[[str], 
 
 
 def new_tables(settings: Settings, plugin: str, workspace: str, known: Iterable[TableInfo]) -> Iterator[TableInfo]:
-    """Tables of a workspace in a folder that are not ``known``. Raises StorageError where it cannot be listed.
+    """The tables in a workspace's folder that are not ``known``. Raises StorageError if it cannot be listed.
 
-    A folder that is not there has no tables.
+    A folder that does not exist has no tables.
     """
     storage, taken = settings.storage[plugin], set(known)
     location = workspace_location(storage, storage.workspaces[workspace])
@@ -104,7 +104,7 @@ def new_tables(settings: Settings, plugin: str, workspace: str, known: Iterable[
 
 
 def matching(tables: Iterable[TableInfo], patterns: Sequence[str]) -> list[TableInfo]:
-    """Those whose name ``plugin.workspace.table`` fits one of the shell ``patterns``.
+    """The tables whose name ``plugin.workspace.table`` matches one of the shell ``patterns``.
 
     A pattern of one or two parts means all tables of a plugin or of a workspace.
     """
@@ -113,7 +113,7 @@ def matching(tables: Iterable[TableInfo], patterns: Sequence[str]) -> list[Table
 
 
 def names_workspace(patterns: Sequence[str], workspace: str) -> bool:
-    """Whether one of ``patterns`` asks for ``workspace``, ``plugin.workspace``, by its name."""
+    """Whether one of ``patterns`` names ``workspace`` (``plugin.workspace``) explicitly."""
     return any(".".join(pattern.split(".")[:2]) == workspace for pattern in patterns)
 
 
@@ -131,23 +131,23 @@ def _may_be_of(patterns: Sequence[str], plugin: str) -> bool:
 
 
 def _of_three_parts(pattern: str) -> str:
-    return pattern if pattern.count(".") >= 2 else f"{pattern}.*"  # a star stands for dots too
+    return pattern if pattern.count(".") >= 2 else f"{pattern}.*"  # a star also matches dots
 
 
 def plain_name(table: TableInfo) -> str:
-    """The name of ``table`` without quotes, as patterns have it."""
+    """The name of ``table`` without quotes, as patterns use it."""
     return f"{table.storage_plugin}.{table.workspace}.{table.name}"
 
 
 def _is_new(settings: Settings, table: TableInfo) -> bool:
-    """Whether there are files of data, which are not the metastore's own."""
+    """Whether there are data files, apart from the metastore's own."""
     source = resolve(settings.storage, table)
     own = folders_within(settings.iceberg, source.location)
     if "" in own:
         return False
     try:
         return bool(list_files(source.location, options=source.options, passed_over=own).files)
-    except InvalidRequestError:  # a view lies there
+    except InvalidRequestError:  # the directory is a view
         return False
 
 

@@ -1,1 +1,1 @@
-"""What pruning knows of segments, files and row groups, as columns: bounds, counts and places."""
+"""Facts about segments, files and row groups for pruning, as columns: bounds, counts and places."""

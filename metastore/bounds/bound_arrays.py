@@ -1,8 +1,8 @@
-"""Bounds of many containers as arrays: one value for each container, or none, and how they compare with a literal.
+"""Bounds of many containers as arrays, with one value or none per container, and their comparison with literals.
 
-An array holds values of one kind, in the cheapest form that keeps their order exactly: whole numbers and moments as
-``int64``, decimals as ``int64`` of a common scale, floats as ``float64``, texts and bytes in Arrow, and anything else
-as Python objects. A literal that the form cannot hold is compared by its two neighbours in that form.
+An array holds values of one kind, in the cheapest form that keeps their order exactly. Whole numbers and moments are
+``int64``; decimals are ``int64`` of a common scale; floats are ``float64``; texts and bytes are Arrow arrays; anything
+else is a Python object. A literal that the form cannot hold is compared by its two neighbours in that form.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ Positions: TypeAlias = "np.ndarray[Any, np.dtype[np.int64]]"
 
 
 class Kind(Enum):
-    """Values of one kind have an order; values of two kinds have none, but for numbers and booleans."""
+    """Values of one kind have an order. Values of two kinds have none, except numbers and booleans."""
 
     NUMBER = "number"
     BOOLEAN = "boolean"
@@ -63,17 +63,17 @@ def kind_of(value: Value) -> Kind:
 
 
 def have_order(one: Kind, other: Kind) -> bool:
-    """Whether values of two kinds compare."""
+    """Whether values of the two kinds can be compared."""
     return one is other or (one in _NUMERIC and other in _NUMERIC)
 
 
 Neighbours: TypeAlias = "tuple[np.ndarray[Any, Any], np.ndarray[Any, Any], Mask]"
-"""Of each literal its two neighbours in the form of some bounds, and whether it is of that form itself."""
+"""For each literal, its two neighbours in the form of some bounds, and whether the form holds it exactly."""
 
 
 @dataclass(frozen=True, eq=False)
 class SortedValues:
-    """Literals of one kind in their order, at least one, and what they are in the forms of bounds met so far."""
+    """Sorted literals of one kind, at least one, with their neighbours in the forms of bounds seen so far."""
 
     values: Sequence[Value]
     neighbours: dict[tuple[Kind, str, int], Neighbours] = field(default_factory=dict)
@@ -83,9 +83,9 @@ class SortedValues:
 
 
 class BoundArray(ABC):
-    """One bound of many containers, of one ``kind``; ``known`` tells which containers have one.
+    """One bound of many containers, of one ``kind``; ``known`` marks the containers that have a bound.
 
-    Comparisons are False where nothing is known.
+    Comparisons are False where the bound is unknown.
     """
 
     kind: Kind
@@ -97,15 +97,15 @@ class BoundArray(ABC):
 
     @abstractmethod
     def same_as(self, other: BoundArray) -> Mask:
-        """Where both are known and equal; ``other`` is of the same form."""
+        """Where both bounds are known and equal; ``other`` must have the same form."""
 
     @abstractmethod
     def places(self, values: SortedValues) -> tuple[Positions, Mask]:
-        """How many of the sorted ``values`` lie below each bound, and whether the next one equals it."""
+        """For each bound, the number of sorted ``values`` below it, and whether the next value equals it."""
 
     @abstractmethod
     def above(self, values: SortedValues, places: Positions) -> Mask:
-        """Whether ``values[places[i]]`` lies above bound ``i``; ``places`` are within ``values``."""
+        """Whether ``values[places[i]]`` is above bound ``i``; ``places`` are within ``values``."""
 
     @abstractmethod
     def take(self, positions: Positions) -> BoundArray:
@@ -118,12 +118,12 @@ class BoundArray(ABC):
     @property
     @abstractmethod
     def nbytes(self) -> int:
-        """Bytes that it takes, about."""
+        """Approximate size in bytes."""
 
 
 @dataclass(frozen=True, eq=False)
 class Numbers(BoundArray):
-    """``int64`` (times ten to the power of ``-scale``), ``float64``, or objects that neither holds."""
+    """Numbers as ``int64`` (times ten to the power of ``-scale``) or ``float64``; objects if neither holds them."""
 
     kind: Kind
     known: Mask
@@ -195,7 +195,10 @@ class Numbers(BoundArray):
         return int(self.known.nbytes + self.values.nbytes * (8 if self.values.dtype == object else 1))
 
     def _all_neighbours(self, values: SortedValues) -> Neighbours:
-        """:meth:`_neighbours` of each, cut to what the form holds; portions of a table mostly are of one form."""
+        """:meth:`_neighbours` of each value, limited to the form's range.
+
+        The result is cached, since most portions share one form.
+        """
         form = (self.kind, self.values.dtype.str, self.scale)
         found = values.neighbours.get(form)
         if found is None:
@@ -215,7 +218,7 @@ class Numbers(BoundArray):
         return lows, highs, np.array(is_exact, np.bool_)
 
     def _neighbours(self, value: Value) -> tuple[Any, Any]:
-        """The largest value of this form that is not above ``value``, and the smallest that is not below it."""
+        """The largest value of this form not above ``value``, and the smallest not below it."""
         if self.values.dtype == object:
             return value, value
         if self.kind is Kind.DATE or self.kind in _MOMENTS:
@@ -227,7 +230,7 @@ class Numbers(BoundArray):
 
 @dataclass(frozen=True, eq=False)
 class Texts(BoundArray):
-    """Texts by their UTF-8, and bytes, in Arrow."""
+    """Texts (by their UTF-8) and bytes, in Arrow."""
 
     kind: Kind
     values: pa.Array[Any]
@@ -241,7 +244,7 @@ class Texts(BoundArray):
         """See :class:`BoundArray`."""
         try:
             literal = pa.scalar(value, self.values.type)
-        except UnicodeEncodeError:  # half a character, which no text that is stored can be compared with
+        except UnicodeEncodeError:  # half a character, which no stored text can be compared with
             return np.zeros(len(self.values), np.bool_)
         return mask_of(_ARROW_SIGNS[sign](self.values, literal))
 
@@ -262,7 +265,7 @@ class Texts(BoundArray):
         return found
 
     def starts_with(self, prefix: str) -> Mask:
-        """Which of them begin with ``prefix``."""
+        """Which bounds begin with ``prefix``."""
         return mask_of(pc.starts_with(self.values, prefix))
 
     def take(self, positions: Positions) -> Texts:
@@ -281,12 +284,12 @@ class Texts(BoundArray):
         return self.values.nbytes
 
     def _objects(self, instead: Value) -> np.ndarray[Any, Any]:
-        """As Python objects, with ``instead`` where nothing is known."""
+        """The bounds as Python objects, with ``instead`` where the bound is unknown."""
         return _objects([instead if value is None else value for value in self.values.to_pylist()])
 
 
 def bound_array(kind: Kind, values: Sequence[Value | None]) -> BoundArray:
-    """``values`` of one ``kind`` (numbers and booleans do not mix), None where nothing is known."""
+    """An array of ``values`` of one ``kind`` (numbers and booleans do not mix); None means unknown."""
     if kind in (Kind.TEXT, Kind.BYTES):
         try:
             return Texts(kind, pa.array(values, pa.string() if kind is Kind.TEXT else pa.binary()))
@@ -309,7 +312,7 @@ def bound_array(kind: Kind, values: Sequence[Value | None]) -> BoundArray:
 
 
 def mask_of(values: Any) -> Mask:
-    """Arrow's booleans with False for null."""
+    """Arrow booleans as a mask, with False for null."""
     found: Mask = pc.fill_null(values, False).to_numpy(zero_copy_only=False)
     return found
 

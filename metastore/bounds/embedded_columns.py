@@ -1,11 +1,12 @@
-"""Units of a partition as columns in bytes, which stand in its data file where Parquet does not look.
+"""Units of a partition as columns in bytes, embedded in its data file where Parquet readers do not look.
 
-Place in the flow: an encoder makes the bytes beside the rows (:func:`embedded`), and the entry of the manifest says
-where they are (:class:`EmbeddedPlace`). Planning fetches them alone, and reads no Parquet and no JSON
-(:func:`read_embedded`). They hold what :class:`metastore.bounds.portion_columns.PortionColumns` has of the same units.
+Place in the flow: an encoder makes the bytes beside the rows (:func:`embedded`), and the manifest entry records their
+position (:class:`EmbeddedPlace`). Planning fetches only these bytes, and reads no Parquet and no JSON
+(:func:`read_embedded`). They hold the same facts as :class:`metastore.bounds.portion_columns.PortionColumns` of the
+units.
 
-One Arrow record batch has the files, and then the row groups. Texts that are the same in many rows (folders, schemas,
-types) stand in the first of them, and the rows after it are null.
+One Arrow record batch has the files first, then the row groups. A text that many rows share (folder, schema, type) is
+stored in the first of these rows, and the following rows are null.
 """
 
 from __future__ import annotations
@@ -30,13 +31,13 @@ from metastore.mapping.runs import together
 from metastore.model.vocabulary import MetadataType, Statistic
 
 COLUMNS_ID: Final = 2_000_000_036
-"""The field id under which an entry's lower bounds have the place; as that of digests, no column has it."""
+"""The field id under which an entry's lower bounds hold the place; like that of digests, it is no column's id."""
 
 _VERSION: Final = 1
 _MOST_COLUMNS: Final = 64
-"""Questions are about few columns. Of wide tables the others are read from JSON."""
+"""Most columns to embed: queries use few columns. The other columns of a wide table are read from JSON."""
 _MOST_BYTES: Final = 1 << 26
-"""Before compression. A partition of more files is read from JSON in batches, so that it is never held at once."""
+"""Most bytes before compression. A larger partition is read from JSON in batches, so it is never held at once."""
 
 _PLACE: Final = struct.Struct("<BQIII")
 _SCHEMA_LENGTH: Final = struct.Struct("<Q")
@@ -46,7 +47,7 @@ _OF_FILES: Final = ("path", "folder", "size", "time", "file", "number", "schema"
 
 
 class EmbeddedPlace(NamedTuple):
-    """Where the bytes stand in a data file, how long they are as stored and before compression, and their CRC-32."""
+    """Position of the bytes in a data file, their stored length, their length before compression, and their CRC-32."""
 
     offset: int
     length: int
@@ -54,12 +55,12 @@ class EmbeddedPlace(NamedTuple):
     checksum: int
 
     def to_bytes(self) -> bytes:
-        """The place as it is stored."""
+        """The place in its stored form."""
         return _PLACE.pack(_VERSION, *self)
 
     @classmethod
     def from_bytes(cls, stored: bytes | None) -> EmbeddedPlace | None:
-        """The place that is ``stored``; None without one, and for one of another version."""
+        """Decodes a ``stored`` place; None if there is none, or it has another version or is too large."""
         if stored is None or len(stored) != _PLACE.size or stored[0] != _VERSION:
             return None
         place = cls(*_PLACE.unpack(stored)[1:])
@@ -73,14 +74,14 @@ class Embedded(NamedTuple):
     size: int
 
     def at(self, offset: int) -> EmbeddedPlace:
-        """Their place when they begin at ``offset`` of a file."""
+        """The place of the bytes if they begin at ``offset`` of a file."""
         return EmbeddedPlace(offset, len(self.content), self.size, zlib.crc32(self.content))
 
 
 def embedded(rows: pa.Table) -> Embedded | None:
-    """The files among ``rows`` (units of one partition in on-disk columns); None where columns cannot hold them.
+    """The files among ``rows`` (units of one partition in on-disk columns); None if columns cannot hold them.
 
-    Statistics that cannot be read have none either: who asks for them gets the error.
+    Returns None for unreadable statistics too: a reader of the units then gets the error.
     """
     read = rows.select(_READ)
     kinds = together(read, "metadataType")
@@ -134,7 +135,7 @@ def _stored_name(column: str) -> str:
 
 
 def _keys(maps: Any) -> list[Any]:
-    """All keys once, in their order. The child of a slice has those of the other rows, too."""
+    """All distinct keys in order. The child array of a slice also holds other rows' keys, which are left out."""
     first, last = maps.offsets[0].as_py(), maps.offsets[-1].as_py()
     found: list[Any] = maps.keys.slice(first, last - first).unique().to_pylist()
     return found
@@ -149,7 +150,7 @@ def _packed(batch: pa.RecordBatch) -> Embedded | None:
 
 
 def _runs(texts: Coded) -> pa.Array[Any]:
-    """Each text where it differs from that of the row before, null elsewhere; "-" is none, and "=" begins others."""
+    """Each text that differs from the previous row's, null for a repeated one; "-" means none, "=" precedes a text."""
     names = ["-", *(f"={name}" for name in texts.names)]
     codes = np.asarray(texts.codes, np.int64)
     repeats = np.zeros(len(codes), np.bool_)
@@ -162,7 +163,7 @@ def _runs(texts: Coded) -> pa.Array[Any]:
 
 
 def _texts(runs: pa.Array[Any]) -> Coded:
-    """The other way. Rows before the first text have none."""
+    """The inverse of :func:`_runs`. Rows before the first text have none."""
     distinct = runs.drop_null().dictionary_encode()
     names: list[Any] = distinct.dictionary.to_pylist()
     codes = np.concatenate([[-1], distinct.indices.to_numpy()])[np.cumsum(mask_of(runs.is_valid()))]
@@ -173,14 +174,14 @@ def _texts(runs: pa.Array[Any]) -> Coded:
 
 
 def _stored(column: StatisticsColumns) -> pa.Array[Any] | None:
-    """One column's statistics in Arrow; None where a bound is of no form that Arrow has."""
+    """One column's statistics in Arrow; None if Arrow cannot hold a bound's form."""
     pairs: dict[str, tuple[pa.Array[Any], pa.Array[Any]]] = {}
     for pair in column.bounds:
         form = _form(pair.low)
         if form is None or form != _form(pair.high):
             return None
         sides = _arrow(pair.low), _arrow(pair.high)
-        if form in pairs:  # Types of one form, each of other containers.
+        if form in pairs:  # Types with the same form, in different containers.
             sides = pc.coalesce(pairs[form][0], sides[0]), pc.coalesce(pairs[form][1], sides[1])
         pairs[form] = sides
     arrays = [pa.array(column.flags), _runs(Coded(column.type_codes.astype(np.int32), column.types))]
@@ -192,7 +193,7 @@ def _stored(column: StatisticsColumns) -> pa.Array[Any] | None:
 
 
 def _form(bounds: BoundArray) -> str | None:
-    """Kind and form of an array of bounds, in words; None for objects."""
+    """Kind and form of an array of bounds as text; None for objects."""
     if isinstance(bounds, Texts):
         return f"{bounds.kind.name} text"
     if not isinstance(bounds, Numbers) or bounds.values.dtype == object:
@@ -209,7 +210,7 @@ def _arrow(bounds: BoundArray) -> pa.Array[Any]:
 
 
 def _bounds(form: str, values: Any) -> BoundArray:
-    """The other way."""
+    """The inverse of :func:`_form`: an array of bounds from its values."""
     kind, kind_of_form, *rest = form.split(" ")
     if kind_of_form == "text":
         return Texts(Kind[kind], values)
@@ -234,15 +235,15 @@ def _statistics(column: Any) -> StatisticsColumns:
 
 @dataclass(frozen=True)
 class EmbeddedBatches:
-    """Batches that were read so far, by their schema as it is stored: those of one schema become columns together."""
+    """The batches read so far, grouped by their stored schema: batches of one schema become columns together."""
 
     asked: Collection[str]
     _by_schema: dict[bytes, tuple[pa.Schema, list[pa.RecordBatch]]] = field(default_factory=dict)
 
     def add(self, place: EmbeddedPlace, content: pa.Buffer) -> bool:
-        """Take the bytes that stand at ``place``; False where they do not have all columns that are asked for.
+        """Adds the bytes read at ``place``; returns False if they lack a requested column.
 
-        FormatError if they are not those that were written there.
+        Raises FormatError if the bytes are not those that were written there.
         """
         if len(content) != place.length or zlib.crc32(content) != place.checksum:
             raise FormatError("its columns are not those that were written: their checksum differs")

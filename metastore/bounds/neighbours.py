@@ -1,4 +1,4 @@
-"""The neighbours of a literal among the values that an array can hold: the last not above it, the first not below."""
+"""The neighbours of a literal among the values of an array's form: the last not above it, the first not below it."""
 
 from __future__ import annotations
 
@@ -13,11 +13,12 @@ from metastore.model.statistics_json import micros
 
 LONGS: Final = (-(2**63), 2**63 - 1)
 FAR: Final = 60
-"""A decimal of more digits before or after its point is beyond, or between, all that 64 bits hold at a usual scale."""
+"""Most digits before or after the point; a decimal beyond is outside, or between, all 64-bit values at a usual scale.
+"""
 
 
 def as_long(value: Any) -> int:
-    """A boolean as 0 or 1, a date as days, a time or date-time as microseconds: in the order of the values."""
+    """A boolean as 0 or 1, a date as days, a time or date-time as microseconds; keeps the order of the values."""
     if isinstance(value, (datetime, time)):
         return micros(value)
     return int((value - EPOCH_DATE).days) if isinstance(value, date) else int(value)

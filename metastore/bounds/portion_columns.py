@@ -1,6 +1,6 @@
-"""A portion of a table's files with their row groups as columns: what is kept of units once they were read.
+"""A portion of a table's files with their row groups as columns: the form in which units are kept after reading.
 
-JSON is not kept: of a million files the paths take most of the memory.
+JSON is not kept; of a million files, the paths take most of the memory.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from metastore.bounds.units import Portion
 
 @dataclass(frozen=True, eq=False)
 class RowGroupUnits:
-    """ROW_GROUP units: the place of each one's file among the portion's, -1 for no file of it, and its number there."""
+    """ROW_GROUP units: each one's number in its file, and the file's place in the portion (-1 if it is not there)."""
 
     files: Longs
     numbers: Longs
@@ -31,7 +31,7 @@ class RowGroupUnits:
 
 @dataclass(frozen=True)
 class CountedFiles:
-    """All files of one folder: how many they are, their row groups, and their bytes, None where one is unknown."""
+    """The files of one folder as counts: number of files and row groups, and total bytes (None if one is unknown)."""
 
     folder: str
     files: int
@@ -41,20 +41,20 @@ class CountedFiles:
 
 @dataclass(frozen=True, eq=False)
 class PortionColumns:
-    """Units of some files in the batches that they were read in, each file with all of its row groups.
+    """Units of some files in the batches in which they were read, each file with all of its row groups.
 
-    ``asked`` are the columns (quoted paths) whose statistics are here.
+    ``asked`` are the columns (quoted paths) whose statistics are included.
     """
 
     files: tuple[FileUnits, ...]
     row_groups: tuple[RowGroupUnits, ...]
     asked: frozenset[str]
     counted: tuple[CountedFiles, ...] = ()
-    """Files that are counted and not told one by one."""
+    """Files that are only counted, not listed."""
 
     @classmethod
     def of(cls, portion: Portion, asked: Collection[str]) -> PortionColumns:
-        """Those of ``portion``, with statistics of the columns ``asked`` for."""
+        """The units of ``portion``, with statistics of the columns ``asked``."""
         files = tuple(FileUnits.of(units, asked) for units in portion.files())
         paths = pa.chunked_array([each.paths for each in files], pa.string())
         row_groups = tuple(_row_groups(units, paths, asked) for units in portion.row_groups())
@@ -66,7 +66,7 @@ class PortionColumns:
         return pa.chunked_array([each.paths for each in self.files], pa.string())
 
     def beside(self, other: PortionColumns) -> PortionColumns:
-        """These, and the statistics that ``other`` has, if it was made of the same units in the same order."""
+        """These units with the additional statistics of ``other``, if it has the same units in the same order."""
         if not self._is_like(other):
             return self
         files = zip(self.files, other.files, strict=True)
@@ -79,7 +79,7 @@ class PortionColumns:
 
     @classmethod
     def joined(cls, parts: Sequence[PortionColumns]) -> PortionColumns:
-        """One of several of different files, at least one, all with the same columns."""
+        """Joins several portions of different files: at least one, all with the same columns."""
         before = 0
         row_groups: list[RowGroupUnits] = []
         for part in parts:
@@ -104,7 +104,7 @@ class PortionColumns:
 
     @property
     def nbytes(self) -> int:
-        """Bytes that they take, about."""
+        """Approximate size in bytes."""
         own = sum(each.nbytes for each in self.files)
         return own + sum(each.files.nbytes + each.numbers.nbytes + each.columns.nbytes for each in self.row_groups)
 

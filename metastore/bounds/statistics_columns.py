@@ -1,7 +1,7 @@
-"""What is known of one column in many containers (segments, files, row groups), as columns: what tests are run over.
+"""Statistics of one column in many containers (segments, files, row groups), as columns to run tests over.
 
-Of the counts only what they prove is kept, a few bits a container. Bounds stand apart by kind: nearly always there is
-one; there are several where containers hold other types than the column has now.
+Counts are reduced to what they prove, a few bits per container. Bounds are separate by kind. Nearly always there is one
+kind; there are several if containers hold other types than the column's present one.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ Flags = np.ndarray[Any, np.dtype[np.uint8]]
 
 @dataclass(frozen=True, eq=False)
 class BoundPair:
-    """Lower and upper bounds of one kind and form, unknown for containers of which the bounds are of another."""
+    """Lower and upper bounds of one kind and form; unknown for containers with bounds of another."""
 
     low: BoundArray
     high: BoundArray
@@ -43,7 +43,7 @@ class BoundPair:
         return self.low.kind
 
     def take(self, positions: Positions) -> BoundPair:
-        """As :meth:`BoundArray.take`."""
+        """See :meth:`BoundArray.take`."""
         return BoundPair(self.low.take(positions), self.high.take(positions))
 
 
@@ -51,7 +51,7 @@ class BoundPair:
 class StatisticsColumns:
     """One column's statistics in many containers; the bits of ``flags`` are the constants of this module.
 
-    ``type_codes`` are places in ``types``, minor types of which -1 is none.
+    ``type_codes`` are indices into ``types`` (minor types); -1 means no type.
     """
 
     flags: Flags
@@ -64,7 +64,7 @@ class StatisticsColumns:
 
     @classmethod
     def of(cls, statistics: Sequence[ColumnStatistics | None]) -> StatisticsColumns:
-        """Those of ``statistics``, one for each container, None where nothing is known."""
+        """Converts ``statistics``, one for each container; None means unknown."""
         types = tuple(dict.fromkeys(known.type for known in statistics if known is not None))
         codes = {type_: code for code, type_ in enumerate(types)}
         by_kind: dict[Kind, tuple[list[Value | None], list[Value | None]]] = {}
@@ -82,7 +82,7 @@ class StatisticsColumns:
 
     @classmethod
     def nothing(cls, count: int) -> StatisticsColumns:
-        """Of ``count`` containers of which nothing is known."""
+        """Unknown statistics for ``count`` containers."""
         return cls(np.zeros(count, np.uint8), (), np.full(count, -1, np.int16), ())
 
     def has(self, flag: int) -> Mask:
@@ -92,7 +92,7 @@ class StatisticsColumns:
 
     @cached_property
     def has_bounds(self) -> Mask:
-        """Which containers have a bound, or no value to be bounded."""
+        """Which containers have a bound, or no values at all."""
         found = self.has(ALL_NULL)
         for pair in self.bounds:
             found = found | pair.low.known | pair.high.known
@@ -103,13 +103,13 @@ class StatisticsColumns:
         return np.isin(self.type_codes, [code for code, type_ in enumerate(self.types) if type_ in set(minor_types)])
 
     def take(self, positions: Positions) -> StatisticsColumns:
-        """Those at ``positions``; -1 gives one of which nothing is known."""
+        """The statistics at ``positions``; -1 gives unknown statistics."""
         codes = np.where(positions < 0, np.int16(-1), taken(self.type_codes, positions))
         bounds = tuple(pair.take(positions) for pair in self.bounds)
         return StatisticsColumns(taken(self.flags, positions), self.types, codes, bounds)
 
     def all_null_where(self, absent: Mask) -> StatisticsColumns:
-        """These, and nulls alone in the containers ``absent``, of which nothing is known so far."""
+        """These statistics, with all rows null in the containers ``absent``, which must be unknown so far."""
         if not absent.any():
             return self
         [flags] = _ABSENT.flags
@@ -118,7 +118,7 @@ class StatisticsColumns:
         return StatisticsColumns(np.where(absent, flags, self.flags), types, codes, self.bounds)
 
     def at(self, position: int) -> ColumnStatistics | None:
-        """What a person reads about one container: its bounds, and whether all is null; None for nothing."""
+        """The displayed facts of one container: its bounds, and whether all rows are null; None if it is unknown."""
         if not self.flags[position] & KNOWN:
             return None
         low: Value | None = None
@@ -131,14 +131,14 @@ class StatisticsColumns:
 
     @property
     def nbytes(self) -> int:
-        """Bytes that they take, about."""
+        """Approximate size in bytes."""
         return int(
             self.flags.nbytes + self.type_codes.nbytes + sum(pair.low.nbytes + pair.high.nbytes for pair in self.bounds)
         )
 
 
 def together(parts: Sequence[StatisticsColumns]) -> StatisticsColumns:
-    """One of several of the same containers, each of which is known in one of them at most."""
+    """Joins statistics of the same containers; each container may be known in at most one part."""
     first, *rest = parts
     for part in rest:
         types = tuple(dict.fromkeys((*first.types, *part.types)))
@@ -150,14 +150,14 @@ def together(parts: Sequence[StatisticsColumns]) -> StatisticsColumns:
 
 
 def bound_pair(kind: Kind, low: Sequence[Value | None], high: Sequence[Value | None]) -> BoundPair:
-    """Both sides in one form."""
+    """Lower and upper bounds in one common form."""
     both = bound_array(kind, [*low, *high])
     middle, end = len(low), len(low) + len(high)
     return BoundPair(both.take(np.arange(middle)), both.take(np.arange(middle, end)))
 
 
 def flags_of_counts(nulls: Any, non_nulls: Any, rows: Any, nans: Any) -> Any:
-    """The flags that counts prove, of arrays of counts; -1 is unknown."""
+    """The flags that arrays of counts prove; a count of -1 is unknown."""
     all_null = (non_nulls == 0) | ((nulls >= 0) & (nulls == rows))
     counts_nulls = all_null | (nulls >= 0) | ((rows >= 0) & (non_nulls >= 0))
     no_null = (nulls == 0) | ((rows >= 0) & (rows == non_nulls))

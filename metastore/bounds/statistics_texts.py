@@ -1,7 +1,7 @@
-"""Texts of ``columnsStatistics`` -> :class:`StatisticsColumns`: JSON is read once, many texts at a time.
+"""Decodes texts of ``columnsStatistics`` into :class:`StatisticsColumns`, many at a time, each distinct text once.
 
-Texts as ANALYZE and Drill write them, of the usual types, are taken apart by a pattern, which costs a fraction of what
-JSON's objects do. Every other text is read by :mod:`metastore.model.statistics`, whose answer is the rule for both.
+A pattern decodes texts of the usual types as ANALYZE and Drill write them, at a fraction of the cost of JSON. Every
+other text is read by :mod:`metastore.model.statistics`, the reference reader: both must give the same result.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ from metastore.model.vocabulary import Statistic
 
 
 def decoded(texts: pa.Array[Any]) -> StatisticsColumns:
-    """Statistics by ``texts``, JSON or null for each container. FormatError as the reader of one text has it."""
+    """Statistics from ``texts``, JSON or null for each container. Raises FormatError as the reader of one text does."""
     distinct = texts.dictionary_encode()
     different: list[Any] = distinct.dictionary.to_pylist()
     places: Any = distinct.indices.cast(pa.int64())
@@ -42,11 +42,11 @@ def decoded(texts: pa.Array[Any]) -> StatisticsColumns:
 
 
 _Groups = tuple["str | None", ...]
-"""What the pattern found in one text: five groups of each bound, four counts, the zone and the type."""
+"""The pattern's groups for one text: five for each bound, four counts, the zone and the type."""
 
 
 class _Stated(NamedTuple):
-    """One text that the pattern took apart: bounds in the form that arrays have them, and the four counts."""
+    """One text decoded by the pattern: bounds in the form of arrays, and the four counts."""
 
     position: int
     low: Any
@@ -81,7 +81,7 @@ def _of_distinct(texts: Sequence[str]) -> StatisticsColumns:
 
 
 def _whole_numbers(type_: str, groups: Sequence[_Groups]) -> StatisticsColumns | None:
-    """Statistics of whole numbers, all at once; None where one is spelled as only the rule, or one by one, reads."""
+    """Statistics of whole numbers, all at once; None if one has a spelling that needs another reader."""
     columns = list(zip(*groups, strict=True))
     sides = columns[:5], columns[5:10]
     if any(not {None, _LONG}.issuperset(side[0]) or any(side[3]) or any(side[4]) for side in sides):
@@ -101,7 +101,7 @@ def _whole_numbers(type_: str, groups: Sequence[_Groups]) -> StatisticsColumns |
 
 
 def _longs(numbers: Sequence[str | None], instead: int) -> tuple[Any, Any]:
-    """Which of ``numbers`` are there, and all of them as ``int64`` with ``instead`` for others."""
+    """Which ``numbers`` are present, and all of them as ``int64`` with ``instead`` for missing ones."""
     longs: Any = pa.array(numbers, pa.string()).cast(pa.int64())
     if longs.null_count == 0:
         return np.ones(len(longs), np.bool_), longs.to_numpy()
@@ -113,7 +113,7 @@ def _longs(numbers: Sequence[str | None], instead: int) -> tuple[Any, Any]:
 def _one_by_one(
     type_: str, positions: Sequence[int], groups: Sequence[_Groups], count: int
 ) -> tuple[list[StatisticsColumns], list[int]]:
-    """Statistics of one type among ``count`` containers, and the positions of those that the rule has to read."""
+    """Statistics of one type among ``count`` containers, and the positions that need the reference reader."""
     by_kind: dict[Kind, list[_Stated]] = {}
     others: list[int] = []
     kind_of_type, read = _READERS[type_]
@@ -134,7 +134,7 @@ def _one_by_one(
 
 
 def _places(count: int, positions: Sequence[int]) -> Any:
-    """For each of ``count`` containers its place in ``positions``, -1 without one."""
+    """For each of ``count`` containers, its index in ``positions``; -1 if it is not there."""
     found = np.full(count, -1, np.int64)
     found[positions] = np.arange(len(positions))
     return found
@@ -165,10 +165,10 @@ def _pair(type_: str, kind: Kind, low: Sequence[Any], high: Sequence[Any]) -> Bo
 
 
 def _counts(texts: Sequence[str | None]) -> tuple[int, int, int, int]:
-    """Nulls, values, rows and NaNs, -1 where unknown, as the rule has them."""
+    """Nulls, values, rows and NaNs, as the reference reader gives them; -1 means unknown."""
     nulls, non_nulls, rows, nans = (-1 if text is None else int(text) for text in texts)
     if rows >= 0 and nulls >= 0 and non_nulls >= 0:
-        rows = max(rows, nulls + non_nulls)  # Drill, where it reads data, counts only values as a column's rows.
+        rows = max(rows, nulls + non_nulls)  # Where Drill reads data, it counts only values as a column's rows.
     return nulls, non_nulls, rows, nans
 
 
@@ -178,11 +178,11 @@ def _bound(read: _Read, groups: Sequence[str | None], is_upper: bool) -> Any:
 
 
 class _NotPlainError(Exception):
-    """A bound that the rule has to read."""
+    """The bound needs the reference reader."""
 
 
 _Read = Callable[["str | None", "str | None", "str | None", "str | None", bool], Any]
-"""A bound by its Java class (without ``java.``), its number, its text in quotes, its microseconds, and its side."""
+"""Reads a bound from its Java class (without ``java.``), number, quoted text, microseconds, and side."""
 
 
 def _whole(class_: str | None, number: str | None, text: str | None) -> int | None:
@@ -241,7 +241,7 @@ def _text(_: str | None, number: str | None, text: str | None, micros: str | Non
 
 _DAY_MILLIS: Final = 86_400_000
 _DAYS: Final = (1 - EPOCH_DAY, 3_652_059 - EPOCH_DAY)
-"""The first and the last day of Python's years, which the rule keeps to."""
+"""The first and the last day of Python's years, the range of the reference reader."""
 
 _LONG, _FLOAT, _DECIMAL = "lang.Long", "lang.Float", "math.BigDecimal"
 _SINGLE: Final = struct.Struct("<f")

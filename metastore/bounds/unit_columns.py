@@ -1,6 +1,6 @@
-"""Units of one level as columns: what pruning needs of segments, files and row groups, decoded once.
+"""Units of one level as columns: the facts that pruning needs of segments, files and row groups, decoded once.
 
-Texts that repeat (folders, schemas) are kept once, and statistics of those columns alone that a question asks for.
+Repeated texts (folders, schemas) are kept once. Statistics are kept only for the columns that a query needs.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ Longs = np.ndarray[Any, np.dtype[np.int64]]
 
 @dataclass(frozen=True, eq=False)
 class Coded:
-    """A column of texts: for each row its place in ``names``, -1 for none."""
+    """A column of texts: each row's index in ``names``, -1 for none."""
 
     codes: np.ndarray[Any, np.dtype[np.int32]]
     names: Sequence[str]
@@ -38,12 +38,12 @@ class Coded:
 
     @classmethod
     def of_texts(cls, texts: Sequence[str]) -> Coded:
-        """The same of a list."""
+        """The texts of a list."""
         return cls.of(pa.array(texts, pa.string()))
 
     @property
     def nbytes(self) -> int:
-        """Bytes that it takes, about."""
+        """Approximate size in bytes."""
         return int(self.codes.nbytes) + sum(map(len, self.names))
 
     def take(self, positions: Any) -> Coded:
@@ -60,7 +60,7 @@ class UnitColumns:
 
     @classmethod
     def of(cls, units: pa.Table, asked: Collection[str]) -> UnitColumns:
-        """Those of ``units`` in on-disk columns, with the statistics of the columns ``asked`` for."""
+        """Decodes ``units`` in on-disk columns, with the statistics of the columns ``asked``."""
         maps = _whole(units["columnsStatistics"]) if asked else None
         by_column = {column: decoded(pc.map_lookup(maps, pa.scalar(column), "first")) for column in asked}
         return cls(Coded.of(units["schema"]), by_column)
@@ -74,12 +74,12 @@ class UnitColumns:
         return UnitColumns(self.schemas.take(positions), by_column)
 
     def beside(self, other: UnitColumns) -> UnitColumns:
-        """These, and the statistics that ``other`` has of the same units."""
+        """These units with the additional statistics that ``other`` has of the same units."""
         return UnitColumns(self.schemas, {**other.by_column, **self.by_column})
 
     @property
     def nbytes(self) -> int:
-        """Bytes that they take, about; schemas are the same texts for nearly all units of a table."""
+        """Approximate size in bytes; schemas count once, since nearly all units of a table share the same texts."""
         return self.schemas.nbytes + sum(known.nbytes for known in self.by_column.values())
 
 
@@ -87,7 +87,7 @@ class UnitColumns:
 class FileUnits:
     """FILE units: paths, folders by their identifiers, and the recorded sizes and times of modification.
 
-    Sizes are bytes, times epoch nanoseconds; :data:`metastore.mapping.recorded_numbers.UNKNOWN` where none is recorded.
+    Sizes are in bytes, times in epoch nanoseconds; :data:`metastore.mapping.recorded_numbers.UNKNOWN` if not recorded.
     """
 
     paths: pa.Array[Any]
@@ -98,7 +98,7 @@ class FileUnits:
 
     @classmethod
     def of(cls, units: pa.Table, asked: Collection[str]) -> FileUnits:
-        """Those of ``units`` in on-disk columns, with the statistics of the columns ``asked`` for."""
+        """Decodes ``units`` in on-disk columns, with the statistics of the columns ``asked``."""
         holders = _whole(units["metadataStatistics"])
         return cls(
             _whole(units["path"]),
@@ -113,7 +113,7 @@ class FileUnits:
 
     @property
     def nbytes(self) -> int:
-        """Bytes that they take, about."""
+        """Approximate size in bytes."""
         numbers = self.sizes.nbytes + self.times.nbytes
         return self.paths.nbytes + self.folders.nbytes + numbers + self.columns.nbytes
 

@@ -1,6 +1,6 @@
-"""Metadata units in on-disk columns, those of files in portions: what is read at a time.
+"""Metadata units in on-disk columns; files are read in portions.
 
-So a table may have any number of files: of those that lie in excluded segments not even the statistics are read.
+A table may have any number of files: not even the statistics of files in excluded segments are read.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from metastore.model.vocabulary import MetadataType
 UPPER_TYPES: Final = (MetadataType.TABLE, MetadataType.SEGMENT)
 LOWER_TYPES: Final = (MetadataType.FILE, MetadataType.ROW_GROUP)
 UNIT_TYPES: Final = (*UPPER_TYPES, *LOWER_TYPES)
-"""The metadata types that pruning makes use of."""
+"""The metadata types that pruning uses."""
 
 LOWER_COLUMNS: Final = (
     "metadataType",
@@ -30,13 +30,13 @@ LOWER_COLUMNS: Final = (
     "columnsStatistics",
     "metadataStatistics",
 )
-"""What it needs of files and row groups, by the on-disk names."""
+"""On-disk columns that pruning needs of files and row groups."""
 
 UNIT_COLUMNS: Final = (*LOWER_COLUMNS, "partitionKeys")
-"""What it needs of all."""
+"""On-disk columns that pruning needs of all units."""
 
 FILE_COLUMNS: Final = ("metadataType", "metadataIdentifier", "path", "rowGroupIndex", "schema", "metadataStatistics")
-"""Those that tell which files there are, and whether they are as they were; all but statistics of columns."""
+"""Columns that identify files and their recorded state: all except statistics of columns."""
 
 
 class Portion(Protocol):
@@ -51,7 +51,7 @@ class Portion(Protocol):
 
 @dataclass(frozen=True)
 class TablePortion:
-    """Units in memory, of both lower types; each type is taken out once, however often it is asked for."""
+    """Units of both lower types in memory; each type is selected once, however often it is requested."""
 
     units: pa.Table
 
@@ -75,5 +75,5 @@ class TablePortion:
 
 
 def of_kind(units: pa.Table, kind: MetadataType) -> pa.Table:
-    """Those of ``units`` that are of one type, in one chunk."""
+    """The ``units`` of one type, in one chunk."""
     return units.filter(pc.equal(units["metadataType"], pa.scalar(kind.value))).combine_chunks()

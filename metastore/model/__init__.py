@@ -1,1 +1,1 @@
-"""The vocabulary of the metastore: units, identities, statistics. Knows no Iceberg, no Arrow, no configuration."""
+"""The vocabulary of the metastore: units, identities, statistics. Independent of Iceberg, Arrow and configuration."""

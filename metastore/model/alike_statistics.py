@@ -1,9 +1,8 @@
-"""Texts of one column's statistics, many at a time -> their union: texts of the usual shape are added up unread.
+"""Merges many texts of one column's statistics; texts of the usual shape are added up without decoding each.
 
-Place in the flow: an increment adds up the stored files of every segment that changed, and nearly all of their texts
-have one shape. Of these only the texts with the outermost bounds are read, which costs a fifth of reading all. Promise:
-the result is that of :func:`metastore.model.statistics.merge` over all texts, whatever they say (a property test
-compares).
+Place in the flow: an incremental run adds up the stored files of every changed segment, and nearly all of their texts
+have one shape. Of these, only the texts with the outermost bounds are decoded, at a fifth of the cost of decoding all.
+Promise: the result always equals :func:`metastore.model.statistics.merge` over all texts (a property test compares).
 """
 
 from __future__ import annotations
@@ -19,18 +18,21 @@ from metastore.model.statistics import ColumnStatistics, merge, parse_many
 from metastore.model.vocabulary import Statistic
 
 _FEW: Final = 8
-"""Up to here, reading every text is as fast."""
+"""Up to this number of texts, decoding every text is as fast."""
 
 
 def merge_texts(texts: Sequence[str | None]) -> ColumnStatistics:
-    """The union of what ``texts`` say of one column, as JSON; None says nothing. FormatError as the reader has it."""
+    """The merged statistics of one column from JSON ``texts``; None is ignored.
+
+    Raises FormatError as the reader does.
+    """
     if len(texts) > _FEW and (found := added_up(texts)) is not None:
         return found
     return merge(one for one in parse_many(texts) if one is not None)
 
 
 def added_up(texts: Sequence[str | None]) -> ColumnStatistics | None:
-    """The same without reading each; None where a text has another shape, or two have different types."""
+    """The merged statistics without decoding each text; None if a text has another shape, or two types differ."""
     lines = "\n".join([text or "" for text in texts])
     rows = _SHAPE.findall(lines)
     if len(rows) != len(texts) or lines.count("\n") != len(texts) - 1:
@@ -40,7 +42,7 @@ def added_up(texts: Sequence[str | None]) -> ColumnStatistics | None:
     if order is None or len(set(types)) != 1:
         return None
     outermost: set[int] = set()
-    # A container without values has no bounds, and takes no part in those of the whole.
+    # A container without values has no bounds and does not affect those of the whole.
     bounded = [place for place, count in enumerate(non_nulls) if count != "0"]
     for side in (lows, highs):
         ranks = order([side[place] for place in bounded])
@@ -49,7 +51,7 @@ def added_up(texts: Sequence[str | None]) -> ColumnStatistics | None:
         if ranks:
             outermost |= {bounded[ranks.index(min(ranks))], bounded[ranks.index(max(ranks))]}
     outer = merge(one for one in parse_many([texts[place] for place in outermost]) if one is not None)
-    if outermost and (outer.min is None or outer.max is None):  # as of times beyond Python's years
+    if outermost and (outer.min is None or outer.max is None):  # for example, times beyond Python's years
         return None
     none, some = sum(map(int, nulls)), sum(map(int, non_nulls))
     return merge([replace(outer, type=types[0], nulls=none, non_nulls=some, rows=none + some, nans=None)])
@@ -83,7 +85,7 @@ _ORDERS: Final[Mapping[str, Callable[[Sequence[str]], list[Any] | None]]] = {
     "DATE": _whole,
     "TIMESTAMP": _whole,
 }
-"""By type, ranks of bounds as they stand in a text; None where one is written otherwise."""
+"""For each type, a function from bounds as written to sortable values; it returns None for an unusual spelling."""
 
 _WHOLE: Final = r"(?:0|-?[1-9][0-9]{0,17})"
 _BOUND: Final = (
@@ -106,4 +108,4 @@ _SHAPE: Final = re.compile(
     r'\],"type":"([A-Z0-9]+)"\}$',
     re.MULTILINE,
 )
-"""A text as ANALYZE writes it of files: exact bounds, if any, and two counts."""
+"""The shape of a file's statistics as ANALYZE writes them: exact bounds, if any, and two counts."""

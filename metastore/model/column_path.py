@@ -1,7 +1,8 @@
-"""Names of columns as paths: a struct's leaf is reached by several segments, a name with dots is one segment.
+"""Column names as paths: a struct's leaf has several segments; a name with dots is one segment.
 
-The quoted form is the key of ``columnsStatistics`` and stands in ``interestingColumns``: every segment in backquotes,
-and as Drill reads it, a backslash before each backquote or backslash inside. ``parse`` undoes ``quote`` for every path.
+The quoted form is the key in ``columnsStatistics`` and the form in ``interestingColumns``. Every segment is in
+backquotes, with a backslash before each inner backquote and backslash, as Drill reads it. ``parse`` inverts ``quote``
+for every path.
 """
 
 from __future__ import annotations
@@ -19,12 +20,12 @@ _ESCAPE = re.compile(r"`(`)|\\([`\\])")
 
 
 def repeated_names(names: Sequence[str]) -> str:
-    """Those of ``names`` that stand there several times, as a text; empty for none."""
+    """The names that occur more than once, joined into a text; empty if there are none."""
     return ", ".join(sorted(name for name, times in Counter(names).items() if times > 1))
 
 
 def named_alike(names: Iterable[str]) -> dict[str, list[str]]:
-    """Those of ``names`` that differ from another one in case alone, by what they are in lower case."""
+    """The names that differ from another one only in case, grouped by their lower-case form."""
     alike: dict[str, list[str]] = {}
     for name in names:
         alike.setdefault(name.lower(), []).append(name)
@@ -32,9 +33,9 @@ def named_alike(names: Iterable[str]) -> dict[str, list[str]]:
 
 
 def places_alike(wanted: Iterable[str], names: Sequence[str]) -> dict[str, str]:
-    """For each of the names ``wanted`` the one of ``names`` that it is: the exact one, else one of another case.
+    """Maps each wanted name to its match among ``names``: the exact one, else the one that differs only in case.
 
-    A name that is missing is left out. FormatError where it may be any of several.
+    A missing name is left out. Raises FormatError if a name has several candidates.
     """
     all_wanted = tuple(wanted)
     own, exact, twins = frozenset(all_wanted), frozenset(names), named_alike(all_wanted)
@@ -61,7 +62,7 @@ def lowered(path: ColumnPath) -> ColumnPath:
 
 
 def is_among(path: ColumnPath, columns: Iterable[ColumnPath]) -> bool:
-    """Whether ``path`` is one of ``columns``, or lies in one of them."""
+    """Whether ``path`` is one of ``columns``, or inside one of them."""
     return any(path[: len(column)] == column for column in columns)
 
 
@@ -71,19 +72,22 @@ def quote(path: ColumnPath) -> str:
 
 
 def quoted_name(name: str) -> str:
-    """``name`` in backquotes, as one segment of a path or as the name of a struct's field."""
+    """``name`` in backquotes, as a segment of a path or the name of a struct's field."""
     return "`" + name.replace("\\", "\\\\").replace("`", "\\`") + "`"
 
 
 def unquoted(inside: str) -> str:
-    """The name whose quoted form has ``inside`` between its backquotes; a backquote may be doubled, too, as in SQL."""
+    """The name whose quoted form has ``inside`` between its backquotes.
+
+    A doubled backquote, as in SQL, counts as one.
+    """
     return _ESCAPE.sub(lambda match: match[1] or match[2], inside) if "`" in inside or "\\" in inside else inside
 
 
 def parse(text: str) -> ColumnPath:
-    """The path that ``text`` names; segments without dots and backquotes may stand bare.
+    """The path that ``text`` names; segments without dots and backquotes may be unquoted.
 
-    Raises InvalidRequestError for an empty text, an empty bare segment or an unclosed backquote.
+    Raises InvalidRequestError for an empty text, an empty unquoted segment or an unclosed backquote.
     """
     segments: list[str] = []
     position = 0

@@ -1,12 +1,12 @@
-"""Drill's type names: how they are spelled in schemas and in statistics, and which type holds the values of two.
+"""Drill's type names: their spelling in schemas and in statistics, and the common type of two types.
 
 Schemas use SQL spelling (``DECIMAL(9, 2)``, ``STRUCT<`a` INT>``), statistics the minor type (``VARDECIMAL``). Both form
-a semilattice under :func:`common_type`: the order in which files are met never changes the type of a column.
+a semilattice under :func:`common_type`: a column's type does not depend on the order in which files are merged.
 
-* integers widen; signed and unsigned meet in the next wider signed type, UINT8 and signed in DECIMAL(20, 0);
-* integers and decimals meet in a decimal; where 38 digits do not suffice, in DOUBLE;
-* FLOAT meets FLOAT only, every other number with FLOAT or DOUBLE gives DOUBLE;
-* structs meet field by field, arrays and maps by their elements; all else meets in VARCHAR.
+* integers widen; signed and unsigned give the next wider signed type, UINT8 and signed give DECIMAL(20, 0);
+* integers and decimals give a decimal, or DOUBLE if 38 digits do not suffice;
+* FLOAT and FLOAT give FLOAT; every other number with FLOAT or DOUBLE gives DOUBLE;
+* structs merge field by field, arrays and maps by their elements; all else gives VARCHAR.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from metastore.model.column_path import quoted_name, unquoted
 _Item = TypeVar("_Item")
 
 NO_TYPE = "NULL"
-"""The type of a column that no value has been seen of: it gives way to every other."""
+"""The type of a column without any value; every other type replaces it."""
 
 _MINOR_OF = {
     "BOOLEAN": "BIT",
@@ -44,8 +44,8 @@ _SQL_OF = {"BIT": "BOOLEAN", "FLOAT4": "FLOAT", "FLOAT8": "DOUBLE", "VARDECIMAL"
 _SIGNED = ("TINYINT", "SMALLINT", "INT", "BIGINT")
 _UNSIGNED = ("UINT1", "UINT2", "UINT4", "UINT8")
 _INTEGER_DIGITS = dict(zip((*_SIGNED, *_UNSIGNED), (3, 5, 10, 19, 5, 10, 19, 20), strict=True))
-"""Digits of a decimal that holds the type. Unsigned ones count like the next wider signed type, in which they meet with
-signed ones: else the order in which three types meet would show in the digits."""
+"""Digits of a decimal that holds the type. An unsigned type counts like the next wider signed type, their common type.
+Otherwise the digits would depend on the order in which three types are merged."""
 
 _MAX_DIGITS = 38
 
@@ -55,7 +55,7 @@ FLOAT_TYPES = frozenset({"FLOAT4", "FLOAT8"})
 
 @dataclass(frozen=True)
 class DrillType:
-    """One type in pieces: ``DECIMAL(9, 2)`` has arguments, an array and a map have parts, a struct may have fields."""
+    """A parsed type: ``DECIMAL(9, 2)`` has arguments, arrays and maps have parts, a struct may have fields."""
 
     name: str
     arguments: tuple[int, ...] = ()
@@ -83,14 +83,14 @@ class StructField:
 
 
 def minor_type(sql_type: str) -> str:
-    """The minor type that statistics name for ``sql_type``; an unknown type is its own minor type."""
+    """The minor type that statistics use for ``sql_type``; an unknown type is its own minor type."""
     name = sql_type.split("(", 1)[0].split("<", 1)[0].strip().upper()
     return _MINOR_OF.get(name, name)
 
 
 @lru_cache(maxsize=1024)
 def parse_type(text: str) -> DrillType:
-    """``text`` in pieces; raises FormatError where it is no type, naming the place."""
+    """Parses ``text``; raises FormatError with the position if it is not a type."""
     reader = _TypeReader(text)
     parsed = reader.type()
     reader.end()
@@ -99,7 +99,7 @@ def parse_type(text: str) -> DrillType:
 
 @lru_cache(maxsize=1024)
 def spelled_for_drill(text: str) -> str:
-    """``text``, with INT in the place of what Drill has no word for: types without a value, and empty structs."""
+    """``text`` with INT in place of types that Drill has no word for: types without values, and empty structs."""
     type_ = parse_type(text)
     spelled = _for_drill(type_)
     return text if spelled == type_ else str(spelled)
@@ -121,13 +121,13 @@ def common_type(left: str, right: str) -> str:
 
 
 def has_twin_fields(type_: DrillType) -> bool:
-    """Whether two fields of one struct, at any depth, have names that differ in case alone."""
+    """Whether two fields of one struct, at any depth, have names that differ only in case."""
     is_twin = len({field.name.lower() for field in type_.fields}) < len(type_.fields)
     return is_twin or any(map(has_twin_fields, (*(field.type for field in type_.fields), *type_.parts)))
 
 
 def folded_fields(type_: DrillType) -> DrillType:
-    """``type_`` with one field for names that differ in case alone, at every depth, called as the first of them."""
+    """``type_`` with fields joined, at every depth, if their names differ only in case; the first name is kept."""
     fields: dict[str, StructField] = {}
     for field in type_.fields:
         same = fields.setdefault(field.name.lower(), field)
@@ -139,10 +139,10 @@ def folded_fields(type_: DrillType) -> DrillType:
 
 @lru_cache(maxsize=4096)
 def common_minor_type(left: str, right: str) -> str:
-    """The same for minor types, whose decimals have no digits: integers and decimals meet in VARDECIMAL."""
+    """:func:`common_type` for minor types, whose decimals have no digits: integers and decimals give VARDECIMAL."""
     if left == right:
         return left
-    # A decimal without digits is taken as the widest integer one, so that it swallows integers and nothing overflows.
+    # A decimal without digits counts as the widest integer decimal, so it includes integers and nothing overflows.
     sql = [
         DrillType("DECIMAL", (_MAX_DIGITS, 0)) if m == "VARDECIMAL" else DrillType(_SQL_OF.get(m, m))
         for m in (left, right)
@@ -209,7 +209,7 @@ _LONG_NAMES = {"CHARACTER": "VARCHAR", "BINARY": "VARBINARY", "INTEGER": "INT"}
 
 
 class _TypeReader:
-    """Recursive descent over one type text; a length (``VARCHAR(20)``) is read and forgotten, digits are kept."""
+    """Recursive descent over one type text; a length (``VARCHAR(20)``) is ignored, a decimal's digits are kept."""
 
     def __init__(self, text: str) -> None:
         self._text = text

@@ -1,8 +1,8 @@
-"""How a unit declares its fields: on-disk column, type, and the metadata types it is set for.
+"""Declares the fields of a unit: on-disk column, type, and the metadata types that set the field.
 
-The declaration is written once, on the unit's dataclass; Iceberg schema, Arrow schema, projections and documentation
-derive from it (``metastore.mapping``). Field order is column order, and column order gives the Iceberg field ids, so a
-new field may only be added at the end.
+The unit's dataclass is the single declaration. Iceberg schema, Arrow schema, projections and documentation derive from
+it (``metastore.mapping``). Field order is column order, and column order gives the Iceberg field ids. A new field may
+therefore only be added at the end.
 """
 
 from __future__ import annotations
@@ -46,12 +46,12 @@ class Column:
 
 
 def once_per_unit(derive: Callable[[type[Unit]], R]) -> Callable[[type[Unit]], R]:
-    """Keep what ``derive`` makes of a unit class: declarations do not change while a process runs."""
+    """Caches the result of ``derive`` per unit class: declarations do not change while a process runs."""
     return cache(derive)  # type: ignore[return-value] # a class is hashable; mypy looks at its instances
 
 
 def stored_as(name: str, type_: ColumnType, *set_for: MetadataType) -> Any:
-    """Declare a unit's field stored in column ``name``; without ``set_for`` it is set for every metadata type."""
+    """Declares a unit's field stored in column ``name``; without ``set_for``, every metadata type sets it."""
     declared = Column(name, type_, frozenset(set_for) or EVERY_TYPE)
     return dataclasses.field(default=None, metadata={_METADATA_KEY: declared})
 
@@ -73,7 +73,7 @@ def column_names(unit_type: type[Unit], kinds: Iterable[MetadataType] = (Metadat
 
 
 def require_columns(unit_type: type[Unit], names: Iterable[str]) -> tuple[str, ...]:
-    """``names`` as they are, or InvalidRequestError naming the unknown ones and all known ones."""
+    """Returns ``names`` unchanged; raises InvalidRequestError naming the unknown ones and all known ones."""
     known = {c.name for c in columns_of(unit_type)}
     asked = tuple(names)
     if unknown := [name for name in asked if name not in known]:
@@ -84,31 +84,31 @@ def require_columns(unit_type: type[Unit], names: Iterable[str]) -> tuple[str, .
 
 
 class Unit:
-    """What every component's unit shares: a frozen dataclass whose fields are declared with :func:`stored_as`."""
+    """Base of every component's unit: a frozen dataclass whose fields are declared with :func:`stored_as`."""
 
     partition_columns: ClassVar[tuple[str, ...]]
-    """Columns whose values, in this order, name the partition (= one Parquet file) that the unit lives in."""
+    """Columns whose values, in this order, identify the unit's partition (one Parquet file)."""
 
     location_columns: ClassVar[tuple[str, ...]]
     """Columns whose values, in this order, name the folders of that file below the component's location."""
 
     bounded_columns: ClassVar[tuple[str, ...]] = ()
-    """Scalar columns whose bounds go into the manifests, so that lists of them open no data file."""
+    """Scalar columns whose bounds go into the manifests, so that listing these columns opens no data file."""
 
     kind_column: ClassVar[str | None] = None
-    """Column that tells kinds of units of one partition apart, where a reader wants one kind and not the others."""
+    """Column that separates kinds of units within a partition, for readers that want only one kind."""
 
     digested: ClassVar[bool] = False
-    """Whether partitions of these units may be segments, of which manifests keep a digest."""
+    """Whether partitions of these units may be segments, whose digests manifests keep."""
 
     @classmethod
     def cluster(cls, key: Sequence[str]) -> int:
-        """Number of the cluster that the partition ``key`` belongs to; manifests hold entries of one cluster only."""
+        """Number of the cluster of the partition ``key``; a manifest holds entries of one cluster only."""
         return 0
 
     @classmethod
     def from_columns(cls, values: Mapping[str, Any]) -> Any:
-        """A unit from on-disk column names; columns that are absent stay None, unknown ones are refused."""
+        """A unit from on-disk column names; missing columns are None, unknown ones raise an error."""
         require_columns(cls, values)
         return cls(**{c.attribute: values[c.name] for c in columns_of(cls) if c.name in values})
 

@@ -1,8 +1,8 @@
-"""Names of things: a table, and one piece of a table's metadata.
+"""Identity of a table, and of one piece of a table's metadata.
 
-A table is ``plugin.workspace.name``; the name may be a relative path (``a/b``), since a directory can be queried by
-its path. A piece of metadata is (type, key, identifier): the key is the top-level segment, the identifier the full
-name below it.
+A table is ``plugin.workspace.name``. The name may be a relative path (``a/b``), since a directory can be queried by its
+path. A piece of metadata is (type, key, identifier): the key is the top-level segment, the identifier the full name
+below it.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ _PART = re.compile(r"`((?:[^`]|``)*)`|([^.`]+)")
 
 @dataclass(frozen=True, order=True)
 class TableInfo:
-    """Identity of one table in the metastore; a leading slash of the name is dropped, as Drill does."""
+    """Identity of one table in the metastore; a leading slash in the name is dropped, as in Drill."""
 
     storage_plugin: str
     workspace: str
@@ -34,7 +34,7 @@ class TableInfo:
 
     @classmethod
     def parse(cls, text: str) -> TableInfo:
-        """Read ``plugin.workspace.name``; parts with dots or slashes may stand in backquotes.
+        """Parses ``plugin.workspace.name``; parts with dots or slashes may be in backquotes.
 
         Everything after the second dot belongs to the name. Raises InvalidRequestError for fewer than three parts.
         """
@@ -61,7 +61,7 @@ def _unquoted(match: re.Match[str]) -> str:
 
 @dataclass(frozen=True, order=True)
 class MetadataInfo:
-    """Which piece of a table's metadata: its type, its key (top-level segment), its identifier."""
+    """Identity of a piece of metadata: its type, its key (top-level segment), and its identifier."""
 
     type: MetadataType
     key: str
@@ -74,25 +74,25 @@ class MetadataInfo:
 
 
 def segment_identifier(directories: Sequence[str]) -> str:
-    """Identifier of the segment that ``directories`` (below the table) lead to."""
+    """Identifier of the segment with the path ``directories`` below the table."""
     return IDENTIFIER_SEPARATOR.join(directories) if directories else DEFAULT_SEGMENT
 
 
 def metadata_key(directories: Sequence[str]) -> str:
-    """Metadata key of everything below ``directories``: the first of them, or DEFAULT_SEGMENT for none."""
+    """Metadata key of everything below ``directories``: the first of them, or DEFAULT_SEGMENT if there are none."""
     return directories[0] if directories else DEFAULT_SEGMENT
 
 
 def file_identifier(directories: Sequence[str], file_name: str) -> str:
-    """Identifier of a file: its directories and its name; a file in no directory is named by its name alone."""
+    """Identifier of a file: its directories and its name; only its name if it is in no directory."""
     return IDENTIFIER_SEPARATOR.join((*directories, file_name))
 
 
 def row_group_identifier(directories: Sequence[str], file_name: str, index: int) -> str:
-    """Identifier of a row group: that of its file, and its index."""
+    """Identifier of a row group: the identifier of its file, and its index."""
     return IDENTIFIER_SEPARATOR.join((*directories, file_name, str(index)))
 
 
 def partition_identifier(directories: Sequence[str], value: str) -> str:
-    """Identifier of a partition: that of its segment, and its value."""
+    """Identifier of a partition: the identifier of its segment, and its value."""
     return IDENTIFIER_SEPARATOR.join((*directories, value))

@@ -1,4 +1,4 @@
-"""One row of the materialized views component, in exactly the columns that Drill gives it."""
+"""One row of the materialized views component, with exactly Drill's columns."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from metastore.model.named_unit import NamedUnit
 
 
 class RefreshStatus(str, Enum):
-    """How the stored data stands to the query. PENDING and COMPLETE are stored, STALE is found out by comparing."""
+    """State of the stored data relative to the query. PENDING and COMPLETE are stored; STALE is found by comparison."""
 
     PENDING = "PENDING"
     COMPLETE = "COMPLETE"
@@ -24,11 +24,11 @@ class RefreshStatus(str, Enum):
 
 @dataclass(frozen=True)
 class MaterializedViewMetadataUnit(NamedUnit):
-    """One materialized view: its query, and where the rows of its last refresh lie.
+    """One materialized view: its query, and the location of its last refresh's rows.
 
     ``schema`` is a tuple schema in JSON, ``fields`` Drill's own list of columns. ``data_location`` is relative to the
-    workspace, None before the first refresh. ``last_refresh_time`` is when the last refresh began to look at its
-    sources. ``additional_metadata`` is JSON: what Drill has no column for. Times in epoch milliseconds.
+    workspace; None before the first refresh. ``last_refresh_time`` is the time when the last refresh began to look at
+    its sources. ``additional_metadata`` is JSON for facts without a Drill column. Times are in epoch milliseconds.
     """
 
     bounded_columns: ClassVar[tuple[str, ...]] = ("owner", "refreshStatus", "lastRefreshTime", "lastModifiedTime")

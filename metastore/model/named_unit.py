@@ -1,4 +1,4 @@
-"""What the units of views and materialized views share: a name of their own, which is their partition too."""
+"""Base of the units of views and materialized views: each has a name of its own, which is also its partition."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from metastore.model.identity import TableInfo
 
 @dataclass(frozen=True)
 class NamedUnit(Unit):
-    """A unit that is all there is of one name: ``plugin.workspace.name``."""
+    """The only unit with its name, ``plugin.workspace.name``."""
 
     partition_columns: ClassVar[tuple[str, ...]] = ("storagePlugin", "workspace", "name")
     location_columns: ClassVar[tuple[str, ...]] = ("storagePlugin", "workspace", "name")
@@ -22,5 +22,5 @@ class NamedUnit(Unit):
 
     @property
     def info(self) -> TableInfo:
-        """The name. InvalidRequestError when a part of it is missing."""
+        """The name. Raises InvalidRequestError if a part of it is missing."""
         return TableInfo(self.storage_plugin or "", self.workspace or "", self.name or "")

@@ -1,13 +1,13 @@
 """The partition component of row ids: twelve bytes that name one state of one top-level segment of one table.
 
 Place in the flow: ANALYZE stores the component with the segment's unit; row ids (:mod:`metastore.pruning.row_id`) end
-with it. It is made from what it names and from nothing else. So two states of a segment have two components, whoever
-analyzed them and however often; and a state that is analyzed anew (for other columns, to another level, by two runs
-at once) keeps its component, and with it every row id that was handed out.
+with it. It is computed only from the table, the segment and the state. Two states of a segment therefore have two
+components, whichever run analyzed them. If the same state is analyzed again (other columns, another level, two
+concurrent runs), it keeps its component, and row ids stay valid.
 
 Layout, version 1: 1 byte version, 2 bytes table, 3 bytes segment, 6 bytes state of the segment's files. The parts let
-an error tell an id of another table from one of an older state, and name the segment; only all twelve bytes together
-identify.
+an error distinguish an id of another table from one of an older state, and name the segment. Only all twelve bytes
+together identify.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ _NAME: Final = "metastore.partition"
 
 
 def partition_component(table: TableInfo, key: str, state: str) -> bytes:
-    """The component of the segment with metadata ``key``, whose files are in the ``state`` that this text tells."""
+    """The component of the segment with metadata ``key``, whose files are in ``state`` (a text)."""
     names = (table.storage_plugin, table.workspace, table.name)
     of_segment = segment_prefix(table, key)
     return of_segment + _digest(_STATE_BYTES, *names, key, state)
@@ -37,23 +37,23 @@ def partition_component(table: TableInfo, key: str, state: str) -> bytes:
 
 @lru_cache(maxsize=16)
 def table_prefix(table: TableInfo) -> bytes:
-    """What the components of all segments of ``table`` begin with."""
+    """The common prefix of the components of all segments of ``table``."""
     return bytes((VERSION,)) + _digest(_TABLE_BYTES, table.storage_plugin, table.workspace, table.name)
 
 
 def segment_prefix(table: TableInfo, key: str) -> bytes:
-    """What the components of all states of one segment begin with."""
+    """The common prefix of the components of all states of one segment."""
     names = (table.storage_plugin, table.workspace, table.name)
     return table_prefix(table) + _digest(_SEGMENT_BYTES, *names, key)
 
 
 def component_entry(component: bytes) -> dict[str, str]:
-    """The entry that stands for ``component`` in a segment's ``additionalMetadata``."""
+    """The entry for ``component`` in a segment's ``additionalMetadata``."""
     return {_NAME: component.hex()}
 
 
 def component_in(additional_metadata: str | None) -> bytes | None:
-    """The component that a segment's ``additionalMetadata`` holds; None where another program wrote the unit."""
+    """The component in a segment's ``additionalMetadata``; None if another program wrote the unit."""
     try:
         found = json.loads(additional_metadata or "{}")
         component = bytes.fromhex(found[_NAME])

@@ -1,6 +1,6 @@
-"""What a FILE unit records of the state that its file was in, beside the state that a listing finds it in.
+"""Compares the file state that a FILE unit records with the state in a listing.
 
-Place in the flow: ANALYZE asks it of the files whose units it may keep, pruning of the files that units speak for.
+Place in the flow: ANALYZE checks files whose units it may keep; pruning checks files whose units it uses.
 """
 
 from __future__ import annotations
@@ -18,9 +18,9 @@ _TIME: Final = holder_pattern(Statistic.MODIFICATION_TIME_NANOS)
 def is_as_recorded(size: int, mtime_ns: int, holders: Sequence[str]) -> bool:
     """Whether a file of ``size`` bytes, modified at ``mtime_ns``, is the one whose unit has the statistics ``holders``.
 
-    Units of another program may record neither; no file is as these say. Raises FormatError for what is no holder.
+    Returns False for units of another program that record neither. Raises FormatError for an invalid holder.
     """
-    # Our own holders are found as they were written; reading their JSON costs twenty times as much.
+    # Our own holders are compared as text; decoding their JSON costs twenty times as much.
     if _LENGTH % size in holders and _TIME % mtime_ns in holders:
         return True
     recorded = read_holders(holders)

@@ -1,4 +1,4 @@
-"""One row of the runs component: what the daemon did to a table, why, and what came of it."""
+"""One row of the runs component: the daemon's action on a table, its reason, and its result."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ from metastore.model.fields import ColumnType, Unit, stored_as
 
 @dataclass(frozen=True)
 class RunUnit(Unit):
-    """One run of one action on one table; its partition is the day, in UTC, that it began on (``2026-11-20``).
+    """One run of one action on one table; its partition is the UTC day on which it began (``2026-11-20``).
 
-    ``status`` is done, nothing (there was nothing to do), bounded (the budget was used up), stopped (the daemon was to
-    end, or lost its lease), failed. ``token`` is that of the lease under which it ran. Counts and sizes are of the
-    table's current snapshot before and after, in data files and bytes; None where the table does not tell. Times in
-    epoch milliseconds.
+    ``status`` is one of: done; nothing (there was nothing to do); bounded (the budget was used up); stopped (the daemon
+    shut down or lost its lease); failed. ``token`` is that of the lease under which it ran. Counts and sizes are those
+    of the table's current snapshot before and after, in data files and bytes; None if the table does not provide them.
+    Times are in epoch milliseconds.
     """
 
     partition_columns: ClassVar[tuple[str, ...]] = ("day",)

@@ -1,10 +1,10 @@
-"""What is known of one column in one container (row group, file, segment, table), and how that rolls up.
+"""Statistics of one column in one container (row group, file, segment, table), and how they roll up.
 
-ANALYZE makes :class:`ColumnStatistics` from footers, :func:`merge` rolls them up from row group to table, the JSON
-form is what stands in ``columnsStatistics``, and pruning reads it back.
+ANALYZE makes :class:`ColumnStatistics` from footers. :func:`merge` rolls them up from row group to table. Their JSON
+form is stored in ``columnsStatistics``, and pruning reads it back.
 
-Promises: a bound is unknown (None) or it contains the data, never anything else; an exact bound is a value of the
-data; a merged bound is never NaN, and zeros of FLOAT columns are bounded by -0.0 below and 0.0 above.
+Promises: a bound is unknown (None) or contains the data. An exact bound is a value of the data. A merged bound is never
+NaN. Zeros of FLOAT columns are bounded by -0.0 below and 0.0 above.
 """
 
 from __future__ import annotations
@@ -37,15 +37,15 @@ from metastore.model.vocabulary import Statistic
 __all__ = ["ColumnStatistics", "Value", "holder_json", "merge", "parse_many", "read_holders"]
 
 MIN_MICROS, MAX_MICROS = "minMicros", "maxMicros"
-"""Ours: a bound of a TIME or TIMESTAMP column to the microsecond, where Drill's milliseconds lose some."""
+"""Our extension: a bound of a TIME or TIMESTAMP column in microseconds, if Drill's milliseconds lose some."""
 
 LOWER, UPPER = "lowerBound", "upperBound"
-"""Ours: a bound that Drill has a name for and cannot compare (of decimals, bytes, unsigned numbers): its queries fail
-over it."""
+"""Our extension: a bound of a type that Drill cannot compare (decimals, bytes, unsigned numbers). Under Drill's own
+name, such a bound makes Drill's queries fail."""
 
 NANS_COUNT = "nanCount"
 TIME_ZONE = "timeZone"
-"""Ours: "UTC" for a TIMESTAMP column that is adjusted to UTC; left out for local date-times."""
+"""Our extension: "UTC" for a TIMESTAMP column that is adjusted to UTC; left out for local date-times."""
 
 _COMPARED_BY_DRILL = frozenset(
     {"BIT", "TINYINT", "SMALLINT", "INT", "BIGINT", "FLOAT4", "FLOAT8", "VARCHAR", "DATE", "TIME", "TIMESTAMP"}
@@ -56,9 +56,10 @@ _COMPARED_BY_DRILL = frozenset(
 class ColumnStatistics:
     """Bounds and counts of one column; ``type`` is Drill's minor type, every None is "unknown".
 
-    TIMESTAMP bounds are naive datetimes for local date-times and aware ones (UTC) where the column is adjusted to UTC.
-    ``rows == nulls + non_nulls``; for a struct's leaf a null parent counts as null. ``nans`` counts NaNs among
-    ``non_nulls``; only FLOAT4 and FLOAT8 have any. Bounds ignore nulls and NaNs: a column of nothing else has none.
+    TIMESTAMP bounds are naive datetimes for local date-times, and aware ones (UTC) if the column is adjusted to UTC.
+    ``rows == nulls + non_nulls``; for a struct's leaf, a null parent counts as null. ``nans`` counts NaNs among
+    ``non_nulls``; only FLOAT4 and FLOAT8 have any. Bounds ignore nulls and NaNs, so a column with nothing else has
+    none.
     """
 
     type: str
@@ -73,13 +74,13 @@ class ColumnStatistics:
 
     @property
     def all_null(self) -> bool:
-        """True if it is certain that no row has a value (so also for no rows at all)."""
+        """True if certainly no row has a value, also if there are no rows at all."""
         return self.non_nulls == 0 or (self.nulls is not None and self.nulls == self.rows)
 
     def to_json(self) -> str:
-        """Drill's JSON form; what Drill cannot say stands in additional holders, so nothing is lost.
+        """Drill's JSON form; additional holders keep the facts that Drill cannot express, so nothing is lost.
 
-        Raises InvalidRequestError for a bound that is no :data:`Value`.
+        Raises InvalidRequestError for a bound that is not a :data:`Value`.
         """
         holders: list[str] = []
         zoned = False
@@ -103,12 +104,12 @@ class ColumnStatistics:
 
     @classmethod
     def from_json(cls, text: str) -> ColumnStatistics:
-        """Read Drill's JSON form or ours; raises FormatError for anything else."""
+        """Reads Drill's JSON form or ours; raises FormatError for anything else."""
         return _from_document(decode(text))
 
 
 def parse_many(texts: Sequence[str | None]) -> list[ColumnStatistics | None]:
-    """:meth:`ColumnStatistics.from_json` of many texts at once, in their order; None stays None."""
+    """:meth:`ColumnStatistics.from_json` for many texts at once, in order; None stays None."""
     parsed: list[ColumnStatistics | None] = []
     for start in range(0, len(texts), _BATCH):
         batch = texts[start : start + _BATCH]
@@ -120,7 +121,7 @@ def parse_many(texts: Sequence[str | None]) -> list[ColumnStatistics | None]:
 
 
 def _add_bound(holders: list[str], type_: str, value: Value, exact: bool, name: str, micros_name: str, up: int) -> bool:
-    """Append the holders of one bound; True if it is an aware timestamp. ``up`` = 999 rounds milliseconds up."""
+    """Appends the holders of one bound; True if it is an aware timestamp. ``up`` = 999 rounds milliseconds up."""
     if isinstance(value, (datetime, time)):
         count = micros(value)
         whole = count % 1000 == 0
@@ -157,17 +158,17 @@ def _from_document(document: Any) -> ColumnStatistics:
         _count(get(NANS_COUNT, _ABSENT)[0]),
     )
     if rows is not None and nulls is not None and non_nulls is not None:
-        rows = max(rows, nulls + non_nulls)  # Drill, where it reads data, counts only values as a column's rows.
+        rows = max(rows, nulls + non_nulls)  # Where Drill reads data, it counts only values as a column's rows.
     return ColumnStatistics(type_, low, high, low_exact, high_exact, nulls, non_nulls, rows, nans)
 
 
 _ABSENT = (None, True)
 _BATCH = 200
-"""Texts decoded in one go: enough to spare the calls, so few that their dictionaries die before they are collected."""
+"""Texts decoded at once: enough to save calls, and few enough to be freed before a garbage collection."""
 
 
 def _count(stored: Any) -> int | None:
-    """A number of rows; None for Drill's -1, which means that it is not known."""
+    """A number of rows; None for Drill's -1, which means unknown."""
     value = unwrapped(stored) if type(stored) is dict else stored
     return value if type(value) is int and value >= 0 else None
 
@@ -182,24 +183,24 @@ def _bound(
     if stored is None:
         return _ABSENT
     value = stored[0]
-    # Texts, among the most frequent bounds, stand in JSON as they are.
+    # Texts, among the most frequent bounds, need no decoding.
     if type(value) is not str or type_ != "VARCHAR":
         value = read_value(value, type_, zoned=zoned, ceil=ceil)
     return (value, stored[1]) if value is not None else _ABSENT
 
 
 def merge(parts: Iterable[ColumnStatistics]) -> ColumnStatistics:
-    """Statistics of the union of ``parts``' rows; for no parts, those of no rows, which change nothing when merged.
+    """Statistics of the union of ``parts``' rows; no parts give those of no rows, which merge without effect.
 
-    Associative and commutative. A count is known if every part knows it; a bound is known if every part with a value
-    in it knows it. Parts of differing types are brought to their common type: integers and decimals that a float does
-    not hold are rounded outwards (so no longer exact), and where types have no common order the bounds are unknown.
+    Associative and commutative. A count is known if every part knows it. A bound is known if every part with a value
+    knows it. Parts of differing types are converted to their common type. Integers and decimals that a float cannot
+    hold are rounded outwards, and are then not exact. If the types have no common order, the bounds are unknown.
     """
     known = list(parts)
     type_ = reduce(common_minor_type, {part.type for part in known}, NO_TYPE)
     counts = [_counts(part) for part in known]
     nulls, non_nulls, rows, nans = (_total(column) for column in zip(*counts, strict=True)) if counts else (0, 0, 0, 0)
-    # A part without values other than NaN has no bounds and takes no part in those of the whole.
+    # A part without values other than NaN has no bounds and does not affect those of the whole.
     bounded = [part for part, (_, values, _, nan) in zip(known, counts, strict=True) if values is None or values != nan]
     low, low_exact = _extreme([(p.min, p.min_exact, p.type) for p in bounded], type_, -1)
     high, high_exact = _extreme([(p.max, p.max_exact, p.type) for p in bounded], type_, 1)
@@ -209,7 +210,7 @@ def merge(parts: Iterable[ColumnStatistics]) -> ColumnStatistics:
 
 
 def _counts(part: ColumnStatistics) -> tuple[int | None, int | None, int | None, int | None]:
-    """Nulls, non-nulls, rows and NaNs, with what follows from the others filled in."""
+    """Nulls, non-nulls, rows and NaNs; a missing count is computed from the others if possible."""
     nulls, non_nulls, rows = part.nulls, part.non_nulls, part.rows
     if rows is None and nulls is not None and non_nulls is not None:
         rows = nulls + non_nulls
@@ -245,7 +246,7 @@ def _extreme(bounds: list[tuple[Value | None, bool, str]], type_: str, side: int
                 best, best_exact = value, exact
             elif value == best:
                 best_exact = best_exact or exact
-        except TypeError:  # a local date-time beside one in UTC
+        except TypeError:  # a local date-time and one in UTC
             return _ABSENT
     if isinstance(best, float) and best == 0:
         best = math.copysign(0.0, side)
@@ -253,7 +254,7 @@ def _extreme(bounds: list[tuple[Value | None, bool, str]], type_: str, side: int
 
 
 def _converted(value: Value, exact: bool, type_: str, side: int) -> tuple[Value | None, bool]:
-    """A bound in the wider ``type_``, never inside the original; (None, True) where that type has another order."""
+    """A bound in the wider ``type_``, never inside the original; (None, True) if that type has another order."""
     if type_ in INTEGER_TYPES:
         return value, exact
     if type_ == "VARDECIMAL" and isinstance(value, int):

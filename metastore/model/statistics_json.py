@@ -1,9 +1,9 @@
-"""Values and holders in Drill's JSON: the smallest pieces of the statistics that stand on disk.
+"""Values and holders in Drill's JSON: the smallest parts of stored statistics.
 
 A holder is ``{"statisticsValue":{"java.lang.Long":1},"statisticsKind":{"exact":true,"name":"rowCount"}}``. Booleans,
-texts, ints and finite doubles stand as they are; everything else is wrapped with its Java class, and Drill casts what
-it reads to the very class that it would have written. Dates and timestamps are Longs of epoch milliseconds, times ints
-of milliseconds of the day. What milliseconds cannot say is the caller's to add (:mod:`metastore.model.statistics`).
+texts, ints and finite doubles are plain JSON. Everything else is wrapped with its Java class, and Drill casts a value
+to the very class that it would have written. Dates and timestamps are Longs of epoch milliseconds, times are ints of
+milliseconds of the day. The caller adds what milliseconds cannot express (:mod:`metastore.model.statistics`).
 """
 
 from __future__ import annotations
@@ -32,10 +32,10 @@ _DOUBLE = "java.lang.Double"
 _LEVEL = "org.apache.drill.metastore.metadata.MetadataType"
 _HISTOGRAM = "org.apache.drill.exec.planner.common.NumericEquiDepthHistogram"
 _AS_IT_STANDS = frozenset({_DOUBLE, "java.lang.Integer", "java.math.BigInteger", _LEVEL, _HISTOGRAM})
-"""Classes, beside Long, of which JSON has the value itself."""
+"""Classes, besides Long, whose JSON is the value itself."""
 
 _INTS = INTEGER_TYPES - {"BIGINT", "UINT8"}
-"""Minor types whose values are Java's ints."""
+"""Minor types whose values are Java ints."""
 
 _JAVA_INTS, _JAVA_LONGS = range(-(2**31), 2**31), range(-(2**63), 2**63)
 _DAY_MILLIS = 86_400_000
@@ -68,7 +68,7 @@ _string_json: Callable[[str], str] = json.JSONEncoder(ensure_ascii=False).encode
 
 
 def long_json(value: int) -> str:
-    """A whole number as Drill reads counts and BIGINT, DATE and TIMESTAMP bounds."""
+    """The JSON of a whole number, as Drill reads counts and BIGINT, DATE and TIMESTAMP bounds."""
     return f'{{"{_LONG if value in _JAVA_LONGS else "java.math.BigInteger"}":{value}}}'
 
 
@@ -115,10 +115,10 @@ def value_json(value: Value) -> str:
 
 
 def read_value(stored: Any, minor_type: str, *, zoned: bool = False, ceil: bool = False) -> Value | None:
-    """The value that ``stored`` (decoded JSON) means for a column of ``minor_type``; None where it is not usable.
+    """The value of ``stored`` (decoded JSON) for a column of ``minor_type``; None if it is not usable.
 
-    Not usable are NaN, what does not fit the type, and moments beyond Python's years. ``ceil`` rounds a DATE that is
-    no whole day upwards instead of downwards. FormatError for a wrapped value that is none of its Java class.
+    NaN, values that do not fit the type, and moments beyond Python's years are not usable. ``ceil`` rounds a DATE that
+    is not a whole day up instead of down. Raises FormatError for a wrapped value that does not fit its Java class.
     """
     if isinstance(stored, dict):
         stored = unwrapped(stored)
@@ -135,7 +135,7 @@ def read_value(stored: Any, minor_type: str, *, zoned: bool = False, ceil: bool 
         return Decimal(stored) if kind in (int, Decimal) else Decimal(repr(stored)) if kind is float else None
     if minor_type == "BIT":
         return stored if kind is bool else None
-    # Drill makes text of bytes, and loses those that are none.
+    # Drill converts bytes to text, and loses bytes that are not text.
     return stored if kind is str and minor_type != "VARBINARY" else None
 
 
@@ -155,9 +155,9 @@ def _read_moment(count: int, minor_type: str, zoned: bool, ceil: bool) -> Value 
 
 
 def unwrapped(stored: Mapping[str, Any]) -> Any:
-    """What stands under a Java class: decimals, bytes and floats as their values, numbers and names as JSON has them.
+    """The value wrapped in a Java class: decimals, bytes and floats converted, numbers and names as in JSON.
 
-    None under an unknown class. FormatError for a value that is none of its class.
+    Returns None for an unknown class. Raises FormatError for a value that does not fit its class.
     """
     class_: str
     value: Any
@@ -168,7 +168,7 @@ def unwrapped(stored: Mapping[str, Any]) -> Any:
         if class_ == _DECIMAL:
             decimal = Decimal(repr(value)) if isinstance(value, float) else Decimal(value)
             return decimal if decimal.is_finite() else None
-        if class_ == _FLOAT:  # written with as few digits as tell it from other floats
+        if class_ == _FLOAT:  # stored with as few digits as distinguish it from other floats
             return _SINGLE.unpack(_SINGLE.pack(float(value)))[0]
         return b64decode(value) if class_ == _BYTES else None
     except (TypeError, ValueError, ArithmeticError) as error:
@@ -176,9 +176,9 @@ def unwrapped(stored: Mapping[str, Any]) -> Any:
 
 
 def decode(text: str) -> Any:
-    """``text`` as JSON, with decimals to their last digit; raises FormatError where it is no JSON."""
+    """``text`` decoded as JSON, with all digits of decimals; raises FormatError if it is not JSON."""
     try:
-        # Only decimals need every digit of a JSON number; parsing all numbers so costs a third more.
+        # Only decimals need every digit of a JSON number; parsing all numbers this way costs a third more.
         return json.loads(text, parse_float=Decimal) if _DECIMAL in text else json.loads(text)
     except ValueError as error:
         raise FormatError(f"statistics are no JSON: {error}; they start with {text[:80]!r}") from error
@@ -190,7 +190,7 @@ def holder_json(name: str, value: Value | None, exact: bool = True) -> str:
 
 
 def holder_of(name: str, value: str | None, exact: bool = True) -> str:
-    """:func:`holder_json` of a value that is JSON already."""
+    """:func:`holder_json` for a value that is already JSON."""
     kind = (
         f'"statisticsKind":{{"exact":true,"name":"{name}"}}}}' if exact else f'"statisticsKind":{{"name":"{name}"}}}}'
     )
@@ -198,54 +198,54 @@ def holder_of(name: str, value: str | None, exact: bool = True) -> str:
 
 
 def level_holder(level: MetadataType) -> str:
-    """The holder of how deep ANALYZE went.
+    """The holder of the level of ANALYZE.
 
-    Drill itself calls the deepest level ALL. Since it finds another one here, its ANALYZE makes everything anew: else
-    it would keep PARTITION units, which it makes none of, beside segments without any, and take these for pruned.
+    Drill calls its deepest level ALL. Another value makes Drill's own ANALYZE rebuild everything. Otherwise it would
+    keep our PARTITION units beside its new segments, which have none, and take these segments for pruned.
     """
     return holder_of(Statistic.ANALYZE_LEVEL, f'{{"{_LEVEL}":"{level}"}}', exact=False)
 
 
 def read_level(holders: Iterable[str]) -> str | None:
-    """How deep ANALYZE went, of the holders of a TABLE unit; None where they do not tell."""
+    """The level of ANALYZE from the holders of a TABLE unit; None if they do not contain it."""
     level = read_holders(holders).get(Statistic.ANALYZE_LEVEL)
     return MetadataType.ROW_GROUP.value if level == MetadataType.ALL.value else level
 
 
 def holder_pattern(name: str) -> str:
-    """:func:`holder_json` of whole numbers, with ``%d`` where the number stands."""
+    """:func:`holder_json` for whole numbers, with ``%d`` in place of the number."""
     blank = 10**18
     return holder_json(name, blank).replace(str(blank), "%d")
 
 
 def read_holders(texts: Iterable[str]) -> dict[str, Any]:
-    """Name to value of the holders in ``texts``; of a name that stands twice, the last one counts.
+    """Name to value of the holders in ``texts``; if a name occurs twice, the last one counts.
 
-    Values are what JSON gives (so dates stay milliseconds), and out of their wrappers. Raises FormatError.
+    Values are as in JSON, without their wrappers; dates stay milliseconds. Raises FormatError.
     """
     return _values_by_name(decode(text) for text in texts)
 
 
 def counts_exactly(texts: Iterable[str]) -> bool:
-    """Whether the number of rows among the holders in ``texts`` is marked exact; deleted rows in it make it none."""
+    """Whether the row count among the holders in ``texts`` is marked exact; with deleted rows it is not."""
     counts = (decode(text)["statisticsKind"] for text in texts if f'"{Statistic.ROW_COUNT}"' in text)
     return all(kind.get("exact", False) for kind in counts)
 
 
 def read_row_count(texts: Sequence[str] | None) -> int | None:
-    """The exact number of rows that the holders in ``texts`` tell; None where there is none."""
+    """The exact row count in the holders ``texts``; None if there is none."""
     count: int | None = read_holders(texts).get(Statistic.ROW_COUNT) if texts and counts_exactly(texts) else None
     return count
 
 
 def read_column_holders(text: str) -> dict[str, Any]:
-    """:func:`read_holders` of all that stands in the JSON of one column's statistics."""
+    """:func:`read_holders` for all holders in the JSON of one column's statistics."""
     document = decode(text)
     return _values_by_name(document.get("statistics", ()) if isinstance(document, dict) else ())
 
 
 def read_many_holders(lists: Sequence[Sequence[str]]) -> list[dict[str, Any]]:
-    """:func:`read_holders` of many units at once, in their order."""
+    """:func:`read_holders` for many units at once, in order."""
     together = [f"[{','.join(texts)}]" for texts in lists]
     found = []
     for start in range(0, len(together), _BATCH):
@@ -258,7 +258,7 @@ def read_many_holders(lists: Sequence[Sequence[str]]) -> list[dict[str, Any]]:
 
 
 _BATCH = 200
-"""Units decoded in one go."""
+"""Number of units decoded at once."""
 
 
 def _values_by_name(holders: Iterable[Any]) -> dict[str, Any]:

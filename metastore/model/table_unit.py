@@ -1,4 +1,4 @@
-"""One row of the tables component: metadata of a table, or of a segment, file, row group or partition of it."""
+"""One row of the tables component: metadata of a table, segment, file, row group or partition."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _ROW_GROUP, _PARTITION = MetadataType.ROW_GROUP, MetadataType.PARTITION
 
 @dataclass(frozen=True)
 class TableMetadataUnit(Unit):
-    """One metadata unit, in the columns that Drill's tables component has, in Drill's order.
+    """One metadata unit with the columns of Drill's tables component, in Drill's order.
 
     ``last_modified_time`` is in epoch milliseconds. ``schema``, the values of ``columns_statistics`` and the items of
     ``metadata_statistics`` are JSON texts: see :mod:`metastore.model.tuple_schema`, :mod:`metastore.model.statistics`.
@@ -54,5 +54,5 @@ class TableMetadataUnit(Unit):
 
     @classmethod
     def cluster(cls, key: Sequence[str]) -> int:
-        """General information apart from segments: a list of all tables then reads no segment's manifest."""
+        """Separates general information from segments, so that a list of all tables reads no segment's manifest."""
         return 0 if key[-1] == GENERAL_INFO else 1

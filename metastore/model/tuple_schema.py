@@ -1,8 +1,8 @@
-"""A table's or file's columns in Drill's ``tuple_schema`` JSON, and how the schemas of many files become one.
+"""The columns of a table or file in Drill's ``tuple_schema`` JSON, and the merging of many files' schemas.
 
-ANALYZE makes one per file and merges them upwards; pruning asks it for a column's type. Types are Drill's SQL spelling
-(:mod:`metastore.model.drill_types`). What Drill's types cannot say stands in column properties, named here; for a leaf
-inside a struct the property's name is followed by a dot and the quoted path of the leaf below the column.
+ANALYZE makes one schema per file and merges them upwards; pruning looks up column types. Types have Drill's SQL
+spelling (:mod:`metastore.model.drill_types`). Column properties, named here, hold what Drill's types cannot express.
+For a leaf inside a struct, the property's name is followed by a dot and the quoted path of the leaf below the column.
 """
 
 from __future__ import annotations
@@ -21,50 +21,50 @@ TIME_ZONE: Final = "metastore.timezone"
 """Column property: "UTC" for a TIMESTAMP that is adjusted to UTC, absent for local date-times."""
 
 LOGICAL_TYPE: Final = "metastore.logical"
-"""Column property: the file format's own name of a type that Drill has none for (uuid, json, …)."""
+"""Column property: the file format's own name of a type that Drill lacks (uuid, json, …)."""
 
 IN_NANOSECONDS: Final = frozenset({"time_ns", "timestamp_ns"})
-"""Values of :data:`LOGICAL_TYPE` of times that count nanoseconds; all others count microseconds at most."""
+"""Values of :data:`LOGICAL_TYPE` for times in nanoseconds; all other times have at most microseconds."""
 
 _TYPE: Final = "metastore.type"
-"""Column property: the column's type, where Drill has no word for it and reads another one."""
+"""Column property: the column's type if Drill has no word for it and reads another type."""
 
 DIRECTORY: Final = "metastore.directory"
-"""Column property: the directory level (``dir0``) whose names are the column's values; no file has such a column."""
+"""Column property: the directory level (``dir0``) whose names are the column's values; files lack the column."""
 
 KEPT: Final = "metastore.kept"
-"""Schema property: "true" where a catalog says the columns, and types of directories are not inferred from values."""
+"""Schema property: "true" if a catalog defines the columns; directory types are then not inferred from values."""
 
 CASE_SENSITIVE: Final = "metastore.case_sensitive"
-"""Schema property: "true" where names that differ in case alone are names of different columns."""
+"""Schema property: "true" if names that differ only in case are names of different columns."""
 
 SPELLINGS: Final = "metastore.spellings"
-"""Column property: a JSON list of the names that files have for the column, which differ in case alone.
+"""Column property: a JSON list of the column's names in files, which differ only in case.
 
 For a leaf inside a struct: a JSON list of its paths in files, each a list of names.
 """
 
 TWIN: Final = "metastore.twin"
-"""Column property: "true" where one file has another column whose name differs in case alone."""
+"""Column property: "true" if one file has another column whose name differs only in case."""
 
 DOUBTED: Final = "metastore.doubted"
-"""Column property of a leaf: which numbers in footers of which writers are not believed, and why; one a writer."""
+"""Column property of a leaf: footer figures that are not trusted, with the writer and the reason; one per writer."""
 
 TWIN_FIELDS: Final = "metastore.twin_fields"
-"""Column property: "true" where one file has two fields of one struct whose names differ in case alone."""
+"""Column property: "true" if one file has two fields of one struct whose names differ only in case."""
 
 REFUSED: Final = "metastore.refused"
-"""Schema property: "true" where a file has a column for which Arrow refuses to open it, and is opened otherwise."""
+"""Schema property: "true" if Arrow refuses to open a file because of a column; the file is opened another way."""
 
 _DIRECTORIES: Final = "metastore.directories"
-"""Schema property: the columns of directories in JSON. Drill would look for them in files, and find nulls."""
+"""Schema property: the columns of directories in JSON. Drill would look for such columns in files, and find nulls."""
 
 _OF_LEAVES: Final = (TIME_ZONE, LOGICAL_TYPE)
 
 _KIND = "tuple_schema"
 _BETWEEN_DOUBTS: Final = "; "
 _OWN_KEYS = {"format": "drill.format", "default": "drill.default"}
-"""Two properties that Drill's JSON writes beside ``properties`` instead of into them."""
+"""Properties that Drill's JSON writes beside ``properties`` instead of inside."""
 
 
 def property_name(name: str, leaf: ColumnPath) -> str:
@@ -74,7 +74,7 @@ def property_name(name: str, leaf: ColumnPath) -> str:
 
 @dataclass(frozen=True)
 class SchemaColumn:
-    """One top-level column; ``required`` means that no row lacks a value."""
+    """One top-level column; ``required`` means that every row has a value."""
 
     name: str
     type: str
@@ -82,7 +82,10 @@ class SchemaColumn:
     properties: Mapping[str, str] = field(default_factory=dict)
 
     def leaf_property(self, name: str, leaf: ColumnPath) -> str | None:
-        """Property ``name`` of the leaf at ``leaf`` (a full path that starts with this column), if it is set."""
+        """Property ``name`` of the leaf at ``leaf`` (a full path that starts with this column).
+
+        None if it is not set.
+        """
         return self.properties.get(property_name(name, leaf))
 
 
@@ -107,7 +110,7 @@ class TupleSchema:
 
     @classmethod
     def from_json(cls, text: str) -> TupleSchema:
-        """Read Drill's JSON form or ours; raises FormatError for anything else."""
+        """Reads Drill's JSON form or ours; raises FormatError for anything else."""
         return _of_json(text)
 
     @cached_property
@@ -116,14 +119,14 @@ class TupleSchema:
         return {column.name: column for column in self.columns}
 
     def leaves(self) -> Iterator[tuple[ColumnPath, str]]:
-        """Every leaf with its type, in order; structs are entered, arrays and maps are leaves themselves."""
+        """Every leaf with its type, in order; structs are entered, arrays and maps are leaves."""
         for column in self.columns:
             yield from _leaves((column.name,), parse_type(column.type))
 
 
 @lru_cache(maxsize=8)
 def _of_json(text: str) -> TupleSchema:
-    """A query reads the schema of one table several times; of a wide table each time takes 20 ms."""
+    """Cached: a query reads the schema of a table several times, and a wide schema takes 20 ms each time."""
     try:
         document = json.loads(text)
         if document.get("type", _KIND) != _KIND:
@@ -139,7 +142,8 @@ def _of_json(text: str) -> TupleSchema:
 def merge(schemas: Iterable[TupleSchema]) -> TupleSchema:
     """One schema that holds the rows of all: columns in first-seen order, each with the narrowest common type.
 
-    A column is required only if it is so in every schema. Properties stay where all schemas that have the column agree.
+    A column is required only if it is required in every schema. A property is kept if all schemas with the column
+    agree.
     """
     distinct = list({id(schema): schema for schema in schemas}.values())
     columns: dict[str, list[SchemaColumn]] = {}
@@ -153,7 +157,7 @@ def merge(schemas: Iterable[TupleSchema]) -> TupleSchema:
 
 
 def with_twins(schema: TupleSchema) -> TupleSchema:
-    """The schema of one file, with a mark at columns, and at columns of fields, whose names differ in case alone."""
+    """The schema of one file, with marks on columns and struct columns with names that differ only in case."""
     twins = {name for several in named_alike(column.name for column in schema.columns).values() for name in several}
     columns = []
     for column in schema.columns:
@@ -173,9 +177,10 @@ def _merge_column(found: list[SchemaColumn], *, everywhere: bool) -> SchemaColum
 
 
 def agreed_properties(columns: Sequence[SchemaColumn]) -> Mapping[str, str]:
-    """The properties that ``columns``, each of other files, have in common.
+    """The properties on which ``columns``, each of other files, agree.
 
-    A property of a leaf is one that all columns with this leaf have.
+    A leaf's property is kept if all columns with this leaf agree. Marks of twins and doubts about footers are kept if
+    any column has them.
     """
     properties = [column.properties for column in columns]
     if all(each == properties[0] for each in properties):
@@ -196,7 +201,7 @@ def agreed_properties(columns: Sequence[SchemaColumn]) -> Mapping[str, str]:
 
 
 def _doubts(found: Sequence[SchemaColumn]) -> Mapping[str, str]:
-    """What is doubted of the leaves of any of the columns."""
+    """The doubts about leaves of any of the columns, joined."""
     all_: dict[str, dict[str, None]] = {}
     for column in found:
         for key, told in column.properties.items():

@@ -1,4 +1,4 @@
-"""One row of the views component: a view's definition in one or more dialects, and what was found out about it."""
+"""One row of the views component: a view's definition in one or more dialects, and derived facts."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ from metastore.model.named_unit import NamedUnit
 
 @dataclass(frozen=True)
 class ViewMetadataUnit(NamedUnit):
-    """One view. Drill declares this component without implementing it: its columns are ours, named in Drill's manner.
+    """One view. Drill declares this component without implementing it, so the columns are ours, named in Drill's style.
 
-    ``representations`` holds the query by dialect (names of sqlglot); the one of ``dialect`` defines the view, the
-    others are translations. ``workspace_schema_path`` is where names without a plugin or workspace are looked for.
-    ``schema`` is a tuple schema in JSON, ``fields`` Drill's own list of columns. ``dependencies`` has the back-quoted
-    name of everything that the query names, with its kind: TABLE, VIEW or MATERIALIZED_VIEW. Times in epoch ms.
+    ``representations`` holds the query by dialect (sqlglot's names). The query in ``dialect`` defines the view; the
+    others are translations. ``workspace_schema_path`` is where names without a plugin or workspace are looked up.
+    ``schema`` is a tuple schema in JSON, ``fields`` Drill's own list of columns. ``dependencies`` maps the back-quoted
+    name of everything that the query names to its kind: TABLE, VIEW or MATERIALIZED_VIEW. Times are in epoch ms.
     """
 
     bounded_columns: ClassVar[tuple[str, ...]] = ("owner", "lastModifiedTime")

@@ -1,4 +1,4 @@
-"""The words that stand on disk: kinds of metadata, reserved keys, names of statistics.
+"""The names used on disk: kinds of metadata, reserved keys, names of statistics.
 
 Everything here is part of the format shared with Apache Drill's metastore; a changed value is a changed format.
 """
@@ -10,7 +10,7 @@ from typing import Final
 
 
 class MetadataType(str, Enum):
-    """The kind of one metadata unit; ``ALL`` is a request only and never stands on a unit."""
+    """The kind of one metadata unit; ``ALL`` is for requests only and is never stored."""
 
     ALL = "ALL"
     TABLE = "TABLE"
@@ -29,13 +29,13 @@ GENERAL_INFO: Final = "GENERAL_INFO"
 """Metadata key and identifier of the one TABLE unit of a table."""
 
 DEFAULT_SEGMENT: Final = "DEFAULT_SEGMENT"
-"""Metadata key of the files that lie in no directory of the table."""
+"""Metadata key of files that are in no directory of the table."""
 
 IDENTIFIER_SEPARATOR: Final = "/"
 
 
 class Statistic:
-    """Names of statistics kinds, as they stand in the JSON forms."""
+    """Names of statistics kinds, as used in the JSON forms."""
 
     MIN_VALUE: Final = "minValue"
     MAX_VALUE: Final = "maxValue"
@@ -52,4 +52,4 @@ class Statistic:
     HISTOGRAM: Final = "histogram"
     ANALYZE_LEVEL: Final = "analyzeMetadataLevel"
     MODIFICATION_TIME_NANOS: Final = "modificationTimeNanos"
-    """Ours: modification time of a file in epoch nanoseconds; with ``length`` the file's fingerprint."""
+    """Our extension: a file's modification time in epoch nanoseconds; with ``length``, the file's fingerprint."""

@@ -1,1 +1,1 @@
-"""Conditions: read from text once, and what they mean to pruning, Arrow, DuckDB, Iceberg and Spark."""
+"""Conditions: parsed from text once, and translated for pruning, Arrow, DuckDB, Iceberg and Spark."""

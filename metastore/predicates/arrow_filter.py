@@ -1,11 +1,11 @@
 """``where`` as an Arrow expression that is true for exactly the rows that SQL returns.
 
-Place in the flow: pruning decides what may hold rows; this decides over the rows. It reads questions with pruning's own
-readers, but where pruning is content with "may pass", a leaf here is either exact or there is none: literals of which
-engines make different things, functions, arithmetic, patterns other than a prefix raise :class:`NotExact`, and the
-caller asks an SQL engine (:mod:`metastore.duck.sql_filter`) instead.
+Place in the flow: pruning decides what may hold matching rows; this module tests the rows. It reads questions with
+pruning's readers. Pruning accepts "may pass", but a leaf here must be exact. Literals that engines interpret
+differently, functions, arithmetic and patterns other than a prefix raise :class:`NotExact`. The caller then uses an SQL
+engine (:mod:`metastore.duck.sql_filter`).
 
-Semantics are SQL's with Spark's order of numbers: NULL does not pass, also under NOT; NaN equals itself and is larger
+Semantics are SQL's with Spark's order of numbers. NULL does not pass, also under NOT. NaN equals itself and is larger
 than all other numbers.
 """
 
@@ -54,7 +54,7 @@ def arrow_filter(
 ) -> RowFilter | None:
     """The filter for ``question``; None if every row passes.
 
-    ``zone`` is that of timestamps that name none. With ``superset`` parts without an exact expression pass all rows.
+    ``zone`` applies to timestamps without a zone. With ``superset``, parts without an exact expression pass all rows.
     Raises NotExact (not with ``superset``), and InvalidRequestError as pruning does.
     """
     leaves = (_WideLeaves if superset else _ExactLeaves)(zone, schema)
@@ -65,7 +65,7 @@ def arrow_filter(
 
 
 def both(left: RowFilter | None, right: RowFilter | None) -> RowFilter | None:
-    """The filter that rows pass if they pass ``left`` and ``right``; None passes every row."""
+    """A filter that passes the rows that pass both ``left`` and ``right``; None passes every row."""
     if left is None or right is None:
         return left or right
     return RowFilter(left.expression & right.expression, left.columns | right.columns)
@@ -84,10 +84,10 @@ def _expression(node: BooleanExpression) -> pc.Expression:
 
 
 class _Leaf(BooleanExpression):
-    """An Arrow expression among PyIceberg's, so that pruning's readers can put it where it belongs.
+    """An Arrow expression wrapped as a PyIceberg one, so that pruning's readers can combine it.
 
-    It is never NULL where that matters: the readers have carried NOT to the leaves, and above these NULL and FALSE are
-    the same, since both keep a row out.
+    Whether a leaf is NULL or FALSE makes no difference: the readers have pushed NOT down to the leaves, and above them
+    both exclude a row.
     """
 
     expression: Any
@@ -111,19 +111,19 @@ class _ExactLeaves(Leaves):
         self._schema = schema
 
     def unknown(self, text: str, why: str = "") -> BooleanExpression:
-        """What cannot be read is not exact."""
+        """Raises NotExact: a part that cannot be read is not exact."""
         raise NotExact
 
     def not_null(self, column: PredicateColumn, text: str, why: str = "") -> BooleanExpression:
-        """What is left of a comparison that cannot be used is not exact."""
+        """Raises NotExact: the rest of an unusable comparison is not exact."""
         raise NotExact
 
     def recurs(self, column: PredicateColumn, part: str, values: tuple[int, ...], text: str) -> BooleanExpression:
-        """Arrow's parts of times may be in another zone."""
+        """Raises NotExact: Arrow may take parts of times in another zone."""
         raise NotExact
 
     def implied(self, condition: BooleanExpression) -> BooleanExpression:
-        """What follows from a test is not the test."""
+        """Raises NotExact: a condition that a test implies is not the test."""
         raise NotExact
 
     def compare(
@@ -139,7 +139,7 @@ class _ExactLeaves(Leaves):
     def contain(
         self, column: PredicateColumn, literals: Iterable[Literal], text: str, *, inverted: bool
     ) -> BooleanExpression:
-        """``column IN (literals)``: of the literals, those that the column's type can hold."""
+        """``column IN (literals)``, limited to the literals that the column's type can hold."""
         field, type_ = self._field(column)
         literals = list(literals)
         if not _are_numbers(column, literals) and is_of_many_types(column, literals):
@@ -157,7 +157,7 @@ class _ExactLeaves(Leaves):
         return _leaf(~starts if inverted else starts)
 
     def may_match(self, column: PredicateColumn, prefix: str) -> BooleanExpression:
-        """A pattern of which the prefix is only a part is not exact."""
+        """Raises NotExact: the prefix is only a part of the pattern."""
         raise NotExact
 
     def is_null(self, column: PredicateColumn, *, inverted: bool) -> BooleanExpression:
@@ -192,7 +192,7 @@ class _ExactLeaves(Leaves):
         if column.from_directory and isinstance(literal, str) and column.type.name not in ("VARCHAR", "DATE"):
             raise NotExact
         if _are_numbers(column, [literal]) and column.usable:
-            return literal  # numbers compare as numbers, whatever type would be common to both
+            return literal  # numbers compare as numbers, whatever their common type is
         if (nanoseconds := nanoseconds_of(column, literal, self.zone)) is not None:
             return nanoseconds
         span = span_of(column, literal, self.zone)
@@ -202,18 +202,18 @@ class _ExactLeaves(Leaves):
 
 
 class _WideLeaves(_ExactLeaves):
-    """Makes leaves that pass every row that should pass: all rows, where no expression says exactly which."""
+    """Makes leaves that pass every row that should pass; without an exact expression, they pass all rows."""
 
     def unknown(self, text: str, why: str = "") -> BooleanExpression:
-        """All rows."""
+        """Passes all rows."""
         return AlwaysTrue()
 
     def not_null(self, column: PredicateColumn, text: str, why: str = "") -> BooleanExpression:
-        """All rows."""
+        """Passes all rows."""
         return AlwaysTrue()
 
     def recurs(self, column: PredicateColumn, part: str, values: tuple[int, ...], text: str) -> BooleanExpression:
-        """All rows."""
+        """Passes all rows."""
         return AlwaysTrue()
 
     def implied(self, condition: BooleanExpression) -> BooleanExpression:
@@ -223,7 +223,10 @@ class _WideLeaves(_ExactLeaves):
     def compare(
         self, column: PredicateColumn, operator: str, literal: Literal, text: str, *, inverted: bool
     ) -> BooleanExpression:
-        """As exactly as can be; who judges the rows may have nanoseconds cut off both sides."""
+        """The exact comparison if possible.
+
+        A column in nanoseconds passes all rows: the engine that tests rows may cut nanoseconds off both sides.
+        """
         if column.nanos:
             return AlwaysTrue()
         with suppress(NotExact):
@@ -233,7 +236,7 @@ class _WideLeaves(_ExactLeaves):
     def contain(
         self, column: PredicateColumn, literals: Iterable[Literal], text: str, *, inverted: bool
     ) -> BooleanExpression:
-        """As exactly as can be, as in :meth:`compare`."""
+        """The exact test if possible, as in :meth:`compare`."""
         if column.nanos:
             return AlwaysTrue()
         with suppress(NotExact):
@@ -241,30 +244,30 @@ class _WideLeaves(_ExactLeaves):
         return AlwaysTrue()
 
     def start_with(self, column: PredicateColumn, prefix: str, *, inverted: bool) -> BooleanExpression:
-        """As exactly as can be."""
+        """The exact test if possible."""
         with suppress(NotExact):
             return super().start_with(column, prefix, inverted=inverted)
         return AlwaysTrue()
 
     def may_match(self, column: PredicateColumn, prefix: str) -> BooleanExpression:
-        """The prefix alone."""
+        """Tests the prefix only."""
         return self.start_with(column, prefix, inverted=False)
 
     def is_null(self, column: PredicateColumn, *, inverted: bool) -> BooleanExpression:
-        """As exactly as can be."""
+        """The exact test if possible."""
         with suppress(NotExact):
             return super().is_null(column, inverted=inverted)
         return AlwaysTrue()
 
     def is_nan(self, column: PredicateColumn, *, inverted: bool) -> BooleanExpression:
-        """As exactly as can be."""
+        """The exact test if possible."""
         with suppress(NotExact):
             return super().is_nan(column, inverted=inverted)
         return AlwaysTrue()
 
 
 def _are_numbers(column: PredicateColumn, literals: Iterable[Literal]) -> bool:
-    """Whether whole or decimal numbers are compared with each other, so that no engine needs to round."""
+    """Whether whole or decimal numbers are compared with each other, so that no engine rounds."""
     is_number = column.type.name in (*INTEGER_TYPES, "DECIMAL") and not column.from_directory
     return is_number and all(type(literal) in (int, Decimal) for literal in literals)
 
@@ -291,7 +294,7 @@ def _comparison(field: Any, type_: pa.DataType, asked: str, value: Any) -> Any:
 
 
 def _on_grid(field: Any, type_: pa.DataType, asked: str, value: Any) -> Any:
-    """The comparison of integers or decimals with a number that may lie between two of them, or beyond them all."""
+    """Compares integers or decimals with a number that may be between two of their values, or out of their range."""
     aligned = _grid(type_).aligned(asked, Decimal(value))
     if isinstance(aligned, bool):
         return field.is_valid() if aligned else _none(field)

@@ -1,4 +1,4 @@
-"""Units of the calendar: what an interval adds to a day or time, and where the unit that holds a time begins and ends.
+"""Calendar units: adding an interval to a day or time, and the start and end of the unit that contains a time.
 
 Pure functions over Python's dates and local date-times. Weeks begin on Mondays, as in Spark and DuckDB.
 """
@@ -19,7 +19,7 @@ _MONTHS: Final = {"MONTH": 1, "QUARTER": 3, "YEAR": 12}
 _MICROS: Final = {"MICROSECOND": 1, "MILLISECOND": 1000, "SECOND": 10**6, "MINUTE": 60 * 10**6, "HOUR": 3600 * 10**6}
 _DAYS: Final = {"DAY": 1, "WEEK": 7}
 UNITS: Final = ("SECOND", "MINUTE", "HOUR", "DAY", "WEEK", "MONTH", "QUARTER", "YEAR")
-"""Units that times can be truncated to, finest first."""
+"""Units to which times can be truncated, finest first."""
 
 _OTHER_NAMES: Final = {"YYYY": "YEAR", "YY": "YEAR", "MON": "MONTH", "MM": "MONTH", "DD": "DAY"}
 _PIECE: Final = re.compile(r"\s*([+-]?\d{1,6})\s+([A-Za-z]+?)[sS]?(?=\s|$)", re.ASCII)
@@ -27,7 +27,7 @@ _PIECE: Final = re.compile(r"\s*([+-]?\d{1,6})\s+([A-Za-z]+?)[sS]?(?=\s|$)", re.
 
 @dataclass(frozen=True)
 class Steps:
-    """What an interval adds: whole months, then days, then microseconds."""
+    """The parts of an interval: whole months, then days, then microseconds."""
 
     months: int = 0
     days: int = 0
@@ -35,7 +35,7 @@ class Steps:
 
 
 def unit_named(name: str) -> str | None:
-    """The unit that ``name`` is in any case, in the plural, or in Spark's short form; None for no unit."""
+    """The unit called ``name``, in any case, in the plural, or in Spark's short form; None if it is no unit."""
     upper = name.upper()
     upper = _OTHER_NAMES.get(upper, upper)
     if upper not in (*_MONTHS, *_DAYS, *_MICROS) and upper.endswith("S"):
@@ -44,7 +44,7 @@ def unit_named(name: str) -> str | None:
 
 
 def steps_of(interval: exp.Interval) -> Steps | None:
-    """What ``interval`` adds; None for one that is no whole number of known units."""
+    """The steps of ``interval``; None if it is not a whole number of known units."""
     amount, unit = interval.this, interval.args.get("unit")
     sign = 1
     if isinstance(amount, exp.Neg):
@@ -68,9 +68,9 @@ def steps_of(interval: exp.Interval) -> Steps | None:
 
 
 def later(moment: Day, steps: Steps, sign: int = 1) -> Day:
-    """``moment`` with ``steps`` added, or taken off with ``sign`` -1; the last day of a month that has fewer days.
+    """``moment`` plus ``steps``, or minus with ``sign`` -1; uses the last day of a month that has fewer days.
 
-    OverflowError beyond the years 1 to 9999.
+    Raises OverflowError beyond the years 1 to 9999.
     """
     months = moment.year * 12 + moment.month - 1 + sign * steps.months
     year, month = divmod(months, 12)
@@ -83,7 +83,7 @@ def later(moment: Day, steps: Steps, sign: int = 1) -> Day:
 
 
 def start_of(moment: datetime, unit: str) -> datetime:
-    """Where the ``unit`` (of :data:`UNITS`) begins that holds ``moment``."""
+    """The start of the ``unit`` (of :data:`UNITS`) that contains ``moment``."""
     if unit in ("SECOND", "MINUTE", "HOUR"):
         zeros = {"microsecond": 0, "second": 0, "minute": 0}
         kept = {"SECOND": ("second", "minute"), "MINUTE": ("minute",), "HOUR": ()}[unit]
@@ -99,5 +99,5 @@ def start_of(moment: datetime, unit: str) -> datetime:
 
 
 def next_start(start: datetime, unit: str) -> datetime:
-    """Where the ``unit`` after the one that begins at ``start`` begins. OverflowError beyond the year 9999."""
+    """The start of the ``unit`` after the one that begins at ``start``. Raises OverflowError beyond the year 9999."""
     return later(start, Steps(months=_MONTHS.get(unit, 0), days=_DAYS.get(unit, 0), micros=_MICROS.get(unit, 0)))

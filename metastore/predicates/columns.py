@@ -1,6 +1,6 @@
-"""The columns a predicate may name: those of the table's schema, and those its directories give.
+"""The columns that a predicate may name: those of the table's schema, and those from its directories.
 
-Resolution follows Spark: the exact name first, then regardless of case if that is unambiguous.
+Names are resolved as in Spark: the exact name first, then regardless of case if that is unambiguous.
 """
 
 from __future__ import annotations
@@ -21,11 +21,11 @@ _NEAREST = 3
 
 @dataclass(frozen=True)
 class PredicateColumn:
-    """A column with what reasoning about it needs.
+    """A column with its properties for reasoning about predicates.
 
-    ``zoned``: a TIMESTAMP adjusted to UTC; ``nanos``: one that counts nanoseconds. ``usable`` is False where engines
-    may disagree about which values the column has (its name differs from another's by case only, or the type of its
-    directory values is in doubt).
+    ``zoned`` means a TIMESTAMP adjusted to UTC; ``nanos`` means one in nanoseconds. ``usable`` is False if engines may
+    disagree about the column's values: another column's name differs only in case, or the type of its directory values
+    is in doubt.
     """
 
     path: ColumnPath
@@ -42,7 +42,7 @@ class PredicateColumn:
 
 
 class _Names:
-    """Names in their order, each once, found in constant time whatever their case."""
+    """Distinct names in order, found in constant time in any case."""
 
     def __init__(self, names: Iterable[str]) -> None:
         self._alike: dict[str, list[str]] = {}
@@ -54,16 +54,16 @@ class _Names:
         return iter(self._all)
 
     def alike(self, name: str) -> Sequence[str]:
-        """The names that differ from ``name`` in case at most."""
+        """The names equal to ``name`` up to case."""
         return self._alike.get(name.lower(), ())
 
     def is_alone(self, name: str) -> bool:
-        """Whether no other name differs from ``name`` in case only."""
+        """Whether no other name differs from ``name`` only in case."""
         return len(self.alike(name)) == 1
 
 
 class Columns:
-    """Everything a predicate on one table may name; directory columns hide the schema's of the same name."""
+    """All columns that a predicate on one table may name; directory columns hide schema columns of the same name."""
 
     def __init__(
         self,
@@ -71,14 +71,14 @@ class Columns:
         directory_columns: Sequence[PredicateColumn] = (),
         absent: Mapping[str, str] = MappingProxyType({}),
     ) -> None:
-        """``absent``: why there is no column of a name that other tables have, by name."""
+        """``absent`` maps names of columns that only other tables have to the reason."""
         self._absent = absent
         self._from_directories: Mapping[str, PredicateColumn] = {c.path[0]: c for c in directory_columns}
         self._from_schema = schema.by_name
         self._names = _Names((*self._from_directories, *self._from_schema))
 
     def resolve(self, path: ColumnPath, where: str) -> PredicateColumn:
-        """The column at ``path``; ``where`` tells the position in an error.
+        """The column at ``path``; ``where`` gives the position for an error.
 
         Raises InvalidRequestError for an unknown or ambiguous name, with the nearest known names.
         """
@@ -95,7 +95,7 @@ class Columns:
         for segment in path[1:]:
             fields: Mapping[str, StructField] = {f.name: f for f in type_.fields}
             if not fields and type_.parts:
-                break  # inside an array or a map, of which no statistics speak
+                break  # inside an array or a map, which has no statistics
             names = _Names(fields)
             found.append(self._match(segment, names, path, where))
             unambiguous &= names.is_alone(found[-1])
@@ -106,7 +106,7 @@ class Columns:
         return PredicateColumn(inside, type_, zoned=zoned, usable=unambiguous, nanos=nanos)
 
     def resolve_reference(self, name: str) -> PredicateColumn:
-        """The column that a PyIceberg reference names: a whole name (with its dots) before a path."""
+        """The column that a PyIceberg reference names; a whole name (with its dots) takes precedence over a path."""
         if self._names.alike(name):
             return self.resolve((name,), "")
         return self.resolve(parse(name), "")

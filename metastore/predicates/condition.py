@@ -1,11 +1,11 @@
-"""A condition as it was read: a syntax tree, the text that it comes from, and the dialect that the text is in.
+"""A parsed condition: its syntax tree, its source text, and the dialect of the text.
 
-Place in the flow: every door reads its text into a :class:`Condition`; :mod:`metastore.predicates.sql_predicate` gives
-it a meaning. Spark's dialect is that of scans, ``prune``, views and procedures, DuckDB's that of SELECT.
+Place in the flow: every entry point parses its text into a :class:`Condition`;
+:mod:`metastore.predicates.sql_predicate` interprets it. Scans, ``prune``, views and procedures use Spark's dialect;
+SELECT uses DuckDB's.
 
-A node of the tree is understood when it is of a known kind and every argument that it has is one that is known here
-(:data:`ARGUMENTS`). So what a parser learns to say of a node, such as that it is negated, makes it unknown and not
-wrong.
+A node of the tree is understood if its kind and all of its arguments are known here (:data:`ARGUMENTS`). If a new
+version of the parser adds an argument to a node, such as a negation, the node becomes unknown instead of being misread.
 """
 
 from __future__ import annotations
@@ -27,11 +27,11 @@ DType = exp.DType
 
 @dataclass(frozen=True)
 class Dialect:
-    """What a text means by its words, where dialects differ.
+    """The meaning of a text's words where dialects differ.
 
-    ``instants`` are types whose literals name a point in time, in the session's zone where they name none;
-    ``local_times`` those whose literals are what a clock shows. Literals of ``fine_times`` may have nanoseconds. With
-    ``substring_starts_at_zero`` the place 0 of a text is its first letter, as 1 is.
+    ``instants`` are types whose literals are points in time, in the session's zone if they have none. ``local_times``
+    are types whose literals are local clock times. Literals of ``fine_times`` may have nanoseconds. With
+    ``substring_starts_at_zero``, position 0 of a text is its first letter, as position 1 is.
     """
 
     name: str
@@ -43,7 +43,7 @@ class Dialect:
     substring_starts_at_zero: bool
 
     def text_of(self, node: exp.Expr) -> str:
-        """``node`` as a person reads it."""
+        """The text of ``node`` for messages."""
         return node.sql(dialect=self.sql)
 
 
@@ -69,10 +69,10 @@ DUCKDB: Final = Dialect(
 
 @dataclass(frozen=True)
 class Condition:
-    """A tree of ``dialect``, read from ``text``.
+    """A tree of ``dialect``, parsed from ``text``.
 
-    ``alias`` is the name that a query has given to the table that the condition is asked of, None where there is no
-    query; ``alone`` says that names without a table can mean no other table's columns.
+    ``alias`` is the query's name for the condition's table; None if there is no query. ``alone`` means that unqualified
+    names cannot belong to another table.
     """
 
     tree: exp.Expr
@@ -83,7 +83,10 @@ class Condition:
 
     @classmethod
     def of_spark(cls, text: str) -> Condition:
-        """The one predicate that ``text`` is. InvalidRequestError, with line and column, for anything else."""
+        """Parses ``text`` as one Spark predicate.
+
+        Raises InvalidRequestError, with line and column, for anything else.
+        """
         return cls(condition_of(text), text, SPARK)
 
     def __str__(self) -> str:
@@ -91,23 +94,26 @@ class Condition:
 
     @cached_property
     def quoted_text(self) -> str:
-        """The text as errors show it."""
+        """The text as shown in errors."""
         return repr(self.text)
 
     @property
     def of_query(self) -> bool:
-        """Whether names may be those of other tables, about which nothing is known here."""
+        """Whether names may belong to other tables, about which nothing is known here."""
         return self.alias is not None
 
     @cached_property
     def escaped_texts(self) -> frozenset[str]:
-        """Literals of text that are written with a backslash, which engines read differently."""
+        """Text literals written with a backslash, which engines read differently."""
         if not self.dialect.backslash_escapes:
             return frozenset()
         return frozenset(said for literal, said in texts_of(self.text).items() if "\\" in literal)
 
     def path_of(self, node: exp.Expr) -> ColumnPath:
-        """The column or field that ``node`` names in this table; empty where it is none, or may be another's."""
+        """The column or field of this table that ``node`` names.
+
+        Empty if there is none, or it may be another table's.
+        """
         path = path_of(node)
         if self.alias is None or not path:
             return path
@@ -118,7 +124,7 @@ class Condition:
 
 @dataclass(frozen=True)
 class AllOf:
-    """Conditions, each of its dialect, that rows have to satisfy together."""
+    """Conditions, each in its own dialect, all of which rows must satisfy."""
 
     parts: tuple[Condition, ...]
 
@@ -127,7 +133,7 @@ class AllOf:
 
 
 def path_of(node: exp.Expr) -> ColumnPath:
-    """The names of a column or of a field reached by dots; empty where an array or a map lies on the way."""
+    """The names of a column or of a field reached by dots; empty if an array or a map is on the path."""
     if isinstance(node, exp.Dot):
         before = path_of(node.this)
         return (*before, node.expression.name) if before and isinstance(node.expression, exp.Identifier) else ()
@@ -170,11 +176,11 @@ ARGUMENTS: Final[Mapping[type[exp.Expr], frozenset[str]]] = {
     exp.Select: frozenset({"with_", "expressions", "distinct", "from_", "joins", "where", "group", "having"})
     | {"qualify", "windows", "order", "limit", "offset"},
 }
-"""What is understood of each kind of node, when it has no other argument than these."""
+"""The known arguments of each kind of node; a node with any other argument is not understood."""
 
 
 def is_understood(node: Any, *kinds: type[exp.Expr]) -> bool:
-    """Whether ``node`` is of one of ``kinds`` (of any known one, if none are given) and says nothing unknown."""
+    """Whether ``node`` is of one of ``kinds`` (default: any known kind) and has only known arguments."""
     if kinds and type(node) not in kinds:
         return False
     known = ARGUMENTS.get(type(node))

@@ -1,7 +1,8 @@
-"""The constants of a condition: numbers, texts, typed literals, casts of these, intervals, and sums that lose nothing.
+"""The constants of a condition: numbers, texts, typed literals, their casts, intervals, and exact sums.
 
-Place in the flow: :mod:`metastore.predicates.sql_predicate` asks what a node beside a column is worth. All dialects and
-doors read constants here. A constant that engines read differently is none: :class:`NotConstant` says why.
+Place in the flow: :mod:`metastore.predicates.sql_predicate` asks for the value of a node beside a column. All dialects
+and entry points read constants here. A constant that engines read differently is rejected: :class:`NotConstant` says
+why.
 """
 
 from __future__ import annotations
@@ -25,7 +26,7 @@ T = TypeVar("T")
 
 
 class NotConstant(Exception):  # noqa: N818 - no error of the user's: the part is left out, and a note says why
-    """A part that should be a literal is none, or one that engines read differently; the text is the reason."""
+    """The part is not a literal, or engines read it differently; the text is the reason."""
 
 
 _INTEGER_BITS: Final[Mapping[exp.DType, int]] = {
@@ -38,7 +39,7 @@ _INTEGER_BITS: Final[Mapping[exp.DType, int]] = {
 _LEAST: Final = frozenset(-(1 << bits - 1) for bits in _INTEGER_BITS.values())
 _DECIMAL_TEXT: Final = re.compile(r"([+-]?)(\d+)(?:\.(\d+))?", re.ASCII)
 _DECIMAL_DEFAULT: Final = (10, 0)
-"""Digits, and those behind the point, of a DECIMAL that names none."""
+"""Precision and scale of a DECIMAL without arguments."""
 
 _READERS: Final[Mapping[exp.DType, Callable[[str], date | time | None]]] = {
     exp.DType.DATE: date_of,
@@ -48,13 +49,13 @@ _READERS: Final[Mapping[exp.DType, Callable[[str], date | time | None]]] = {
 
 @dataclass(frozen=True)
 class Constants:
-    """Reads the constants of ``condition``; ``zone`` is the session's, None where it is not known."""
+    """Reads the constants of ``condition``; ``zone`` is the session's, None if unknown."""
 
     condition: Condition
     zone: tzinfo | None
 
     def value(self, node: exp.Expr) -> Literal | None:
-        """The value of ``node``, None for NULL; raises NotConstant for anything that is no constant."""
+        """The value of ``node``, None for NULL; raises NotConstant for anything that is not a constant."""
         node = node.unnest()
         if has_unknown_arguments(node):
             raise NotConstant("it is written in a way that is not known here")
@@ -79,7 +80,7 @@ class Constants:
         return str(node.this) if node.is_string else _number(node.this)
 
     def _cast(self, value: Literal | None, to: exp.DataType) -> Literal | None:
-        """A typed literal (``DATE '…'``, ``5L``, ``1.5BD``), or a cast of a literal that loses nothing."""
+        """A typed literal (``DATE '…'``, ``5L``, ``1.5BD``), or a lossless cast of a literal."""
         kind = to.this
         if value is None or has_unknown_arguments(to):
             raise NotConstant(f"a cast of NULL to {to}")
@@ -103,7 +104,7 @@ class Constants:
         return self._time_as(value, kind)
 
     def _typed(self, text: str, kind: exp.DType) -> Literal:
-        """``DATE 'text'`` and the like."""
+        """The value of ``DATE 'text'`` and similar typed literals."""
         if kind in _READERS and (read := _READERS[kind](text)) is not None:
             return read
         moment, fine = timestamp_of(text), fine_time_of(text)
@@ -143,14 +144,14 @@ class Constants:
         if type(left) is not int or type(right) is not int:
             raise NotConstant("sums are computed here of integers and of times only")
         found = left + sign * right
-        # Both engines add in the wider of the two types, where a sum beyond it fails or becomes another number.
+        # Both engines add in the wider of the two types; a sum beyond it fails or wraps around.
         limit = 1 << (31 if all(-(1 << 31) <= each < 1 << 31 for each in (left, right)) else 63)
         if not -limit <= found < limit:
             raise NotConstant("the sum overflows its type")
         return found
 
     def _moved(self, value: Literal | None, interval: exp.Interval, sign: int) -> Literal:
-        """``value`` an interval later."""
+        """``value`` moved by an interval."""
         steps = steps_of(interval)
         if steps is None or has_unknown_arguments(interval):
             raise NotConstant("the interval is written in a way that is not known here")
@@ -182,7 +183,7 @@ def _checked(made: Callable[[], T]) -> T:
 
 
 def _negated(value: Literal | None) -> Literal | None:
-    """``-value``; not of the least integer of a type, which without ANSI mode stays what it is in Spark."""
+    """``-value``, except for the least integer of a type, which Spark without ANSI mode leaves unchanged."""
     if type(value) not in (int, float, Decimal) or value in _LEAST:
         raise NotConstant("its negation may overflow")
     # The operator would round a Decimal to the digits of a context.
@@ -197,7 +198,7 @@ def _bytes(node: exp.HexString) -> bytes:
 
 
 def _number(text: str) -> int | float | Decimal:
-    """Digits are an integer, a point makes a decimal, an exponent a double."""
+    """An integer for digits alone, a decimal with a point, a double with an exponent."""
     try:
         if "e" in text.lower():
             return float(text)
@@ -207,7 +208,7 @@ def _number(text: str) -> int | float | Decimal:
 
 
 def _decimal(text: str, to: exp.DataType) -> Decimal:
-    """The number that ``text`` writes in plain digits, with all digits of its type, none of which it may lack."""
+    """The number that ``text`` writes in plain digits; it must fit the digits of its type without loss."""
     match = _DECIMAL_TEXT.fullmatch(text)
     arguments = [parameter.name for parameter in to.expressions]
     if match is None or not all(argument.isdecimal() for argument in arguments):

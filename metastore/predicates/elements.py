@@ -1,8 +1,8 @@
-"""What a condition needs lists and maps to hold: elements, keys and values that each row has which passes. Pure.
+"""Finds the elements, keys and values that lists and maps must hold in every row that passes a condition. Pure.
 
-Place in the flow: a scan asks the footers of its files for these before it reads their row groups
-(:mod:`metastore.formats.element_bounds`). Tests under OR and NOT need nothing here. A place in a list (``tags[0]``)
-does not either: Spark fails where a list is shorter, and a row group that is left out would hide it.
+Place in the flow: a scan checks the footers of its files for these before it reads their row groups
+(:mod:`metastore.formats.element_bounds`). Tests under OR and NOT require nothing. A position in a list (``tags[0]``)
+requires nothing either: Spark fails if a list is shorter, and skipping a row group would hide this.
 """
 
 from __future__ import annotations
@@ -23,11 +23,11 @@ from metastore.predicates.predicate import Question
 
 _ELEMENTS, _VALUES = 0, 1
 _TYPES: Final = {"INT": int, "BIGINT": int, "VARCHAR": str}
-"""Types whose values every engine compares as bounds are ordered."""
+"""Types whose values every engine compares in the order of bounds."""
 
 
 def required_elements(question: Question | None, columns: Columns) -> tuple[ElementProbe, ...]:
-    """What each row holds that passes ``question``: whole numbers and texts, in lists and maps that are columns."""
+    """The elements that each row passing ``question`` holds: whole numbers and texts, in list and map columns."""
     if question is None or isinstance(question, BooleanExpression):
         return ()
     if isinstance(question, AllOf):
@@ -38,7 +38,7 @@ def required_elements(question: Question | None, columns: Columns) -> tuple[Elem
 
 
 def _required(node: exp.Expr) -> Iterator[exp.Expr]:
-    """The tests that every row passes."""
+    """The tests that every row must pass."""
     node = node.unnest()
     if isinstance(node, exp.And):
         for part in node.flatten():
@@ -54,7 +54,7 @@ class _Reader:
         self._constants = Constants(condition, None)
 
     def probes(self, node: exp.Expr) -> Iterator[ElementProbe]:
-        """What ``node`` needs; nothing where it is of another kind, or says something that is not known here."""
+        """The elements that ``node`` requires; none if it is of another kind, or has an unknown argument."""
         if isinstance(node, exp.ArrayContains) and _has_only(node, "this", "expression"):
             yield from self._probe("ARRAY", node.this, _ELEMENTS, node.expression)
         elif isinstance(node, exp.In) and _has_only(node, "this", "field"):

@@ -1,7 +1,7 @@
-"""A text in Spark SQL as Iceberg's expression that chooses exactly its rows: refused where there is none.
+"""A Spark SQL text as the Iceberg expression that selects exactly its rows; a text without one is refused.
 
-Place in the flow: :mod:`metastore.predicates.given_filter` comes here with a filter that is a text. No engine tests its
-rows again, so that "holds for every such row, and for more" will not do.
+Place in the flow: :mod:`metastore.predicates.given_filter` calls this for filters given as text. No engine tests the
+rows again, so an expression that holds for more rows is not sufficient.
 """
 
 from __future__ import annotations
@@ -17,10 +17,11 @@ from metastore.predicates.spark_sql import double_quoted
 
 
 def exact_filter(text: str, schema: Schema) -> BooleanExpression:
-    """The expression over columns of ``schema`` for ``text``.
+    """The expression for ``text`` over columns of ``schema``.
 
-    Times without a zone are in UTC; NULL is as in SQL, so that what is unknown of a row does not pass. Raises
-    InvalidRequestError for what is no condition, an unknown column, and what Iceberg cannot say exactly.
+    Times without a zone are in UTC. NULL is as in SQL: a row with an unknown result does not pass. Raises
+    InvalidRequestError for an invalid condition, an unknown column, and a condition that Iceberg cannot express
+    exactly.
     """
     chosen = iceberg_filter(condition_in(text, schema), schema, by_pyiceberg=False)
     if not chosen.exact:
@@ -33,7 +34,7 @@ def exact_filter(text: str, schema: Schema) -> BooleanExpression:
 
 
 def condition_in(text: str, schema: Schema) -> Condition:
-    """The condition in ``text``, in which columns of ``schema`` may stand in double quotes, as Presto writes names.
+    """The condition in ``text``; columns of ``schema`` may be in double quotes, as Presto writes names.
 
     Raises InvalidRequestError, with line and column, for anything but one condition.
     """

@@ -1,6 +1,6 @@
-"""A function of a column that is compared with a constant: what is asked, and what is needed to answer it.
+"""A comparison of a function of a column with a constant, and the context needed to translate it.
 
-Place in the flow: :mod:`metastore.predicates.unwrapping` and its kinds make conditions on the column of it.
+Place in the flow: :mod:`metastore.predicates.unwrapping` and its submodules turn it into conditions on the column.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ LIMITS: Final[Mapping[str, tuple[int, int]]] = {
 
 @dataclass(frozen=True)
 class Comparison:
-    """``… operator literal``, under NOT if ``inverted``; ``text`` is the whole as it was written."""
+    """``… operator literal``, under NOT if ``inverted``; ``text`` is the source text of the whole comparison."""
 
     operator: str
     literal: Literal
@@ -50,7 +50,7 @@ class Comparison:
 
     @property
     def effective(self) -> str:
-        """The operator with NOT carried into it."""
+        """The operator with NOT applied."""
         return INVERSE[self.operator] if self.inverted else self.operator
 
 
@@ -72,13 +72,13 @@ def constant_comparison(left: Literal, operator: str, right: Literal) -> bool | 
             ">=": lambda: one >= other,
         }
         return bool(found[operator]())
-    except TypeError:  # local times and instants
+    except TypeError:  # a local time and an instant
         return None
 
 
 @dataclass(frozen=True)
 class Context:
-    """``column_of`` gives the column that a node is, None for anything else."""
+    """``column_of`` returns the column that a node names, None for anything else."""
 
     dialect: Dialect
     column_of: Callable[[exp.Expr], PredicateColumn | None]

@@ -1,8 +1,8 @@
 """A condition as PyIceberg's expression over an Iceberg schema, by field ids. Pure.
 
-Place in the flow: what plans by manifests, or reads files by Iceberg's schema (SELECT over tables of catalogs, over
-components and INFORMATION_SCHEMA, procedures), is given this. The expression holds for every row that satisfies the
-condition, and for more where PyIceberg cannot say it; what was left out has a note.
+Place in the flow: used wherever manifests plan a read, or files are read by Iceberg's schema. These are SELECT over
+tables of catalogs, components and INFORMATION_SCHEMA, and procedures. The expression holds for every row that satisfies
+the condition. It holds for more rows if PyIceberg cannot express a part; a note then names that part.
 """
 
 from __future__ import annotations
@@ -73,9 +73,9 @@ SESSION_ZONE: Final = "UTC"
 
 @dataclass(frozen=True)
 class IcebergFilter:
-    """``expression`` over names of the schema; ``notes`` say what is not in it; ``unusable`` are these parts alone.
+    """``expression`` uses names of the schema; ``notes`` say what it leaves out; ``unusable`` lists only these parts.
 
-    ``exact`` says that it holds for no other rows than those that satisfy the condition.
+    ``exact`` means that the expression holds only for rows that satisfy the condition.
     """
 
     expression: BooleanExpression
@@ -85,10 +85,10 @@ class IcebergFilter:
 
 
 def iceberg_filter(question: Question, schema: Schema, *, by_pyiceberg: bool = True) -> IcebergFilter:
-    """What ``question`` asks of rows that have the columns ``schema``; times without a zone are in UTC.
+    """The filter for ``question`` over rows with the columns ``schema``; times without a zone are in UTC.
 
-    With ``by_pyiceberg`` the reader of files is PyIceberg's, which can test no list or map for NULL.
-    Raises InvalidRequestError as :func:`metastore.predicates.predicate.parse`.
+    ``by_pyiceberg`` means that PyIceberg reads the files; it cannot test a list or map for NULL. Raises
+    InvalidRequestError as :func:`metastore.predicates.predicate.parse`.
     """
     predicate = parse(question, columns_of(schema), SESSION_ZONE)
     fitting = _Fitting(predicate, schema, by_pyiceberg=by_pyiceberg)
@@ -105,7 +105,7 @@ def columns_of(schema: Schema) -> Columns:
 
 
 class _Fitting:
-    """Brings leaves over quoted paths to fields of a schema, and remembers which cannot be."""
+    """Converts leaves over quoted paths to fields of a schema, and records the leaves that cannot be converted."""
 
     def __init__(self, predicate: Predicate, schema: Schema, *, by_pyiceberg: bool) -> None:
         self._by_pyiceberg = by_pyiceberg
@@ -175,7 +175,7 @@ def _membership(name: str, type_: Any, values: list[Any], *, negated: bool) -> B
     plain = [test.literal.value for test in tests if isinstance(test, kind)]
     others = [test for test in tests if test is not None and not isinstance(test, kind)]
     if isinstance(type_, (FloatType, DoubleType)):
-        # -0.0 is zero to a comparison, and is not found in a set.
+        # A comparison treats -0.0 as zero, but a set lookup does not find it.
         others, plain = [test for test in tests if test is not None], []
     found: BooleanExpression = AlwaysTrue() if negated else AlwaysFalse()
     if plain:
@@ -188,7 +188,7 @@ def _membership(name: str, type_: Any, values: list[Any], *, negated: bool) -> B
 
 
 _MOST_JUDGED: Final = 200
-"""Values of an IN that Iceberg's evaluators compare with bounds; with more they keep every file."""
+"""Most values of an IN that Iceberg's evaluators compare with bounds; with more they keep every file."""
 
 
 def _comparison(kind: Any, name: str, type_: Any, value: Any) -> BooleanExpression | None:
@@ -203,7 +203,7 @@ def _comparison(kind: Any, name: str, type_: Any, value: Any) -> BooleanExpressi
 
 
 def _on_grid(kind: Any, name: str, type_: IntegerType | LongType | DecimalType, value: Any) -> BooleanExpression | None:
-    """A comparison with a number that may lie between two of the type's, or beyond them all."""
+    """Compares with a number that may be between two values of the type, or out of its range."""
     if type(value) not in (int, float, Decimal) or (isinstance(value, float) and not math.isfinite(value)):
         return None
     if isinstance(type_, DecimalType):
@@ -250,4 +250,4 @@ _CONVERSIONS: Final[Mapping[type[Any], Callable[[Any], Any]]] = {
     TimestampType: lambda value: _moment(value, zoned=False),
     TimestamptzType: lambda value: _moment(value, zoned=True),
 }
-"""A constant as PyIceberg takes it beside a type; None for what it would take for another value."""
+"""Converts a constant to the value that PyIceberg expects beside a type; None if PyIceberg would change the value."""

@@ -1,6 +1,6 @@
-"""A PyIceberg expression -> a condition: references resolved, NOT carried to the leaves, literals typed.
+"""Turns a PyIceberg expression into a condition: resolves references, pushes NOT to the leaves, types literals.
 
-Timestamp literals are instants in UTC beside columns adjusted to UTC, and local ones beside others.
+Timestamp literals are instants in UTC for columns adjusted to UTC, and local times for others.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ from metastore.predicates.literals import plain_literal
 
 
 def resolve(expression: BooleanExpression, columns: Columns, leaves: Leaves) -> BooleanExpression:
-    """The condition for ``expression``; references name a top-level column, or else a path with dots.
+    """The condition for ``expression``; a reference names a top-level column, or else a path with dots.
 
     Raises InvalidRequestError for unknown columns and for expressions that are bound already.
     """

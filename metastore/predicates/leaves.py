@@ -1,7 +1,7 @@
-"""The leaves of a condition, however the question was asked: made in one place, with notes on what was not usable.
+"""Makes the leaves of a condition in one place for all kinds of questions, with notes on unusable parts.
 
-The two readers (:mod:`metastore.predicates.sql_predicate`, :mod:`metastore.predicates.iceberg_predicate`) carry NOT
-down to the leaves and then call here, so both reason about types, NaN and nulls alike.
+Both readers (:mod:`metastore.predicates.sql_predicate`, :mod:`metastore.predicates.iceberg_predicate`) push NOT down to
+the leaves and then call this module. Types, NaN and nulls are therefore treated alike.
 """
 
 from __future__ import annotations
@@ -19,12 +19,12 @@ from metastore.predicates.recurring import Recurring
 from metastore.predicates.time_spans import Literal
 
 _LONGEST: Final = 300
-"""Letters of a part of a condition that a note shows."""
+"""Most letters of a part of a condition that a note shows."""
 
 
 @dataclass
 class Leaves:
-    """Makes the leaves of a condition, and remembers which columns they name and what was not usable."""
+    """Makes the leaves of a condition, and records the columns they name and the parts that were not usable."""
 
     zone: tzinfo | None
     columns: dict[str, PredicateColumn] = field(default_factory=dict)
@@ -33,22 +33,22 @@ class Leaves:
     """The parts that exclude nothing, or less than they could."""
 
     exact: bool = True
-    """Whether the rows that pass the condition are those that pass the question, and no others."""
+    """Whether the condition passes exactly the rows that pass the question."""
 
     def unknown(self, text: str, why: str = "") -> BooleanExpression:
-        """A leaf that says nothing; ``why`` it does is for the note."""
+        """A leaf that passes every row; ``why`` is the reason for the note."""
         self._note_unusable(text, why)
         return AlwaysTrue()
 
     def implied(self, condition: BooleanExpression) -> BooleanExpression:
-        """``condition`` in place of a test that it follows from: more rows may pass than pass the test."""
+        """``condition`` instead of a test that implies it: more rows may pass than pass the test."""
         self.exact = False
         return condition
 
     def compare(
         self, column: PredicateColumn, operator: str, literal: Literal, text: str, *, inverted: bool
     ) -> BooleanExpression:
-        """``column operator literal``, under NOT if ``inverted``; ``text`` is what a note would show."""
+        """``column operator literal``, under NOT if ``inverted``; ``text`` is shown in notes."""
         understood = comparison(self._remembered(column), operator, literal, self.zone, inverted=inverted)
         self.exact &= understood.exact
         self._note_widening(column, literal, text)
@@ -73,7 +73,7 @@ class Leaves:
         return NotStartsWith(key, prefix) if inverted else StartsWith(key, prefix)
 
     def may_match(self, column: PredicateColumn, prefix: str) -> BooleanExpression:
-        """What ``column LIKE pattern`` asks at least, of a pattern that begins with ``prefix`` and asks for more."""
+        """The weaker condition for a ``column LIKE pattern`` that begins with ``prefix`` and asks for more."""
         self.exact = False
         return self.start_with(column, prefix, inverted=False)
 
@@ -85,17 +85,17 @@ class Leaves:
         return NotNull(key) if inverted else IsNull(key)
 
     def is_nan(self, column: PredicateColumn, *, inverted: bool) -> BooleanExpression:
-        """``isnan(column)``; the inverse holds for every other value."""
+        """``isnan(column)``; with ``inverted``, the condition passes every row that is not null."""
         key = self._remembered(column).key
         return self._checked(NotNull(key) if inverted else IsNaN(key), column, "NaN", usable=True)
 
     def recurs(self, column: PredicateColumn, part: str, values: tuple[int, ...], text: str) -> BooleanExpression:
-        """``month(column) IN (values)`` or another ``part`` of the calendar."""
+        """``month(column) IN (values)``, or another ``part`` of the calendar."""
         test = Recurring(self._remembered(column).key, part, values, self.zone)
         return self._checked(test, column, text, usable=True)
 
     def not_null(self, column: PredicateColumn, text: str, why: str = "") -> BooleanExpression:
-        """All that is left of a comparison that cannot be used: no comparison passes a null."""
+        """``IS NOT NULL`` in place of an unusable comparison: no comparison passes a null."""
         return self._checked(NotNull(self._remembered(column).key), column, text, usable=False, why=why)
 
     def _remembered(self, column: PredicateColumn) -> PredicateColumn:

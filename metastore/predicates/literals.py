@@ -1,13 +1,14 @@
-"""A comparison of a column with a literal, as a PyIceberg condition that no engine's answer escapes.
+"""A comparison of a column with a literal, as a PyIceberg condition that covers every engine's answer.
 
-Engines bring a column and a literal of different types together in different ways. What a literal may mean is therefore
-a :class:`Span` of values of the column's type: narrow where all engines agree, wider where they round or where the
-session's time zone is unknown, and none where nothing is certain. The condition asks whether a row *may* pass:
+Engines compare a column with a literal of another type in different ways. The possible meanings of a literal are
+therefore a :class:`Span` of values of the column's type. The span is narrow if all engines agree. It is wider if they
+round, or if the session's time zone is unknown. There is no span if nothing is certain. The condition asks whether a
+row *may* pass:
 
 * ``<`` and ``<=`` compare with the upper end, ``>`` and ``>=`` with the lower, ``=`` with both; ``!=`` needs certainty;
-* without a span only "not null" is left, since no comparison is true for a null;
-* Spark and DuckDB hold NaN to be equal to itself and above all numbers, Arrow holds it to be equal to nothing: wherever
-  one of them lets a NaN pass, the condition says "or is NaN".
+* without a span only "not null" remains, since no comparison is true for a null;
+* Spark and DuckDB treat NaN as equal to itself and above all numbers, Arrow as equal to nothing; if one of them lets a
+  NaN pass, the condition says "or is NaN".
 """
 
 from __future__ import annotations
@@ -51,10 +52,10 @@ _FLOATS = {"FLOAT": 24, "DOUBLE": 53}
 
 _INTEGER_BITS = {"TINYINT": 8, "SMALLINT": 16, "INT": 32, "BIGINT": 64}
 _ULPS = 2
-"""Engines divide digits by a power of ten in the float type itself: two roundings and the power's own."""
+"""Engines divide digits by a power of ten in the float type: two roundings, and that of the power."""
 
 _KEPT_DIGITS = 6
-"""Digits behind the point that Spark keeps at least of a decimal that would have more than 38 in all."""
+"""Least number of digits after the point that Spark keeps of a decimal with more than 38 digits."""
 
 EXACT = Context(prec=10_000)
 """For sums of Decimals: Python's own context would round them to 28 digits."""
@@ -64,7 +65,7 @@ INTEGER_TEXT = re.compile(r"-?(0|[1-9]\d{0,17})", re.ASCII)
 
 
 class Understood(NamedTuple):
-    """A condition for a test; ``usable`` if the literals were, ``exact`` if it passes no other rows than the test."""
+    """A condition for a test; ``usable`` if its literals were, ``exact`` if it passes only rows that pass the test."""
 
     condition: BooleanExpression
     usable: bool
@@ -79,7 +80,7 @@ def comparison(
         return Understood(AlwaysTrue(), usable=False, exact=False)
     span = span_of(column, literal, zone)
     asked = _INVERSE[operator] if inverted else operator
-    # Text compared with a directory's number: engines that keep directory names as text order them as such.
+    # Text compared with a directory's number: engines that keep directory names as text use the order of texts.
     if span and asked != "=" and _is_text_for_number(column, literal):
         span = None
     if span is None:
@@ -93,7 +94,7 @@ def comparison(
 def membership(
     column: PredicateColumn, literals: Iterable[Literal], zone: tzinfo | None = None, *, inverted: bool = False
 ) -> Understood:
-    """The same for ``column IN (literals)``; no literal may be None."""
+    """The condition for ``column IN (literals)``, under NOT if ``inverted``; no literal may be None."""
     literals = list(literals)
     if is_of_many_types(column, literals):
         return Understood(NotNull(column.key), usable=False, exact=False)
@@ -139,9 +140,9 @@ def _is_text_for_number(column: PredicateColumn, literal: Literal) -> bool:
 
 
 def passes_nulls(column: PredicateColumn, operator: str, literal: Literal) -> bool:
-    """Whether Spark takes the comparison for TRUE or FALSE whatever the column holds, nulls too.
+    """Whether Spark's comparison is TRUE or FALSE for every value of the column, nulls included.
 
-    So it does with the order of integers and a number beyond the largest or smallest BIGINT.
+    This is so for order comparisons (``<``, ``>=`` …) of an integer column with a number outside BIGINT's range.
     """
     if column.type.name not in INTEGER_TYPES or operator in ("=", "!=") or type(literal) not in (int, Decimal):
         return False
@@ -149,10 +150,10 @@ def passes_nulls(column: PredicateColumn, operator: str, literal: Literal) -> bo
 
 
 def is_of_many_types(column: PredicateColumn, literals: Sequence[Literal]) -> bool:
-    """Whether the type common to ``column`` and all of a list may be another than that common to it and each literal.
+    """Whether a list's common type with ``column`` may differ from the common type with each single literal.
 
-    So it is in Spark: beside a number with an exponent all are DOUBLE, decimals get digits for the whole list, and
-    without ANSI mode a text makes texts of all, in which only days and integers are spelled in one way.
+    Spark has such cases. One number with an exponent makes all of them DOUBLE. Decimals get digits for the whole list.
+    Without ANSI mode, one text makes all of them texts, of which only days and integers have a single spelling.
     """
     kinds = set(map(type, literals))
     if str in kinds and column.type.name != "VARCHAR":
@@ -165,18 +166,18 @@ def is_of_many_types(column: PredicateColumn, literals: Sequence[Literal]) -> bo
 
 
 def span_of(column: PredicateColumn, literal: Literal, zone: tzinfo | None = None) -> Span | None:
-    """What ``literal`` may mean beside ``column``; None where no engine-independent answer is known."""
+    """The possible meanings of ``literal`` beside ``column``; None if engines disagree without a known limit."""
     of_type = _SPANS.get("INT" if column.type.name in INTEGER_TYPES else column.type.name)
     if of_type is None or not column.usable or literal != literal:
         return None
     try:
         return of_type(column, literal, zone)
-    except OverflowError:  # a moment so near the ends of Python's calendar that nothing lies around it
+    except OverflowError:  # a moment so near the ends of Python's calendar that there is nothing around it
         return None
 
 
 def widening_of(column: PredicateColumn, literal: Literal, zone: tzinfo | None) -> str | None:
-    """Why ``literal`` stands for more than one time beside ``column``, and what makes it exact; None if it does not."""
+    """Why ``literal`` stands for more than one time beside ``column``, and the remedy; None if it does not."""
     if column.type.name not in ("DATE", "TIMESTAMP"):
         return None
     span = span_of(column, literal, zone)
@@ -184,7 +185,7 @@ def widening_of(column: PredicateColumn, literal: Literal, zone: tzinfo | None) 
         return None
     reach = span.high - span.low
     if column.type.name == "TIMESTAMP" and reach < timedelta(hours=1):
-        return None  # a literal of nanoseconds, whose microsecond is as narrow as a bound
+        return None  # a literal in nanoseconds: its microsecond is as narrow as a bound
     hours = (
         f"by {int(reach / timedelta(hours=2))} hours to either side" if column.type.name == "TIMESTAMP" else "by days"
     )
@@ -194,7 +195,7 @@ def widening_of(column: PredicateColumn, literal: Literal, zone: tzinfo | None) 
 
 
 def _text(_column: PredicateColumn, literal: Literal, _zone: tzinfo | None) -> Span | None:
-    # Beside an integer only text that is one for sure can be judged, which the evaluation sees to.
+    # An integer can only be compared with text that is surely an integer; the evaluation checks this.
     return Span.of(literal) if isinstance(literal, str) or type(literal) is int else None
 
 
@@ -206,7 +207,7 @@ def _integer(column: PredicateColumn, literal: Literal, _zone: tzinfo | None) ->
     if isinstance(literal, str):
         if not INTEGER_TEXT.fullmatch(literal):
             return None
-        # Beyond the column's type it is a number in ANSI mode, and else NULL.
+        # Beyond the column's type, it is a number in ANSI mode, else NULL.
         bits = _INTEGER_BITS.get(column.type.name, 0)
         number = int(literal)
         return Span(number, number, certain=-(1 << bits) <= 2 * number < 1 << bits)
@@ -232,13 +233,16 @@ def _decimal(column: PredicateColumn, literal: Literal, _zone: tzinfo | None) ->
 
 
 def _exact_number(column: PredicateColumn, literal: Literal) -> Span | None:
-    """An integer or decimal: exactly that if the type common to it and the column loses no digit, else around it."""
+    """The span of an integer or decimal.
+
+    Exact if the type common to it and the column loses no digit, else around it.
+    """
     if type(literal) is not int and type(literal) is not Decimal:
         return None
     number = Decimal(literal)
     if _fit_together(column, [number]):
         return Span.of(literal)
-    # Spark keeps six digits behind the point, or all that the column has if these are fewer, and rounds both sides.
+    # Spark keeps six digits after the point, or the column's if these are fewer, and rounds both sides.
     _, scale = column.type.arguments or (0, 0)
     reach = Decimal((0, (2,), -min(scale, _KEPT_DIGITS)))
     return Span(EXACT.subtract(number, reach), EXACT.add(number, reach), certain=False)
@@ -247,7 +251,7 @@ def _exact_number(column: PredicateColumn, literal: Literal) -> Span | None:
 def _fit_together(column: PredicateColumn, numbers: Sequence[Decimal]) -> bool:
     """Whether the type common to ``column`` and all ``numbers`` loses no digit.
 
-    It has 38 at most, and 76 beside a column of more than 38, which Arrow alone has.
+    The common type has at most 38 digits, or 76 if the column has more than 38, which only Arrow supports.
     """
     own = column.type.arguments or ((38, 0) if column.type.name == "DECIMAL" else (20, 0))
     digits = [own, *map(_digits, numbers)]
@@ -290,7 +294,7 @@ def _double_step(value: float, toward: float) -> float:
 
 
 def _single_step(value: float, toward: float) -> float:
-    """The float32 next to ``value`` in the direction of ``toward``; for 0 the nearest float32 itself."""
+    """The float32 next to ``value`` in the direction of ``toward``; for 0, the float32 nearest to ``value``."""
     try:
         bits = struct.unpack("<i", struct.pack("<f", value))[0]
     except OverflowError:  # beyond the largest float32

@@ -1,7 +1,7 @@
-"""Whole and decimal numbers of a type, and where a number lies that the type may not have: between two, or beyond all.
+"""The whole or decimal numbers of a type, and the place of a number between two of them or beyond all.
 
-Every interpreter brings a literal to the type of the column by this, so that no comparison needs a wider type: ``x <
-5.5`` over whole numbers is ``x < 6``, ``x = 5.5`` is never true, and ``x < 128`` is true of every TINYINT.
+Every translator uses this to bring a literal to the column's type, so no comparison needs a wider type. Over whole
+numbers, ``x < 5.5`` becomes ``x < 6`` and ``x = 5.5`` is never true; ``x < 128`` is true for every TINYINT.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from metastore.predicates.literals import EXACT
 
 @dataclass(frozen=True)
 class NumberGrid:
-    """The values of a type: from ``low`` to ``high``, ``scale`` digits behind the point."""
+    """The values of a type: from ``low`` to ``high``, with ``scale`` digits after the point."""
 
     low: Decimal
     high: Decimal
@@ -34,9 +34,9 @@ class NumberGrid:
         return cls(high.copy_negate(), high, scale)
 
     def aligned(self, operator: str, number: Decimal) -> Decimal | bool:
-        """The value of the type to compare by ``operator`` (``=``, ``!=``, ``<`` …) in place of ``number``.
+        """The value of the type to compare with by ``operator`` (``=``, ``!=``, ``<`` …) instead of ``number``.
 
-        True or False where the comparison holds for every value of the type, or for none.
+        Returns True or False if the comparison holds for every value of the type, or for none.
         """
         step = Decimal((0, (1,), -self.scale))
         below, above = (number.quantize(step, rounding, EXACT) for rounding in (ROUND_FLOOR, ROUND_CEILING))

@@ -1,11 +1,11 @@
-"""What a user asks (SQL text or a PyIceberg expression) -> a condition that evaluation can answer from statistics.
+"""Turns a question (SQL text or a PyIceberg expression) into a condition that statistics can answer.
 
-The condition is again a PyIceberg expression, over quoted column paths, without NOT, with literals of the columns' own
-types. Rows that pass the question always pass the condition; what cannot be used (functions, arithmetic, comparisons of
-columns, subqueries, patterns without a prefix) becomes "may pass", and a note says so. NOT is carried down to the
-leaves first, so "may pass" never turns into "cannot".
+The condition is also a PyIceberg expression: over quoted column paths, without NOT, with literals of the columns' own
+types. Rows that pass the question always pass the condition. Parts that cannot be used become "may pass", with a note.
+These are functions, arithmetic, column-to-column comparisons, subqueries, and patterns without a prefix. NOT is first
+pushed down to the leaves, so "may pass" never turns into "cannot".
 
-A row passes only if the question is TRUE: NULL does not, also under NOT, ``!=`` and NOT IN.
+A row passes only if the question is TRUE: NULL does not pass, also under NOT, ``!=`` and NOT IN.
 """
 
 from __future__ import annotations
@@ -23,14 +23,14 @@ from metastore.predicates.leaves import Leaves
 from metastore.predicates.time_zones import zone_named
 
 Question = str | BooleanExpression | Condition | AllOf
-"""A condition on the rows of one table: Spark SQL, a PyIceberg expression, or one or several that were read already."""
+"""A condition on the rows of one table: Spark SQL, a PyIceberg expression, or one or several parsed conditions."""
 
 
 @dataclass(frozen=True)
 class Predicate:
     """A question in the form that evaluation understands.
 
-    ``condition`` names columns by quoted path, ``columns`` holds those it names, ``notes`` say what was not usable.
+    ``condition`` names columns by quoted path, ``columns`` holds the named columns, ``notes`` say what was not usable.
     """
 
     text: str
@@ -40,14 +40,15 @@ class Predicate:
     unusable: tuple[str, ...] = ()
     """The parts of the question that exclude nothing, or less than they could."""
     exact: bool = True
-    """Whether the rows that pass the condition are those that pass the question, and no others."""
+    """Whether the condition passes exactly the rows that pass the question."""
 
 
 def parse(question: Question, columns: Columns, time_zone: str | None = None) -> Predicate:
-    """Understand ``question``, a Spark SQL predicate, a condition that was read, or a PyIceberg expression.
+    """Parses ``question``: a Spark SQL predicate, a parsed condition, or a PyIceberg expression.
 
-    ``time_zone`` is the session's, for timestamp literals without one; with None such literals exclude only what they
-    exclude in every zone. Raises InvalidRequestError for a syntax error, an unknown column or an unknown time zone.
+    ``time_zone`` is the session's, for timestamp literals without a zone. With None, such literals exclude only what
+    they exclude in every zone. Raises InvalidRequestError for a syntax error, an unknown column or an unknown time
+    zone.
     """
     leaves = Leaves(None if time_zone is None else zone_named(time_zone))
     condition = resolved(question, columns, leaves)
@@ -57,7 +58,10 @@ def parse(question: Question, columns: Columns, time_zone: str | None = None) ->
 
 
 def resolved(question: Question, columns: Columns, leaves: Leaves) -> BooleanExpression:
-    """What ``question`` asks of ``columns``, of ``leaves``. Raises InvalidRequestError as :func:`parse`."""
+    """The condition for ``question`` over ``columns``, made by ``leaves``.
+
+    Raises InvalidRequestError as :func:`parse`.
+    """
     if isinstance(question, BooleanExpression):
         return iceberg_predicate.resolve(question, columns, leaves)
     if isinstance(question, AllOf):

@@ -1,6 +1,6 @@
-"""A test of a part of the calendar that comes again and again: the month, the quarter or the day of a month.
+"""A test of a recurring part of the calendar: the month, the quarter or the day of a month.
 
-It excludes a container whose bounds lie so near each other that they tell which parts lie between them.
+It excludes a container if its bounds are so close that they determine the parts between them.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from metastore.predicates.time_spans import is_calm
 
 @dataclass(frozen=True)
 class Part:
-    """``of`` a day gives the number, from 1 to ``most``. Bounds that are ``days`` apart or more tell nothing."""
+    """A part: ``of`` maps a day to its number, from 1 to ``most``. Bounds ``days`` or more apart exclude nothing."""
 
     name: str
     most: int
@@ -34,7 +34,7 @@ PARTS: Final[Mapping[str, Part]] = {
 
 
 class Recurring(BooleanExpression):
-    """True where the part of the column is one of ``values``; ``zone`` is that of the part, for instants."""
+    """True if the column's part is one of ``values``; ``zone`` is the zone in which parts of instants are taken."""
 
     term: Reference
     part: str
@@ -50,7 +50,7 @@ class Recurring(BooleanExpression):
 
 
 def excludes(test: Recurring, low: Any, high: Any) -> bool:
-    """Whether no time from ``low`` to ``high`` is in the parts that are asked for."""
+    """Whether no time from ``low`` to ``high`` is in the requested parts."""
     part, first, last = PARTS[test.part], _day(low, test.zone, -1), _day(high, test.zone, 1)
     if first is None or last is None or (last - first).days >= part.days:
         return False
@@ -64,7 +64,11 @@ def _between(part: str, first: date, last: date) -> frozenset[int]:
 
 
 def _day(bound: Any, zone: tzinfo | None, side: int) -> date | None:
-    """The day of a bound; of an instant where clocks may change or the zone is unknown, one further on its ``side``."""
+    """The day of a bound; 26 hours further out on its ``side`` for an instant if its local day is uncertain.
+
+    The local day is uncertain if the zone is unknown or clocks may change near the instant. Returns None if there is no
+    day.
+    """
     if not isinstance(bound, datetime):
         return bound if isinstance(bound, date) else None
     if bound.tzinfo is None:

@@ -1,12 +1,10 @@
-"""Spark SQL text -> sqlglot's syntax tree, as Spark 4 reads the text.
+"""Parses Spark SQL text into sqlglot's syntax tree, as Spark 4 reads the text.
 
-Place in the flow: everything that is asked in Spark's words is read here, by pruning, by scans and by views, so that
-they cannot read one text differently.
+Place in the flow: all Spark SQL is parsed here, for pruning, scans and views, so they cannot read a text differently.
 
-sqlglot has ``'O''Brien'`` for two literals side by side, as Spark had before 4.0; since then a doubled quote is the
-quote itself. Two literals with a blank between them are still one text, and a doubled quote of the other kind is two
-characters. Sessions with settings that bring older readings back are refused where they ask
-(:mod:`metastore.spark.pruned_table`).
+sqlglot reads ``'O''Brien'`` as two adjacent literals, as Spark did before 4.0. Since then, a doubled quote is the quote
+itself. Two literals with a blank between them are still one text, and a doubled quote of the other kind is two
+characters. Sessions with settings for the older readings are refused (:mod:`metastore.spark.pruned_table`).
 """
 
 from __future__ import annotations
@@ -25,10 +23,10 @@ NESTED: Final = "the predicate is nested too deeply; use IN for a list of altern
 
 
 class SparkSql(Spark):
-    """sqlglot's Spark with the quotes of Spark 4."""
+    """sqlglot's Spark dialect with the quotes of Spark 4."""
 
     class Tokenizer(Spark.Tokenizer):
-        """Spark's words; a quote escapes itself."""
+        """Spark's tokens; a quote escapes itself."""
 
         STRING_ESCAPES = [*Spark.Tokenizer.STRING_ESCAPES, "'", '"']  # noqa: RUF012 - sqlglot's own way to say it
 
@@ -45,7 +43,10 @@ class SparkSql(Spark):
 
 
 def condition_of(text: str) -> exp.Expr:
-    """The tree of the one predicate that ``text`` is. InvalidRequestError, with line and column, for anything else."""
+    """The tree of the one predicate in ``text``.
+
+    Raises InvalidRequestError, with line and column, for anything else.
+    """
     try:
         trees = SparkSql().parse_into(exp.Condition, text)
     except ParseError as error:
@@ -62,13 +63,13 @@ def condition_of(text: str) -> exp.Expr:
 
 
 def texts_of(text: str) -> Mapping[str, str]:
-    """The literals of text in ``text``: how each stands there, with its quotes -> what it says."""
+    """The text literals in ``text``: their source, with quotes, mapped to their value."""
     tokens: list[Token] = SparkSql().tokenize(text)
     return {text[t.start : t.end + 1]: t.text for t in tokens if t.token_type is TokenType.STRING}
 
 
 def double_quoted(text: str) -> list[tuple[int, int, str]]:
-    """Literals of ``text`` in double quotes: where each begins and ends, and what it says; none of unreadable text."""
+    """The double-quoted literals of ``text``: start, end and value of each; none if the text is unreadable."""
     try:
         tokens: list[Token] = SparkSql().tokenize(text)
     except TokenError:

@@ -1,8 +1,8 @@
-"""A condition's syntax tree -> what it asks of columns: the one meaning that text has at every door.
+"""Translates a condition's syntax tree to conditions on columns; all entry points share this translation.
 
-NOT is carried down to the leaves. A comparison of a column with a constant is a leaf; a function of a column that is
-compared with a constant is unwrapped (:mod:`metastore.predicates.unwrapping`). What is neither is left out with a note
-that says why.
+NOT is pushed down to the leaves. A comparison of a column with a constant is a leaf. A function of a column compared
+with a constant is unwrapped (:mod:`metastore.predicates.unwrapping`). Anything else is left out, with a note that gives
+the reason.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from metastore.predicates.unwrapping import Unwrapping
 
 
 def translate(condition: Condition, columns: Columns, leaves: Leaves) -> BooleanExpression:
-    """What ``condition`` asks; raises InvalidRequestError for an unknown column, with its position."""
+    """Translates ``condition``; raises InvalidRequestError for an unknown column, with its position."""
     try:
         return _Translator(condition, columns, leaves).translate()
     except RecursionError as error:
@@ -43,10 +43,10 @@ COMPARISONS: Final[Mapping[type[exp.Expr], str]] = {
 _MIRRORED: Final = {"=": "=", "!=": "!=", "<": ">", "<=": ">=", ">": "<", ">=": "<="}
 _LIKE_SPECIAL: Final = "%_\\"
 _MOST_UNWRAPPED: Final = 1000
-"""Values of an IN over a function that are unwrapped one by one."""
+"""Most values of an IN over a function that are unwrapped one by one."""
 
 _MOST_SHOWN: Final = 100
-"""Values of an IN that a note shows; of more it names the column."""
+"""Most values of an IN that a note shows; with more, it names the column."""
 
 
 class _Translator:
@@ -58,7 +58,7 @@ class _Translator:
         self._unwrapping = Unwrapping(condition.dialect, self._column, self._constants, leaves)
 
     def translate(self) -> BooleanExpression:
-        # A mistyped name is an error wherever it stands; inside a subquery names belong to other tables.
+        # A mistyped name is an error anywhere; inside a subquery, names belong to other tables.
         if not self._said.of_query:
             for node in self._said.tree.walk(prune=lambda each: isinstance(each, exp.Query)):
                 if isinstance(node, exp.Column):
@@ -95,7 +95,7 @@ class _Translator:
             return self._leaves.not_null(column, self._shown(node), str(reason))
 
     def _is_of_others(self, node: exp.Expr) -> bool:
-        """Whether ``node`` speaks of other tables of a query alone: it is asked of them, and says nothing of this."""
+        """Whether ``node`` names only columns of the query's other tables, and so says nothing about this one."""
         columns = list(node.find_all(exp.Column))
         return self._said.of_query and bool(columns) and all(self._column(each) is None for each in columns)
 
@@ -117,7 +117,7 @@ class _Translator:
         if isinstance(node, exp.Between) and not node.args.get("symmetric"):
             return self._between(node, inverted=inverted)
         if isinstance(node, exp.Escape):
-            # NOT LIKE … ESCAPE says its NOT inside.
+            # NOT LIKE … ESCAPE has its NOT inside.
             inverted = inverted is not bool(node.this.args.get("negate"))
             return self._like(node.this, self._constants.value(node.expression), inverted=inverted)
         if isinstance(node, exp.Like):
@@ -155,7 +155,7 @@ class _Translator:
     def _unwrapped(
         self, subject: exp.Expr, operator: str, literal: Literal, text: str, *, inverted: bool
     ) -> BooleanExpression:
-        """``subject operator literal``, where ``subject`` is no column."""
+        """The condition for ``subject operator literal``, if ``subject`` is not a column."""
         try:
             constant = self._constants.value(subject)
         except NotConstant:
@@ -215,7 +215,7 @@ class _Translator:
         return And(*parts) if inverted else Or(*parts)
 
     def _takes_one_by_one(self, column: PredicateColumn, literals: list[Literal]) -> bool:
-        """Whether the dialect reads each text of a list as the column's type, whatever else is in the list."""
+        """Whether the dialect converts each text of a list to the column's type, regardless of the other values."""
         texts = all(isinstance(literal, str) for literal in literals)
         return self._said.of_query and texts and column.type.name == "TIMESTAMP"
 
@@ -235,10 +235,10 @@ class _Translator:
     def _like(self, node: exp.Expr, escape: Literal | None, *, inverted: bool) -> BooleanExpression:
         column = self._required_column(node.this)
         pattern = self._constants.value(node.expression)
-        # Beside anything else the pattern is compared with a spelling of the value, in which engines differ.
+        # With any other type, the pattern is compared with the value's spelling, which differs between engines.
         if column.type.name != "VARCHAR" or not isinstance(pattern, str) or not isinstance(escape, str):
             raise NotConstant("only texts are compared with a pattern")
-        # The escape character ends the usable prefix like a wildcard does: engines differ in which one is the default.
+        # The escape character ends the usable prefix like a wildcard does: engines differ in their default for it.
         special = next((i for i, c in enumerate(pattern) if c in _LIKE_SPECIAL or c == escape), len(pattern))
         prefix, rest = pattern[:special], pattern[special:]
         if not rest:
@@ -277,14 +277,17 @@ class _Translator:
 
 
 def _own_nodes(node: exp.Expr) -> list[exp.Expr]:
-    """``node``, and if it is a leaf all below it but subqueries: those of AND, OR and NOT have their own turn."""
+    """``node``; for a leaf (never with a subquery), also all nodes below it.
+
+    Parts of AND, OR and NOT are visited separately.
+    """
     if isinstance(node, (exp.And, exp.Or, exp.Not)):
         return [node]
     return list(node.walk())
 
 
 def _what(node: exp.Expr) -> str:
-    """What ``node`` is, as the reason why a comparison cannot prune."""
+    """Describes ``node``, as the reason why a comparison cannot prune."""
     node = node.unnest()
     if isinstance(node, (exp.Column, exp.Dot)):
         return "a column of another table, or a part of a list or map"

@@ -1,6 +1,6 @@
-"""Days, times of day and points in time beside a column: what a literal may mean in the session's zone, or in any.
+"""The possible meanings of a literal beside a column of days or times, in the session's zone or in any.
 
-Place in the flow: :mod:`metastore.predicates.literals` asks here for columns of days and times.
+Place in the flow: :mod:`metastore.predicates.literals` calls this for columns of days and times.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ Literal: TypeAlias = Value | SessionTime | FineTime
 
 @dataclass(frozen=True)
 class Span:
-    """All that a literal may mean to some engine, both ends included; ``certain`` if they all mean one value."""
+    """All values that a literal may mean to some engine, both ends included; ``certain`` if there is only one."""
 
     low: Any
     high: Any
@@ -48,16 +48,17 @@ class Span:
 
 
 _ANY_ZONE = timedelta(hours=18)
-"""No session's clock is further from UTC: no place's ever was, and Java has no larger offset."""
+"""No session's clock is further from UTC: no place ever was, and Java allows no larger offset."""
 
 _MICROSECOND = timedelta(microseconds=1)
 
 _CLOCK_CHANGE = timedelta(hours=26)
-"""Clocks were never moved by more than a day (Samoa skipped one); no change this near leaves local time unambiguous."""
+"""Clocks were never moved by more than a day (Samoa skipped one); local time is unambiguous without a change this near.
+"""
 
 
 def date_span(_column: PredicateColumn, literal: Literal, _zone: tzinfo | None) -> Span | None:
-    """Beside a DATE."""
+    """The span of a literal beside a DATE."""
     if isinstance(literal, str):
         day = date_of(literal)
         return None if day is None else Span.of(day)
@@ -66,7 +67,7 @@ def date_span(_column: PredicateColumn, literal: Literal, _zone: tzinfo | None) 
     if isinstance(literal, FineTime):
         around = date_span(_column, literal.moment, _zone)
         return around and Span(around.low, around.high + timedelta(days=1), certain=False)
-    # A date beside a timestamp is taken as its midnight, so the day of the timestamp and the next one enclose it.
+    # A date beside a timestamp means its midnight, so the timestamp's day and the next day enclose it.
     moment = literal.local if isinstance(literal, SessionTime) else literal
     if not isinstance(moment, datetime):
         return None
@@ -77,20 +78,20 @@ def date_span(_column: PredicateColumn, literal: Literal, _zone: tzinfo | None) 
 
 
 def time_span(_column: PredicateColumn, literal: Literal, _zone: tzinfo | None) -> Span | None:
-    """Beside a TIME."""
+    """The span of a literal beside a TIME."""
     clock = time_of(literal) if isinstance(literal, str) else literal
     return Span.of(clock) if isinstance(clock, time) and clock.tzinfo is None else None
 
 
 def timestamp_span(column: PredicateColumn, literal: Literal, zone: tzinfo | None) -> Span | None:
-    """Beside a TIMESTAMP, of clocks or in UTC. OverflowError near the ends of the calendar."""
+    """The span of a literal beside a local or UTC TIMESTAMP. Raises OverflowError near the ends of the calendar."""
     if (fine := _fine(literal)) is not None:
         # Spark cuts a literal to microseconds, DuckDB and Arrow compare nanoseconds.
         around = timestamp_span(column, fine.moment, zone)
         return around and Span(around.low, around.high + _MICROSECOND, certain=False)
     if isinstance(literal, str):
         moment = timestamp_of(literal)
-        # Text beside a local date-time is read as a local one, and engines differ in what they do with an offset.
+        # Text beside a local date-time is read as a local one, and engines treat an offset in it differently.
         if moment is None or (moment.tzinfo and not column.zoned):
             return None
     elif type(literal) is date:
@@ -107,9 +108,9 @@ def timestamp_span(column: PredicateColumn, literal: Literal, zone: tzinfo | Non
 
 
 def nanoseconds_of(column: PredicateColumn, literal: Literal, zone: tzinfo | None) -> int | None:
-    """Nanoseconds since 1970 that a literal finer than a microsecond means beside a column that counts nanoseconds.
+    """Nanoseconds since 1970 of a literal finer than a microsecond, beside a column in nanoseconds.
 
-    None for any other literal or column, and where the moment depends on the engine.
+    Returns None for any other literal or column, and if the moment depends on the engine.
     """
     fine = _fine(literal) if column.nanos else None
     span = None if fine is None else timestamp_span(column, fine.moment, zone)

@@ -1,7 +1,7 @@
-"""Time zones by the names that sessions have: places, and offsets as Spark and Java write them.
+"""Time zones by the names that sessions use: places, and offsets as Spark and Java write them.
 
-The one reader of such names: pruning and scans, and so Spark's sessions, know the same zones. ``str`` of a zone is a
-name that is read as this zone again.
+This is the only reader of such names, so pruning, scans and Spark's sessions know the same zones. ``str`` of a zone is
+a name that gives the same zone again.
 """
 
 from __future__ import annotations
@@ -17,11 +17,14 @@ _OFFSET: Final = re.compile(
     r"(?:UTC|GMT|UT)?([+-])(\d{1,2})(?::(\d\d)(?::(\d\d))?)?|([+-])(\d\d)(\d\d)(\d\d)?", re.ASCII
 )
 _LIMIT: Final = timedelta(hours=18)
-"""As far from UTC as Java's zones go."""
+"""The largest offset from UTC in Java's zones."""
 
 
 def zone_named(name: str) -> tzinfo:
-    """The time zone called ``name``: a place, ``Z``, ``+02:00``, ``GMT+2``. InvalidRequestError for an unknown one."""
+    """The time zone called ``name``: a place, ``Z``, ``+02:00``, ``GMT+2``.
+
+    Raises InvalidRequestError for an unknown one.
+    """
     if name == "Z":
         return timezone.utc
     if match := _OFFSET.fullmatch(name):

@@ -1,6 +1,6 @@
 """Sums and products of a column and a whole number, as conditions on the column: ``x + 1 > 5`` is ``x > 4``.
 
-Numbers with which the arithmetic leaves the type are kept whatever is asked: there an engine fails, or wraps round.
+Numbers for which the arithmetic overflows always pass the condition: an engine fails there, or wraps around.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from metastore.predicates.unwrapped_times import moved, moved_days
 
 
 def of_arithmetic(context: Context, node: exp.Expr, asked: Comparison) -> BooleanExpression | None:
-    """What ``node``, a sum, product or negation, and ``asked`` ask of the column; None where there is no column."""
+    """The condition for ``node`` (a sum, product or negation) compared as ``asked``; None if it has no column."""
     if isinstance(node, exp.Neg):
         column, constant, column_first = context.column_of(node.this), 0, False
         kind: type[exp.Expr] = exp.Sub
@@ -102,7 +102,7 @@ def _or_overflow(
     *,
     column_first: bool,
 ) -> BooleanExpression:
-    """``found``, or the numbers with which the arithmetic leaves the type: it fails there, or wraps round."""
+    """``found``, or the numbers for which the arithmetic overflows: it fails there, or wraps around."""
     least, most = LIMITS[column.type.name]
     if kind is exp.Mul:
         ends = sorted((Fraction(least, constant), Fraction(most, constant)))

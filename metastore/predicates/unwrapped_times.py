@@ -1,7 +1,7 @@
-"""Functions of days and times, as conditions on the column: the day, the year, truncation, and times that are moved.
+"""Functions of days and times, as conditions on the column: the day, the year, truncation, and moved times.
 
-``date(ts) = DATE '2024-01-05'`` holds between two midnights. Bounds are what clocks show; beside a column in UTC they
-are the session's, and widened near a change of clocks.
+``date(ts) = DATE '2024-01-05'`` holds between two midnights. Bounds are local times. For a column in UTC, they are in
+the session's zone, and are widened near a change of clocks.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from metastore.predicates.written_times import date_of, timestamp_of
 
 
 def moved_days(context: Context, column: PredicateColumn, days: int, asked: Comparison) -> BooleanExpression:
-    """A column of days plus ``days``."""
+    """The condition for a column of days plus ``days``."""
     day = _day_of(asked.literal)
     if day is None:
         raise NotConstant("a day that is moved is compared with something else")
@@ -38,7 +38,7 @@ def moved_days(context: Context, column: PredicateColumn, days: int, asked: Comp
 def moved(
     context: Context, column: PredicateColumn, interval: exp.Interval, sign: int, asked: Comparison
 ) -> BooleanExpression | None:
-    """A column of times plus ``interval``, or less it with ``sign`` -1."""
+    """The condition for a column of times plus ``interval``, or minus it with ``sign`` -1."""
     steps = steps_of(interval)
     if steps is None or steps.months or column.zoned:
         raise NotConstant("only days and hours are taken off again, of times without a zone")
@@ -57,7 +57,7 @@ def moved(
 
 
 def of_unit(context: Context, node: exp.Expr, asked: Comparison) -> BooleanExpression | None:
-    """Functions that are the same for all times of a day, year or other unit, and grow with the time."""
+    """The condition for functions that are constant within a day, year or other unit, and grow with the time."""
     if (of_day := _day(node)) is not None:
         return _within(context, of_day, "DAY", _moment_of(asked.literal, date_of), asked)
     if (of_year := _year(node)) is not None:
@@ -74,7 +74,7 @@ def of_unit(context: Context, node: exp.Expr, asked: Comparison) -> BooleanExpre
         column = context.column_of(node.this)
         is_day = isinstance(node, exp.DateTrunc) or (column is not None and column.type.name == "DATE")
         moment = _moment_of(asked.literal, date_of if is_day else timestamp_of)
-        # Spark's date_trunc takes a time without a zone for one of the session's.
+        # Spark's date_trunc reads a time without a zone as one of the session's.
         in_session = context.dialect is SPARK and isinstance(node, exp.TimestampTrunc)
         return _within(context, node.this, unit, moment, asked, in_session=in_session)
     return None
@@ -89,7 +89,7 @@ def _within(
     *,
     in_session: bool = False,
 ) -> BooleanExpression | None:
-    """``inner``, cut to the ``unit`` that holds it, compared with ``moment``."""
+    """The condition for ``inner``, truncated to its ``unit``, compared with ``moment``."""
     column = context.column_of(inner)
     if column is None:
         return None
@@ -121,7 +121,7 @@ def _within(
 def _of_interval(
     bound: Callable[[str, datetime], BooleanExpression], operator: str, start: datetime, end: datetime
 ) -> BooleanExpression:
-    """Times whose unit compares as asked with the one from ``start`` to ``end``."""
+    """The times whose unit compares as requested with the unit from ``start`` to ``end``."""
     if operator == "=":
         return And(bound(">=", start), bound("<", end))
     if operator == "!=":
@@ -132,7 +132,7 @@ def _of_interval(
 
 
 def _recurring(context: Context, part: str, inner: exp.Expr, asked: Comparison) -> BooleanExpression | None:
-    """A month, quarter or day of a month compared with a whole number."""
+    """The condition for a month, quarter or day of a month compared with a whole number."""
     column = context.column_of(inner)
     if column is None:
         return None
@@ -154,7 +154,7 @@ _PART_FUNCTIONS: Final[Mapping[type[exp.Expr], str]] = {
 
 
 def _part(node: exp.Expr) -> tuple[str, exp.Expr] | None:
-    """Which part of the calendar ``node`` is, and what it is of."""
+    """The calendar part that ``node`` takes, and its argument."""
     name, inner = _PART_FUNCTIONS.get(type(node)), node.this
     if isinstance(node, exp.Extract):
         name, inner = node.name.upper(), node.expression
@@ -164,14 +164,14 @@ def _part(node: exp.Expr) -> tuple[str, exp.Expr] | None:
 
 
 def _day(node: exp.Expr) -> exp.Expr | None:
-    """What ``node`` is the day of."""
+    """The argument if ``node`` is a function for the day, else None."""
     is_cast = isinstance(node, exp.Cast) and node.to.this is exp.DType.DATE
     inner: exp.Expr | None = node.this if is_cast or isinstance(node, (exp.Date, exp.TsOrDsToDate)) else None
     return inner
 
 
 def _year(node: exp.Expr) -> exp.Expr | None:
-    """What ``node`` is the year of."""
+    """The argument if ``node`` is a function for the year, else None."""
     inner: exp.Expr | None = None
     if isinstance(node, exp.Year):
         inner = node.this
@@ -189,7 +189,7 @@ def _day_of(literal: Literal) -> date | None:
 
 
 def _moment_of(literal: Literal, read: Callable[[str], date | None]) -> datetime | None:
-    """What clocks show at ``literal``, of a text what it ``read`` is; None for an instant, and for what is no time."""
+    """The local time of ``literal``, a text by ``read``; None for an instant, and for a value that is no time."""
     if isinstance(literal, SessionTime):
         return literal.local
     if isinstance(literal, str):

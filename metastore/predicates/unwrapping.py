@@ -1,11 +1,11 @@
-"""Functions of a column that are compared with a constant, as conditions on the column itself.
+"""Functions of a column compared with a constant, as conditions on the column itself.
 
-``date(ts) = DATE '2024-01-05'`` holds for the times of a day, ``left(s, 3) = 'abc'`` for texts with a prefix, ``x + 1 >
-5`` for ``x > 4`` and for the numbers that overflow. The rules are Trino's (UnwrapDateTruncInComparison,
-UnwrapCastInComparison, UnwrapYearInComparison and others) where they are sound for Spark and DuckDB alike.
+``date(ts) = DATE '2024-01-05'`` holds for the times of a day, ``left(s, 3) = 'abc'`` for texts with a prefix. ``x + 1 >
+5`` holds for ``x > 4`` and for numbers that overflow. The rules are Trino's (UnwrapDateTruncInComparison,
+UnwrapCastInComparison, UnwrapYearInComparison and others) where they are sound for both Spark and DuckDB.
 
-What is made follows from what is asked: every row that passes the question passes the condition. A comparison under NOT
-is turned round first: each of these functions is NULL for NULL, so that the opposite comparison is the negation.
+The condition follows from the question: every row that passes the question passes the condition. A comparison under NOT
+is inverted first. Each of these functions is NULL for NULL, so the opposite comparison is the negation.
 """
 
 from __future__ import annotations
@@ -41,17 +41,17 @@ _WIDER: Final[Mapping[exp.DType, frozenset[str]]] = {
     exp.DType.TEXT: frozenset({"VARCHAR"}),
     exp.DType.BOOLEAN: frozenset({"BOOLEAN"}),
 }
-"""Casts that keep every value, by their target: types of columns."""
+"""Casts that can be unwrapped, by target: the column types. They keep values, BIGINT to DOUBLE only the order."""
 
 
 @dataclass(frozen=True)
 class Unwrapping(Context):
-    """Makes conditions of functions."""
+    """Makes conditions from comparisons of functions."""
 
     def comparison(self, subject: exp.Expr, asked: Comparison) -> BooleanExpression | None:
-        """What ``subject``, a function, and ``asked`` together ask of the column; None where that is not known.
+        """The condition for ``subject``, a function, compared as ``asked``; None if it cannot be unwrapped.
 
-        Raises NotConstant, with the reason, where an argument or the literal is in the way.
+        Raises NotConstant, with the reason, if an argument or the literal prevents it.
         """
         subject = subject.unnest()
         if isinstance(subject, exp.Coalesce):
@@ -65,7 +65,7 @@ class Unwrapping(Context):
         return of_unit(self, subject, asked)
 
     def test(self, node: exp.Expr, text: str, *, inverted: bool) -> BooleanExpression | None:
-        """What ``node``, a function that is true or false, asks of the column; None where that is not known."""
+        """The condition for ``node``, a function that is true or false; None if it cannot be unwrapped."""
         if isinstance(node, exp.StartsWith):
             column, prefix = self.column_of(node.this), self.constants.value(node.expression)
             if column is None or not isinstance(prefix, str):
@@ -84,7 +84,7 @@ class Unwrapping(Context):
                 return self.leaves.is_null(column, inverted=inverted is not (node.name.lower() == "isnotnull"))
         return None
 
-    # Casts that keep every value, and coalesce.
+    # Casts, and coalesce.
 
     def _cast(self, node: exp.Cast, asked: Comparison) -> BooleanExpression | None:
         column, kind = self.column_of(node.this), node.to.this
@@ -113,7 +113,7 @@ class Unwrapping(Context):
         if default is None or not _is_of_type(column, default):
             raise NotConstant(f"coalesce of {column.type} and another type")
         found = self.leaves.compare(column, asked.operator, asked.literal, asked.text, inverted=asked.inverted)
-        # Beside DOUBLE two decimals may round to one number.
+        # Beside DOUBLE, two decimals may round to one number.
         if column.type.name == "DOUBLE" or constant_comparison(default, asked.effective, asked.literal) is not False:
             found = Or(found, self.leaves.is_null(column, inverted=False))
         return self.leaves.implied(found)
@@ -134,7 +134,7 @@ class Unwrapping(Context):
         return self.leaves.implied(self._begins(column, length, text, asked))
 
     def _begins(self, column: PredicateColumn, length: int, text: str, asked: Comparison) -> BooleanExpression:
-        """The first ``length`` letters of ``column`` compared with ``text``, by the order of code points."""
+        """The condition for the first ``length`` letters of ``column`` compared with ``text``, in code point order."""
         operator = asked.effective
         if operator in ("=", "!="):
             if len(text) > length:

@@ -1,7 +1,7 @@
-"""What the WHERE of a query asks of the rows of one table alone, before it is joined with others. Pure.
+"""The part of a query's WHERE that applies to the rows of one table, before it is joined with others. Pure.
 
-Place in the flow: SELECT hands each table its condition, a scan is pruned by it, and DuckDB still carries out the whole
-query. What is not understood costs time and no row.
+Place in the flow: SELECT passes each table its condition, and the scan is pruned by it. DuckDB still runs the whole
+query, so a part that is not understood only costs time and never loses a row.
 """
 
 from __future__ import annotations
@@ -16,16 +16,16 @@ _PLAIN_JOINS: Final = {"", "INNER", "CROSS", "SEMI", "ANTI"}
 
 
 def is_plain(table: exp.Table, *more: str) -> bool:
-    """Whether nothing hangs on a table but its name, an alias that renames no column, and ``more`` arguments."""
+    """Whether a table has only a name, an alias that renames no column, and ``more`` arguments."""
     alias = table.args.get("alias")
     others = {name for name, value in table.args.items() if value} - ARGUMENTS[exp.Table]
     return others <= set(more) and (alias is None or is_understood(alias, exp.TableAlias))
 
 
 def where_of(tree: exp.Expr, table: exp.Table) -> Condition | str | None:
-    """The condition that all rows of ``table``, a node of ``tree``, must satisfy to be of use; None for no WHERE.
+    """The condition that rows of ``table``, a node of ``tree``, must satisfy to be used; None without a WHERE.
 
-    Where a WHERE cannot be asked of the table alone, a text that says why.
+    If the WHERE cannot be applied to the table alone, returns a text with the reason.
     """
     select = table.find_ancestor(exp.Select)
     where = None if select is None else select.args.get("where")
@@ -48,8 +48,8 @@ def where_of(tree: exp.Expr, table: exp.Table) -> Condition | str | None:
 def _may_go_first(table: exp.Table, others: list[exp.Expr], joins: list[exp.Join]) -> bool:
     """Whether rows of ``table``, one of ``others``, that WHERE drops may be dropped before the joins.
 
-    Not on the side of an outer join that is filled with nulls, and not where joins look for the nearest row, or
-    count rows. The same holds where a table has more than its name, such as the joins of a FROM that comes first.
+    They may not on the side of an outer join that is filled with nulls. They may not if a join looks for the nearest
+    row or counts rows. They may not if a table has more than its name, such as the joins of a FROM that comes first.
     """
     if not is_plain(table):
         return False

@@ -1,7 +1,7 @@
-"""Days, times of day and date-times as texts write them: those spellings that all engines read alike, and no others.
+"""Parses days, times of day and date-times in the spellings that all engines read alike, and in no others.
 
-Place in the flow: literals of a question are read here, typed ones and texts beside columns of such types. What is
-spelled otherwise is None, and then nothing is concluded from it.
+Place in the flow: literals of a question are parsed here, both typed ones and texts beside columns of days or times.
+Any other spelling gives None, and nothing is concluded from it.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ def time_of(text: str) -> time | None:
 
 
 def timestamp_of(text: str) -> datetime | None:
-    """The date-time that ``text`` writes: a day, or a day and a time, then with Z or an offset or without; or None."""
+    """The date-time that ``text`` writes: a day, or a day and a time, optionally with Z or an offset; or None."""
     match = _TIMESTAMP.fullmatch(text)
     if match is None:
         return None
@@ -44,9 +44,9 @@ def timestamp_of(text: str) -> datetime | None:
 
 
 def fine_time_of(text: str) -> tuple[datetime, int] | None:
-    """The date-time that ``text`` writes with seven digits or more behind the point, cut to microseconds, and the rest.
+    """A date-time with more than six digits after the point: cut to microseconds, and the rest.
 
-    The rest is in nanoseconds, 0 to 999. None for a text of another form, as one with more than nanoseconds.
+    The rest is in nanoseconds, 0 to 999. Returns None for a text of another form, or one finer than nanoseconds.
     """
     match = _FINER.fullmatch(text)
     moment = None if match is None else timestamp_of(f"{match[1]}{match[3]}")
@@ -54,14 +54,14 @@ def fine_time_of(text: str) -> tuple[datetime, int] | None:
 
 
 def _offset(text: str) -> str:
-    """``text`` with minutes: Python before 3.11 reads no offset in hours alone."""
+    """``text`` with minutes added to an offset in hours: Python before 3.11 cannot read hours alone."""
     if text == "Z":
         return "+00:00"
     return f"{text}:00" if len(text) == len("+00") else text
 
 
 def _iso(clock: str) -> str:
-    """``clock`` with a fraction of six digits if any: Python before 3.11 reads no others."""
+    """``clock`` with its fraction, if any, padded to six digits: Python before 3.11 reads no others."""
     whole, _, fraction = clock.partition(".")
     return f"{whole}.{fraction.ljust(6, '0')}" if fraction else whole
 

@@ -1,1 +1,1 @@
-"""Pruning, pure: statistics and a predicate -> what must be read, and the reason for each decision."""
+"""Pruning: decides from statistics and a predicate what a query must read, with the reason for each decision. Pure."""

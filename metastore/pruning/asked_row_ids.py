@@ -1,4 +1,7 @@
-"""Which row ids a condition asks for: statistics cannot judge them, so the scan reads the row groups that they name."""
+"""Finds the row ids that a condition asks for. Statistics cannot test row ids.
+
+A scan reads the row groups they name.
+"""
 
 from __future__ import annotations
 
@@ -14,7 +17,7 @@ _ESCAPE: Final = re.compile(r"\\x([0-9a-fA-F]{2})")
 
 
 def row_ids_in(condition: Condition) -> list[bytes] | None:
-    """The ids that every row of ``condition`` has one of; None where it does not say so with constants."""
+    """The ids of which every row of ``condition`` has one; None if the condition does not list them as constants."""
     found: list[bytes] | None = None
     tree = condition.tree.unnest()
     for part in tree.flatten() if isinstance(tree, exp.And) else (tree,):
@@ -25,7 +28,7 @@ def row_ids_in(condition: Condition) -> list[bytes] | None:
 
 
 def reason_without_ids(condition: Condition) -> str | None:
-    """Why a condition on ``$row_id`` chooses no row groups; None where there is none."""
+    """The reason why a condition on ``$row_id`` cannot select row groups; None if it has no such column."""
     if not any(_is_row_id(node, condition) for node in condition.tree.find_all(exp.Column)):
         return None
     return "$row_id chooses row groups only by = and IN with constants, from_hex('…') or '…'::BLOB, that AND connects"
@@ -47,7 +50,7 @@ def _is_row_id(node: exp.Expr, condition: Condition) -> bool:
 
 
 def _bytes(node: exp.Expr) -> bytes | None:
-    """The bytes that a constant is: ``X'…'``, ``from_hex('…')``, ``unhex('…')``, a text cast to BLOB."""
+    """The bytes of a constant: ``X'…'``, ``from_hex('…')``, ``unhex('…')``, or a text cast to BLOB. None for others."""
     node = node.unnest()
     if isinstance(node, exp.HexString):
         return _of_hex(str(node.this))

@@ -1,8 +1,9 @@
-"""One leaf of a condition as a test of one column's statistics: which containers have no row that passes it, and why.
+"""One leaf of a condition as a test of a column's statistics: which containers have no passing row, and why.
 
-A test is run over the statistics of many containers at once. Bounds contain the data, exact or not, so inexact ones
-need no care here. Where a container's type has another order than the column's (a file that held integers where the
-table now holds text), only "all null" excludes. Values of two kinds have no order, so they exclude nothing.
+A test runs over the statistics of many containers at once. Bounds contain the data, exact or not, so inexact bounds
+need no special treatment. If a container's type has another order than the column's, only "all null" excludes it. An
+example is a file that held integers where the table now holds text. Values of two kinds have no order, so they exclude
+nothing.
 """
 
 from __future__ import annotations
@@ -58,9 +59,9 @@ Explains = Callable[[ColumnStatistics], str]
 
 @dataclass(frozen=True)
 class ColumnTest:
-    """``column`` is the quoted path; ``text`` what a person reads; ``excludes`` is certain where it says True.
+    """The test: ``column`` is the quoted path, ``text`` the test in words; where ``excludes`` is True, it is certain.
 
-    ``can_judge`` says which statistics hold what the test ``needs``, so that other values would have excluded.
+    ``can_judge`` marks the statistics that hold what the test ``needs``: with these, other values would be excluded.
     """
 
     column: str
@@ -89,7 +90,7 @@ _SAME_ORDER: Mapping[str, frozenset[str]] = {
     "FLOAT": FLOAT_TYPES,
     "DOUBLE": FLOAT_TYPES,
 }
-"""Minor types whose bounds have the order of the column's type; other types hold values that compare as they are."""
+"""Minor types whose bounds have the same order as the column's type. Column types not listed accept every type."""
 
 
 def column_test(node: BooleanExpression, column: PredicateColumn) -> ColumnTest:
@@ -122,7 +123,7 @@ def _of_flags(column: PredicateColumn, text: str, proves: int, why: str, counts:
 
 
 def _guarded(outside: OutsideBounds, column: PredicateColumn) -> Excludes:
-    """``outside`` for containers that have values of a type comparable with the column's."""
+    """``outside``, restricted to containers whose type is comparable with the column's."""
     same_order = _SAME_ORDER.get(column.type.name)
 
     def excludes(known: StatisticsColumns) -> Mask:
@@ -148,7 +149,7 @@ _BOUNDS: Final[Mapping[type[BooleanExpression], tuple[str, Callable[[BoundPair, 
     EqualTo: ("=", lambda pair, value: pair.low.compare(">", value) | pair.high.compare("<", value)),
     NotEqualTo: ("!=", lambda pair, value: pair.low.compare("=", value) & pair.high.compare("=", value)),
 }
-"""For each comparison: its sign, and where bounds exclude it for a value."""
+"""Each comparison's sign, and a function that marks where bounds exclude it for a value."""
 
 
 def _comparison(node: BooleanExpression, column: PredicateColumn) -> tuple[str, OutsideBounds]:
@@ -168,7 +169,7 @@ def _membership(node: In | NotIn, column: PredicateColumn) -> tuple[str, Outside
     negated = "NOT " if isinstance(node, NotIn) else ""
     kinds = {kind_of(value) for value in values}
     if not all(have_order(kind, kind_of(values[0])) for kind in kinds) or any(value != value for value in values):
-        # Text beside numbers, or a NaN: no order, nothing to exclude by.
+        # Text beside numbers, or a NaN: there is no order to exclude by.
         return f"{negated}IN ({', '.join(map(show, values))})", _nothing
     values.sort()
     wanted = SortedValues(values)
@@ -195,7 +196,7 @@ def _recurring(node: Recurring) -> tuple[str, OutsideBounds]:
         found = _nothing(pair)
         if pair.kind not in _DAY_LENGTHS or not (isinstance(pair.low, Numbers) and isinstance(pair.high, Numbers)):
             return found
-        # Two days more than the part allows: clocks may be set between the bounds.
+        # Two days more than the part allows, since clocks may be set between the bounds.
         near = (pair.high.values - pair.low.values) // _DAY_LENGTHS[pair.kind] < part.days + 2
         for position in np.flatnonzero(near & pair.low.known & pair.high.known).tolist():
             found[position] = excludes_part(node, pair.low.at(position), pair.high.at(position))
@@ -205,7 +206,7 @@ def _recurring(node: Recurring) -> tuple[str, OutsideBounds]:
 
 
 _DAY_LENGTHS: Final = {Kind.DATE: 1, Kind.LOCAL: 86_400_000_000, Kind.INSTANT: 86_400_000_000}
-"""How many of the numbers that its bounds are kept as make a day."""
+"""Length of a day in the units of each kind's stored bounds."""
 
 
 def _prefix(node: StartsWith | NotStartsWith) -> tuple[str, OutsideBounds]:
@@ -218,7 +219,7 @@ def _prefix(node: StartsWith | NotStartsWith) -> tuple[str, OutsideBounds]:
         return pair.high.compare("<", prefix) | behind
 
     def all_start(pair: BoundPair) -> Mask:
-        # Whatever lies between two texts with a prefix has that prefix.
+        # Every text between two texts with a prefix has that prefix.
         if not isinstance(pair.low, Texts) or not isinstance(pair.high, Texts) or pair.kind is not Kind.TEXT:
             return _nothing(pair)
         return pair.low.starts_with(prefix) & pair.high.starts_with(prefix)
@@ -233,7 +234,7 @@ def _is_integer_beside_text(values: Sequence[Any], column: PredicateColumn) -> b
 
 
 def _of_integers(outside: OutsideBounds) -> OutsideBounds:
-    """``outside`` for text that is compared with integers: certain only for one text that is an integer's own."""
+    """``outside`` for text compared with integers: certain only if the only text is an integer's canonical spelling."""
 
     def of_text(pair: BoundPair) -> Mask:
         if pair.kind is not Kind.TEXT:
@@ -262,7 +263,7 @@ def _some(values: list[Any], most: int = 5) -> str:
 
 
 def show(value: object, longest: int = 40) -> str:
-    """``value`` as a person writes it in a predicate, shortened to ``longest`` characters."""
+    """``value`` as written in a predicate, shortened to ``longest`` characters."""
     if isinstance(value, str):
         return f"'{value[:longest]}…'" if len(value) > longest else f"'{value}'"
     if isinstance(value, bytes):

@@ -1,7 +1,7 @@
-"""Segments, files and row groups as evaluation sees them: statistics by column, of units and names of directories.
+"""Statistics of segments, files and row groups for evaluation, from units and from directory names.
 
-What a directory's name says needs no statistics at all, and comes before what units say. A column that a unit's schema
-lacks is null in all of its rows.
+Values in directory names need no statistics and take precedence over units. A column that a unit's schema lacks is null
+in all of its rows.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ _NO_SPELLINGS: Mapping[str, Sequence[ColumnPath]] = {}
 
 
 class FolderStatistics:
-    """What the folders of containers say, and nothing else: all that is known of files that were never analyzed."""
+    """Statistics from the names of folders alone: nothing else is known of files that were never analyzed."""
 
     def __init__(self, folders: Coded, directory_columns: DirectoryColumns) -> None:
         self._folders = folders
@@ -43,7 +43,7 @@ class FolderStatistics:
 
 
 class UnitStatistics:
-    """What the units of one level say, with their folders' values before their own."""
+    """Statistics from the units of one level; values from folder names take precedence."""
 
     def __init__(
         self,
@@ -52,7 +52,7 @@ class UnitStatistics:
         directory_columns: DirectoryColumns,
         spellings: Mapping[str, Sequence[ColumnPath]] = _NO_SPELLINGS,
     ) -> None:
-        """``spellings``: the paths of a leaf in files, by its quoted one, where files spell it in several ways."""
+        """``spellings``: a leaf's paths in files, by its quoted path, for leaves that files spell in several ways."""
         self._units = units
         self._spellings = spellings
         self._directory_columns = directory_columns
@@ -71,7 +71,7 @@ class UnitStatistics:
         return found
 
     def lacking(self) -> Mapping[str, Mask]:
-        """By column that was asked about, in the order of asking, the containers of which nothing is known."""
+        """For each requested column, in order of request, the containers without any statistics."""
         return self._lacking
 
     def _told_by_units(self, column: str) -> StatisticsColumns:
@@ -86,7 +86,7 @@ class UnitStatistics:
         return StatisticsColumns.nothing(len(self._units)) if found is None else found
 
     def _spelled(self, several: Sequence[ColumnPath]) -> StatisticsColumns:
-        """Of containers whose files spell the column in one way; of several ways nothing is known."""
+        """Statistics of containers whose files spell the column in one way; with several ways, nothing is known."""
         spelled: dict[str, list[int]] = {}
         for code, schema in enumerate(self._units.schemas.names):
             leaves = _leaves(schema)
@@ -117,7 +117,7 @@ def _lacks(schema: str, path: ColumnPath) -> bool:
     structs, leaves = _lowered_paths(schema)
     for depth in range(1, len(path) + 1):
         if path[:depth] in leaves:
-            return False  # a leaf, or something inside one, of which the schema says nothing
+            return False  # a leaf, or something inside a leaf, which the schema does not describe
         if path[:depth] not in structs:
             return True
     return False
@@ -125,6 +125,6 @@ def _lacks(schema: str, path: ColumnPath) -> bool:
 
 @lru_cache(maxsize=64)
 def _lowered_paths(schema: str) -> tuple[frozenset[ColumnPath], frozenset[ColumnPath]]:
-    """Paths of structs and of leaves in lower case: files may spell a column differently, and engines overlook it."""
+    """The paths of structs and of leaves in lower case: files may differ in case, and engines ignore it."""
     leaves = frozenset(map(lowered, _leaves(schema)))
     return frozenset(leaf[:depth] for leaf in leaves for depth in range(1, len(leaf))), leaves

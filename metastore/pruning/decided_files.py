@@ -1,6 +1,6 @@
-"""The files that pruning keeps and those that it skips, as columns; one file as a value when somebody asks for it.
+"""The files that pruning keeps and the files that it skips, as columns; single files become objects on access.
 
-There may be a million of them. Reasons are numbers of tests until somebody reads them.
+There may be a million of them, so reasons are stored as numbers of tests until they are read.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from metastore.bounds.unit_columns import Coded
 from metastore.pruning.evaluate import Excluded, Exclusion
 
 _NOTHING: Final[Mapping[int, Exclusion]] = {}
-"""One for all: most files have no such row groups, and there may be a million of them."""
+"""Shared by all files without excluded row groups, since there may be a million of them."""
 
 _AT_ONCE: Final = 1_000
 
@@ -33,14 +33,14 @@ _KEPT: Final[list[tuple[str, pa.DataType]]] = [
     ("schema", _TEXTS),
 ]
 KEPT_COLUMNS: Final = pa.schema(_KEPT)
-"""Kept files as Arrow has them; ``row_groups`` is null where all are read, ``schema`` where it is not known."""
+"""Arrow schema of kept files; ``row_groups`` is null if all are read, ``schema`` if it is unknown."""
 
 
 @dataclass(frozen=True, slots=True)
 class KeptFile:
-    """One file to read: all of it, or the row groups of ``row_groups`` (ascending) only.
+    """One file to read: the whole file, or only the row groups in ``row_groups`` (ascending).
 
-    ``schema`` is the file's in Drill's JSON; None for files that are new or have changed.
+    ``schema`` is the file's in Drill's JSON; None for new and changed files.
     """
 
     path: str
@@ -53,14 +53,14 @@ class KeptFile:
 
 @dataclass(frozen=True, slots=True)
 class SkippedFile:
-    """One file not to read, decided by its own statistics or directories; files of skipped segments are not listed."""
+    """One skipped file, excluded by its own statistics or directories; files of skipped segments are not listed."""
 
     path: str
     exclusion: Exclusion
 
     @property
     def reason(self) -> str:
-        """Why no row of it matches."""
+        """Why none of its rows matches."""
         return str(self.exclusion)
 
 
@@ -68,7 +68,7 @@ F = TypeVar("F")
 
 
 class Files(Sequence[F]):
-    """Files in parts; each is made when it is asked for. Two are equal when all of their files are, in their order."""
+    """Files in parts, each made on access. Two are equal if all of their files are equal, in the same order."""
 
     def __init__(self) -> None:
         self._parts: list[pa.Table] = []
@@ -76,7 +76,7 @@ class Files(Sequence[F]):
 
     @abstractmethod
     def _made(self, part: int, columns: pa.Table, first: int) -> Iterator[F]:
-        """The files in ``columns``, which are rows of a part from row ``first`` on."""
+        """The files in ``columns``, the rows of a part from row ``first`` on."""
 
     def _add(self, part: pa.Table) -> None:
         self._parts.append(part)
@@ -110,7 +110,7 @@ class Files(Sequence[F]):
 
     @property
     def paths(self) -> list[str]:
-        """Their paths."""
+        """The paths of all files."""
         columns: list[list[Any]] = [part["path"].to_pylist() for part in self._parts]
         return [path for paths in columns for path in paths]
 
@@ -123,24 +123,27 @@ class KeptFiles(Files[KeptFile]):
         self._skipped_row_groups: list[Callable[[int], Mapping[int, Exclusion]]] = []
 
     def add(self, part: pa.Table, skipped_row_groups: Callable[[int], Mapping[int, Exclusion]] | None = None) -> None:
-        """Files in the columns of :data:`KEPT_COLUMNS`; ``skipped_row_groups`` gives what is left out of a file."""
+        """Adds files in the columns of :data:`KEPT_COLUMNS`.
+
+        ``skipped_row_groups`` gives a file's excluded row groups.
+        """
         self._add(part)
         self._skipped_row_groups.append(skipped_row_groups or (lambda _: _NOTHING))
 
     @property
     def table(self) -> pa.Table:
-        """All of them as Arrow columns: :data:`KEPT_COLUMNS`."""
+        """All files as an Arrow table with the columns :data:`KEPT_COLUMNS`."""
         return pa.concat_tables(self._parts or [KEPT_COLUMNS.empty_table()]).unify_dictionaries()
 
     @property
     def size(self) -> int | None:
-        """Bytes of all of them, None where a size is not known."""
+        """Total bytes of all files, None if one size is unknown."""
         if any(part["size"].null_count for part in self._parts):
             return None
         return sum(pc.sum(part["size"]).as_py() or 0 for part in self._parts)
 
     def only(self, paths: Collection[str]) -> KeptFiles:
-        """Those at ``paths``."""
+        """The files at ``paths``."""
         found = KeptFiles()
         wanted = pa.array(list(paths), pa.string())
         for part, why in zip(self._parts, self._skipped_row_groups, strict=True):
@@ -158,7 +161,7 @@ class KeptFiles(Files[KeptFile]):
 
 
 class SkippedFiles(Files[SkippedFile]):
-    """The files of segments that are read, and which are not read themselves; counted by what excluded them."""
+    """Skipped files of segments that are read, with counts by the tests that excluded them."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -166,14 +169,14 @@ class SkippedFiles(Files[SkippedFile]):
         self.by_tests: Counter[str] = Counter()
 
     def add(self, paths: pa.Array[Any], excluded: Excluded) -> None:
-        """Those of the files at ``paths`` that are ``excluded``."""
+        """Adds and counts those of the files at ``paths`` that are ``excluded``."""
         positions = np.flatnonzero(excluded.mask)
         if len(positions):
             self.by_tests.update(excluded.count_by_tests())
             self.add_each(paths.take(positions), lambda row: excluded.why(positions[row]))
 
     def add_each(self, paths: pa.Array[Any], why: Callable[[int], Exclusion]) -> None:
-        """The files at ``paths``, ``why`` gives the reason for a place. They are not counted."""
+        """Adds the files at ``paths`` without counting them; ``why`` gives the reason by position."""
         self._add(pa.table({"path": paths}))
         self._why.append(why)
 
@@ -183,7 +186,7 @@ class SkippedFiles(Files[SkippedFile]):
 
 
 def kept_columns(paths: pa.Array[Any], reasons: Coded, sizes: pa.Array[Any], schemas: Coded | None) -> pa.Table:
-    """Whole files in the columns of :data:`KEPT_COLUMNS`; unknown sizes are null, as are unknown ``schemas``."""
+    """Whole files in the columns of :data:`KEPT_COLUMNS`; unknown sizes and ``schemas`` are null."""
     groups = pa.nulls(len(paths), KEPT_COLUMNS.field("row_groups").type)
     known = pa.nulls(len(paths), _TEXTS) if schemas is None else _dictionary(schemas)
     return pa.Table.from_arrays([paths, groups, _dictionary(reasons), sizes, known], schema=KEPT_COLUMNS)

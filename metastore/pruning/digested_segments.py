@@ -1,4 +1,4 @@
-"""Segments by their digests: as units above the files, and as numbers of files that are counted alone."""
+"""Segments from their digests: as units above the files, and as counts of their files."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from metastore.model.vocabulary import DEFAULT_SEGMENT, MetadataType
 
 
 def digested_segments(digests: Mapping[str, SegmentDigest], schema: pa.Schema) -> pa.Table:
-    """SEGMENT units in the columns of ``schema``, with what digests (by metadata key) hold."""
+    """SEGMENT units in the columns of ``schema``, with the content of digests (by metadata key)."""
     told: dict[str, list[Any]] = {
         "metadataType": [MetadataType.SEGMENT.value] * len(digests),
         "metadataIdentifier": list(digests),
@@ -28,7 +28,7 @@ def digested_segments(digests: Mapping[str, SegmentDigest], schema: pa.Schema) -
 
 
 def counted(digests: Iterable[tuple[str, SegmentDigest]]) -> PortionColumns:
-    """The files of segments (by metadata key) as numbers."""
+    """The files of segments (by metadata key) as counts."""
     files = tuple(
         CountedFiles("" if key == DEFAULT_SEGMENT else key, digest.files, digest.row_groups, digest.size)
         for key, digest in digests

@@ -1,11 +1,11 @@
-"""Tells containers (segments, files, row groups) that may hold a row that satisfies a condition from those that cannot.
+"""Separates containers (segments, files, row groups) that may hold a matching row from those that cannot.
 
-The answer is "no" only where that is certain: no statistics, an unknown bound, values of another type than the column
-has now, all mean "may". Many containers are decided at once, each leaf of the condition in one go; those that are
-excluded already are not asked about again.
+The answer is "no" only if that is certain. Missing statistics, an unknown bound, or values of another type than the
+column's present one all mean "may". Many containers are decided at once, one leaf of the condition at a time;
+containers that are already excluded are not tested again.
 
-Why a container cannot match is kept as a number: that of the tests which excluded it. It becomes an :class:`Exclusion`,
-and text, when somebody asks.
+The reason is kept as the number of the tests that excluded a container. It becomes an :class:`Exclusion`, and text, on
+request.
 """
 
 from __future__ import annotations
@@ -32,11 +32,11 @@ class Statistics(Protocol):
     """Statistics of many containers, read column by column."""
 
     def of(self, column: str, among: Mask) -> StatisticsColumns:
-        """Those of ``column`` (a quoted path) in all containers; only those ``among`` them are of interest."""
+        """The statistics of ``column`` (a quoted path) in all containers; only those ``among`` them matter."""
 
 
 class Cause(NamedTuple):
-    """A test that no row of a container passes, and the statistics it was judged by."""
+    """A test that no row of a container passes, and the statistics that were tested."""
 
     test: ColumnTest
     statistics: ColumnStatistics | None
@@ -46,18 +46,18 @@ class Cause(NamedTuple):
 
 
 def tests_text(tests: Iterable[ColumnTest]) -> str:
-    """Tests that exclude a container together, as a person reads them."""
+    """The text of tests that together exclude a container."""
     return " and ".join(dict.fromkeys(map(str, tests)))
 
 
 class Exclusion(tuple[Cause, ...]):
-    """Why a container cannot match: all of these causes together, more than one where alternatives were asked for."""
+    """Why a container cannot match: all of these causes together; several if the condition has alternatives (OR)."""
 
     __slots__ = ()
 
     @property
     def tests(self) -> str:
-        """The tests that failed, without the container's values: the same for all containers they excluded."""
+        """The failed tests without the container's values: the same text for all containers that they excluded."""
         return tests_text(cause.test for cause in self)
 
     def __str__(self) -> str:
@@ -66,30 +66,33 @@ class Exclusion(tuple[Cause, ...]):
 
 @dataclass(frozen=True)
 class Excluded:
-    """Containers of which some are excluded: by the tests of the evaluation's ``combinations[code]``, -1 for none."""
+    """The result for many containers: the tests ``combinations[code]`` exclude a container.
+
+    Code -1 means not excluded.
+    """
 
     codes: Codes
     combinations: Sequence[tuple[ColumnTest, ...]]
     judged_by: Mapping[str, StatisticsColumns]
-    """What was known of the columns that were asked about, by their names."""
+    """The statistics of each tested column, by its name."""
 
     @property
     def mask(self) -> Mask:
-        """Which are excluded."""
+        """Which containers are excluded."""
         found: Mask = self.codes >= 0
         return found
 
     def why(self, container: int) -> Exclusion:
-        """Why one of them is excluded, which it has to be."""
+        """Why ``container`` is excluded; the container must be excluded."""
         return Exclusion(Cause(test, self._known(test, container)) for test in self.combinations[self.codes[container]])
 
     def tests(self, containers: Iterable[int]) -> list[str]:
-        """The tests that excluded each of ``containers``, as a person reads them."""
+        """The text of the tests that excluded each of ``containers``."""
         texts = list(map(tests_text, self.combinations))
         return [texts[code] for code in self.codes[list(containers)].tolist()]
 
     def count_by_tests(self, among: Mask | None = None) -> Counter[str]:
-        """How many are excluded, of all or of those ``among`` them, by the tests that did it."""
+        """Number of excluded containers (all, or those ``among``) by the tests that excluded them."""
         counts = np.bincount(self.codes[self.mask if among is None else self.mask & among]).tolist()
         found: Counter[str] = Counter()
         for code, count in enumerate(counts):
@@ -103,31 +106,32 @@ class Excluded:
 
 
 class Evaluation:
-    """A predicate made ready to be asked of any number of containers."""
+    """A predicate prepared for evaluation over any number of containers."""
 
     def __init__(self, predicate: Predicate) -> None:
         self._condition = predicate.condition
         self._tests: dict[int, ColumnTest] = {}
-        """By identity of the leaf: PyIceberg's expressions have no hash, and live as long as the condition does."""
+        """Tests by identity of the leaf: PyIceberg's expressions have no hash, and live as long as the condition does.
+        """
         self._prepare(predicate.condition, predicate)
         self._asked: set[str] = set()
         self._judged: set[str] = set()
         self.combinations: list[tuple[ColumnTest, ...]] = []
-        """Tests that excluded a container together; a container's code is a place in this list."""
+        """Tests that together excluded a container; a container's code is an index into this list."""
         self._codes: dict[tuple[int, ...], int] = {}
 
     def blind_tests(self) -> Sequence[ColumnTest]:
-        """Tests that were asked of containers, none of which has the statistics that they need."""
+        """Tests for which none of the tested containers had the statistics needed."""
         blind = self._asked - self._judged
         return list({test.text: test for test in self._tests.values() if test.text in blind}.values())
 
     @property
     def tests(self) -> Sequence[ColumnTest]:
-        """All tests of single columns that the predicate is made of."""
+        """All single-column tests of the predicate."""
         return list(self._tests.values())
 
     def exclude(self, among: Mask, statistics: Statistics) -> Excluded:
-        """Which of the containers ``among`` those of ``statistics`` have no row that satisfies the predicate."""
+        """Marks the containers ``among`` those of ``statistics`` without a row that satisfies the predicate."""
         judged_by: dict[str, StatisticsColumns] = {}
 
         def of(column: str, in_doubt: Mask) -> StatisticsColumns:
@@ -156,7 +160,7 @@ class Evaluation:
         return np.where(test.excludes(found) & among, np.int32(self._code((test,))), none)
 
     def _both(self, left: Codes, right: Codes) -> Codes:
-        """The codes of containers that both sides of an alternative exclude."""
+        """The codes of containers that both sides of an OR exclude."""
         found: Codes = np.full(len(left), -1, np.int32)
         excluded = right >= 0
         pairs = left[excluded].astype(np.int64) * len(self.combinations) + right[excluded]

@@ -1,4 +1,4 @@
-"""Pseudo columns: what the file of a row says. They are no part of ``SELECT *``, and a real column hides them.
+"""Pseudo columns: facts about a row's file. ``SELECT *`` does not include them, and a real column hides them.
 
 =====================  ===================================================================================
 column                 value
@@ -12,7 +12,7 @@ column                 value
 ``suffix``             what follows the last dot of the name; empty without one
 =====================  ===================================================================================
 
-The first three are called as in Trino, the others as in Apache Drill, whose names any case fits.
+The first three have Trino's names. The others have Apache Drill's names, which match in any case.
 """
 
 from __future__ import annotations
@@ -54,7 +54,7 @@ def _modified(file: _File) -> datetime | None:
 
 
 def _fqn(file: _File) -> str:
-    """As Hadoop's ``Path.getPathWithoutSchemeAndAuthority``."""
+    """The path without scheme and authority, as in Hadoop's ``Path.getPathWithoutSchemeAndAuthority``."""
     _, is_uri, rest = file.path.partition("://")
     return f"/{rest.partition('/')[2]}" if is_uri else file.path
 
@@ -76,11 +76,11 @@ _VALUES: Final[Mapping[str, Callable[[_File], Value | None]]] = {
 PSEUDO_COLUMNS: Final[Mapping[str, pa.DataType]] = {
     name: pa.timestamp("us", "UTC") if name == MODIFIED else pa.string() for name in _VALUES
 }
-"""All of them with their types."""
+"""All pseudo columns with their types."""
 
 
 def pseudo_columns(text: str, taken: Iterable[str]) -> tuple[str, ...]:
-    """Those that ``text`` may name, a condition or a list of names, and that no column among ``taken`` hides."""
+    """The pseudo columns that ``text`` (a condition or list of names) may name and no column in ``taken`` hides."""
     named = {found.lower() for found in _WORD.findall(text)} & PSEUDO_COLUMNS.keys()
     hidden = {name.lower() for name in taken} if named else set()
     return tuple(name for name in PSEUDO_COLUMNS if name in named and name not in hidden)
@@ -90,7 +90,7 @@ NOT_KEPT: Final = {
     MODIFIED: "whoever keeps the table tells no times of its files; ask for $path, and the store for the file's time",
     PARTITION: "the directories of a table that a catalog keeps say nothing; ask for its partition columns",
 }
-"""Why tables that a catalog keeps lack two of the columns, and what to do; some tell times of files all the same."""
+"""Why tables of catalogs lack two of the columns, and the alternative; some catalogs do provide files' times."""
 
 _NOT_IN_CONDITIONS: Final = {ROW_ID: "statistics judge no row ids; pass among=ids to a scan, or ask in a SELECT"}
 
@@ -99,13 +99,13 @@ _WORD: Final = re.compile(r"[\w$]+")
 
 @dataclass(frozen=True)
 class FileColumns:
-    """The pseudo columns ``names`` of the files of a table at ``location``; ``modified`` has their times in ns."""
+    """The pseudo columns ``names`` for files of a table at ``location``; ``modified`` has the files' times in ns."""
 
     names: Collection[str] = ()
     location: str = ""
     modified: Mapping[str, int] | None = None
     absent: Mapping[str, str] = field(default_factory=dict)
-    """Why there is no column of a name that other tables have."""
+    """The reason for each pseudo column that this table lacks."""
 
     @classmethod
     def asked(
@@ -118,10 +118,10 @@ class FileColumns:
         is_kept: bool = False,
         modified: Mapping[str, int] | None = None,
     ) -> FileColumns:
-        """Those that ``text`` may name, beside the columns ``taken`` of the table.
+        """The pseudo columns that ``text`` may name, beside the table's own columns ``taken``.
 
-        ``listing`` has the files' times. Of tables that are kept by others (``is_kept``) directories say nothing, and
-        ``modified`` has the times, in epoch nanoseconds by path; None where they tell none.
+        ``listing`` has the files' times. ``is_kept`` means that a catalog keeps the table: its directories say nothing,
+        and ``modified`` has the times, in epoch nanoseconds by path, or is None if the catalog provides none.
         """
         absent = {name: why for name, why in NOT_KEPT.items() if is_kept and (modified is None or name != MODIFIED)}
         names = pseudo_columns(text, (*taken, *absent))
@@ -130,12 +130,12 @@ class FileColumns:
 
     @property
     def schema(self) -> pa.Schema:
-        """The columns as Arrow has them."""
+        """The columns as an Arrow schema."""
         return pa.schema([(name, PSEUDO_COLUMNS[name]) for name in self.names])
 
     @property
     def columns(self) -> Sequence[PredicateColumn]:
-        """The columns as conditions have them."""
+        """The columns as conditions use them."""
         return [
             PredicateColumn((name,), DrillType("TIMESTAMP" if name == MODIFIED else "VARCHAR"), zoned=name == MODIFIED)
             for name in self.names
@@ -150,7 +150,7 @@ class FileColumns:
         return _VALUES[name](_File(path, self.location, None if self.modified is None else self.modified.get(path)))
 
     def beside(self, others: Statistics, paths: pa.Array[Any] | None) -> Statistics:
-        """``others`` with these columns of the files at ``paths``, by container; None where a container has several."""
+        """``others`` extended by these columns; ``paths`` has each container's file, None if containers span files."""
         return _Beside(self, others, paths) if self.names else others
 
 
@@ -174,7 +174,7 @@ class _Beside:
 
 
 def _one_value(value: Value | None, type_: str) -> ColumnStatistics | None:
-    """What is known of rows that all have ``value``; nothing where a time is not known."""
+    """The statistics of rows that all have ``value``; None if a time is unknown."""
     if value is not None:
         return ColumnStatistics(type_, value, value, nulls=0)
     return None if type_ == "TIMESTAMP" else ColumnStatistics(type_, non_nulls=0)

@@ -1,4 +1,4 @@
-"""The decision over files and their row groups, portion by portion, below segments that are decided already."""
+"""Decides over files and their row groups, portion by portion, after their segments are decided."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ _MAY_MATCH = "may match"
 
 @dataclass(frozen=True, eq=False)
 class _Candidates:
-    """Files that their own statistics leave (``left``, of all), as columns of kept files, and the folder of each."""
+    """Files that their own statistics do not exclude: a mask over all files, kept-file columns, and folders."""
 
     left: Mask
     columns: pa.Table
@@ -38,7 +38,7 @@ class _Candidates:
 
 @dataclass(frozen=True, eq=False)
 class _RowGroups:
-    """Row groups of candidates: the place of each one's file among these, its number there, and what excludes it."""
+    """Row groups of candidates: the place of each one's file, its number in the file, and the tests that exclude it."""
 
     files: Longs
     numbers: Longs
@@ -47,9 +47,9 @@ class _RowGroups:
 
 @dataclass
 class FileDecisions:
-    """What was decided of the unchanged files so far; ``why_not`` gives the tests that exclude a folder's segment.
+    """The decisions over unchanged files so far; ``why_not`` gives the tests that excluded a folder's segment.
 
-    Without a listing, ``known`` meets the files here.
+    Without a listing, ``known`` learns of the files here.
     """
 
     known: KnownFiles
@@ -63,10 +63,10 @@ class FileDecisions:
     row_groups_skipped_by: Counter[str] = field(default_factory=Counter)
     row_groups_kept: int = 0
     judged: bool = False
-    """Whether statistics of any file were asked for."""
+    """Whether statistics of any file were tested."""
 
     def decide(self, portion: PortionColumns) -> None:
-        """Decide the files of ``portion``; each file once."""
+        """Decides the files of ``portion``; call it once for each file."""
         if self.known.listing is None:
             self.known.meet_portion(portion)
         found = [self._files(files) for files in portion.files]
@@ -90,7 +90,7 @@ class FileDecisions:
         self.skipped.add_each(paths.take(nothing_left), lambda row: groups.why_nothing_is_left(int(nothing_left[row])))
 
     def _files(self, files: FileUnits) -> _Candidates:
-        """Those that their own statistics leave."""
+        """The files that their own statistics do not exclude."""
         is_open = np.array([self.why_not(folder) is None for folder in files.folders.names], np.bool_)
         in_doubt = self.known.are_unchanged(files.paths) & is_open[files.folders.codes]
         self.judged = self.judged or bool(in_doubt.any())
@@ -105,7 +105,10 @@ class FileDecisions:
         return _Candidates(is_left, kept_columns(paths, reasons, known_sizes, schemas), files.folders.take(left))
 
     def _row_groups(self, units: RowGroupUnits, places: Longs, paths: pa.Array[Any], folders: Coded) -> _RowGroups:
-        """Of ``units`` those of the candidates at ``paths``, and what excludes them; ``places`` are those of files."""
+        """The row groups among ``units`` that belong to candidates, and the tests that exclude them.
+
+        ``paths`` and ``folders`` are those of the candidates; ``places`` maps a file of the portion to its candidate.
+        """
         files = np.where(units.files < 0, -1, places[units.files]) if len(places) else np.full(len(units), -1)
         mine = np.flatnonzero(files >= 0)
         files = files[mine]
@@ -126,11 +129,11 @@ class _Groups:
         self._files = np.concatenate([none, *(part.files for part in parts)])
         self._numbers = np.concatenate([none, *(part.numbers for part in parts)])
         self.excluded: Mask = np.concatenate([none.astype(np.bool_), *(part.excluded.mask for part in parts)])
-        """Of each row group, whether no row of it matches."""
+        """For each row group, whether none of its rows matches."""
 
     @cached_property
     def _counts(self) -> tuple[Longs, Longs]:
-        """Of each file, how many of its row groups are excluded, and how many are left."""
+        """For each file, the numbers of excluded and of remaining row groups."""
         excluded, left = (
             np.bincount(self._files[which], minlength=self._count) for which in (self.excluded, ~self.excluded)
         )
@@ -138,13 +141,13 @@ class _Groups:
 
     @property
     def nothing_left(self) -> Mask:
-        """Of each file, whether all of its row groups are excluded."""
+        """For each file, whether all of its row groups are excluded."""
         excluded, left = self._counts
         found: Mask = (excluded > 0) & (left == 0)
         return found
 
     def left(self) -> pa.Array[Any]:
-        """The numbers of the row groups that are left of each file, ascending; null where none is excluded."""
+        """For each file, its remaining row groups in ascending order; null if none is excluded."""
         excluded, left = self._counts
         is_whole = excluded == 0
         mine = np.flatnonzero(~self.excluded & ~is_whole[self._files])
@@ -157,7 +160,7 @@ class _Groups:
         return lists
 
     def why(self, file: int) -> dict[int, Exclusion]:
-        """Why row groups of one file are excluded, by their numbers, in their order."""
+        """Why row groups of one file are excluded: reasons by row group number, in order."""
         first, last = np.searchsorted(self._files[self._by_file], [file, file + 1])
         return {
             int(self._numbers[group]): self._why(int(group))
@@ -166,11 +169,11 @@ class _Groups:
         }
 
     def why_nothing_is_left(self, file: int) -> Exclusion:
-        """Why all row groups of one file are excluded: the causes of each, in their order."""
+        """Why all row groups of one file are excluded: the causes of each, in order."""
         return Exclusion(cause for why in self.why(file).values() for cause in why)
 
     def count_files_by_tests(self, files: Longs) -> Counter[str]:
-        """The ``files``, of which nothing is left, by what excluded their row groups."""
+        """Counts ``files`` without remaining row groups by the tests that excluded these."""
         found: Counter[str] = Counter()
         if not len(files):
             return found
@@ -188,7 +191,7 @@ class _Groups:
         return found
 
     def count_by_tests(self, kept: Longs) -> Counter[str]:
-        """Excluded row groups of the files ``kept``, by what excluded them."""
+        """Counts the excluded row groups of the files ``kept`` by the tests that excluded them."""
         is_kept = np.zeros(self._count, np.bool_)
         is_kept[kept] = True
         found: Counter[str] = Counter()
@@ -198,7 +201,7 @@ class _Groups:
 
     @cached_property
     def _by_file(self) -> Longs:
-        """Places of the row groups, those of a file next to each other."""
+        """Positions of the row groups, sorted by file."""
         return np.argsort(self._files, kind="stable")
 
     def _why(self, group: int) -> Exclusion:
@@ -214,13 +217,13 @@ def _whole(column: pa.ChunkedArray[Any]) -> Any:
 
 
 def _places(left: Sequence[Mask]) -> Longs:
-    """For each file of a portion its place among those that are left, -1 for the others."""
+    """For each file of a portion, its place among the candidates, -1 for excluded files."""
     is_left = np.concatenate([np.zeros(0, np.bool_), *left])
     return np.where(is_left, np.cumsum(is_left) - 1, -1)
 
 
 def _joined(columns: Sequence[Coded]) -> Coded:
-    """Columns of texts as one."""
+    """Joins columns of texts into one."""
     names: list[str] = []
     codes: list[Any] = [np.zeros(0, np.int32)]
     for column in columns:
@@ -230,7 +233,7 @@ def _joined(columns: Sequence[Coded]) -> Coded:
 
 
 def _reasons(lacking: Mapping[str, Mask], left: Longs) -> Coded:
-    """Why the files ``left`` are kept: they may match, and of some columns nothing is known."""
+    """Why the files ``left`` are kept: they may match, or statistics of some columns are missing."""
     codes = np.zeros(len(left), np.int64)
     found: list[tuple[str, ...]] = [()]
     for column, mask in lacking.items():

@@ -1,6 +1,6 @@
-"""Portions that were decoded, kept for later questions within the metastore's budget of memory.
+"""Decoded portions, kept for later queries within the metastore's memory budget.
 
-What a portion is made of (data files of the metastore) never changes, so what is kept is never wrong.
+A portion's data files never change, so a kept portion is never out of date.
 """
 
 from __future__ import annotations
@@ -18,12 +18,12 @@ from metastore.iceberg.open_tables import FileCache
 
 @dataclass(frozen=True)
 class KeptPortions:
-    """Portions by a name that tells what they are made of; columns are added to them as questions ask for them."""
+    """Portions by a name that identifies their data files; columns are added as queries need them."""
 
     cache: FileCache
 
     def get(self, name: str, asked: Collection[str], read: Callable[[], PortionColumns]) -> PortionColumns:
-        """The portion ``name`` with the columns ``asked`` for, which ``read`` gets where they are not here."""
+        """The portion ``name`` with the columns ``asked``; ``read`` is called if some of them are missing."""
         known = self.find(name)
         if known is not None and known.asked.issuperset(asked):
             return known
@@ -34,9 +34,9 @@ class KeptPortions:
         return found
 
     def segments(self, name: str, asked: Collection[str], units: pa.Table) -> UnitColumns:
-        """``units``, the segments of what is called ``name``, with the columns ``asked`` for.
+        """``units``, the segments of the portion ``name``, decoded with the columns ``asked``.
 
-        What is kept is of segments in one order: how they were read decides in which they stand.
+        Decoded segments are kept per order of segments, since the order depends on how they were read.
         """
         order = sha256("\n".join(map(str, units["metadataIdentifier"].to_pylist())).encode()).hexdigest()
         key = f"segments of {name} in {order}"
@@ -50,7 +50,7 @@ class KeptPortions:
         return found
 
     def find(self, name: str) -> PortionColumns | None:
-        """The portion ``name`` if it is here."""
+        """The portion ``name`` if it is kept, else None."""
         found = self.cache.find(_key(name))
         return found if isinstance(found, PortionColumns) else None
 

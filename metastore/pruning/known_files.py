@@ -1,6 +1,6 @@
-"""Which files the metadata still speaks for: the files of ANALYZE beside those that exist now.
+"""Compares the files of the last ANALYZE with the present ones: which files the metadata is still valid for.
 
-The files of ANALYZE are met portion by portion; of those that are as they were only numbers are kept.
+The analyzed files arrive portion by portion; unchanged files are only counted.
 """
 
 from __future__ import annotations
@@ -22,10 +22,12 @@ Fingerprint = tuple[int, int]
 
 
 class KnownFiles:
-    """The files of a table, met by :meth:`meet`, beside ``listing`` (path -> fingerprint; None trusts the units).
+    """The files of a table, passed to :meth:`meet`, compared with ``listing`` (path -> fingerprint.
 
-    ``unchanged`` counts, by folder, the files that are as they were. A file without a recorded fingerprint counts as
-    ``changed`` (path and folder). Once all files were met, ``unknown`` are the paths that have no unit.
+    None trusts the units).
+
+    ``unchanged`` counts the unchanged files by folder. A file without a recorded fingerprint counts as ``changed``
+    (path and folder). After all files were met, ``unknown`` has the paths without a unit.
     """
 
     def __init__(self, listing: Mapping[str, Fingerprint] | None) -> None:
@@ -40,7 +42,7 @@ class KnownFiles:
         """Number of row groups of unchanged files."""
 
     def meet_portion(self, portion: PortionColumns) -> None:
-        """Take note of all files of ``portion``, and of their row groups."""
+        """Records all files of ``portion``, and their row groups."""
         for files in portion.files:
             self.meet(files)
         for each in portion.counted:
@@ -55,7 +57,7 @@ class KnownFiles:
                 self.row_groups -= int((~is_here[row_groups.files[row_groups.files >= 0]]).sum())
 
     def meet(self, files: FileUnits) -> None:
-        """Take note of ``files``; each file once."""
+        """Records ``files``; call it once for each file."""
         if self._listed is None:
             self._count(files, np.ones(len(files), np.bool_))
             if self._recorded_size is not None:
@@ -78,22 +80,22 @@ class KnownFiles:
         self.unchanged.update({folder: n for folder, n in zip(files.folders.names, counts, strict=True) if n})
 
     def are_unchanged(self, paths: pa.ChunkedArray[Any] | pa.Array[Any]) -> Mask:
-        """Which of the files at ``paths``, which were met, are as they were."""
+        """Which of the recorded files at ``paths`` are unchanged."""
         if not self._gone:
             return np.ones(len(paths), np.bool_)
         return np.array([path not in self._gone for path in paths.to_pylist()], np.bool_)
 
     def sizes_now(self, files: FileUnits) -> Longs:
-        """Sizes of files by the listing, without one as they are recorded."""
+        """Sizes of files by the listing; without a listing, the recorded sizes."""
         return files.sizes if self._listed is None else self._listed.sizes_of(files.paths)
 
     def size_now(self, path: str) -> int | None:
-        """Size of a file by the listing; None without one."""
+        """Size of a file by the listing; None without a listing."""
         return None if self.listing is None else self.listing[path][0]
 
     @property
     def folders(self) -> set[str]:
-        """Folders of the files that were met and exist."""
+        """Folders of the recorded files that still exist."""
         return {*self.unchanged, *(folder for _, folder in self.changed)}
 
     @property
@@ -103,18 +105,18 @@ class KnownFiles:
 
     @property
     def count(self) -> int:
-        """Number of files that exist now, as far as is known."""
+        """Number of files that exist now, as far as known."""
         return self.unchanged.total() + len(self.changed) + len(self.unknown)
 
     def total_size(self) -> int | None:
-        """Size of all files that exist now, None if one is not known."""
+        """Total size of all files that exist now, None if one size is unknown."""
         if self._listed is not None:
             return int(self._listed.sizes.sum())
         return self._recorded_size
 
 
 class _Listed:
-    """A listing as columns, and which of its files have been met."""
+    """A listing as columns, with a mark at the files that were met."""
 
     def __init__(self, listing: Mapping[str, Fingerprint]) -> None:
         self._paths = list(listing)
@@ -124,7 +126,7 @@ class _Listed:
         self._met = np.zeros(len(self._paths), np.bool_)
 
     def meet(self, paths: pa.Array[Any]) -> Longs:
-        """The place of each path in the listing, -1 for one that is not in it, or was met before."""
+        """The place of each path in the listing; -1 if the path is not listed or was met before."""
         places = self._found(paths)
         listed = np.flatnonzero(places >= 0)
         _, first = np.unique(places[listed], return_index=True)
@@ -135,7 +137,7 @@ class _Listed:
         return places
 
     def as_recorded(self, places: Longs, files: FileUnits) -> Mask:
-        """Which files have the size and the time of what is listed at their ``places``."""
+        """Which files have the size and time of the listed file at their ``places``."""
         if not len(self._paths):
             return np.zeros(len(places), np.bool_)
         same = (self.sizes[places] == files.sizes) & (self._times[places] == files.times)
@@ -143,7 +145,7 @@ class _Listed:
         return found
 
     def sizes_of(self, paths: pa.Array[Any]) -> Longs:
-        """Sizes by the listing; UNKNOWN for what is not in it."""
+        """Sizes by the listing; UNKNOWN for files that are not listed."""
         places = self._found(paths)
         if not len(self._paths):
             return np.full(len(places), UNKNOWN, np.int64)
@@ -151,7 +153,7 @@ class _Listed:
 
     @property
     def unmet(self) -> list[str]:
-        """The paths that were not met."""
+        """The listed paths that were not met."""
         return [self._paths[place] for place in np.flatnonzero(~self._met)]
 
     def _found(self, paths: pa.Array[Any]) -> Longs:

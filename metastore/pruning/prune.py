@@ -1,9 +1,8 @@
-"""The decision over a whole table: segment, then file, then row group; a skipped level costs nothing below it.
+"""Decides what to read of a whole table: segments, then files, then row groups. Levels below a skipped one are free.
 
-Input are the table's metadata units, level by level, and what stands in the store now. The rule that keeps answers
-right when metadata is old: statistics speak for the files that were analyzed, and for no others. Files that changed
-since, or that are new, are read whatever their segment's statistics say, unless the names of their directories alone
-exclude them.
+The input is the table's metadata units, level by level, and the files that exist now. One rule keeps answers right when
+metadata is old: statistics are valid only for the files that were analyzed. New files and files that have changed since
+are read whatever their segment's statistics say. Only the names of their directories can exclude them.
 """
 
 from __future__ import annotations
@@ -56,16 +55,20 @@ def prune(
     of_files: FileColumns | None = None,
     modified: Mapping[str, int] | None = None,
 ) -> PruneResult:
-    """Decide what of a table must be read to answer ``question`` (Spark SQL text or a PyIceberg expression).
+    """Decides what of a table must be read to answer ``question`` (Spark SQL text or a PyIceberg expression).
 
-    ``units`` are one table's metadata units in on-disk columns: :data:`UNIT_COLUMNS` of :data:`UNIT_TYPES`, of which
-    the finer levels may be absent, in memory or to be read in portions; without ``partitionKeys`` columns of files
-    count before directories. ``listing`` holds the files that exist now, by
-    the FILE units' paths; None trusts the metadata. ``time_zone`` is the session's. ``directories_tell`` is False for
-    tables whose directories' names say nothing of the rows in them (Iceberg, Delta). ``of_files`` are
-    the pseudo columns that the question may name; None finds them, ``modified`` having the times of the files of such a
-    table in epoch nanoseconds by path, if it tells any. Raises InvalidRequestError if
-    there is no TABLE unit, and what :func:`metastore.predicates.predicate.parse` raises.
+    * ``units`` are one table's metadata units in on-disk columns: :data:`UNIT_COLUMNS` of :data:`UNIT_TYPES`. They are
+      in memory or read in portions, and finer levels may be absent. Without ``partitionKeys``, a file's column takes
+      precedence over a directory's.
+    * ``listing`` holds the files that exist now, by the FILE units' paths; None trusts the metadata.
+    * ``time_zone`` is the session's.
+    * ``directories_tell`` is False if directory names say nothing about rows (Iceberg, Delta).
+    * ``of_files`` are the pseudo columns that the question may name; None determines them.
+    * ``modified`` has the files' times for such a table, in epoch nanoseconds by path, if the table provides any. It is
+      used only if ``of_files`` is None.
+
+    Raises InvalidRequestError if there is no TABLE unit, and the errors of
+    :func:`metastore.predicates.predicate.parse`.
     """
     source = TableUnits(units) if isinstance(units, pa.Table) else units
     table = _Table.of(source.upper())
@@ -81,8 +84,8 @@ def prune(
     directories = table.directories({*table.folders, *known.folders, *new_folders} if directories_tell else set())
     if listing is not None or not directories_tell:
         return _decided(question, source, table, known, directories, time_zone, pseudo)
-    # Segments name the folders of all files, unless their writer left some out: then the columns of directories may be
-    # others, or of other types, and what was excluded by them is in doubt.
+    # Segments normally name the folders of all files, but another writer may have left some out. The directories'
+    # columns may then differ in number or type, and exclusions by them would be in doubt.
     try:
         result = _decided(question, source, table, known, directories, time_zone, pseudo)
     except InvalidRequestError:
@@ -107,7 +110,10 @@ def _decided(
     time_zone: str | None,
     pseudo: FileColumns,
 ) -> PruneResult:
-    """The decision with the columns of ``directories``. ``known`` has met all files, or meets them if all are known."""
+    """The decision with the columns of ``directories``.
+
+    ``known`` has recorded all files already, or records them here if there is no listing.
+    """
     predicate = parse(
         question, Columns(table.schema, (*directories.columns, *pseudo.columns), pseudo.absent), time_zone
     )
@@ -172,7 +178,7 @@ def _columns_asked(
 
 
 def _reasons(evaluation: Evaluation, files: FileDecisions) -> list[str]:
-    """Notes on tests that skip nothing since nothing is known of their columns."""
+    """Notes on tests that skip nothing because no statistics of their columns are known."""
     if not files.judged:
         return []
     return [
@@ -182,7 +188,7 @@ def _reasons(evaluation: Evaluation, files: FileDecisions) -> list[str]:
 
 
 def _wide_bounds(schema: TupleSchema, columns: Iterable[str], reasons: Sequence[str]) -> list[str]:
-    """Notes on columns whose bounds reach beyond their values, of those that a condition uses and that have any."""
+    """Notes on the condition's columns whose bounds are wider than their values."""
     notes = []
     for path in map(parse_path, columns):
         column = schema.by_name.get(path[0])
@@ -195,7 +201,7 @@ def _wide_bounds(schema: TupleSchema, columns: Iterable[str], reasons: Sequence[
 
 
 def _doubted_footers(schema: TupleSchema, columns: Iterable[str]) -> Iterator[str]:
-    """Notes on columns of which footers state what is not believed, of those that a condition uses."""
+    """Notes on the condition's columns for which some footers' figures are not trusted."""
     for path in map(parse_path, columns):
         column = schema.by_name.get(path[0])
         told = None if column is None else column.leaf_property(DOUBTED, path)
@@ -205,9 +211,9 @@ def _doubted_footers(schema: TupleSchema, columns: Iterable[str]) -> Iterator[st
 
 @dataclass(frozen=True)
 class _Table:
-    """One table's units above its files, and what its TABLE unit says.
+    """One table's units above its files, and the facts of its TABLE unit.
 
-    ``of_directories`` are the columns whose values rows have from directories, even where files have such a column too.
+    ``of_directories`` are the columns whose values come from directories, even if files have such a column too.
     """
 
     root: str
@@ -228,16 +234,19 @@ class _Table:
 
     @cached_property
     def segment_folders(self) -> Sequence[str]:
-        """The folder of each segment, empty for the table's own."""
+        """The folder of each segment, empty for files directly in the table's folder."""
         return ["" if name == DEFAULT_SEGMENT else name for name in self.segment_names]
 
     @property
     def folders(self) -> set[str]:
-        """The folders that segments name, and the table's own."""
+        """The folders that segments name, and the table's own folder."""
         return {"", *self.segment_folders}
 
     def directories(self, folders: Iterable[str]) -> DirectoryColumns:
-        """The columns that ``folders`` give: those that rows have from them, and what no column of the files hides."""
+        """The columns that ``folders`` give.
+
+        Those known to come from directories, and those that no file column hides.
+        """
         of_files = self.schema.by_name.keys() - self.of_directories
         is_kept = KEPT in self.schema.properties
         known = {
@@ -255,13 +264,16 @@ def _directory_columns(
     known: tuple[tuple[str, DrillType | None], ...],
     case_sensitive: bool,
 ) -> DirectoryColumns:
-    """Kept for the next questions about the same table: ten thousand folders take as long as all other decisions."""
+    """Cached for later questions about the same table: ten thousand folders take as long as all other decisions."""
     directories = (tuple(folder.split(IDENTIFIER_SEPARATOR)) for folder in folders if folder)
     return DirectoryColumns(directories, of_files, dict(known), case_sensitive=case_sensitive)
 
 
 def _nearest(excluded: Mapping[str, str]) -> Callable[[str], str | None]:
-    """A function from a folder to the tests that excluded its segment, or one around it; None when none did."""
+    """Returns a function from a folder to the tests that excluded its segment, or an enclosing one.
+
+    The function returns None if none did.
+    """
 
     @cache
     def nearest(folder: str) -> str | None:
@@ -275,7 +287,7 @@ def _nearest(excluded: Mapping[str, str]) -> Callable[[str], str | None]:
 
 
 def _decide_unproven(files: FileDecisions, root: str) -> None:
-    """Decide changed and unknown files, of which only the folders are certain."""
+    """Decides changed and unknown files, of which only the folders are certain."""
     known = files.known
     unproven = [(path, folder, CHANGED) for path, folder in known.changed]
     unproven += [(path, IDENTIFIER_SEPARATOR.join(directories_of(path, root)), UNKNOWN) for path in known.unknown]

@@ -1,4 +1,4 @@
-"""What pruning decided: which segments, files and row groups are to be read, and the reason for each decision.
+"""The result of pruning: which segments, files and row groups to read, and the reason for each decision.
 
 Plain values without I/O. Reasons are kept as causes and become text when read.
 """
@@ -19,20 +19,20 @@ from metastore.pruning.evaluate import Excluded, Exclusion
 
 @dataclass(frozen=True)
 class Count:
-    """How many there are, and how many of them are to be read."""
+    """A total, and how many of it must be read."""
 
     total: int
     kept: int
 
     @property
     def skipped(self) -> int:
-        """How many need not be read."""
+        """The number that need not be read."""
         return self.total - self.kept
 
 
 @dataclass(frozen=True)
 class SegmentDecision:
-    """One segment; ``exclusion`` says why none of its files, as analyzed, holds a row. Changed and new ones may."""
+    """One segment; ``exclusion`` says why no analyzed file has a matching row. Changed and new files may have one."""
 
     identifier: str
     exclusion: Exclusion | None
@@ -44,12 +44,12 @@ class SegmentDecision:
 
     @property
     def reason(self) -> str:
-        """Why it is skipped, or that it may match."""
+        """Why the segment is skipped, or that it may match."""
         return "may match" if self.exclusion is None else str(self.exclusion)
 
 
 class SegmentDecisions(Sequence[SegmentDecision]):
-    """The segments in the order of the metadata; each is made when it is asked for."""
+    """The segments in the order of the metadata; each is made on access."""
 
     def __init__(self, identifiers: Sequence[str], excluded: Excluded) -> None:
         self._identifiers = identifiers
@@ -71,7 +71,7 @@ class SegmentDecisions(Sequence[SegmentDecision]):
 
     @property
     def kept(self) -> int:
-        """How many may match."""
+        """The number of segments that may match."""
         return len(self) - int(self._excluded.mask.sum())
 
 
@@ -79,11 +79,13 @@ class SegmentDecisions(Sequence[SegmentDecision]):
 class PruneResult:
     """The decision over a whole table.
 
-    ``files`` are all that must be read; ``files.table`` has them as Arrow columns.
-    ``files_count`` counts the files that exist now; ``row_groups_count`` those
-    that are known, so of unchanged files; ``bytes_count`` is None where a size is not known. ``unknown`` files were not
-    there at ANALYZE, ``changed`` ones have another size or time since, ``missing`` ones are gone (and need no reading).
-    ``directory_columns`` are those that the question could name, of the types that the decision took them to have.
+    * ``files`` are all files that must be read; ``files.table`` has them as Arrow columns.
+    * ``files_count`` counts the files that exist now, ``row_groups_count`` the row groups of unchanged files.
+      ``bytes_count`` is None if a size is unknown.
+    * ``unknown`` files were not there at ANALYZE. ``changed`` files have another size or time since. ``missing`` files
+      are gone and need no reading.
+    * ``directory_columns`` are the directory columns that the question could name, with the types used for the
+      decision.
     """
 
     predicate: str
@@ -99,9 +101,9 @@ class PruneResult:
     changed: Sequence[str] = ()
     missing: Sequence[str] = ()
     skipped_in_segments: Mapping[str, int] = field(default_factory=dict)
-    """Number of files skipped with their segment, by what excluded the segment."""
+    """Number of files skipped with their segment, by the tests that excluded the segment."""
     row_groups_skipped_by: Mapping[str, int] = field(default_factory=dict)
-    """Number of row groups that are left out of kept files, by what excluded them, the most effective first."""
+    """Number of row groups left out of kept files, by the tests that excluded them, the most effective first."""
 
     @property
     def paths(self) -> list[str]:
@@ -110,18 +112,18 @@ class PruneResult:
 
     @property
     def segments_count(self) -> Count:
-        """Segments in all, and those that may match."""
+        """The number of all segments, and of those that may match."""
         return Count(len(self.segments), self.segments.kept)
 
     @cached_property
     def skipped_by(self) -> Mapping[str, int]:
-        """Number of skipped files by the part of the predicate that excluded them, the most effective first."""
+        """Number of skipped files by the tests that excluded them, the most effective first."""
         counts = Counter(self.skipped_in_segments)
         counts.update(self.skipped_files.by_tests)
         return dict(counts.most_common())
 
     def _repr_html_(self) -> str:
-        """The screen of `metastore prune` as a notebook shows it."""
+        """The output of `metastore prune` for a notebook."""
         counted = (
             ("segments", self.segments_count),
             ("files", self.files_count),

@@ -1,6 +1,6 @@
-"""Row ids: 24 bytes that name one row at one version of its partition's data. The layout, and nothing but the layout.
+"""The layout of row ids: 24 bytes that name one row at one version of its partition's data.
 
-Version 1, all numbers big-endian and without sign:
+Version 1; all numbers are big-endian and unsigned:
 
 ====== ===== ==========================================================================================================
 offset bytes content
@@ -10,7 +10,7 @@ offset bytes content
 12     12    partition component (:mod:`metastore.model.partition_component`), whose first byte is the version
 ====== ===== ==========================================================================================================
 
-Ids are compared for equality, byte by byte; their order means nothing. Whole columns are made and read at once.
+Ids are compared for equality, byte by byte; their order has no meaning. Whole columns are encoded and decoded at once.
 """
 
 from __future__ import annotations
@@ -40,13 +40,13 @@ _ROW: Final = np.dtype([("row", ">u8"), ("group", ">u4"), ("component", f"V{COMP
 
 @dataclass(frozen=True)
 class RowIds:
-    """Ids in pieces: row numbers and row group ids by position, and the positions of each partition component."""
+    """Decoded ids: row numbers and row group ids by position, and each id's partition component."""
 
     rows: np.ndarray[Any, np.dtype[np.uint64]]
     groups: np.ndarray[Any, np.dtype[np.uint32]]
     components: Sequence[bytes]
     component_of: np.ndarray[Any, np.dtype[np.intp]]
-    """For each id the index of its component in ``components``."""
+    """For each id, the index of its component in ``components``."""
 
     def positions(self) -> Iterator[tuple[bytes, np.ndarray[Any, np.dtype[np.intp]]]]:
         """Each component with the positions of its ids."""
@@ -55,7 +55,7 @@ class RowIds:
 
 
 def encode(component: bytes, group: int, first_row: int, count: int) -> pa.Array[Any]:
-    """The ids of ``count`` consecutive rows of one row group, from ``first_row`` on; at most 2^31 bytes of them."""
+    """The ids of ``count`` consecutive rows of one row group, from ``first_row`` on; at most 2^31 bytes."""
     words: Any = np.empty((count, _WORDS), ">u8")
     words[:, 0] = np.arange(first_row, first_row + count, dtype=np.uint64)
     words[:, 1:] = np.frombuffer(group.to_bytes(4, "big") + component, ">u8")
@@ -64,7 +64,7 @@ def encode(component: bytes, group: int, first_row: int, count: int) -> pa.Array
 
 
 def decode(ids: Ids) -> RowIds:
-    """The pieces of ``ids``. InvalidRequestError for a null, and for what has not the length of an id."""
+    """The parts of ``ids``. Raises InvalidRequestError for a null, and for a value without the length of an id."""
     texts = _joined(ids)
     pieces = np.frombuffer(texts, _ROW)
     components, inverse = np.unique(pieces["component"], return_inverse=True)

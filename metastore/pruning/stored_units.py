@@ -1,7 +1,7 @@
-"""The units of a table as the tables component has them, read level by level in one version.
+"""The units of a table as stored in the tables component, read level by level in one version.
 
-Place in the flow: a session asks for the pruning of a table; what is held at a time is what one group of the
-component's data files has, and of a top-level segment with more files one batch.
+Place in the flow: a session asks for the pruning of a table. Memory holds one group of the component's data files at a
+time; for a larger top-level segment, one batch.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ from metastore.storage.file_groups import FileGroup
 T = TypeVar("T")
 
 _BYTES_OF_A_KEY: Final = 400
-"""That the key of a partition takes in memory, about."""
+"""Approximate memory for the key of a partition, in bytes."""
 
 _ATTEMPTS: Final = 5
 
@@ -56,7 +56,7 @@ _ATTEMPTS: Final = 5
 class StoredUnits:
     """The units of ``table`` in ``version``; see :class:`metastore.bounds.units.Units`.
 
-    Every method raises what reading does; NotFoundError or StorageError when the version expires meanwhile.
+    Every method raises the errors of reading, and NotFoundError or StorageError if the version expires meanwhile.
     """
 
     tables: Tables
@@ -64,14 +64,14 @@ class StoredUnits:
     version: int
     upper_columns: tuple[str, ...] = UNIT_COLUMNS
     only: frozenset[str] | None = None
-    """Metadata keys of the segments that these units are of, beside the table's own; None for all."""
+    """Metadata keys of the segments to read, beside the table's own unit; None for all."""
     by_digest: bool = True
-    """Whether of segments with a digest that is enough; row ids need the segments' own units."""
+    """Whether a segment's digest may replace its units; row ids need the segments' own units."""
 
     def upper(self) -> pa.Table:
         """The units of the table and its segments, in ``upper_columns``.
 
-        Segments with a digest have those columns alone that it tells, and their files are not opened.
+        Segments with a digest have only the columns that the digest holds, and their files are not opened.
         """
         return self._upper
 
@@ -94,23 +94,29 @@ class StoredUnits:
         return units
 
     def segments(self, asked: Collection[str]) -> UnitColumns:
-        """The segments, with the statistics of the columns ``asked`` for."""
+        """The segments, with the statistics of the columns ``asked``."""
         return self._kept.segments(self._name, asked, of_kind(self.upper(), MetadataType.SEGMENT))
 
     @property
     def _name(self) -> str:
-        """A name that no other units have: a version never changes, so what is kept under it is never wrong."""
+        """A unique name of these units.
+
+        A version never changes, so a result kept under the name is never out of date.
+        """
         only = "" if self.only is None else sha256("\n".join(sorted(self.only)).encode()).hexdigest()
         return f"{self.tables.backing.table.name} {self.table} {self.version} {only}"
 
     def lower(self, without: frozenset[str]) -> Iterator[Portion]:
-        """The files but for those of the segments ``without``, as they are stored."""
+        """The files as stored, except those of the segments ``without``."""
         condition = NotIn("metadataKey", without) if without else AlwaysTrue()
         read = self.tables.read().filter(And(self._mine(), condition)).columns(*LOWER_COLUMNS)
         return portions(read.at_seen(self.version))
 
     def portions(self, without: frozenset[str], asked: Collection[str]) -> Iterator[PortionColumns]:
-        """All files, those of the segments ``without`` without statistics, or as numbers where digests have them."""
+        """All files.
+
+        Those of the segments ``without`` have no statistics, or are only counted if a digest has the counts.
+        """
         for group in self._groups:
             keys = [planned.key[-1] for planned in group.files]
             if all(key not in without for key in keys) or self._is_decoded(group, asked):
@@ -127,12 +133,12 @@ class StoredUnits:
                 yield self._decoded(group.only(others), ())
 
     def known(self) -> Iterator[PortionColumns]:
-        """All files, without statistics, unless these are there already."""
+        """All files, without statistics unless they are already in memory."""
         return self.portions(frozenset(), ())
 
     @cached_property
     def _groups(self) -> tuple[FileGroup, ...]:
-        """The data files of the metastore that hold the files' units. A version never changes, so they are kept."""
+        """The metastore's data files that hold the files' units. A version never changes, so they are cached."""
         question = f"groups {self._name}"
         known = self._kept.cache.find(question)
         if isinstance(known, tuple):
@@ -149,7 +155,7 @@ class StoredUnits:
 
     @cached_property
     def _digests(self) -> Mapping[str, SegmentDigest]:
-        """The digests of segments, by their metadata keys: of those of which all units are in one file."""
+        """The digests of segments by metadata key, for segments whose units are all in one file."""
         question = f"digests {self._name}"
         known = self._kept.cache.find(question)
         if isinstance(known, dict):
@@ -179,10 +185,10 @@ class StoredUnits:
         return mine if self.only is None else And(mine, In("metadataKey", {GENERAL_INFO, *self.only}))
 
     def in_memory(self) -> TableUnits | None:
-        """All of them at once, which opens each data file once, and keeps them for who asks this version again.
+        """All units at once; opens each data file once, and caches them for later questions about this version.
 
-        None where their data files are larger than ``read.memory_size``: of these, the statistics that nobody needs
-        would cost more than to open files again. Columns are ``upper_columns``.
+        Returns None if the data files are larger than ``read.memory_size``: unneeded statistics would then cost more
+        than opening files again. The columns are ``upper_columns``.
         """
         read = self.tables.read().metadata_types(*UNIT_TYPES).filter(self._mine()).columns(*self.upper_columns)
         most = read.limits.memory_size
@@ -193,12 +199,12 @@ class StoredUnits:
 
 
 def units_of(units: StoredUnits) -> Units:
-    """``units`` in memory if they are few, else level by level."""
+    """``units`` in memory if they are small, else level by level."""
     return units.in_memory() or units
 
 
 def portions(read: Read[TableMetadataUnit]) -> Iterator[Portion]:
-    """The FILE and ROW_GROUP units of ``read``, whose filter is over partition columns; its columns name the type."""
+    """The FILE and ROW_GROUP units of ``read``, which must filter by partition columns and include the type column."""
     parts = read.metadata_types(*LOWER_TYPES).parts(open_small=True)
     yield TablePortion(parts.answered)
     for group in parts.groups:
@@ -210,12 +216,12 @@ def _size_of(digest: SegmentDigest) -> int:
 
 
 def _lower(group: FileGroup) -> FileGroup:
-    # Which data files hold the units has been found out; what is left to ask of their rows is the type.
+    # The group already has the right data files; only the units' type is left to filter by.
     return replace(group, expression=In("metadataType", set(map(str, LOWER_TYPES))))
 
 
 def _columns_of(group: FileGroup, asked: Collection[str]) -> PortionColumns:
-    """The files of ``group``, with the statistics of the columns ``asked`` for."""
+    """The files of ``group``, with the statistics of the columns ``asked``."""
     found = EmbeddedBatches(asked)
     has_all = group.embedded(found)
     parts = found.portions()
@@ -233,7 +239,7 @@ def _portion(group: FileGroup) -> Portion:
 
 @dataclass(frozen=True)
 class _Batches:
-    """A group of files that are not held at once."""
+    """A group of files that is not held in memory as a whole."""
 
     group: FileGroup
 
@@ -250,7 +256,7 @@ class _Batches:
 
 
 def in_newest(tables: Tables, ask: Callable[[int], T]) -> T:
-    """What ``ask`` answers of the newest version; asked again when that one expires meanwhile."""
+    """The result of ``ask`` for the newest version; asks again if that version expires meanwhile."""
     for _ in range(_ATTEMPTS):
         version = tables.metadata.version
         try:

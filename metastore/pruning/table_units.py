@@ -1,4 +1,4 @@
-"""All units of one table as pruning asks for them: the levels above the files at once, what is below in portions."""
+"""All units of one table for pruning: the levels above the files at once, files and row groups in portions."""
 
 from __future__ import annotations
 
@@ -25,27 +25,27 @@ class Units(Protocol):
         """All units above the files, in on-disk columns: :data:`metastore.bounds.units.UNIT_COLUMNS`."""
 
     def segments(self, asked: Collection[str]) -> UnitColumns:
-        """The SEGMENT units of :meth:`upper`, in their order, with the statistics of the columns ``asked`` for."""
+        """The SEGMENT units of :meth:`upper`, in order, with the statistics of the columns ``asked``."""
 
     def lower(self, without: frozenset[str]) -> Iterator[Portion]:
-        """The files as they are stored, in on-disk columns: :data:`metastore.bounds.units.LOWER_COLUMNS`.
+        """The files as stored, in on-disk columns: :data:`metastore.bounds.units.LOWER_COLUMNS`.
 
-        Those below the top-level segments ``without`` may be left out.
+        Files below the top-level segments ``without`` may be left out.
         """
 
     def portions(self, without: frozenset[str], asked: Collection[str]) -> Iterator[PortionColumns]:
-        """All files, with the statistics of the columns ``asked`` for.
+        """All files, with the statistics of the columns ``asked``.
 
-        Those below the top-level segments ``without`` may come without statistics.
+        Files below the top-level segments ``without`` may lack statistics.
         """
 
     def known(self) -> Iterator[PortionColumns]:
-        """All files; they may come without statistics."""
+        """All files; they may lack statistics."""
 
 
 @dataclass(frozen=True)
 class TableUnits:
-    """All units of a table in memory; what is decoded of them is ``kept`` under ``name``, where there is a place."""
+    """All units of a table in memory; decoded columns are cached in ``kept`` under ``name``, if ``kept`` is given."""
 
     units: pa.Table
     kept: KeptPortions | None = None
@@ -88,14 +88,14 @@ class TableUnits:
 
 @dataclass(frozen=True)
 class UnitsWithSchema:
-    """``units`` of a table whose columns are now those of ``schema`` (JSON), whatever they were at ANALYZE."""
+    """``units`` of a table whose columns are now those of ``schema`` (JSON), not those at ANALYZE."""
 
     units: Units
     schema: str
 
     @classmethod
     def of(cls, units: Units, now: Callable[[TupleSchema], TupleSchema]) -> UnitsWithSchema:
-        """``units`` with what the columns are ``now``, by those that are stored."""
+        """``units`` with the present columns, which ``now`` computes from the stored ones."""
         [stored] = of_kind(units.upper(), MetadataType.TABLE)["schema"].to_pylist() or [None]
         return cls(units, now(TupleSchema.from_json(stored) if stored else TupleSchema()).to_json())
 

@@ -1,1 +1,1 @@
-"""What runs where the files lie: footers are read, and segments made of them."""
+"""Tasks that run on an engine, near the files: they read footers and make segments from them."""

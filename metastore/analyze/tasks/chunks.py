@@ -1,4 +1,4 @@
-"""What is to be read, cut into chunks, the plain data that tasks on an engine get; and their run."""
+"""Cuts the work into chunks, the plain data that tasks on an engine receive, and runs the tasks."""
 
 from __future__ import annotations
 
@@ -31,34 +31,34 @@ UNIT_SCHEMA: Final = plain_arrow_schema(TableMetadataUnit)
 """The columns of what tasks return."""
 
 _CHUNK_BYTES: Final = 32 << 20
-"""Where data is read, a chunk is one file, or small files of this size altogether."""
+"""Where data is read, a chunk is one file, or several small files with this total size."""
 
 
 @dataclass(frozen=True)
 class Limits:
-    """How much of a table a task, or the driver, has in hand at once."""
+    """Limits on how much of a table a task or the driver holds at once."""
 
     chunk_files: tuple[int, int] = (16, 256)
-    """Fewest and most files in a chunk of footers: with fewer the cost per chunk shows, with more the last chunk keeps
-    others waiting. The driver makes a segment that has more files to read."""
+    """Fewest and most files in a chunk of footers. With fewer, the cost per chunk shows; with more, the last chunk
+    delays the others. The driver makes segments that have more files to read."""
     known_files: int = 2_048
     """Most files of a segment, unchanged ones included, that one task makes; the task receives their listing."""
     stored_bytes: int = 4 << 20
     """Most bytes of stored units that one task receives; they decode to some 50 MB. A Spark job carries twice that."""
     chunks_per_task: int = 12
-    """Chunks for each of the engine's tasks at once, so that none waits long for the last chunk of another."""
+    """Number of chunks per parallel task, so that no task waits long for another's last chunk."""
     fetched_bytes: int = 64 << 20
-    """Up to this size, stored units of a distant store are fetched together, which takes a tenth of the round trips;
-    above it, each chunk fetches its own when it is sent."""
+    """Up to this size, stored units of a distant store are fetched together, which takes a tenth of the round trips.
+    Above it, each chunk's units are fetched when the chunk is sent."""
     data_bytes: int = 256 << 20
-    """If data may be read for bounds, a segment with more bytes in its files is divided among tasks, too."""
+    """If data may be read for bounds, several tasks share a segment whose files have more bytes than this."""
     driver_rows: int = 20_000
-    """Stored units, of some kilobytes each, that the driver holds when it makes segments itself."""
+    """Most stored units, of some kilobytes each, that the driver holds when it makes segments itself."""
 
 
 @dataclass(frozen=True)
 class Read:
-    """What is to be read of one file: its ``exact`` statistics, and the descriptions that are missing (None: none)."""
+    """What to read of one file: its ``exact`` statistics, and the missing descriptions (None: none)."""
 
     file: SourceFile
     exact: bool
@@ -67,7 +67,7 @@ class Read:
 
 @dataclass(frozen=True)
 class Cutting:
-    """Cuts what is ``wanted`` of ``source`` into chunks for ``parallelism`` tasks at once."""
+    """Cuts the reading of ``source`` for ``wanted`` into chunks for ``parallelism`` parallel tasks."""
 
     source: SourceTable
     wanted: WantedMetadata
@@ -75,7 +75,7 @@ class Cutting:
     limits: Limits
 
     def footers(self, files: Sequence[SourceFile]) -> list[FooterChunk]:
-        """Chunks of Parquet files whose exact statistics are read; of few bytes where data may be read."""
+        """Chunks of Parquet files whose exact statistics are read; limited in bytes if data may be read."""
         size = self._chunk_files(len(files))
         most_bytes = self._chunk_bytes(files)
         cut: list[list[SourceFile]] = []
@@ -97,10 +97,11 @@ class Cutting:
         anew: bool,
         encoder: PartitionEncoder,
     ) -> list[SegmentChunk]:
-        """Chunks of ``segments`` that are made; a segment that is more than a limit is alone in its chunk.
+        """Chunks of ``segments`` to make; a segment above a limit is alone in its chunk.
 
-        ``states`` are those of all segments of the table, by key; ``stored`` the units of those that have any. ``anew``
-        where every footer is to be read again. Raises StorageError where units are fetched now and their file is lost.
+        ``states`` are those of all segments of the table, by key. ``stored`` holds the stored units of segments that
+        have any. ``anew`` reads every footer again. Raises StorageError if units are fetched here and their file is
+        lost.
         """
         size = self._chunk_files(sum(map(len, segments.values())))
         most, most_bytes = self.limits.chunk_files[1], self.limits.stored_bytes
@@ -131,7 +132,7 @@ class Cutting:
         ]
 
     def data(self, reads: Sequence[Read]) -> list[DataChunk]:
-        """Chunks of files that lack the same, of some size altogether."""
+        """Chunks of files with the same missing facts, each of limited total size."""
         alike: dict[tuple[bool, Describing | None], list[SourceFile]] = {}
         for read in reads:
             alike.setdefault((read.exact, read.missing), []).append(read.file)
@@ -155,13 +156,13 @@ class Cutting:
         ]
 
     def _chunk_files(self, files: int) -> int:
-        """Files of a chunk, so that all chunks are of a size: of few files, the last should not leave a task idle."""
+        """Number of files per chunk, chosen so that chunks are about equal and no task is idle at the end."""
         fewest, most = self.limits.chunk_files
         size = min(most, max(fewest, _quotient(files, self.limits.chunks_per_task * self.parallelism)))
         return max(1, _quotient(files, max(1, _quotient(files, size))))
 
     def _chunk_bytes(self, files: Sequence[SourceFile]) -> int | None:
-        """Bytes of a chunk where data may be read, so that all tasks have some; None where only footers are."""
+        """Bytes per chunk if data may be read, so that every task gets some; None if only footers are read."""
         if not self.wanted.bounds_read.may_read_data:
             return None
         share = _quotient(sum(file.size for file in files), self.limits.chunks_per_task * self.parallelism)
@@ -188,7 +189,7 @@ def _quotient(dividend: int, divisor: int) -> int:
 
 
 def _fetched_where_distant(stored: Mapping[str, FileGroup], most_bytes: int) -> Mapping[str, FileGroup | FetchedGroup]:
-    """Where the store is distant and they are few, the data files' content, fetched together."""
+    """Fetches the data files' content together if the store is distant and they are small; else returns ``stored``."""
     if all(is_local(path) for group in stored.values() for path in group.paths) or (
         sum(group.size_bytes for group in stored.values()) > most_bytes
     ):
@@ -211,7 +212,7 @@ def _of_size(files: Sequence[SourceFile]) -> Iterator[list[SourceFile]]:
 def run_named(
     engine: Engine, chunks: Sequence[Chunk], task: Callable[[Chunk], Iterable[pa.RecordBatch]], schema: pa.Schema
 ) -> Iterator[pa.RecordBatch]:
-    """As ``engine.run``; where a process ended over a damaged footer, the error names the file."""
+    """Runs ``engine.run``; if a damaged footer ended a process, the error names the file."""
     return _naming_the_file(engine.run(chunks, task, schema), chunks)
 
 
@@ -221,10 +222,10 @@ def _naming_the_file(batches: Iterator[pa.RecordBatch], chunks: Sequence[Chunk])
     except ResultsTooLargeError:
         raise
     except EngineError:
-        # Footers that helpers did not judge are judged here, where nothing ends over them.
+        # Checks here the footers that helper processes did not check; a bad footer raises an error and ends no process.
         for chunk in chunks:
             if isinstance(chunk, SegmentChunk):
-                deque(make_segments(chunk), maxlen=0)  # which reads the footers of new and changed files only
+                deque(make_segments(chunk), maxlen=0)  # reads the footers of new and changed files only
             elif isinstance(chunk, FooterChunk):
                 deque(read_footers(chunk), maxlen=0)
         raise

@@ -1,11 +1,11 @@
-"""The tasks of ANALYZE that read data: a chunk of files -> their FILE rows, with what footers do not say.
+"""The tasks of ANALYZE that read data: from a chunk of files to their FILE rows, with facts that footers lack.
 
-:func:`read_chunk` is what engines run, over chunks of footers and of data in one job. Of the latter,
-:func:`read_files` makes the whole FILE rows of files in a format without footers, with descriptions if they are wanted.
-:func:`describe_files` makes descriptions of Parquet files, of columns whose statistics come from footers; its rows hold
-nothing but the file's path and the descriptions.
+Engines run :func:`read_chunk` over chunks of footers and of data in one job. For chunks of data, :func:`read_files`
+makes whole FILE rows of files in a format without footers, with descriptions if they are wanted. :func:`describe_files`
+makes descriptions of Parquet files, for columns whose statistics come from footers. Its rows hold only the file's path
+and the descriptions.
 
-Promises: a file's row says the same whichever files share its chunk; a file that cannot be read ends the task with an
+Promises: a file's row does not depend on the other files of its chunk. A file that cannot be read ends the task with an
 error naming it.
 """
 
@@ -62,13 +62,13 @@ class DataChunk:
     options: Mapping[str, str] = field(default_factory=dict, repr=False)
     text: TextOptions = DEFAULTS
     bounds: BoundsFrom = AUTO
-    """Of files with footers whether the data of columns is read of which these do not say all."""
+    """For files with footers: whether to read the data of columns that the footer does not fully cover."""
     kept: TableColumns | None = None
-    """The columns of the table where its keeper says them; all columns are named as that does."""
+    """The table's columns as its catalog defines them, if it does; all columns then have the catalog's names."""
 
 
 def read_chunk(chunk: FooterChunk | DataChunk) -> Iterator[pa.RecordBatch]:
-    """What is read of a chunk of either kind; only batches of footers have fragments of segments."""
+    """The batches for a chunk of either kind; only batches of footers contain fragments of segments."""
     if isinstance(chunk, FooterChunk):
         return read_footers(chunk)
     return describe_files(chunk) if chunk.format == PARQUET else read_files(chunk)
@@ -114,7 +114,10 @@ def file_row(
     *,
     whole: bool = True,
 ) -> UnitRow:
-    """The FILE row of a file with the JSON of its columns' statistics; ``whole``: all of its rows count."""
+    """The FILE row of a file, from the JSON of its columns' statistics.
+
+    ``whole`` means that no row is deleted elsewhere.
+    """
     return UnitRow(
         metadataType=MetadataType.FILE,
         metadataKey=metadata_key(file.directories),
@@ -158,7 +161,10 @@ def _file_row(file: SourceFile, data: FileData, chunk: DataChunk) -> UnitRow:
 
 
 def _of_footer(footer: OrcStatistics, leaves: Sequence[ArrowLeaf], bounds: BoundsFrom) -> dict[str, ColumnStatistics]:
-    """What is taken from a footer: all that it says of a column, or some where its data is not to be read."""
+    """The statistics taken from a footer.
+
+    All certain ones, and less certain ones for columns whose data is not read.
+    """
     found = {leaf.key: footer.columns[leaf.path] for leaf in leaves if leaf.path in footer.columns}
     if bounds.source == "footers":
         for leaf in leaves:
@@ -168,7 +174,7 @@ def _of_footer(footer: OrcStatistics, leaves: Sequence[ArrowLeaf], bounds: Bound
 
 
 def _refuse_other_case(declared: TupleSchema, data: FileData) -> None:
-    """FormatError for a declared column that the file spells in another case: it would be null in every row."""
+    """Raises FormatError for a declared column that the file spells in another case: it would be null in every row."""
     spelled = {name.lower(): name for name in data.undeclared}
     known = frozenset(data.schema.names)
     for column in declared.columns:
@@ -184,14 +190,14 @@ def _certain(measure: LeafMeasure, format_: str) -> ColumnStatistics:
 
 
 class _Describers:
-    """The describers of a file's columns, which share the file's draw."""
+    """The describers of a file's columns, which share the file's random draw of rows."""
 
     def __init__(self, file: SourceFile, leaves: Iterable[ArrowLeaf], *, sampled: bool = False) -> None:
         self._draw = RowDraw(file_identifier(file.directories, file.name))
         self._of = {leaf: None if leaf.opaque else ColumnDescriber(self._draw, sampled=sampled) for leaf in leaves}
 
     def add(self, batch: pa.RecordBatch, first: int) -> None:
-        """Take in the file's rows from number ``first`` on."""
+        """Takes in the file's rows from number ``first`` on."""
         if not self._of:
             return
         places, draws = self._draw.rows(first, batch.num_rows)
@@ -205,14 +211,14 @@ class _Describers:
                 describer.add(values, places, draws)
 
     def descriptions(self) -> dict[str, Description | None]:
-        """What the rows so far come to, by quoted column path."""
+        """The descriptions of the rows so far, by quoted column path."""
         return {
             leaf.key: None if describer is None else describer.description() for leaf, describer in self._of.items()
         }
 
 
 _DICTIONARY_BYTES: Final = 3
-"""Text that takes fewer bytes per value than this is repeated so often that Parquet's dictionary serves us, too."""
+"""Texts with fewer bytes per value than this repeat so often that decoding by Parquet's dictionary pays off."""
 
 
 def _described(file: SourceFile, chunk: DataChunk) -> dict[str, Description | None]:
@@ -248,7 +254,7 @@ def _as_kept(leaf: ArrowLeaf, kept: KeptSchema) -> ArrowLeaf | None:
 
 
 def _one_batch(table: pa.Table) -> pa.RecordBatch:
-    # To combine a single chunk, too, copies it.
+    # combine_chunks copies even a single chunk.
     columns: list[ArrowValues] = [c.chunk(0) if c.num_chunks == 1 else c.combine_chunks() for c in table.columns]
     fields = [field.with_type(column.type) for field, column in zip(table.schema, columns, strict=True)]
     return pa.RecordBatch.from_arrays(columns, schema=pa.schema(fields))
@@ -279,7 +285,7 @@ def _leaf_indices(schema: pa.Schema, leaves: Iterable[ArrowLeaf]) -> list[int]:
 
 
 def _repeated_texts(metadata: Any, leaves: Sequence[ArrowLeaf], indices: Sequence[int]) -> list[int]:
-    """Which of the columns ``indices`` are texts with so few different values that decoding each once is enough."""
+    """The columns among ``indices`` with texts of so few different values that decoding each value once is enough."""
     if not metadata.num_row_groups:
         return []
     group = metadata.row_group(0)
@@ -293,7 +299,7 @@ def _repeated_texts(metadata: Any, leaves: Sequence[ArrowLeaf], indices: Sequenc
 
 
 def _sampled_groups(file: SourceFile, groups: int, percent: float | None) -> frozenset[int]:
-    """The row groups of a file that are read for ``percent`` of its rows: at least one, chosen by the file's name."""
+    """The row groups of a file to read for ``percent`` of its rows: at least one, chosen by the file's name."""
     if percent is None or groups == 0:
         return frozenset(range(groups))
     wanted = max(1, round(groups * percent / 100))

@@ -1,11 +1,11 @@
-"""The task that runs on an engine: a chunk of files -> unit rows made from their footers.
+"""The task that runs on an engine: from a chunk of files to unit rows made from their footers.
 
-For every file its FILE row and its ROW_GROUP rows, as they will be stored; and, so that the driver has little left to
-do, for every directory and schema of the chunk one SEGMENT row with what its files add up to: merged statistics, and
-the files. :mod:`metastore.analyze.units.rollup` adds such parts up across chunks.
+For every file, the task makes its FILE row and its ROW_GROUP rows, in the form in which they are stored. For every
+directory and schema of the chunk, it also makes one SEGMENT row with the files' merged statistics and their paths. The
+driver then has little left to do: :mod:`metastore.analyze.units.rollup` adds these parts up across chunks.
 
-Promises: nothing is read but footers, and the data of columns that ``bounds`` wants read; a file that is no Parquet
-file ends the task with a FormatError naming it; a bound is never wrong (:mod:`metastore.formats.parquet_columns`).
+Promises: the task reads only footers, and the data of columns that ``bounds`` wants read. A file that is not Parquet
+ends the task with a FormatError naming it. A bound is never wrong (:mod:`metastore.formats.parquet_columns`).
 """
 
 from __future__ import annotations
@@ -49,18 +49,18 @@ _START: Final = holder_pattern(Statistic.START)
 _LENGTH: Final = holder_pattern(Statistic.LENGTH)
 _MODIFICATION_TIME_NANOS: Final = holder_pattern(Statistic.MODIFICATION_TIME_NANOS)
 _NO_HOSTS: Final[Mapping[str, float]] = {}
-"""Which hosts hold the row group's blocks is not known; Drill refuses a row group that does not say so."""
+"""The hosts of the row group's blocks are unknown; Drill rejects a row group without this field."""
 
 _FETCHES: Final = 16
-"""Footers fetched at once from a store that is not the local disk: there, waiting is what takes the time."""
+"""Number of footers fetched concurrently from a store that is not the local disk; there, latency dominates."""
 
 
 @dataclass(frozen=True)
 class FooterChunk:
     """Files of one table whose footers one task reads; plain data, in the listing's order.
 
-    ``location`` is the table's, ``schema`` that of the rows to return. ``columns`` None means all columns'
-    statistics. Rows of row groups come only beside those of files. ``bounds`` says where data is read for bounds.
+    ``location`` is the table's, ``schema`` that of the rows to return. ``columns`` None means statistics of all
+    columns. Row group rows come only together with file rows. ``bounds`` says where data is read for bounds.
     """
 
     table: TableInfo
@@ -73,14 +73,14 @@ class FooterChunk:
     bounds: BoundsFrom = FOOTERS
     options: Mapping[str, str] = field(default_factory=dict, repr=False)
     kept: TableColumns | None = None
-    """The columns of the table where its keeper says them; then ``columns`` are named as that does."""
+    """The table's columns as its catalog defines them, if it does; ``columns`` then have the catalog's names."""
 
 
 def read_footers(chunk: FooterChunk) -> Iterator[pa.RecordBatch]:
-    """One batch of unit rows: those of files and row groups (if wanted), then the chunk's fragments of segments.
+    """Returns one batch of unit rows: those of files and row groups (if wanted), then the chunk's segment fragments.
 
-    In both parts, rows of one directory stand together. Raises FormatError for a file that is no readable Parquet
-    file, NotFoundError for one that is gone, StorageError when the store fails; each names the file.
+    In both parts, rows of one directory are adjacent. Raises FormatError for an unreadable Parquet file, NotFoundError
+    for a missing file, and StorageError if the store fails; each names the file.
     """
     reader = _FooterReader(chunk)
     footers = _footers(chunk)
@@ -91,7 +91,7 @@ def read_footers(chunk: FooterChunk) -> Iterator[pa.RecordBatch]:
 
 
 class _Part:
-    """What the files of one directory and one schema have come to so far; bounds stand by leaf, then by container."""
+    """What is known so far of one directory's files of one schema; bounds are indexed by leaf, then by container."""
 
     def __init__(self, plan: Plan) -> None:
         self.plan = plan
@@ -100,14 +100,14 @@ class _Part:
         self.bounds: list[list[Bounds]] = [[] for _ in plan.leaves]
         self.groups: list[_Group] = []
         self.of_data: dict[int, dict[int, ColumnStatistics]] = {}
-        """Statistics from data: by the place of a leaf in the plan, then by that of a row group in ``groups``."""
+        """Statistics from data: by the leaf's place in the plan, then by the row group's place in ``groups``."""
         self.group_bounds: list[list[Bounds]] = [[] for _ in plan.leaves]
         self._columns = [
             (leaf.index, leaf.measure, bounds) for leaf, bounds in zip(plan.leaves, self.group_bounds, strict=True)
         ]
 
     def add(self, file: SourceFile, metadata: pq.FileMetaData) -> None:
-        """Take in the footer of ``file``. Raises ValueError where it contradicts its own schema."""
+        """Takes in the footer of ``file``. Raises ValueError if the footer contradicts its own schema."""
         count = metadata.num_row_groups
         for index in range(count):
             group = metadata.row_group(index)
@@ -122,7 +122,7 @@ class _Part:
         self.rows.append(metadata.num_rows)
 
     def lacking(self, bounds: BoundsFrom, count: int) -> dict[int, list[int]]:
-        """Of the file added last, of ``count`` row groups: places of leaves, and the groups to read data of."""
+        """For the last file, with ``count`` row groups: the leaves (places) and row groups whose data must be read."""
         first = len(self.groups) - count
         found: dict[int, list[int]] = {}
         for place, leaf in enumerate(self.plan.leaves):
@@ -133,7 +133,7 @@ class _Part:
         return found
 
     def take(self, measured: Mapping[tuple[int, int], ColumnStatistics], lacking: Iterable[int], count: int) -> None:
-        """Take in what was ``measured`` of the file added last, by the leaf's index and the row group."""
+        """Takes in the statistics ``measured`` in the last file, by the leaf's index and the row group."""
         first = len(self.groups) - count
         for place in lacking:
             index = self.plan.leaves[place].index
@@ -142,14 +142,14 @@ class _Part:
                 self.of_data.setdefault(place, {}).update(of_leaf)
 
     def group_statistics(self, place: int, number: int) -> ColumnStatistics:
-        """Those of one leaf in one row group: from data where that was read."""
+        """The statistics of one leaf in one row group; from data if it was read."""
         found = self.of_data.get(place, {}).get(number)
         if found is not None:
             return found
         return self.plan.leaves[place].statistics(self.group_bounds[place][number], self.groups[number].rows)
 
     def file_texts(self, place: int) -> dict[int, str]:
-        """The JSON of a leaf in those files of which data was read, by the file's place."""
+        """The JSON of a leaf's statistics in the files whose data was read, by the file's place."""
         known = self.of_data.get(place)
         if not known:
             return {}
@@ -163,25 +163,25 @@ class _Part:
         }
 
     def group_texts(self, place: int) -> dict[int, str]:
-        """The JSON of a leaf in those row groups of which data was read, by the group's place."""
+        """The JSON of a leaf's statistics in the row groups whose data was read, by the group's place."""
         return {number: found.to_json() for number, found in self.of_data.get(place, {}).items()}
 
     def segment_text(self, place: int) -> str:
-        """The JSON of a leaf in all files of the part."""
+        """The JSON of a leaf's statistics in all files of the part."""
         if self.of_data.get(place):
             return _whole([self.group_statistics(place, number) for number in range(len(self.groups))]).to_json()
         return self.plan.leaves[place].texts([combined(self.bounds[place])], [sum(self.rows)])[0]
 
 
 def _whole(parts: Sequence[ColumnStatistics]) -> ColumnStatistics:
-    """``parts`` together; the rows are left out where nulls and values say them, as everywhere."""
+    """``parts`` merged; ``rows`` is left out if nulls and values give it, as everywhere."""
     merged = merge(parts)
     known = merged.nulls is not None and merged.non_nulls is not None
     return replace(merged, rows=None if known else merged.rows)
 
 
 class _Group(NamedTuple):
-    """One row group: its place among those of ``file``, its rows, and where it lies in the file, in bytes."""
+    """One row group: its number within ``file``, its rows, and its position in the file, in bytes."""
 
     file: SourceFile
     number: int
@@ -208,7 +208,7 @@ class _FooterReader:
                 self.rows.extend(_details(directories, part, row_groups=self._chunk.row_group_rows))
 
     def _add(self, file: SourceFile, footer: Footer, parts: dict[int, _Part]) -> None:
-        """Read one file's footer into the part of its schema, by the identity of the plan."""
+        """Reads one file's footer into the part of its schema; parts are keyed by the identity of the plan."""
         with _reading(file):
             plan = self._as_kept(self._plans.plan(footer))
             part = parts.get(id(plan))
@@ -218,7 +218,7 @@ class _FooterReader:
             self._read_data(file, footer, part)
 
     def _read_data(self, file: SourceFile, footer: Footer, part: _Part) -> None:
-        """Read the columns whose bounds are to come from data and stand in no footer."""
+        """Reads the columns whose bounds must come from data because the footer lacks them."""
         bounds, count = self._chunk.bounds, footer.metadata.num_row_groups
         lacking = part.lacking(bounds, count)
         if not lacking:
@@ -233,7 +233,7 @@ class _FooterReader:
             part.take(measured_groups(readable, part.plan, wanted, must=must), lacking, count)
 
     def _as_kept(self, plan: Plan) -> Plan:
-        """``plan`` by the names of the table where its keeper says them; one object for each plan."""
+        """``plan`` with the catalog's column names, if a catalog defines the columns; one object for each plan."""
         if self._chunk.kept is None:
             return plan
         if id(plan) not in self._kept:
@@ -246,9 +246,9 @@ class _FooterReader:
 
 
 def _footers(chunk: FooterChunk) -> Iterator[Footer]:
-    """The footers of the chunk's files in their order, one by one from the local disk, several at once from elsewhere.
+    """The chunk's footers in file order, one by one from the local disk, several at a time from elsewhere.
 
-    Whatever their directories: a table may have a file in each.
+    Prefetching crosses directories: a table may have one file in each.
     """
     location = chunk.location
     if location.startswith("/"):
@@ -288,7 +288,7 @@ def _details(directories: tuple[str, ...], part: _Part, *, row_groups: bool) -> 
         )
     if not row_groups:
         return
-    # Where every file is one row group, these say what the files say.
+    # If every file is one row group, the row groups have the files' statistics.
     if len(part.groups) != len(part.files) or [group.number for group in part.groups].count(0) != len(part.files):
         texts = _texts(plan, part.group_bounds, [group.rows for group in part.groups], part.group_texts)
     for group, of_group in zip(part.groups, texts, strict=True):
@@ -316,9 +316,9 @@ def _details(directories: tuple[str, ...], part: _Part, *, row_groups: bool) -> 
 def _texts(
     plan: Plan, bounds: Sequence[Sequence[Bounds]], rows: Sequence[int], of_data: Callable[[int], Mapping[int, str]]
 ) -> list[tuple[str, ...]]:
-    """For each container the JSON of its columns; ``bounds`` stand by leaf, ``rows`` are the containers' own.
+    """For each container, the JSON of its columns; ``bounds`` are indexed by leaf, ``rows`` by container.
 
-    ``of_data`` gives the texts that were made from data instead, by the place of a leaf, then of a container.
+    ``of_data`` gives the texts made from data instead: by the leaf's place, then by the container's.
     """
     by_leaf = [leaf.texts(of_leaf, rows) for leaf, of_leaf in zip(plan.leaves, bounds, strict=True)]
     for place, texts in enumerate(by_leaf):
@@ -345,7 +345,7 @@ def _segment(directories: tuple[str, ...], part: _Part) -> UnitRow:
 
 def _footer(file: SourceFile, source: str | pa.NativeFile) -> Footer:
     with _reading(file):
-        # In a process of the engine's a death is an error: the driver finds out which file it was.
+        # In a worker process, a crash becomes an error, and the driver finds out which file caused it.
         return read_footer(source, judged=not is_expendable())
 
 
@@ -355,7 +355,7 @@ def _reading(file: SourceFile) -> AbstractContextManager[None]:
 
 
 def _extent(chunks: Sequence[pq.ColumnChunkMetaData]) -> tuple[int, int]:
-    """Where a row group's first page starts in the file, and its length, both in bytes."""
+    """The byte offset of a row group's first page, and the row group's length in bytes."""
     if not chunks:
         return 0, 0
     first = chunks[0]

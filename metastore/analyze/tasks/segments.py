@@ -1,12 +1,11 @@
-"""The task that makes top-level segments: their files, and what is stored of them -> content, ready to be stored.
+"""The task that makes top-level segments: from their files and stored units to content that is ready to be stored.
 
-Place in the flow: where a segment has so few files that one task reads them all, nothing is left for the driver but to
-store what the task made, and to add the segments up to the table. So its share does not grow with the files, and what
-comes back is a tenth of the units that :func:`~metastore.analyze.tasks.footers.read_footers` would return. Of a segment
-that is known, the task decodes the stored units as well, and reads only the footers of new and changed files; the
-driver never holds the units of all segments in which something changed. It sends them as they are stored: only the
-driver must reach the metastore. Segments of more files are made by the driver of the same pieces
-(:mod:`metastore.analyze.execution`).
+Place in the flow: if one task can read all files of a segment, it also makes the segment. The driver then only stores
+the result and adds the segments up to the table, so the driver's share does not grow with the files. The result is a
+tenth of the size of the units that :func:`~metastore.analyze.tasks.footers.read_footers` would return. For a known
+segment, the task also decodes the stored units, and reads only the footers of new and changed files. The driver sends
+these units as they are stored and never holds the units of all changed segments. Only the driver must reach the
+metastore. The driver makes larger segments of the same pieces (:mod:`metastore.analyze.execution`).
 """
 
 from __future__ import annotations
@@ -40,15 +39,15 @@ class StoredUnits(Protocol):
         """All units. Raises StorageError for a lost file, FormatError for a bad one."""
 
     def fetched(self) -> StoredUnits:
-        """The same with the files' content, for a process that cannot reach them. Raises StorageError."""
+        """The same units with the files' content, for a process that cannot reach the files. Raises StorageError."""
 
 
 @dataclass(frozen=True)
 class SegmentChunk:
-    """All files of some top-level segments, with the segments' ``states`` by key and what is ``stored`` of them.
+    """All files of some top-level segments, with the segments' ``states`` by key and their ``stored`` units.
 
-    ``level`` is what is to be stored, ``is_flat`` tells that the table has no directories. ``stored`` are the data
-    files that hold the segments' units; ``anew`` tells that the footers of unchanged files are to be read, too.
+    ``level`` is the level to store. ``is_flat`` means that the table has no directories. ``stored`` are the data files
+    that hold the segments' units. ``anew`` means that footers of unchanged files are read too.
     """
 
     footers: FooterChunk
@@ -60,16 +59,16 @@ class SegmentChunk:
     anew: bool = False
 
     def __reduce__(self) -> tuple[Any, ...]:
-        """Where it is sent to, it holds the content of the stored data files, which is fetched only now."""
+        """Pickles the chunk with the content of the stored data files, which is fetched only at this point."""
         fetched = replace(self, stored=[group.fetched() for group in self.stored])
         return SegmentChunk, tuple(getattr(fetched, field.name) for field in fields(fetched))
 
 
 @dataclass(frozen=True)
 class MadeSegments:
-    """What a task made: segments' partitions, their parts for the table's roll-up, and how many units these are.
+    """What a task made: segments' partitions, their parts for the table's roll-up, and the number of units.
 
-    ``before`` are the SEGMENT rows that stood there before. ``counts`` are of files, as is ``read``.
+    ``before`` are the SEGMENT rows that these segments replace. ``counts`` and ``read`` are numbers of files.
     """
 
     partitions: Sequence[EncodedPartition]
@@ -81,7 +80,7 @@ class MadeSegments:
 
     @classmethod
     def of(cls, batch: pa.RecordBatch) -> MadeSegments:
-        """From what :func:`make_segments` returned."""
+        """Reads a batch that :func:`make_segments` returned."""
         partitions = [EncodedPartition.from_arrow(one) for one in batch["partition"] if one.is_valid]
         tops: Any = batch["top"]
         before: Any = batch["before"].drop_null()
@@ -97,17 +96,17 @@ class MadeSegments:
 
 
 def segments_schema(units: pa.Schema) -> pa.Schema:
-    """The schema of what :func:`make_segments` returns, by that of units: a row for each segment.
+    """The schema of the batches of :func:`make_segments`, derived from the units' schema: one row per segment.
 
-    ``top`` is the segment's SEGMENT unit and ``before`` the stored one, if there is any; ``partition`` is null where
-    the level stores no unit of it. Numbers of files are the task's, and stand in its first row.
+    ``top`` is the segment's SEGMENT unit, and ``before`` the stored one, if any. ``partition`` is null if the level
+    stores no unit of the segment. Numbers of files cover the whole task and are in the first row.
     """
     numbers = {name: pa.int64() for name in (*FileCounts._fields, "read")}
     return pa.schema({"partition": ENCODED, "top": pa.struct(list(units)), "before": pa.struct(list(units)), **numbers})
 
 
 def make_segments(chunk: SegmentChunk) -> Iterator[pa.RecordBatch]:
-    """One batch of :func:`segments_schema`.
+    """Returns one batch of :func:`segments_schema`.
 
     Raises as :func:`read_footers`, and StorageError or FormatError for stored units that cannot be read.
     """
@@ -155,9 +154,9 @@ def _read_unknown_files(footers: FooterChunk) -> tuple[pa.Table, pa.Table]:
 
 
 def _before(tops: pa.Table, keys: Sequence[str]) -> Any:
-    """The stored SEGMENT row of each of ``keys``, null where there is none.
+    """The stored SEGMENT row of each of ``keys``, null if there is none.
 
-    Without what a table's roll-up does not ask for: of its files, one is left.
+    Of a segment's files, only the first is kept: a table's roll-up needs no others.
     """
     at = tops.schema.get_field_index("locations")
     first = pc.list_slice(tops["locations"], 0, 1).cast(tops.schema.field(at).type)

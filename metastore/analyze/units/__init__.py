@@ -1,1 +1,1 @@
-"""Units: their rows, how statistics roll up, and the states that increments go on from."""
+"""Units: their rows, how their statistics roll up, and the totals that incremental runs continue from."""

@@ -1,4 +1,4 @@
-"""Columns that hold one value per file: what makes a PARTITION unit, seen from the files' statistics."""
+"""Finds columns with one value per file, from the files' statistics; PARTITION units are made of these."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ from metastore.model.statistics import ColumnStatistics, Value
 
 
 def constant_values(files: Sequence[ColumnStatistics]) -> list[str | None] | None:
-    """The one value of each file as text (None for null), or None unless every file has just one.
+    """The single value of each file as text (None for null); None unless every file has just one value.
 
-    A file without rows has no value and does not matter; its place in the list holds None.
+    A file without rows has no value and does not count; its place in the list holds None.
     """
     values: list[str | None] = []
     for statistics in files:
@@ -30,8 +30,8 @@ def constant_values(files: Sequence[ColumnStatistics]) -> list[str | None] | Non
 def _is_constant(statistics: ColumnStatistics) -> bool:
     if statistics.nulls != 0 or statistics.min is None or statistics.min != statistics.max:
         return False
-    # A lower bound that equals the upper one is the value, even where a writer may have shortened its bounds. But
-    # bounds pass over NaNs, so those must be known to be absent.
+    # If the lower bound equals the upper bound, it is the value, even if the writer may have shortened bounds. But
+    # bounds ignore NaNs, so NaNs must be known to be absent.
     return statistics.type not in FLOAT_TYPES or statistics.nans == 0
 
 

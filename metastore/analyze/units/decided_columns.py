@@ -1,7 +1,7 @@
-"""The columns of a whole table: as they are declared, as its keeper says, or those of all files. Pure.
+"""Decides the columns of a whole table: as declared, as its catalog defines them, or those of all files. Pure.
 
-Place in the flow: the roll-up has added up what files hold, by the names and types that they have; here it is decided
-which columns the table's unit has, and what of the statistics holds for these.
+Place in the flow: the roll-up has added up the files' statistics by their own column names and types. This module
+decides which columns the table's unit has, and which of the statistics are valid for them.
 """
 
 from __future__ import annotations
@@ -22,9 +22,9 @@ from metastore.sources.table_columns import kept_statistics
 
 
 def decided(whole: Part, source: SourceTable, wanted: WantedMetadata) -> Part:
-    """``whole`` with the columns of the table, those of directories aside.
+    """``whole`` with the columns of the table, except those of directories.
 
-    InvalidRequestError where files do not hold what is declared.
+    Raises InvalidRequestError if the files do not match the declared schema.
     """
     if wanted.declared is not None:
         return _as_declared(whole, wanted.declared)
@@ -34,7 +34,7 @@ def decided(whole: Part, source: SourceTable, wanted: WantedMetadata) -> Part:
 
 
 def without_values(whole: Part, columns: Collection[str]) -> Part:
-    """``whole`` without what is known of the values of ``columns``, by their names."""
+    """``whole`` without facts about the values of ``columns``, by name."""
     if not columns:
         return whole
     statistics = {key: known for key, known in whole.statistics.items() if parse(key)[0] not in columns}
@@ -43,7 +43,7 @@ def without_values(whole: Part, columns: Collection[str]) -> Part:
 
 
 def _as_kept(whole: Part, source: SourceTable) -> Part:
-    """``whole`` with the columns that the keeper of the table says it has, and statistics in their types."""
+    """``whole`` with the columns that the table's catalog defines, and statistics in their types."""
     said = source.schema(whole.schema)
     schema = TupleSchema(
         tuple(column for column in said.columns if DIRECTORY not in column.properties), whole.schema.properties
@@ -54,7 +54,7 @@ def _as_kept(whole: Part, source: SourceTable) -> Part:
 
 
 def _folded(whole: Part) -> Part:
-    """``whole`` with one column, and one field of a struct, for names that differ in case alone."""
+    """``whole`` with columns, and fields of structs, joined if their names differ only in case."""
     schema = folded(whole.schema)
     if schema is whole.schema:
         return whole
@@ -68,9 +68,9 @@ def _folded(whole: Part) -> Part:
 
 
 def _as_declared(whole: Part, declared: TupleSchema) -> Part:
-    """``whole`` with the declared columns and no others, and its statistics in their types.
+    """``whole`` with exactly the declared columns, and its statistics in their types.
 
-    InvalidRequestError where the files hold values of another type, or none where there must be one.
+    Raises InvalidRequestError if the files hold values of another type, or lack values of a required column.
     """
     for column in declared.columns:
         found = whole.schema.by_name.get(column.name)
@@ -93,5 +93,5 @@ def _as_declared(whole: Part, declared: TupleSchema) -> Part:
 
 
 def _nulls(whole: Part, name: str) -> int | None:
-    """How many rows have no value in a column; None where that is not known, as of one that was not asked for."""
+    """Number of rows without a value in a column; None if unknown, for example if the column was not analyzed."""
     return whole.rows if name not in whole.schema.by_name else statistics_of(whole, quote((name,)), (name,)).nulls

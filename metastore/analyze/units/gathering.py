@@ -1,8 +1,8 @@
-"""What tasks return, gathered by top-level segment until all files of a segment are in.
+"""Gathers what tasks return by top-level segment, until all files of a segment have arrived.
 
 Place in the flow: between the engine, whose batches come in any order, and the roll-up, which makes the units of whole
-segments. So a segment is rolled up and written while others are still being read, and only those that are being read
-are held in memory. Rows of files and row groups are passed through as they are: slices, no copies.
+segments. A segment is rolled up and written while others are still being read, so only unfinished segments are held in
+memory. Rows of files and row groups are passed on as slices, without copies.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from metastore.model.vocabulary import MetadataType
 
 @dataclass(frozen=True)
 class Gathered:
-    """All there is of some complete segments: fragments and rows of files that were read, by key those of others."""
+    """All rows of some complete segments: fragments and rows of files that were read, and kept rows by key."""
 
     fragments: pa.Table
     read: pa.Table
@@ -37,9 +37,8 @@ class _Segment:
 class Gathering:
     """Collects rows until every file of a segment has arrived; ``awaited`` maps keys to numbers of files.
 
-    A batch is :func:`read_footers`'s.
-
-    ``kept`` are rows of the files, and of their row groups, that need not be read.
+    The batches are those of :func:`read_footers`. ``kept`` holds the rows of files, and of their row groups, that need
+    not be read.
     """
 
     def __init__(self, awaited: Mapping[str, int], kept: pa.Table) -> None:
@@ -49,15 +48,15 @@ class Gathering:
             self._segments[key].kept.append(rows)
 
     def kept(self) -> dict[str, pa.Table]:
-        """The rows of those segments that are not complete yet and have some, by key."""
+        """The kept rows of incomplete segments, by key; segments without kept rows are left out."""
         return {key: self._table(segment.kept) for key, segment in self._segments.items() if segment.kept}
 
     def complete(self) -> Gathered | None:
-        """Those segments of which nothing is awaited from the start; None if there are none."""
+        """The segments that await no file from the start; None if there are none."""
         return self._gathered([key for key, segment in self._segments.items() if segment.awaited == 0])
 
     def add(self, batch: pa.RecordBatch) -> Gathered | None:
-        """Take in what one task returned; the segments that are complete with it, None if none is."""
+        """Takes in one batch of a task; returns the segments that it completes, None if it completes none."""
         details, fragments = parts_of(batch)
         for key, rows in runs(pa.Table.from_batches([details]), "metadataKey"):
             self._segments[key].read.append(rows)
@@ -85,19 +84,19 @@ class Gathering:
 
 
 def parts_of(batch: pa.RecordBatch) -> tuple[pa.RecordBatch, pa.RecordBatch]:
-    """Of what a task returned the rows of files and row groups, and the fragments of segments."""
+    """Splits a task's batch into rows of files and row groups, and fragments of segments."""
     first = pc.index(batch["metadataType"], MetadataType.SEGMENT.value).as_py()
     details = batch.num_rows if first < 0 else first
     return batch.slice(0, details), batch.slice(details)
 
 
 def files_in(segments: pa.RecordBatch | pa.Table) -> int:
-    """How many files SEGMENT rows, or fragments of such, add up."""
+    """The number of files in SEGMENT rows or fragments of segments."""
     return int(pc.sum(pc.list_value_length(segments["locations"])).as_py() or 0)
 
 
 def side_by_side(schema: pa.Schema, *tables: pa.Table) -> pa.Table:
-    """All rows, those of one top-level segment together. Runs of rows change their places, none is copied."""
+    """All rows, with those of one top-level segment adjacent. Moves runs of rows without copying them."""
     of_keys: dict[str, list[pa.RecordBatch]] = {}
     for table in tables:
         for key, rows in runs(table, "metadataKey"):

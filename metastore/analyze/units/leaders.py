@@ -1,10 +1,10 @@
-"""Which top-level segments reach furthest in a column, so that a bound can go with its segment and the next is known.
+"""Tracks which top-level segments have a column's outermost bounds, so that the table's bound survives their removal.
 
-Place in the flow: a table's unit keeps a few leaders of each side of each column
-(:mod:`metastore.analyze.units.total`). When their segments go, as the oldest day does, or are made anew, those that
-follow tell the table's bounds, and no other segment need be opened; only when all of one side have gone are they ranked
-anew. Promise: no segment that is not among the leaders reaches further than the last of them (a property test
-compares).
+Place in the flow: a table's unit keeps a few leaders for each side of each column
+(:mod:`metastore.analyze.units.total`). Leaders leave when their segments are removed, as the oldest day often is, or
+rebuilt. The remaining leaders then give the table's bounds, and no other segment need be opened. Only if all leaders
+of a side have left are all segments ranked again. Promise: no segment outside the leaders reaches further than the last
+leader (a property test compares).
 """
 
 from __future__ import annotations
@@ -17,13 +17,13 @@ from typing import Any, Final, NamedTuple
 from metastore.model.statistics import ColumnStatistics, Value, merge, parse_many
 
 _KEPT: Final = 4
-"""Leaders of a side: with more of them a ranking lasts longer, and each takes some 100 bytes of the table's unit."""
+"""Leaders of a side. With more, a ranking lasts longer; each takes some 100 bytes of the table's unit."""
 
 _SIDES: Final = (False, True)
-"""Whether it is the high one."""
+"""The low side and the high side; True is the high side."""
 
 OfSegments = Mapping[str, ColumnStatistics]
-"""What segments say of one column, by the segments' keys."""
+"""Statistics of one column, by segment key."""
 
 
 class Leader(NamedTuple):
@@ -35,28 +35,28 @@ class Leader(NamedTuple):
 
 
 Ranking = tuple[Leader, ...]
-"""The furthest first; of equal bounds an exact one comes first. Ties are settled by key, so by no order of arrival."""
+"""The furthest bound comes first; of equal bounds, an exact one. Ties are settled by key, not by order of arrival."""
 
 
 @dataclass(frozen=True)
 class Leaders:
-    """Those of one column. A side has none where it has no bound, and where only other segments know who leads."""
+    """The leaders of one column. A side is empty if it has no bound, or if its leaders are not known any more."""
 
     lows: Ranking = ()
     highs: Ranking = ()
 
     @classmethod
     def of_all(cls, segments: OfSegments, type_: str) -> Leaders:
-        """From every segment of a table whose column is of ``type_``."""
+        """Ranks every segment of a table whose column is of ``type_``."""
         return cls(*(_first(_bounds(segments, type_, high), high) for high in _SIDES))
 
     def exchanged(self, gone: Collection[str], come: OfSegments, type_: str) -> Leaders:
-        """Those when ``come`` are in the place of the segments ``gone``."""
+        """The leaders when ``come`` replace the segments ``gone``."""
         low, high = (_bounds(come, type_, high) for high in _SIDES)
         return Leaders(_exchanged(self.lows, gone, low, False), _exchanged(self.highs, gone, high, True))
 
     def to_json(self, type_: str) -> dict[str, list[str]]:
-        """A JSON object: keys, and one text of statistics for the bounds of a low and a high leader."""
+        """A JSON object: the keys, and one text of statistics for each pair of a low and a high leader's bounds."""
         return {
             "low": [leader.key for leader in self.lows],
             "high": [leader.key for leader in self.highs],
@@ -65,7 +65,7 @@ class Leaders:
 
 
 def leaders_in(columns: Mapping[str, Mapping[str, Sequence[str]]]) -> dict[str, Leaders]:
-    """The leaders of columns by name, as :meth:`Leaders.to_json` has them."""
+    """The leaders by column name, from the form of :meth:`Leaders.to_json`."""
     bounds = iter(parse_many([text for column in columns.values() for text in column["bounds"]]))
     found = {}
     for name, column in columns.items():
@@ -85,7 +85,7 @@ def _text(type_: str, low: Leader | None, high: Leader | None) -> str:
 
 
 def _bounds(segments: OfSegments, type_: str | None, high: bool) -> list[Leader]:
-    """The bounds of ``segments`` that have one, as values of ``type_``; None leaves them as they are."""
+    """The bounds of the ``segments`` that have one, as values of ``type_``; None leaves values as they are."""
     leaders = []
     for key, own in segments.items():
         known = own
@@ -98,7 +98,10 @@ def _bounds(segments: OfSegments, type_: str | None, high: bool) -> list[Leader]
 
 
 def _first(leaders: Sequence[Leader], high: bool) -> Ranking:
-    """None for values that have no common order, as a local date-time and one in UTC: then there is no bound either."""
+    """The first leaders in order; none if values have no common order (local and UTC date-times).
+
+    No bound exists then.
+    """
     try:
         return tuple(sorted(leaders, key=lambda leader: (*_rank(leader, high), leader.key), reverse=high)[:_KEPT])
     except TypeError:
@@ -106,7 +109,10 @@ def _first(leaders: Sequence[Leader], high: bool) -> Ranking:
 
 
 def _exchanged(known: Ranking, gone: Collection[str], come: Sequence[Leader], high: bool) -> Ranking:
-    """Segments that are not known reach no further than the last one that is: up to there, places are certain."""
+    """The known leaders without ``gone``, and those of ``come`` that reach as far as the last known leader.
+
+    Unknown segments reach no further than that one, so the ranking is certain up to there.
+    """
     if not known:
         return ()
     try:

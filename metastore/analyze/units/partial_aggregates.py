@@ -1,8 +1,8 @@
-"""What some files of a table come to, and how such parts add up.
+"""Aggregates of some files of a table (parts), and how parts add up.
 
-A :class:`Part` is made from the fragments that tasks return, from the stored units of segments, or from those of files.
-Adding parts is associative and commutative (schemas keep the order of the sorted files), so that it does not matter
-which of them were read just now and which stored long ago.
+A :class:`Part` is made from fragments that tasks return, from stored units of segments, or from stored units of files.
+Adding parts is associative and commutative; schemas keep the order of the sorted files. It therefore does not matter
+which parts were read just now and which were stored long ago.
 """
 
 from __future__ import annotations
@@ -39,10 +39,10 @@ Directories = tuple[str, ...]
 
 @dataclass(frozen=True)
 class Part:
-    """What some files below ``directories`` come to; ``files`` are their paths, sorted, ``modified`` is in epoch ms.
+    """The aggregate of some files below ``directories``; ``files`` are sorted paths, ``modified`` is in epoch ms.
 
-    ``descriptions`` are empty where no column is described. ``whole`` is False where ``rows`` counts rows that are
-    deleted elsewhere.
+    ``descriptions`` is empty if no column is described. ``whole`` is False if ``rows`` counts rows that are deleted
+    elsewhere.
     """
 
     directories: Directories
@@ -56,12 +56,12 @@ class Part:
 
     @classmethod
     def added(cls, directories: Directories, parts: Sequence[Part]) -> Part:
-        """All ``parts`` together, seen as parts of ``directories``; for no parts, no rows."""
+        """The sum of all ``parts``, seen as parts of ``directories``; no parts give no rows."""
         parts = sorted(parts, key=lambda part: list(part.files[:1]))
         schema = merge_schemas(part.schema for part in parts)
         named = dict.fromkeys(key for part in parts for key in part.statistics)
         leaves = {quote(path): path for path, _ in schema.leaves()}
-        # Where files disagree on whether a column is nested, the merged schema settles which leaves there are.
+        # If files disagree on whether a column is nested, the merged schema determines the leaves.
         statistics = {
             key: merge(statistics_of(part, key, path) for part in parts) for key, path in leaves.items() if key in named
         }
@@ -77,17 +77,17 @@ class Part:
         )
 
     def for_table(self) -> Part:
-        """The part without what a table's roll-up does not ask for: of its files, the first is left."""
+        """The part with only what a table's roll-up uses: of its files, the first is kept."""
         return replace(self, files=self.files[:1])
 
     @property
     def row_count(self) -> str:
-        """The holder of the number of rows."""
+        """The holder of the row count."""
         return holder_json(Statistic.ROW_COUNT, self.rows, exact=self.whole)
 
     @property
     def texts(self) -> list[str]:
-        """The JSON of each column's statistics, with what its description says."""
+        """The JSON of each column's statistics, with its description."""
         return [
             statistics.to_json()
             if (description := self.descriptions.get(key)) is None
@@ -97,7 +97,7 @@ class Part:
 
 
 def segment_parts(rows: pa.Table) -> list[Part]:
-    """The parts that SEGMENT rows stand for, fragments and stored units alike."""
+    """The parts that SEGMENT rows represent; fragments and stored units are alike."""
     return [
         Part(
             directories=tuple(row["partitionValues"] or ()),
@@ -116,7 +116,7 @@ def segment_parts(rows: pa.Table) -> list[Part]:
 
 
 def file_parts(rows: pa.Table, root: str) -> list[Part]:
-    """Parts made of stored FILE rows: one for each directory and schema among them."""
+    """The parts of stored FILE rows: one for each directory and schema."""
     files = of_kind(rows, MetadataType.FILE).sort_by("path")
     groups: dict[tuple[str, str], list[int]] = {}
     for position, group in enumerate(zip(values(files, "location"), values(files, "schema"), strict=True)):
@@ -132,7 +132,7 @@ def file_parts(rows: pa.Table, root: str) -> list[Part]:
 
 
 def _part_of(files: pa.Table, directories: Directories, schema: TupleSchema) -> Part:
-    """The part that FILE rows of one schema come to."""
+    """The part of FILE rows with one schema."""
     rows = row_counts(files)
     return Part(
         directories=directories,
@@ -147,7 +147,7 @@ def _part_of(files: pa.Table, directories: Directories, schema: TupleSchema) -> 
 
 
 def _texts_by_column(statistics: pa.ChunkedArray[Any]) -> Iterator[tuple[str, list[str | None]]]:
-    """The texts of each column that the first unit has, one column after the other: all at once may be a gigabyte."""
+    """The texts of each column that the first unit has, one column at a time: all at once may be a gigabyte."""
     maps: Any = statistics.combine_chunks()
     first, last = maps.offsets[0].as_py(), maps.offsets[-1].as_py()
     encoded, texts = maps.keys[first:last].dictionary_encode(), maps.items[first:last]
@@ -167,20 +167,20 @@ def row_counts(units: pa.Table) -> list[int]:
 
 
 def statistics_of(part: Part, key: str, path: ColumnPath) -> ColumnStatistics:
-    """What the rows of ``part`` say of the leaf at ``path``, which is called ``key`` among statistics."""
+    """The statistics of the leaf at ``path`` in ``part``; ``key`` is the leaf's key among statistics."""
     found = part.statistics.get(key)
     return found if found is not None else without_statistics(part.schema, path, part.rows)
 
 
 def without_statistics(schema: TupleSchema, path: ColumnPath, rows: int) -> ColumnStatistics:
-    """What rows of ``schema`` say of a leaf without statistics: all null if they lack it, else nothing."""
+    """The statistics of a leaf for which none are stored: all null if ``schema`` lacks the leaf, else unknown."""
     if _lacks(schema, path):
         return ColumnStatistics(NO_TYPE, nulls=rows, non_nulls=0, rows=rows)
     return ColumnStatistics(minor_type(schema.by_name[path[0]].type), rows=rows)
 
 
 def _descriptions(parts: Sequence[Part], leaves: Mapping[str, ColumnPath]) -> dict[str, Description | None]:
-    """Those of all parts' rows; a column that some part has and does not describe is not described."""
+    """The descriptions of all parts together; a column is left undescribed if a part has it without a description."""
     described = dict.fromkeys(key for part in parts for key in part.descriptions if key in leaves)
     return {key: _union([_described(part, key, leaves[key]) for part in parts if part.rows]) for key in described}
 
@@ -192,7 +192,7 @@ def _described(part: Part, key: str, path: ColumnPath) -> Description | None:
 
 
 def _of_files_described(files: pa.Table, schema: TupleSchema, counts: Sequence[int]) -> Descriptions:
-    """The descriptions of files of one schema, put together; ``counts`` are their numbers of rows."""
+    """The merged descriptions of files with one schema; ``counts`` are their numbers of rows."""
     of_files = [descriptions_in(text) for text in values(files, "additionalMetadata")]
     described = dict.fromkeys(key for each in of_files for key in each)
     return {
@@ -223,7 +223,7 @@ def _lacks(schema: TupleSchema, path: ColumnPath) -> bool:
 
 
 def column_statistics(units: pa.Table, key: str) -> list[ColumnStatistics | None]:
-    """Each unit's statistics of the column ``key``, None where it has none."""
+    """Each unit's statistics of the column ``key``, None if it has none."""
     return parse_many(pc.map_lookup(units["columnsStatistics"], pa.scalar(key), "first").to_pylist())
 
 
@@ -245,5 +245,5 @@ def _statistics(keys: Sequence[str], texts: Sequence[str]) -> dict[str, ColumnSt
 
 @lru_cache(maxsize=256)
 def schema_of(text: str) -> TupleSchema:
-    """The schema in a unit: one object for each text, so that merging the schemas of alike files is cheap."""
+    """The schema in a unit; equal texts give one object, so merging schemas of like files is cheap."""
     return TupleSchema.from_json(text)

@@ -1,7 +1,7 @@
-"""Fragments of many tasks -> the units of a table, level by level. Pure: Arrow tables in, Arrow tables out.
+"""Rolls fragments of many tasks up to the units of a table, level by level. Pure: Arrow tables in, Arrow tables out.
 
 Parts (:mod:`metastore.analyze.units.partial_aggregates`) are added up to nested segments, those to top-level segments,
-those to the table. Since the order does not matter, the result of an incremental run is that of a full one.
+and those to the table. The order does not matter, so an incremental run has the same result as a full one.
 """
 
 from __future__ import annotations
@@ -56,9 +56,9 @@ def segment_units(
 ) -> tuple[pa.Table, list[Part]]:
     """The stored units of whole top-level segments, and each segment's part for the table's roll-up.
 
-    ``parts`` and ``details`` (FILE and ROW_GROUP rows) cover every file of these segments. ``states`` tell, by
-    key, the state of a segment's files (:mod:`metastore.analyze.changes`); they are stored with the segment.
-    ``is_flat`` tells that the table has no directories.
+    ``parts`` and ``details`` (FILE and ROW_GROUP rows) cover every file of these segments. ``states`` has the state of
+    each segment's files by key (:mod:`metastore.analyze.changes`); the state is stored with the segment. ``is_flat``
+    means that the table has no directories.
     """
     own = _by_directory(parts)
     segments = _nested(own)
@@ -78,7 +78,7 @@ def segment_units(
 
 
 def _by_directory(parts: Sequence[Part]) -> dict[Directories, Part]:
-    """What the files that lie in each directory itself come to, however tasks had cut them."""
+    """The sum of the files directly in each directory, however tasks divided them."""
     own: dict[Directories, list[Part]] = {}
     for part in parts:
         own.setdefault(part.directories, []).append(part)
@@ -86,7 +86,7 @@ def _by_directory(parts: Sequence[Part]) -> dict[Directories, Part]:
 
 
 def _nested(own: Mapping[Directories, Part]) -> list[Part]:
-    """Every segment that files lie in, top-level and nested, sorted by directories."""
+    """Every segment that contains files, top-level and nested, sorted by directories."""
     levels = {directories[:depth] for directories in own for depth in range(1, len(directories) + 1)}
     below: dict[Directories, list[Part]] = {}
     segments = []
@@ -111,10 +111,10 @@ def table_unit(
     wanted: WantedMetadata,
     states: Mapping[str, str],
 ) -> pa.Table:
-    """The one TABLE unit, from the ``total`` of all segments and the ``directories`` that the table's files lie in.
+    """The one TABLE unit, from the ``total`` of all segments and the ``directories`` of the table's files.
 
-    ``states`` are those of the segments by key. InvalidRequestError where the declared schema does not hold the files'
-    values, or lacks a column that was asked for.
+    ``states`` are those of the segments by key. Raises InvalidRequestError if the files' values do not fit the declared
+    schema, or if it lacks a requested column.
     """
     whole = total.part
     of_files = whole.schema
@@ -130,16 +130,16 @@ def table_unit(
         keys = {name: f"dir{level}" for level, name in enumerate(source.partition_columns)}
         columns = dict(source.partition_columns)
     names = {column.name for column in whole.schema.columns}
-    # Levels of plain directories come first; a level gives a column of its own name.
+    # Plain directories (dir0, …) come first; a directory level adds a column only if its name is free.
     in_order = sorted(keys, key=lambda name: keys[name] != name)
     added = [
         SchemaColumn(name, columns[name], properties={DIRECTORY: keys[name]})
         for name in in_order
         if name in columns and name not in names
     ]
-    # A directory's column hides one of the files, whose statistics would be taken for those of the column that is seen.
+    # A directory's column hides a file's column of that name, whose statistics would be taken for the visible column's.
     whole = without_values(whole, keys.keys() & names)
-    # The next run can subtract from this unit only where it can tell which of the columns are the files' own.
+    # The next run can subtract from this unit only if it can tell which columns come from the files.
     is_alike = wanted.declared is not None or whole.schema.columns == of_files.columns
     is_separable = wanted.level is not MetadataType.TABLE and names.isdisjoint(keys) and is_alike
     state = TableState(
@@ -177,7 +177,7 @@ def table_unit(
 
 
 def refuse_unknown_columns(columns: Iterable[ColumnPath], schema: TupleSchema) -> None:
-    """InvalidRequestError for a column that the table does not have; names are case-sensitive."""
+    """Raises InvalidRequestError for a column that the table does not have; names are case-sensitive."""
     leaves = [path for path, _ in schema.leaves()]
     for column in columns:
         if not any(is_among(leaf, (column,)) for leaf in leaves):
@@ -186,7 +186,7 @@ def refuse_unknown_columns(columns: Iterable[ColumnPath], schema: TupleSchema) -
 
 
 def segment_row(source: SourceTable, part: Part, states: Mapping[str, str]) -> UnitRow:
-    """The SEGMENT unit of one segment, top-level or nested; only the former has its state among ``states``."""
+    """The SEGMENT unit of one segment, top-level or nested; only a top-level segment has a state among ``states``."""
     key = metadata_key(part.directories)
     place = "/".join((source.location, *part.directories))
     depth = len(part.directories)
@@ -210,7 +210,7 @@ def segment_row(source: SourceTable, part: Part, states: Mapping[str, str]) -> U
 
 
 def _files_of(tops: Sequence[Part], details: pa.Table) -> Iterator[tuple[Part, _Files]]:
-    """The FILE rows of every top-level segment; found by two short columns, the long ones are not copied."""
+    """The FILE rows of every top-level segment. They are found by two short columns; the long ones are not copied."""
     columns = details.select(
         ["path", "location", "schema", "columnsStatistics", "metadataStatistics", "lastModifiedTime"]
     )
@@ -231,7 +231,7 @@ class _Files:
     positions: Sequence[int]
 
     def constant_in_one(self, keys: Iterable[str]) -> list[str]:
-        """Which columns are constant in the first file that has rows, and so may be in all of them."""
+        """The columns that are constant in the first file with rows: only these can be constant in all files."""
         for position in self.positions:
             file = self.columns.slice(position, 1)
             [rows] = row_counts(file)
@@ -285,10 +285,10 @@ def _partition_rows(source: SourceTable, top: Part, chosen: _Files) -> Iterator[
 
 
 def _directory_row(part: Part) -> UnitRow:
-    """A PARTITION unit of one directory's files, which are alike in the directory itself.
+    """A PARTITION unit of one directory's files, with the directory itself as their common value.
 
-    Written where no column of the data is constant: Drill, once it has pruned a partition, takes all files that lie in
-    none for pruned as well.
+    Written if no column of the data is constant. Once Drill has pruned a partition, it also skips all files that are in
+    no partition.
     """
     value = part.directories[-1] if part.directories else None
     column = quote((f"dir{max(0, len(part.directories) - 1)}",))
@@ -310,9 +310,9 @@ def _directory_row(part: Part) -> UnitRow:
 
 
 def _with_unknown(schema: TupleSchema, key: str, known: ColumnStatistics) -> dict[str, str]:
-    """Statistics of a partition's column; and of others that nothing is known, where Drill would take that for null.
+    """Statistics of a partition's column, and "unknown" for columns that Drill would otherwise take for null.
 
-    It does so of columns that are INT to it, as it has no other sign of a column that files lack.
+    Drill does so for columns that it reads as INT: it has no other sign that files lack a column.
     """
     unknown = {quote(path): _UNKNOWN for path, type_ in schema.leaves() if spelled_for_drill(type_) == "INT"}
     return {**unknown, key: known.to_json()}
@@ -335,7 +335,10 @@ def _of_files(files: pa.Table, key: str) -> list[ColumnStatistics]:
 def _partition_keys(
     directories: Iterable[Directories], columns: Iterable[str], *, case_sensitive: bool
 ) -> dict[str, str]:
-    """Column name -> directory level: ``k`` for a directory ``k=v``, ``dirN`` for a plain one; named as ``columns``."""
+    """Column name to directory level: ``k`` for a directory ``k=v``, ``dirN`` for a plain one.
+
+    Names are spelled as in ``columns``.
+    """
     called = {key_of(name, case_sensitive=case_sensitive): name for name in columns}
     keys: dict[str, Any] = {}
     for levels in sorted(directories):

@@ -1,7 +1,7 @@
-"""What is stored of some top-level segments, beside a fresh listing: which files changed, and whose rows stay true.
+"""Compares stored units of some top-level segments with a fresh listing: which files changed, which rows stay valid.
 
-Place in the flow: an incremental run makes the segments anew in which files changed; whoever does that, a task or the
-driver, begins here with the segments' units. Pure.
+Place in the flow: an incremental run rebuilds the segments with changed files. A task or the driver does this, and
+begins here with the segments' units. Pure.
 """
 
 from __future__ import annotations
@@ -29,21 +29,21 @@ OF_PARTS: Final = (
     "locations",
     "partitionValues",
 )
-"""The columns that tell the part which a unit stands for."""
+"""The columns that give the part which a unit represents."""
 
 OF_SEGMENTS: Final = ("metadataKey", "metadataIdentifier", *OF_PARTS)
-"""The same, with the columns that name the segment and its state."""
+""":data:`OF_PARTS` with the columns that name the segment and its state."""
 
 
 @dataclass(frozen=True)
 class Compared:
-    """The changes of some files, and the FILE and ROW_GROUP rows of those that stay."""
+    """The changes of some files, and the FILE and ROW_GROUP rows of unchanged files."""
 
     changes: FileChanges
     kept: pa.Table
 
     def standing(self, level: MetadataType, *, anew: bool) -> pa.Table:
-        """The rows that are stored again at ``level``; none where the footers of all files are read ``anew``."""
+        """The rows to store again at ``level``; none if the footers of all files are read ``anew``."""
         if anew:
             return self.kept.slice(0, 0)
         return self.kept if reaches(level, MetadataType.ROW_GROUP) else of_kind(self.kept, MetadataType.FILE)
@@ -58,32 +58,32 @@ class StoredSegments:
 
     @classmethod
     def of(cls, units: pa.Table) -> StoredSegments:
-        """From all units of these segments."""
+        """Takes all units of these segments."""
         return cls(
             top_level(of_kind(units, MetadataType.SEGMENT)),
             of_kind(units, MetadataType.FILE, MetadataType.ROW_GROUP),
         )
 
     def compared(self, files: Iterable[SourceFile]) -> Compared:
-        """What has come of these segments, which consist of ``files`` now."""
+        """Compares these segments' stored files with ``files``, the present ones."""
         changes = file_changes(_recorded(self.details), files)
         untrue = pa.array(changes.changed | changes.removed, pa.string())
         return Compared(changes, self.details.filter(pc.invert(pc.is_in(self.details["path"], untrue))))
 
 
 def top_level(segments: pa.Table) -> pa.Table:
-    """Those of SEGMENT rows that are of top-level segments."""
+    """The SEGMENT rows that belong to top-level segments."""
     return segments.filter(pc.equal(segments["metadataKey"], segments["metadataIdentifier"]))
 
 
 def states_by_key(tops: pa.Table) -> dict[str, str]:
-    """The states that SEGMENT rows of top-level segments tell, as :func:`short_states` has them."""
+    """The states in SEGMENT rows of top-level segments, in the form of :func:`short_states`."""
     states = map(state_in, values(tops, "additionalMetadata"))
     return short_states(dict(zip(values(tops, "metadataKey"), states, strict=True)))
 
 
 def _recorded(details: pa.Table) -> Mapping[str, Sequence[str]]:
-    """The statistics of the FILE rows, by path, in which the state stands that each file was in."""
+    """The statistics of the FILE rows, by path; they record the state of each file."""
     files = of_kind(details.select(["metadataType", "path", "metadataStatistics"]), MetadataType.FILE)
     return {
         path: holders or ()

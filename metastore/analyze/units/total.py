@@ -1,10 +1,11 @@
-"""What the top-level segments of a table come to, and what that becomes when some of them are exchanged.
+"""The sum of a table's top-level segments, and how it changes when some of them are replaced.
 
-Place in the flow: a run that makes few of many segments anew takes what the table came to before, subtracts what these
-segments came to, and adds what they come to now; bounds that go with them are those of the segments that follow
-(:mod:`metastore.analyze.units.leaders`). So the other segments' units are not even read, and an increment costs what
-has changed, however large the table is. Promise: the result is that of adding up all segments (a property test
-compares); where that cannot be told without the others, there is none, and they are added up.
+Place in the flow: a run that rebuilds a few of many segments starts from the table's earlier total. It subtracts the
+old values of these segments and adds the new ones. If a bound goes with a segment, the next segment's bound takes its
+place (:mod:`metastore.analyze.units.leaders`). The other segments' units are not read, so the cost of an increment
+depends on what changed, not on the table's size. Promise: the result equals the sum of all segments (a property test
+compares). If the result cannot be determined without the other segments, there is no total, and all segments are added
+up.
 """
 
 from __future__ import annotations
@@ -25,19 +26,19 @@ from metastore.model.statistics import ColumnStatistics, merge
 from metastore.model.tuple_schema import TupleSchema
 
 _Parts = Mapping[str, Part]
-"""Top-level segments by key."""
+"""Parts of top-level segments by key."""
 
 _MODIFIED: Final = "lastModifiedTime"
-"""Leads like a column; columns' names have backticks."""
+"""Key of the time of modification among the leaders; keys of columns have backquotes, so none is equal."""
 
 _TIME: Final = "BIGINT"
 
 
 @dataclass(frozen=True)
 class Total:
-    """All top-level segments added up; ``alike`` tells that every one has the schema of all.
+    """All top-level segments added up; ``alike`` means that every segment has the schema of all.
 
-    ``leaders`` are those of each column, and of the time of modification.
+    ``leaders`` holds the leaders of each column, and of the time of modification.
     """
 
     part: Part
@@ -46,18 +47,18 @@ class Total:
 
     @classmethod
     def added(cls, tops: Sequence[Part]) -> Total:
-        """The total of ``tops``; for none, no rows."""
+        """The sum of ``tops``; no tops give no rows."""
         part, by_key = Part.added((), tops), _by_key(tops)
         alike = all(top.schema == part.schema for top in tops)
         if not _counts_everything([part]):
-            return cls(part, alike, {})  # Nothing will be subtracted from it, so nobody asks who leads.
+            return cls(part, alike, {})  # Nothing will be subtracted from it, so leaders are not needed.
         leaders = {key: Leaders.of_all(_column(by_key, key), known.type) for key, known in part.statistics.items()}
         leaders[_MODIFIED] = Leaders.of_all(_times(by_key), _TIME)
         return cls(part, alike, leaders)
 
     @classmethod
     def stored(cls, unit: pa.Table, told: SegmentStates) -> Total:
-        """From a stored TABLE unit whose partition columns are called like no other of its columns."""
+        """Reads a stored TABLE unit, whose partition columns must not share a name with its other columns."""
         [part] = segment_parts(unit)
         partition_columns = {name for name, _ in unit["partitionKeys"][0].as_py() or ()}
         own = (column for column in part.schema.columns if column.name not in partition_columns)
@@ -65,13 +66,16 @@ class Total:
         return cls(replace(part, schema=schema), told.alike, leaders_in(told.leaders))
 
     def segment_states(self, states: Mapping[str, str | None]) -> SegmentStates:
-        """What :meth:`stored` asks for beside the unit, when the segments are in ``states``."""
+        """The states and leaders that :meth:`stored` needs beside the unit, for segments in ``states``."""
         types = {_MODIFIED: _TIME} | {key: known.type for key, known in self.part.statistics.items()}
         leaders = {key: known.to_json(types[key]) for key, known in self.leaders.items()}
         return SegmentStates(short_states(states), self.alike, leaders)
 
     def exchanged(self, before: Iterable[Part], after: Iterable[Part]) -> Total | None:
-        """The total when ``after`` are in the place of ``before``; None if it cannot be told without the others."""
+        """The total with ``after`` in place of ``before``.
+
+        Returns None if it cannot be determined without the other segments.
+        """
         gone, come = _by_key(before), _by_key(after)
         if not self._keeps_schema(gone, come) or not _counts_everything([self.part, *gone.values(), *come.values()]):
             return None
@@ -91,10 +95,10 @@ class Total:
         return replace(self, part=part, leaders=leaders)
 
     def _keeps_schema(self, gone: _Parts, come: _Parts) -> bool:
-        """Whether the merged schema stays for certain, and :attr:`alike` with it.
+        """Whether the merged schema and :attr:`alike` certainly stay the same.
 
-        A segment in the place of another must have its schema, a new one that of the table. When a segment goes and
-        none comes, columns may go with it, or change their order, unless all segments are alike.
+        A replaced segment must keep its schema; a new segment must have the table's. A removed segment may take columns
+        with it, or change their order, unless all segments are alike.
         """
         for key, part in come.items():
             model = gone.get(key, self.part)
@@ -104,7 +108,7 @@ class Total:
 
 
 class _UndecidedError(Exception):
-    """It cannot be told without the segments that stay."""
+    """The result cannot be determined without the unchanged segments."""
 
 
 def _by_key(tops: Iterable[Part]) -> _Parts:
@@ -117,16 +121,16 @@ def _column(parts: _Parts, key: str) -> OfSegments:
 
 
 def _counts_everything(parts: Iterable[Part]) -> bool:
-    """Whether all rows are counted exactly, and every figure can be subtracted."""
+    """Whether rows are counted exactly and no column is described, so that every figure can be subtracted."""
     return all(part.whole and not part.descriptions for part in parts)
 
 
 def _exchanged(
     known: ColumnStatistics, leaders: Leaders, gone: OfSegments, come: OfSegments
 ) -> tuple[ColumnStatistics, Leaders]:
-    """A column's statistics and leaders with ``come`` in the place of ``gone``.
+    """A column's statistics and leaders with ``come`` in place of ``gone``.
 
-    Raises _UndecidedError where those of others are needed to tell them.
+    Raises _UndecidedError if they depend on the other segments.
     """
     lost, found = merge(gone.values()), merge(come.values())
     if not {lost.type, found.type} <= {known.type, NO_TYPE}:
@@ -145,7 +149,7 @@ def _exchanged(
     bounds: dict[str, Any] = {}
     for bound, exact, ranking in sides:
         if getattr(found, bound) is None and _is_bounded(found):
-            continue  # unknown, whatever the others have
+            continue  # unknown, whatever the other segments have
         if getattr(known, bound) is None or not ranking:
             raise _UndecidedError
         bounds |= {bound: ranking[0].bound, exact: ranking[0].exact}
@@ -153,7 +157,7 @@ def _exchanged(
 
 
 def _left(known: int | None, gone: int | None, come: int | None) -> int | None:
-    """How many there are in others, where that is asked for: with an unknown number, the sum is unknown anyway."""
+    """The count in the other segments; None if the sum is unknown anyway, _UndecidedError if it is not stored."""
     if come is None or (known is None and gone is not None):
         return None
     if known is None or gone is None or known < gone:

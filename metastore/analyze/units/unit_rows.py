@@ -1,7 +1,7 @@
-"""Unit rows on their way into Arrow: collected as plain tuples, turned into columns once.
+"""Unit rows on their way into Arrow: collected as plain tuples, converted to columns once.
 
-One row stands for one metadata unit in the on-disk columns. Objects per unit would cost more than the footers that the
-units come from; a tuple per unit does not. The schema is handed in: executors that make rows need no Iceberg for it.
+One row is one metadata unit in the on-disk columns. An object per unit would cost more than the footers that the units
+come from; a tuple per unit does not. The caller passes the schema, so executors that make rows need no Iceberg.
 """
 
 from __future__ import annotations
@@ -18,11 +18,11 @@ from metastore.model.identity import TableInfo
 from metastore.model.vocabulary import MetadataType
 
 _LONG_RUN: Final = 16
-"""Units in a row from which on a slice of them is cheaper than to copy them."""
+"""Runs of at least this many units are sliced; shorter runs are cheaper to copy."""
 
 
 class UnitRow(NamedTuple):
-    """One unit, under its on-disk column names but for the table's; statistics are two aligned sequences."""
+    """One unit by its on-disk column names, without the table's; statistics are two aligned sequences."""
 
     metadataType: MetadataType  # noqa: N815 - the names are the columns'
     metadataKey: str  # noqa: N815
@@ -65,7 +65,7 @@ def to_batch(schema: pa.Schema, table: TableInfo, rows: Sequence[UnitRow]) -> pa
 
 
 def of_kind(units: pa.Table, *kinds: MetadataType) -> pa.Table:
-    """The units of some metadata types: slices where those of a kind stand together, as stored ones do, else copies."""
+    """The units of some metadata types: slices if units of a type are adjacent, as stored ones are; else copies."""
     found = list(runs(units, "metadataType"))
     if len(found) * _LONG_RUN > units.num_rows:
         return units.filter(pc.is_in(units["metadataType"], pa.array([kind.value for kind in kinds])))
@@ -80,7 +80,7 @@ def values(units: pa.Table, column: str) -> list[Any]:
 def _statistics(keys: Sequence[Sequence[str]], texts: Sequence[Sequence[str]], type_: Any) -> Any:
     offsets = pa.array(accumulate(map(len, keys), initial=0), pa.int32())
     flat = [pa.array(chain.from_iterable(lists), pa.string()) for lists in (keys, texts)]
-    from_arrays: Any = pa.MapArray.from_arrays  # the stubs know only one half of its signatures
+    from_arrays: Any = pa.MapArray.from_arrays  # the stubs know only one of its signatures
     return from_arrays(offsets, *flat, type_)
 
 
