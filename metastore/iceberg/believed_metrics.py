@@ -109,7 +109,7 @@ class Metrics:
 
 
 def believed_manifest(manifest: ManifestFile, types: Sequence[PrimitiveType]) -> ManifestFile | None:
-    """Return ``manifest`` with believed bounds of its partitions, of ``types``; None if it has no bounds."""
+    """Return ``manifest`` with believed bounds of its partitions, of ``types``; None if a bound proves nothing."""
     summaries = manifest.partitions
     if not summaries or not any(map(_may_be_cut, summaries, types)):
         return manifest

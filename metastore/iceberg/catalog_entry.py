@@ -91,7 +91,7 @@ class CatalogEntry:
             return table
 
     def traces(self) -> str | None:
-        """Return a metadata file that shows commits to a table in this table's folder; None if there is none.
+        """Return a metadata file that a commit left in the table's folder; None if there is none.
 
         Also returns None for a catalog in memory: its tables end with their process. Raises StorageError when the store
         fails.

@@ -84,7 +84,7 @@ def _applies(delete: LiveFile, data: LiveFile) -> bool:
     path = data.path.encode()
     lower = (delete.file.lower_bounds or {}).get(PATH_ID)
     upper = (delete.file.upper_bounds or {}).get(PATH_ID)
-    # Bounds of texts may be truncated: then they differ, because an upper bound is rounded up.
+    # Truncated bounds of texts still hold: a lower one stays below, and an upper one is rounded up.
     return (lower is None or lower <= path) and (upper is None or path <= upper)
 
 

@@ -32,8 +32,9 @@ def serialized(metadata: TableMetadata) -> bytes:
 def updated(base: TableMetadata, updates: tuple[TableUpdate, ...], location: str) -> TableMetadata:
     """Return ``base``, whose file is ``location``, with ``updates``. ValueError if they do not fit.
 
-    PyIceberg deep-copies all metadata for this. Copying the history would make a commit cost more the longer it is. So
-    an update that only adds to the history is applied without the old history, and shares the schemas.
+    PyIceberg deep-copies all metadata for this. Here the schemas, specs and sort orders are shared instead. Copying the
+    history would make a commit cost more the longer it is, so an update that only adds to the history is applied
+    without the old history, which is put in front afterwards.
     """
     added = {update.snapshot.snapshot_id for update in updates if isinstance(update, AddSnapshotUpdate)}
     known = any(snapshot.snapshot_id in added for snapshot in base.snapshots)

@@ -81,7 +81,7 @@ class VersionFiles:
         return f"{self.folder}/v{version}.metadata.json"
 
     def current(self) -> tuple[int, str] | None:
-        """Newest version and its file, or None when the table does not exist. Never follows a hint backwards."""
+        """Return the newest version and its file, or None if there is no table. Never follows a hint backwards."""
         found = self.find()
         return None if found is None else (found.version, found.location)
 
