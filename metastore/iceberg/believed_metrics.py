@@ -1,9 +1,9 @@
-"""What manifests say of data files and of themselves, as far as it is believed: faults of those who write manifests.
+"""Corrects bounds and counts in manifests, because some writers of manifests have known defects.
 
-Place in the flow: pruning and ANALYZE ask here before they use a bound or a count. A manifest names no writer, so a
-fault is looked for in the numbers. What can be made wide enough is widened, and all else is unknown.
+Pruning and ANALYZE call this before they use a bound or a count. A manifest does not name its writer, so defects are
+detected in the numbers. A bound that can be made safe is widened; everything else is treated as unknown.
 
-| fault | public report | here |
+| defect | public report | result |
 |---|---|---|
 | upper bounds of times cut to milliseconds (UniForm) | delta-io/delta#7444 | 999 microseconds more |
 | lower bounds with zero bytes at the end | apache/beam#38580 | without them |

@@ -1,13 +1,13 @@
-"""The creation of one object by a put that the store refuses when the name is taken.
+"""Creates one object by a conditional put, which the store refuses if the name is taken.
 
-Place in the flow: version files and new data files on S3, GCS and Azure are created here. Each request is sent once at
-a time, and every answer is taken for what it is:
+Version files and new data files on S3, GCS and Azure are created here. Requests are sent one at a time, without the
+client's own retries, and every answer is interpreted:
 
 - 412, or 409 on Azure: the name is taken. After a repeated request the object may be our own, so its content decides.
-- 409 ``ConditionalRequestConflict`` of S3: other requests for this name were under way, and this one was not carried
-  out. S3 asks for a repeat.
-- A refusal (rights, no bucket): certain only while no earlier request is open.
-- Everything else leaves the outcome open. The request is repeated a few times.
+- 409 ``ConditionalRequestConflict`` of S3: there were concurrent requests for this name, and this one was not executed.
+  S3 asks clients to repeat it.
+- A refusal (permissions, no bucket): certain only if no earlier request has an unknown outcome.
+- Any other error leaves the outcome unknown. The request is repeated a few times.
 """
 
 from __future__ import annotations

@@ -147,7 +147,10 @@ def _for_account(place: StoreLocation, properties: Mapping[str, str]) -> dict[st
 
 
 def _s3_endpoint(hadoop: Mapping[str, str]) -> dict[str, str]:
-    """Return the endpoint. S3A's may lack the scheme, which another key sets; Amazon's central one is dropped."""
+    """Return S3A's endpoint, completed with the scheme that another key sets, and the region in it, if any.
+
+    Amazon's central endpoint is dropped: it does not say anything about the bucket.
+    """
     endpoint = hadoop.get("fs.s3a.endpoint", "").rstrip("/")
     host = endpoint.rpartition("://")[2]
     if host in ("", _CENTRAL_S3):

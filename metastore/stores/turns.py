@@ -76,7 +76,7 @@ def _wait_for(
 
 
 def _others_hold(descriptor: int) -> bool:
-    """Take the turn unless another writer has it; returns whether one has. Without locks, none has."""
+    """Try to take the turn; returns whether another writer has it. False on a file system without locks."""
     try:
         fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except BlockingIOError:
