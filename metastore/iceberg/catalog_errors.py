@@ -96,7 +96,7 @@ def fate_of_commit(error: Exception, *, validated_here: bool) -> Fate:
     if isinstance(error, _REFUSALS):
         return "refused"
     if isinstance(error, NotImplementedError):
-        return "refused"  # PyIceberg reads some catalogs, and does not commit to them.
+        return "refused"  # PyIceberg cannot commit to some catalogs that it reads.
     match _library(type(error)):
         case "sqlalchemy":
             return _fate_by_database(error)

@@ -99,7 +99,7 @@ def _parameters(catalog: Catalog, identifier: Identifier) -> Mapping[str, str] |
 
 
 def _parameters_of_hive(catalog: Any, database: str, name: str) -> Mapping[str, str]:
-    with catalog._client as client:  # noqa: SLF001 - PyIceberg has no other door
+    with catalog._client as client:  # noqa: SLF001 - PyIceberg has no public way
         return dict(catalog._get_hive_table(client, database_name=database, table_name=name).parameters)  # noqa: SLF001
 
 
@@ -130,7 +130,7 @@ def _pointer_of_sql(catalog: Catalog, identifier: Identifier) -> str:
 
 def _answer_of_rest(catalog: RestCatalog, identifier: Identifier, snapshots: Literal["all", "refs"]) -> dict[str, Any]:
     """Return the server's answer for a table: PyIceberg would parse all of its metadata or fail."""
-    split = catalog._split_identifier_for_path(identifier)  # noqa: SLF001 - PyIceberg has no other door
+    split = catalog._split_identifier_for_path(identifier)  # noqa: SLF001 - PyIceberg has no public way
     address = catalog.url(Endpoints.load_table, prefixed=True, **split)
     response = catalog._session.get(address, params={"snapshots": snapshots})  # noqa: SLF001 - as above
     if response.status_code == _NOT_FOUND:

@@ -30,7 +30,7 @@ _ANSWER_S: Final = 300.0
 
 
 class RestCatalogThatEnds(RestCatalog):
-    """PyIceberg's, with an end to each wait. ConfigError for a time limit that is none."""
+    """PyIceberg's catalog with time limits for all requests. Raises ConfigError for an invalid limit."""
 
     def _config_headers(self, session: Session) -> None:
         # This runs first for a session, before it requests a token.
@@ -43,12 +43,12 @@ class RestCatalogThatEnds(RestCatalog):
 
 
 class HiveCatalogThatEnds(HiveCatalog):
-    """PyIceberg's, with an end to each wait. ConfigError for a time limit that is none."""
+    """PyIceberg's catalog with time limits for all requests. Raises ConfigError for an invalid limit."""
 
     def __init__(self, name: str, **properties: str) -> None:
         super().__init__(name, **properties)
         transport = partial(_transport, self._client, _seconds(properties, HIVE_ANSWER, "s", _ANSWER_S))
-        self._client._transport = transport()  # noqa: SLF001 - PyIceberg has no other door
+        self._client._transport = transport()  # noqa: SLF001 - PyIceberg has no public way
         vars(self._client)["_init_thrift_transport"] = transport
 
 

@@ -5,8 +5,8 @@ Both the expiration of a component and the procedures on tables of any catalog u
 unchanged when the removal is committed, and in which order files are deleted.
 
 Guarantees: a file that a kept snapshot reaches is not marked, under any spelling that the lister knows. If a file of a
-kept snapshot is missing, nothing is marked. A file that names others stays as long as one of those, so an interrupted
-run can be marked again.
+kept snapshot is missing, nothing is marked. A manifest or list is deleted after all files that it names, so an
+interrupted run can be marked again.
 """
 
 from __future__ import annotations

@@ -83,7 +83,7 @@ def fragments(
         path = root + file.path[len(location) :]
         groups = None if file.row_groups is None else list(file.row_groups)
         made: Any = PARQUET_READER.make_fragment(path, store, guarantees[shared], row_groups=groups)
-        yield made  # the stubs give the base class
+        yield made  # the stubs have the base class
 
 
 def probed(
@@ -126,7 +126,7 @@ def accepted_part(part: ds.ParquetFileFragment, file: ScanFile) -> AcceptedPart 
         return None
     groups = None if file.row_groups is None else list(file.row_groups)
     guarantee: Any = part.partition_expression
-    content: Any = accepted.content  # the stubs know no files of Arrow
+    content: Any = accepted.content  # the stubs lack Arrow's files
     made: Any = PARQUET_READER.make_fragment(content, None, guarantee, groups)
     return AcceptedPart(made, accepted.unread)
 

@@ -126,7 +126,7 @@ class ScanPlan:
         return pa.schema([*self.schema, *self.hidden])
 
 
-def plan(  # noqa: PLR0913 - what a session knows of one table
+def plan(  # noqa: PLR0913 - all facts of one table
     table: TableInfo,
     units: Units,
     *,

@@ -71,7 +71,7 @@ class ScannedTables(Tables):
         self._places = places
 
     @shared_look()
-    def scan(  # noqa: PLR0913 - what can be asked of a table
+    def scan(  # noqa: PLR0913 - the options of a scan
         self,
         table: TableLike,
         where: Where | None = None,
@@ -160,7 +160,7 @@ class ScannedTables(Tables):
             expressions
         )
 
-    def _plan(  # noqa: PLR0913 - what a scan asks of its plan
+    def _plan(  # noqa: PLR0913 - the inputs of a plan
         self,
         source: SourceTable,
         where: Where | None,

@@ -101,7 +101,7 @@ class BackgroundWriter:
         self._latest = None
         self._threads.shutdown(wait=True, cancel_futures=True)
         self._files.discard(path for path in self._files.created if path not in kept)
-        self._files = NewFiles(self._writer.io)  # the files that are kept are the caller's now
+        self._files = NewFiles(self._writer.io)  # the kept files now belong to the caller
 
 
 def _result(file: Future[DataFile]) -> DataFile:

@@ -191,7 +191,7 @@ class _Attempt:
         for other in ancestors_of(metadata.current_snapshot(), metadata):
             if ours.parent_snapshot_id is not None and other.parent_snapshot_id == ours.parent_snapshot_id:
                 return False
-            # Format version 1 has no numbers: all are 0 there.
+            # Format version 1 has no sequence numbers: all are 0.
             if ours.sequence_number and other.sequence_number == ours.sequence_number:
                 return False
         return None
@@ -249,7 +249,7 @@ def _snapshot(
         snapshot_id=snapshot_id,
         parent_snapshot_id=parent.snapshot_id if parent else None,
         sequence_number=state.metadata.next_sequence_number(),
-        # Strictly after the parent, so that a point in time names one version even if the clock stands still.
+        # Strictly after the parent, so that a time identifies one version even if the clock does not advance.
         timestamp_ms=max(now_ms, parent.timestamp_ms + 1 if parent else 0),
         manifest_list=f"{folder}/snap-{snapshot_id}-{commit_id}.avro",
         summary=_summary(change.added, removed, parent, commit_id),

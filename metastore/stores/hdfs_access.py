@@ -22,7 +22,7 @@ _PORTS: Final = {"http": 9870, "https": 9871}
 _ADDRESS: Final = re.compile(r"([A-Za-z0-9][\w.-]*|\[[0-9A-Fa-f:.]+\]):(\d{1,5})")
 _TIMEOUTS: Final = ("dfs.webhdfs.socket.connect-timeout", "dfs.webhdfs.socket.read-timeout")
 _DEFAULT_TIMEOUT: Final = "60s"
-_ANY_HOST: Final = "0.0.0.0"  # noqa: S104 - what a namenode is told to listen on says nothing to its clients
+_ANY_HOST: Final = "0.0.0.0"  # noqa: S104 - a wildcard bind address, of no use to clients
 
 
 @dataclass(frozen=True)

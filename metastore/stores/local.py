@@ -167,7 +167,7 @@ class LocalFile(InputFile, OutputFile):
 
     def open(self, seekable: bool = True) -> InputStream:
         """Open a binary stream from the start. Raises FileNotFoundError, FormatError for a file that is too large."""
-        stream = open(self._path, "rb")  # noqa: SIM115 - it is what is returned
+        stream = open(self._path, "rb")  # noqa: SIM115 - the open file is returned
         if limit := self.limits.of_file(self.location):
             try:
                 limit.require(self.location, os.fstat(stream.fileno()).st_size)
