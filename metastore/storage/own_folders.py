@@ -23,7 +23,7 @@ _COMPONENTS = "drill.metastore.iceberg.components"
 
 
 def own_folders(iceberg: IcebergSettings) -> Mapping[str, str]:
-    """Return the folder of each component by its configuration key, and those of the lease and of damaged files."""
+    """Return each component's folder by its configuration key, and the folders of the lease and of damaged files."""
     base = iceberg.base_location.rstrip("/")
     folders = {f"{_COMPONENTS}.{name}.location": each.location for name, each in iceberg.components.items()}
     folders["drill.metastore.daemon.lease"] = LEASE_FOLDER

@@ -99,7 +99,7 @@ class HdfsPointers:
         return self._took(cluster, path, content, unknown)
 
     def _took(self, cluster: WebHdfs, path: str, content: bytes, unknown: OSError) -> bool:
-        """Return True if the file that is gone from its temporary name has become ``path``, as it must have."""
+        """Return True if ``path`` has ``content``, now that the temporary file is gone. OSError leaves that open."""
         with suppress(OSError):
             if _holds(cluster, path, content):
                 return True
